@@ -1,0 +1,141 @@
+//! The slices of all workers of a row, added up on one grid in bounded memory.
+//!
+//! A day of operations and a second of them cost the same: when the grid would grow past
+//! [`MAX_SLICES`], neighbours merge and every slice becomes twice as long.
+
+use crate::slice::Slice;
+use crate::units::Nanos;
+
+/// At most this many slices are kept.
+pub const MAX_SLICES: usize = 1024;
+
+/// Slices of equal length without gaps, the first of which starts when the window opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    length: Nanos,
+    slices: Vec<Slice>,
+}
+
+impl Series {
+    /// An empty series whose grid starts with slices of this length (more than zero).
+    #[must_use]
+    pub fn new(length: Nanos) -> Self {
+        assert!(length > Nanos::ZERO, "a slice has a length");
+        Self { length, slices: Vec::new() }
+    }
+
+    /// Adds what one worker did in one slice. Its length is a power-of-two multiple of the first.
+    pub fn add(&mut self, slice: &Slice) {
+        while self.length < slice.length || self.place(slice) >= MAX_SLICES {
+            *self = self.coarsened();
+        }
+        let place = self.place(slice);
+        while self.slices.len() <= place {
+            self.slices.push(self.empty_at(self.slices.len()));
+        }
+        self.slices[place].absorb(slice);
+    }
+
+    /// The slices, in time order, empty ones included.
+    #[must_use]
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// How long every slice is.
+    #[must_use]
+    pub fn length(&self) -> Nanos {
+        self.length
+    }
+
+    /// Everything in one slice.
+    #[must_use]
+    pub fn total(&self) -> Slice {
+        let mut total = Slice { length: self.span(), ..Slice::empty() };
+        for slice in &self.slices {
+            total.absorb(slice);
+        }
+        total
+    }
+
+    /// From the window's opening to the end of the last slice.
+    #[must_use]
+    pub fn span(&self) -> Nanos {
+        Nanos(self.length.0 * self.slices.len() as u64)
+    }
+
+    /// The same with neighbours merged: half as many slices, twice as long.
+    #[must_use]
+    pub fn coarsened(&self) -> Self {
+        let length = Nanos(self.length.0 * 2);
+        let mut coarse = Self { length, slices: Vec::with_capacity(self.slices.len().div_ceil(2)) };
+        for pair in self.slices.chunks(2) {
+            let mut merged = coarse.empty_at(coarse.slices.len());
+            for slice in pair {
+                merged.absorb(slice);
+            }
+            coarse.slices.push(merged);
+        }
+        coarse
+    }
+
+    /// The series up to the window's end: pads with empty slices, drops none.
+    pub fn extend_to(&mut self, end: Nanos) {
+        while self.span() < end {
+            if self.slices.len() == MAX_SLICES {
+                *self = self.coarsened();
+            }
+            self.slices.push(self.empty_at(self.slices.len()));
+        }
+    }
+
+    fn place(&self, slice: &Slice) -> usize {
+        (slice.start.0 / self.length.0) as usize
+    }
+
+    fn empty_at(&self, place: usize) -> Slice {
+        let start = Nanos(place as u64 * self.length.0);
+        Slice { start, length: self.length, ..Slice::empty() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one(start: u64, length: u64, latency: u64) -> Slice {
+        let mut slice = Slice { start: Nanos(start), length: Nanos(length), ..Slice::empty() };
+        slice.count(Nanos(latency));
+        slice
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_however_long_it_runs(
+            starts in prop::collection::vec(0u64..1 << 22, 1..200),
+            latency in 1u64..1 << 30,
+        ) {
+            let mut series = Series::new(Nanos(8));
+            for start in &starts {
+                series.add(&one(start & !7, 8, latency));
+            }
+            prop_assert!(series.slices().len() <= MAX_SLICES);
+            let total = series.total();
+            prop_assert_eq!(total.completed, starts.len() as u64);
+            prop_assert_eq!(total.latency_sum, u128::from(latency) * starts.len() as u128);
+            let counted: u64 = total.buckets.iter().map(|(_, n)| n).sum();
+            prop_assert_eq!(counted, total.completed);
+        }
+    }
+
+    #[test]
+    fn workers_with_different_slice_lengths_share_the_coarser_grid() {
+        let mut series = Series::new(Nanos(10));
+        series.add(&one(10, 10, 3));
+        series.add(&one(40, 20, 5));
+        assert_eq!(series.length(), Nanos(20));
+        let counts: Vec<_> = series.slices().iter().map(|slice| slice.completed).collect();
+        assert_eq!(counts, [1, 0, 1]);
+    }
+}

@@ -1,0 +1,87 @@
+//! One slice of a window: what one worker completed between two moments of a common grid.
+//!
+//! Slices are what travels from a worker to whoever adds up: small, complete, and enough to make
+//! every figure of a row, so nothing is lost but the last slice when a worker dies.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bucket::bucket_of;
+use crate::units::Nanos;
+
+/// What one worker did in `[start, start + length)`, by the time of completion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Since the window opened.
+    pub start: Nanos,
+    /// A power-of-two multiple of the window's first slice length.
+    pub length: Nanos,
+    /// Operations that ended well.
+    pub completed: u64,
+    /// Operations that did not.
+    pub failed: u64,
+    /// Sum of the latencies of the completed operations, exact.
+    pub latency_sum: u128,
+    /// Time inside calls, clipped to the window, failures included.
+    pub busy: Nanos,
+    /// Shortest latency; [`Nanos::NEVER`] when nothing completed.
+    pub min: Nanos,
+    /// Longest latency.
+    pub max: Nanos,
+    /// `(bucket, count)` in rising order of [`crate::bucket`]'s index.
+    pub buckets: Vec<(u32, u64)>,
+}
+
+impl Slice {
+    /// Nothing done yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { min: Nanos::NEVER, ..Self::default() }
+    }
+
+    /// Counts one completed operation: for simulations and tests, the loop has a faster way.
+    pub fn count(&mut self, latency: Nanos) {
+        self.completed += 1;
+        self.latency_sum += u128::from(latency.0);
+        self.busy += latency;
+        self.min = self.min.min(latency);
+        self.max = self.max.max(latency);
+        let bucket = bucket_of(latency) as u32;
+        match self.buckets.binary_search_by_key(&bucket, |(index, _)| *index) {
+            Ok(place) => self.buckets[place].1 += 1,
+            Err(place) => self.buckets.insert(place, (bucket, 1)),
+        }
+    }
+
+    /// Adds what another worker, or the next slice, did. Start and length stay.
+    pub fn absorb(&mut self, other: &Self) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.latency_sum += other.latency_sum;
+        self.busy += other.busy;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.buckets = merged(&self.buckets, &other.buckets);
+    }
+}
+
+/// Two sorted lists of counts as one.
+fn merged(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let (Some(&&(left, n)), Some(&&(right, m))) = (a.peek(), b.peek()) {
+        match left.cmp(&right) {
+            Ordering::Less => all.extend(a.next()),
+            Ordering::Greater => all.extend(b.next()),
+            Ordering::Equal => {
+                all.push((left, n + m));
+                a.next();
+                b.next();
+            }
+        }
+    }
+    all.extend(a);
+    all.extend(b);
+    all
+}
