@@ -7,6 +7,10 @@
 
 pub mod bucket;
 pub mod clock;
+pub mod gate;
+pub mod looper;
+pub mod pace;
+pub mod recorder;
 pub mod series;
 pub mod slice;
 pub mod units;

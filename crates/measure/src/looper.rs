@@ -1,0 +1,236 @@
+//! The measuring loop.
+//!
+//! One worker, one loop: take a turn, perform the operation, read the clock, count. What happens
+//! before the window opens is warm-up; the operation that the window's end cuts off counts as time
+//! in a call but not as an operation.
+
+use crate::clock::Clock;
+use crate::gate::Gate;
+use crate::pace::{Pace, Turn};
+use crate::recorder::{Recorder, Sample, Sink};
+use crate::units::Nanos;
+
+/// What is measured, as the loop sees it. Everything is prepared: performing allocates nothing,
+/// locks nothing and makes exactly the interface calls that the operation needs.
+pub trait Work {
+    /// Performs the operation of this number; the error is the device's code.
+    ///
+    /// # Errors
+    /// The code that the device answered with, whatever numbering it uses.
+    fn perform(&mut self, operation: u64) -> Result<(), u64>;
+
+    /// Which row the operation belongs to.
+    #[inline]
+    fn lane(&self, _operation: u64) -> usize {
+        0
+    }
+
+    /// The window has opened: operations count from this one on, which has just ended.
+    fn opened(&mut self, _operation: u64) {}
+
+    /// This operation ended after the window had closed and does not count.
+    fn cut_off(&mut self, _operation: u64) {}
+
+    /// Cleans up after a failure, outside the sample.
+    fn failed(&mut self, _operation: u64, _code: u64) -> Onward {
+        Onward::Continue
+    }
+}
+
+/// What a worker does after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// The next operation.
+    Continue,
+    /// Nothing: the device is of no more use to this worker.
+    GiveUp,
+}
+
+/// Why a worker's loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The window closed.
+    Window,
+    /// It had done its count.
+    Count,
+    /// It gave up after this code.
+    GaveUp(u64),
+}
+
+/// Which operations one worker performs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of the first; numbers are never used twice, warm-up included.
+    pub first: u64,
+    /// How many, counted from the window's opening; without it the gate's closing ends the loop.
+    pub limit: Option<u64>,
+}
+
+/// Runs one worker until its window closes, its share is done or it gives up.
+pub fn run<C: Clock, W: Work, S: Sink, P: Pace>(
+    clock: &C,
+    gate: &Gate,
+    pace: &mut P,
+    work: &mut W,
+    recorder: &mut Recorder<S>,
+    share: Share,
+) -> Ended {
+    let mut operation = share.first;
+    let mut current = match until_open(clock, gate, pace, work, &mut operation) {
+        Ok(step) => step,
+        Err(ended) => return ended,
+    };
+    let opens = gate.opens();
+    let last = share.limit.map_or(u64::MAX, |limit| operation.saturating_add(limit - 1));
+    recorder.open(opens);
+    work.opened(operation);
+    let mut boundary = recorder.boundary().min(gate.closes());
+
+    loop {
+        let Step { turn, end, outcome } = current;
+        if end >= boundary {
+            let closes = gate.closes();
+            if end >= closes {
+                recorder.cut_off(work.lane(operation), closes - turn.start.max(opens));
+                work.cut_off(operation);
+                return Ended::Window;
+            }
+            recorder.roll(end);
+            boundary = recorder.boundary().min(closes);
+        }
+        let sample = Sample {
+            lane: work.lane(operation),
+            start: turn.intended,
+            latency: end - turn.intended,
+            failure: outcome.err(),
+        };
+        let in_call = end - turn.start.max(opens);
+        if let Some(lateness) = turn.lateness {
+            recorder.late(lateness, end);
+        }
+        match outcome {
+            Ok(()) => recorder.completed(sample, in_call, end),
+            Err(code) => {
+                recorder.failed(sample, in_call, code);
+                if work.failed(operation, code) == Onward::GiveUp {
+                    return Ended::GaveUp(code);
+                }
+            }
+        }
+        if operation == last {
+            return Ended::Count;
+        }
+        operation += 1;
+        current = match step(clock, gate, pace, work, operation, end) {
+            Some(step) => step,
+            None => return Ended::Window,
+        };
+    }
+}
+
+/// One operation with its two moments.
+struct Step {
+    turn: Turn,
+    end: Nanos,
+    outcome: Result<(), u64>,
+}
+
+#[inline]
+fn step<C: Clock, W: Work, P: Pace>(
+    clock: &C,
+    gate: &Gate,
+    pace: &mut P,
+    work: &mut W,
+    operation: u64,
+    previous_end: Nanos,
+) -> Option<Step> {
+    let turn = pace.next(clock, gate, previous_end)?;
+    let outcome = work.perform(operation);
+    Some(Step { turn, end: clock.now(), outcome })
+}
+
+/// Performs operations that do not count, until one ends after the window has opened.
+fn until_open<C: Clock, W: Work, P: Pace>(
+    clock: &C,
+    gate: &Gate,
+    pace: &mut P,
+    work: &mut W,
+    operation: &mut u64,
+) -> Result<Step, Ended> {
+    let mut previous_end = clock.now();
+    let mut noted = false;
+    loop {
+        let step = step(clock, gate, pace, work, *operation, previous_end).ok_or(Ended::Window)?;
+        if !noted {
+            gate.note_first_done();
+            noted = true;
+        }
+        if step.end >= gate.opens() {
+            return Ok(step);
+        }
+        if step.end >= gate.closes() {
+            work.cut_off(*operation);
+            return Err(Ended::Window);
+        }
+        if let Err(code) = step.outcome
+            && work.failed(*operation, code) == Onward::GiveUp
+        {
+            return Err(Ended::GaveUp(code));
+        }
+        previous_end = step.end;
+        *operation += 1;
+    }
+}
+
+/// What happened before the start: kept apart, and told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WarmUp {
+    /// How many operations there were.
+    pub operations: u64,
+    /// How long they took together.
+    pub length: Nanos,
+    /// The latencies of the first ones, in order.
+    pub first: Vec<Nanos>,
+    /// Codes of those that failed.
+    pub failures: Vec<u64>,
+}
+
+/// Latencies of a warm-up that are kept one by one.
+const FIRST_KEPT: usize = 16;
+
+/// Performs operations for `length`, at least one of each lane's worth and at most `limit`.
+pub fn warm_up<C: Clock, W: Work>(
+    clock: &C,
+    work: &mut W,
+    length: Nanos,
+    limit: u64,
+    stop: impl Fn() -> bool,
+) -> WarmUp {
+    let mut warm_up = WarmUp { first: Vec::with_capacity(FIRST_KEPT), ..WarmUp::default() };
+    let begin = clock.now();
+    while warm_up.operations < limit && !stop() {
+        let start = clock.now();
+        let outcome = work.perform(warm_up.operations);
+        let end = clock.now();
+        if warm_up.first.len() < FIRST_KEPT {
+            warm_up.first.push(end - start);
+        }
+        if let Err(code) = outcome {
+            warm_up.failures.push(code);
+            if work.failed(warm_up.operations, code) == Onward::GiveUp {
+                warm_up.operations += 1;
+                break;
+            }
+        }
+        warm_up.operations += 1;
+        if end - begin >= length {
+            break;
+        }
+    }
+    warm_up.length = clock.now() - begin;
+    warm_up
+}
+
+#[cfg(test)]
+#[path = "looper_tests.rs"]
+mod tests;
