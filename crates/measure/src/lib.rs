@@ -5,12 +5,22 @@
 //! sleeping, so everything runs on a virtual clock in tests.
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod bucket;
+pub mod claim;
 pub mod clock;
+pub mod compare;
 pub mod gate;
+pub mod interval;
+pub mod knee;
 pub mod looper;
 pub mod pace;
+mod quantile;
+mod ratio;
 pub mod recorder;
 pub mod series;
 pub mod slice;
+pub mod summary;
+pub mod trend;
 pub mod units;
+pub mod usl;

@@ -4,6 +4,8 @@
 //! before the window opens is warm-up; the operation that the window's end cuts off counts as time
 //! in a call but not as an operation.
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::pace::{Pace, Turn};
@@ -47,7 +49,7 @@ pub enum Onward {
 }
 
 /// Why a worker's loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
     /// The window closed.
     Window,
@@ -183,7 +185,7 @@ fn until_open<C: Clock, W: Work, P: Pace>(
 }
 
 /// What happened before the start: kept apart, and told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUp {
     /// How many operations there were.
     pub operations: u64,
@@ -198,31 +200,31 @@ pub struct WarmUp {
 /// Latencies of a warm-up that are kept one by one.
 const FIRST_KEPT: usize = 16;
 
-/// Performs operations for `length`, at least one of each lane's worth and at most `limit`.
+/// Performs operations, numbered from `first` on, for `length`: at least one, unless told to stop.
 pub fn warm_up<C: Clock, W: Work>(
     clock: &C,
     work: &mut W,
     length: Nanos,
-    limit: u64,
+    first: u64,
     stop: impl Fn() -> bool,
 ) -> WarmUp {
     let mut warm_up = WarmUp { first: Vec::with_capacity(FIRST_KEPT), ..WarmUp::default() };
     let begin = clock.now();
-    while warm_up.operations < limit && !stop() {
+    while !stop() {
+        let operation = first + warm_up.operations;
         let start = clock.now();
-        let outcome = work.perform(warm_up.operations);
+        let outcome = work.perform(operation);
         let end = clock.now();
         if warm_up.first.len() < FIRST_KEPT {
             warm_up.first.push(end - start);
         }
+        warm_up.operations += 1;
         if let Err(code) = outcome {
             warm_up.failures.push(code);
-            if work.failed(warm_up.operations, code) == Onward::GiveUp {
-                warm_up.operations += 1;
+            if work.failed(operation, code) == Onward::GiveUp {
                 break;
             }
         }
-        warm_up.operations += 1;
         if end - begin >= length {
             break;
         }

@@ -4,6 +4,8 @@
 //! Between two slices nothing is allocated, locked or printed. A slice that cannot be handed on
 //! at once stays open and grows: nothing is lost, the grid is only coarser there.
 
+use serde::{Deserialize, Serialize};
+
 use crate::bucket::{BUCKETS, bucket_of};
 use crate::slice::Slice;
 use crate::units::Nanos;
@@ -32,7 +34,7 @@ pub struct Sample {
 }
 
 /// When slices start and how long they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
     /// The first slice's length.
     pub first_length: Nanos,
@@ -139,7 +141,7 @@ impl Lane {
 }
 
 /// Everything that one worker recorded in its window, besides the slices.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneEnd {
     /// When the first counted operation ended, on the run's clock.
     pub first_end: Option<Nanos>,

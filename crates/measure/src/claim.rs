@@ -1,0 +1,466 @@
+//! What a data sheet or a user claims about a row, in the units that they use.
+//!
+//! `rsa1024.sign >= 13000/s`, `rsa1024.sign <= 77us`, `rsa1024.sign >= 6656000 exponentiations/s`
+//! or `rsa2048.sign p99 <= 5ms`. A claim is parsed once, converted with its arithmetic in words,
+//! and judged by the interval of what was measured. It never turns a point into an interval.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::interval::Estimate;
+use crate::summary::Summary;
+use crate::units::{Nanos, PerSecond, thousands};
+
+/// A row and what is claimed about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The row's name: `rsa1024.sign`.
+    pub row: String,
+    /// What is claimed.
+    pub bound: Bound,
+}
+
+/// What is claimed, in the unit that it was written in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// `>= 13000/s`: at least so many operations.
+    Operations(PerSecond),
+    /// `>= 6656000 exponentiations/s`: at least so many of the steps that a private-key operation
+    /// takes on paper, one for every two bits of the key.
+    Exponentiations(PerSecond),
+    /// `<= 77us`: at most so long for each operation on average, one after the other.
+    TimePerOperation(Nanos),
+    /// `p99 <= 5ms`: a statistic of the latencies is at most so long.
+    Latency(Statistic, Nanos),
+}
+
+/// Which figure of a row's latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// The median.
+    P50,
+    /// What 90 % do not exceed.
+    P90,
+    /// What 95 % do not exceed.
+    P95,
+    /// What 99 % do not exceed.
+    P99,
+    /// What 99.9 % do not exceed.
+    #[serde(rename = "p99.9")]
+    P99_9,
+}
+
+/// The length of a key in bits; of an RSA key, that of its modulus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyBits(pub u32);
+
+/// A claim in the units of a [`Summary`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// What is demanded of the figure.
+    pub demand: Demand,
+    /// How it follows from the claim, for the reader to check.
+    pub arithmetic: String,
+}
+
+/// A bound on one figure of a [`Summary`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Demand {
+    /// [`Summary::rate`] is at least this.
+    Rate(PerSecond),
+    /// A latency is at most this.
+    Latency(Statistic, Nanos),
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval meets it.
+    Met,
+    /// The whole interval misses it.
+    Missed,
+    /// The interval reaches across it, or there is no figure.
+    Undecided,
+}
+
+/// A verdict and its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// What became of the claim.
+    pub verdict: Verdict,
+    /// Why, in a sentence.
+    pub text: String,
+}
+
+/// Which part of a claim is wrong, and how to write it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ClaimError {
+    /// Neither `>=` nor `<=`.
+    #[error(
+        "claim `{0}` has no comparison\n\
+         hint: write >= before a rate and <= before a time: rsa1024.sign >= 13000/s"
+    )]
+    Comparison(String),
+    /// Nothing, or too much, before the comparison.
+    #[error(
+        "`{0}` before the comparison is not a row with at most one statistic\n\
+         hint: write `rsa1024.sign` or `rsa1024.sign p99`"
+    )]
+    Row(String),
+    /// An unknown statistic.
+    #[error("`{0}` is not a statistic\nhint: one of mean, p50, p90, p95, p99, p99.9")]
+    Statistic(String),
+    /// No positive number after the comparison.
+    #[error("`{0}` does not start with a positive number\nhint: write 13000/s, 13,000/s or 77.5us")]
+    Number(String),
+    /// An unknown unit.
+    #[error(
+        "`{0}` is not a unit of a claim\n\
+         hint: a rate is in /s, operations/s or exponentiations/s, a time in ns, us, ms or s"
+    )]
+    Unit(String),
+    /// `>=` with a time, `<=` with a rate, or a rate for a statistic of latencies.
+    #[error(
+        "`{0}` claims nothing that a device could miss\n\
+         hint: a rate is claimed with >=, a time and a statistic with <="
+    )]
+    Direction(String),
+    /// Exponentiations of a key whose length is unknown.
+    #[error(
+        "exponentiations of `{0}` cannot be converted without the length of its RSA key\n\
+         hint: claim operations per second instead: `{0} >= 13000/s`"
+    )]
+    KeyBits(String),
+}
+
+impl FromStr for Claim {
+    type Err = ClaimError;
+
+    fn from_str(text: &str) -> Result<Self, ClaimError> {
+        let comparison = [">=", "<=", "≥", "≤"]
+            .into_iter()
+            .find_map(|sign| text.split_once(sign).map(|(left, right)| (sign, left, right)));
+        let Some((sign, left, right)) = comparison else {
+            return Err(ClaimError::Comparison(text.to_owned()));
+        };
+        let words: Vec<&str> = left.split_whitespace().collect();
+        let (row, statistic) = match words[..] {
+            [row] => (row, None),
+            [row, statistic] => (row, Some(statistic.parse()?)),
+            _ => return Err(ClaimError::Row(left.trim().to_owned())),
+        };
+        let (value, unit) = quantity(right.trim())?;
+        let at_least = matches!(sign, ">=" | "≥");
+        let bound = match (Unit::parse(unit)?, statistic, at_least) {
+            (Unit::Operations, None, true) => Bound::Operations(PerSecond(value)),
+            (Unit::Exponentiations, None, true) => Bound::Exponentiations(PerSecond(value)),
+            (Unit::Time(scale), None, false) => Bound::TimePerOperation(time(value, scale, right)?),
+            (Unit::Time(scale), Some(statistic), false) => {
+                Bound::Latency(statistic, time(value, scale, right)?)
+            }
+            _ => return Err(ClaimError::Direction(text.to_owned())),
+        };
+        Ok(Self { row: row.to_owned(), bound })
+    }
+}
+
+/// A unit as it is written.
+enum Unit {
+    Operations,
+    Exponentiations,
+    /// By its length in ns.
+    Time(f64),
+}
+
+impl Unit {
+    fn parse(text: &str) -> Result<Self, ClaimError> {
+        match text {
+            "/s" | "ops/s" | "operations/s" => Ok(Self::Operations),
+            "exponentiations/s" => Ok(Self::Exponentiations),
+            "ns" => Ok(Self::Time(1.0)),
+            "us" | "µs" | "μs" => Ok(Self::Time(1e3)),
+            "ms" => Ok(Self::Time(1e6)),
+            "s" => Ok(Self::Time(1e9)),
+            _ => Err(ClaimError::Unit(text.to_owned())),
+        }
+    }
+}
+
+/// A positive number, with separators of thousands or without, and what follows it.
+fn quantity(text: &str) -> Result<(f64, &str), ClaimError> {
+    let part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '_');
+    let end = text.find(|c| !part(c)).unwrap_or(text.len());
+    let digits: String = text[..end].chars().filter(|c| !matches!(c, ',' | '_')).collect();
+    match digits.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok((value, text[end..].trim_start())),
+        _ => Err(ClaimError::Number(text.to_owned())),
+    }
+}
+
+/// A time of at least a nanosecond and less than five centuries.
+fn time(value: f64, nanos: f64, text: &str) -> Result<Nanos, ClaimError> {
+    let nanos = (value * nanos).round();
+    if nanos < 1.0 || nanos >= u64::MAX as f64 {
+        return Err(ClaimError::Number(text.trim().to_owned()));
+    }
+    Ok(Nanos(nanos as u64))
+}
+
+impl Statistic {
+    const ALL: [Self; 6] = [Self::Mean, Self::P50, Self::P90, Self::P95, Self::P99, Self::P99_9];
+
+    /// As it is written in a claim.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::P99_9 => "p99.9",
+        }
+    }
+
+    /// The figure in ns; `None` where there were too few completions for it.
+    #[must_use]
+    pub fn of(self, summary: &Summary) -> Option<Estimate> {
+        match self {
+            Self::Mean => summary.mean,
+            Self::P50 => summary.p50,
+            Self::P90 => summary.p90,
+            Self::P95 => summary.p95,
+            Self::P99 => summary.p99,
+            Self::P99_9 => summary.p99_9,
+        }
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = ClaimError;
+
+    fn from_str(text: &str) -> Result<Self, ClaimError> {
+        let named = Self::ALL.into_iter().find(|statistic| statistic.name() == text);
+        named.ok_or_else(|| ClaimError::Statistic(text.to_owned()))
+    }
+}
+
+impl Claim {
+    /// The claim in the units of a summary. The key's length is needed for exponentiations only.
+    ///
+    /// # Errors
+    /// [`ClaimError::KeyBits`] when it is needed and not known.
+    pub fn target(&self, key: Option<KeyBits>) -> Result<Target, ClaimError> {
+        let (demand, arithmetic) = match self.bound {
+            Bound::Operations(rate) => (Demand::Rate(rate), format!("{rate} as claimed")),
+            Bound::Exponentiations(claimed) => {
+                // hsm-speed's announcement counts 512 of them, on paper, for a private-key
+                // operation of 1,024 bits.
+                let bits = key.filter(|key| key.0 >= 2);
+                let bits = bits.ok_or_else(|| ClaimError::KeyBits(self.row.clone()))?.0;
+                let each = bits / 2;
+                let rate = PerSecond(claimed.0 / f64::from(each));
+                let steps = thousands(claimed.0.round() as u64);
+                let text = format!(
+                    "{steps} exponentiations/s / ({bits} bits / 2 = {each} for each operation) = {rate}"
+                );
+                (Demand::Rate(rate), text)
+            }
+            Bound::TimePerOperation(time) => {
+                let rate = PerSecond(1.0 / time.as_secs_f64());
+                (Demand::Rate(rate), format!("1 s / {time} for each operation = {rate}"))
+            }
+            Bound::Latency(statistic, time) => {
+                let text = format!("{} of {time} as claimed", statistic.name());
+                (Demand::Latency(statistic, time), text)
+            }
+        };
+        Ok(Target { demand, arithmetic })
+    }
+}
+
+impl Demand {
+    /// The figure that it is about, in its own unit.
+    #[must_use]
+    pub fn figure(self, summary: &Summary) -> Option<Estimate> {
+        match self {
+            Self::Rate(_) => Some(summary.rate),
+            Self::Latency(statistic, _) => statistic.of(summary),
+        }
+    }
+
+    /// Judges by the interval of what was measured: per second for a rate, in ns for a latency.
+    #[must_use]
+    pub fn judge(self, measured: Option<Estimate>) -> Judgement {
+        let Some(measured) = measured else {
+            let text = format!("undecided: too few operations for a figure against {self}");
+            return Judgement { verdict: Verdict::Undecided, text };
+        };
+        let verdict = match (self.met_by(measured.low), self.met_by(measured.high)) {
+            (true, true) => Verdict::Met,
+            (false, false) => Verdict::Missed,
+            _ => Verdict::Undecided,
+        };
+        let (low, high) = (self.print(measured.low), self.print(measured.high));
+        let compared = self.compared(measured.estimate);
+        let text = format!("{verdict}: {compared} (95 % interval {low} to {high})");
+        Judgement { verdict, text }
+    }
+
+    /// Judges a published figure that comes without an interval, and says so.
+    #[must_use]
+    pub fn judge_point(self, published: f64) -> Judgement {
+        let verdict = if self.met_by(published) { Verdict::Met } else { Verdict::Missed };
+        let compared = self.compared(published);
+        Judgement { verdict, text: format!("{verdict}, judged as a point: {compared}") }
+    }
+
+    fn met_by(self, figure: f64) -> bool {
+        match self {
+            Self::Rate(rate) => figure >= rate.0,
+            Self::Latency(_, time) => figure <= time.0 as f64,
+        }
+    }
+
+    fn compared(self, figure: f64) -> String {
+        let claimed = match self {
+            Self::Rate(rate) => rate.0,
+            Self::Latency(_, time) => time.0 as f64,
+        };
+        format!("{} is {:.1} % of {self}", self.print(figure), 100.0 * figure / claimed)
+    }
+
+    fn print(self, figure: f64) -> String {
+        match self {
+            Self::Rate(_) => PerSecond(figure).to_string(),
+            Self::Latency(..) => Nanos(figure.round() as u64).to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Demand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rate(rate) => write!(f, "the claimed {rate}"),
+            Self::Latency(statistic, time) => {
+                write!(f, "the claimed {} of {time}", statistic.name())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Undecided => "undecided",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bound(text: &str) -> Result<Bound, ClaimError> {
+        text.parse().map(|claim: Claim| claim.bound)
+    }
+
+    fn demand(text: &str, bits: u32) -> Demand {
+        text.parse::<Claim>().unwrap().target(Some(KeyBits(bits))).unwrap().demand
+    }
+
+    #[test]
+    fn claims_are_read_in_the_units_that_people_use() {
+        let rate = Ok(Bound::Operations(PerSecond(13_000.0)));
+        for text in ["13000/s", "13,000 ops/s", "13_000 operations/s", "13000.0/s"] {
+            assert_eq!(bound(&format!("rsa1024.sign >= {text}")), rate);
+        }
+        assert_eq!(bound("rsa1024.sign≥13000/s"), rate);
+        let time = Ok(Bound::TimePerOperation(Nanos(77_500)));
+        assert_eq!(bound("rsa1024.sign <= 77.5us"), time);
+        assert_eq!(bound("rsa1024.sign <= 0.0775 ms"), time);
+        let tail = Bound::Latency(Statistic::P99_9, Nanos::from_millis(5));
+        assert_eq!(bound("rsa2048.sign p99.9 <= 5ms"), Ok(tail));
+        assert_eq!("aes.gcm >= 1/s".parse::<Claim>().unwrap().row, "aes.gcm");
+    }
+
+    #[test]
+    fn errors_name_the_part_that_is_wrong() {
+        let cases = [
+            ("rsa1024.sign = 13000/s", "`rsa1024.sign = 13000/s` has no comparison"),
+            (">= 13000/s", "`` before the comparison"),
+            ("rsa1024 sign p99 <= 5ms", "`rsa1024 sign p99` before the comparison"),
+            ("rsa1024.sign p98 <= 5ms", "`p98` is not a statistic"),
+            ("rsa1024.sign >= many/s", "`many/s` does not start with a positive number"),
+            ("rsa1024.sign >= -5/s", "`-5/s` does not start"),
+            ("rsa1024.sign <= 0us", "`0us` does not start"),
+            ("rsa1024.sign >= 9 verifications/s", "`verifications/s` is not a unit"),
+            ("rsa1024.sign >= 77us", "claims nothing that a device could miss"),
+            ("rsa1024.sign p99 >= 5/s", "claims nothing that a device could miss"),
+        ];
+        for (text, message) in cases {
+            let error = bound(text).unwrap_err().to_string();
+            assert!(error.contains(message) && error.contains("\nhint: "), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn conversions_show_their_arithmetic() {
+        let target = |text: &str, bits| text.parse::<Claim>().unwrap().target(bits);
+        let steps = "rsa1024.sign >= 6656000 exponentiations/s";
+        let converted = target(steps, Some(KeyBits(1024))).unwrap();
+        assert_eq!(converted.demand, Demand::Rate(PerSecond(13_000.0)));
+        assert_eq!(
+            converted.arithmetic,
+            "6,656,000 exponentiations/s / (1024 bits / 2 = 512 for each operation) = 13,000/s"
+        );
+        assert!(
+            matches!(target(steps, None), Err(ClaimError::KeyBits(row)) if row == "rsa1024.sign")
+        );
+        let time = target("rsa1024.sign <= 77us", None).unwrap();
+        assert_eq!(time.arithmetic, "1 s / 77.0 µs for each operation = 12,987/s");
+    }
+
+    #[test]
+    fn the_interval_decides() {
+        let claim = demand("rsa1024.sign >= 13000/s", 1024);
+        let judged = |estimate, low, high| claim.judge(Some(Estimate { estimate, low, high }));
+        assert_eq!(judged(13_200.0, 13_100.0, 13_300.0).verdict, Verdict::Met);
+        assert_eq!(judged(12_900.0, 12_850.0, 12_950.0).verdict, Verdict::Missed);
+        let close = judged(13_050.0, 12_950.0, 13_150.0);
+        assert_eq!(close.verdict, Verdict::Undecided);
+        assert_eq!(
+            close.text,
+            "undecided: 13,050/s is 100.4 % of the claimed 13,000/s (95 % interval 12,950/s to 13,150/s)"
+        );
+        let tail = demand("rsa2048.sign p99 <= 5ms", 2048);
+        assert_eq!(tail.judge(Some(Estimate::around(4.5e6, 1e5))).verdict, Verdict::Met);
+        assert_eq!(tail.judge(Some(Estimate::around(5.5e6, 1e5))).verdict, Verdict::Missed);
+        assert_eq!(tail.judge(None).verdict, Verdict::Undecided);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_claim_or_an_error_with_a_hint(text in ".{0,40}") {
+            if let Err(error) = text.parse::<Claim>() {
+                prop_assert!(error.to_string().contains("\nhint: "));
+            }
+        }
+
+        #[test]
+        fn a_rate_and_its_time_are_the_same_claim(micros in 1u32..1_000_000) {
+            let by_time = demand(&format!("x <= {micros}us"), 0);
+            prop_assert_eq!(by_time, Demand::Rate(PerSecond(1.0 / (f64::from(micros) / 1e6))));
+        }
+    }
+}

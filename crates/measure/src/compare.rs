@@ -1,0 +1,262 @@
+//! Is B faster than A? Judged on rounds in which both ran side by side.
+//!
+//! A device that warms up or shares its power with a neighbour changes by more from minute to
+//! minute than two libraries differ. So A and B alternate in one run (A B B A …), each round gives
+//! one ratio, and what both share cancels in it. Logarithms, so that "twice" and "half" weigh the
+//! same and A against B is the exact reciprocal of B against A.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::interval::Estimate;
+use crate::units::PerSecond;
+
+/// A verdict needs so many rounds: with fewer, one disturbed round decides it.
+pub const ROUNDS: usize = 20;
+
+/// The rates of A and B in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// What is compared against: the old version, the other library, the lower concurrency.
+    pub a: PerSecond,
+    /// What is judged.
+    pub b: PerSecond,
+}
+
+impl Round {
+    /// `ln(b / a)`; `None` when a side completed nothing.
+    fn log_ratio(self) -> Option<f64> {
+        let ratio = self.b.0 / self.a.0;
+        (ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
+    }
+}
+
+/// B's rate over A's (1.05: B is 5 % faster) with its interval, by Student's t on the logarithms.
+///
+/// `None` with fewer than two rounds, or when a side completed nothing in one of them.
+#[must_use]
+pub fn paired_ratio(rounds: &[Round]) -> Option<Estimate> {
+    let logs: Option<Vec<f64>> = rounds.iter().map(|round| round.log_ratio()).collect();
+    Some(Estimate::mean_of(&logs?)?.map(f64::exp))
+}
+
+/// B against A.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// B's rate over A's; `None` when it cannot be formed.
+    pub ratio: Option<Estimate>,
+    /// How many rounds it is made of.
+    pub rounds: usize,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// What rounds say about B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// B's rate is higher: the whole interval lies above 1.
+    Faster,
+    /// B's rate is lower: the whole interval lies below 1.
+    Slower,
+    /// Neither.
+    Inconclusive(Doubt),
+}
+
+/// Why there is no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// Under [`ROUNDS`] rounds.
+    TooFewRounds,
+    /// In some round a side completed nothing.
+    NothingCompleted,
+    /// The interval holds 1.
+    NoDifferenceSeen,
+}
+
+/// Whether B is slower than A by more than a budget allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// The whole interval keeps the budget.
+    Held,
+    /// The whole interval breaks it.
+    Broken,
+    /// The interval reaches across it, or there is no verdict yet.
+    Undecided,
+}
+
+/// Compares B with A over interleaved rounds.
+#[must_use]
+pub fn verdict(rounds: &[Round]) -> Comparison {
+    let ratio = paired_ratio(rounds);
+    let verdict = match ratio {
+        _ if rounds.len() < ROUNDS => Verdict::Inconclusive(Doubt::TooFewRounds),
+        None => Verdict::Inconclusive(Doubt::NothingCompleted),
+        Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
+        Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
+        Some(_) => Verdict::Inconclusive(Doubt::NoDifferenceSeen),
+    };
+    Comparison { ratio, rounds: rounds.len(), verdict }
+}
+
+impl Comparison {
+    /// Judges `--fail-above`: the budget is broken when B's rate is lower than A's by more than
+    /// this, as far as the interval goes. A noisy comparison neither passes nor fails.
+    #[must_use]
+    pub fn fail_above(&self, budget: Percent) -> Gate {
+        let allowed = 1.0 - budget.0 / 100.0;
+        let enough = !matches!(self.verdict, Verdict::Inconclusive(Doubt::TooFewRounds));
+        match self.ratio {
+            Some(ratio) if enough && ratio.low >= allowed => Gate::Held,
+            Some(ratio) if enough && ratio.high < allowed => Gate::Broken,
+            _ => Gate::Undecided,
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verdict {
+            Verdict::Faster => write!(f, "B is faster: ")?,
+            Verdict::Slower => write!(f, "B is slower: ")?,
+            Verdict::Inconclusive(doubt) => write!(f, "inconclusive ({doubt}): ")?,
+        }
+        match self.ratio {
+            Some(Estimate { estimate, low, high }) => write!(
+                f,
+                "{estimate:.3} times the rate of A (95 % interval {low:.3} to {high:.3}, {} rounds)",
+                self.rounds
+            ),
+            None => write!(f, "no ratio from {} rounds", self.rounds),
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFewRounds => write!(f, "a verdict needs at least {ROUNDS} rounds"),
+            Self::NothingCompleted => f.write_str("in a round one side completed nothing"),
+            Self::NoDifferenceSeen => f.write_str("the interval holds 1; more rounds narrow it"),
+        }
+    }
+}
+
+/// A share in hundredths, as a user writes it: `5%`.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Percent(pub f64);
+
+/// Not a share between 0 % and 100 %.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a percentage from 0% to under 100%\nhint: write it as 5% or 2.5%")]
+pub struct NotPercent(String);
+
+impl FromStr for Percent {
+    type Err = NotPercent;
+
+    fn from_str(text: &str) -> Result<Self, NotPercent> {
+        let number = text.trim().strip_suffix('%').map(str::trim_end);
+        match number.and_then(|number| number.parse().ok()) {
+            Some(value) if (0.0..100.0).contains(&value) => Ok(Self(value)),
+            _ => Err(NotPercent(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, Normal};
+    use rand_pcg::Pcg64Mcg;
+
+    /// Both sides slow down by a third over the run; each round adds its own noise.
+    fn rounds(count: usize, ratio: f64, noise: f64, seed: u64) -> Vec<Round> {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let normal = Normal::new(0.0, noise).unwrap();
+        let mut side = |rate: f64| PerSecond(rate * f64::exp(normal.sample(&mut rng)));
+        let shared = |round: usize| 1000.0 * (1.0 - round as f64 / count as f64 / 3.0);
+        (0..count).map(|i| Round { a: side(shared(i)), b: side(shared(i) * ratio) }).collect()
+    }
+
+    #[test]
+    fn a_difference_far_smaller_than_the_common_drift_is_seen() {
+        let faster = verdict(&rounds(20, 1.03, 0.01, 1));
+        assert_eq!(faster.verdict, Verdict::Faster, "{faster}");
+        assert_eq!(verdict(&rounds(20, 0.97, 0.01, 2)).verdict, Verdict::Slower);
+        let same = verdict(&rounds(20, 1.0, 0.01, 3)).verdict;
+        assert_eq!(same, Verdict::Inconclusive(Doubt::NoDifferenceSeen));
+    }
+
+    #[test]
+    fn nineteen_rounds_are_not_enough_however_clear() {
+        let early = verdict(&rounds(19, 2.0, 0.001, 1));
+        assert_eq!(early.verdict, Verdict::Inconclusive(Doubt::TooFewRounds));
+        assert!(early.ratio.is_some_and(|ratio| ratio.low > 1.9));
+        assert_eq!(early.fail_above(Percent(5.0)), Gate::Undecided);
+    }
+
+    #[test]
+    fn a_side_that_completed_nothing_has_no_ratio() {
+        let mut dead = rounds(20, 1.0, 0.01, 1);
+        dead[7].b = PerSecond(0.0);
+        let dead = verdict(&dead);
+        assert_eq!(dead.verdict, Verdict::Inconclusive(Doubt::NothingCompleted));
+        assert_eq!(dead.fail_above(Percent(5.0)), Gate::Undecided);
+    }
+
+    #[test]
+    fn a_budget_acts_on_the_interval() {
+        let budget = Percent(5.0);
+        assert_eq!(verdict(&rounds(20, 0.98, 0.01, 1)).fail_above(budget), Gate::Held);
+        assert_eq!(verdict(&rounds(20, 0.90, 0.01, 1)).fail_above(budget), Gate::Broken);
+        let noisy = verdict(&rounds(20, 0.93, 0.20, 1));
+        assert!(noisy.ratio.is_some_and(|ratio| ratio.holds(0.95)), "{noisy}");
+        assert_eq!(noisy.fail_above(budget), Gate::Undecided);
+    }
+
+    #[test]
+    fn equal_devices_are_told_apart_in_one_run_of_twenty() {
+        let wrong = (0..2_000)
+            .filter(|seed| {
+                let verdict = verdict(&rounds(20, 1.0, 0.05, *seed)).verdict;
+                !matches!(verdict, Verdict::Inconclusive(_))
+            })
+            .count();
+        assert!((60..=140).contains(&wrong), "{wrong} of 2,000");
+    }
+
+    proptest! {
+        #[test]
+        fn exchanging_the_sides_inverts_the_ratio(ratio in 0.2f64..5.0, seed in 0u64..1000) {
+            let rounds = rounds(20, ratio, 0.1, seed);
+            let swapped: Vec<_> = rounds.iter().map(|r| Round { a: r.b, b: r.a }).collect();
+            let (one, other) = (paired_ratio(&rounds).unwrap(), paired_ratio(&swapped).unwrap());
+            prop_assert!((one.low * other.high - 1.0).abs() < 1e-9);
+            prop_assert!((one.estimate * other.estimate - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn percentages_are_read_as_they_are_written() {
+        assert_eq!("5%".parse(), Ok(Percent(5.0)));
+        assert_eq!(" 2.5 % ".parse(), Ok(Percent(2.5)));
+        for wrong in ["5", "-1%", "100%", "NaN%", ""] {
+            let error = wrong.parse::<Percent>().unwrap_err().to_string();
+            assert!(error.contains("hint:"), "{error}");
+        }
+    }
+}

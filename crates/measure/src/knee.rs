@@ -1,0 +1,224 @@
+//! Where more concurrency stops helping, from levels measured in interleaved passes.
+//!
+//! Pure functions over typed rates: what to measure next is decided here, measuring is not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{Round, paired_ratio};
+use crate::interval::Estimate;
+use crate::units::PerSecond;
+use crate::usl::{Point, Usl};
+
+/// A level is measured in at least so many passes over all levels.
+pub const PASSES: usize = 5;
+
+/// Doubling the concurrency has to give this much, or it has stopped helping.
+pub const GAIN: f64 = 1.05;
+
+/// The knee gives this share of the plateau.
+pub const KNEE_SHARE: f64 = 0.95;
+
+/// A law with three parameters says something about no fewer levels than this.
+pub const USL_LEVELS: usize = 6;
+
+/// One concurrency and its rates, one for each pass, in the passes' order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Workers at the same time.
+    pub concurrency: u32,
+    /// Rate of all workers together, by pass.
+    pub rates: Vec<PerSecond>,
+}
+
+/// From one level to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The lower concurrency.
+    pub from: u32,
+    /// The higher concurrency.
+    pub to: u32,
+    /// The higher level's rate over the lower one's, pass by pass; `None` before two common passes
+    /// or when a pass completed nothing.
+    pub ratio: Option<Estimate>,
+}
+
+/// Where the rate stops growing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// The highest rate that a level reached, per second, with its interval over the passes.
+    pub plateau: Estimate,
+    /// The concurrency that reached it.
+    pub at: u32,
+    /// The smallest measured concurrency that gives [`KNEE_SHARE`] of the plateau.
+    pub concurrency: u32,
+    /// The largest measured concurrency below the knee that does not: the true knee lies between.
+    pub below: Option<u32>,
+    /// The scalability law, with [`USL_LEVELS`] levels or more.
+    pub law: Option<Usl>,
+}
+
+impl Level {
+    /// The mean over the passes.
+    fn mean(&self) -> f64 {
+        self.rates.iter().map(|rate| rate.0).sum::<f64>() / self.rates.len().max(1) as f64
+    }
+}
+
+/// The paired ratios of neighbouring levels, which are in order of rising concurrency.
+#[must_use]
+pub fn steps(levels: &[Level]) -> Vec<Step> {
+    let step = |pair: &[Level]| Step {
+        from: pair[0].concurrency,
+        to: pair[1].concurrency,
+        ratio: between(&pair[0], &pair[1]),
+    };
+    levels.windows(2).map(step).collect()
+}
+
+/// Whether the last two doublings both surely gave less than [`GAIN`].
+///
+/// Two, because one flat step may be a boundary such as the number of cores of one card, beyond
+/// which the next card takes over.
+#[must_use]
+pub fn should_stop(levels: &[Level]) -> bool {
+    let Some(last) = levels.len().checked_sub(3).map(|start| &levels[start..]) else {
+        return false;
+    };
+    let measured = last.iter().all(|level| level.rates.len() >= PASSES);
+    let flat = |step: &Step| step.ratio.is_some_and(|ratio| ratio.high < GAIN);
+    measured && steps(last).iter().all(flat)
+}
+
+/// The plateau and the knee; `None` without a level of two passes or when nothing was completed.
+#[must_use]
+pub fn knee(levels: &[Level]) -> Option<Knee> {
+    let best = levels.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
+    let rates: Vec<f64> = best.rates.iter().map(|rate| rate.0).collect();
+    let plateau = Estimate::mean_of(&rates).filter(|plateau| plateau.estimate > 0.0)?;
+    // Pass by pass again: what a pass did to all of its levels must not move the knee.
+    let enough = |level: &&Level| {
+        level.concurrency == best.concurrency
+            || between(best, level).is_some_and(|ratio| ratio.estimate >= KNEE_SHARE)
+    };
+    let concurrency = levels.iter().filter(enough).map(|level| level.concurrency).min()?;
+    let below = levels.iter().map(|level| level.concurrency).filter(|own| *own < concurrency).max();
+    let law = (levels.len() >= USL_LEVELS).then(|| Usl::fit(&points(levels))).flatten();
+    Some(Knee { plateau: plateau.not_negative(), at: best.concurrency, concurrency, below, law })
+}
+
+impl Knee {
+    /// The concurrency to measure next to narrow down the knee: halfway between what is enough and
+    /// what is not. `None` when they are neighbours.
+    #[must_use]
+    pub fn refine(&self) -> Option<u32> {
+        let below = self.below?;
+        let middle = below + (self.concurrency - below) / 2;
+        (middle > below).then_some(middle)
+    }
+}
+
+/// The second level's rate over the first one's, over the passes that both took part in.
+fn between(from: &Level, to: &Level) -> Option<Estimate> {
+    let pairs = from.rates.iter().zip(&to.rates);
+    let rounds: Vec<Round> = pairs.map(|(a, b)| Round { a: *a, b: *b }).collect();
+    paired_ratio(&rounds)
+}
+
+fn points(levels: &[Level]) -> Vec<Point> {
+    let point =
+        |level: &Level| Point { concurrency: level.concurrency, rate: PerSecond(level.mean()) };
+    levels.iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usl::Peak;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, Normal};
+    use rand_pcg::Pcg64Mcg;
+
+    /// Six passes that share a drift of 20 %, with 1 % of noise of their own.
+    fn levels(concurrencies: &[u32], rate: impl Fn(f64) -> f64, seed: u64) -> Vec<Level> {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let normal = Normal::new(1.0, 0.01).unwrap();
+        let mut level = |concurrency: u32| {
+            let pass = |pass: u32| {
+                let drift = 1.0 - 0.2 * f64::from(pass) / 6.0;
+                PerSecond(rate(f64::from(concurrency)) * drift * normal.sample(&mut rng))
+            };
+            Level { concurrency, rates: (0..6).map(pass).collect() }
+        };
+        concurrencies.iter().map(|concurrency| level(*concurrency)).collect()
+    }
+
+    /// A card with eight engines of 100/s.
+    fn engines(n: f64) -> f64 {
+        100.0 * n.min(8.0)
+    }
+
+    #[test]
+    fn doubling_stops_after_two_flat_steps() {
+        let all = levels(&[1, 2, 4, 8, 16, 32], engines, 1);
+        let stops: Vec<_> = (0..=all.len()).map(|count| should_stop(&all[..count])).collect();
+        assert_eq!(stops, [false, false, false, false, false, false, true]);
+        let mut early = all;
+        early.iter_mut().for_each(|level| level.rates.truncate(PASSES - 1));
+        assert!(!should_stop(&early), "four passes decide nothing");
+    }
+
+    #[test]
+    fn a_drift_that_all_levels_share_cancels() {
+        let all = levels(&[4, 8], engines, 3);
+        let ratio = steps(&all)[0].ratio.unwrap();
+        assert!(ratio.holds(2.0) && ratio.relative_half_width() < 0.03, "{ratio:?}");
+    }
+
+    #[test]
+    fn the_knee_is_narrowed_down_to_the_eighth_engine() {
+        let mut concurrencies = vec![1, 2, 4, 12, 24, 48];
+        loop {
+            let knee = knee(&levels(&concurrencies, engines, 5)).unwrap();
+            let Some(next) = knee.refine() else {
+                assert_eq!((knee.below, knee.concurrency), (Some(7), 8));
+                break;
+            };
+            concurrencies.push(next);
+            concurrencies.sort_unstable();
+        }
+    }
+
+    #[test]
+    fn the_law_predicts_the_peak_through_noise() {
+        let law = |n: f64| 1000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.0005 * n * (n - 1.0));
+        let all = levels(&[1, 2, 4, 8, 16, 32, 64, 128], law, 7);
+        let fit = knee(&all).unwrap().law.unwrap();
+        let Peak::At { concurrency, rate } = fit.peak else { panic!("{fit:?}") };
+        assert!((concurrency / 43.6 - 1.0).abs() < 0.1, "sqrt(0.95 / 0.0005) = 43.6: {fit:?}");
+        // Passes average a drift of 0.9166 for all levels.
+        assert!((rate.0 / (law(43.6) * 0.9166) - 1.0).abs() < 0.05, "{rate}");
+        assert!(knee(&all[..5]).unwrap().law.is_none(), "five levels");
+    }
+
+    #[test]
+    fn nothing_measured_has_no_knee() {
+        assert_eq!(knee(&[]), None);
+        let dead = Level { concurrency: 1, rates: vec![PerSecond(0.0); 5] };
+        assert_eq!(knee(&[dead]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_knee_is_a_measured_level_at_or_below_the_best(
+            rates in prop::collection::vec(1.0f64..1000.0, 1..10), seed in 0u64..1000,
+        ) {
+            let concurrencies: Vec<u32> = (1..=rates.len() as u32).collect();
+            let all = levels(&concurrencies, |n| rates[n as usize - 1], seed);
+            let knee = knee(&all).unwrap();
+            prop_assert!(concurrencies.contains(&knee.concurrency));
+            prop_assert!(knee.concurrency <= knee.at);
+            prop_assert!(knee.below.is_none_or(|below| below < knee.concurrency));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Quantiles of latencies that depend on each other.
+//!
+//! The share of calls that took at most `q` is a mean, so its interval comes from batches like
+//! that of any other mean; read back through the histogram, its ends are the ends of the
+//! quantile's interval (Woodruff, Confidence intervals for medians and other position measures,
+//! J. Am. Stat. Assoc. 47, 1952). Order statistics would do for independent samples only.
+
+use crate::batch::Batch;
+use crate::bucket::{BUCKETS, end_of, lowest_of};
+use crate::interval::Estimate;
+use crate::ratio::Ratio;
+use crate::slice::Slice;
+use crate::units::Nanos;
+
+/// Completions that must lie on either side of a quantile: with ten, the spread of their number
+/// alone is a third of it.
+const BEYOND: u64 = 10;
+
+/// All latencies of a window, by bucket.
+#[derive(Debug)]
+pub(crate) struct Distribution {
+    filled: Vec<Filled>,
+    total: u64,
+    min: Nanos,
+    max: Nanos,
+}
+
+/// A bucket that holds something.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    bucket: u32,
+    count: u64,
+    /// Completions in lower buckets.
+    below: u64,
+}
+
+/// Where a share of the completions ends: so far into a bucket.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    bucket: u32,
+    /// Share of the bucket's completions that lie at or before it.
+    within: f64,
+}
+
+impl Distribution {
+    /// Everything in these slices; `None` when they hold no completion.
+    pub(crate) fn of(slices: &[Slice]) -> Option<Self> {
+        // Dense, because merging a thousand sorted lists pair by pair would copy the longest of
+        // them a thousand times.
+        let mut counts = vec![0u64; BUCKETS];
+        let (mut min, mut max) = (Nanos::NEVER, Nanos::ZERO);
+        for slice in slices {
+            for (bucket, count) in &slice.buckets {
+                counts[(*bucket as usize).min(BUCKETS - 1)] += count;
+            }
+            min = min.min(slice.min);
+            max = max.max(slice.max);
+        }
+        let mut total = 0;
+        let mut filled = Vec::new();
+        for (bucket, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            filled.push(Filled { bucket: bucket as u32, count, below: total });
+            total += count;
+        }
+        (total > 0).then_some(Self { filled, total, min, max })
+    }
+
+    /// The latency that this share of the completions did not exceed, in nanoseconds,
+    /// interpolated within its bucket.
+    pub(crate) fn value_at(&self, share: f64) -> f64 {
+        let position = self.position(share);
+        let (low, high) = self.edges(position.bucket);
+        low + position.within * (high - low)
+    }
+
+    /// Quantiles in per mille, rising, with their intervals from these batches of the same
+    /// `slices`. `None` where fewer than [`BEYOND`] completions lie on either side, and where the
+    /// interval would have to reach beyond the longest latency seen.
+    pub(crate) fn quantiles<const N: usize>(
+        &self,
+        per_mille: [u64; N],
+        slices: &[Slice],
+        batches: &[Batch],
+    ) -> [Option<Estimate>; N] {
+        let positions = per_mille.map(|quantile| self.position(quantile as f64 / 1e3));
+        let mut parts = vec![Vec::with_capacity(batches.len()); N];
+        for batch in batches {
+            let end = batch.slices.end.min(slices.len());
+            let start = batch.slices.start.min(end);
+            let covered = covered(&slices[start..end], &positions);
+            for (parts, covered) in parts.iter_mut().zip(covered) {
+                parts.push((covered, batch.completed as f64));
+            }
+        }
+        let mut estimates = [None; N];
+        for ((estimate, quantile), parts) in estimates.iter_mut().zip(per_mille).zip(&parts) {
+            *estimate = self.estimate(quantile, parts);
+        }
+        estimates
+    }
+
+    fn estimate(&self, per_mille: u64, parts: &[(f64, f64)]) -> Option<Estimate> {
+        let rarer = per_mille.min(1000 - per_mille);
+        if self.total * rarer < BEYOND * 1000 {
+            return None;
+        }
+        let share = per_mille as f64 / 1e3;
+        let half_width = Ratio::over(parts)?.half_width();
+        if share + half_width > 1.0 {
+            return None;
+        }
+        let shares = Estimate::around(share, half_width).not_negative();
+        let quantile = shares.map(|share| self.value_at(share));
+        let (low, high) = self.edges(self.position(share).bucket);
+        Some(Estimate { low: quantile.low.min(low), high: quantile.high.max(high), ..quantile })
+    }
+
+    fn position(&self, share: f64) -> Position {
+        let rank = share.clamp(0.0, 1.0) * self.total as f64;
+        let place = self.filled.partition_point(|cell| ((cell.below + cell.count) as f64) < rank);
+        let cell = self.filled[place.min(self.filled.len() - 1)];
+        let within = (rank - cell.below as f64) / cell.count as f64;
+        Position { bucket: cell.bucket, within: within.clamp(0.0, 1.0) }
+    }
+
+    /// The lowest and the highest latency that a bucket can have got: whole nanoseconds, and not
+    /// beyond the extremes, so that a constant latency has exactly that quantile.
+    fn edges(&self, bucket: u32) -> (f64, f64) {
+        let low = lowest_of(bucket as usize).max(self.min);
+        let high = (end_of(bucket as usize) - Nanos(1)).min(self.max).max(low);
+        (low.0 as f64, high.0 as f64)
+    }
+}
+
+/// How many completions of these slices lie at or before each of the rising positions.
+fn covered<const N: usize>(slices: &[Slice], positions: &[Position; N]) -> [f64; N] {
+    let mut covered = [0.0; N];
+    for slice in slices {
+        let (mut below, mut done) = (0, 0);
+        for (covered, position) in covered.iter_mut().zip(positions) {
+            let rest = &slice.buckets[done..];
+            let here = done + rest.partition_point(|(bucket, _)| *bucket < position.bucket);
+            below += slice.buckets[done..here].iter().map(|(_, count)| count).sum::<u64>();
+            done = here;
+            *covered += below as f64;
+            if let Some((bucket, count)) = slice.buckets.get(here)
+                && *bucket == position.bucket
+            {
+                *covered += position.within * *count as f64;
+            }
+        }
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slice_of(latencies: &[u64]) -> Slice {
+        let mut slice = Slice::empty();
+        latencies.iter().for_each(|latency| slice.count(Nanos(*latency)));
+        slice
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_is_within_a_bucket_of_the_order_statistic(
+            mut latencies in prop::collection::vec(1u64..1 << 40, 1..300),
+            share in 0.01f64..1.0,
+        ) {
+            let slices: Vec<_> = latencies.chunks(7).map(slice_of).collect();
+            let value = Distribution::of(&slices).unwrap().value_at(share);
+            latencies.sort_unstable();
+            let rank = (share * latencies.len() as f64).ceil() as usize;
+            let exact = latencies[rank.max(1) - 1] as f64;
+            prop_assert!((value / exact - 1.0).abs() <= 1.0 / 1024.0, "{} {}", value, exact);
+        }
+
+        #[test]
+        fn batches_together_cover_the_share(
+            latencies in prop::collection::vec(1u64..1 << 30, 20..300),
+        ) {
+            let slices: Vec<_> = latencies.chunks(7).map(slice_of).collect();
+            let all = Distribution::of(&slices).unwrap();
+            let shares = [0.5, 0.9, 0.99];
+            let counts = covered(&slices, &shares.map(|share| all.position(share)));
+            for (count, share) in counts.iter().zip(shares) {
+                prop_assert!((count - share * latencies.len() as f64).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_latency_is_its_own_quantile() {
+        for latency in [7, 100, 10_500_000] {
+            let all = Distribution::of(&[slice_of(&[latency; 50])]).unwrap();
+            assert_eq!(all.value_at(0.5), latency as f64);
+            assert_eq!(all.value_at(1.0), latency as f64);
+        }
+        assert!(Distribution::of(&[Slice::empty()]).is_none());
+    }
+}

@@ -1,0 +1,338 @@
+//! The figures of a row, each with its interval: how many a second, and how long they took.
+//!
+//! It takes a closed loop's or an open loop's slices alike, but knows nothing of failures or of
+//! who is to blame for a limit.
+
+use std::num::NonZeroU32;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{Batch, Batches, completions_over_time, inside, latency};
+use crate::bucket::{BUCKETS, HIGHEST, lowest_of};
+use crate::interval::{Estimate, poisson};
+use crate::quantile::Distribution;
+use crate::ratio::Ratio;
+use crate::series::Series;
+use crate::slice::Slice;
+use crate::units::Nanos;
+
+/// With fewer completions than this per worker, the operations that straddle the window's edges
+/// are too large a part of it for a count over its length.
+pub const FEW_PER_WORKER: u64 = 30;
+
+/// What a series of slices does not know about its window.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// From opening to closing.
+    pub window: Nanos,
+    /// How many workers filled it.
+    pub workers: NonZeroU32,
+    /// When the first and the last operation inside the window completed, of all workers.
+    pub first_and_last: Option<(Nanos, Nanos)>,
+    /// The smallest difference that the clock can show.
+    pub clock_step: Nanos,
+}
+
+/// What a window tells about the operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Operations per second, of all workers together.
+    pub rate: Estimate,
+    /// Mean latency in ns: the exact sum over the count. `None` when nothing completed.
+    pub mean: Option<Estimate>,
+    /// Median latency in ns. This and the other quantiles are `None` when fewer than ten
+    /// completions lie on either side, or the interval reaches beyond the longest latency.
+    pub p50: Option<Estimate>,
+    /// Latency in ns that 90 % do not exceed.
+    pub p90: Option<Estimate>,
+    /// Latency in ns that 95 % do not exceed.
+    pub p95: Option<Estimate>,
+    /// Latency in ns that 99 % do not exceed.
+    pub p99: Option<Estimate>,
+    /// Latency in ns that 99.9 % do not exceed.
+    pub p99_9: Option<Estimate>,
+    /// Completed operations inside the window.
+    pub n: u64,
+    /// Batches that the intervals were taken over.
+    pub batches: usize,
+    /// How rate and intervals were made, in words.
+    pub method: String,
+    /// Whether the batches were enough and uncorrelated, so that the intervals keep their promise.
+    pub reliable: bool,
+}
+
+impl Summary {
+    /// All figures of a window.
+    #[must_use]
+    pub fn of(series: &Series, conditions: &Conditions) -> Self {
+        let slices = inside(series, conditions.window);
+        let n = slices.iter().map(|slice| slice.completed).sum();
+        let step = conditions.clock_step.0 as f64;
+        let few = n < FEW_PER_WORKER * u64::from(conditions.workers.get());
+        let batches = if few {
+            Batches::by_completion(series, conditions.window)
+        } else {
+            Batches::by_time(series, conditions.window)
+        };
+        let parts = batches.as_slice();
+        let mean = mean_latency(n, parts);
+        let (rate, method) =
+            if few { rate_of_few(n, conditions, parts) } else { rate(n, conditions, parts) };
+        let quantiles = Distribution::of(slices)
+            .map_or([None; 5], |all| all.quantiles([500, 900, 950, 990, 999], slices, parts));
+        let resolved = |estimate: Estimate| estimate.no_narrower_than(step).not_negative();
+        let [p50, p90, p95, p99, p99_9] = quantiles.map(|quantile| quantile.map(resolved));
+        Self {
+            rate: rate.not_negative(),
+            mean: mean.map(resolved),
+            p50,
+            p90,
+            p95,
+            p99,
+            p99_9,
+            n,
+            batches: parts.len(),
+            method,
+            reliable: batches.reliable(),
+        }
+    }
+}
+
+/// Everything in a slice as an HDR histogram of nanoseconds with three digits.
+///
+/// Nothing is lost: its buckets are those of [`crate::bucket`].
+#[must_use]
+pub fn histogram(slice: &Slice) -> Histogram<u64> {
+    let mut histogram =
+        Histogram::new_with_bounds(1, HIGHEST.0, 3).expect("the bounds rise and 3 digits fit");
+    for (bucket, count) in &slice.buckets {
+        // Saturating, because a slice may come from another host.
+        let bucket = (*bucket as usize).min(BUCKETS - 1);
+        histogram.saturating_record_n(lowest_of(bucket).0, *count);
+    }
+    histogram
+}
+
+/// Completions over the window's length, no more precise than one operation.
+fn rate(n: u64, conditions: &Conditions, batches: &[Batch]) -> (Estimate, String) {
+    let seconds = conditions.window.as_secs_f64();
+    match over(batches, completions_over_time) {
+        Some(ratio) => {
+            let method = format!(
+                "completions over the window's length; Student's t over {} batches of it",
+                batches.len()
+            );
+            (ratio.estimate().no_narrower_than(1.0 / seconds), method)
+        }
+        None => {
+            (per_second(poisson(n), seconds), at_random("completions over the window's length"))
+        }
+    }
+}
+
+/// Completions but one over the time from the first to the last.
+///
+/// A batch of time would hold a handful and mostly count its edges, so the spread is that of the
+/// latencies: in a closed loop they are the gaps between a worker's completions. Workers may run
+/// in step, then each of them may have one operation more or less in the span.
+fn rate_of_few(n: u64, conditions: &Conditions, batches: &[Batch]) -> (Estimate, String) {
+    let span = conditions.first_and_last.map_or(Nanos::ZERO, |(first, last)| last - first);
+    if n < 2 || span == Nanos::ZERO {
+        let estimate = per_second(poisson(n), conditions.window.as_secs_f64());
+        return (estimate, at_random("completions over the window's length"));
+    }
+    let seconds = span.as_secs_f64();
+    let rule = "(n-1) over first to last completion";
+    let limits = per_second(poisson(n - 1), seconds);
+    let Some(ratio) = over(batches, latency) else {
+        return (limits, at_random(rule));
+    };
+    let relative = ratio.half_width() / ratio.value().max(f64::MIN_POSITIVE);
+    let rate = Estimate::around(limits.estimate, limits.estimate * relative)
+        .no_narrower_than(f64::from(conditions.workers.get()) / seconds);
+    (rate, format!("{rule}; Student's t over {} groups of latencies", batches.len()))
+}
+
+/// The exact sum over the count. Where no spread can be seen, it is taken as that of exponential
+/// latencies, as wide as any that a device without stalls shows.
+fn mean_latency(n: u64, batches: &[Batch]) -> Option<Estimate> {
+    if n == 0 {
+        return None;
+    }
+    if let Some(ratio) = over(batches, latency) {
+        return Some(ratio.estimate());
+    }
+    let sum: u128 = batches.iter().map(|batch| batch.latency_sum).sum();
+    let (mean, count) = (sum as f64 / n as f64, poisson(n));
+    let n = n as f64;
+    Some(Estimate { estimate: mean, low: mean * n / count.high, high: mean * n / count.low })
+}
+
+fn over(batches: &[Batch], parts: impl Fn(&Batch) -> (f64, f64)) -> Option<Ratio> {
+    Ratio::over(&batches.iter().map(parts).collect::<Vec<_>>())
+}
+
+fn per_second(events: Estimate, seconds: f64) -> Estimate {
+    // A window without length holds nothing, and nothing a nanosecond is no rate.
+    let seconds = seconds.max(Nanos(1).as_secs_f64());
+    events.map(|count| count / seconds)
+}
+
+fn at_random(rule: &str) -> String {
+    format!("{rule}; too few to see a spread, limits as for random completions (Garwood)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One worker without pauses; the window opens when the first call starts.
+    fn measured(window: Nanos, latencies: impl IntoIterator<Item = u64>) -> (Series, Conditions) {
+        let length = Nanos::from_millis(4);
+        let mut series = Series::new(length);
+        let (mut now, mut ends) = (0, Vec::new());
+        for latency in latencies {
+            now += latency;
+            if now >= window.0 {
+                break;
+            }
+            let start = Nanos(now - now % length.0);
+            let mut slice = Slice { start, length, ..Slice::empty() };
+            slice.count(Nanos(latency));
+            series.add(&slice);
+            ends.push(Nanos(now));
+        }
+        series.extend_to(window);
+        let conditions = Conditions {
+            window,
+            workers: NonZeroU32::MIN,
+            first_and_last: ends.first().copied().zip(ends.last().copied()),
+            clock_step: Nanos(1),
+        };
+        (series, conditions)
+    }
+
+    fn summary(window: Nanos, latencies: impl IntoIterator<Item = u64>) -> Summary {
+        let (series, conditions) = measured(window, latencies);
+        Summary::of(&series, &conditions)
+    }
+
+    #[test]
+    fn a_regular_service_is_known_to_one_operation_and_one_bucket() {
+        let summary = summary(Nanos::from_secs(3), std::iter::repeat(1_000_000));
+        assert_eq!(summary.n, 2_999);
+        assert!(summary.reliable, "{summary:?}");
+        assert!(summary.rate.holds(1_000.0), "{:?}", summary.rate);
+        assert!(summary.rate.high - summary.rate.low >= 2.0 / 3.0);
+        assert_eq!(summary.mean, Some(Estimate::around(1e6, 1.0)));
+        assert_eq!(summary.p99, Some(Estimate::around(1e6, 1.0)));
+        assert_eq!(summary.p99_9, None, "2,999 x 0.001 is under ten");
+    }
+
+    #[test]
+    fn quantiles_come_with_ten_on_either_side() {
+        let enough = |n: u64| summary(Nanos::from_millis(n + 1), vec![1_000_000; n as usize]);
+        assert!(enough(19).p50.is_none());
+        assert!(enough(20).p50.is_some());
+        assert!(enough(99).p90.is_none());
+        assert!(enough(100).p90.is_some());
+        assert!(enough(9_999).p99_9.is_none());
+        assert!(enough(10_000).p99_9.is_some());
+    }
+
+    #[test]
+    fn few_slow_operations_are_counted_from_first_to_last() {
+        // Ten seconds hold 19 of 0.52 s; 19 / 10 s would be 1.2 % off, 18 gaps over 9.36 s are not.
+        let summary = summary(Nanos::from_secs(10), std::iter::repeat(520_000_000));
+        assert!((summary.rate.estimate - 1.0 / 0.52).abs() < 1e-9);
+        assert!(summary.method.starts_with("(n-1) over first to last completion"));
+        assert!(summary.rate.high - summary.rate.low >= 2.0 / 9.36 - 1e-9);
+    }
+
+    #[test]
+    fn none_one_and_two_completions_are_said_to_be_so() {
+        let window = Nanos::from_secs(10);
+        let none = summary(window, []);
+        assert_eq!((none.n, none.mean, none.p50, none.reliable), (0, None, None, false));
+        assert_eq!((none.rate.estimate, none.rate.low), (0.0, 0.0));
+        assert!((none.rate.high - 0.369).abs() < 1e-3, "3.69 in ten seconds: {:?}", none.rate);
+        let one = summary(window, [2_000_000_000]);
+        assert!(one.rate.holds(0.5) && one.mean.is_some_and(|mean| mean.holds(3e9)));
+        let two = summary(window, [2_000_000_000, 3_000_000_000]);
+        assert!((two.rate.estimate - 1.0 / 3.0).abs() < 1e-9 && two.rate.holds(0.4));
+        assert!(two.method.contains("Garwood") && !two.reliable);
+        assert!(summary(Nanos::ZERO, []).rate.high.is_finite());
+    }
+
+    #[test]
+    fn workers_in_step_may_each_have_one_more() {
+        // Four workers complete at 1, 2, 3, 4 and 5 s: 19 over 4 s is 4.75/s, the truth 4/s.
+        let length = Nanos::from_millis(4);
+        let mut series = Series::new(length);
+        for second in 1..=5 {
+            let start = Nanos::from_secs(second);
+            let mut slice = Slice { start, length, ..Slice::empty() };
+            (0..4).for_each(|_| slice.count(Nanos::from_secs(1)));
+            series.add(&slice);
+        }
+        let conditions = Conditions {
+            window: Nanos::from_millis(5_500),
+            workers: NonZeroU32::new(4).unwrap(),
+            first_and_last: Some((Nanos::from_secs(1), Nanos::from_secs(5))),
+            clock_step: Nanos(1),
+        };
+        assert!(Summary::of(&series, &conditions).rate.holds(4.0));
+    }
+
+    #[test]
+    fn the_last_slice_of_a_window_counts_as_far_as_the_window_goes() {
+        let summary = summary(Nanos::from_millis(1_001), std::iter::repeat(100_000));
+        assert!((summary.rate.estimate / 1e4 - 1.0).abs() < 1e-3, "{:?}", summary.rate);
+    }
+
+    #[test]
+    fn a_bucket_that_no_loop_counts_is_the_last_one() {
+        let foreign = Slice { completed: 1, buckets: vec![(u32::MAX, 1)], ..Slice::empty() };
+        assert_eq!(histogram(&foreign).count_at(HIGHEST.0), 1);
+    }
+
+    #[test]
+    fn a_coarse_clock_widens_every_latency() {
+        let (series, mut conditions) = measured(Nanos::from_secs(1), vec![1_000; 50_000]);
+        conditions.clock_step = Nanos(40);
+        let summary = Summary::of(&series, &conditions);
+        for latency in [summary.mean, summary.p50, summary.p99] {
+            assert_eq!(latency, Some(Estimate::around(1_000.0, 40.0)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_hold_their_estimates(
+            latencies in prop::collection::vec(1u64..100_000_000, 0..200),
+            millis in 1u64..4_000,
+        ) {
+            let summary = summary(Nanos::from_millis(millis), latencies);
+            let latencies = [summary.mean, summary.p50, summary.p90, summary.p95, summary.p99];
+            for estimate in latencies.into_iter().flatten().chain([summary.rate]) {
+                prop_assert!(estimate.low >= 0.0 && estimate.high.is_finite());
+                prop_assert!(estimate.holds(estimate.estimate), "{:?}", estimate);
+            }
+        }
+
+        #[test]
+        fn the_histogram_keeps_every_count(
+            latencies in prop::collection::vec(0u64..HIGHEST.0, 0..200),
+        ) {
+            let mut slice = Slice::empty();
+            latencies.iter().for_each(|latency| slice.count(Nanos(*latency)));
+            let histogram = histogram(&slice);
+            prop_assert_eq!(histogram.len(), latencies.len() as u64);
+            for (bucket, count) in &slice.buckets {
+                prop_assert_eq!(histogram.count_at(lowest_of(*bucket as usize).0), *count);
+            }
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! What a single figure hides: drift, two modes, outliers, a slow start. Each is named in a
+//! sentence that says what to try next; none changes a figure.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{Batch, Batches, latency};
+use crate::bucket::{BUCKETS, end_of, lowest_of};
+use crate::interval::{Estimate, student_t};
+use crate::quantile::Distribution;
+use crate::ratio::Ratio;
+use crate::series::Series;
+use crate::slice::Slice;
+use crate::units::{Nanos, three_digits};
+
+/// Batches in a fifth of a window: few enough for a series of 40 slices, and with 14 degrees of
+/// freedom for the comparison of two fifths.
+const BATCHES_PER_FIFTH: usize = 8;
+
+/// A smaller change is none: runs are not more precise than this by default.
+const NOTABLE: f64 = 1.01;
+
+/// The course of a window, from its first fifth to its last.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// Mean latency in the last fifth over that in the first, with its interval.
+    pub ratio: Option<Estimate>,
+    /// What it amounts to.
+    pub course: Course,
+}
+
+/// How latencies changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Course {
+    /// The whole interval lies above 1.01.
+    Slower,
+    /// The whole interval lies below 1/1.01.
+    Faster,
+    /// No change of more than 1 % is certain.
+    Steady,
+    /// Too little was measured to tell.
+    Unknown,
+}
+
+/// Compares the first fifth of a window with its last.
+#[must_use]
+pub fn drift(series: &Series, window: Nanos) -> Drift {
+    let batches = Batches::exactly(series, window, 5 * BATCHES_PER_FIFTH);
+    let ratio = batches.and_then(|batches| {
+        let (first, rest) = batches.split_at(BATCHES_PER_FIFTH);
+        ratio_of_means(first, &rest[rest.len() - BATCHES_PER_FIFTH..])
+    });
+    let course = match ratio {
+        None => Course::Unknown,
+        Some(ratio) if ratio.low > NOTABLE => Course::Slower,
+        Some(ratio) if ratio.high < 1.0 / NOTABLE => Course::Faster,
+        Some(_) => Course::Steady,
+    };
+    Drift { ratio, course }
+}
+
+/// The second mean latency over the first, by the relative errors of both.
+fn ratio_of_means(first: &[Batch], last: &[Batch]) -> Option<Estimate> {
+    let mean = |batches: &[Batch]| Ratio::over(&batches.iter().map(latency).collect::<Vec<_>>());
+    let (first, last) = (mean(first)?, mean(last)?);
+    if first.value() <= 0.0 || last.value() <= 0.0 {
+        return None;
+    }
+    let relative = |mean: &Ratio| mean.standard_error() / mean.value();
+    let half_width = student_t(2 * BATCHES_PER_FIFTH - 2) * relative(&first).hypot(relative(&last));
+    Some(Estimate::around((last.value() / first.value()).ln(), half_width).map(f64::exp))
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Estimate { estimate, low, high }) = self.ratio else {
+            return f.write_str("too little was measured to tell a drift; try a longer window");
+        };
+        let interval = format!("{estimate:.3} times (95 % interval {low:.3} to {high:.3})");
+        match self.course {
+            Course::Slower => write!(
+                f,
+                "calls in the last fifth took {interval} as long as in the first: look for \
+                 throttling by heat, a licence or rate limit that sets in, or sessions and objects \
+                 that leak; try a pause before the run, then a window twice as long"
+            ),
+            Course::Faster => write!(
+                f,
+                "calls in the last fifth took only {interval} as long as in the first: the device \
+                 or a cache was still warming up; try a longer warm-up"
+            ),
+            Course::Steady | Course::Unknown => {
+                write!(f, "no drift: calls in the last fifth took {interval} as long")
+            }
+        }
+    }
+}
+
+/// Two kinds of calls, told apart by how long they take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bimodality {
+    /// Where the faster calls gather.
+    pub fast: Nanos,
+    /// Where the slower calls gather.
+    pub slow: Nanos,
+    /// Share of the slower ones, by the deepest point between the two.
+    pub slow_share: f64,
+}
+
+/// Fewer calls than this on one side are a tail, not a mode.
+const SIDE_SHARE: f64 = 0.05;
+/// A valley is at most half as high as the lower of its two peaks …
+const VALLEY: f64 = 0.5;
+/// … and lower by so many standard deviations of their difference. Four, because all valleys of a
+/// few dozen bins get their chance.
+const SIGNIFICANT: f64 = 4.0;
+
+/// Looks for two modes; `None` when there is one, or the calls are too few to tell.
+#[must_use]
+pub fn bimodality(total: &Slice, clock_step: Nanos) -> Option<Bimodality> {
+    let density = Density::of(total, clock_step)?;
+    let heights = &density.heights;
+    let all: f64 = heights.iter().sum();
+    let (mut left, mut below) = (0, 0.0);
+    let mut deepest: Option<(f64, Bimodality)> = None;
+    for valley in 1..heights.len().saturating_sub(1) {
+        below += heights[valley - 1];
+        if heights[valley - 1] > heights[left] {
+            left = valley - 1;
+        }
+        let right = highest(heights, valley + 1);
+        let (floor, peak) = (heights[valley], heights[left].min(heights[right]));
+        let slow_share = 1.0 - (below + floor / 2.0) / all;
+        let deep = floor <= VALLEY * peak && peak - floor >= SIGNIFICANT * (peak + floor).sqrt();
+        let both = (SIDE_SHARE..=1.0 - SIDE_SHARE).contains(&slow_share);
+        let depth = floor / peak;
+        if deep && both && deepest.is_none_or(|(other, _)| depth < other) {
+            let (fast, slow) = (density.centre(left), density.centre(right));
+            deepest = Some((depth, Bimodality { fast, slow, slow_share }));
+        }
+    }
+    deepest.map(|(_, found)| found)
+}
+
+/// The first of the highest bins from a place on.
+fn highest(heights: &[f64], from: usize) -> usize {
+    (from..heights.len())
+        .fold(from, |best, bin| if heights[bin] > heights[best] { bin } else { best })
+}
+
+/// Counts in bins of equal ratio. The histogram's own buckets will not do: their width doubles at
+/// every power of two, which makes a step of two in the counts of any smooth distribution.
+struct Density {
+    origin: f64,
+    width: f64,
+    heights: Vec<f64>,
+}
+
+impl Density {
+    /// From the 1st to the 99th percentile, so that a few outliers do not squeeze the rest into
+    /// one bin; `None` when that range is hardly wider than what can be told apart.
+    fn of(total: &Slice, clock_step: Nanos) -> Option<Self> {
+        let all = Distribution::of(std::slice::from_ref(total))?;
+        let (low, high) = (all.value_at(0.01).max(1.0), all.value_at(0.99).max(1.0));
+        // The Rice rule for the number of bins, no narrower than four buckets or three steps of
+        // the clock: finer ones are a comb.
+        let wanted = (2.0 * (total.completed as f64).cbrt()).min(64.0);
+        let finest = (4.0 / 1024.0_f64).max(3.0 * clock_step.0.max(1) as f64 / low);
+        let width = ((high / low).ln() / wanted).max(finest);
+        let count = ((high / low).ln() / width).ceil() as usize;
+        let mut density = Self { origin: low.ln(), width, heights: vec![0.0; count] };
+        for (bucket, count) in &total.buckets {
+            density.spread((*bucket as usize).min(BUCKETS - 1), *count as f64);
+        }
+        (count >= 5).then_some(density)
+    }
+
+    /// Shares a bucket's count among the bins that it overlaps.
+    fn spread(&mut self, bucket: usize, count: f64) {
+        let place = |latency: Nanos| ((latency.0 as f64).max(0.5).ln() - self.origin) / self.width;
+        let (start, end) = (place(lowest_of(bucket)), place(end_of(bucket)));
+        let mut bin = start.floor();
+        while bin < end {
+            let overlap = (end.min(bin + 1.0) - start.max(bin)) / (end - start);
+            if bin >= 0.0 && (bin as usize) < self.heights.len() {
+                self.heights[bin as usize] += count * overlap;
+            }
+            bin += 1.0;
+        }
+    }
+
+    fn centre(&self, bin: usize) -> Nanos {
+        Nanos((self.origin + (bin as f64 + 0.5) * self.width).exp().round() as u64)
+    }
+}
+
+impl fmt::Display for Bimodality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "latencies have two modes: {:.0} % around {} and {:.0} % around {}, so neither mean nor \
+             median describes a typical call: look for two clock speeds, a cache that sometimes \
+             misses, a lock that is sometimes taken, or two devices behind one slot; try one \
+             worker, then raw samples over time",
+            100.0 * (1.0 - self.slow_share),
+            self.fast,
+            100.0 * self.slow_share,
+            self.slow
+        )
+    }
+}
+
+/// A longest call that is out of proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// The longest latency.
+    pub longest: Nanos,
+    /// The median latency.
+    pub median: Nanos,
+    /// The former over the latter.
+    pub times: f64,
+}
+
+/// The longest call is worth a word from here on, in medians.
+const OUT_OF_PROPORTION: f64 = 10.0;
+
+/// Sets the longest call against the median; `None` when it is within ten times.
+#[must_use]
+pub fn outlier(total: &Slice) -> Option<Outlier> {
+    let median = Distribution::of(std::slice::from_ref(total))?.value_at(0.5);
+    let times = total.max.0 as f64 / median.max(1.0);
+    let median = Nanos(median.round() as u64);
+    (times >= OUT_OF_PROPORTION).then_some(Outlier { longest: total.max, median, times })
+}
+
+impl fmt::Display for Outlier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the longest call took {}, {} times the median of {}: look for a scheduler or another \
+             user of the device; try an idle machine, and raw samples to see when it happens",
+            self.longest,
+            three_digits(self.times),
+            self.median
+        )
+    }
+}
+
+/// The first calls, when they took longer than the later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How many of the first calls in a row were slow.
+    pub calls: usize,
+    /// Their mean latency over the steady median.
+    pub times: f64,
+    /// Whether the whole list was slow, so that the warm-up may have been too short.
+    pub unfinished: bool,
+}
+
+/// A first call is slow from here on, in medians.
+const SLOW_START: f64 = 1.5;
+
+/// Sets the first calls of a worker, in order, against the median of the window; `None` when the
+/// first one was not slow.
+#[must_use]
+pub fn warm_up(first: &[Nanos], steady_median: Nanos) -> Option<WarmUp> {
+    let median = steady_median.0.max(1) as f64;
+    let slow = |latency: &&Nanos| latency.0 as f64 >= SLOW_START * median;
+    let calls = first.iter().take_while(slow).count();
+    let sum: f64 = first[..calls].iter().map(|latency| latency.0 as f64).sum();
+    let times = sum / calls.max(1) as f64 / median;
+    (calls > 0).then_some(WarmUp { calls, times, unfinished: calls == first.len() })
+}
+
+impl fmt::Display for WarmUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.calls {
+            1 => f.write_str("the first call took ")?,
+            calls => write!(f, "the first {calls} calls took ")?,
+        }
+        write!(f, "{} times the median", three_digits(self.times))?;
+        if self.unfinished {
+            f.write_str(", and none of the warm-up was faster; try a longer one")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_distr::{Distribution as _, Gamma};
+    use rand_pcg::Pcg64Mcg;
+
+    /// Calls of 20 % spread around `mean(moment, coin)`, where both are in [0, 1).
+    fn window(seed: u64, window: Nanos, mean: impl Fn(f64, f64) -> f64) -> Series {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let service = Gamma::new(25.0, 1.0 / 25.0).unwrap();
+        let length = Nanos::from_millis(4);
+        let mut series = Series::new(length);
+        let mut now = 0;
+        loop {
+            let mean = mean(now as f64 / window.0 as f64, rng.random());
+            let latency = (mean * service.sample(&mut rng)).round() as u64;
+            now += latency;
+            if now >= window.0 {
+                series.extend_to(window);
+                return series;
+            }
+            let start = Nanos(now - now % length.0);
+            let mut slice = Slice { start, length, ..Slice::empty() };
+            slice.count(Nanos(latency));
+            series.add(&slice);
+        }
+    }
+
+    const SECONDS: Nanos = Nanos::from_secs(3);
+
+    #[test]
+    fn a_device_that_throttles_is_told_from_one_that_warms_up() {
+        let throttled = window(1, SECONDS, |moment, _| 1e6 * (1.0 + 0.3 * moment));
+        let drift_of = |series: &Series| drift(series, SECONDS);
+        let slower = drift_of(&throttled);
+        assert_eq!(slower.course, Course::Slower);
+        // Ends of 0.1 and 0.9 of the way, roughly: 1.27 / 1.03.
+        assert!(slower.ratio.is_some_and(|ratio| ratio.holds(1.27 / 1.03)), "{slower}");
+        assert!(slower.to_string().contains("throttling"));
+        let cold = window(2, SECONDS, |moment, _| 1e6 * (1.2 - 0.2 * moment));
+        assert_eq!(drift_of(&cold).course, Course::Faster);
+    }
+
+    #[test]
+    fn a_steady_device_is_seldom_said_to_drift() {
+        let false_alarms = (0..200)
+            .filter(|seed| {
+                let course = drift(&window(*seed, SECONDS, |_, _| 1e6), SECONDS).course;
+                assert_ne!(course, Course::Unknown);
+                course != Course::Steady
+            })
+            .count();
+        assert!(false_alarms <= 8, "{false_alarms} of 200");
+        let short = Nanos::from_millis(30);
+        assert_eq!(drift(&window(1, short, |_, _| 1e6), short).course, Course::Unknown);
+    }
+
+    #[test]
+    fn two_speeds_are_two_modes() {
+        let total = window(3, SECONDS, |_, coin| if coin < 0.7 { 1e6 } else { 3e6 }).total();
+        let found = bimodality(&total, Nanos(1)).unwrap();
+        assert!((found.fast.0 as f64 / 1e6 - 1.0).abs() < 0.15, "{found}");
+        assert!((found.slow.0 as f64 / 3e6 - 1.0).abs() < 0.15, "{found}");
+        assert!((found.slow_share - 0.3).abs() < 0.05, "{found}");
+        assert!(found.to_string().starts_with("latencies have two modes: 7"), "{found}");
+    }
+
+    #[test]
+    fn one_mode_stays_one_wherever_the_buckets_double() {
+        for seed in 0..200 {
+            let mean = 1e6 * (1.0 + seed as f64 / 100.0);
+            let total = window(seed, SECONDS, |_, _| mean).total();
+            assert_eq!(bimodality(&total, Nanos(1)), None, "around {mean} ns");
+        }
+    }
+
+    #[test]
+    fn the_steps_of_a_coarse_clock_are_no_modes() {
+        let mut total = Slice::empty();
+        let smooth = window(4, SECONDS, |_, _| 5e4).total();
+        for (bucket, count) in &smooth.buckets {
+            let coarse = lowest_of(*bucket as usize).0.div_ceil(10_000) * 10_000;
+            (0..*count).for_each(|_| total.count(Nanos(coarse)));
+        }
+        assert_eq!(bimodality(&total, Nanos(10_000)), None);
+        assert_eq!(bimodality(&Slice::empty(), Nanos(1)), None);
+    }
+
+    #[test]
+    fn only_a_longest_call_out_of_proportion_is_named() {
+        let mut total = window(5, SECONDS, |_, _| 1e6).total();
+        assert_eq!(outlier(&total), None);
+        total.count(Nanos::from_millis(43));
+        let named = outlier(&total).unwrap();
+        assert_eq!(named.longest, Nanos::from_millis(43));
+        assert!(named.to_string().starts_with("the longest call took 43.0 ms, 4"), "{named}");
+        assert_eq!(outlier(&Slice::empty()), None);
+    }
+
+    #[test]
+    fn the_first_calls_are_named_as_long_as_they_are_slow() {
+        let first = [50, 40, 20, 14, 10, 30].map(Nanos);
+        let warm_up_of = |calls: &[Nanos]| warm_up(calls, Nanos(10)).map(|found| found.to_string());
+        let three = "the first 3 calls took 3.67 times the median";
+        assert_eq!(warm_up_of(&first).as_deref(), Some(three));
+        let one = "the first call took 5.00 times the median, and none of the warm-up was faster; \
+                   try a longer one";
+        assert_eq!(warm_up_of(&first[..1]).as_deref(), Some(one));
+        assert_eq!(warm_up_of(&first[3..]), None);
+        assert_eq!(warm_up_of(&[]), None);
+    }
+}
