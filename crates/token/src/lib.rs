@@ -1,1 +1,15 @@
-//! TODO
+//! The benchmark of PKCS #11 tokens and HSMs.
+//!
+//! [`catalogue`] says what can be measured, [`worker`] measures it in a process that loads the
+//! module, [`lab`] runs such processes and never loads one, and [`material`] prepares inputs and
+//! judges results in software.
+
+pub mod board;
+pub mod calls;
+pub mod catalogue;
+pub mod material;
+pub mod module;
+pub mod pin;
+pub mod protocol;
+pub mod rv;
+pub mod worker;

@@ -1,0 +1,82 @@
+//! The functions of PKCS #11 that Tapstone calls, by name: what a failed, hung or crashed worker
+//! was doing.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::rv::Rv;
+
+macro_rules! calls {
+    ($($name:ident),* $(,)?) => {
+        /// A function of PKCS #11, or something else that can hang or crash in a module's code.
+        #[expect(non_camel_case_types, reason = "spelled as the standard spells them")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[repr(u8)]
+        pub enum Call {
+            $(#[allow(missing_docs)] $name,)*
+        }
+
+        impl Call {
+            const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The name in the standard.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+        }
+    };
+}
+
+calls! {
+    dlopen,
+    C_GetInterface, C_GetFunctionList, C_Initialize, C_Finalize, C_GetInfo,
+    C_GetSlotList, C_GetSlotInfo, C_GetTokenInfo, C_GetMechanismList, C_GetMechanismInfo,
+    C_OpenSession, C_CloseSession, C_Login, C_Logout, C_SessionCancel, C_GetSessionInfo,
+    C_CreateObject, C_DestroyObject, C_GetAttributeValue,
+    C_FindObjectsInit, C_FindObjects, C_FindObjectsFinal,
+    C_EncryptInit, C_Encrypt, C_DecryptInit, C_Decrypt, C_DigestInit, C_Digest,
+    C_SignInit, C_Sign, C_GenerateKey, C_GenerateKeyPair, C_WrapKey, C_UnwrapKey, C_DeriveKey,
+    C_GenerateRandom, C_EncapsulateKey, C_DecapsulateKey,
+}
+
+impl Call {
+    /// The call with this number, as [`crate::board`] keeps it.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A call that did not return `CKR_OK`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{call}: {code}")]
+pub struct Failure {
+    /// What was called.
+    pub call: Call,
+    /// What it answered.
+    pub code: Rv,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_agree() {
+        for (number, call) in Call::ALL.iter().enumerate() {
+            assert_eq!(Call::from_number(number as u8), Some(*call));
+        }
+        assert_eq!(Call::from_number(255), None);
+        assert_eq!(Call::C_SignInit.name(), "C_SignInit");
+    }
+}

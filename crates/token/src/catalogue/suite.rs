@@ -1,0 +1,267 @@
+//! A suite: the rows of a run, from a TOML file.
+//!
+//! ```toml
+//! name = "signing"
+//! [[row]]
+//! operation = "rsa2048.sign.*"   # as for `Catalogue::select`
+//! threads = [1, 4]               # one row per number; default 1
+//! seconds = 5                    # or `count = 1000`; default: until the figure is precise
+//! [[row]]
+//! operation = "aes256-gcm.encrypt"
+//! sizes = [16, 1024, 65536]      # message lengths in bytes
+//! ```
+
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use serde::Deserialize;
+use tapstone_measure::units::Nanos;
+use toml::Spanned;
+
+use super::variant::Variant;
+use super::{Catalogue, CatalogueError};
+
+/// The rows of a run, each with its operations found in the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suite {
+    /// What the suite calls itself.
+    pub name: String,
+    /// What it is for, in one line; empty if it does not say.
+    pub description: String,
+    /// What to measure, in order.
+    pub rows: Vec<SuiteRow>,
+}
+
+/// One `[[row]]`: some operations under the same conditions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SuiteRow {
+    /// Each selected operation at each of the sizes; never empty.
+    pub variants: Vec<Variant>,
+    /// The numbers of threads to measure them with; never empty.
+    pub threads: Vec<NonZeroU32>,
+    /// The length of the window, if it is fixed.
+    pub window: Option<Nanos>,
+    /// How many operations to measure, if that is fixed. Excludes `window`.
+    pub count: Option<u64>,
+}
+
+/// A suite file that cannot be used, by file, line and field.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}, line {line}, `{field}`: {problem}")]
+pub struct SuiteError {
+    /// The file, as it was given.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The field on that line; the text of the line where there is none.
+    pub field: String,
+    /// What is wrong, with a hint.
+    pub problem: String,
+}
+
+impl Suite {
+    /// Reads a suite over the built-in catalogue; `file` is for error texts.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown field or operation, or a value that cannot be: with line and field.
+    pub fn parse(file: &str, text: &str) -> Result<Self, SuiteError> {
+        Self::parse_with(Catalogue::builtin(), file, text)
+    }
+
+    pub(super) fn parse_with(
+        catalogue: &Catalogue,
+        file: &str,
+        text: &str,
+    ) -> Result<Self, SuiteError> {
+        let source = Source { file, text };
+        let raw: RawSuite = toml::from_str(text).map_err(|error| source.syntax(&error))?;
+        let rows = raw.row.into_iter().map(|row| row.resolve(catalogue, &source));
+        Ok(Self {
+            name: raw.name,
+            description: raw.description,
+            rows: rows.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSuite {
+    name: String,
+    #[serde(default)]
+    description: String,
+    row: Vec<RawRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRow {
+    operation: Spanned<String>,
+    sizes: Option<Spanned<Vec<Spanned<usize>>>>,
+    threads: Option<Spanned<OneOrMore>>,
+    seconds: Option<Spanned<f64>>,
+    count: Option<Spanned<u64>>,
+}
+
+/// `threads = 4` and `threads = [1, 4]` both read well, so both are accepted.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected 1 thread or more, or a list of such numbers")]
+enum OneOrMore {
+    One(NonZeroU32),
+    More(Vec<NonZeroU32>),
+}
+
+impl RawRow {
+    fn resolve(self, catalogue: &Catalogue, source: &Source) -> Result<SuiteRow, SuiteError> {
+        if let (Some(_), Some(count)) = (&self.seconds, &self.count) {
+            let problem = "a row ends by `seconds` or by `count`\nhint: remove one of them";
+            return Err(source.error(count.span(), problem.to_owned()));
+        }
+        Ok(SuiteRow {
+            variants: variants(catalogue, source, &self.operation, self.sizes.as_ref())?,
+            threads: threads(source, self.threads)?,
+            window: self.seconds.map(|seconds| window(source, &seconds)).transpose()?,
+            count: self.count.map(|count| positive(source, &count)).transpose()?,
+        })
+    }
+}
+
+fn variants(
+    catalogue: &Catalogue,
+    source: &Source,
+    operation: &Spanned<String>,
+    sizes: Option<&Spanned<Vec<Spanned<usize>>>>,
+) -> Result<Vec<Variant>, SuiteError> {
+    let at = |span| move |error: CatalogueError| source.error(span, error.to_string());
+    let chosen = catalogue.select(operation.get_ref()).map_err(at(operation.span()))?;
+    let Some(sizes) = sizes else { return Ok(chosen) };
+    if sizes.get_ref().is_empty() {
+        return Err(source.error(sizes.span(), "no size\nhint: leave it out, or `[1024]`".into()));
+    }
+    let mut sized = Vec::new();
+    for variant in chosen {
+        for bytes in sizes.get_ref() {
+            let variant = variant.clone().with_message_bytes(*bytes.get_ref());
+            sized.push(variant.map_err(at(bytes.span()))?);
+        }
+    }
+    Ok(sized)
+}
+
+fn threads(
+    source: &Source,
+    threads: Option<Spanned<OneOrMore>>,
+) -> Result<Vec<NonZeroU32>, SuiteError> {
+    let Some(threads) = threads else { return Ok(vec![NonZeroU32::MIN]) };
+    let span = threads.span();
+    match threads.into_inner() {
+        OneOrMore::One(number) => Ok(vec![number]),
+        OneOrMore::More(numbers) if numbers.is_empty() => {
+            Err(source.error(span, "no number of threads\nhint: `threads = [1, 4]`".into()))
+        }
+        OneOrMore::More(numbers) => Ok(numbers),
+    }
+}
+
+fn window(source: &Source, seconds: &Spanned<f64>) -> Result<Nanos, SuiteError> {
+    /// A day: longer windows are typing errors.
+    const LONGEST_S: f64 = 86_400.0;
+    let value = *seconds.get_ref();
+    if value > 0.0 && value <= LONGEST_S {
+        return Ok(Nanos((value * 1e9).round() as u64));
+    }
+    let problem = format!("a window of {value} s is impossible\nhint: choose 0.1 to {LONGEST_S}");
+    Err(source.error(seconds.span(), problem))
+}
+
+fn positive(source: &Source, count: &Spanned<u64>) -> Result<u64, SuiteError> {
+    match *count.get_ref() {
+        0 => Err(source.error(count.span(), "nothing to do\nhint: choose 1 or more".into())),
+        count => Ok(count),
+    }
+}
+
+/// The text of a suite file, for turning places in it into lines and fields.
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn syntax(&self, error: &toml::de::Error) -> SuiteError {
+        let problem = format!(
+            "{}\nhint: a row has `operation`, and may have `sizes`, `threads`, and `seconds` or \
+             `count`",
+            error.message()
+        );
+        self.error(error.span().unwrap_or(0..0), problem)
+    }
+
+    fn error(&self, span: Range<usize>, problem: String) -> SuiteError {
+        let before = &self.text[..span.start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end =
+            self.text[span.start..].find('\n').map_or(self.text.len(), |n| n + span.start);
+        SuiteError {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            field: self.field(line_start, line_end).to_owned(),
+            problem,
+        }
+    }
+
+    /// The key that the line sets, or continues to set when its value runs over several lines.
+    fn field(&self, line_start: usize, line_end: usize) -> &str {
+        let line = self.text[line_start..line_end].trim();
+        if line.starts_with('[') {
+            return line;
+        }
+        let setting = self.text[..line_end].lines().rev().find_map(|line| line.split_once('='));
+        setting.map_or(line, |(field, _)| field.trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(text: &str) -> String {
+        Suite::parse("my.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_row_gives_each_operation_at_each_size() {
+        let text = "name = 'x'\n[[row]]\noperation = 'aes128-gcm.encrypt'\nsizes = [16, 1024]\n\
+                    threads = [1, 4]\nseconds = 0.5\n[[row]]\noperation = 'rsa2048.sign.*'\n\
+                    threads = 2\ncount = 7\n";
+        let suite = Suite::parse("my.toml", text).unwrap();
+        let sizes: Vec<_> = suite.rows[0].variants.iter().map(|v| v.message_bytes).collect();
+        assert_eq!(sizes, [16, 1024]);
+        assert_eq!(suite.rows[0].window, Some(Nanos::from_millis(500)));
+        assert_eq!(suite.rows[0].threads.len(), 2);
+        assert_eq!(suite.rows[1].variants.len(), 4);
+        assert_eq!((suite.rows[1].window, suite.rows[1].count), (None, Some(7)));
+    }
+
+    #[test]
+    fn errors_name_file_line_and_field() {
+        let row = "name = 'x'\n[[row]]\noperation = 'rsa2048.sign'\n";
+        insta::assert_snapshot!(
+            [
+                complaint("name = 'x'\n[[row]]\noperation = 'rsa2048.sing'\n"),
+                complaint(&format!("{row}sizes = [16]\n")),
+                complaint(&format!("{row}sizes = []\n")),
+                complaint("name = 'x'\n[[row]]\noperation = 'random'\nsizes = [\n16,\n0,\n]\n"),
+                complaint(&format!("{row}threads = 0\n")),
+                complaint(&format!("{row}threads = []\n")),
+                complaint(&format!("{row}seconds = -1\n")),
+                complaint(&format!("{row}count = 0\n")),
+                complaint(&format!("{row}seconds = 1\ncount = 1\n")),
+                complaint(&format!("{row}thread = 1\n")),
+                complaint("name = 'x'\n[[row]]\nthreads = 1\n"),
+                complaint("name = 'x'\n[[row\n"),
+            ]
+            .join("\n\n")
+        );
+    }
+}

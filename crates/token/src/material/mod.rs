@@ -1,0 +1,31 @@
+//! Everything that software does so that a token's results can be trusted: inputs before the
+//! clock starts, and checks after it has stopped.
+//!
+//! The process that calls this never loads a PKCS#11 module. It prepares [`Inputs`] from a seed,
+//! sends one half to the worker, and judges the worker's [`Output`]s with a [`Verifier`] that has
+//! the other half. Nothing here knows a private key of the token.
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod cipher;
+mod error;
+mod inputs;
+mod key;
+mod key_wrap;
+mod rsa;
+mod secret;
+mod seeded;
+mod signature;
+mod verification;
+mod verifier;
+
+pub use cipher::gcm_iv;
+pub use error::MaterialError;
+pub use inputs::{ForToken, ForVerifier, Input, Inputs};
+pub use key::KeyMaterial;
+pub use secret::SecretBytes;
+pub use verification::{By, Effort, OperationId, Verification, verify_all};
+pub use verifier::{Output, Verdict, Verifier};
+
+#[cfg(test)]
+mod tests;

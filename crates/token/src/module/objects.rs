@@ -1,0 +1,137 @@
+//! Objects: made, found, read and destroyed.
+
+use std::ptr;
+
+use cryptoki_sys::*;
+
+use super::{Session, Template, ck};
+use crate::calls::{Call, Failure};
+use crate::rv::Rv;
+
+impl Session {
+    /// C_GenerateKey.
+    pub(crate) fn generate_key(
+        &self,
+        mechanism: CK_MECHANISM_TYPE,
+        template: Template,
+    ) -> Result<CK_OBJECT_HANDLE, Failure> {
+        let mut mechanism = bare(mechanism);
+        let mut raw = template.into_raw();
+        let mut key = CK_INVALID_HANDLE;
+        // The template is as long as it says; all outlive the call.
+        ck!(
+            &self.module,
+            C_GenerateKey(self.handle, &mut mechanism, raw.as_mut_ptr(), raw.len(), &mut key)
+        )?;
+        Ok(key)
+    }
+
+    /// C_GenerateKeyPair: the public key, then the private.
+    pub(crate) fn generate_key_pair(
+        &self,
+        mechanism: CK_MECHANISM_TYPE,
+        public: Template,
+        private: Template,
+    ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Failure> {
+        let mut mechanism = bare(mechanism);
+        let (mut public, mut private) = (public.into_raw(), private.into_raw());
+        let (mut public_key, mut private_key) = (CK_INVALID_HANDLE, CK_INVALID_HANDLE);
+        // The templates are as long as they say; all outlive the call.
+        ck!(
+            &self.module,
+            C_GenerateKeyPair(
+                self.handle,
+                &mut mechanism,
+                public.as_mut_ptr(),
+                public.len(),
+                private.as_mut_ptr(),
+                private.len(),
+                &mut public_key,
+                &mut private_key,
+            )
+        )?;
+        Ok((public_key, private_key))
+    }
+
+    /// C_CreateObject.
+    pub(crate) fn create_object(&self, template: Template) -> Result<CK_OBJECT_HANDLE, Failure> {
+        let mut raw = template.into_raw();
+        let mut object = CK_INVALID_HANDLE;
+        // The template is as long as it says; all outlive the call.
+        ck!(&self.module, C_CreateObject(self.handle, raw.as_mut_ptr(), raw.len(), &mut object))?;
+        Ok(object)
+    }
+
+    /// C_DestroyObject. The caller knows that the object is Tapstone's own.
+    pub(crate) fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Failure> {
+        ck!(&self.module, C_DestroyObject(self.handle, object))
+    }
+
+    /// The objects that match a template, at most `limit` of them.
+    pub(crate) fn find_objects(
+        &self,
+        template: Template,
+        limit: usize,
+    ) -> Result<Vec<CK_OBJECT_HANDLE>, Failure> {
+        let mut raw = template.into_raw();
+        // The template is as long as it says and outlives the call.
+        ck!(&self.module, C_FindObjectsInit(self.handle, raw.as_mut_ptr(), raw.len()))?;
+        let found = self.find_next(limit);
+        // The search must end whatever came of it, or the session is of no more use.
+        let ended = ck!(&self.module, C_FindObjectsFinal(self.handle));
+        let found = found?;
+        ended?;
+        Ok(found)
+    }
+
+    fn find_next(&self, limit: usize) -> Result<Vec<CK_OBJECT_HANDLE>, Failure> {
+        let mut found = Vec::new();
+        let mut batch = [CK_INVALID_HANDLE; 64];
+        while found.len() < limit {
+            let room = batch.len().min(limit - found.len()) as CK_ULONG;
+            let mut count = 0;
+            // `batch` has room for `room` handles; all outlive the call.
+            ck!(&self.module, C_FindObjects(self.handle, batch.as_mut_ptr(), room, &mut count))?;
+            if count == 0 {
+                break;
+            }
+            found.extend_from_slice(&batch[..(count.min(room)) as usize]);
+        }
+        Ok(found)
+    }
+
+    /// An attribute's bytes.
+    pub(crate) fn attribute(
+        &self,
+        object: CK_OBJECT_HANDLE,
+        attribute: CK_ATTRIBUTE_TYPE,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut raw = CK_ATTRIBUTE { type_: attribute, pValue: ptr::null_mut(), ulValueLen: 0 };
+        // A null value asks for the length (PKCS #11 3.2, 5.7.5); `raw` outlives the call.
+        ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1))?;
+        if raw.ulValueLen == CK_UNAVAILABLE_INFORMATION {
+            let code = Rv(CKR_ATTRIBUTE_SENSITIVE);
+            return Err(Failure { call: Call::C_GetAttributeValue, code });
+        }
+        let mut value = vec![0; raw.ulValueLen as usize];
+        raw.pValue = value.as_mut_ptr().cast();
+        // `value` has room for the length that the module named.
+        ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1))?;
+        value.truncate(raw.ulValueLen as usize);
+        Ok(value)
+    }
+
+    /// A `CK_BBOOL` attribute; `None` where the token does not tell.
+    pub(crate) fn flag(
+        &self,
+        object: CK_OBJECT_HANDLE,
+        attribute: CK_ATTRIBUTE_TYPE,
+    ) -> Option<bool> {
+        self.attribute(object, attribute).ok()?.first().map(|byte| *byte != 0)
+    }
+}
+
+/// A mechanism without parameters.
+pub(crate) fn bare(mechanism: CK_MECHANISM_TYPE) -> CK_MECHANISM {
+    CK_MECHANISM { mechanism, pParameter: ptr::null_mut(), ulParameterLen: 0 }
+}

@@ -1,0 +1,64 @@
+//! A session: opened for one thread, closed by itself when dropped. C_CloseAllSessions is never
+//! used: it is broken in some modules, and it would end what others do.
+
+use std::ptr;
+use std::sync::Arc;
+
+use cryptoki_sys::*;
+
+use super::{Module, ck};
+use crate::calls::Failure;
+use crate::pin::Pin;
+
+/// One open session.
+pub(crate) struct Session {
+    pub(crate) module: Arc<Module>,
+    pub(crate) handle: CK_SESSION_HANDLE,
+}
+
+impl Session {
+    /// Opens a session; read-only on a token that takes no other.
+    pub(crate) fn open(
+        module: &Arc<Module>,
+        slot: CK_SLOT_ID,
+        read_only: bool,
+    ) -> Result<Self, Failure> {
+        let flags =
+            if read_only { CKF_SERIAL_SESSION } else { CKF_SERIAL_SESSION | CKF_RW_SESSION };
+        let mut handle = CK_INVALID_HANDLE;
+        // No callback is given; `handle` outlives the call.
+        ck!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle))?;
+        Ok(Self { module: Arc::clone(module), handle })
+    }
+
+    /// C_Login as user; `None`: the token asks for the PIN itself.
+    pub(crate) fn login(&self, pin: Option<&Pin>) -> Result<(), Failure> {
+        self.login_as(CKU_USER, pin)
+    }
+
+    /// C_Login for one operation of a key with CKA_ALWAYS_AUTHENTICATE.
+    pub(crate) fn login_context(&self, pin: Option<&Pin>) -> Result<(), Failure> {
+        self.login_as(CKU_CONTEXT_SPECIFIC, pin)
+    }
+
+    fn login_as(&self, user: CK_USER_TYPE, pin: Option<&Pin>) -> Result<(), Failure> {
+        let (bytes, length) = match pin {
+            Some(pin) => (pin.expose().as_ptr().cast_mut(), pin.expose().len()),
+            None => (ptr::null_mut(), 0),
+        };
+        // The PIN is `length` bytes long and is only read (PKCS #11 3.2, 5.6.8).
+        ck!(&self.module, C_Login(self.handle, user, bytes, length as CK_ULONG))
+    }
+
+    /// C_Logout: at the very end, for it destroys the private session objects of all sessions.
+    pub(crate) fn logout(&self) -> Result<(), Failure> {
+        ck!(&self.module, C_Logout(self.handle))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // A session that is gone already needs no closing.
+        let _ = ck!(&self.module, C_CloseSession(self.handle));
+    }
+}

@@ -1,0 +1,69 @@
+//! Attribute templates: typed in, `CK_ATTRIBUTE` out.
+
+use std::ptr;
+
+use cryptoki_sys::*;
+
+/// A list of attributes that owns its values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Template {
+    attributes: Vec<(CK_ATTRIBUTE_TYPE, Vec<u8>)>,
+}
+
+impl Template {
+    /// No attributes.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A `CK_BBOOL`.
+    pub(crate) fn flag(self, attribute: CK_ATTRIBUTE_TYPE, value: bool) -> Self {
+        self.bytes(attribute, &[u8::from(value)])
+    }
+
+    /// A `CK_ULONG`.
+    pub(crate) fn number(self, attribute: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Self {
+        self.bytes(attribute, &value.to_ne_bytes())
+    }
+
+    /// A byte array.
+    pub(crate) fn bytes(mut self, attribute: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Self {
+        self.attributes.push((attribute, value.to_vec()));
+        self
+    }
+
+    /// The attributes as the calls take them, ready to be used many times.
+    pub(crate) fn into_raw(self) -> RawTemplate {
+        let mut values: Vec<Vec<u8>> = Vec::with_capacity(self.attributes.len());
+        let mut raw = Vec::with_capacity(self.attributes.len());
+        for (attribute, mut value) in self.attributes {
+            raw.push(CK_ATTRIBUTE {
+                type_: attribute,
+                pValue: if value.is_empty() { ptr::null_mut() } else { value.as_mut_ptr().cast() },
+                ulValueLen: value.len() as CK_ULONG,
+            });
+            values.push(value);
+        }
+        RawTemplate { raw, _values: values }
+    }
+}
+
+/// `CK_ATTRIBUTE`s with the values that they point to: heap memory, which stays where it is when
+/// this moves, and which nothing else reaches.
+pub(crate) struct RawTemplate {
+    raw: Vec<CK_ATTRIBUTE>,
+    _values: Vec<Vec<u8>>,
+}
+
+// SAFETY: the pointers lead only to memory that this owns.
+unsafe impl Send for RawTemplate {}
+
+impl RawTemplate {
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut CK_ATTRIBUTE {
+        self.raw.as_mut_ptr()
+    }
+
+    pub(crate) fn len(&self) -> CK_ULONG {
+        self.raw.len() as CK_ULONG
+    }
+}

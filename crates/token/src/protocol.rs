@@ -1,0 +1,421 @@
+//! What the lab and a worker process say to each other.
+//!
+//! A module runs in a process of its own, because it can hang, crash or print. Orders go in by
+//! one pipe and reports come back by another, as length-prefixed postcard frames. Nothing in them
+//! depends on both ends sharing a machine, apart from the clock that moments are counted on.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::looper::{Ended, WarmUp};
+use tapstone_measure::recorder::{Grid, LaneEnd};
+use tapstone_measure::slice::Slice;
+use tapstone_measure::units::{Nanos, PerSecond};
+use zeroize::Zeroize;
+
+use crate::calls::{Call, Failure};
+use crate::catalogue::Variant;
+use crate::material::{ForToken, KeyMaterial, Output};
+use crate::module::{LibraryInfo, LoadError, MechanismInfo, SlotInfo, TokenInfo};
+use crate::pin::Pin;
+
+/// From the lab to a worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Load and initialise a module; the board names the call in flight if that never returns.
+    Load {
+        /// The module's path.
+        module: PathBuf,
+        /// The board's path.
+        board: PathBuf,
+    },
+    /// List slots and tokens, with the mechanisms of each token if asked.
+    Slots {
+        /// Also the mechanisms.
+        mechanisms: bool,
+    },
+    /// Use this slot's token from now on.
+    Enter(Enter),
+    /// Make or find the keys of a row.
+    Prepare(Box<Job>),
+    /// The inputs of the row's lanes, each for every key; then one trial operation a lane.
+    Inputs(Vec<Vec<ForToken>>),
+    /// Start the threads and let them warm up.
+    Run(Box<Run>),
+    /// All workers are warm: begin at this moment.
+    Start {
+        /// On this machine's CLOCK_MONOTONIC.
+        at: Nanos,
+    },
+    /// All workers have completed their first operation: the window is this.
+    Open {
+        /// When it opens.
+        at: Nanos,
+        /// When it closes, if that is known.
+        closes: Option<Nanos>,
+    },
+    /// Close the window.
+    Close {
+        /// When; a moment in the past means now.
+        at: Nanos,
+    },
+    /// Send the results that were kept for verification.
+    Outputs,
+    /// Destroy the row's keys.
+    Finish,
+    /// Look for keys that killed runs left, and destroy them if asked.
+    Leftovers {
+        /// Also destroy them.
+        remove: bool,
+        /// Only those of this run.
+        run: Option<String>,
+    },
+    /// Log out, close, finalize, end.
+    Quit,
+}
+
+/// Which token to use, and how to log in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Enter {
+    /// The slot.
+    pub slot: u64,
+    /// The login.
+    pub login: Login,
+}
+
+/// How to log in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Login {
+    /// Not at all.
+    None,
+    /// With this PIN.
+    Pin(Pin),
+    /// The token has a PIN pad of its own.
+    ProtectedPath,
+}
+
+impl Login {
+    /// What C_Login gets.
+    #[must_use]
+    pub fn pin(&self) -> Option<&Pin> {
+        match self {
+            Self::Pin(pin) => Some(pin),
+            Self::None | Self::ProtectedPath => None,
+        }
+    }
+}
+
+/// The operations of a row and their keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// Marks the keys that this run makes: their label.
+    pub run: String,
+    /// What is measured: one lane, or several that are mixed.
+    pub lanes: Vec<LaneJob>,
+    /// How many threads measure.
+    pub threads: u32,
+    /// The number of the first of them; unique in the run, and part of every IV.
+    pub first_worker: u32,
+    /// Own keys are made extractable where verification needs their value.
+    pub verify: bool,
+    /// Which thread uses which key.
+    pub key_use: KeyUse,
+    /// Objects that are there besides the keys.
+    pub extra_objects: u32,
+    /// Sessions that are open besides those that measure.
+    pub idle_sessions: u32,
+}
+
+/// Which thread uses which of a lane's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyUse {
+    /// Every thread uses all of them in turn: operation `n` takes key `n` modulo their number.
+    InTurn,
+    /// Each thread has one of its own.
+    PerThread,
+}
+
+impl KeyUse {
+    /// The key of one operation of one thread, of `keys` (more than none).
+    #[must_use]
+    pub fn key(self, thread: usize, operation: u64, keys: usize) -> usize {
+        match self {
+            Self::InTurn => (operation % keys as u64) as usize,
+            Self::PerThread => thread % keys,
+        }
+    }
+}
+
+/// One operation and its keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaneJob {
+    /// The operation.
+    pub variant: Variant,
+    /// Its keys.
+    pub keys: KeyPlan,
+}
+
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyPlan {
+    /// Made for the run and destroyed after it.
+    Own {
+        /// How many.
+        count: u32,
+        /// On the token, where they outlive a session; else session objects.
+        on_token: bool,
+    },
+    /// The user's: found by class and these attributes, never changed.
+    Existing {
+        /// CKA_LABEL.
+        label: Option<String>,
+        /// CKA_ID.
+        id: Option<Vec<u8>>,
+    },
+}
+
+/// How a row is run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// When operations start.
+    pub pace: Pace,
+    /// The number of each thread's first operation. Random in its high bits, so that no IV is
+    /// ever used twice under a key that lives longer than the run.
+    pub first: u64,
+    /// How many operations each thread does; without it the window's closing ends them.
+    pub counts: Option<Vec<u64>>,
+    /// How slices are cut.
+    pub grid: Grid,
+    /// How long the threads warm up, at least one operation each.
+    pub warm_up: Nanos,
+    /// Memory for results to be verified, for this process.
+    pub keep_bytes: u64,
+    /// Chooses which results are kept when not all are.
+    pub seed: u64,
+    /// The order of the lanes in a mix, by operation number; empty for one lane.
+    pub mix: Vec<u8>,
+    /// Send raw samples.
+    pub samples: bool,
+    /// Also time each call of an operation.
+    pub phases: bool,
+    /// Failures in a row that end a thread.
+    pub max_failures: u32,
+    /// Reopen sessions after a lost device.
+    pub reconnect: bool,
+}
+
+/// When operations start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Pace {
+    /// As soon as the one before has ended, with two clock readings each.
+    Closed,
+    /// The same with one.
+    Chained,
+    /// At this process's share of a rate, equally spaced.
+    Constant(PerSecond),
+    /// At this process's share of a rate, independently of each other.
+    Poisson(PerSecond),
+}
+
+/// From a worker to the lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Report {
+    /// The module is loaded.
+    Loaded(Result<LibraryInfo, LoadError>),
+    /// The slots, with the mechanisms of each token if asked.
+    Slots(Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, Failure>),
+    /// The token is entered; the flags are those before the login.
+    Entered(Result<TokenInfo, Trouble>),
+    /// The keys are there.
+    Prepared(Result<Vec<LaneReady>, Trouble>),
+    /// One operation of each lane was tried.
+    Tried(Vec<Result<(), Failure>>),
+    /// All threads are warm.
+    Ready(Result<Vec<WarmUp>, Failure>),
+    /// Every thread has completed its first operation.
+    FirstDone,
+    /// Closed slices by lane; the lane after the last is the generator's lateness.
+    Slices(Vec<(u8, Slice)>),
+    /// Raw samples.
+    Samples(Vec<RawSample>),
+    /// All threads have ended.
+    Done(Box<Done>),
+    /// Results for verification, one lane's at a time; the last part is empty.
+    Outputs {
+        /// The lane.
+        lane: u8,
+        /// The results.
+        outputs: Vec<Output>,
+    },
+    /// The row's keys are gone, or were not this run's.
+    Finished(Result<(), Failure>),
+    /// Keys that killed runs left.
+    Leftovers(Result<Vec<Leftover>, Failure>),
+    /// The worker ends.
+    Bye,
+}
+
+/// What stood in the way of a token or its keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Trouble {
+    /// A call failed, on behalf of a lane.
+    #[error("{failure}")]
+    Call {
+        /// The lane.
+        lane: u8,
+        /// The call.
+        failure: Failure,
+    },
+    /// No key matches.
+    #[error("no key of class {class} matches {wanted}")]
+    NoKey {
+        /// The class that the operation needs.
+        class: String,
+        /// The label or id.
+        wanted: String,
+    },
+    /// More than one key matches.
+    #[error("{count} keys of class {class} match {wanted}")]
+    ManyKeys {
+        /// The class that the operation needs.
+        class: String,
+        /// The label or id.
+        wanted: String,
+        /// How many.
+        count: usize,
+    },
+}
+
+/// A lane whose keys are there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaneReady {
+    /// What the verifier needs to know of each key.
+    pub keys: Vec<KeyReady>,
+    /// The token says that hardware does the mechanism; `None` when it does not say.
+    pub hardware: Option<bool>,
+}
+
+/// A key that is there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeyReady {
+    /// Its public half, or its value where that may be read.
+    pub material: KeyMaterial,
+    /// CKA_TOKEN.
+    pub on_token: bool,
+    /// CKA_SENSITIVE, where it has one.
+    pub sensitive: Option<bool>,
+    /// CKA_EXTRACTABLE, where it has one.
+    pub extractable: Option<bool>,
+    /// CKA_ALWAYS_AUTHENTICATE.
+    pub always_authenticate: bool,
+}
+
+/// One operation as it happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawSample {
+    /// The thread's number in the run.
+    pub worker: u32,
+    /// The lane.
+    pub lane: u8,
+    /// On the machine's CLOCK_MONOTONIC.
+    pub start: Nanos,
+    /// From start to end.
+    pub latency: Nanos,
+    /// The code that it failed with; 0: none.
+    pub code: u64,
+}
+
+/// What a worker process has to say when its threads have ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Done {
+    /// Each thread's end.
+    pub threads: Vec<ThreadEnd>,
+    /// Processor time of this process from about the window's opening to its closing.
+    pub user: Nanos,
+    /// The part of it in the kernel.
+    pub system: Nanos,
+    /// The wall-clock time in which that was used.
+    pub elapsed: Nanos,
+    /// Samples that found no room.
+    pub samples_dropped: u64,
+}
+
+/// How one thread ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ThreadEnd {
+    /// Why.
+    pub ended: Ended,
+    /// What it recorded besides slices, by lane.
+    pub lanes: Vec<LaneEnd>,
+    /// Operations per lane whose results may be verified.
+    pub eligible: Vec<u64>,
+    /// Times without a device.
+    pub outages: Vec<Outage>,
+    /// Calls of an operation and the time in them, when that was asked for.
+    pub phases: Vec<(Call, u64, Nanos)>,
+}
+
+/// A time without a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// When the failure was seen.
+    pub start: Nanos,
+    /// Until a session was open again; `None`: it never was.
+    pub length: Option<Nanos>,
+    /// What the failure was.
+    pub failure: Failure,
+}
+
+/// A key that a run left on a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Its label, which names the run.
+    pub label: String,
+    /// CKO_… in words.
+    pub class: String,
+    /// It was destroyed.
+    pub removed: bool,
+}
+
+/// Frames beyond this are not Tapstone's: something else wrote into the pipe.
+const LONGEST_FRAME: u32 = 1 << 30;
+
+/// Writes one message.
+///
+/// # Errors
+/// What the pipe says; [`io::ErrorKind::InvalidData`] for a message that cannot be encoded.
+pub fn send<T: Serialize>(pipe: &mut impl Write, message: &T) -> io::Result<()> {
+    let mut frame = postcard::to_extend(message, vec![0; 4])
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    let length = (frame.len() - 4) as u32;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    let written = pipe.write_all(&frame).and_then(|()| pipe.flush());
+    // It may have held a PIN.
+    frame.zeroize();
+    written
+}
+
+/// Reads one message; `None` at the end of the pipe.
+///
+/// # Errors
+/// What the pipe says; [`io::ErrorKind::InvalidData`] for what is no message.
+pub fn receive<T: DeserializeOwned>(pipe: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match pipe.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of impossible length"));
+    }
+    let mut frame = vec![0; length as usize];
+    pipe.read_exact(&mut frame)?;
+    let message = postcard::from_bytes(&frame)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
+    frame.zeroize();
+    message.map(Some)
+}

@@ -1,0 +1,207 @@
+//! One measuring thread's work: its lanes, its session, and what it does after a failure.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use cryptoki_sys::*;
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::gate::Gate;
+use tapstone_measure::looper::{Onward, Work};
+use tapstone_measure::units::Nanos;
+
+use super::keys::KeyReference;
+use super::lane::{Lane, Steps, failure};
+use super::watch::Watch;
+use crate::calls::{Call, Failure};
+use crate::module::{Module, Session, ck};
+use crate::protocol::{Login, Outage};
+use crate::rv::Rv;
+
+/// What all threads of a worker process share.
+pub(super) struct Shared {
+    pub(super) module: Arc<Module>,
+    pub(super) slot: CK_SLOT_ID,
+    pub(super) read_only: bool,
+    pub(super) login: Login,
+    /// The token has refused the PIN that it accepted before: nobody tries again.
+    pub(super) pin_refused: AtomicBool,
+}
+
+/// After a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub(super) max_failures: u32,
+    pub(super) reconnect: bool,
+}
+
+/// See the module's text.
+pub(super) struct Bench {
+    pub(super) shared: Arc<Shared>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) session: Option<Session>,
+    pub(super) lanes: Vec<Lane>,
+    /// By lane, what its keys are found by after a reconnection.
+    pub(super) references: Vec<Vec<KeyReference>>,
+    /// The order of the lanes, a power of two long; empty for one lane.
+    pub(super) mix: Vec<u8>,
+    pub(super) watch: Watch,
+    pub(super) patience: Patience,
+    pub(super) seed: u64,
+    pub(super) outages: Vec<Outage>,
+    pub(super) in_a_row: u32,
+    pub(super) last: Option<Failure>,
+}
+
+/// How long to wait between two attempts to reach a lost device.
+const RETRY: Duration = Duration::from_millis(50);
+
+impl Work for Bench {
+    #[inline]
+    fn perform(&mut self, operation: u64) -> Result<(), u64> {
+        let lane = self.lane(operation);
+        match self.lanes[lane].perform(operation, &mut self.watch) {
+            Ok(()) => {
+                self.in_a_row = 0;
+                Ok(())
+            }
+            Err(error) => {
+                self.last = Some(failure(error));
+                Err(error.1 as u64)
+            }
+        }
+    }
+
+    #[inline]
+    fn lane(&self, operation: u64) -> usize {
+        match &self.mix[..] {
+            [] => 0,
+            mix => usize::from(mix[operation as usize & (mix.len() - 1)]),
+        }
+    }
+
+    fn opened(&mut self, operation: u64) {
+        for lane in &mut self.lanes {
+            lane.capture.restart(operation, self.seed);
+            lane.objects.restart(operation, self.seed);
+        }
+        self.watch.restart();
+    }
+
+    fn cut_off(&mut self, operation: u64) {
+        let lane = self.lane(operation);
+        self.lanes[lane].capture.withdraw(operation);
+        self.lanes[lane].objects.withdraw(operation);
+    }
+
+    fn failed(&mut self, operation: u64, code: u64) -> Onward {
+        self.watch.leave();
+        self.in_a_row += 1;
+        let lost = self.last.filter(|failure| failure.code.is_lost());
+        if Rv(code).is_pin() || self.shared.pin_refused.load(Relaxed) {
+            return Onward::GiveUp;
+        }
+        if let (true, Some(failure)) = (self.patience.reconnect, lost) {
+            return self.reconnect(failure);
+        }
+        if self.in_a_row >= self.patience.max_failures {
+            return Onward::GiveUp;
+        }
+        let lane = self.lane(operation);
+        if self.lanes[lane].may_be_active() && self.renew().is_err() {
+            return Onward::GiveUp;
+        }
+        Onward::Continue
+    }
+}
+
+impl Bench {
+    /// Leaves no operation active: cancels it where the module can (PKCS #11 3.0), else opens
+    /// another session.
+    fn renew(&mut self) -> Result<(), Failure> {
+        let Some(session) = &self.session else { return self.reopen() };
+        let all = CKF_SIGN | CKF_ENCRYPT | CKF_DECRYPT | CKF_DIGEST | CKF_FIND_OBJECTS;
+        match ck!(&session.module, C_SessionCancel(session.handle, all)) {
+            Ok(()) => Ok(()),
+            Err(_) => self.reopen(),
+        }
+    }
+
+    fn reopen(&mut self) -> Result<(), Failure> {
+        self.session = None;
+        let session = Session::open(&self.shared.module, self.shared.slot, self.shared.read_only)?;
+        for lane in &mut self.lanes {
+            lane.session = session.handle;
+        }
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// Waits for a lost device, and notes how long it was gone.
+    fn reconnect(&mut self, failure: Failure) -> Onward {
+        let start = Monotonic.now();
+        loop {
+            match self.try_to_reconnect() {
+                Ok(()) => {
+                    let length = Some(Monotonic.now() - start);
+                    self.outages.push(Outage { start, length, failure });
+                    self.in_a_row = 0;
+                    return Onward::Continue;
+                }
+                Err(error) if error.code.is_pin() => {
+                    self.shared.pin_refused.store(true, Relaxed);
+                }
+                Err(_) => {}
+            }
+            let ended = self.gate.closes() <= Monotonic.now();
+            if ended || self.shared.pin_refused.load(Relaxed) {
+                self.outages.push(Outage { start, length: None, failure });
+                // The window's end is not the device's fault: the loop sees it by itself.
+                return if ended { Onward::Continue } else { Onward::GiveUp };
+            }
+            std::thread::sleep(RETRY);
+        }
+    }
+
+    fn try_to_reconnect(&mut self) -> Result<(), Failure> {
+        self.reopen()?;
+        let Some(session) = &self.session else { return Ok(()) };
+        if self.shared.login != Login::None && !self.shared.pin_refused.load(Relaxed) {
+            match session.login(self.shared.login.pin()) {
+                // Another thread of this process was first.
+                Err(Failure { code: Rv(code), .. })
+                    if code == CKR_USER_ALREADY_LOGGED_IN as u64 => {}
+                other => other?,
+            }
+        }
+        for (lane, references) in self.lanes.iter_mut().zip(&self.references) {
+            for (keyed, reference) in lane.keys.iter_mut().zip(references) {
+                keyed.key = reference.find(session)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Destroys the objects that were kept for verification.
+    pub(super) fn discard_objects(&mut self) {
+        let Some(session) = &self.session else { return };
+        for object in self.lanes.iter_mut().flat_map(|lane| lane.objects.take_all()).flatten() {
+            if object != CK_INVALID_HANDLE {
+                // Session objects: closing the session ends those that resist.
+                session.destroy_object(object).ok();
+            }
+        }
+    }
+
+    /// The time spent in each call, if that was asked for.
+    pub(super) fn phases(&self) -> Vec<(Call, u64, Nanos)> {
+        self.watch.phases()
+    }
+}
+
+impl Lane {
+    /// A failure may leave the session in the middle of an operation.
+    fn may_be_active(&self) -> bool {
+        matches!(self.steps, Steps::Keyed { .. } | Steps::Digest { .. } | Steps::Find { .. })
+    }
+}

@@ -1,0 +1,420 @@
+//! The keys of a row: made for the run, or the user's own, found and never changed.
+//!
+//! What a run makes carries the run's label and an id that starts with [`ID_MARK`]; only objects
+//! with both are ever destroyed.
+
+use cryptoki_sys::*;
+
+use crate::calls::{Call, Failure};
+use crate::catalogue::{KeySpec, Shape, Variant};
+use crate::material::KeyMaterial;
+use crate::module::{Session, Template};
+use crate::protocol::{KeyPlan, KeyReady, Leftover, Trouble};
+use crate::rv::Rv;
+
+/// Labels of keys that Tapstone makes start so; the rest names the run.
+pub(crate) const LABEL_MARK: &str = "tapstone-";
+
+/// Their CKA_ID starts so, and goes on with a number.
+const ID_MARK: &[u8] = b"TAPSTONE";
+
+/// A key of a row.
+pub(super) struct Key {
+    /// What the operation uses: the private half, the secret key, or the public half.
+    pub(super) handle: CK_OBJECT_HANDLE,
+    pub(super) reference: KeyReference,
+    pub(super) ready: KeyReady,
+    /// Everything that was made for it; empty for the user's keys.
+    own: Vec<CK_OBJECT_HANDLE>,
+}
+
+/// What a key is found by.
+#[derive(Clone, Debug)]
+pub(super) struct KeyReference {
+    class: CK_OBJECT_CLASS,
+    key_type: Option<CK_KEY_TYPE>,
+    label: Option<String>,
+    id: Option<Vec<u8>>,
+}
+
+impl KeyReference {
+    /// The key's handle in this session: after a reconnection it is another.
+    pub(super) fn find(&self, session: &Session) -> Result<CK_OBJECT_HANDLE, Failure> {
+        let found = session.find_objects(self.template(), 1)?;
+        let gone = Failure { call: Call::C_FindObjects, code: Rv(CKR_KEY_HANDLE_INVALID as u64) };
+        found.first().copied().ok_or(gone)
+    }
+
+    fn template(&self) -> Template {
+        let mut template = Template::new().number(CKA_CLASS, self.class);
+        if let Some(key_type) = self.key_type {
+            template = template.number(CKA_KEY_TYPE, key_type);
+        }
+        if let Some(label) = &self.label {
+            template = template.bytes(CKA_LABEL, label.as_bytes());
+        }
+        if let Some(id) = &self.id {
+            template = template.bytes(CKA_ID, id);
+        }
+        template
+    }
+
+    fn wanted(&self) -> String {
+        let label = self.label.as_ref().map(|label| format!("label \"{label}\""));
+        let id = self.id.as_ref().map(|id| {
+            let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("id {digits}")
+        });
+        [label, id].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// What a run's keys are made with.
+pub(super) struct Maker<'a> {
+    pub(super) session: &'a Session,
+    pub(super) run: &'a str,
+    /// Make values readable where verification needs them.
+    pub(super) verify: bool,
+    pub(super) read_only: bool,
+    /// Logged in: keys can be private.
+    pub(super) private: bool,
+}
+
+impl Maker<'_> {
+    /// The keys of one lane. What was made before a failure is gone again.
+    pub(super) fn keys(
+        &self,
+        lane: u8,
+        variant: &Variant,
+        plan: &KeyPlan,
+    ) -> Result<Vec<Key>, Trouble> {
+        if !needs_key(variant) {
+            return Ok(Vec::new());
+        }
+        match plan {
+            KeyPlan::Existing { label, id } => {
+                self.existing(lane, variant, label.clone(), id.clone()).map(|key| vec![key])
+            }
+            KeyPlan::Own { count, on_token } => {
+                let mut keys = Vec::new();
+                for number in 0..*count {
+                    match self.own(variant, u32::from(lane) << 16 | number, *on_token) {
+                        Ok(key) => keys.push(key),
+                        Err(failure) => {
+                            destroy(self.session, &mut keys).ok();
+                            return Err(Trouble::Call { lane, failure });
+                        }
+                    }
+                }
+                Ok(keys)
+            }
+        }
+    }
+
+    fn existing(
+        &self,
+        lane: u8,
+        variant: &Variant,
+        label: Option<String>,
+        id: Option<Vec<u8>>,
+    ) -> Result<Key, Trouble> {
+        let class = used_class(variant);
+        let reference = KeyReference { class, key_type: variant.key.key_type(), label, id };
+        let call = |failure| Trouble::Call { lane, failure };
+        let found = self.session.find_objects(reference.template(), 16).map_err(call)?;
+        let (class, wanted) = (class_name(class).to_owned(), reference.wanted());
+        match found[..] {
+            [] => Err(Trouble::NoKey { class, wanted }),
+            [handle] => {
+                let public = self.public_half(handle, &reference);
+                let material = self.material(variant, handle, public);
+                let ready = self.ready(handle, material);
+                Ok(Key { handle, reference, ready, own: Vec::new() })
+            }
+            _ => Err(Trouble::ManyKeys { class, wanted, count: found.len() }),
+        }
+    }
+
+    /// The public key that belongs to a private one, by id, else by label.
+    fn public_half(
+        &self,
+        handle: CK_OBJECT_HANDLE,
+        reference: &KeyReference,
+    ) -> Option<CK_OBJECT_HANDLE> {
+        let id = self.session.attribute(handle, CKA_ID).ok().filter(|id| !id.is_empty());
+        let label = reference.label.clone().filter(|_| id.is_none());
+        let reference =
+            KeyReference { class: CKO_PUBLIC_KEY, key_type: reference.key_type, label, id };
+        reference.find(self.session).ok()
+    }
+
+    /// Makes a key as a session object where the token allows, else on the token; readable where
+    /// verification needs it and the token allows, else not.
+    fn own(&self, variant: &Variant, number: u32, on_token: bool) -> Result<Key, Failure> {
+        let readable = self.verify && variant.key.secret_bytes().is_some();
+        let mut attempts = vec![(on_token, readable)];
+        if readable {
+            attempts.push((on_token, false));
+        }
+        if !on_token && !self.read_only {
+            attempts.push((true, false));
+        }
+        let mut first_failure = None;
+        for (on_token, readable) in attempts {
+            match self.make(variant, number, on_token, readable) {
+                Ok(key) => return Ok(key),
+                Err(failure) if is_about_template(failure.code) => {
+                    first_failure.get_or_insert(failure);
+                }
+                Err(failure) => return Err(first_failure.unwrap_or(failure)),
+            }
+        }
+        Err(first_failure.unwrap_or(Failure {
+            call: Call::C_GenerateKey,
+            code: Rv(CKR_TEMPLATE_INCONSISTENT as u64),
+        }))
+    }
+
+    fn make(
+        &self,
+        variant: &Variant,
+        number: u32,
+        on_token: bool,
+        readable: bool,
+    ) -> Result<Key, Failure> {
+        let id = [ID_MARK, &number.to_be_bytes()].concat();
+        let reference = KeyReference {
+            class: used_class(variant),
+            key_type: variant.key.key_type(),
+            label: Some(self.run.to_owned()),
+            id: Some(id),
+        };
+        let common = |template: Template| {
+            template
+                .flag(CKA_TOKEN, on_token)
+                .bytes(CKA_LABEL, self.run.as_bytes())
+                .bytes(CKA_ID, reference.id.as_deref().unwrap_or_default())
+        };
+        if variant.key.secret_bytes().is_some() {
+            let handle = self.session.generate_key(
+                mechanism(variant.key),
+                common(secret(variant, readable, self.private)),
+            )?;
+            let material = self.material(variant, handle, None);
+            let ready = self.ready(handle, material);
+            return Ok(Key { handle, reference, ready, own: vec![handle] });
+        }
+        let (public, private) = self.make_pair(variant, &common)?;
+        let handle = if reference.class == CKO_PUBLIC_KEY { public } else { private };
+        let material = self.material(variant, private, Some(public));
+        let ready = self.ready(handle, material);
+        Ok(Key { handle, reference, ready, own: vec![private, public] })
+    }
+
+    /// Tokens differ in how they want an Edwards curve to be named: each way is tried.
+    fn make_pair(
+        &self,
+        variant: &Variant,
+        common: &impl Fn(Template) -> Template,
+    ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Failure> {
+        let mut first_failure = None;
+        for public in public_templates(variant) {
+            let private = common(private(variant, self.private));
+            match self.session.generate_key_pair(mechanism(variant.key), common(public), private) {
+                Ok(pair) => return Ok(pair),
+                Err(failure) => first_failure = first_failure.or(Some(failure)),
+            }
+        }
+        Err(first_failure.unwrap_or(Failure {
+            call: Call::C_GenerateKeyPair,
+            code: Rv(CKR_MECHANISM_INVALID as u64),
+        }))
+    }
+
+    fn material(
+        &self,
+        variant: &Variant,
+        key: CK_OBJECT_HANDLE,
+        public: Option<CK_OBJECT_HANDLE>,
+    ) -> KeyMaterial {
+        material(self.session, variant.key, key, public).unwrap_or(KeyMaterial::None)
+    }
+
+    fn ready(&self, handle: CK_OBJECT_HANDLE, material: KeyMaterial) -> KeyReady {
+        let flag = |attribute| self.session.flag(handle, attribute);
+        KeyReady {
+            material,
+            on_token: flag(CKA_TOKEN).unwrap_or(false),
+            sensitive: flag(CKA_SENSITIVE),
+            extractable: flag(CKA_EXTRACTABLE),
+            always_authenticate: flag(CKA_ALWAYS_AUTHENTICATE).unwrap_or(false),
+        }
+    }
+}
+
+/// What software can know of a key.
+pub(super) fn material(
+    session: &Session,
+    spec: KeySpec,
+    key: CK_OBJECT_HANDLE,
+    public: Option<CK_OBJECT_HANDLE>,
+) -> Option<KeyMaterial> {
+    let read = |object: CK_OBJECT_HANDLE, attribute| session.attribute(object, attribute).ok();
+    match spec {
+        KeySpec::None => None,
+        KeySpec::Rsa { .. } => {
+            let holder = public.unwrap_or(key);
+            let exponent = read(holder, CKA_PUBLIC_EXPONENT)?;
+            Some(KeyMaterial::rsa(&read(holder, CKA_MODULUS)?, &exponent))
+        }
+        KeySpec::Ec { .. } | KeySpec::Ed25519 => {
+            KeyMaterial::public(spec, &read(public?, CKA_EC_POINT)?).ok()
+        }
+        KeySpec::MlDsa { .. } | KeySpec::MlKem { .. } => {
+            KeyMaterial::public(spec, &read(public?, CKA_VALUE)?).ok()
+        }
+        KeySpec::Aes { .. } | KeySpec::Des3 | KeySpec::Hmac { .. } => {
+            read(key, CKA_VALUE).map(|value| KeyMaterial::secret(&value))
+        }
+    }
+}
+
+/// Destroys what was made for the keys. The user's own have nothing here to destroy.
+pub(super) fn destroy(session: &Session, keys: &mut Vec<Key>) -> Result<(), Failure> {
+    let mut first_failure = Ok(());
+    for object in keys.drain(..).flat_map(|key| key.own) {
+        let gone = session.destroy_object(object);
+        first_failure = first_failure.and(gone);
+    }
+    first_failure
+}
+
+/// Keys that runs left on the token: by label and id, both Tapstone's.
+pub(super) fn leftovers(
+    session: &Session,
+    run: Option<&str>,
+    remove: bool,
+) -> Result<Vec<Leftover>, Failure> {
+    let mut left = Vec::new();
+    for class in [CKO_PRIVATE_KEY, CKO_PUBLIC_KEY, CKO_SECRET_KEY] {
+        let template = Template::new().number(CKA_CLASS, class).flag(CKA_TOKEN, true);
+        for object in session.find_objects(template, usize::MAX)? {
+            let label = session.attribute(object, CKA_LABEL).unwrap_or_default();
+            let label = String::from_utf8_lossy(&label).into_owned();
+            let id = session.attribute(object, CKA_ID).unwrap_or_default();
+            let ours = label.starts_with(LABEL_MARK)
+                && id.len() == ID_MARK.len() + 4
+                && id.starts_with(ID_MARK)
+                && run.is_none_or(|run| run == label);
+            if ours {
+                let removed = remove && session.destroy_object(object).is_ok();
+                left.push(Leftover { label, class: class_name(class).to_owned(), removed });
+            }
+        }
+    }
+    Ok(left)
+}
+
+fn needs_key(variant: &Variant) -> bool {
+    variant.key != KeySpec::None
+        && !matches!(variant.shape, Shape::GenerateKey | Shape::GenerateKeyPair)
+}
+
+/// The class of the object that the operation is given.
+fn used_class(variant: &Variant) -> CK_OBJECT_CLASS {
+    if variant.key.secret_bytes().is_some() {
+        CKO_SECRET_KEY
+    } else if matches!(variant.shape, Shape::Encapsulate | Shape::Encrypt | Shape::Wrap) {
+        CKO_PUBLIC_KEY
+    } else {
+        CKO_PRIVATE_KEY
+    }
+}
+
+fn class_name(class: CK_OBJECT_CLASS) -> &'static str {
+    match class {
+        CKO_PRIVATE_KEY => "CKO_PRIVATE_KEY",
+        CKO_PUBLIC_KEY => "CKO_PUBLIC_KEY",
+        _ => "CKO_SECRET_KEY",
+    }
+}
+
+/// The token objects to how the key was asked for, not to what was asked.
+fn is_about_template(code: Rv) -> bool {
+    matches!(
+        code.0 as CK_RV,
+        CKR_TEMPLATE_INCONSISTENT
+            | CKR_TEMPLATE_INCOMPLETE
+            | CKR_ATTRIBUTE_VALUE_INVALID
+            | CKR_ATTRIBUTE_TYPE_INVALID
+            | CKR_ATTRIBUTE_READ_ONLY
+            | CKR_SESSION_READ_ONLY
+            | CKR_GENERAL_ERROR
+            | CKR_FUNCTION_FAILED
+    )
+}
+
+fn mechanism(spec: KeySpec) -> CK_MECHANISM_TYPE {
+    spec.generation().map_or(CKM_VENDOR_DEFINED, |mechanism| mechanism.number())
+}
+
+/// The usage that the operation needs: on the used half, and on the other.
+fn usage(variant: &Variant) -> (CK_ATTRIBUTE_TYPE, CK_ATTRIBUTE_TYPE) {
+    match variant.shape {
+        Shape::Encrypt | Shape::Decrypt => (CKA_DECRYPT, CKA_ENCRYPT),
+        Shape::Derive => (CKA_DERIVE, CKA_DERIVE),
+        Shape::Wrap | Shape::Unwrap => (CKA_UNWRAP, CKA_WRAP),
+        Shape::Encapsulate | Shape::Decapsulate => (CKA_DECAPSULATE, CKA_ENCAPSULATE),
+        _ => (CKA_SIGN, CKA_VERIFY),
+    }
+}
+
+/// A secret key for an operation; both directions, as an application's key has them.
+pub(super) fn secret(variant: &Variant, readable: bool, private: bool) -> Template {
+    let (one, other) = usage(variant);
+    let mut template = Template::new()
+        .number(CKA_CLASS, CKO_SECRET_KEY)
+        .number(CKA_KEY_TYPE, variant.key.key_type().unwrap_or(CKK_GENERIC_SECRET))
+        .flag(CKA_PRIVATE, private)
+        .flag(CKA_SENSITIVE, !readable)
+        .flag(CKA_EXTRACTABLE, readable)
+        .flag(one, true)
+        .flag(other, true);
+    // The length of a DES key is fixed, and some tokens refuse to be told (PKCS #11 3.2, 6.15).
+    if let (Some(bytes), false) = (variant.key.secret_bytes(), variant.key == KeySpec::Des3) {
+        template = template.number(CKA_VALUE_LEN, bytes as CK_ULONG);
+    }
+    template
+}
+
+/// The private half of a pair for an operation.
+pub(super) fn private(variant: &Variant, private: bool) -> Template {
+    Template::new()
+        .flag(CKA_PRIVATE, private)
+        .flag(CKA_SENSITIVE, true)
+        .flag(CKA_EXTRACTABLE, false)
+        .flag(usage(variant).0, true)
+}
+
+/// The public half, in each way to name what is wanted.
+pub(super) fn public_templates(variant: &Variant) -> Vec<Template> {
+    let usage = usage(variant).1;
+    // A public EC key derives nothing; some tokens refuse the flag.
+    let base = || match usage {
+        CKA_DERIVE => Template::new(),
+        usage => Template::new().flag(usage, true),
+    };
+    match variant.key {
+        KeySpec::Rsa { bits } => vec![
+            base()
+                .number(CKA_MODULUS_BITS, bits as CK_ULONG)
+                .bytes(CKA_PUBLIC_EXPONENT, &[0x01, 0x00, 0x01]),
+        ],
+        spec => match spec.parameter_set() {
+            Some(set) => vec![base().number(CKA_PARAMETER_SET, set)],
+            None => {
+                spec.ec_params().iter().map(|params| base().bytes(CKA_EC_PARAMS, params)).collect()
+            }
+        },
+    }
+}

@@ -1,0 +1,291 @@
+//! The process that loads a module and measures it, on orders that come through a pipe.
+//!
+//! It does one thing at a time, in the order that the lab asks for: load, enter a token, prepare a
+//! row, run it, hand over results, clean up. When the pipe ends, for whatever reason, it ends the
+//! run, destroys what it made and goes.
+
+mod bench;
+mod capture;
+mod kept_objects;
+mod keys;
+mod lane;
+mod parameters;
+mod row;
+mod running;
+mod sink;
+mod threads;
+mod watch;
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use cryptoki_sys::*;
+use rustix::io::{FdFlags, dup, fcntl_setfd};
+use rustix::stdio::{dup2_stdin, dup2_stdout};
+use tapstone_measure::looper::WarmUp;
+
+use self::bench::Shared;
+pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
+use self::row::{Row, Thread};
+use self::running::RunningRow;
+use crate::board::Board;
+use crate::calls::Failure;
+use crate::module::{Module, Session};
+use crate::protocol::{Enter, Job, Login, Order, Report, Trouble, receive, send};
+
+/// Runs a worker on this process's standard input and output until the lab has no more orders.
+///
+/// The pipes are moved out of the module's reach first: what it prints goes to standard error.
+///
+/// # Errors
+/// What the pipes say. Everything that goes wrong with the module is a report.
+pub fn serve() -> io::Result<()> {
+    let (orders, reports) = private_pipes()?;
+    let (events, inbox) = mpsc::channel();
+    let sender = events.clone();
+    thread::Builder::new().name("orders".into()).spawn(move || {
+        let mut orders = BufReader::new(orders);
+        while let Ok(Some(order)) = receive(&mut orders) {
+            if sender.send(Event::Order(order)).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send(Event::Abandoned);
+    })?;
+    Worker { reports, events, inbox, board: None, module: None, token: None }.serve()
+}
+
+/// Standard input and output as private descriptors; in their place /dev/null and standard error.
+fn private_pipes() -> io::Result<(File, File)> {
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let (orders, reports) = (dup(&stdin)?, dup(&stdout)?);
+    let private = |pipe: OwnedFd| fcntl_setfd(&pipe, FdFlags::CLOEXEC).map(|()| File::from(pipe));
+    dup2_stdin(File::open("/dev/null")?)?;
+    dup2_stdout(io::stderr())?;
+    Ok((private(orders)?, private(reports)?))
+}
+
+/// What the worker's main thread waits for.
+enum Event {
+    Order(Order),
+    /// The lab is gone.
+    Abandoned,
+    /// A thread is warm, or could not get so far.
+    Ready(Result<WarmUp, Failure>),
+    /// A thread has ended.
+    Ended,
+}
+
+struct Worker {
+    reports: File,
+    events: Sender<Event>,
+    inbox: Receiver<Event>,
+    board: Option<Arc<Board>>,
+    module: Option<Arc<Module>>,
+    token: Option<Token>,
+}
+
+/// The token that is used.
+struct Token {
+    shared: Arc<Shared>,
+    /// Owns the login and the keys of a row.
+    main: Session,
+    row: Option<Row>,
+    /// The same while threads use it.
+    running_row: Option<Arc<Row>>,
+    finished: Vec<threads::Finished>,
+}
+
+impl Worker {
+    fn serve(mut self) -> io::Result<()> {
+        loop {
+            match self.inbox.recv() {
+                Ok(Event::Order(Order::Quit)) => {
+                    self.leave();
+                    return self.report(&Report::Bye);
+                }
+                Ok(Event::Order(order)) => self.obey(order)?,
+                // Late words of threads that were called off.
+                Ok(Event::Ready(_) | Event::Ended) => {}
+                Ok(Event::Abandoned) | Err(_) => {
+                    self.leave();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> io::Result<()> {
+        match order {
+            Order::Load { module, board } => {
+                let board = Board::open(&board)?;
+                let loaded = Module::load(&module, board.place(0));
+                self.board = Some(board);
+                let report = match loaded {
+                    Ok(module) => {
+                        let library = module.library();
+                        self.module = Some(module);
+                        library.map_err(Into::into)
+                    }
+                    Err(error) => Err(error),
+                };
+                self.report(&Report::Loaded(report))
+            }
+            Order::Slots { mechanisms } => {
+                let slots = self.module()?.slots_with_mechanisms(mechanisms);
+                self.report(&Report::Slots(slots))
+            }
+            Order::Enter(enter) => {
+                let entered =
+                    self.enter(enter).map_err(|failure| Trouble::Call { lane: 0, failure });
+                self.report(&Report::Entered(entered))
+            }
+            Order::Prepare(job) => {
+                let prepared = self.token()?.prepare(*job);
+                self.report(&Report::Prepared(prepared))
+            }
+            Order::Inputs(inputs) => {
+                let place = self.board()?.place(0);
+                let tried = self.token()?.try_inputs(inputs, &place);
+                self.report(&Report::Tried(tried))
+            }
+            Order::Run(run) => RunningRow::start(self, *run)?.steer(self),
+            Order::Outputs => self.send_outputs(),
+            Order::Finish => {
+                let finished = self.token()?.finish();
+                self.report(&Report::Finished(finished))
+            }
+            Order::Leftovers { remove, run } => {
+                let main = &self.token()?.main;
+                let left = keys::leftovers(main, run.as_deref(), remove);
+                self.report(&Report::Leftovers(left))
+            }
+            // Steering what does not run is no mistake: a run can end by itself.
+            Order::Start { .. } | Order::Open { .. } | Order::Close { .. } | Order::Quit => Ok(()),
+        }
+    }
+
+    fn enter(&mut self, enter: Enter) -> Result<crate::module::TokenInfo, Failure> {
+        let module = Arc::clone(self.module.as_ref().ok_or(NOT_LOADED)?);
+        let slot = enter.slot as CK_SLOT_ID;
+        let token = module.token(slot)?;
+        let read_only = token.has(CKF_WRITE_PROTECTED);
+        let main = Session::open(&module, slot, read_only)?;
+        if enter.login != Login::None {
+            main.login(enter.login.pin())?;
+        }
+        let pin_refused = AtomicBool::new(false);
+        let shared = Arc::new(Shared { module, slot, read_only, login: enter.login, pin_refused });
+        self.token =
+            Some(Token { shared, main, row: None, running_row: None, finished: Vec::new() });
+        Ok(token)
+    }
+
+    fn send_outputs(&mut self) -> io::Result<()> {
+        /// Results in one frame: the lab reads while the worker still collects.
+        const BATCH: usize = 4096;
+        let Some(token) = &self.token else { return Ok(()) };
+        let Some(row) = &token.row else { return Ok(()) };
+        for (index, lane) in row.lanes.iter().enumerate() {
+            let index = index as u8;
+            for bench in token.finished.iter().filter_map(|thread| thread.bench.as_ref()) {
+                let Some(session) = &bench.session else { continue };
+                let outputs = lane.outputs(&bench.lanes[usize::from(index)], session);
+                for batch in outputs.chunks(BATCH) {
+                    let outputs = batch.to_vec();
+                    send(&mut self.reports, &Report::Outputs { lane: index, outputs })?;
+                }
+            }
+            send(&mut self.reports, &Report::Outputs { lane: index, outputs: Vec::new() })?;
+        }
+        Ok(())
+    }
+
+    /// Destroys what was made, logs out and finalizes, as far as the module lets it.
+    fn leave(&mut self) {
+        if let Some(mut token) = self.token.take() {
+            token.finish().ok();
+            if token.shared.login != Login::None {
+                token.main.logout().ok();
+            }
+        }
+        if let Some(module) = self.module.take() {
+            module.finalize().ok();
+        }
+    }
+
+    fn report(&mut self, report: &Report) -> io::Result<()> {
+        send(&mut self.reports, report)
+    }
+
+    fn module(&self) -> io::Result<&Arc<Module>> {
+        self.module.as_ref().ok_or_else(out_of_order)
+    }
+
+    fn board(&self) -> io::Result<Arc<Board>> {
+        self.board.clone().ok_or_else(out_of_order)
+    }
+
+    fn token(&mut self) -> io::Result<&mut Token> {
+        self.token.as_mut().ok_or_else(out_of_order)
+    }
+}
+
+const NOT_LOADED: Failure = Failure {
+    call: crate::calls::Call::C_Initialize,
+    code: crate::rv::Rv(CKR_CRYPTOKI_NOT_INITIALIZED as u64),
+};
+
+/// Only a lab with a mistake in it sends such orders.
+fn out_of_order() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "an order that does not fit what came before")
+}
+
+impl Token {
+    fn prepare(&mut self, job: Job) -> Result<Vec<crate::protocol::LaneReady>, Trouble> {
+        self.finish().map_err(|failure| Trouble::Call { lane: 0, failure })?;
+        let row = Row::prepare(&self.shared, &self.main, job)?;
+        let ready = row.ready(&self.shared);
+        self.row = Some(row);
+        Ok(ready)
+    }
+
+    fn try_inputs(
+        &mut self,
+        inputs: Vec<Vec<crate::material::ForToken>>,
+        place: &crate::board::Place,
+    ) -> Vec<Result<(), Failure>> {
+        let Some(row) = &mut self.row else { return Vec::new() };
+        let taken = row.take_inputs(&self.main, inputs);
+        if taken.iter().any(Result::is_err) {
+            return taken;
+        }
+        let worker = row.job.first_worker;
+        let thread = Thread { index: 0, worker, keep_bytes: 0, limit: 0, seed: 0, place };
+        if row.is_login() {
+            // C_Login while the main session is logged in would fail for no fault of the token.
+            return vec![Ok(())];
+        }
+        row::try_lanes(row, &self.shared, &self.main, thread)
+    }
+
+    /// Ends the row: threads' sessions and objects first, then the keys.
+    fn finish(&mut self) -> Result<(), Failure> {
+        for thread in &mut self.finished {
+            if let Some(bench) = &mut thread.bench {
+                bench.discard_objects();
+            }
+        }
+        self.finished.clear();
+        let Some(mut row) = self.row.take() else { return Ok(()) };
+        if row.is_login() && self.shared.login != Login::None {
+            self.main.login(self.shared.login.pin()).ok();
+        }
+        row.destroy(&self.main)
+    }
+}

@@ -1,0 +1,260 @@
+//! A row while it runs: threads measure, this forwards what they have and passes on orders.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::gate::Gate;
+use tapstone_measure::looper::WarmUp;
+use tapstone_measure::units::Nanos;
+
+use super::bench::{Bench, Patience};
+use super::row::Thread;
+use super::threads::Running;
+use super::watch::Watch;
+use super::{Event, Worker};
+use crate::calls::Failure;
+use crate::module::Session;
+use crate::protocol::{Done, Order, Report, Run};
+
+/// How often slices are forwarded.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How often a thread's first completion is looked for: the window waits for it.
+const FIRST_TICK: Duration = Duration::from_millis(2);
+
+/// Samples in one frame.
+const SAMPLE_BATCH: usize = 1 << 16;
+
+/// See the module's text.
+pub(super) struct RunningRow {
+    running: Running,
+    threads: usize,
+    counted: bool,
+    ready: Vec<WarmUp>,
+    failure: Option<Failure>,
+    ended: usize,
+    released: bool,
+    first_done: bool,
+    /// The lab is gone: end, and do not answer.
+    abandoned: bool,
+    opened: Option<Usage>,
+    closed: Option<Usage>,
+    samples_dropped: u64,
+}
+
+/// Processor time used by this process, at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    at: Nanos,
+    user: Nanos,
+    system: Nanos,
+}
+
+impl RunningRow {
+    /// Starts the threads, which open their sessions and warm up.
+    pub(super) fn start(worker: &mut Worker, run: Run) -> io::Result<Self> {
+        let board = worker.board()?;
+        let events = worker.events.clone();
+        let token = worker.token()?;
+        let row = Arc::new(token.row.take().ok_or_else(super::out_of_order)?);
+        if row.is_login() {
+            token.main.logout().ok();
+        }
+        let gate = Arc::new(Gate::default());
+        let threads = row.job.threads as usize;
+        let builders = (0..threads).map(|index| {
+            let (row, shared) = (Arc::clone(&row), Arc::clone(&token.shared));
+            let (gate, place) = (Arc::clone(&gate), board.place(1 + index));
+            let run = run.clone();
+            let build = move || -> Result<Bench, Failure> {
+                let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
+                let worker = row.job.first_worker.wrapping_add(index as u32);
+                let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);
+                let keep_bytes = run.keep_bytes / row.job.threads.max(1) as u64;
+                let seed = run.seed.wrapping_add(u64::from(worker));
+                let thread = Thread { index, worker, keep_bytes, limit, seed, place: &place };
+                let lanes = row.lanes_for(&shared, &session, thread)?;
+                let patience =
+                    Patience { max_failures: run.max_failures, reconnect: run.reconnect };
+                Ok(Bench {
+                    references: row.references(),
+                    shared,
+                    gate,
+                    session: Some(session),
+                    lanes,
+                    mix: run.mix,
+                    watch: Watch::new(place, run.phases),
+                    patience,
+                    seed,
+                    outages: Vec::new(),
+                    in_a_row: 0,
+                    last: None,
+                })
+            };
+            Box::new(build) as Box<dyn FnOnce() -> Result<Bench, Failure> + Send>
+        });
+        let first_worker = row.job.first_worker;
+        let running =
+            Running::start(&run, gate.clone(), first_worker, builders.collect(), &events)?;
+        token.running_row = Some(row);
+        Ok(Self {
+            running,
+            threads,
+            counted: run.counts.is_some(),
+            ready: Vec::new(),
+            failure: None,
+            ended: 0,
+            released: false,
+            first_done: false,
+            abandoned: false,
+            opened: None,
+            closed: None,
+            samples_dropped: 0,
+        })
+    }
+
+    /// Steers the threads until all have ended.
+    pub(super) fn steer(mut self, worker: &mut Worker) -> io::Result<()> {
+        while self.ended < self.threads {
+            let tick = if self.released && !self.first_done { FIRST_TICK } else { TICK };
+            match worker.inbox.recv_timeout(tick) {
+                Ok(event) => self.take(event, worker)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => self.abandon(),
+            }
+            self.look(worker)?;
+        }
+        self.end(worker)
+    }
+
+    fn take(&mut self, event: Event, worker: &mut Worker) -> io::Result<()> {
+        match event {
+            Event::Ready(Ok(warm_up)) => self.ready.push(warm_up),
+            Event::Ready(Err(failure)) => {
+                self.failure.get_or_insert(failure);
+                // The others need not warm up for a run that will not be.
+                self.running.gate.close_at(Nanos::ZERO);
+            }
+            Event::Ended => self.ended += 1,
+            Event::Order(Order::Start { at }) => {
+                if self.counted {
+                    self.running.gate.open_at(at);
+                    self.opened = Some(Usage::now());
+                }
+                self.running.release(at);
+                self.released = true;
+            }
+            Event::Order(Order::Open { at, closes }) => {
+                if let Some(closes) = closes {
+                    self.running.gate.close_at(closes);
+                }
+                self.running.gate.open_at(at);
+                self.opened = Some(Usage::now());
+            }
+            Event::Order(Order::Close { at }) => self.close(at),
+            Event::Order(_) => {}
+            Event::Abandoned => self.abandon(),
+        }
+        let all_warm = self.ready.len() == self.threads;
+        let report = match self.failure {
+            Some(failure) if self.ended == self.threads => Some(Err(failure)),
+            None if all_warm && !self.released => Some(Ok(std::mem::take(&mut self.ready))),
+            _ => None,
+        };
+        match report {
+            Some(report) if !self.abandoned => worker.report(&Report::Ready(report)),
+            _ => Ok(()),
+        }
+    }
+
+    fn close(&mut self, at: Nanos) {
+        self.running.gate.close_at(at);
+        if !self.released {
+            // Threads that wait for the start are called off.
+            self.running.release(Nanos::ZERO);
+            self.released = true;
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.abandoned = true;
+        self.close(Nanos::ZERO);
+    }
+
+    /// Forwards what the threads have, and notes what they have reached.
+    fn look(&mut self, worker: &mut Worker) -> io::Result<()> {
+        if self.released && !self.first_done {
+            self.first_done = self.running.gate.first_done() as usize == self.threads;
+            if self.first_done && !self.counted && !self.abandoned {
+                worker.report(&Report::FirstDone)?;
+            }
+        }
+        if self.closed.is_none() && self.running.gate.closes() <= Monotonic.now() {
+            self.closed = Some(Usage::now());
+        }
+        self.forward(worker)
+    }
+
+    fn forward(&mut self, worker: &mut Worker) -> io::Result<()> {
+        let mut slices = Vec::new();
+        self.samples_dropped = 0;
+        for drain in &mut self.running.drains {
+            slices.extend(drain.slices());
+            self.samples_dropped += drain.dropped();
+            loop {
+                let samples = drain.samples(SAMPLE_BATCH);
+                if samples.is_empty() {
+                    break;
+                }
+                if !self.abandoned {
+                    worker.report(&Report::Samples(samples))?;
+                }
+            }
+        }
+        if slices.is_empty() || self.abandoned {
+            return Ok(());
+        }
+        worker.report(&Report::Slices(slices))
+    }
+
+    fn end(mut self, worker: &mut Worker) -> io::Result<()> {
+        self.forward(worker)?;
+        let (opened, closed) = (self.opened, self.closed.unwrap_or_else(Usage::now));
+        let finished = self.running.join();
+        let token = worker.token()?;
+        token.row = token.running_row.take().and_then(Arc::into_inner);
+        let threads = finished.iter().filter_map(|thread| thread.end.clone()).collect();
+        token.finished = finished;
+        if self.failure.is_some() || self.abandoned {
+            return Ok(());
+        }
+        let opened = opened.unwrap_or(closed);
+        let done = Done {
+            threads,
+            user: closed.user - opened.user,
+            system: closed.system - opened.system,
+            elapsed: closed.at - opened.at,
+            samples_dropped: self.samples_dropped,
+        };
+        worker.report(&Report::Done(Box::new(done)))
+    }
+}
+
+impl Usage {
+    fn now() -> Self {
+        // SAFETY: all zero is a valid `rusage`, and the call only fills it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+            usage
+        };
+        let nanos = |time: libc::timeval| {
+            Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000)
+        };
+        let at = Monotonic.now();
+        Self { at, user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
+    }
+}

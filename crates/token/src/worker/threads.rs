@@ -1,0 +1,170 @@
+//! The measuring threads of one run: started, warmed up, released together, collected.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::gate::Gate;
+use tapstone_measure::looper::{self, Ended, Share, WarmUp};
+use tapstone_measure::pace::{Closed, Open, Schedule};
+use tapstone_measure::recorder::Recorder;
+use tapstone_measure::units::Nanos;
+
+use super::Event;
+use super::bench::Bench;
+use super::sink::{Drain, RingSink, ring};
+use crate::calls::Failure;
+use crate::protocol::{Pace, Run, ThreadEnd};
+
+/// Threads that are warming up or measuring.
+pub(super) struct Running {
+    pub(super) gate: Arc<Gate>,
+    starts: Vec<Sender<Nanos>>,
+    handles: Vec<JoinHandle<Finished>>,
+    pub(super) drains: Vec<Drain>,
+}
+
+/// A thread that has ended; its session and what it kept live on for verification.
+pub(super) struct Finished {
+    pub(super) bench: Option<Bench>,
+    pub(super) end: Option<ThreadEnd>,
+}
+
+impl Running {
+    /// Starts one thread for each builder, which runs on that thread.
+    pub(super) fn start(
+        run: &Run,
+        gate: Arc<Gate>,
+        first_worker: u32,
+        builders: Vec<Box<dyn FnOnce() -> Result<Bench, Failure> + Send>>,
+        events: &Sender<Event>,
+    ) -> std::io::Result<Self> {
+        let mut running =
+            Self { gate, starts: Vec::new(), handles: Vec::new(), drains: Vec::new() };
+        for (index, build) in builders.into_iter().enumerate() {
+            let (sink, drain) = ring(first_worker + index as u32, run.samples);
+            let (start, started) = mpsc::channel();
+            let thread = Thread {
+                index,
+                run: run.clone(),
+                gate: Arc::clone(&running.gate),
+                sink,
+                events: events.clone(),
+            };
+            let handle = thread::Builder::new()
+                .name(format!("measure-{index}"))
+                .spawn(move || thread.run(build, &started))?;
+            running.starts.push(start);
+            running.handles.push(handle);
+            running.drains.push(drain);
+        }
+        Ok(running)
+    }
+
+    /// Releases the threads at a moment.
+    pub(super) fn release(&self, at: Nanos) {
+        for start in &self.starts {
+            // A thread that failed to warm up is not waiting.
+            let _ = start.send(at);
+        }
+    }
+
+    /// Waits for the threads; the window must have closed.
+    pub(super) fn join(self) -> Vec<Finished> {
+        drop(self.starts);
+        let ended = self.handles.into_iter().map(JoinHandle::join);
+        ended.map(|thread| thread.unwrap_or(Finished { bench: None, end: None })).collect()
+    }
+}
+
+struct Thread {
+    index: usize,
+    run: Run,
+    gate: Arc<Gate>,
+    sink: RingSink,
+    events: Sender<Event>,
+}
+
+impl Thread {
+    fn run(
+        self,
+        build: Box<dyn FnOnce() -> Result<Bench, Failure> + Send>,
+        started: &mpsc::Receiver<Nanos>,
+    ) -> Finished {
+        let events = self.events.clone();
+        let (finished, ready) = match build() {
+            Ok(bench) => self.measure(bench, started),
+            Err(failure) => (Finished { bench: None, end: None }, Err(failure)),
+        };
+        if let Err(failure) = ready {
+            let _ = events.send(Event::Ready(Err(failure)));
+        }
+        let _ = events.send(Event::Ended);
+        finished
+    }
+
+    fn measure(
+        self,
+        mut bench: Bench,
+        started: &mpsc::Receiver<Nanos>,
+    ) -> (Finished, Result<(), Failure>) {
+        let closed = || self.gate.closes() <= Monotonic.now();
+        let warm_up =
+            looper::warm_up(&Monotonic, &mut bench, self.run.warm_up, self.run.first, closed);
+        if let Some(failure) = gave_up(&warm_up, &bench) {
+            return (Finished { bench: Some(bench), end: None }, Err(failure));
+        }
+        let first = self.run.first + warm_up.operations;
+        let _ = self.events.send(Event::Ready(Ok(warm_up)));
+        // The sender is gone when the run was called off.
+        let Ok(at) = started.recv() else {
+            return (Finished { bench: Some(bench), end: None }, Ok(()));
+        };
+        Monotonic.wait_until(at);
+        let limit = self.run.counts.as_ref().map(|counts| counts[self.index]);
+        let end = self.count(&mut bench, at, Share { first, limit });
+        (Finished { bench: Some(bench), end: Some(end) }, Ok(()))
+    }
+
+    fn count(self, bench: &mut Bench, at: Nanos, share: Share) -> ThreadEnd {
+        let lanes = bench.lanes.len();
+        let gate = Arc::clone(&self.gate);
+        let seed = self.run.seed;
+        let mut recorder = Recorder::new(lanes, self.run.grid, self.sink);
+        let mut go = Go { gate: &gate, bench, recorder: &mut recorder, share };
+        let ended = match self.run.pace {
+            Pace::Closed => go.at(&mut Closed::TwoReadings),
+            Pace::Chained => go.at(&mut Closed::Chained),
+            Pace::Constant(rate) => go.at(&mut Open::new(Schedule::constant(at, rate))),
+            Pace::Poisson(rate) => go.at(&mut Open::new(Schedule::poisson(at, rate, seed))),
+        };
+        ThreadEnd {
+            ended,
+            lanes: recorder.finish(),
+            eligible: bench.lanes.iter().map(|lane| lane.eligible()).collect(),
+            outages: bench.outages.clone(),
+            phases: bench.phases(),
+        }
+    }
+}
+
+/// The loop's arguments, but for the pace.
+struct Go<'a> {
+    gate: &'a Gate,
+    bench: &'a mut Bench,
+    recorder: &'a mut Recorder<RingSink>,
+    share: Share,
+}
+
+impl Go<'_> {
+    fn at<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> Ended {
+        looper::run(&Monotonic, self.gate, pace, self.bench, self.recorder, self.share)
+    }
+}
+
+/// Warming up ended because operations failed, not because it was over.
+fn gave_up(warm_up: &WarmUp, bench: &Bench) -> Option<Failure> {
+    let all_failed = warm_up.failures.len() as u64 == warm_up.operations;
+    bench.last.filter(|_| all_failed && warm_up.operations > 0)
+}

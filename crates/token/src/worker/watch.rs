@@ -1,0 +1,75 @@
+//! What a thread is calling, for those who watch it, and where an operation's time goes when that
+//! was asked for.
+
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::units::Nanos;
+
+use crate::board::Place;
+use crate::calls::Call;
+
+/// One thread's announcements.
+pub(super) struct Watch {
+    place: Place,
+    phases: Option<Phases>,
+}
+
+/// Time by call, from one announcement to the next.
+#[derive(Default)]
+struct Phases {
+    current: Option<(Call, Nanos)>,
+    /// Few: an operation makes at most four different calls.
+    sums: Vec<(Call, u64, Nanos)>,
+}
+
+impl Watch {
+    pub(super) fn new(place: Place, phases: bool) -> Self {
+        let phases = phases.then(|| Phases { current: None, sums: Vec::with_capacity(8) });
+        Self { place, phases }
+    }
+
+    /// A call is entered; the one before has returned.
+    #[inline]
+    pub(super) fn enter(&mut self, call: Call, operation: u64) {
+        self.place.enter(call, operation);
+        if let Some(phases) = &mut self.phases {
+            phases.turn(Some(call));
+        }
+    }
+
+    /// The last call has returned.
+    #[inline]
+    pub(super) fn leave(&mut self) {
+        self.place.leave();
+        if let Some(phases) = &mut self.phases {
+            phases.turn(None);
+        }
+    }
+
+    /// What was counted so far is not part of the window.
+    pub(super) fn restart(&mut self) {
+        if let Some(phases) = &mut self.phases {
+            *phases = Phases { current: None, sums: Vec::with_capacity(8) };
+        }
+    }
+
+    /// Calls with their number and total time.
+    pub(super) fn phases(&self) -> Vec<(Call, u64, Nanos)> {
+        self.phases.as_ref().map(|phases| phases.sums.clone()).unwrap_or_default()
+    }
+}
+
+impl Phases {
+    fn turn(&mut self, next: Option<Call>) {
+        let now = Monotonic.now();
+        if let Some((call, since)) = self.current {
+            match self.sums.iter_mut().find(|(name, ..)| *name == call) {
+                Some((_, count, sum)) => {
+                    *count += 1;
+                    *sum += now - since;
+                }
+                None => self.sums.push((call, 1, now - since)),
+            }
+        }
+        self.current = next.map(|call| (call, now));
+    }
+}
