@@ -1,0 +1,83 @@
+//! A row taken apart: over time, by call, by who did the work, and where it stood still.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::{Nanos, PerSecond};
+
+use crate::figures::Fraction;
+
+/// A slice of the window. Slices follow one another without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesPoint {
+    /// When it starts, in nanoseconds since the window opened.
+    #[schemars(with = "u64")]
+    pub start_ns: Nanos,
+    /// When it ends, in nanoseconds since the window opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub end_ns: Option<Nanos>,
+    /// Operations that ended well in it.
+    pub completed: u64,
+    /// Operations that failed in it.
+    pub failed: u64,
+    /// The median latency, in nanoseconds; null without enough samples.
+    #[schemars(with = "Option<u64>")]
+    pub p50_ns: Option<Nanos>,
+    /// The 99 % quantile of the latency, in nanoseconds; null without enough samples.
+    #[schemars(with = "Option<u64>")]
+    pub p99_ns: Option<Nanos>,
+}
+
+/// One of the calls that an operation consists of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// The interface call, for example `C_SignInit`.
+    pub call: String,
+    /// Its mean time per operation, in nanoseconds.
+    pub mean_ns: f64,
+    /// Its part of the mean latency of the operation.
+    pub share: Fraction,
+}
+
+/// What one of several parties did of the row's work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// What the party is. Shares of one kind add up to the row.
+    pub kind: ShareKind,
+    /// Which one: a token's label, a process id, a host name, a thread's number.
+    pub name: String,
+    /// Operations that it completed.
+    pub completed: u64,
+    /// Operations that it completed per second of the window.
+    #[schemars(with = "f64")]
+    pub rate: PerSecond,
+    /// Its part of all completed operations.
+    pub share: Fraction,
+}
+
+/// By what the work of a row is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShareKind {
+    /// By the token that did it.
+    Token,
+    /// By the process that asked for it.
+    Process,
+    /// By the host that asked for it.
+    Host,
+    /// By the thread that asked for it.
+    Thread,
+}
+
+/// A stretch in which nothing completed and calls failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Outage {
+    /// When it began, in nanoseconds since the window opened.
+    #[schemars(with = "u64")]
+    pub start_ns: Nanos,
+    /// How long it lasted, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub length_ns: Nanos,
+    /// The return code of the failures, by its name.
+    pub code: String,
+}

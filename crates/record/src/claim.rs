@@ -1,0 +1,45 @@
+//! A claim, of a data sheet for example, held against a figure.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::figures::Estimate;
+
+/// A claim and what the measurement says of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// The claim as it was given, for example `rsa1024.sign >= 13000/s`.
+    pub text: String,
+    /// The operation that it is about.
+    pub operation: String,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// The figure that it was held against, in the unit of the claim; null when there is none.
+    pub measured: Option<Estimate>,
+    /// How the verdict follows from the figure, in words and numbers.
+    pub arithmetic: String,
+    /// Which part of the figure decided.
+    pub judged: Judged,
+}
+
+/// Whether a claim, or a limit, holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It holds.
+    Met,
+    /// It does not.
+    Missed,
+    /// The figure is too uncertain to tell, or there is none.
+    Undecided,
+}
+
+/// Which part of a figure a verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judged {
+    /// The whole interval lies on one side.
+    Interval,
+    /// The best single value only.
+    Point,
+}

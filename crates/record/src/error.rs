@@ -1,0 +1,83 @@
+//! What can go wrong between a record and its file, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::record::SchemaName;
+
+/// A record could not be read or written. Its text ends with a hint.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The file could not be opened or read.
+    #[error("cannot read {}: {source}\nhint: check the path and its permissions", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is JSON, but of something else.
+    #[error(
+        "{} is not a Tapstone record: {reason}\nhint: a record is a JSON object that starts with \
+         \"schema\": \"{}\"", path.display(), SchemaName::V1.as_str()
+    )]
+    NotARecord {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// The file is a record of a version that this program does not know.
+    #[error(
+        "{} is a \"{found}\", and this version reads \"{}\"\nhint: read it with the version of \
+         Tapstone that wrote it (its \"tool.version\"), or with a newer one",
+        path.display(), SchemaName::V1.as_str()
+    )]
+    OtherSchema {
+        /// The file.
+        path: PathBuf,
+        /// The version that it declares.
+        found: String,
+    },
+    /// The file is cut off, or a field is missing or holds something that it cannot.
+    #[error(
+        "{}:{line}:{column}: {field}: {reason}\nhint: the file was cut off or changed by hand; \
+         correct the field, or measure again", path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// The field, for example `results[0].window.seconds`.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A figure of the record is infinite or not a number, which JSON cannot hold.
+    #[error(
+        "cannot write {field}: {reason}\nhint: a figure that is not known must be left out, not \
+         written as NaN or infinity; please report this as a defect of Tapstone"
+    )]
+    Unwritable {
+        /// The field, for example `results[0].throughput.estimate`.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file could not be written. A file that was there before is untouched.
+    #[error(
+        "cannot write {}: {source}\nhint: check that the folder exists, may be written to, and \
+         has space left", path.display()
+    )]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

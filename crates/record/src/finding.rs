@@ -1,0 +1,83 @@
+//! Waste that a trace shows, and the fixes that were tried.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::Nanos;
+
+use crate::comparison::Change;
+use crate::figures::{Estimate, Fraction, Range};
+
+/// A waste of time, with its evidence and what its removal would save. Findings overlap and are
+/// never added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Which kind of waste.
+    pub kind: FindingKind,
+    /// The call that wastes the time, for example `SCardEndTransaction`.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The layer that owns the time.
+    pub layer: String,
+    /// How often it happens per operation.
+    pub per_operation: f64,
+    /// How often it happened in all.
+    pub count: u64,
+    /// How long in all, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub time_ns: Nanos,
+    /// Its part of the wall time of the thread that it happened on.
+    pub share: Fraction,
+    /// What was seen, as sentences.
+    pub evidence: Vec<String>,
+    /// What its removal would save, in nanoseconds per operation. Low: only the time in which no
+    /// other thread worked; high: all of it. Null when it cannot be said.
+    pub saving: Option<Range>,
+    /// The fix to try, as `tapstone trial` takes it; null when there is none.
+    #[serde(rename = "try")]
+    pub trial: Option<String>,
+}
+
+/// A kind of waste. Readers must expect kinds that are not in this list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// A library call sleeps.
+    Sleep,
+    /// A library call asks again and again whether something is ready.
+    BusyWait,
+    /// Waits last a multiple of a fixed interval.
+    PollQuantum,
+    /// The same file is read, or the same lookup made, again.
+    RepeatedLookup,
+    /// The same command goes to the card again though nothing could have changed the answer.
+    RepeatedCommand,
+    /// A small write waits for the acknowledgement of the last one.
+    DelayedAck,
+    /// Threads wait for one another.
+    Serialised,
+    /// Sessions, logins or connections are opened for every operation.
+    SessionChurn,
+    /// A kind that a later version of the tool found.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// A fix, applied to the unmodified program and measured against it in interleaved rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// The fix, as `tapstone trial` takes it, for example `no-sleep:SCardEndTransaction`.
+    pub fix: String,
+    /// One operation of the untouched program, in nanoseconds.
+    pub before_ns: Estimate,
+    /// One operation with the fix, in nanoseconds.
+    pub after_ns: Estimate,
+    /// Before over after: 3.26 is 3.26 times as fast.
+    pub speedup: Estimate,
+    /// What the finding promised, in nanoseconds saved per operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<Range>,
+    /// How many rounds the figures rest on.
+    pub rounds: u32,
+    /// What the interval of the speed-up says.
+    pub verdict: Change,
+}

@@ -1,0 +1,88 @@
+//! How the rate grows with concurrency, and where it stops growing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::PerSecond;
+
+use crate::figures::{Estimate, Fraction};
+use crate::load::Concurrency;
+
+/// The search for the concurrency beyond which the rate no longer grows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Knee {
+    /// The operation that was measured.
+    pub operation: String,
+    /// The levels of concurrency that were measured, in rising order.
+    pub levels: Vec<Level>,
+    /// The smallest concurrency that gives 95 % of the plateau; null when no plateau was reached.
+    pub smallest_at_95_percent: Option<Concurrency>,
+    /// The largest measured concurrency below it that does not: the true knee lies between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<Concurrency>,
+    /// The rate that more concurrency does not raise, in operations per second; null when none was
+    /// reached.
+    pub plateau: Option<Estimate>,
+    /// The law that the levels follow; absent with fewer than 6 levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<ScalabilityLaw>,
+    /// Why no higher level was tried.
+    pub stopped_by: KneeStop,
+}
+
+/// One level of concurrency, measured in several interleaved passes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Level {
+    /// Threads in each process.
+    pub threads: u32,
+    /// Processes on each host.
+    pub processes: u32,
+    /// Hosts.
+    pub hosts: u32,
+    /// Its rate, in operations per second.
+    pub rate: Estimate,
+    /// How many passes the rate rests on.
+    pub passes: u32,
+}
+
+impl Level {
+    /// The level's concurrency.
+    #[must_use]
+    pub const fn concurrency(&self) -> Concurrency {
+        Concurrency { threads: self.threads, processes: self.processes, hosts: self.hosts }
+    }
+}
+
+/// The Universal Scalability Law (Gunther): with n workers the rate is
+/// `lambda n / (1 + sigma (n - 1) + kappa n (n - 1))`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScalabilityLaw {
+    /// The rate of one worker, in operations per second.
+    pub lambda: f64,
+    /// Contention: the part of the work that cannot be shared.
+    pub sigma: f64,
+    /// Coherency: what each pair of workers costs one another.
+    pub kappa: f64,
+    /// The number of workers with the highest predicted rate; null when it only ever grows.
+    pub peak_concurrency: Option<f64>,
+    /// That rate, or the limit that a rate which only ever grows comes close to, in operations per
+    /// second; null when there is none.
+    #[schemars(with = "Option<f64>")]
+    pub peak_rate: Option<PerSecond>,
+    /// The largest distance between a level and the law, as a part of the level's rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misfit: Option<Fraction>,
+}
+
+/// Why the search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KneeStop {
+    /// Twice running, doubling raised the rate by less than 5 %.
+    Plateau,
+    /// The token gave out no more sessions (CKR_SESSION_COUNT).
+    SessionCount,
+    /// The time was up.
+    Time,
+    /// The highest concurrency asked for was reached.
+    Limit,
+}

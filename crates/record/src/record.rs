@@ -1,0 +1,148 @@
+//! The document as a whole: one per run, whichever verb ran.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
+use crate::claim::Claim;
+use crate::comparison::Comparison;
+use crate::environment::Environment;
+use crate::finding::{Finding, Trial};
+use crate::knee::Knee;
+use crate::row::Row;
+use crate::target::Target;
+use crate::trace::{Apdu, Call, Layer};
+
+/// One run of Tapstone: what was run, on what, and what came out.
+///
+/// Moments (`…_ns`) count nanoseconds from `started_at` unless a field says otherwise. Parts that
+/// a verb does not make are absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// The version of this format.
+    pub schema: SchemaName,
+    /// The program that wrote the record.
+    pub tool: Tool,
+    /// The command line, program name first. PINs and other secrets have been removed from it.
+    pub command: Vec<String>,
+    /// When the run started, in UTC: the origin of the moments in this record.
+    pub started_at: Timestamp,
+    /// The machine that the client ran on.
+    pub environment: Environment,
+    /// What was measured.
+    pub target: Target,
+    /// One row for each operation and load that was measured.
+    pub results: Vec<Row>,
+    /// How the rate grew with concurrency, and where it stopped growing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<Knee>,
+    /// A transaction split into its parts, held against a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// Two things measured against one another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// Where the time of a traced program went: the time of each thread by the layer that owns it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
+    /// The calls of a traced program, by module and function. Each is also a row of `results`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Call>,
+    /// The commands that a traced program sent to the card. Their data is never recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apdus: Vec<Apdu>,
+    /// Events that a trace had no room for; more than 0 makes its counts lower bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+    /// Waste that a trace shows, each with its evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// Fixes that were tried on the unmodified program, and what they gained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Trial>,
+    /// Claims, of a data sheet for example, held against the figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
+    /// The Parquet file with every single operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<DataFile>,
+    /// The file with every event of a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<DataFile>,
+    /// What a reader of the whole record should know, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Record {
+    /// A record without results, for a run that is about to start.
+    #[must_use]
+    pub fn new(
+        tool: Tool,
+        started_at: Timestamp,
+        environment: Environment,
+        target: Target,
+    ) -> Self {
+        Self {
+            schema: SchemaName::V1,
+            tool,
+            command: Vec::new(),
+            started_at,
+            environment,
+            target,
+            results: Vec::new(),
+            knee: None,
+            budget: None,
+            comparison: None,
+            layers: Vec::new(),
+            calls: Vec::new(),
+            apdus: Vec::new(),
+            dropped: None,
+            findings: Vec::new(),
+            trials: Vec::new(),
+            claims: Vec::new(),
+            samples: None,
+            events: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// The name and version of the format. New parts keep it; a part that goes or changes its meaning
+/// raises it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SchemaName {
+    /// The only version so far.
+    #[default]
+    #[serde(rename = "tapstone.record/1")]
+    V1,
+}
+
+impl SchemaName {
+    /// As it stands in the record.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "tapstone.record/1",
+        }
+    }
+}
+
+/// The program that wrote the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Its name: `tapstone`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// A larger file that belongs to the record and lies beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DataFile {
+    /// Its path, relative to the folder of the record.
+    pub file: String,
+    /// How many rows or events it holds.
+    pub rows: u64,
+}

@@ -1,0 +1,284 @@
+//! One result: one operation, under one load, with everything needed to believe it or not.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::PerSecond;
+
+use crate::breakdown::{Outage, Phase, SeriesPoint, Share};
+use crate::figures::{Fraction, Interval, Latency, Provenance, Seconds, Throughput};
+use crate::histogram::EncodedHistogram;
+use crate::load::{ClockReadings, Concurrency, Lateness, Load, WarmUp, Window};
+
+/// One operation under one load.
+///
+/// Lists are always there, if empty. Figures are absent when nothing was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Row {
+    /// Which operation, as one documented variant: `rsa2048.sign`, `pcsc.end_transaction`.
+    pub operation: String,
+    /// Whether it could be measured, and where it failed if not.
+    pub status: Status,
+    /// Where the figures of this row came from.
+    #[serde(default)]
+    pub provenance: Provenance,
+    /// The mechanism of the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mechanism: Option<Mechanism>,
+    /// The key that it ran with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
+    /// The length of the input, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_bytes: Option<u64>,
+    /// The seed of the pseudo-random inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How many workers shared the work.
+    pub concurrency: Concurrency,
+    /// What made a worker start its next operation.
+    pub load: Load,
+    /// Open loop: the operations per second that were to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
+    pub offered: Option<PerSecond>,
+    /// Open loop: the operations per second that did start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
+    pub achieved: Option<PerSecond>,
+    /// Open loop: how late the generator itself was, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_lateness_ns: Option<Lateness>,
+    /// How the clock was read around an operation.
+    #[serde(default)]
+    pub clock_readings: ClockReadings,
+    /// The stretch of time that the figures are taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// What ran before the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
+    /// Operations that ended well in the window. Only these count in the figures.
+    pub completed: u64,
+    /// Operations that failed in the window, by return code.
+    #[serde(default)]
+    pub failed: BTreeMap<String, u64>,
+    /// Operations completed per second, all workers together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
+    /// How long one operation took, in nanoseconds; in an open loop from its intended start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
+    /// How the intervals of this row were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// Time inside calls over workers times window: 1 when a closed loop kept every worker busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<Fraction>,
+    /// All latencies of the window, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogram>,
+    /// The window in slices, in order.
+    #[serde(default)]
+    pub series: Vec<SeriesPoint>,
+    /// The calls that the operation consists of, in order.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+    /// Who did how much of the work.
+    #[serde(default)]
+    pub shares: Vec<Share>,
+    /// Stretches in which nothing completed.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
+    /// Whether the results were right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
+    /// Processor time that the client itself used in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu: Option<ClientCpu>,
+    /// Whose limit the rate is.
+    #[serde(default)]
+    pub limited_by: LimitedBy,
+    /// Why the row ended when it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StoppedBy>,
+    /// What a reader of this row should know, as sentences.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+impl Row {
+    /// A row without figures: what an operation that cannot be measured leaves behind.
+    #[must_use]
+    pub fn new(
+        operation: impl Into<String>,
+        status: Status,
+        concurrency: Concurrency,
+        load: Load,
+    ) -> Self {
+        Self {
+            operation: operation.into(),
+            status,
+            provenance: Provenance::default(),
+            mechanism: None,
+            key: None,
+            message_bytes: None,
+            seed: None,
+            concurrency,
+            load,
+            offered: None,
+            achieved: None,
+            schedule_lateness_ns: None,
+            clock_readings: ClockReadings::default(),
+            window: None,
+            warm_up: None,
+            completed: 0,
+            failed: BTreeMap::new(),
+            throughput: None,
+            latency_ns: None,
+            interval: None,
+            busy_share: None,
+            histogram: None,
+            series: Vec::new(),
+            phases: Vec::new(),
+            shares: Vec::new(),
+            outages: Vec::new(),
+            verification: None,
+            client_cpu: None,
+            limited_by: LimitedBy::default(),
+            stopped_by: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Whether an operation could be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The call or step that failed, for example `C_GenerateKeyPair`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Its return code by name, for example `CKR_MECHANISM_INVALID`, or a status word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+impl Status {
+    /// Everything went well.
+    pub const OK: Self = Self { outcome: Outcome::Ok, step: None, code: None };
+
+    /// Something did not, in this step and with this return code.
+    #[must_use]
+    pub fn at(outcome: Outcome, step: impl Into<String>, code: impl Into<String>) -> Self {
+        Self { outcome, step: Some(step.into()), code: Some(code.into()) }
+    }
+}
+
+/// How the measurement of an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Measured, without a failure.
+    Ok,
+    /// The target does not offer it.
+    Unsupported,
+    /// Measured, but some operations failed or some workers dropped out.
+    Partial,
+    /// Could not be measured.
+    Failed,
+}
+
+/// A cryptographic mechanism.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mechanism {
+    /// Its name as its specification spells it, for example `CKM_RSA_PKCS`.
+    pub name: String,
+    /// Its parameters in words, for example `SHA-256, MGF1 SHA-256, salt 32 bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<String>,
+    /// Whether the token says that hardware does it (CKF_HW); null when it does not say.
+    pub hardware: Option<bool>,
+}
+
+/// The key that an operation ran with. Null where the token does not tell an attribute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Key {
+    /// Kept on the token (CKA_TOKEN), not only for the session.
+    pub token: Option<bool>,
+    /// Never leaves the token in the clear (CKA_SENSITIVE).
+    pub sensitive: Option<bool>,
+    /// May leave the token wrapped, or in the clear if not sensitive (CKA_EXTRACTABLE).
+    pub extractable: Option<bool>,
+    /// How many different keys the workers used.
+    pub count: u32,
+    /// Its label (CKA_LABEL), when the user named an existing key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// Whether the results were right. One wrong result fails the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Verification {
+    /// Results that could have been checked.
+    pub eligible: u64,
+    /// Results that were checked.
+    pub checked: u64,
+    /// Results that were wrong.
+    pub wrong: u64,
+    /// Who checked them.
+    pub by: Verifier,
+}
+
+/// Who checked the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verifier {
+    /// Software that the device has no part in.
+    Software,
+    /// The token itself, by a round trip: it could be wrong in the same way twice.
+    Token,
+}
+
+/// Processor time that the client itself used in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientCpu {
+    /// In user mode, in seconds, all workers together.
+    pub user_seconds: Seconds,
+    /// In the kernel, in seconds, all workers together.
+    pub system_seconds: Seconds,
+    /// Both, over the seconds of processor that the client could have had: the smallest of
+    /// workers, cores and quota, times the window.
+    pub utilisation: Fraction,
+}
+
+/// Whose limit a rate is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedBy {
+    /// The device was asked as fast as it answered.
+    Device,
+    /// The client used up its own processor: the rate is this machine's, not the device's.
+    Client,
+    /// It cannot be told.
+    #[default]
+    Unknown,
+}
+
+/// Why a row ended when it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoppedBy {
+    /// The interval of its rate was narrow enough.
+    Precision,
+    /// Its time was up.
+    Time,
+    /// It had done the number of operations asked for.
+    Count,
+    /// The user, or a signal, ended the run.
+    Interrupted,
+    /// Too much failed to go on.
+    Failures,
+}

@@ -1,0 +1,68 @@
+//! What a traced program did: time by layer, calls by module, commands to the card.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::Nanos;
+
+use crate::figures::Fraction;
+
+/// The time of one thread that one layer owns. The layers of a thread add up to its wall time;
+/// threads are never added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Layer {
+    /// The process id.
+    pub process: u32,
+    /// The thread id.
+    pub thread: u32,
+    /// The owner: `program`, `pkcs11`, `pcsc`, `below-pcsc`, `user`, `lock` and others.
+    pub layer: String,
+    /// The time that it owns, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub time_ns: Nanos,
+    /// Its part of the thread's wall time.
+    pub share: Fraction,
+}
+
+/// One function of one module, all its calls together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Call {
+    /// The file name of the library that was called. A proxy and the module behind it are two.
+    pub module: String,
+    /// The layer that the call belongs to.
+    pub layer: String,
+    /// The function, as its specification spells it.
+    pub function: String,
+    /// How often it was called.
+    pub count: u64,
+    /// Calls that failed, by return code.
+    #[serde(default)]
+    pub failed: BTreeMap<String, u64>,
+    /// From entry to return, in nanoseconds, all calls together. Calls that nest overlap.
+    #[schemars(with = "u64")]
+    pub total_ns: Nanos,
+    /// The part of it that no inner call owns, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub own_ns: Nanos,
+}
+
+/// One kind of command to the card, all its exchanges together. Command data is never recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Apdu {
+    /// Its name in ISO 7816-4 or in the specification of the application, for example `SELECT`.
+    pub name: String,
+    /// CLA, INS, P1 and P2, in hexadecimal.
+    pub header: String,
+    /// How often it was sent.
+    pub count: u64,
+    /// How often the same command got the same response again while nothing could have changed it.
+    pub repeats: u64,
+    /// From command to response, in nanoseconds, all exchanges together.
+    #[schemars(with = "u64")]
+    pub time_ns: Nanos,
+    /// Bytes to the card, headers included.
+    pub sent_bytes: u64,
+    /// Bytes from the card, status words included.
+    pub received_bytes: u64,
+}
