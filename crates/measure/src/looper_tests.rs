@@ -90,7 +90,7 @@ fn simulate<P: Pace>(
     let gate = Gate::default();
     gate.open_at(Nanos(OPENS));
     if limit.is_none() {
-        gate.close_at(Nanos(OPENS + grid.first_length.0 * 512));
+        gate.close_at(Nanos(OPENS) + grid.whole(window));
     }
     let lanes = RefCell::new(vec![Series::new(grid.first_length); 2]);
     let sink = Collect { series: &lanes, refuse_every, offered: 0 };
@@ -118,7 +118,7 @@ proptest! {
         let service = |op: u64| Ok(services[op as usize % services.len()]);
         let refuse_every = if refuse_every == 1 { 0 } else { refuse_every };
         let outcome = simulate(Closed::TwoReadings, 1.0, None, refuse_every, service);
-        let length = Grid::for_window(Nanos::from_secs(1)).first_length.0 * 512;
+        let length = Grid::for_window(Nanos::from_secs(1)).whole(Nanos::from_secs(1)).0;
         let total = outcome.lanes[0].total();
         prop_assert_eq!(total.completed, logged(&outcome.log, length));
         prop_assert_eq!(outcome.ended, Ended::Window);
@@ -141,7 +141,7 @@ fn failures_are_counted_by_code_and_never_raise_a_rate() {
     let service = |op: u64| if op % 4 == 3 { Err(0x30) } else { Ok(100_000) };
     let outcome = simulate(Closed::TwoReadings, 1.0, None, 0, service);
     let total = outcome.lanes[0].total();
-    let length = Grid::for_window(Nanos::from_secs(1)).first_length.0 * 512;
+    let length = Grid::for_window(Nanos::from_secs(1)).whole(Nanos::from_secs(1)).0;
     assert_eq!(total.completed, logged(&outcome.log, length));
     assert_eq!(outcome.ends[0].failures, [(0x30, total.failed)]);
     assert!(total.failed > 0);

@@ -43,10 +43,22 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The grid of a window whose length is known: 512 slices, none below a millisecond.
+    /// The grid of a window whose length is known: 512 slices, but none below a millisecond and
+    /// none longer than [`LONGEST_SLICE`].
     #[must_use]
     pub fn for_window(length: Nanos) -> Self {
-        Self { first_length: Nanos((length.0 / 512).max(1_000_000)), ..Self::default() }
+        let mut first = (length.0 / 512).max(1_000_000);
+        while first > LONGEST_SLICE.0 {
+            first /= 2;
+        }
+        Self { first_length: Nanos(first), ..Self::default() }
+    }
+
+    /// A window of about this length in whole slices: the last one is as long as the others.
+    #[must_use]
+    pub fn whole(&self, window: Nanos) -> Nanos {
+        let slices = (window.0 as f64 / self.first_length.0 as f64).round().max(1.0);
+        Nanos(slices as u64 * self.first_length.0)
     }
 
     /// The length of the slice that starts at `start` (since the window opened).
@@ -68,7 +80,7 @@ impl Default for Grid {
 
 /// Slices stop growing here: they are also what shows that a run is alive, and 32 bits hold the
 /// count of any bucket for as long.
-const LONGEST_SLICE: Nanos = Nanos::from_millis(500);
+pub const LONGEST_SLICE: Nanos = Nanos::from_millis(500);
 
 /// Counts of one kind of operation in the open slice.
 struct Lane {

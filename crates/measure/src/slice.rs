@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::bucket_of;
+use crate::bucket::{bucket_of, lowest_of};
 use crate::units::Nanos;
 
 /// What one worker did in `[start, start + length)`, by the time of completion.
@@ -52,6 +52,19 @@ impl Slice {
             Ok(place) => self.buckets[place].1 += 1,
             Err(place) => self.buckets.insert(place, (bucket, 1)),
         }
+    }
+
+    /// The latency that this share of the completed operations did not exceed, to the bucket;
+    /// `None` when nothing completed.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<Nanos> {
+        let wanted = ((self.completed as f64 * share).ceil() as u64).max(1);
+        let mut reached = 0;
+        let holds = |&&(_, count): &&(u32, u64)| {
+            reached += count;
+            reached >= wanted
+        };
+        self.buckets.iter().find(holds).map(|(bucket, _)| lowest_of(*bucket as usize))
     }
 
     /// Adds what another worker, or the next slice, did. Start and length stay.

@@ -64,10 +64,11 @@ pub enum LoadKind {
 /// The stretch of time that the figures of a row are taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// When every worker had completed its first operation, in nanoseconds since the run started.
+    /// When every worker had completed its first operation, in nanoseconds on
+    /// the machine's CLOCK_MONOTONIC.
     #[schemars(with = "u64")]
     pub start_ns: Nanos,
-    /// When it closed, in nanoseconds since the run started.
+    /// When it closed, in nanoseconds on the machine's CLOCK_MONOTONIC.
     #[schemars(with = "u64")]
     pub end_ns: Nanos,
     /// Its length in seconds of wall-clock time.

@@ -30,7 +30,7 @@ pub const ROW_GROUP_TIME: Duration = Duration::from_secs(60);
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it started, since the run started; in an open loop, when it was to start.
+    /// When it started, on the machine's CLOCK_MONOTONIC; in an open loop, when it was to start.
     pub start: Nanos,
     /// How long it took.
     pub duration: Nanos,

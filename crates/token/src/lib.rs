@@ -7,9 +7,12 @@
 pub mod board;
 pub mod calls;
 pub mod catalogue;
+pub mod discover;
+pub mod lab;
 pub mod material;
 pub mod module;
 pub mod pin;
+pub mod pin_source;
 pub mod protocol;
 pub mod rv;
 pub mod worker;

@@ -114,9 +114,8 @@ pub struct Job {
     pub run: String,
     /// What is measured: one lane, or several that are mixed.
     pub lanes: Vec<LaneJob>,
-    /// How many threads measure.
-    pub threads: u32,
-    /// The number of the first of them; unique in the run, and part of every IV.
+    /// The number of this process's first thread; unique in the run, and part of every IV and of
+    /// the ids of keys.
     pub first_worker: u32,
     /// Own keys are made extractable where verification needs their value.
     pub verify: bool,
@@ -179,6 +178,8 @@ pub enum KeyPlan {
 /// How a row is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
+    /// How many threads measure.
+    pub threads: u32,
     /// When operations start.
     pub pace: Pace,
     /// The number of each thread's first operation. Random in its high bits, so that no IV is

@@ -1,18 +1,13 @@
 //! The ring of inputs for an operation, made before the clock starts: what the token gets, and
 //! apart from it what only the verifier may know.
 
-use aws_lc_rs::hmac;
 use serde::{Deserialize, Serialize};
 
-use super::agreement::{self, Exchange};
-use super::cipher::{self, gcm_iv};
 use super::error::MaterialError;
 use super::key::KeyMaterial;
+use super::maker::Maker;
 use super::secret::SecretBytes;
-use super::seeded::{Purpose, Seeded};
-use super::signature::{digest_info, hashed};
-use super::{key_wrap, rsa};
-use crate::catalogue::{Hash, InputKind, KeySpec, Parameters, Shape, Variant, find_label};
+use crate::catalogue::{InputKind, Parameters, Shape, Variant};
 
 /// What all messages of a ring may take together, in bytes.
 const RING_BYTES: usize = 4 << 20;
@@ -49,7 +44,7 @@ pub struct Input {
     /// The data of the call: see [`InputKind`] for its meaning. May be empty.
     pub message: Vec<u8>,
     /// The IV, or the first counter block; empty where there is none. For GCM encryption it is
-    /// empty too: [`gcm_iv`] gives a fresh one for each operation.
+    /// empty too: [`gcm_iv`](super::gcm_iv) gives a fresh one for each operation.
     pub iv: Vec<u8>,
 }
 
@@ -69,7 +64,7 @@ impl Inputs {
         seed: u64,
         ring: usize,
     ) -> Result<Self, MaterialError> {
-        let mut maker = Maker { variant, key, seeded: Seeded::new(seed, Purpose::Inputs) };
+        let mut maker = Maker::new(variant, key, seed);
         let mut inputs = Self {
             for_token: ForToken { ring: Vec::new() },
             for_verifier: ForVerifier { expected: Vec::new() },
@@ -111,199 +106,4 @@ fn entries(variant: &Variant, asked: usize) -> usize {
         (InputKind::Label, Parameters::Objects { count }) => asked.min(count as usize),
         _ => asked.min((RING_BYTES / variant.message_bytes.max(1)).max(2)),
     }
-}
-
-/// An input, and what is right for it if that can be known.
-type Pair = (Input, Option<SecretBytes>);
-
-struct Maker<'a> {
-    variant: &'a Variant,
-    key: &'a KeyMaterial,
-    seeded: Seeded,
-}
-
-impl Maker<'_> {
-    fn make(&mut self, index: usize) -> Result<Pair, MaterialError> {
-        match self.variant.shape {
-            Shape::Sign => self.to_sign(),
-            Shape::Encrypt => self.to_encrypt(),
-            Shape::Decrypt => self.to_decrypt(index),
-            Shape::Digest => self.to_hash(),
-            Shape::Derive => self.to_derive(),
-            Shape::Wrap => Ok(self.to_wrap()),
-            Shape::Unwrap => self.to_unwrap(),
-            Shape::Encapsulate => self.to_encapsulate(),
-            Shape::Decapsulate => self.to_decapsulate(),
-            Shape::FindObjects => Ok(self.to_find(index)),
-            Shape::GenerateKey
-            | Shape::GenerateKeyPair
-            | Shape::Random
-            | Shape::OpenSession
-            | Shape::Login => Ok((Input::default(), None)),
-        }
-    }
-
-    /// Expected: the digest where there is one, the message where it is signed itself, the code
-    /// itself for message authentication.
-    fn to_sign(&mut self) -> Result<Pair, MaterialError> {
-        if let InputKind::Digest | InputKind::DigestInfo = self.variant.input {
-            let hash = self.hash()?;
-            let digest = self.seeded.bytes(hash.output_bytes());
-            let message = match self.variant.input {
-                InputKind::DigestInfo => digest_info(hash, &digest),
-                _ => digest.clone(),
-            };
-            return Ok((without_iv(message), Some(digest.into())));
-        }
-        let message = self.message();
-        let expected = match (self.variant.key, self.variant.hash) {
-            (KeySpec::Hmac { hash }, _) => {
-                self.known_secret()?.map(|key| authentication_code(hash, key, &message))
-            }
-            (_, Some(hash)) => Some(hashed(hash, &message).into()),
-            (_, None) => Some(message.as_slice().into()),
-        };
-        Ok((without_iv(message), expected))
-    }
-
-    /// Expected: the cipher text, or for GCM the plain text, because each operation has its own IV.
-    fn to_encrypt(&mut self) -> Result<Pair, MaterialError> {
-        let message = self.message();
-        let iv = self.iv();
-        let expected = match (self.known_secret()?, self.variant.parameters) {
-            (None, _) => None,
-            (Some(_), Parameters::Gcm { .. }) => Some(message.as_slice().into()),
-            (Some(key), _) => Some(self.encrypted(key, &iv, &message)?.into()),
-        };
-        Ok((Input { message, iv }, expected))
-    }
-
-    /// Expected: the plain text.
-    fn to_decrypt(&mut self, index: usize) -> Result<Pair, MaterialError> {
-        let plain = self.message();
-        if let KeySpec::Rsa { .. } = self.variant.key {
-            let (n, e) = self.key.expect_rsa(self.variant)?;
-            let cipher_text = rsa::encrypt(n, e, self.variant.parameters, &plain, &mut self.seeded)
-                .map_err(|_| self.failed("RSA encryption"))?;
-            return Ok((without_iv(cipher_text), Some(plain.into())));
-        }
-        let key = self.key.expect_secret(self.variant)?;
-        let iv = match self.variant.parameters {
-            // No worker has this number, so no IV is used twice even where directions are mixed.
-            Parameters::Gcm { .. } => gcm_iv(u32::MAX, index as u64).to_vec(),
-            _ => self.iv(),
-        };
-        let message = self.encrypted(key, &iv, &plain)?;
-        Ok((Input { message, iv }, Some(plain.into())))
-    }
-
-    fn to_hash(&mut self) -> Result<Pair, MaterialError> {
-        let message = self.message();
-        let digest = hashed(self.hash()?, &message);
-        Ok((without_iv(message), Some(digest.into())))
-    }
-
-    /// Expected: the shared secret.
-    fn to_derive(&mut self) -> Result<Pair, MaterialError> {
-        let KeySpec::Ec { curve } = self.variant.key else { return Err(self.failed("ECDH")) };
-        let point = self.key.expect_public(self.variant)?;
-        let peer = agreement::peer(curve, point, &mut self.seeded);
-        Ok(peer.map_err(|_| self.failed("ECDH"))?.into())
-    }
-
-    /// Expected: the value to wrap.
-    fn to_wrap(&mut self) -> Pair {
-        let value = self.message();
-        (without_iv(value.clone()), Some(value.into()))
-    }
-
-    /// Expected: the value that was wrapped.
-    fn to_unwrap(&mut self) -> Result<Pair, MaterialError> {
-        let kek = self.key.expect_secret(self.variant)?;
-        let value = self.message();
-        let mechanism = self.variant.mechanism.ok_or_else(|| self.failed("key wrapping"))?;
-        let wrapped = key_wrap::wrap(mechanism, kek, &value);
-        let wrapped = wrapped.map_err(|_| self.failed("key wrapping"))?;
-        Ok((without_iv(wrapped), Some(value.into())))
-    }
-
-    /// Expected: the private half of the key that the token encapsulates to.
-    fn to_encapsulate(&self) -> Result<Pair, MaterialError> {
-        let KeySpec::MlKem { set } = self.variant.key else { return Err(self.failed("ML-KEM")) };
-        Ok(agreement::recipient(set).map_err(|_| self.failed("ML-KEM key generation"))?.into())
-    }
-
-    /// Expected: the shared secret.
-    fn to_decapsulate(&self) -> Result<Pair, MaterialError> {
-        let KeySpec::MlKem { set } = self.variant.key else { return Err(self.failed("ML-KEM")) };
-        let public = self.key.expect_public(self.variant)?;
-        let exchange = agreement::encapsulate(set, public);
-        Ok(exchange.map_err(|_| self.failed("ML-KEM encapsulation"))?.into())
-    }
-
-    /// Expected: the label of what was found. Labels are spread over all objects, because a token
-    /// that walks its list finds the first ones sooner.
-    fn to_find(&self, index: usize) -> Pair {
-        let count = match self.variant.parameters {
-            Parameters::Objects { count } => count,
-            _ => 1,
-        };
-        // 37 shares no factor with a round number of objects, so every object has its turn.
-        let label = find_label((index as u32).wrapping_mul(37) % count);
-        (without_iv(label.clone().into_bytes()), Some(label.into_bytes().into()))
-    }
-
-    fn message(&mut self) -> Vec<u8> {
-        self.seeded.bytes(self.variant.message_bytes)
-    }
-
-    fn iv(&mut self) -> Vec<u8> {
-        match self.variant.parameters {
-            Parameters::Iv { bytes } => self.seeded.bytes(bytes),
-            // Twelve random bytes, then a 32-bit counter from 1 (RFC 3686, section 4): the same
-            // for tokens that count 32 bits and for those that count 128.
-            Parameters::Counter { .. } => [self.seeded.bytes(12), vec![0, 0, 0, 1]].concat(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn encrypted(&self, key: &[u8], iv: &[u8], plain: &[u8]) -> Result<Vec<u8>, MaterialError> {
-        cipher::encrypt(self.variant, key, iv, plain).map_err(|_| self.failed("encryption"))
-    }
-
-    /// The value of the secret key, if it is known.
-    fn known_secret(&self) -> Result<Option<&[u8]>, MaterialError> {
-        match self.key {
-            KeyMaterial::None => Ok(None),
-            key => key.expect_secret(self.variant).map(Some),
-        }
-    }
-
-    fn hash(&self) -> Result<Hash, MaterialError> {
-        self.variant.hash.ok_or_else(|| self.failed("choosing a hash function"))
-    }
-
-    fn failed(&self, step: &'static str) -> MaterialError {
-        MaterialError::Software { operation: self.variant.name.clone(), step }
-    }
-}
-
-impl From<Exchange> for Pair {
-    fn from(exchange: Exchange) -> Self {
-        (without_iv(exchange.public), Some(exchange.secret))
-    }
-}
-
-fn without_iv(message: Vec<u8>) -> Input {
-    Input { message, iv: Vec::new() }
-}
-
-fn authentication_code(hash: Hash, key: &[u8], message: &[u8]) -> SecretBytes {
-    let algorithm = match hash {
-        Hash::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-        Hash::Sha256 => hmac::HMAC_SHA256,
-        Hash::Sha384 => hmac::HMAC_SHA384,
-        Hash::Sha512 => hmac::HMAC_SHA512,
-    };
-    hmac::sign(&hmac::Key::new(algorithm, key), message).as_ref().into()
 }

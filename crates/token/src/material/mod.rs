@@ -12,6 +12,7 @@ mod error;
 mod inputs;
 mod key;
 mod key_wrap;
+mod maker;
 mod rsa;
 mod secret;
 mod seeded;

@@ -33,21 +33,12 @@ impl Session {
 
     /// C_Login as user; `None`: the token asks for the PIN itself.
     pub(crate) fn login(&self, pin: Option<&Pin>) -> Result<(), Failure> {
-        self.login_as(CKU_USER, pin)
-    }
-
-    /// C_Login for one operation of a key with CKA_ALWAYS_AUTHENTICATE.
-    pub(crate) fn login_context(&self, pin: Option<&Pin>) -> Result<(), Failure> {
-        self.login_as(CKU_CONTEXT_SPECIFIC, pin)
-    }
-
-    fn login_as(&self, user: CK_USER_TYPE, pin: Option<&Pin>) -> Result<(), Failure> {
         let (bytes, length) = match pin {
             Some(pin) => (pin.expose().as_ptr().cast_mut(), pin.expose().len()),
             None => (ptr::null_mut(), 0),
         };
         // The PIN is `length` bytes long and is only read (PKCS #11 3.2, 5.6.8).
-        ck!(&self.module, C_Login(self.handle, user, bytes, length as CK_ULONG))
+        ck!(&self.module, C_Login(self.handle, CKU_USER, bytes, length as CK_ULONG))
     }
 
     /// C_Logout: at the very end, for it destroys the private session objects of all sessions.

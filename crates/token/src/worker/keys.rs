@@ -15,7 +15,7 @@ use crate::rv::Rv;
 /// Labels of keys that Tapstone makes start so; the rest names the run.
 pub(crate) const LABEL_MARK: &str = "tapstone-";
 
-/// Their CKA_ID starts so, and goes on with a number.
+/// Their CKA_ID starts so, and goes on with the process's and the key's number.
 const ID_MARK: &[u8] = b"TAPSTONE";
 
 /// A key of a row.
@@ -73,6 +73,8 @@ impl KeyReference {
 pub(super) struct Maker<'a> {
     pub(super) session: &'a Session,
     pub(super) run: &'a str,
+    /// Tells this process's keys from those of the others.
+    pub(super) first_worker: u32,
     /// Make values readable where verification needs them.
     pub(super) verify: bool,
     pub(super) read_only: bool,
@@ -182,7 +184,7 @@ impl Maker<'_> {
         on_token: bool,
         readable: bool,
     ) -> Result<Key, Failure> {
-        let id = [ID_MARK, &number.to_be_bytes()].concat();
+        let id = [ID_MARK, &self.first_worker.to_be_bytes(), &number.to_be_bytes()].concat();
         let reference = KeyReference {
             class: used_class(variant),
             key_type: variant.key.key_type(),
@@ -303,7 +305,7 @@ pub(super) fn leftovers(
             let label = String::from_utf8_lossy(&label).into_owned();
             let id = session.attribute(object, CKA_ID).unwrap_or_default();
             let ours = label.starts_with(LABEL_MARK)
-                && id.len() == ID_MARK.len() + 4
+                && id.len() == ID_MARK.len() + 8
                 && id.starts_with(ID_MARK)
                 && run.is_none_or(|run| run == label);
             if ours {

@@ -276,16 +276,21 @@ impl Token {
 
     /// Ends the row: threads' sessions and objects first, then the keys.
     fn finish(&mut self) -> Result<(), Failure> {
+        self.end_threads();
+        let Some(mut row) = self.row.take() else { return Ok(()) };
+        if row.is_login() && self.shared.login != Login::None {
+            self.main.login(self.shared.login.pin()).ok();
+        }
+        row.destroy(&self.main)
+    }
+
+    /// Lets go of the threads of the last run, with their sessions and what they kept.
+    fn end_threads(&mut self) {
         for thread in &mut self.finished {
             if let Some(bench) = &mut thread.bench {
                 bench.discard_objects();
             }
         }
         self.finished.clear();
-        let Some(mut row) = self.row.take() else { return Ok(()) };
-        if row.is_login() && self.shared.login != Login::None {
-            self.main.login(self.shared.login.pin()).ok();
-        }
-        row.destroy(&self.main)
     }
 }

@@ -49,6 +49,7 @@ impl Row {
         let maker = keys::Maker {
             session: main,
             run: &job.run,
+            first_worker: job.first_worker,
             verify: job.verify,
             read_only: shared.read_only,
             private: shared.login != Login::None,

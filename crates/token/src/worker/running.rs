@@ -59,12 +59,13 @@ impl RunningRow {
         let board = worker.board()?;
         let events = worker.events.clone();
         let token = worker.token()?;
+        token.end_threads();
         let row = Arc::new(token.row.take().ok_or_else(super::out_of_order)?);
         if row.is_login() {
             token.main.logout().ok();
         }
         let gate = Arc::new(Gate::default());
-        let threads = row.job.threads as usize;
+        let threads = run.threads as usize;
         let builders = (0..threads).map(|index| {
             let (row, shared) = (Arc::clone(&row), Arc::clone(&token.shared));
             let (gate, place) = (Arc::clone(&gate), board.place(1 + index));
@@ -73,7 +74,7 @@ impl RunningRow {
                 let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
                 let worker = row.job.first_worker.wrapping_add(index as u32);
                 let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);
-                let keep_bytes = run.keep_bytes / row.job.threads.max(1) as u64;
+                let keep_bytes = run.keep_bytes / run.threads.max(1) as u64;
                 let seed = run.seed.wrapping_add(u64::from(worker));
                 let thread = Thread { index, worker, keep_bytes, limit, seed, place: &place };
                 let lanes = row.lanes_for(&shared, &session, thread)?;

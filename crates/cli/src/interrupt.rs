@@ -1,0 +1,20 @@
+//! Ctrl-C and SIGTERM end a run in good order: what was measured is written, what was made on a
+//! token is removed. A second Ctrl-C ends the program at once; `--leftovers` finds what is left.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// A flag that is set once the user asks to end.
+pub(crate) fn flag_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Registered first, so that it acts from the second signal on.
+        flag::register_conditional_shutdown(signal, 2, Arc::clone(&asked))?;
+        flag::register(signal, Arc::clone(&asked))?;
+    }
+    Ok(asked)
+}

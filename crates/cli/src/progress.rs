@@ -1,0 +1,93 @@
+//! What a person at a terminal sees while a row runs; in a pipe, nothing.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tapstone_measure::units::{Nanos, thousands};
+use tapstone_token::lab::{Observer, Progress};
+
+/// One line that is rewritten, with rate, latencies and the time left.
+pub(crate) struct Live {
+    bar: ProgressBar,
+    /// Rows done and in all, before the name of the row.
+    place: String,
+}
+
+impl Live {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let bar = if shown { ProgressBar::new(1000) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{prefix} {bar:20.cyan/blue} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar, place: String::new() }
+    }
+
+    /// Which row of how many comes next.
+    pub(crate) fn row(&mut self, number: usize, of: usize) {
+        self.place = if of > 1 { format!("[{number}/{of}] ") } else { String::new() };
+    }
+
+    /// Says something for good, above the line.
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Live {
+    fn stage(&mut self, row: &str, stage: &str) {
+        self.bar.set_prefix(format!("{}{row}", self.place));
+        self.bar.set_position(0);
+        self.bar.set_message(stage.to_owned());
+    }
+
+    fn progress(&mut self, row: &str, progress: &Progress) {
+        self.bar.set_prefix(format!("{}{row}", self.place));
+        let share = match (progress.window, progress.count) {
+            (_, Some(count)) => progress.completed as f64 / count.max(1) as f64,
+            (Some(window), None) => progress.elapsed.as_secs_f64() / window.as_secs_f64(),
+            (None, None) => 0.0,
+        };
+        self.bar.set_position((1000.0 * share.min(1.0)) as u64);
+        self.bar.set_message(describe(progress));
+    }
+}
+
+fn describe(progress: &Progress) -> String {
+    let mut text = progress.rate.to_string();
+    if let (Some(p50), Some(p99)) = (progress.p50, progress.p99) {
+        text.push_str(&format!(", p50 {p50}, p99 {p99}"));
+    }
+    if progress.failed > 0 {
+        text.push_str(&format!(", {} failed", thousands(progress.failed)));
+    }
+    if let Some(left) = left(progress) {
+        text.push_str(&format!(", at most {} left", whole_seconds(left)));
+    }
+    text
+}
+
+fn left(progress: &Progress) -> Option<Nanos> {
+    match (progress.window, progress.count) {
+        (_, Some(count)) if progress.rate.0 > 0.0 => {
+            let seconds = count.saturating_sub(progress.completed) as f64 / progress.rate.0;
+            Some(Nanos((seconds * 1e9) as u64))
+        }
+        (Some(window), _) => Some(window - progress.elapsed),
+        _ => None,
+    }
+}
+
+fn whole_seconds(length: Nanos) -> String {
+    let seconds = length.0.div_ceil(1_000_000_000);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}

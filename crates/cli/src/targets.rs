@@ -1,0 +1,208 @@
+//! `tapstone targets`: what there is to measure.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tapstone_measure::units::Nanos;
+use tapstone_token::catalogue::Mechanism;
+use tapstone_token::discover::{self, Candidate, FoundBy, State};
+use tapstone_token::lab::look_at;
+use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo};
+
+use crate::exit::Exit;
+use crate::token::worker;
+use crate::values;
+
+/// List PKCS#11 modules, their tokens and what those offer.
+///
+/// Looks in p11-kit's configuration and at well-known paths. Each module is loaded in a process of
+/// its own, so one that hangs or crashes hides no other. Nobody logs in.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Look at this module; several may be named, and then no others are looked at
+    #[arg(long, value_name = "PATH")]
+    module: Vec<PathBuf>,
+    /// Also list each token's mechanisms
+    #[arg(long)]
+    mechanisms: bool,
+    /// How long a module may take to answer
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
+    timeout: Nanos,
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// A module with its answer, as it is printed and serialised.
+#[derive(Serialize)]
+struct Listed {
+    path: PathBuf,
+    name: Option<String>,
+    found_by: String,
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    library: Option<LibraryInfo>,
+    slots: Vec<Slot>,
+}
+
+#[derive(Serialize)]
+struct Slot {
+    #[serde(flatten)]
+    slot: SlotInfo,
+    flags: Vec<&'static str>,
+    mechanisms: Vec<ListedMechanism>,
+}
+
+#[derive(Serialize)]
+struct ListedMechanism {
+    name: String,
+    min_key_size: u64,
+    max_key_size: u64,
+    hardware: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let found = discover::modules(&arguments.module);
+    let named = |candidate: &Candidate| candidate.found_by == FoundBy::Named;
+    let wanted = |candidate: &Candidate| arguments.module.is_empty() || named(candidate);
+    let mut listed = Vec::new();
+    for candidate in found.candidates.into_iter().filter(wanted) {
+        listed.push(look(candidate, arguments)?);
+    }
+    for note in &found.notes {
+        eprintln!("note: {note}");
+    }
+    match arguments.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&listed)?),
+        Format::Text => print(&listed, arguments.mechanisms),
+    }
+    if listed.is_empty() {
+        eprintln!("no PKCS#11 module was found\nhint: name one with --module");
+    }
+    // A module that was found may fail; one that was named must not.
+    let failed = !arguments.module.is_empty() && listed.iter().any(|one| one.error.is_some());
+    Ok(if failed || listed.is_empty() { Exit::NotMeasured } else { Exit::Done })
+}
+
+fn look(candidate: Candidate, arguments: &Arguments) -> anyhow::Result<Listed> {
+    let mut listed = Listed {
+        path: candidate.path,
+        name: candidate.name,
+        found_by: match candidate.found_by {
+            FoundBy::Named => "--module".to_owned(),
+            FoundBy::P11Kit { config } => config.display().to_string(),
+            FoundBy::WellKnownPath => "well-known path".to_owned(),
+        },
+        notes: candidate.notes,
+        error: None,
+        library: None,
+        slots: Vec::new(),
+    };
+    match candidate.state {
+        State::Ready => {}
+        State::Disabled => {
+            listed.notes.push("disabled for tapstone in p11-kit's configuration".to_owned());
+            return Ok(listed);
+        }
+        State::Missing => {
+            listed.error = Some("no such file".to_owned());
+            return Ok(listed);
+        }
+    }
+    match look_at(&worker()?, &listed.path, arguments.timeout.into()).answer {
+        Ok((library, slots)) => {
+            listed.library = Some(library);
+            listed.slots = slots.into_iter().map(slot).collect();
+        }
+        Err(error) => listed.error = Some(error.to_string()),
+    }
+    Ok(listed)
+}
+
+fn slot((slot, mechanisms): (SlotInfo, Vec<MechanismInfo>)) -> Slot {
+    Slot {
+        flags: slot.token.as_ref().map(|token| token.flag_names()).unwrap_or_default(),
+        slot,
+        mechanisms: mechanisms.iter().map(mechanism).collect(),
+    }
+}
+
+fn mechanism(info: &MechanismInfo) -> ListedMechanism {
+    let known = Mechanism::numbered(info.mechanism as _).map(|known| known.name().to_owned());
+    ListedMechanism {
+        name: known.unwrap_or_else(|| format!("0x{:X}", info.mechanism)),
+        min_key_size: info.min_key_size,
+        max_key_size: info.max_key_size,
+        hardware: info.hardware(),
+    }
+}
+
+fn print(listed: &[Listed], mechanisms: bool) {
+    for module in listed {
+        let name = module.name.as_deref().unwrap_or("module");
+        println!("{}  ({name}, {})", module.path.display(), module.found_by);
+        for note in &module.notes {
+            println!("    {note}");
+        }
+        if let Some(error) = &module.error {
+            println!("    cannot be used: {}", error.replace('\n', "\n    "));
+        }
+        if let Some(library) = &module.library {
+            println!(
+                "    {} {}, {}, Cryptoki {}",
+                clean(&library.description),
+                library.version,
+                clean(&library.manufacturer),
+                library.cryptoki_version
+            );
+        }
+        for slot in &module.slots {
+            print_slot(slot, mechanisms);
+        }
+        println!();
+    }
+}
+
+fn print_slot(slot: &Slot, mechanisms: bool) {
+    let kind = if slot.slot.hardware { "hardware slot" } else { "slot" };
+    println!("    {kind} {}: {}", slot.slot.id, clean(&slot.slot.description));
+    let Some(token) = &slot.slot.token else {
+        println!("        no token");
+        return;
+    };
+    println!(
+        "        token \"{}\": {} {}, serial {}, firmware {}",
+        clean(&token.label),
+        clean(&token.manufacturer),
+        clean(&token.model),
+        clean(&token.serial),
+        token.firmware_version
+    );
+    println!("        {}", slot.flags.join(" "));
+    println!("        {} mechanisms", slot.mechanisms.len());
+    if mechanisms {
+        for one in &slot.mechanisms {
+            let hardware = if one.hardware { "hardware" } else { "software" };
+            println!(
+                "            {:36} {:>5} to {:<10} {hardware}",
+                one.name, one.min_key_size, one.max_key_size
+            );
+        }
+    }
+}
+
+/// A label comes from the token: nothing in it may act on the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

@@ -1,0 +1,263 @@
+//! The options of `tapstone token`, as typed. What they mean together is settled in
+//! [`super::rows`] and [`super::target`].
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tapstone_measure::units::{Nanos, PerSecond};
+
+use crate::values::{self, Hexadecimal};
+
+/// Measure how fast a PKCS#11 token or HSM is.
+///
+/// Without --op, --mix, --suite or --claim a suite of the usual operations is measured. Session
+/// keys are made for the run and are gone with it; where a token takes none, or with --token-keys,
+/// keys are made on the token and removed at the end. Nothing else is written, and the PIN is
+/// tried once.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) target: TargetArguments,
+    #[command(flatten)]
+    pub(crate) pin: PinArguments,
+    #[command(flatten)]
+    pub(crate) what: WhatArguments,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+    #[command(flatten)]
+    pub(crate) keys: KeyArguments,
+    #[command(flatten)]
+    pub(crate) limit: LimitArguments,
+    #[command(flatten)]
+    pub(crate) endurance: EnduranceArguments,
+    #[command(flatten)]
+    pub(crate) leftovers: LeftoversArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone token --module /usr/lib/softhsm/libsofthsm2.so --token-label demo --pin-file pin
+  tapstone token … --op rsa2048.sign --op ecdsa-p256.sign --threads 4 --seconds 10
+  tapstone token … --op rsa1024.sign --find-limit
+  tapstone token … --op rsa2048.sign --rate 500
+  tapstone token … --mix rsa2048.sign=70,aes256-gcm.encrypt=30
+  tapstone token … --claim 'rsa1024.sign >= 13000/s'
+
+Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Token")]
+pub(crate) struct TargetArguments {
+    /// The PKCS#11 module; `tapstone targets` lists those found
+    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE")]
+    pub(crate) module: PathBuf,
+    /// The token with this label; several are measured at once
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) token_label: Vec<String>,
+    /// The token with this serial number; several are measured at once
+    #[arg(long, value_name = "SERIAL")]
+    pub(crate) token_serial: Vec<String>,
+    /// The token in this slot; several are measured at once
+    #[arg(long, value_name = "ID")]
+    pub(crate) slot: Vec<u64>,
+    /// How long a call may take before the module counts as hung
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) timeout: Nanos,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "PIN (never an argument, and tried once)")]
+#[group(multiple = false)]
+pub(crate) struct PinSourceArguments {
+    /// Read the PIN from this file; one newline at its end is dropped
+    #[arg(long, value_name = "PATH")]
+    pub(crate) pin_file: Option<PathBuf>,
+    /// Read the PIN from this environment variable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pin_env: Option<String>,
+    /// Read the PIN from this open descriptor
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) pin_fd: Option<u32>,
+    /// Ask for the PIN on the terminal
+    #[arg(long)]
+    pub(crate) pin_prompt: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinArguments {
+    #[command(flatten)]
+    pub(crate) source: PinSourceArguments,
+    /// Log in although the token says that a wrong PIN was given before
+    #[arg(long, help_heading = "PIN (never an argument, and tried once)")]
+    pub(crate) accept_low_count: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to measure")]
+pub(crate) struct WhatArguments {
+    /// An operation by name, or `NAME.*` for all its variants
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["mix", "suite"])]
+    pub(crate) op: Vec<String>,
+    /// Several operations at once, with their weights: rsa2048.sign=70,aes256-gcm.encrypt=30
+    #[arg(long, value_name = "NAME=WEIGHT,…", value_delimiter = ',', conflicts_with = "suite")]
+    pub(crate) mix: Vec<String>,
+    /// A set of operations with their parameters, as TOML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Message sizes: 16,64,1k,16k
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', value_parser = values::bytes)]
+    pub(crate) size: Vec<usize>,
+    /// A promise to check: 'rsa1024.sign >= 13000/s', 'rsa2048.sign p99 <= 5ms'
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Vec<String>,
+    /// List the operations that can be named
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct LoadArguments {
+    /// Threads in each process, one session each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+    /// Processes for each token, each with a C_Initialize of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) processes: u32,
+    /// Measure for exactly so long
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, conflicts_with_all = ["count", "duration"])]
+    pub(crate) seconds: Option<Nanos>,
+    /// The same for long runs: 24h
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with = "count")]
+    pub(crate) duration: Option<Nanos>,
+    /// Measure so many operations and check every result
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Measure until the rate is known this well
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = values::precision)]
+    pub(crate) precision: f64,
+    /// Give up on that after so long [default: 60 s, in a suite 5 s a row]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) max_time: Option<Nanos>,
+    /// Open loop: so many operations a second, all workers together, whatever the device does
+    #[arg(long, value_name = "PER-SECOND", value_parser = values::rate, allow_hyphen_values = true)]
+    pub(crate) rate: Option<PerSecond>,
+    /// How the requests of --rate arrive
+    #[arg(long, value_enum, default_value_t = Arrivals::Constant)]
+    pub(crate) arrivals: Arrivals,
+    /// How long each worker warms up, at least one operation
+    #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = values::seconds)]
+    pub(crate) warm_up: Nanos,
+    /// Read the clock once an operation instead of twice
+    #[arg(long, conflicts_with = "rate")]
+    pub(crate) chained_clock: bool,
+    /// Where pseudo-random inputs come from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Arrivals {
+    /// Equal gaps
+    Constant,
+    /// Independently of each other
+    Poisson,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Keys and objects")]
+pub(crate) struct KeyArguments {
+    /// How many keys each process makes: shared, per-worker, or a number
+    #[arg(long, value_name = "HOW MANY", default_value = "shared")]
+    pub(crate) keys: String,
+    /// Keys on the token even where session keys would do
+    #[arg(long, conflicts_with_all = ["key_label", "key_id"])]
+    pub(crate) token_keys: bool,
+    /// Use the existing key with this label; it is never changed
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) key_label: Option<String>,
+    /// Use the existing key with this id; it is never changed
+    #[arg(long, value_name = "HEX", value_parser = values::hexadecimal)]
+    pub(crate) key_id: Option<Hexadecimal>,
+    /// So many session objects besides, in each process: how does the token scale with objects?
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) key_count: u32,
+    /// So many open sessions besides, in each process: how does it scale with sessions?
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) idle_sessions: u32,
+    /// Do not check the results; record and report say so
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where is the limit")]
+pub(crate) struct LimitArguments {
+    /// More threads, then more processes, until the rate stops growing
+    #[arg(long, conflicts_with_all = ["rate", "count", "threads", "mix", "suite"])]
+    pub(crate) find_limit: bool,
+    /// Go no further than so many threads
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) max_threads: u32,
+    /// Go no further than so many processes for each token
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) max_processes: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Endurance")]
+pub(crate) struct EnduranceArguments {
+    /// Failures in a row that end a worker
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_failures: u32,
+    /// Reopen sessions after a lost device, with the PIN that was accepted; keys are on the token
+    #[arg(long)]
+    pub(crate) reconnect: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Leftovers")]
+pub(crate) struct LeftoversArguments {
+    /// List keys that a killed run left on the token
+    #[arg(long)]
+    pub(crate) leftovers: bool,
+    /// Also remove them
+    #[arg(long, requires = "leftovers")]
+    pub(crate) remove: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Also write the record to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also write every single operation to this Parquet file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) samples: Option<PathBuf>,
+    /// Also time each call of an operation; costs a clock reading a call
+    #[arg(long)]
+    pub(crate) phases: bool,
+    /// Show each row at length
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people
+    Text,
+    /// The record
+    Json,
+    /// A line a row
+    Csv,
+}

@@ -1,0 +1,36 @@
+//! Claims against what was measured.
+
+use tapstone_measure::claim::{Claim, KeyBits, Verdict};
+use tapstone_measure::summary::Summary;
+use tapstone_record as record;
+use tapstone_token::lab::RowPlan;
+
+/// A claim with its text as the user wrote it.
+pub(super) struct Asked<'a> {
+    pub(super) text: &'a str,
+    pub(super) claim: &'a Claim,
+}
+
+/// What becomes of a claim about a row, measured or not.
+pub(super) fn judge(
+    asked: &Asked<'_>,
+    row: &RowPlan,
+    summary: Option<&Summary>,
+) -> anyhow::Result<record::Claim> {
+    let bits = row.lanes.first().and_then(|lane| lane.variant.key_bits()).map(KeyBits);
+    let target = asked.claim.target(bits)?;
+    let figure = summary.and_then(|summary| target.demand.figure(summary));
+    let judgement = target.demand.judge(figure);
+    Ok(record::Claim {
+        text: asked.text.to_owned(),
+        operation: asked.claim.row.clone(),
+        verdict: match judgement.verdict {
+            Verdict::Met => record::Verdict::Met,
+            Verdict::Missed => record::Verdict::Missed,
+            Verdict::Undecided => record::Verdict::Undecided,
+        },
+        measured: figure.map(Into::into),
+        arithmetic: format!("{}; {}", target.arithmetic, judgement.text),
+        judged: record::Judged::Interval,
+    })
+}

@@ -1,0 +1,43 @@
+//! `--leftovers`: keys that a killed run left on a token, found by label and id.
+
+use tapstone_token::protocol::Leftover;
+
+use super::arguments::{Arguments, Format};
+use super::target;
+use crate::exit::Exit;
+use crate::interrupt;
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let mut lab = target::open(arguments, interrupt::flag_on_signals()?)?;
+    let remove = arguments.leftovers.remove;
+    if remove {
+        // Said before it is done.
+        let found = lab.leftovers(false)?;
+        eprintln!("removing {} of Tapstone's own keys", found.len());
+    }
+    let left = lab.leftovers(remove)?;
+    lab.close();
+    match arguments.output.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&left)?),
+        Format::Text | Format::Csv => print(&left, remove),
+    }
+    let stuck = remove && left.iter().any(|key| !key.removed);
+    Ok(if stuck { Exit::NotMeasured } else { Exit::Done })
+}
+
+fn print(left: &[Leftover], remove: bool) {
+    if left.is_empty() {
+        println!("no leftovers");
+    }
+    for key in left {
+        let fate = match (remove, key.removed) {
+            (false, _) => "left",
+            (true, true) => "removed",
+            (true, false) => "could not be removed",
+        };
+        println!("{fate}  {}  {}", key.class, key.label);
+    }
+    if !left.is_empty() && !remove {
+        eprintln!("hint: --leftovers --remove removes them; is no other run using this token?");
+    }
+}

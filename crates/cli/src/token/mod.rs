@@ -1,0 +1,19 @@
+//! `tapstone token`: how fast a PKCS#11 token or HSM is, really.
+
+mod arguments;
+mod judge;
+mod leftovers;
+mod rows;
+mod run;
+mod target;
+
+pub(crate) use self::arguments::Arguments;
+pub(crate) use self::target::worker;
+use crate::exit::Exit;
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    if arguments.leftovers.leftovers {
+        return leftovers::run(&arguments);
+    }
+    run::run(arguments)
+}

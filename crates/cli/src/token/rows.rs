@@ -1,0 +1,237 @@
+//! The rows of a run: what the options mean together.
+
+use std::fs;
+
+use anyhow::{Context, bail};
+use tapstone_measure::claim::Claim;
+use tapstone_measure::units::Nanos;
+use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteRow, Variant};
+use tapstone_token::lab::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
+
+use super::arguments::{Arguments, Arrivals};
+
+/// Everything that is to be measured.
+pub(super) struct Rows {
+    pub(super) rows: Vec<RowPlan>,
+    pub(super) claims: Vec<Claim>,
+    /// The user named what to measure: what the token lacks is then an error.
+    pub(super) named: bool,
+    /// Look for the limit of each row.
+    pub(super) find_limit: bool,
+}
+
+/// The longest window of a row whose precision is not reached.
+const MAX_TIME: Nanos = Nanos::from_secs(60);
+
+/// The same in a suite, which is to be over in three minutes.
+const MAX_TIME_IN_SUITE: Nanos = Nanos::from_secs(5);
+
+/// A level of a search for the limit, unless the user says otherwise: there are dozens of them.
+const LEVEL_TIME: Nanos = Nanos::from_secs(1);
+
+/// Settles the rows.
+pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<Rows> {
+    let claims: Vec<Claim> =
+        arguments.what.claim.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let maker = Maker { arguments, common: common(arguments, clock_step), keys: keys(arguments)? };
+    // A claim without a load is about the limit; with --op or --threads it is about that.
+    let limit_by_claim = !claims.is_empty()
+        && arguments.load.threads.is_none()
+        && arguments.load.rate.is_none()
+        && arguments.load.count.is_none();
+    let what = &arguments.what;
+    let mut rows = if !what.mix.is_empty() {
+        vec![maker.mix()?]
+    } else if let Some(path) = &what.suite {
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot read the suite", path.display()))?;
+        maker.suite(Suite::parse(&path.display().to_string(), &text)?)
+    } else if !what.op.is_empty() {
+        maker.operations(&what.op)?
+    } else if !claims.is_empty() {
+        Vec::new()
+    } else {
+        maker.suite(Catalogue::builtin().default_suite())
+    };
+    for claim in &claims {
+        if !rows.iter().any(|row| row.name() == claim.row) {
+            rows.extend(maker.operations(std::slice::from_ref(&claim.row))?);
+        }
+    }
+    check(&rows)?;
+    Ok(Rows {
+        rows,
+        claims,
+        named: !what.op.is_empty() || !what.mix.is_empty() || !what.claim.is_empty(),
+        find_limit: arguments.limit.find_limit
+            || limit_by_claim && what.mix.is_empty() && what.suite.is_none(),
+    })
+}
+
+struct Maker<'a> {
+    arguments: &'a Arguments,
+    common: Common,
+    keys: KeysPlan,
+}
+
+impl Maker<'_> {
+    fn operations(&self, names: &[String]) -> anyhow::Result<Vec<RowPlan>> {
+        let mut rows = Vec::new();
+        for name in names {
+            for variant in Catalogue::builtin().select(name)? {
+                for variant in self.sized(variant)? {
+                    rows.push(self.row(vec![LanePlan { variant, weight: 1 }], self.stop(MAX_TIME)));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The operation at each size asked for; at its own where none was, or where `.*` named
+    /// operations whose size is fixed.
+    fn sized(&self, variant: Variant) -> anyhow::Result<Vec<Variant>> {
+        let sizes = &self.arguments.what.size;
+        if sizes.is_empty() {
+            return Ok(vec![variant]);
+        }
+        let sized = sizes.iter().map(|size| variant.clone().with_message_bytes(*size));
+        Ok(sized.collect::<Result<_, _>>()?)
+    }
+
+    fn mix(&self) -> anyhow::Result<RowPlan> {
+        let mut lanes = Vec::new();
+        for part in &self.arguments.what.mix {
+            let (name, weight) = part
+                .split_once('=')
+                .with_context(|| format!("--mix {part}: write NAME=WEIGHT: rsa2048.sign=70"))?;
+            let weight: u32 = weight
+                .parse()
+                .ok()
+                .filter(|weight| (1..=1_000_000).contains(weight))
+                .with_context(|| format!("--mix {part}: the weight must be from 1 to 1,000,000"))?;
+            for variant in Catalogue::builtin().select(name)? {
+                lanes.push(LanePlan { variant, weight });
+            }
+        }
+        if lanes.len() < 2 {
+            bail!("--mix needs at least two operations\nhint: --op measures one");
+        }
+        Ok(self.row(lanes, self.stop(MAX_TIME)))
+    }
+
+    fn suite(&self, suite: Suite) -> Vec<RowPlan> {
+        suite.rows.into_iter().flat_map(|row| self.suite_row(row)).collect()
+    }
+
+    /// The command line goes before the file.
+    fn suite_row(&self, row: SuiteRow) -> Vec<RowPlan> {
+        let stop = match (self.fixed_stop(), row.window, row.count) {
+            (Some(stop), ..) => stop,
+            (None, Some(window), _) => Stop::Seconds(window),
+            (None, None, Some(count)) => Stop::Count(count),
+            (None, None, None) => self.stop(MAX_TIME_IN_SUITE),
+        };
+        let threads = match self.arguments.load.threads {
+            Some(threads) => vec![threads],
+            None => row.threads.iter().map(|threads| threads.get()).collect(),
+        };
+        let mut rows = Vec::new();
+        for variant in row.variants {
+            for &threads in &threads {
+                let lane = LanePlan { variant: variant.clone(), weight: 1 };
+                rows.push(RowPlan { threads, ..self.row(vec![lane], stop) });
+            }
+        }
+        rows
+    }
+
+    fn row(&self, lanes: Vec<LanePlan>, stop: Stop) -> RowPlan {
+        let load = &self.arguments.load;
+        RowPlan {
+            lanes,
+            threads: load.threads.unwrap_or(1),
+            processes: load.processes,
+            load: match load.rate {
+                Some(rate) => LoadPlan::Open { rate, poisson: load.arrivals == Arrivals::Poisson },
+                None if load.chained_clock => LoadPlan::Chained,
+                None => LoadPlan::Closed,
+            },
+            stop,
+            keys: self.keys.clone(),
+            common: self.common.clone(),
+        }
+    }
+
+    fn fixed_stop(&self) -> Option<Stop> {
+        let load = &self.arguments.load;
+        load.seconds.or(load.duration).map(Stop::Seconds).or(load.count.map(Stop::Count))
+    }
+
+    fn stop(&self, longest: Nanos) -> Stop {
+        let load = &self.arguments.load;
+        let longest = load.max_time.unwrap_or(longest);
+        self.fixed_stop().unwrap_or(Stop::Precision { relative: load.precision, longest })
+    }
+}
+
+impl Rows {
+    /// The same row as a level of a search for the limit.
+    pub(super) fn level(&self, row: &RowPlan) -> RowPlan {
+        let stop = match row.stop {
+            Stop::Seconds(window) => Stop::Seconds(window),
+            Stop::Precision { .. } | Stop::Count(_) => Stop::Seconds(LEVEL_TIME),
+        };
+        RowPlan { stop, threads: 1, processes: 1, ..row.clone() }
+    }
+}
+
+fn common(arguments: &Arguments, clock_step: Nanos) -> Common {
+    Common {
+        verify: !arguments.keys.no_verify,
+        phases: arguments.output.phases,
+        samples: arguments.output.samples.is_some(),
+        warm_up: arguments.load.warm_up,
+        max_failures: arguments.endurance.max_failures,
+        reconnect: arguments.endurance.reconnect,
+        extra_objects: arguments.keys.key_count,
+        idle_sessions: arguments.keys.idle_sessions,
+        seed: arguments.load.seed,
+        clock_step,
+    }
+}
+
+fn keys(arguments: &Arguments) -> anyhow::Result<KeysPlan> {
+    let keys = &arguments.keys;
+    if keys.key_label.is_some() || keys.key_id.is_some() {
+        let id = keys.key_id.clone().map(|id| id.0);
+        return Ok(KeysPlan::Existing { label: keys.key_label.clone(), id });
+    }
+    let count = match keys.keys.as_str() {
+        "shared" => KeyCount::Shared,
+        "per-worker" => KeyCount::PerWorker,
+        number => match number.parse() {
+            Ok(number @ 1..=10_000) => KeyCount::Number(number),
+            _ => bail!("--keys {number}\nhint: shared, per-worker, or a number from 1 to 10,000"),
+        },
+    };
+    Ok(KeysPlan::Own { count, on_token: keys.token_keys })
+}
+
+/// What cannot be measured in the way that was asked for.
+fn check(rows: &[RowPlan]) -> anyhow::Result<()> {
+    for row in rows {
+        let login = row.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
+        if login && (row.threads > 1 || row.lanes.len() > 1) {
+            bail!(
+                "login is measured alone, with one thread in a process: a login belongs to the \
+                 whole process\nhint: use --processes"
+            );
+        }
+        if let Stop::Count(count) = row.stop
+            && count < u64::from(row.threads * row.processes)
+        {
+            bail!("--count {count} is less than one operation for each worker");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! A run: its rows one after the other, and a record whatever happens.
+
+use std::io::IsTerminal;
+
+use jiff::Timestamp;
+use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_measure::summary::Summary;
+use tapstone_record as record;
+use tapstone_record::Record;
+use tapstone_report::{csv, terminal};
+use tapstone_token::catalogue::Catalogue;
+use tapstone_token::lab::{Lab, LimitPlan, RowOutcome, RowPlan, SampleSink};
+
+use super::arguments::{Arguments, Format};
+use super::judge::{Asked, judge};
+use super::rows::{self, Rows};
+use super::target;
+use crate::exit::Exit;
+use crate::progress::Live;
+use crate::samples::SamplesFile;
+use crate::{environment, interrupt};
+
+/// A search for the limit ends after this even where the rate still grows.
+const LIMIT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
+
+pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    if arguments.what.list {
+        list();
+        return Ok(Exit::Done);
+    }
+    let precision = Precision::of(&Monotonic);
+    let rows = rows::rows(&arguments, precision.step)?;
+    let samples = samples_file(&arguments, &rows)?;
+    let output = arguments.output.output.as_deref();
+    if let Some(path) = output {
+        crate::output::check(path)?;
+    }
+    let interrupt = interrupt::flag_on_signals()?;
+    let environment = environment::observe(precision);
+    let started_at = Timestamp::now();
+    let lab = target::open(&arguments, interrupt)?;
+    let tool =
+        record::Tool { name: "tapstone".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let mut record = Record::new(tool, started_at, environment, target::describe(&lab));
+    // No secret is ever an argument.
+    record.command = std::env::args().collect();
+    let live = Live::new(arguments.output.quiet);
+    let mut session =
+        Session { arguments: &arguments, lab, record, live, samples, exit: Exit::Done };
+    session.measure(&rows)?;
+    session.end()
+}
+
+fn list() {
+    for variant in Catalogue::builtin().variants() {
+        println!("{:32}  {}", variant.name, variant.description);
+    }
+}
+
+fn samples_file(arguments: &Arguments, rows: &Rows) -> anyhow::Result<Option<SamplesFile>> {
+    let Some(path) = arguments.output.samples.clone() else { return Ok(None) };
+    let lanes = rows.rows.iter().flat_map(|row| &row.lanes);
+    let names = lanes.map(|lane| lane.variant.name.clone()).collect();
+    SamplesFile::create(path, names).map(Some)
+}
+
+struct Session<'a> {
+    arguments: &'a Arguments,
+    lab: Lab,
+    record: Record,
+    live: Live,
+    samples: Option<SamplesFile>,
+    exit: Exit,
+}
+
+impl Session<'_> {
+    fn measure(&mut self, rows: &Rows) -> anyhow::Result<()> {
+        for (index, row) in rows.rows.iter().enumerate() {
+            self.live.row(index + 1, rows.rows.len());
+            let outcome = self.row(rows, row);
+            self.judge_claims(rows, row, outcome.summary.as_ref())?;
+            let interrupted = outcome.interrupted;
+            self.take(outcome, rows.named);
+            if interrupted {
+                self.record
+                    .warnings
+                    .push("the run was interrupted: later rows were not measured".into());
+                self.exit = Exit::NotMeasured;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, rows: &Rows, row: &RowPlan) -> RowOutcome {
+        if !rows.find_limit {
+            let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
+            return self.lab.measure(row, &mut self.live, samples);
+        }
+        let limits = LimitPlan {
+            max_threads: self.arguments.limit.max_threads,
+            max_processes: self.arguments.limit.max_processes,
+            time: self.arguments.load.max_time.map_or(LIMIT_TIME, Into::into),
+        };
+        let limit = self.lab.find_limit(&rows.level(row), limits, &mut self.live);
+        match limit.knee {
+            Some(knee) if self.record.knee.is_none() => self.record.knee = Some(knee),
+            Some(knee) => self.record.warnings.push(format!(
+                "the levels of {} are not in this record, which holds one search: run it alone",
+                knee.operation
+            )),
+            None => {}
+        }
+        limit.outcome
+    }
+
+    fn judge_claims(
+        &mut self,
+        rows: &Rows,
+        row: &RowPlan,
+        summary: Option<&Summary>,
+    ) -> anyhow::Result<()> {
+        for (claim, text) in rows.claims.iter().zip(&self.arguments.what.claim) {
+            if claim.row == row.name() {
+                let judged = judge(&Asked { text, claim }, row, summary)?;
+                if judged.verdict != record::Verdict::Met {
+                    self.exit = self.exit.max(Exit::Missed);
+                }
+                self.record.claims.push(judged);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, outcome: RowOutcome, named: bool) {
+        for trouble in &outcome.trouble {
+            self.live.say(&format!("error: {trouble}"));
+        }
+        // A suite asks what a token can do: what it cannot is an answer.
+        let answered = outcome.is_unsupported() && !named && outcome.trouble.is_empty();
+        if !outcome.is_clean() && !answered {
+            self.exit = Exit::NotMeasured;
+        }
+        self.record.results.extend(outcome.rows);
+    }
+
+    fn end(mut self) -> anyhow::Result<Exit> {
+        self.live.end();
+        self.lab.close();
+        if let Some(samples) = self.samples.take() {
+            match samples.finish() {
+                Ok(file) => self.record.samples = Some(file),
+                Err(error) => {
+                    eprintln!("error: {error:#}");
+                    self.exit = Exit::NotMeasured;
+                }
+            }
+        }
+        let output = &self.arguments.output;
+        // The record first: what is printed can be made from it again.
+        let written = output.output.as_deref().map_or(Ok(()), |path| self.record.write(path));
+        match output.format {
+            Format::Text => print!("{}", terminal::render(&self.record, &style(output.verbose))),
+            Format::Json => println!("{}", self.record.to_json()?),
+            Format::Csv => print!("{}", csv::render(&self.record)?),
+        }
+        written?;
+        Ok(self.exit)
+    }
+}
+
+fn style(verbose: bool) -> terminal::Style {
+    let terminal = std::io::stdout().is_terminal();
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let unicode = !matches!(std::env::var("TERM").as_deref(), Ok("dumb"));
+    terminal::Style { width: crate::output::width(), colour, unicode, verbose }
+}

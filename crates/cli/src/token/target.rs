@@ -1,0 +1,101 @@
+//! Which module, token and PIN, and what the record says of them.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+use tapstone_record as record;
+use tapstone_token::lab::{Lab, Options, TokenChoice, WorkerCommand};
+use tapstone_token::pin_source::PinSource;
+use tapstone_token::protocol::Login;
+
+use super::arguments::{Arguments, PinSourceArguments, TargetArguments};
+
+/// Opens the lab that the options describe: the module is loaded and the token entered.
+pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
+    let options = Options {
+        worker: worker()?,
+        module: arguments.target.module.clone(),
+        tokens: tokens(&arguments.target),
+        login: login(&arguments.pin.source)?,
+        accept_low_count: arguments.pin.accept_low_count,
+        timeout: arguments.target.timeout.into(),
+        interrupt,
+        announce: |text| eprintln!("{text}"),
+    };
+    Ok(Lab::open(options)?)
+}
+
+/// This program again, as a worker.
+pub(crate) fn worker() -> anyhow::Result<WorkerCommand> {
+    let program = std::env::current_exe().context("cannot find the program's own file")?;
+    Ok(WorkerCommand { program, arguments: vec!["worker".to_owned()] })
+}
+
+fn tokens(arguments: &TargetArguments) -> Vec<TokenChoice> {
+    let labels = arguments.token_label.iter().cloned().map(TokenChoice::Label);
+    let serials = arguments.token_serial.iter().cloned().map(TokenChoice::Serial);
+    let slots = arguments.slot.iter().copied().map(TokenChoice::Slot);
+    let named: Vec<TokenChoice> = labels.chain(serials).chain(slots).collect();
+    if named.is_empty() { vec![TokenChoice::Only] } else { named }
+}
+
+fn login(arguments: &PinSourceArguments) -> anyhow::Result<Login> {
+    let source = match arguments {
+        PinSourceArguments { pin_file: Some(path), .. } => PinSource::File(path.clone()),
+        PinSourceArguments { pin_env: Some(name), .. } => PinSource::Environment(name.into()),
+        PinSourceArguments { pin_fd: Some(number), .. } => PinSource::Descriptor(*number),
+        PinSourceArguments { pin_prompt: true, .. } => PinSource::Prompt,
+        _ => return Ok(Login::None),
+    };
+    let pin = source.read()?;
+    if let Some(warning) = source.warning() {
+        eprintln!("warning: {warning}");
+    }
+    Ok(pin.map_or(Login::None, Login::Pin))
+}
+
+/// What a record says of the module and its tokens.
+pub(super) fn describe(lab: &Lab) -> record::Target {
+    let library = &lab.library;
+    let module = lab.module();
+    record::Target {
+        module: Some(record::Module {
+            path: module.display().to_string(),
+            sha256: sha256(module).unwrap_or_default(),
+        }),
+        library: Some(record::Library {
+            description: library.description.clone(),
+            version: library.version.to_string(),
+            manufacturer: library.manufacturer.clone(),
+            cryptoki_version: library.cryptoki_version.to_string(),
+        }),
+        tokens: lab.targets.iter().map(token).collect(),
+        ..record::Target::new(record::TargetKind::Token)
+    }
+}
+
+fn token(target: &tapstone_token::lab::Target) -> record::Token {
+    let token = &target.token;
+    record::Token {
+        slot: record::Slot { id: target.slot.id, description: target.slot.description.clone() },
+        label: token.label.clone(),
+        manufacturer: token.manufacturer.clone(),
+        model: token.model.clone(),
+        serial: token.serial.clone(),
+        firmware_version: token.firmware_version.to_string(),
+        hardware_version: token.hardware_version.to_string(),
+        flags: token.flag_names().into_iter().map(str::to_owned).collect(),
+    }
+}
+
+/// A module that was found by a bare name has no file to hash.
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(hex::encode(hash.finalize()))
+}

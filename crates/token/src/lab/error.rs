@@ -1,0 +1,182 @@
+//! What can stand in the way of measuring a token, in words that say what to do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::calls::{Call, Failure};
+use crate::material::MaterialError;
+use crate::module::LoadError;
+use crate::protocol::Trouble;
+
+/// A worker process that is no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// It ended by itself, in the module's code or after it.
+    #[error("the worker process ended ({how}){}", during(*.call))]
+    Crashed {
+        /// The signal or the exit code.
+        how: String,
+        /// What it was calling.
+        call: Option<Call>,
+    },
+    /// It did not answer, and was killed.
+    #[error("no answer within {after:?}{}; the worker process was killed", during(*.call))]
+    Hung {
+        /// How long it was given.
+        after: Duration,
+        /// What it was calling.
+        call: Option<Call>,
+    },
+    /// It said something that is not in the protocol.
+    #[error("the worker process could not be understood: {0}")]
+    Garbled(String),
+}
+
+impl Lost {
+    /// The call in flight.
+    #[must_use]
+    pub fn call(&self) -> Option<Call> {
+        match self {
+            Self::Crashed { call, .. } | Self::Hung { call, .. } => *call,
+            Self::Garbled(_) => None,
+        }
+    }
+
+    /// One word for a record.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Crashed { .. } => "crashed",
+            Self::Hung { .. } => "timeout",
+            Self::Garbled(_) => "garbled",
+        }
+    }
+}
+
+fn during(call: Option<Call>) -> String {
+    call.map(|call| format!(" during {call}")).unwrap_or_default()
+}
+
+/// Why nothing can be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A worker process could not be started.
+    #[error("a worker process could not be started: {0}\nhint: is there room for another process?")]
+    Spawn(std::io::Error),
+    /// The module's file is not there.
+    #[error("{}: no such module\nhint: `tapstone targets` lists the modules that were found", .0.display())]
+    NoModule(PathBuf),
+    /// The module cannot be loaded or initialised.
+    #[error("{}: {error}\nhint: {}", .module.display(), load_hint(.error))]
+    Load {
+        /// The module.
+        module: PathBuf,
+        /// Why.
+        error: LoadError,
+    },
+    /// The module took its process with it, or never answered.
+    #[error("{}: {lost}\nhint: {}", .module.display(), lost_hint(.lost))]
+    Lost {
+        /// The module.
+        module: PathBuf,
+        /// How.
+        lost: Lost,
+    },
+    /// A call failed.
+    #[error("{what}: {failure}\nhint: {}", failure_hint(.failure))]
+    Call {
+        /// The token or module.
+        what: String,
+        /// The call.
+        failure: Failure,
+    },
+    /// No token fits what was asked for.
+    #[error("{}: no token {wanted}\nhint: {}", .module.display(), token_hint(.present))]
+    NoToken {
+        /// The module.
+        module: PathBuf,
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        present: Vec<String>,
+    },
+    /// Several tokens fit, and they are not the same.
+    #[error("{}: {count} tokens {wanted}\nhint: choose one by --slot", .module.display())]
+    ManyTokens {
+        /// The module.
+        module: PathBuf,
+        /// What was asked for.
+        wanted: String,
+        /// How many.
+        count: usize,
+    },
+    /// The token has not been initialised.
+    #[error(
+        "slot {slot}: the token is not initialised\nhint: initialise it with its vendor's tool; Tapstone never does"
+    )]
+    Uninitialised {
+        /// The slot.
+        slot: u64,
+    },
+    /// The PIN's counter forbids a try.
+    #[error("token \"{label}\": {why}\nhint: {hint}")]
+    PinAtRisk {
+        /// The token.
+        label: String,
+        /// What the flags say.
+        why: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Keys could not be found or made.
+    #[error("{trouble}\nhint: {}", trouble_hint(.trouble))]
+    Keys {
+        /// What is wrong with them.
+        trouble: Trouble,
+    },
+    /// Software could not prepare its part.
+    #[error(transparent)]
+    Material(#[from] MaterialError),
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn load_hint(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Open(_) => "the module must be a shared library for this machine",
+        LoadError::NoFunctionList => "give the module itself, not a library that it uses",
+        LoadError::Call(failure) => failure_hint(failure),
+    }
+}
+
+fn lost_hint(lost: &Lost) -> &'static str {
+    match lost {
+        Lost::Hung { .. } => "--timeout gives the module more time",
+        Lost::Crashed { .. } => "run the module's own tool on it; its logs are on standard error",
+        Lost::Garbled(_) => "the module seems to write into descriptors that are not its own",
+    }
+}
+
+fn failure_hint(failure: &Failure) -> &'static str {
+    failure.code.hint().unwrap_or("the module's own log may say more")
+}
+
+fn token_hint(present: &[String]) -> String {
+    match present {
+        [] => {
+            "the module sees no token at all: is it connected, and is the module configured?".into()
+        }
+        labels => format!("there is: {}", labels.join(", ")),
+    }
+}
+
+fn trouble_hint(trouble: &Trouble) -> &'static str {
+    match trouble {
+        Trouble::Call { failure, .. } => failure_hint(failure),
+        Trouble::NoKey { .. } => {
+            "the key must be of the operation's type; is the PIN given, if it is private?"
+        }
+        Trouble::ManyKeys { .. } => "choose one by --key-id",
+    }
+}

@@ -1,0 +1,587 @@
+//! From what was gathered to the rows of a record.
+
+use std::collections::BTreeMap;
+
+use tapstone_measure::interval;
+use tapstone_measure::looper::Ended;
+use tapstone_measure::series::Series;
+use tapstone_measure::slice::Slice;
+use tapstone_measure::summary::{FEW_PER_WORKER, Summary, histogram};
+use tapstone_measure::trend;
+use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_record as record;
+use tapstone_record::{Fraction, Seconds};
+
+use super::Lab;
+use super::error::{LabError, Lost};
+use super::plan::{KeysPlan, LoadPlan, RowPlan, Stop};
+use super::row::{NoRow, Prepared, Ran};
+use super::verify::Judged;
+use crate::catalogue::{Parameters, Variant};
+use crate::protocol::Done;
+use crate::rv::Rv;
+
+/// What came of a row.
+#[derive(Debug)]
+pub struct RowOutcome {
+    /// The record's rows: one, or for a mix the whole and then its parts.
+    pub rows: Vec<record::Row>,
+    /// The figures of the first row, for claims and for comparison.
+    pub summary: Option<Summary>,
+    /// What the user has to be told: a worker lost, keys that were not removed.
+    pub trouble: Vec<LabError>,
+    /// The user ended it.
+    pub interrupted: bool,
+}
+
+impl RowOutcome {
+    pub(super) fn with_trouble(mut self, trouble: Option<LabError>) -> Self {
+        self.trouble.extend(trouble);
+        self
+    }
+
+    /// Everything was measured, nothing failed, nothing was wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let clean = |row: &record::Row| {
+            let right = row.verification.is_none_or(|verification| verification.wrong == 0);
+            row.status.outcome == record::Outcome::Ok && right
+        };
+        self.trouble.is_empty() && self.rows.iter().all(clean)
+    }
+
+    /// The token lacks the operation.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        self.rows.iter().all(|row| row.status.outcome == record::Outcome::Unsupported)
+    }
+}
+
+/// A client that used this much of the processor it could have is the limit itself.
+const CLIENT_LIMIT: f64 = 0.9;
+
+/// Slices of a record's time series: enough to see a day's course, few enough to read.
+const SERIES_POINTS: usize = 240;
+
+/// An open loop that completed less than this share of what was offered did not keep up.
+const KEPT_UP: f64 = 0.99;
+
+/// Time in calls may differ from workers times window by this much and the loop's own cost.
+const BUSY_TOLERANCE: f64 = 0.005;
+
+/// A row that was not measured.
+pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
+    let (status, trouble) = match why {
+        NoRow::Refused(failure) => {
+            let outcome = if is_unsupported(failure.code) {
+                record::Outcome::Unsupported
+            } else {
+                record::Outcome::Failed
+            };
+            let status = record::Status::at(outcome, failure.call.name(), failure.code.to_string());
+            (status, None)
+        }
+        NoRow::Error(error) => {
+            let (step, code) = match &error {
+                LabError::Lost { lost, .. } => (step_of(lost), lost.code().to_owned()),
+                LabError::Call { failure, .. } => {
+                    (failure.call.to_string(), failure.code.to_string())
+                }
+                LabError::Keys { .. } => ("C_FindObjects".to_owned(), "no such key".to_owned()),
+                LabError::Interrupted => ("run".to_owned(), "interrupted".to_owned()),
+                other => (
+                    "prepare".to_owned(),
+                    other.to_string().lines().next().unwrap_or("").to_owned(),
+                ),
+            };
+            (record::Status::at(record::Outcome::Failed, step, code), Some(error))
+        }
+    };
+    let interrupted = matches!(trouble, Some(LabError::Interrupted));
+    let mut row = record::Row::new(plan.name(), status, concurrency(plan), load(plan));
+    if let [lane] = &plan.lanes[..] {
+        describe_variant(&mut row, &lane.variant, None);
+    }
+    RowOutcome {
+        rows: vec![row],
+        summary: None,
+        trouble: trouble.into_iter().collect(),
+        interrupted,
+    }
+}
+
+/// The token cannot do it, as opposed to could not do it now.
+fn is_unsupported(code: Rv) -> bool {
+    use cryptoki_sys::*;
+    !code.is_lost()
+        && !code.is_pin()
+        && !matches!(
+            code.0 as CK_RV,
+            CKR_HOST_MEMORY | CKR_DEVICE_MEMORY | CKR_SESSION_COUNT | CKR_FUNCTION_CANCELED
+        )
+}
+
+fn step_of(lost: &Lost) -> String {
+    lost.call().map_or_else(|| "worker".to_owned(), |call| call.to_string())
+}
+
+/// A row that ran.
+pub(super) fn outcome(
+    lab: &Lab,
+    plan: &RowPlan,
+    prepared: &Prepared,
+    ran: Ran,
+    judged: Vec<Judged>,
+) -> RowOutcome {
+    let maker = Maker { lab, plan, prepared, ran: &ran };
+    let mut rows = Vec::new();
+    let mut first_summary = None;
+    if plan.lanes.len() > 1 {
+        let (row, summary) = maker.row(None, None);
+        first_summary = Some(summary);
+        rows.push(row);
+    }
+    for (lane, judged) in judged.into_iter().enumerate() {
+        let (row, summary) = maker.row(Some(lane), Some(judged));
+        first_summary.get_or_insert(summary);
+        rows.push(row);
+    }
+    let interrupted = ran.interrupted;
+    let trouble = ran.lost.map(|lost| lab.lost(lost)).into_iter().collect();
+    RowOutcome { rows, summary: first_summary, trouble, interrupted }
+}
+
+struct Maker<'a> {
+    lab: &'a Lab,
+    plan: &'a RowPlan,
+    prepared: &'a Prepared,
+    ran: &'a Ran,
+}
+
+impl Maker<'_> {
+    /// The row of one lane, or of all together.
+    fn row(&self, lane: Option<usize>, judged: Option<Judged>) -> (record::Row, Summary) {
+        let gathered = &self.ran.gathered;
+        let mut series = match lane {
+            Some(lane) => gathered.lanes[lane].clone(),
+            None => gathered.combined(),
+        };
+        let window = gathered.window();
+        series.extend_to(window);
+        let total = series.total();
+        let summary = gathered.summary(&series, lane, self.workers(), self.plan.common.clock_step);
+        let name = match lane {
+            Some(lane) => self.plan.lanes[lane].variant.name.as_str(),
+            None => self.plan.name(),
+        };
+        let status = self.status(lane, &total);
+        let mut row = record::Row::new(name, status, concurrency(self.plan), load(self.plan));
+        if let Some(lane) = lane {
+            let ready = self.prepared.ready.first().and_then(|lanes| lanes.get(lane));
+            describe_variant(&mut row, &self.plan.lanes[lane].variant, ready);
+            row.key = self.key(lane);
+        }
+        row.seed = Some(self.plan.common.seed);
+        row.clock_readings = match self.plan.load {
+            LoadPlan::Chained => record::ClockReadings::Chained,
+            _ => record::ClockReadings::Two,
+        };
+        row.window = Some(record::Window {
+            start_ns: gathered.opened,
+            end_ns: gathered.closed,
+            seconds: Seconds(window.as_secs_f64()),
+        });
+        row.completed = total.completed;
+        row.failed = self.failures(lane);
+        self.add_figures(&mut row, &summary, &total);
+        row.series = points(&series);
+        row.shares = self.shares(lane, window);
+        row.warm_up = self.warm_up(&summary);
+        row.verification = judged.and_then(|judged| self.verification(judged, &total));
+        row.outages = self.outages(lane);
+        row.phases = self.phases(&total);
+        row.stopped_by = Some(self.stopped_by());
+        if lane.is_none() || self.plan.lanes.len() == 1 {
+            self.add_client(&mut row, &total, window);
+            self.add_schedule(&mut row, &total, window);
+        }
+        row.warnings = self.warnings(&row, &series, &total, window, &summary);
+        (row, summary)
+    }
+
+    fn workers(&self) -> u32 {
+        self.ran.threads * self.ran.took_part.len() as u32
+    }
+
+    fn done(&self) -> impl Iterator<Item = &Done> {
+        self.ran.gathered.done.iter().flatten()
+    }
+
+    fn status(&self, lane: Option<usize>, total: &Slice) -> record::Status {
+        if let Some(lost) = &self.ran.lost {
+            let outcome = match total.completed {
+                0 => record::Outcome::Failed,
+                _ => record::Outcome::Partial,
+            };
+            return record::Status::at(outcome, step_of(lost), lost.code());
+        }
+        let gave_up =
+            self.done().flat_map(|done| &done.threads).find_map(|thread| match thread.ended {
+                Ended::GaveUp(code) => Some(Rv(code)),
+                _ => None,
+            });
+        let first = self.failures(lane).into_keys().next();
+        match (gave_up.map(|code| code.to_string()).or(first), total.completed) {
+            (None, _) => record::Status::OK,
+            (Some(code), 0) => record::Status::at(record::Outcome::Failed, self.step(lane), code),
+            (Some(code), _) => record::Status::at(record::Outcome::Partial, self.step(lane), code),
+        }
+    }
+
+    /// The calls that make up the operation, for a failure whose own call was not kept.
+    fn step(&self, lane: Option<usize>) -> String {
+        let shape = lane.map(|lane| self.plan.lanes[lane].variant.shape);
+        shape.map_or_else(|| "operation".to_owned(), |shape| format!("{shape:?}").to_lowercase())
+    }
+
+    fn failures(&self, lane: Option<usize>) -> BTreeMap<String, u64> {
+        let lanes = lane.map_or(0..self.plan.lanes.len(), |lane| lane..lane + 1);
+        let mut failures = BTreeMap::new();
+        for (code, count) in lanes.flat_map(|lane| self.ran.gathered.failures(lane)) {
+            *failures.entry(Rv(code).to_string()).or_default() += count;
+        }
+        failures
+    }
+
+    fn key(&self, lane: usize) -> Option<record::Key> {
+        let keys: Vec<_> = self.prepared.ready.iter().flat_map(|lanes| &lanes[lane].keys).collect();
+        let first = keys.first()?;
+        let label = match &self.plan.keys {
+            KeysPlan::Existing { label, .. } => label.clone(),
+            KeysPlan::Own { .. } => None,
+        };
+        Some(record::Key {
+            token: Some(first.on_token),
+            sensitive: first.sensitive,
+            extractable: first.extractable,
+            count: keys.len() as u32,
+            label,
+        })
+    }
+
+    fn add_figures(&self, row: &mut record::Row, summary: &Summary, total: &Slice) {
+        let few = summary.n < FEW_PER_WORKER * u64::from(self.workers());
+        let over = if few { record::RateBasis::FirstToLast } else { record::RateBasis::Window };
+        row.interval = Some(record::Interval {
+            n: summary.batches as u64,
+            method: summary.method.clone(),
+            level: Fraction(interval::LEVEL),
+            reliable: summary.reliable,
+            autocorrelation: None,
+        });
+        row.throughput = Some(record::Throughput::operations(summary.rate, over));
+        if total.completed == 0 {
+            return;
+        }
+        let quantile = |figure: Option<interval::Estimate>| figure.map(Into::into);
+        row.latency_ns = Some(record::Latency {
+            mean: quantile(summary.mean),
+            p50: quantile(summary.p50),
+            p90: quantile(summary.p90),
+            p95: quantile(summary.p95),
+            p99: quantile(summary.p99),
+            p999: quantile(summary.p99_9),
+            min: total.min,
+            max: total.max,
+        });
+        row.histogram = record::EncodedHistogram::encode(&histogram(total)).ok();
+    }
+
+    fn shares(&self, lane: Option<usize>, window: Nanos) -> Vec<record::Share> {
+        let numbers = self.prepared.numbers();
+        let completed = |place: usize| -> u64 {
+            let lanes = &self.ran.gathered.shares[place];
+            match lane {
+                Some(lane) => lanes[lane].completed,
+                None => lanes.iter().map(|slice| slice.completed).sum(),
+            }
+        };
+        let all: u64 = (0..self.ran.took_part.len()).map(completed).sum();
+        let share = |kind, name: String, completed: u64| record::Share {
+            kind,
+            name,
+            completed,
+            rate: PerSecond(completed as f64 / window.as_secs_f64().max(1e-9)),
+            share: Fraction(completed as f64 / all.max(1) as f64),
+        };
+        let mut shares = Vec::new();
+        if self.prepared.processes.len() > 1 {
+            for (token, processes) in self.prepared.processes.iter().enumerate() {
+                let of_token = self.ran.took_part.iter().enumerate();
+                let sum = of_token
+                    .filter(|(_, part)| processes.contains(&numbers[**part]))
+                    .map(|(place, _)| completed(place))
+                    .sum();
+                let label = self.lab.targets[token].token.label.clone();
+                shares.push(share(record::ShareKind::Token, label, sum));
+            }
+        }
+        if self.ran.took_part.len() > 1 {
+            for place in 0..self.ran.took_part.len() {
+                let name = format!("process {}", place + 1);
+                shares.push(share(record::ShareKind::Process, name, completed(place)));
+            }
+        }
+        shares
+    }
+
+    fn warm_up(&self, summary: &Summary) -> Option<record::WarmUp> {
+        let first = self.ran.warm_ups.first()?;
+        let length = self.ran.warm_ups.iter().map(|thread| thread.length).max()?;
+        let median = summary.p50.map(|p50| p50.estimate).filter(|median| *median > 0.0);
+        let mean = first.first.iter().map(|latency| latency.0 as f64).sum::<f64>()
+            / first.first.len() as f64;
+        Some(record::WarmUp {
+            operations: self.ran.warm_ups.iter().map(|thread| thread.operations).sum(),
+            seconds: Seconds(length.as_secs_f64()),
+            first_ns: first.first.clone(),
+            ratio_to_median: median.map(|median| mean / median).filter(|ratio| ratio.is_finite()),
+        })
+    }
+
+    fn verification(&self, judged: Judged, total: &Slice) -> Option<record::Verification> {
+        (self.plan.common.verify && judged.possible).then_some(record::Verification {
+            eligible: total.completed,
+            checked: judged.checked,
+            wrong: judged.wrong,
+            by: record::Verifier::Software,
+        })
+    }
+
+    fn outages(&self, _: Option<usize>) -> Vec<record::Outage> {
+        let opened = self.ran.gathered.opened;
+        let closed = self.ran.gathered.closed;
+        let threads = self.done().flat_map(|done| &done.threads);
+        let outages = threads.flat_map(|thread| &thread.outages).map(|outage| record::Outage {
+            start_ns: outage.start - opened,
+            length_ns: outage.length.unwrap_or(closed - outage.start),
+            code: outage.failure.code.to_string(),
+        });
+        let mut outages: Vec<_> = outages.collect();
+        outages.sort_by_key(|outage| outage.start_ns);
+        outages
+    }
+
+    fn phases(&self, total: &Slice) -> Vec<record::Phase> {
+        let mut sums: Vec<(crate::calls::Call, u64, Nanos)> = Vec::new();
+        let threads = self.done().flat_map(|done| &done.threads);
+        for (call, count, time) in threads.flat_map(|thread| &thread.phases) {
+            match sums.iter_mut().find(|(name, ..)| name == call) {
+                Some((_, n, sum)) => {
+                    *n += count;
+                    *sum += *time;
+                }
+                None => sums.push((*call, *count, *time)),
+            }
+        }
+        let all: Nanos = sums.iter().map(|(.., sum)| *sum).sum();
+        let phase = |(call, _, sum): (crate::calls::Call, u64, Nanos)| record::Phase {
+            call: call.to_string(),
+            mean_ns: sum.0 as f64 / total.completed.max(1) as f64,
+            share: Fraction(sum.0 as f64 / all.0.max(1) as f64),
+        };
+        sums.into_iter().map(phase).collect()
+    }
+
+    fn stopped_by(&self) -> record::StoppedBy {
+        let mut threads = self.done().flat_map(|done| &done.threads).peekable();
+        let failed = self.ran.lost.is_some()
+            || threads.peek().is_some()
+                && threads.all(|thread| matches!(thread.ended, Ended::GaveUp(_)));
+        match self.plan.stop {
+            _ if self.ran.interrupted => record::StoppedBy::Interrupted,
+            _ if failed => record::StoppedBy::Failures,
+            _ if self.ran.precise => record::StoppedBy::Precision,
+            Stop::Count(_) => record::StoppedBy::Count,
+            _ => record::StoppedBy::Time,
+        }
+    }
+
+    /// Processor time, busy share, and whose limit the rate is.
+    fn add_client(&self, row: &mut record::Row, total: &Slice, window: Nanos) {
+        let workers = f64::from(self.workers());
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()) as f64;
+        let (mut user, mut system, mut used) = (0.0, 0.0, 0.0);
+        for done in self.done() {
+            user += done.user.as_secs_f64();
+            system += done.system.as_secs_f64();
+            let elapsed = done.elapsed.as_secs_f64();
+            if elapsed > 0.0 {
+                used += (done.user + done.system).as_secs_f64() / elapsed;
+            }
+        }
+        let utilisation = used / workers.min(cores);
+        row.client_cpu = Some(record::ClientCpu {
+            user_seconds: Seconds(user),
+            system_seconds: Seconds(system),
+            utilisation: Fraction(utilisation),
+        });
+        let closed = !matches!(self.plan.load, LoadPlan::Open { .. });
+        if closed && window > Nanos::ZERO {
+            row.busy_share =
+                Some(Fraction(total.busy.as_secs_f64() / (workers * window.as_secs_f64())));
+        }
+        row.limited_by = match () {
+            () if self.done().next().is_none() => record::LimitedBy::Unknown,
+            () if utilisation >= CLIENT_LIMIT => record::LimitedBy::Client,
+            () if closed => record::LimitedBy::Device,
+            () => record::LimitedBy::Unknown,
+        };
+    }
+
+    /// What an open loop offered, and how well it kept to its schedule.
+    fn add_schedule(&self, row: &mut record::Row, total: &Slice, window: Nanos) {
+        let LoadPlan::Open { rate, .. } = self.plan.load else { return };
+        row.offered = Some(rate);
+        row.achieved = Some(PerSecond(
+            (total.completed + total.failed) as f64 / window.as_secs_f64().max(1e-9),
+        ));
+        let late = self.ran.gathered.lateness.total();
+        let mean = (late.completed > 0)
+            .then(|| Nanos((late.latency_sum / u128::from(late.completed.max(1))) as u64));
+        row.schedule_lateness_ns = Some(record::Lateness {
+            mean,
+            p50: late.quantile(0.5),
+            p90: late.quantile(0.9),
+            p95: late.quantile(0.95),
+            p99: late.quantile(0.99),
+            p999: late.quantile(0.999),
+            max: late.max,
+        });
+    }
+
+    fn warnings(
+        &self,
+        row: &record::Row,
+        series: &Series,
+        total: &Slice,
+        window: Nanos,
+        summary: &Summary,
+    ) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut warn = |text: String| warnings.push(text);
+        if let Some(verification) = row.verification.filter(|verification| verification.wrong > 0) {
+            let (wrong, checked) = (verification.wrong, verification.checked);
+            warn(format!(
+                "{wrong} of {checked} checked results were wrong: no figure of this row can be trusted"
+            ));
+        }
+        if total.failed > 0 {
+            let all = total.failed + total.completed;
+            warn(format!("{} of {all} operations failed; no figure counts them", total.failed));
+        }
+        if !summary.reliable {
+            warn("the interval is not reliable: the rate changes too slowly for this window; try a longer one".into());
+        }
+        if let (Some(offered), Some(achieved)) = (row.offered, row.achieved)
+            && achieved.0 < KEPT_UP * offered.0
+        {
+            warn(format!(
+                "{achieved} of the offered {offered} were reached: requests were still waiting at the end, and their wait is not in the latencies"
+            ));
+        }
+        if let Some(busy) =
+            row.busy_share.filter(|_| row.clock_readings == record::ClockReadings::Two)
+        {
+            let workers = f64::from(self.workers());
+            let per_operation = workers * window.as_secs_f64() / total.completed.max(1) as f64;
+            // Slower than 20 µs an operation, the loop's own cost is below the tolerance.
+            if busy.0 > 1.0 + BUSY_TOLERANCE
+                || busy.0 < 1.0 - BUSY_TOLERANCE && per_operation > 20e-6 && total.failed == 0
+            {
+                warn(format!(
+                    "workers were in calls for {:.1} % of the window: this machine kept them from the device",
+                    100.0 * busy.0
+                ));
+            }
+        }
+        let drift = trend::drift(series, window);
+        if matches!(drift.course, trend::Course::Slower | trend::Course::Faster) {
+            warn(drift.to_string());
+        }
+        if let Some(modes) = trend::bimodality(total, self.plan.common.clock_step) {
+            warn(modes.to_string());
+        }
+        if let Some(outlier) = trend::outlier(total) {
+            warn(outlier.to_string());
+        }
+        if let (Some(first), Some(p50)) = (self.ran.warm_ups.first(), summary.p50)
+            && let Some(slow) = trend::warm_up(&first.first, Nanos(p50.estimate as u64))
+        {
+            warn(slow.to_string());
+        }
+        let dropped: u64 = self.done().map(|done| done.samples_dropped).sum();
+        if dropped > 0 {
+            warn(format!(
+                "{dropped} raw samples found no room and are not in the samples file; every figure counts them"
+            ));
+        }
+        warnings
+    }
+}
+
+fn concurrency(plan: &RowPlan) -> record::Concurrency {
+    record::Concurrency { threads: plan.threads, processes: plan.processes, hosts: 1 }
+}
+
+fn load(plan: &RowPlan) -> record::Load {
+    match plan.load {
+        LoadPlan::Closed | LoadPlan::Chained => record::Load::CLOSED,
+        LoadPlan::Open { rate, .. } => record::Load::open(rate),
+    }
+}
+
+fn describe_variant(
+    row: &mut record::Row,
+    variant: &Variant,
+    ready: Option<&crate::protocol::LaneReady>,
+) {
+    row.mechanism = variant.mechanism.map(|mechanism| record::Mechanism {
+        name: mechanism.name().to_owned(),
+        parameters: parameters(variant),
+        hardware: ready.and_then(|ready| ready.hardware),
+    });
+    row.message_bytes = (variant.message_bytes > 0).then_some(variant.message_bytes as u64);
+}
+
+fn parameters(variant: &Variant) -> Option<String> {
+    Some(match variant.parameters {
+        Parameters::None | Parameters::Objects { .. } => return None,
+        Parameters::Pss { hash, salt_bytes } => {
+            format!("{0}, MGF1 {0}, salt {salt_bytes} bytes", hash.mechanism())
+        }
+        Parameters::Oaep { hash } => format!("{0}, MGF1 {0}", hash.mechanism()),
+        Parameters::Iv { bytes } => format!("IV {bytes} bytes"),
+        Parameters::Counter { bits } => format!("counter {bits} bits"),
+        Parameters::Gcm { iv_bytes, tag_bits } => {
+            format!("IV {iv_bytes} bytes, tag {tag_bits} bits")
+        }
+        Parameters::Ecdh { secret_bytes } => format!("CKD_NULL, {secret_bytes} bytes"),
+    })
+}
+
+fn points(series: &Series) -> Vec<record::SeriesPoint> {
+    let mut coarse = series.clone();
+    while coarse.slices().len() > SERIES_POINTS {
+        coarse = coarse.coarsened();
+    }
+    let point = |slice: &Slice| record::SeriesPoint {
+        start_ns: slice.start,
+        end_ns: Some(slice.start + slice.length),
+        completed: slice.completed,
+        failed: slice.failed,
+        p50_ns: slice.quantile(0.5),
+        p99_ns: (slice.completed >= 1000).then(|| slice.quantile(0.99)).flatten(),
+    };
+    coarse.slices().iter().map(point).collect()
+}

@@ -1,0 +1,134 @@
+//! What comes from the workers while a row runs, added up.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use tapstone_measure::recorder::Grid;
+use tapstone_measure::series::Series;
+use tapstone_measure::slice::Slice;
+use tapstone_measure::summary::{Conditions, Summary};
+use tapstone_measure::units::Nanos;
+
+use crate::protocol::{Done, RawSample};
+
+/// Where raw samples go.
+pub trait SampleSink {
+    /// Takes samples of a row whose lanes have these names.
+    ///
+    /// # Errors
+    /// What the file says, in words; the run goes on without samples.
+    fn take(&mut self, lanes: &[String], samples: &[RawSample]) -> Result<(), String>;
+}
+
+/// All that the workers of a row have said so far.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// By lane, all processes together.
+    pub lanes: Vec<Series>,
+    /// How late the generator of an open loop was.
+    pub lateness: Series,
+    /// Totals by process, then lane.
+    pub shares: Vec<Vec<Slice>>,
+    /// By process, once it is done.
+    pub done: Vec<Option<Done>>,
+    /// When the window opened.
+    pub opened: Nanos,
+    /// When it closed, or the last operation of a counted row ended.
+    pub closed: Nanos,
+}
+
+impl Gathered {
+    pub(super) fn new(lanes: usize, processes: usize, grid: Grid) -> Self {
+        let empty = Series::new(grid.first_length);
+        Self {
+            lanes: vec![empty.clone(); lanes],
+            lateness: empty,
+            shares: vec![vec![Slice::empty(); lanes]; processes],
+            done: vec![None; processes],
+            opened: Nanos::NEVER,
+            closed: Nanos::NEVER,
+        }
+    }
+
+    /// Takes a slice of a process's lane; the lane after the last is lateness.
+    pub(super) fn take(&mut self, process: usize, lane: u8, slice: &Slice) {
+        match self.lanes.get_mut(usize::from(lane)) {
+            Some(series) => {
+                series.add(slice);
+                self.shares[process][usize::from(lane)].absorb(slice);
+            }
+            None => self.lateness.add(slice),
+        }
+    }
+
+    /// All lanes together.
+    #[must_use]
+    pub fn combined(&self) -> Series {
+        let mut all = Series::new(
+            self.lateness
+                .length()
+                .min(self.lanes.iter().map(Series::length).min().unwrap_or(Nanos::NEVER)),
+        );
+        for slice in self.lanes.iter().flat_map(Series::slices) {
+            all.add(slice);
+        }
+        all
+    }
+
+    /// The window's length.
+    #[must_use]
+    pub fn window(&self) -> Nanos {
+        self.closed - self.opened
+    }
+
+    /// The figures of a series of this row.
+    #[must_use]
+    pub fn summary(
+        &self,
+        series: &Series,
+        lane: Option<usize>,
+        workers: u32,
+        step: Nanos,
+    ) -> Summary {
+        let conditions = Conditions {
+            window: self.window(),
+            workers: NonZeroU32::new(workers).unwrap_or(NonZeroU32::MIN),
+            first_and_last: self.first_and_last(lane),
+            clock_step: step,
+        };
+        Summary::of(series, &conditions)
+    }
+
+    /// When the first and the last counted operation ended, of a lane or of all.
+    fn first_and_last(&self, lane: Option<usize>) -> Option<(Nanos, Nanos)> {
+        let ends = || {
+            let threads = self.done.iter().flatten().flat_map(|done| &done.threads);
+            threads
+                .flat_map(move |thread| {
+                    let lanes = thread.lanes.len().saturating_sub(1);
+                    thread.lanes[..lanes].iter().enumerate()
+                })
+                .filter(move |(index, _)| lane.is_none_or(|lane| lane == *index))
+        };
+        let first = ends().filter_map(|(_, end)| end.first_end).min()?;
+        let last = ends().filter_map(|(_, end)| end.last_end).max()?;
+        Some((first, last))
+    }
+
+    /// When the last counted operation ended.
+    pub(super) fn last_end(&self) -> Option<Nanos> {
+        self.first_and_last(None).map(|(_, last)| last)
+    }
+
+    /// Failures of a lane by code.
+    #[must_use]
+    pub fn failures(&self, lane: usize) -> BTreeMap<u64, u64> {
+        let mut failures = BTreeMap::new();
+        for thread in self.done.iter().flatten().flat_map(|done| &done.threads) {
+            for (code, count) in thread.lanes.get(lane).map_or(&[][..], |lane| &lane.failures) {
+                *failures.entry(*code).or_default() += count;
+            }
+        }
+        failures
+    }
+}

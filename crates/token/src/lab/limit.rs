@@ -1,0 +1,349 @@
+//! The recipe of hsm-speed, automated: more threads until the rate stops growing, then more
+//! processes; each step judged by paired passes, so that a drifting device cannot fake a gain.
+
+use std::time::{Duration, Instant};
+
+use tapstone_measure::interval::Estimate;
+use tapstone_measure::knee::{Knee, Level, PASSES, knee, should_stop};
+use tapstone_measure::summary::Summary;
+use tapstone_measure::units::PerSecond;
+use tapstone_record as record;
+use tapstone_record::Concurrency;
+
+use super::error::LabError;
+use super::gather::Gathered;
+use super::plan::RowPlan;
+use super::row::{NoRow, Observer, Prepared, Ran};
+use super::verify::Judged;
+use super::{Lab, RowOutcome, figures, verify};
+use crate::rv::Rv;
+
+/// How far to look for a limit.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitPlan {
+    /// No level has more threads in a process.
+    pub max_threads: u32,
+    /// No level has more processes for a token.
+    pub max_processes: u32,
+    /// When to stop looking.
+    pub time: Duration,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Limit {
+    /// For the record; `None` when not even one level could be measured.
+    pub knee: Option<record::Knee>,
+    /// The row of the level with the highest rate, over all its passes.
+    pub outcome: RowOutcome,
+}
+
+/// One level with all that its passes measured.
+struct Measured {
+    concurrency: Concurrency,
+    rates: Vec<PerSecond>,
+    best: Option<(Ran, Vec<Judged>, Summary)>,
+}
+
+impl Lab {
+    /// Looks for the concurrency beyond which the rate of a row stops growing.
+    pub fn find_limit(
+        &mut self,
+        plan: &RowPlan,
+        limits: LimitPlan,
+        observer: &mut dyn Observer,
+    ) -> Limit {
+        observer.stage(plan.name(), "preparing keys");
+        let prepared = match self.prepare(plan, 1) {
+            Ok(prepared) => prepared,
+            Err(why) => return Limit { knee: None, outcome: figures::without(plan, why) },
+        };
+        let mut search = Search {
+            lab: self,
+            plan,
+            limits,
+            prepared,
+            levels: Vec::new(),
+            begun: Instant::now(),
+            stopped: None,
+        };
+        search.climb(observer);
+        search.end()
+    }
+}
+
+struct Search<'a> {
+    lab: &'a mut Lab,
+    plan: &'a RowPlan,
+    limits: LimitPlan,
+    /// For as many processes as the largest level so far; smaller levels use some of them.
+    prepared: Prepared,
+    levels: Vec<Measured>,
+    begun: Instant,
+    stopped: Option<Stopped>,
+}
+
+enum Stopped {
+    By(record::KneeStop),
+    Trouble(NoRow),
+}
+
+impl Search<'_> {
+    fn climb(&mut self, observer: &mut dyn Observer) {
+        let mut threads = 1;
+        self.add(threads, 1);
+        self.pass_over(0..1, observer);
+        while self.stopped.is_none() && threads < self.limits.max_threads {
+            threads = (threads * 2).min(self.limits.max_threads);
+            self.step(threads, 1, observer);
+            if self.flat() {
+                break;
+            }
+        }
+        self.refine(observer);
+        // Processes are tried from the fewest threads that are enough.
+        let start = self.knee().map_or(1, |knee| knee.concurrency);
+        let first_with_processes = self.levels.len();
+        let mut processes = 1;
+        while self.stopped.is_none() && processes < self.limits.max_processes {
+            processes = (processes * 2).min(self.limits.max_processes);
+            self.step(start, processes, observer);
+            if self.levels.len() >= first_with_processes + 2 && self.flat() {
+                break;
+            }
+        }
+        if self.stopped.is_none() {
+            let plateau = self.flat();
+            let reason = if plateau { record::KneeStop::Plateau } else { record::KneeStop::Limit };
+            self.stopped = Some(Stopped::By(reason));
+        }
+    }
+
+    /// Measures a new level and the one before it, pass by pass, in turned order.
+    fn step(&mut self, threads: u32, processes: u32, observer: &mut dyn Observer) {
+        self.add(threads, processes);
+        let last = self.levels.len() - 1;
+        self.pass_over(last - 1..last + 1, observer);
+        if self.levels[last].rates.is_empty() {
+            self.levels.pop();
+        }
+    }
+
+    fn refine(&mut self, observer: &mut dyn Observer) {
+        while self.stopped.is_none() {
+            let Some(between) = self.knee().and_then(|knee| knee.refine()) else { return };
+            if self.levels.iter().any(|level| level.concurrency.threads == between) {
+                return;
+            }
+            self.add(between, 1);
+            let last = self.levels.len() - 1;
+            self.pass_over(last..last + 1, observer);
+            self.levels
+                .sort_by_key(|level| (level.concurrency.processes, level.concurrency.threads));
+            // One halving: the knee is a place on a curve, not a number of threads.
+            return;
+        }
+    }
+
+    fn add(&mut self, threads: u32, processes: u32) {
+        let concurrency = Concurrency { threads, processes, hosts: 1 };
+        self.levels.push(Measured { concurrency, rates: Vec::new(), best: None });
+    }
+
+    fn pass_over(&mut self, levels: std::ops::Range<usize>, observer: &mut dyn Observer) {
+        for pass in 0..PASSES {
+            let mut order: Vec<usize> = levels.clone().collect();
+            if pass % 2 == 1 {
+                order.reverse();
+            }
+            for level in order {
+                if self.stopped.is_none() {
+                    self.measure(level, observer);
+                }
+            }
+        }
+    }
+
+    fn measure(&mut self, level: usize, observer: &mut dyn Observer) {
+        if self.begun.elapsed() >= self.limits.time && self.levels.len() > 1 {
+            self.stopped = Some(Stopped::By(record::KneeStop::Time));
+            return;
+        }
+        let concurrency = self.levels[level].concurrency;
+        match self.run(concurrency, observer) {
+            Ok((ran, judged, summary)) => {
+                let troubled = ran.lost.is_some() || ran.interrupted;
+                let wrong = judged.iter().any(|lane| lane.wrong > 0);
+                let rate = summary.rate.estimate;
+                let measured = &mut self.levels[level];
+                measured.rates.push(PerSecond(rate));
+                let better = |best: &(_, _, Summary)| best.2.rate.estimate < rate;
+                if measured.best.as_ref().is_none_or(better) || wrong || troubled {
+                    measured.best = Some((ran, judged, summary));
+                }
+                if troubled || wrong {
+                    self.stopped = Some(Stopped::By(record::KneeStop::Time));
+                }
+            }
+            Err(NoRow::Refused(failure)) if failure.code == SESSION_COUNT => {
+                self.stopped = Some(Stopped::By(record::KneeStop::SessionCount));
+            }
+            Err(why) => self.stopped = Some(Stopped::Trouble(why)),
+        }
+    }
+
+    fn run(
+        &mut self,
+        concurrency: Concurrency,
+        observer: &mut dyn Observer,
+    ) -> Result<(Ran, Vec<Judged>, Summary), NoRow> {
+        let plan = RowPlan {
+            threads: concurrency.threads,
+            processes: concurrency.processes,
+            ..self.plan.clone()
+        };
+        self.prepare_for(concurrency.processes)?;
+        let some = |of_token: &Vec<usize>| {
+            of_token.iter().copied().take(concurrency.processes as usize).collect::<Vec<usize>>()
+        };
+        let numbers: Vec<usize> = self.prepared.processes.iter().flat_map(some).collect();
+        let prepared = &self.prepared;
+        let ran = self.lab.run(&plan, prepared, &numbers, concurrency.threads, observer, None)?;
+        let judged = verify::judge(self.lab, &plan, prepared, &ran);
+        let gathered: &Gathered = &ran.gathered;
+        let workers = concurrency.threads * numbers.len() as u32;
+        let step = plan.common.clock_step;
+        let summary = gathered.summary(&gathered.combined(), None, workers, step);
+        Ok((ran, judged, summary))
+    }
+
+    /// Keys live in the processes that use them: for more processes the row is prepared anew.
+    fn prepare_for(&mut self, processes: u32) -> Result<(), NoRow> {
+        let has = self.prepared.processes.iter().map(Vec::len).min().unwrap_or(0);
+        if has < processes as usize {
+            self.lab.finish(&self.prepared)?;
+            self.prepared = self.lab.prepare(self.plan, processes)?;
+        }
+        Ok(())
+    }
+
+    fn flat(&self) -> bool {
+        should_stop(&self.as_levels())
+    }
+
+    fn knee(&self) -> Option<Knee> {
+        knee(&self.as_levels())
+    }
+
+    fn as_levels(&self) -> Vec<Level> {
+        let level = |measured: &Measured| Level {
+            concurrency: measured.concurrency.workers() as u32,
+            rates: measured.rates.clone(),
+        };
+        self.levels.iter().map(level).collect()
+    }
+
+    fn end(mut self) -> Limit {
+        let found = self.knee();
+        let stopped_by = match &self.stopped {
+            Some(Stopped::By(reason)) => *reason,
+            _ => record::KneeStop::Limit,
+        };
+        let mut trouble = Vec::new();
+        trouble.extend(self.lab.finish(&self.prepared).err());
+        let levels: Vec<record::Level> = self.levels.iter().filter_map(level_of).collect();
+        let knee =
+            (!levels.is_empty()).then(|| self.knee_record(levels, found.as_ref(), stopped_by));
+        let best = self.take_best();
+        let mut outcome = match (best, self.stopped) {
+            (Some((concurrency, (ran, judged, summary))), stopped) => {
+                let plan = RowPlan {
+                    threads: concurrency.threads,
+                    processes: concurrency.processes,
+                    ..self.plan.clone()
+                };
+                let mut outcome = figures::outcome(self.lab, &plan, &self.prepared, ran, judged);
+                outcome.summary =
+                    Some(Summary { rate: pooled(found.as_ref(), &summary), ..summary });
+                if let Some(Stopped::Trouble(NoRow::Error(error))) = stopped {
+                    outcome.trouble.push(error);
+                }
+                outcome
+            }
+            (None, Some(Stopped::Trouble(why))) => figures::without(self.plan, why),
+            (None, _) => figures::without(self.plan, NoRow::Error(LabError::Interrupted)),
+        };
+        outcome.trouble.extend(trouble);
+        Limit { knee, outcome }
+    }
+
+    fn take_best(&mut self) -> Option<(Concurrency, (Ran, Vec<Judged>, Summary))> {
+        let mean = |level: &Measured| {
+            level.rates.iter().map(|rate| rate.0).sum::<f64>() / level.rates.len().max(1) as f64
+        };
+        let best = self
+            .levels
+            .iter_mut()
+            .filter(|level| level.best.is_some())
+            .max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+        Some((best.concurrency, best.best.take()?))
+    }
+
+    fn knee_record(
+        &self,
+        levels: Vec<record::Level>,
+        found: Option<&Knee>,
+        stopped_by: record::KneeStop,
+    ) -> record::Knee {
+        use tapstone_measure::usl::Peak;
+        let concurrency = |workers: u32| {
+            let level =
+                levels.iter().find(|level| level.concurrency().workers() == u64::from(workers));
+            level.map(record::Level::concurrency)
+        };
+        let law = found.and_then(|knee| knee.law).map(|law| record::ScalabilityLaw {
+            lambda: law.lambda.0,
+            sigma: law.sigma,
+            kappa: law.kappa,
+            peak_concurrency: match law.peak {
+                Peak::At { concurrency, .. } => Some(concurrency),
+                Peak::Limit(_) | Peak::None => None,
+            },
+            peak_rate: match law.peak {
+                Peak::At { rate, .. } | Peak::Limit(rate) => Some(rate),
+                Peak::None => None,
+            },
+            misfit: Some(record::Fraction(law.misfit)),
+        });
+        record::Knee {
+            operation: self.plan.name().to_owned(),
+            smallest_at_95_percent: found.and_then(|knee| concurrency(knee.concurrency)),
+            below: found.and_then(|knee| knee.below).and_then(concurrency),
+            plateau: found.map(|knee| knee.plateau.into()),
+            law,
+            stopped_by,
+            levels: levels.clone(),
+        }
+    }
+}
+
+const SESSION_COUNT: Rv = Rv(cryptoki_sys::CKR_SESSION_COUNT as u64);
+
+fn level_of(measured: &Measured) -> Option<record::Level> {
+    let rates: Vec<f64> = measured.rates.iter().map(|rate| rate.0).collect();
+    let single =
+        || rates.first().map(|rate| Estimate { estimate: *rate, low: 0.0, high: f64::MAX });
+    let rate = Estimate::mean_of(&rates).or_else(single)?;
+    Some(record::Level {
+        threads: measured.concurrency.threads,
+        processes: measured.concurrency.processes,
+        hosts: measured.concurrency.hosts,
+        rate: rate.into(),
+        passes: rates.len() as u32,
+    })
+}
+
+/// A claim is judged by the plateau over all passes, not by its luckiest one.
+fn pooled(found: Option<&Knee>, summary: &Summary) -> Estimate {
+    found.map_or(summary.rate, |knee| knee.plateau)
+}

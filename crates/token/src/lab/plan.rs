@@ -1,0 +1,153 @@
+//! What is to be measured, settled: the lab asks nobody anything any more.
+
+use tapstone_measure::units::{Nanos, PerSecond};
+
+use crate::catalogue::Variant;
+
+/// One row: an operation, or several that are mixed, under one load.
+#[derive(Clone, Debug)]
+pub struct RowPlan {
+    /// The operations with their weights in a mix.
+    pub lanes: Vec<LanePlan>,
+    /// Threads in each process.
+    pub threads: u32,
+    /// Processes for each token.
+    pub processes: u32,
+    /// What makes a worker start its next operation.
+    pub load: LoadPlan,
+    /// What ends the row.
+    pub stop: Stop,
+    /// The keys.
+    pub keys: KeysPlan,
+    /// Everything that rows of a run have in common.
+    pub common: Common,
+}
+
+/// One operation of a row.
+#[derive(Clone, Debug)]
+pub struct LanePlan {
+    /// The operation.
+    pub variant: Variant,
+    /// Its share of the operations is this over the sum.
+    pub weight: u32,
+}
+
+/// What makes a worker start its next operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoadPlan {
+    /// The end of the one before; two clock readings each.
+    Closed,
+    /// The same; one clock reading each.
+    Chained,
+    /// A schedule of this many a second, all workers together.
+    Open {
+        /// The rate.
+        rate: PerSecond,
+        /// Independent arrivals instead of equal gaps.
+        poisson: bool,
+    },
+}
+
+/// What ends a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stop {
+    /// A window of this length.
+    Seconds(Nanos),
+    /// The rate's interval is this narrow, looked at after 2, 4, 8, … seconds, or the longest
+    /// window is over.
+    Precision {
+        /// Half the interval's width over the rate.
+        relative: f64,
+        /// The longest window.
+        longest: Nanos,
+    },
+    /// This many operations, all workers together.
+    Count(u64),
+}
+
+/// Which keys a row uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeysPlan {
+    /// Made for the row.
+    Own {
+        /// How many.
+        count: KeyCount,
+        /// On the token even where session objects would do.
+        on_token: bool,
+    },
+    /// The user's.
+    Existing {
+        /// CKA_LABEL.
+        label: Option<String>,
+        /// CKA_ID.
+        id: Option<Vec<u8>>,
+    },
+}
+
+/// How many keys are made, in each process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyCount {
+    /// One for all threads.
+    Shared,
+    /// One for each thread.
+    PerWorker,
+    /// So many, which every thread uses in turn.
+    Number(u32),
+}
+
+/// Everything that rows of a run have in common.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// Check the results.
+    pub verify: bool,
+    /// Time each call of an operation too.
+    pub phases: bool,
+    /// Keep raw samples.
+    pub samples: bool,
+    /// How long threads warm up.
+    pub warm_up: Nanos,
+    /// Failures in a row that end a worker.
+    pub max_failures: u32,
+    /// Reopen sessions after a lost device.
+    pub reconnect: bool,
+    /// Objects on the token besides the keys, for each process.
+    pub extra_objects: u32,
+    /// Open sessions besides those that measure, for each process.
+    pub idle_sessions: u32,
+    /// Where inputs and samples of results come from.
+    pub seed: u64,
+    /// The smallest difference that the clock can show.
+    pub clock_step: Nanos,
+}
+
+impl RowPlan {
+    /// The name of the row: its operation's, or `mix`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.lanes[..] {
+            [lane] => &lane.variant.name,
+            _ => "mix",
+        }
+    }
+
+    /// The order of the lanes in a mix, by operation number: exact shares, shuffled by the seed.
+    pub(super) fn mix(&self) -> Vec<u8> {
+        /// A power of two, and enough for weights of a fraction of a percent.
+        const LENGTH: u64 = 4096;
+        if self.lanes.len() < 2 {
+            return Vec::new();
+        }
+        let total: u64 = self.lanes.iter().map(|lane| u64::from(lane.weight)).sum();
+        let mut order = Vec::with_capacity(LENGTH as usize);
+        let mut reached = 0;
+        for (index, lane) in self.lanes.iter().enumerate() {
+            reached += u64::from(lane.weight);
+            order.resize((reached * LENGTH / total.max(1)) as usize, index as u8);
+        }
+        let mut random = tapstone_measure::pace::SplitMix(self.common.seed);
+        for place in (1..order.len()).rev() {
+            order.swap(place, (random.bits() % (place as u64 + 1)) as usize);
+        }
+        order
+    }
+}

@@ -1,0 +1,100 @@
+//! Judges the results of a row, in this process, which never loads a module.
+
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use super::Lab;
+use super::plan::{RowPlan, Stop};
+use super::process::Word;
+use super::row::{Prepared, Ran, key_use};
+use crate::material::{By, Effort, Output, verify_all};
+use crate::protocol::{Order, Report};
+
+/// How the results of one lane were judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) checked: u64,
+    pub(super) wrong: u64,
+    /// Software could judge at least one.
+    pub(super) possible: bool,
+}
+
+/// Judges what the workers kept. Under a window it takes at most one more window of time, and at
+/// least a second; a counted row is judged whole.
+pub(super) fn judge(lab: &mut Lab, plan: &RowPlan, prepared: &Prepared, ran: &Ran) -> Vec<Judged> {
+    let mut judged = vec![Judged::default(); plan.lanes.len()];
+    if !plan.common.verify {
+        return judged;
+    }
+    let window = Duration::from(ran.gathered.window()).max(Duration::from_secs(1));
+    let deadline = match plan.stop {
+        Stop::Count(_) => None,
+        Stop::Seconds(_) | Stop::Precision { .. } => Some(Instant::now() + window),
+    };
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let numbers = prepared.numbers();
+    for &process in &ran.took_part {
+        let outputs = lab.outputs_of(numbers[process], plan.lanes.len());
+        for (lane, outputs) in outputs.into_iter().enumerate() {
+            let verifiers = &prepared.verifiers[process][lane];
+            let keyed = by_key(plan, prepared.first_workers[process], outputs, verifiers.len());
+            for (verifier, outputs) in verifiers.iter().zip(keyed) {
+                let effort = Effort { deadline, threads, seed: plan.common.seed };
+                let verification = verify_all(verifier, &outputs, effort);
+                judged[lane].checked += verification.checked;
+                judged[lane].wrong += verification.wrong;
+                judged[lane].possible |= verification.by != By::None;
+            }
+        }
+    }
+    judged
+}
+
+/// Each key's results.
+fn by_key(
+    plan: &RowPlan,
+    first_worker: u32,
+    outputs: Vec<Output>,
+    keys: usize,
+) -> Vec<Vec<Output>> {
+    let mut keyed = vec![Vec::new(); keys];
+    for output in outputs {
+        let thread = output.worker.wrapping_sub(first_worker) as usize;
+        keyed[key_use(plan).key(thread, output.operation, keys)].push(output);
+    }
+    keyed
+}
+
+impl Lab {
+    /// What a worker kept, by lane; what it had sent when it died, if it did.
+    fn outputs_of(&mut self, number: usize, lanes: usize) -> Vec<Vec<Output>> {
+        let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];
+        let Some(member) = self.member(number) else { return outputs };
+        member.process.order(&Order::Outputs);
+        let mut ended = 0;
+        while ended < lanes {
+            match self.hear(Duration::from_millis(50)) {
+                Some((from, Word::Report(Report::Outputs { lane, outputs: some })))
+                    if from == number =>
+                {
+                    ended += usize::from(some.is_empty());
+                    outputs[usize::from(lane)].extend(some);
+                }
+                Some((from, Word::Gone | Word::Garbled(_))) => {
+                    self.bury(from, 0, None);
+                    if from == number {
+                        break;
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    let limit = self.options.timeout;
+                    if self.check(number, 0, limit).is_some() {
+                        break;
+                    }
+                }
+            }
+        }
+        outputs
+    }
+}
