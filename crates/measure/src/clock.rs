@@ -48,7 +48,7 @@ impl Clock for Monotonic {
 /// What a clock can tell apart, and what asking it costs. Recorded, never subtracted silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precision {
-    /// The smallest difference other than none between two readings in a row.
+    /// The smallest difference that two readings can have.
     pub step: Nanos,
     /// The median time from one reading to the next, in picoseconds: a reading costs tens of ns.
     pub cost_picos: u64,
@@ -68,17 +68,20 @@ impl Precision {
     }
 }
 
+/// Two readings in a row are at least a reading's cost apart, which hides the step; but the lengths
+/// of many such gaps differ from each other by whole steps.
 fn step_of(clock: &impl Clock) -> Nanos {
-    let mut step = Nanos::NEVER;
+    let mut gaps = Vec::with_capacity(20_000);
     let mut last = clock.now();
-    for _ in 0..20_000 {
+    for _ in 0..gaps.capacity() {
         let now = clock.now();
-        if now > last {
-            step = step.min(now - last);
-        }
+        gaps.push((now - last).0);
         last = now;
     }
-    step
+    gaps.push(0);
+    gaps.sort_unstable();
+    let steps = gaps.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0);
+    Nanos(steps.min().unwrap_or(1))
 }
 
 /// The median of many short loops: one that was interrupted does not count.

@@ -348,6 +348,8 @@ pub struct Done {
 pub struct ThreadEnd {
     /// Why.
     pub ended: Ended,
+    /// The last call that failed, if one did.
+    pub last_failure: Option<Failure>,
     /// What it recorded besides slices, by lane.
     pub lanes: Vec<LaneEnd>,
     /// Operations per lane whose results may be verified.

@@ -137,7 +137,7 @@ pub(super) fn outcome(
     let mut rows = Vec::new();
     let mut first_summary = None;
     if plan.lanes.len() > 1 {
-        let (row, summary) = maker.row(None, None);
+        let (row, summary) = maker.row(None, Some(Judged::sum(&judged)));
         first_summary = Some(summary);
         rows.push(row);
     }
@@ -198,7 +198,7 @@ impl Maker<'_> {
         row.shares = self.shares(lane, window);
         row.warm_up = self.warm_up(&summary);
         row.verification = judged.and_then(|judged| self.verification(judged, &total));
-        row.outages = self.outages(lane);
+        row.outages = self.outages();
         row.phases = self.phases(&total);
         row.stopped_by = Some(self.stopped_by());
         if lane.is_none() || self.plan.lanes.len() == 1 {
@@ -225,23 +225,19 @@ impl Maker<'_> {
             };
             return record::Status::at(outcome, step_of(lost), lost.code());
         }
-        let gave_up =
-            self.done().flat_map(|done| &done.threads).find_map(|thread| match thread.ended {
-                Ended::GaveUp(code) => Some(Rv(code)),
-                _ => None,
-            });
-        let first = self.failures(lane).into_keys().next();
-        match (gave_up.map(|code| code.to_string()).or(first), total.completed) {
-            (None, _) => record::Status::OK,
-            (Some(code), 0) => record::Status::at(record::Outcome::Failed, self.step(lane), code),
-            (Some(code), _) => record::Status::at(record::Outcome::Partial, self.step(lane), code),
+        let threads = || self.done().flat_map(|done| &done.threads);
+        let gave_up = threads().any(|thread| matches!(thread.ended, Ended::GaveUp(_)));
+        if !gave_up && self.failures(lane).is_empty() {
+            return record::Status::OK;
         }
-    }
-
-    /// The calls that make up the operation, for a failure whose own call was not kept.
-    fn step(&self, lane: Option<usize>) -> String {
-        let shape = lane.map(|lane| self.plan.lanes[lane].variant.shape);
-        shape.map_or_else(|| "operation".to_owned(), |shape| format!("{shape:?}").to_lowercase())
+        let outcome =
+            if total.completed == 0 { record::Outcome::Failed } else { record::Outcome::Partial };
+        match threads().find_map(|thread| thread.last_failure) {
+            Some(failure) => {
+                record::Status::at(outcome, failure.call.name(), failure.code.to_string())
+            }
+            None => record::Status { outcome, step: None, code: None },
+        }
     }
 
     fn failures(&self, lane: Option<usize>) -> BTreeMap<String, u64> {
@@ -254,7 +250,8 @@ impl Maker<'_> {
     }
 
     fn key(&self, lane: usize) -> Option<record::Key> {
-        let keys: Vec<_> = self.prepared.ready.iter().flat_map(|lanes| &lanes[lane].keys).collect();
+        let parts = self.ran.took_part.iter().map(|part| &self.prepared.ready[*part]);
+        let keys: Vec<_> = parts.flat_map(|lanes| &lanes[lane].keys).collect();
         let first = keys.first()?;
         let label = match &self.plan.keys {
             KeysPlan::Existing { label, .. } => label.clone(),
@@ -279,7 +276,9 @@ impl Maker<'_> {
             reliable: summary.reliable,
             autocorrelation: None,
         });
-        row.throughput = Some(record::Throughput::operations(summary.rate, over));
+        if self.ran.gathered.window() > Nanos::ZERO {
+            row.throughput = Some(record::Throughput::operations(summary.rate, over));
+        }
         if total.completed == 0 {
             return;
         }
@@ -358,7 +357,7 @@ impl Maker<'_> {
         })
     }
 
-    fn outages(&self, _: Option<usize>) -> Vec<record::Outage> {
+    fn outages(&self) -> Vec<record::Outage> {
         let opened = self.ran.gathered.opened;
         let closed = self.ran.gathered.closed;
         let threads = self.done().flat_map(|done| &done.threads);
@@ -479,9 +478,6 @@ impl Maker<'_> {
         if total.failed > 0 {
             let all = total.failed + total.completed;
             warn(format!("{} of {all} operations failed; no figure counts them", total.failed));
-        }
-        if !summary.reliable {
-            warn("the interval is not reliable: the rate changes too slowly for this window; try a longer one".into());
         }
         if let (Some(offered), Some(achieved)) = (row.offered, row.achieved)
             && achieved.0 < KEPT_UP * offered.0

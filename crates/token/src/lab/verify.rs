@@ -19,6 +19,18 @@ pub(super) struct Judged {
     pub(super) possible: bool,
 }
 
+impl Judged {
+    /// All lanes of a mix together.
+    pub(super) fn sum(lanes: &[Self]) -> Self {
+        let add = |sum: Self, lane: &Self| Self {
+            checked: sum.checked + lane.checked,
+            wrong: sum.wrong + lane.wrong,
+            possible: sum.possible || lane.possible,
+        };
+        lanes.iter().fold(Self::default(), add)
+    }
+}
+
 /// Judges what the workers kept. Under a window it takes at most one more window of time, and at
 /// least a second; a counted row is judged whole.
 pub(super) fn judge(lab: &mut Lab, plan: &RowPlan, prepared: &Prepared, ran: &Ran) -> Vec<Judged> {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 use cryptoki_sys::*;
 use rustix::io::{FdFlags, dup, fcntl_setfd};
@@ -56,9 +57,17 @@ pub fn serve() -> io::Result<()> {
             }
         }
         let _ = sender.send(Event::Abandoned);
+        // A module that hangs would keep this process for ever: nobody is left to kill it.
+        thread::sleep(LAST_RESPITE);
+        // SAFETY: ends the process at once, without the module's exit handlers, which may hang too.
+        unsafe { libc::_exit(3) };
     })?;
-    Worker { reports, events, inbox, board: None, module: None, token: None }.serve()
+    Worker { reports, events, inbox, board: None, module: None, token: None, abandoned: false }
+        .serve()
 }
+
+/// How long a worker may clean up after the lab is gone.
+const LAST_RESPITE: Duration = Duration::from_secs(10);
 
 /// Standard input and output as private descriptors; in their place /dev/null and standard error.
 fn private_pipes() -> io::Result<(File, File)> {
@@ -88,6 +97,8 @@ struct Worker {
     board: Option<Arc<Board>>,
     module: Option<Arc<Module>>,
     token: Option<Token>,
+    /// The lab is gone.
+    abandoned: bool,
 }
 
 /// The token that is used.
@@ -103,7 +114,7 @@ struct Token {
 
 impl Worker {
     fn serve(mut self) -> io::Result<()> {
-        loop {
+        while !self.abandoned {
             match self.inbox.recv() {
                 Ok(Event::Order(Order::Quit)) => {
                     self.leave();
@@ -112,12 +123,11 @@ impl Worker {
                 Ok(Event::Order(order)) => self.obey(order)?,
                 // Late words of threads that were called off.
                 Ok(Event::Ready(_) | Event::Ended) => {}
-                Ok(Event::Abandoned) | Err(_) => {
-                    self.leave();
-                    return Ok(());
-                }
+                Ok(Event::Abandoned) | Err(_) => self.abandoned = true,
             }
         }
+        self.leave();
+        Ok(())
     }
 
     fn obey(&mut self, order: Order) -> io::Result<()> {

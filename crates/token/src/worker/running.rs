@@ -38,8 +38,6 @@ pub(super) struct RunningRow {
     ended: usize,
     released: bool,
     first_done: bool,
-    /// The lab is gone: end, and do not answer.
-    abandoned: bool,
     opened: Option<Usage>,
     closed: Option<Usage>,
     samples_dropped: u64,
@@ -110,7 +108,6 @@ impl RunningRow {
             ended: 0,
             released: false,
             first_done: false,
-            abandoned: false,
             opened: None,
             closed: None,
             samples_dropped: 0,
@@ -124,7 +121,7 @@ impl RunningRow {
             match worker.inbox.recv_timeout(tick) {
                 Ok(event) => self.take(event, worker)?,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => self.abandon(),
+                Err(RecvTimeoutError::Disconnected) => self.abandon(worker),
             }
             self.look(worker)?;
         }
@@ -136,8 +133,8 @@ impl RunningRow {
             Event::Ready(Ok(warm_up)) => self.ready.push(warm_up),
             Event::Ready(Err(failure)) => {
                 self.failure.get_or_insert(failure);
-                // The others need not warm up for a run that will not be.
-                self.running.gate.close_at(Nanos::ZERO);
+                // The others need not warm up, or wait, for a run that will not be.
+                self.close(Nanos::ZERO);
             }
             Event::Ended => self.ended += 1,
             Event::Order(Order::Start { at }) => {
@@ -157,7 +154,7 @@ impl RunningRow {
             }
             Event::Order(Order::Close { at }) => self.close(at),
             Event::Order(_) => {}
-            Event::Abandoned => self.abandon(),
+            Event::Abandoned => self.abandon(worker),
         }
         let all_warm = self.ready.len() == self.threads;
         let report = match self.failure {
@@ -166,7 +163,7 @@ impl RunningRow {
             _ => None,
         };
         match report {
-            Some(report) if !self.abandoned => worker.report(&Report::Ready(report)),
+            Some(report) if !worker.abandoned => worker.report(&Report::Ready(report)),
             _ => Ok(()),
         }
     }
@@ -180,8 +177,9 @@ impl RunningRow {
         }
     }
 
-    fn abandon(&mut self) {
-        self.abandoned = true;
+    /// The lab is gone: end, and do not answer.
+    fn abandon(&mut self, worker: &mut Worker) {
+        worker.abandoned = true;
         self.close(Nanos::ZERO);
     }
 
@@ -189,7 +187,7 @@ impl RunningRow {
     fn look(&mut self, worker: &mut Worker) -> io::Result<()> {
         if self.released && !self.first_done {
             self.first_done = self.running.gate.first_done() as usize == self.threads;
-            if self.first_done && !self.counted && !self.abandoned {
+            if self.first_done && !self.counted && !worker.abandoned {
                 worker.report(&Report::FirstDone)?;
             }
         }
@@ -210,12 +208,12 @@ impl RunningRow {
                 if samples.is_empty() {
                     break;
                 }
-                if !self.abandoned {
+                if !worker.abandoned {
                     worker.report(&Report::Samples(samples))?;
                 }
             }
         }
-        if slices.is_empty() || self.abandoned {
+        if slices.is_empty() || worker.abandoned {
             return Ok(());
         }
         worker.report(&Report::Slices(slices))
@@ -229,7 +227,7 @@ impl RunningRow {
         token.row = token.running_row.take().and_then(Arc::into_inner);
         let threads = finished.iter().filter_map(|thread| thread.end.clone()).collect();
         token.finished = finished;
-        if self.failure.is_some() || self.abandoned {
+        if self.failure.is_some() || worker.abandoned {
             return Ok(());
         }
         let opened = opened.unwrap_or(closed);

@@ -141,6 +141,7 @@ impl Thread {
         };
         ThreadEnd {
             ended,
+            last_failure: bench.last,
             lanes: recorder.finish(),
             eligible: bench.lanes.iter().map(|lane| lane.eligible()).collect(),
             outages: bench.outages.clone(),

@@ -1,0 +1,160 @@
+//! A record as CSV: a header, then one line for each result, unsupported and failed ones too.
+//!
+//! Times are in nanoseconds and rates in operations per second. A cell is empty where there is no
+//! figure; empty is never zero. Words are those of the record.
+//!
+//! | columns | what they hold |
+//! | --- | --- |
+//! | `operation`, `message_bytes` | one documented variant, and the length of its input |
+//! | `threads`, `processes`, `hosts` | threads in each process, processes on each host, hosts |
+//! | `load`, `offered_per_second`, `achieved_per_second` | `closed` or `open`; of an open loop the rate that was to be and the rate that was |
+//! | `status`, `step`, `code` | `ok`, `partial`, `unsupported` or `failed`; the call and its return code |
+//! | `provenance`, `emulated` | where the figures came from; the profile when it was no real device |
+//! | `completed`, `failed` | operations that ended well in the window, and those that did not |
+//! | `window_seconds`, `stopped_by` | the window's length, and why it ended |
+//! | `throughput_per_second`, `throughput_low`, `throughput_high` | completed operations per second with the ends of the interval |
+//! | `latency_…_ns`, `latency_…_low_ns`, `latency_…_high_ns` | mean and quantiles with the ends of their intervals |
+//! | `latency_min_ns`, `latency_max_ns` | the shortest and the longest, exact |
+//! | `interval_level`, `interval_reliable` | the confidence level; `false` when intervals are too narrow |
+//! | `busy_share`, `client_utilisation` | parts of 1: of the workers' time, and of the client's processors |
+//! | `eligible`, `verified`, `wrong`, `verified_by` | results that could be checked, that were, that were wrong, and by whom |
+//! | `limited_by` | `device`, `client` (this machine's limit, not the device's) or `unknown` |
+
+use ::csv::Writer;
+use tapstone_measure::units::Nanos;
+use tapstone_record::{Estimate, Latency, Record, Row};
+use thiserror::Error;
+
+use crate::words;
+
+/// CSV could not be made.
+#[derive(Debug, Error)]
+pub enum CsvError {
+    /// The encoder refused a line.
+    #[error("cannot write CSV: {0}\nhint: please report this as a defect of Tapstone")]
+    Encode(#[from] ::csv::Error),
+}
+
+/// The results of a record, one line each, below a header.
+///
+/// # Errors
+/// When the encoder refuses a line, which would be a defect.
+pub fn render(record: &Record) -> Result<String, CsvError> {
+    let mut text = Vec::new();
+    let mut writer = Writer::from_writer(&mut text);
+    writer.write_record(COLUMNS.iter().map(|(name, _)| name))?;
+    for row in &record.results {
+        writer.write_record(COLUMNS.iter().map(|(_, cell)| cell(record, row)))?;
+    }
+    writer.flush().map_err(::csv::Error::from)?;
+    drop(writer);
+    Ok(String::from_utf8(text).expect("every cell was a string"))
+}
+
+/// A column: its name, and what a row has in it.
+type Column = (&'static str, fn(&Record, &Row) -> String);
+
+/// All columns, in their order. New ones are added at the end, so that scripts which count columns
+/// go on working.
+const COLUMNS: &[Column] = &[
+    ("operation", |_, row| row.operation.clone()),
+    ("message_bytes", |_, row| text(row.message_bytes)),
+    ("threads", |_, row| row.concurrency.threads.to_string()),
+    ("processes", |_, row| row.concurrency.processes.to_string()),
+    ("hosts", |_, row| row.concurrency.hosts.to_string()),
+    ("load", |_, row| words::load(row.load.kind).into()),
+    ("offered_per_second", |_, row| number(offered(row))),
+    ("achieved_per_second", |_, row| number(row.achieved.map(|rate| rate.0))),
+    ("status", |_, row| words::outcome(row.status.outcome).into()),
+    ("step", |_, row| text(row.status.step.clone())),
+    ("code", |_, row| text(row.status.code.clone())),
+    ("provenance", |_, row| words::provenance(row.provenance).into()),
+    ("emulated", |record, _| text(record.target.emulated.as_ref().map(|it| it.profile.clone()))),
+    ("completed", |_, row| row.completed.to_string()),
+    ("failed", |_, row| words::failures(row).to_string()),
+    ("window_seconds", |_, row| number(row.window.map(|window| window.seconds.0))),
+    ("stopped_by", |_, row| text(row.stopped_by.map(words::stopped_by))),
+    ("throughput_per_second", |_, row| throughput(row, value)),
+    ("throughput_low", |_, row| throughput(row, low)),
+    ("throughput_high", |_, row| throughput(row, high)),
+    ("latency_mean_ns", |_, row| quantile(row, |latency| latency.mean, value)),
+    ("latency_mean_low_ns", |_, row| quantile(row, |latency| latency.mean, low)),
+    ("latency_mean_high_ns", |_, row| quantile(row, |latency| latency.mean, high)),
+    ("latency_p50_ns", |_, row| quantile(row, |latency| latency.p50, value)),
+    ("latency_p50_low_ns", |_, row| quantile(row, |latency| latency.p50, low)),
+    ("latency_p50_high_ns", |_, row| quantile(row, |latency| latency.p50, high)),
+    ("latency_p90_ns", |_, row| quantile(row, |latency| latency.p90, value)),
+    ("latency_p90_low_ns", |_, row| quantile(row, |latency| latency.p90, low)),
+    ("latency_p90_high_ns", |_, row| quantile(row, |latency| latency.p90, high)),
+    ("latency_p95_ns", |_, row| quantile(row, |latency| latency.p95, value)),
+    ("latency_p95_low_ns", |_, row| quantile(row, |latency| latency.p95, low)),
+    ("latency_p95_high_ns", |_, row| quantile(row, |latency| latency.p95, high)),
+    ("latency_p99_ns", |_, row| quantile(row, |latency| latency.p99, value)),
+    ("latency_p99_low_ns", |_, row| quantile(row, |latency| latency.p99, low)),
+    ("latency_p99_high_ns", |_, row| quantile(row, |latency| latency.p99, high)),
+    ("latency_p99_9_ns", |_, row| quantile(row, |latency| latency.p999, value)),
+    ("latency_p99_9_low_ns", |_, row| quantile(row, |latency| latency.p999, low)),
+    ("latency_p99_9_high_ns", |_, row| quantile(row, |latency| latency.p999, high)),
+    ("latency_min_ns", |_, row| extreme(row, |latency| latency.min)),
+    ("latency_max_ns", |_, row| extreme(row, |latency| latency.max)),
+    ("interval_level", |_, row| number(row.interval.as_ref().map(|of| of.level.0))),
+    ("interval_reliable", |_, row| text(row.interval.as_ref().map(|of| of.reliable))),
+    ("busy_share", |_, row| number(row.busy_share.map(|share| share.0))),
+    ("client_utilisation", |_, row| number(row.client_cpu.map(|cpu| cpu.utilisation.0))),
+    ("eligible", |_, row| text(row.verification.map(|of| of.eligible))),
+    ("verified", |_, row| text(row.verification.map(|of| of.checked))),
+    ("wrong", |_, row| text(row.verification.map(|of| of.wrong))),
+    ("verified_by", |_, row| text(row.verification.map(|of| words::verifier(of.by)))),
+    ("limited_by", |_, row| words::limited_by(row.limited_by).into()),
+];
+
+fn offered(row: &Row) -> Option<f64> {
+    row.offered.or(row.load.rate_per_second).map(|rate| rate.0)
+}
+
+fn throughput(row: &Row, end: fn(Estimate) -> f64) -> String {
+    number(words::rate_of(row).map(end))
+}
+
+fn quantile(row: &Row, which: fn(Latency) -> Option<Estimate>, end: fn(Estimate) -> f64) -> String {
+    number(row.latency_ns.and_then(which).map(end))
+}
+
+fn extreme(row: &Row, which: fn(Latency) -> Nanos) -> String {
+    text(row.latency_ns.map(|latency| which(latency).0))
+}
+
+const fn value(of: Estimate) -> f64 {
+    of.estimate
+}
+
+const fn low(of: Estimate) -> f64 {
+    of.low
+}
+
+const fn high(of: Estimate) -> f64 {
+    of.high
+}
+
+/// With all digits, so that it can be computed with; empty when there is none.
+fn number(value: Option<f64>) -> String {
+    text(value.filter(|value| value.is_finite()))
+}
+
+fn text<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_documented_in_its_group() {
+        let documentation = include_str!("csv.rs").split("use ::csv").next().unwrap();
+        for (name, _) in COLUMNS {
+            let documented = documentation.contains(&format!("`{name}`"));
+            assert!(documented || name.starts_with("latency_"), "{name}");
+        }
+    }
+}

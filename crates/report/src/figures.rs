@@ -1,0 +1,141 @@
+//! Figures as text. Each comes with its unit, and each estimate with its interval.
+
+use tapstone_measure::units::{Nanos, PerSecond, thousands};
+use tapstone_record::{Estimate, Fraction, Seconds};
+
+/// What stands where there is no figure.
+pub(crate) const NONE: &str = "–";
+
+/// An interval whose arms differ by no more than this part of the longer one is printed as `±`.
+const ABOUT_EQUAL: f64 = 0.25;
+
+/// Arms shorter than this part of the estimate do not show in three digits, however they differ.
+const INVISIBLE: f64 = 0.005;
+
+/// A rate: `39,353/s`.
+pub(crate) fn rate(per_second: f64) -> String {
+    finite(per_second).map_or(NONE.into(), |value| PerSecond(value).to_string())
+}
+
+/// A length of time: `43.1 µs`.
+pub(crate) fn time(nanos: f64) -> String {
+    finite(nanos).map_or(NONE.into(), |value| Nanos(value.round() as u64).to_string())
+}
+
+/// A length of time that is recorded in seconds: `10.0 s`.
+pub(crate) fn seconds(length: Seconds) -> String {
+    time(length.0 * 1e9)
+}
+
+/// A part of a whole: `50.4 %`.
+pub(crate) fn share(part: Fraction) -> String {
+    finite(part.0).map_or(NONE.into(), |value| format!("{:.1} %", 100.0 * value))
+}
+
+/// A number of bytes, in binary units only where they are exact: `32 B`, `1 KiB`, `1,000 B`.
+pub(crate) fn bytes(count: u64) -> String {
+    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+        if count > 0 && count.trailing_zeros() >= shift {
+            return format!("{} {unit}", thousands(count >> shift));
+        }
+    }
+    format!("{} B", thousands(count))
+}
+
+/// A number of things: `1 thread`, `4 threads`.
+pub(crate) fn count(number: u64, one: &str, more: &str) -> String {
+    format!("{} {}", thousands(number), if number == 1 { one } else { more })
+}
+
+/// The interval of an estimate: `± 1.2 %` when both arms are about equal, else its ends.
+pub(crate) fn interval(estimate: &Estimate, print: fn(f64) -> String) -> String {
+    let Estimate { estimate: value, low, high } = *estimate;
+    if ![value, low, high].iter().all(|end| end.is_finite()) {
+        return NONE.into();
+    }
+    let (down, up) = (value - low, high - value);
+    let longer = down.max(up);
+    let alike = (up - down).abs() <= ABOUT_EQUAL * longer || longer <= INVISIBLE * value;
+    match relative(longer / value) {
+        Some(percent) if alike && value > 0.0 => format!("± {percent} %"),
+        _ => range(low, high, print),
+    }
+}
+
+/// A range with its unit once, where both ends have the same one: `796 … 804 µs`.
+pub(crate) fn range(low: f64, high: f64, print: fn(f64) -> String) -> String {
+    let (from, to) = (print(low), print(high));
+    let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
+    let unit = |text: &str| text.trim_start_matches(number).to_owned();
+    let same = unit(&from) == unit(&to);
+    let from = if same { from.trim_end_matches(&unit(&to)) } else { &from };
+    format!("{from} … {to}")
+}
+
+/// An estimate followed by its interval in brackets: `4,980/s (± 1.0 %)`.
+pub(crate) fn with_interval(estimate: &Estimate, print: fn(f64) -> String) -> String {
+    format!("{} ({})", print(estimate.estimate), interval(estimate, print))
+}
+
+/// A relative half-width in percent with two digits; `None` when a percentage says nothing.
+fn relative(half_width: f64) -> Option<String> {
+    match 100.0 * half_width {
+        percent if !(0.0..99.5).contains(&percent) => None,
+        percent if percent >= 9.95 => Some(format!("{percent:.0}")),
+        percent if percent >= 0.995 => Some(format!("{percent:.1}")),
+        percent if percent >= 0.005 || percent == 0.0 => Some(format!("{percent:.2}")),
+        _ => Some("<0.01".into()),
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(estimate: f64, low: f64, high: f64) -> Estimate {
+        Estimate { estimate, low, high }
+    }
+
+    #[test]
+    fn an_interval_with_equal_arms_is_a_percentage() {
+        let cases = [
+            (around(5000.0, 4950.0, 5050.0), "± 1.0 %"),
+            (around(5000.0, 4000.0, 6000.0), "± 20 %"),
+            (around(5000.0, 4987.0, 5013.0), "± 0.26 %"),
+            (around(5000.0, 4999.9, 5000.1), "± <0.01 %"),
+            (around(5000.0, 5000.0, 5000.0), "± 0.00 %"),
+            // The longer arm counts, and arms too short to be seen are not told apart.
+            (around(1000.0, 999.0, 1004.0), "± 0.40 %"),
+        ];
+        for (estimate, text) in cases {
+            assert_eq!(interval(&estimate, rate), text);
+        }
+    }
+
+    #[test]
+    fn other_intervals_are_their_ends() {
+        assert_eq!(interval(&around(100.0, 90.0, 160.0), rate), "90.0 … 160/s");
+        assert_eq!(interval(&around(8e5, 7e5, 1.2e6), time), "700 µs … 1.20 ms");
+        assert_eq!(interval(&around(0.0, 0.0, 3.7), rate), "0 … 3.70/s");
+        assert_eq!(interval(&around(10.0, -90.0, 110.0), rate), "-90.0 … 110/s");
+        assert_eq!(interval(&around(1.0, f64::NEG_INFINITY, 2.0), rate), NONE);
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_figure() {
+        assert_eq!((rate(f64::NAN), time(f64::INFINITY)), (NONE.into(), NONE.into()));
+        assert_eq!(share(Fraction(f64::NAN)), NONE);
+    }
+
+    #[test]
+    fn bytes_are_rounded_never() {
+        let printed = [0, 32, 1000, 1024, 1536, 65536, 1 << 20].map(bytes);
+        assert_eq!(printed, ["0 B", "32 B", "1,000 B", "1 KiB", "1,536 B", "64 KiB", "1 MiB"]);
+        assert_eq!(count(1, "process", "processes"), "1 process");
+        assert_eq!(count(1200, "process", "processes"), "1,200 processes");
+    }
+}

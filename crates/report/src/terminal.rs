@@ -1,0 +1,58 @@
+//! A record on a terminal: what was measured, a table with a row for each result, whatever needs
+//! more room, and at the end what to know before believing any of it.
+//!
+//! What all rows share is said once, at the top; what they differ in is a column. Colour only ever
+//! repeats what a word or a sign says. No line is wider than the terminal, and no character of a
+//! label can act on it: `page.rs` sees to both.
+
+mod blocks;
+mod claims;
+mod detail;
+mod grid;
+mod head;
+mod knee;
+mod mix;
+mod notes;
+mod page;
+mod results;
+mod shared;
+mod text;
+
+use tapstone_record::{Record, Row};
+
+use page::Page;
+
+/// The terminal and what its reader wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// How many columns a line has. Fewer than 20 are taken for 20.
+    pub width: usize,
+    /// Whether escape sequences may set colours.
+    pub colour: bool,
+    /// Whether the terminal shows more than ASCII.
+    pub unicode: bool,
+    /// Show every result in full. A record with a single result always does.
+    pub verbose: bool,
+}
+
+/// The record as lines of text, each of which ends with a new line.
+#[must_use]
+pub fn render(record: &Record, style: &Style) -> String {
+    let mut page = Page::new(*style, record.target.emulated.as_ref());
+    head::show(&mut page, record);
+    let alone = matches!(&record.results[..], [only] if detail::has_any(only));
+    if !alone && !record.results.is_empty() {
+        head::show_shared(&mut page, &record.results);
+        results::show(&mut page, &record.results);
+    }
+    let in_full = |row: &Row| (alone || style.verbose) && detail::has_any(row);
+    for row in record.results.iter().filter(|row| in_full(row)) {
+        detail::show(&mut page, row);
+    }
+    if let Some(knee) = &record.knee {
+        knee::show(&mut page, knee, &record.results);
+    }
+    claims::show(&mut page, &record.claims, &record.results);
+    notes::show(&mut page, record, |row, note| in_full(row) && detail::is_drift(note));
+    page.finish()
+}

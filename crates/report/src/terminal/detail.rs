@@ -1,0 +1,41 @@
+//! One result in full: its latencies, their spread, its course in time, and how it came about.
+
+mod course;
+mod facts;
+mod latencies;
+mod spread;
+
+pub(super) use course::is_drift;
+
+use tapstone_record::{Provenance, Row};
+
+use super::page::{Page, Span, Tint};
+use crate::{figures, words};
+
+/// Whether there is more to show of a row than the table has said.
+pub(super) const fn has_any(row: &Row) -> bool {
+    row.throughput.is_some() || row.latency_ns.is_some()
+}
+
+pub(super) fn show(page: &mut Page, row: &Row) {
+    page.heading(&row.operation, &about(row));
+    if let Some(trouble) = words::trouble(row) {
+        page.fact("status", Span::new(trouble, Tint::Bad));
+    }
+    facts::before(page, row);
+    latencies::show(page, row);
+    spread::show(page, row);
+    course::show(page, row);
+    facts::after(page, row);
+}
+
+/// Under which conditions, in the heading.
+fn about(row: &Row) -> String {
+    let mut parts: Vec<String> = row.message_bytes.map(figures::bytes).into_iter().collect();
+    parts.push(words::concurrency(row.concurrency));
+    parts.push(format!("{} loop", words::load(row.load.kind)));
+    if row.provenance != Provenance::Measured {
+        parts.push(words::provenance(row.provenance).into());
+    }
+    parts.join(" · ")
+}

@@ -1,0 +1,223 @@
+//! The values of a record in words: the ones that stand in the record itself for programs, and
+//! sentences for people.
+
+use tapstone_measure::units::thousands;
+use tapstone_record::{
+    Concurrency, Estimate, LimitedBy, LoadKind, Outcome, Provenance, Row, ShareKind, Status,
+    StoppedBy, TargetKind, Throughput, Verdict, Verification, Verifier,
+};
+
+use crate::figures::count;
+
+pub(crate) const fn target(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Token => "token",
+        TargetKind::Card => "card",
+        TargetKind::Pcsc => "pcsc",
+        TargetKind::Door => "door",
+        TargetKind::Command => "command",
+    }
+}
+
+pub(crate) const fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Unsupported => "unsupported",
+        Outcome::Partial => "partial",
+        Outcome::Failed => "failed",
+    }
+}
+
+pub(crate) const fn load(kind: LoadKind) -> &'static str {
+    match kind {
+        LoadKind::Closed => "closed",
+        LoadKind::Open => "open",
+    }
+}
+
+pub(crate) const fn limited_by(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::Device => "device",
+        LimitedBy::Client => "client",
+        LimitedBy::Unknown => "unknown",
+    }
+}
+
+/// Whose limit a rate is, for people.
+pub(crate) const fn limit(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::Device => "the device",
+        LimitedBy::Client => "the client: this machine's limit, not the device's",
+        LimitedBy::Unknown => "unknown: it cannot be told",
+    }
+}
+
+pub(crate) const fn stopped_by(reason: StoppedBy) -> &'static str {
+    match reason {
+        StoppedBy::Precision => "precision",
+        StoppedBy::Time => "time",
+        StoppedBy::Count => "count",
+        StoppedBy::Interrupted => "interrupted",
+        StoppedBy::Failures => "failures",
+    }
+}
+
+pub(crate) const fn verifier(by: Verifier) -> &'static str {
+    match by {
+        Verifier::Software => "software",
+        Verifier::Token => "token",
+    }
+}
+
+pub(crate) const fn provenance(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Measured => "measured",
+        Provenance::Published => "published",
+        Provenance::Derived => "derived",
+        Provenance::Assumed => "assumed",
+        Provenance::Replayed => "replayed",
+        Provenance::Emulated => "emulated",
+    }
+}
+
+pub(crate) const fn party(kind: ShareKind) -> &'static str {
+    match kind {
+        ShareKind::Token => "tokens",
+        ShareKind::Process => "processes",
+        ShareKind::Host => "hosts",
+        ShareKind::Thread => "threads",
+    }
+}
+
+pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Met => "MET",
+        Verdict::Missed => "MISSED",
+        Verdict::Undecided => "UNDECIDED",
+    }
+}
+
+/// `4 threads × 1 process`; hosts only where there is more than one.
+pub(crate) fn concurrency(workers: Concurrency) -> String {
+    let threads = count(workers.threads.into(), "thread", "threads");
+    let processes = count(workers.processes.into(), "process", "processes");
+    match workers.hosts {
+        1 => format!("{threads} × {processes}"),
+        hosts => format!("{threads} × {processes} × {}", count(hosts.into(), "host", "hosts")),
+    }
+}
+
+/// All workers. Wider than any record's product of the three.
+pub(crate) fn workers(of: Concurrency) -> u128 {
+    u128::from(of.threads) * u128::from(of.processes) * u128::from(of.hosts)
+}
+
+/// Where it went wrong: `C_SignInit: CKR_MECHANISM_INVALID`; empty when the record does not say.
+pub(crate) fn place(status: &Status) -> String {
+    let parts = [status.step.as_deref(), status.code.as_deref()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+}
+
+/// A row's rate as an estimate, in operations per second.
+pub(crate) fn rate_of(row: &Row) -> Option<Estimate> {
+    let Throughput { estimate, low, high, .. } = row.throughput?;
+    Some(Estimate { estimate, low, high })
+}
+
+/// How many operations of a row failed, whatever the code.
+pub(crate) fn failures(row: &Row) -> u64 {
+    row.failed.values().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+/// `2 of 502 operations failed`; `None` when none did.
+pub(crate) fn failure_count(row: &Row) -> Option<String> {
+    let failed = failures(row);
+    let all = thousands(row.completed.saturating_add(failed));
+    (failed > 0).then(|| format!("{} of {all} operations failed", thousands(failed)))
+}
+
+/// `2 × CKR_DEVICE_ERROR, 1 × CKR_FUNCTION_FAILED`.
+pub(crate) fn failure_codes(row: &Row) -> String {
+    let code = |(code, count): (&String, &u64)| format!("{} × {code}", thousands(*count));
+    row.failed.iter().map(code).collect::<Vec<_>>().join(", ")
+}
+
+/// What went wrong with a row, in a sentence; `None` when nothing did.
+pub(crate) fn trouble(row: &Row) -> Option<String> {
+    let place = place(&row.status);
+    let place = if place.is_empty() { String::new() } else { format!(": {place}") };
+    let outcome = match row.status.outcome {
+        Outcome::Ok => None,
+        Outcome::Unsupported => Some(format!("unsupported{place}")),
+        Outcome::Partial => Some(format!("partial{place}")),
+        Outcome::Failed => Some(format!("FAILED{place}")),
+    };
+    let failures = failure_count(row).map(|count| format!("{count} ({})", failure_codes(row)));
+    let parts: Vec<String> = [outcome, failures, wrong(row)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `3 of 20,000 checked results were WRONG`.
+fn wrong(row: &Row) -> Option<String> {
+    let of = row.verification.filter(|of| of.wrong > 0)?;
+    let (wrong, checked) = (thousands(of.wrong), thousands(of.checked));
+    Some(format!("{wrong} of {checked} checked results were WRONG, so the rate counts for nothing"))
+}
+
+/// `1,234 ✓`, `12 of 1,234 ✓`, `3 WRONG` or `not checked`; `by token` where the token itself did.
+pub(crate) fn verified(verification: Option<&Verification>) -> String {
+    let Some(Verification { eligible, checked, wrong, by }) = verification else {
+        return "not checked".into();
+    };
+    let by = if *by == Verifier::Token { " by token" } else { "" };
+    match (*checked, *wrong) {
+        (_, wrong) if wrong > 0 => format!("{} WRONG", thousands(wrong)),
+        (0, _) => "not checked".into(),
+        (all, _) if all == *eligible => format!("{} ✓{by}", thousands(all)),
+        (some, _) => format!("{} of {} ✓{by}", thousands(some), thousands(*eligible)),
+    }
+}
+
+/// The same in few columns: of a sample, the share that was checked.
+pub(crate) fn verified_briefly(verification: Option<&Verification>) -> String {
+    match verification {
+        Some(Verification { eligible, checked: checked @ 1.., wrong: 0, by })
+            if checked < eligible =>
+        {
+            let by = if *by == Verifier::Token { " by token" } else { "" };
+            // Never rounded up to all of them, nor down to none.
+            let percent = 100.0 * *checked as f64 / *eligible as f64;
+            match percent {
+                ..0.1 => format!("<0.1 % ✓{by}"),
+                percent => format!("{:.1} % ✓{by}", percent.min(99.9)),
+            }
+        }
+        other => verified(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verification_is_never_better_than_it_was() {
+        let words = |eligible, checked, wrong, by| {
+            verified(Some(&Verification { eligible, checked, wrong, by }))
+        };
+        assert_eq!(words(1234, 1234, 0, Verifier::Software), "1,234 ✓");
+        assert_eq!(words(1234, 12, 0, Verifier::Software), "12 of 1,234 ✓");
+        assert_eq!(words(1234, 1234, 0, Verifier::Token), "1,234 ✓ by token");
+        assert_eq!(words(1234, 12, 3, Verifier::Software), "3 WRONG");
+        assert_eq!(words(1234, 0, 0, Verifier::Software), "not checked");
+        assert_eq!(words(0, 0, 0, Verifier::Software), "not checked");
+        assert_eq!(verified(None), "not checked");
+        let sample = |checked, eligible| {
+            let by = Verifier::Software;
+            verified_briefly(Some(&Verification { eligible, checked, wrong: 0, by }))
+        };
+        assert_eq!(sample(9_999_999, 10_000_000), "99.9 % ✓");
+        assert_eq!(sample(1, 10_000_000), "<0.1 % ✓");
+        assert_eq!(sample(20, 20), "20 ✓");
+    }
+}

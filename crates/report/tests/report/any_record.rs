@@ -1,0 +1,153 @@
+//! Whatever a record holds, it can be shown: without panic, within the width, without acting.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_map, vec};
+use proptest::option::of;
+use proptest::prelude::*;
+use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_record::*;
+use tapstone_report::terminal::{Style, render};
+use unicode_width::UnicodeWidthStr;
+
+use crate::support;
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![any::<f64>(), 0.0..1e9, Just(0.0), Just(f64::NAN), Just(f64::INFINITY)].boxed()
+}
+
+fn nanos() -> impl Strategy<Value = Nanos> {
+    prop_oneof![any::<u64>(), 0u64..10_000_000_000].prop_map(Nanos)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        vec(any::<char>(), 0..30).prop_map(String::from_iter),
+        "[a-z0-9.-]{0,30}",
+        Just("mix".to_owned()),
+    ]
+    .boxed()
+}
+
+fn estimate() -> impl Strategy<Value = Estimate> {
+    (number(), number(), number()).prop_map(|(estimate, low, high)| Estimate {
+        estimate,
+        low,
+        high,
+    })
+}
+
+fn concurrency() -> impl Strategy<Value = Concurrency> {
+    prop_oneof![
+        Just(support::FOUR),
+        any::<(u32, u32, u32)>().prop_map(|(threads, processes, hosts)| Concurrency {
+            threads,
+            processes,
+            hosts
+        })
+    ]
+}
+
+fn status() -> impl Strategy<Value = Status> {
+    use Outcome::{Failed, Ok, Partial, Unsupported};
+    let outcome = prop::sample::select(vec![Ok, Unsupported, Partial, Failed]);
+    (outcome, of(text()), of(text())).prop_map(|(outcome, step, code)| Status {
+        outcome,
+        step,
+        code,
+    })
+}
+
+prop_compose! {
+    fn latency()(
+        (mean, p50, p99, p999) in (of(estimate()), of(estimate()), of(estimate()), of(estimate())),
+        (min, max) in (nanos(), nanos()),
+    ) -> Latency {
+        Latency { mean, p50, p90: p50, p95: p99, p99, p999, min, max }
+    }
+}
+
+prop_compose! {
+    fn slice()(
+        (start_ns, end_ns, p50_ns) in (nanos(), of(nanos()), of(nanos())),
+        (completed, failed) in any::<(u64, u64)>(),
+    ) -> SeriesPoint {
+        SeriesPoint { start_ns, end_ns, completed, failed, p50_ns, p99_ns: None }
+    }
+}
+
+prop_compose! {
+    /// A row in parts like that of the samples, in parts like none.
+    fn row()(
+        (operation, status, concurrency) in (text(), status(), concurrency()),
+        (message_bytes, completed) in (any::<Option<u64>>(), any::<u64>()),
+        failed in btree_map(text(), any::<u64>(), 0..3),
+        (rate, latency_ns, offered) in (of(estimate()), of(latency().boxed()), of(number())),
+        (series, warnings, names) in (vec(slice().boxed(), 0..70), vec(text(), 0..3), vec(text(), 0..3)),
+        checked in of(any::<(u64, u64, u64)>()),
+        spread in any::<bool>(),
+    ) -> Row {
+        let mut row = support::single().results.remove(0);
+        row.histogram = row.histogram.filter(|_| spread);
+        row.load = offered.map_or(Load::CLOSED, |rate| Load::open(PerSecond(rate)));
+        row.achieved = rate.map(|rate| PerSecond(rate.estimate));
+        row.throughput = rate.map(|Estimate { estimate, low, high }| Throughput {
+            estimate, low, high, unit: RateUnit::default(), over: RateBasis::default(),
+        });
+        row.phases.extend(names.into_iter().map(|call| {
+            Phase { call, mean_ns: offered.unwrap_or(0.0), share: Fraction(0.5) }
+        }));
+        row.verification = checked.map(|(eligible, checked, wrong)| {
+            Verification { eligible, checked, wrong, by: Verifier::Token }
+        });
+        row.failed = BTreeMap::from_iter(failed);
+        Row {
+            operation, status, concurrency, message_bytes, completed, latency_ns, series, warnings,
+            ..row
+        }
+    }
+}
+
+prop_compose! {
+    fn record()(
+        base in prop::sample::select(vec![support::knee(), support::hostile(), support::record()]),
+        results in vec(row().boxed(), 0..4),
+        levels in vec((concurrency(), estimate()), 0..5),
+        (label, plateau, profile) in (text(), of(estimate()), of(text())),
+    ) -> Record {
+        let mut record = base;
+        record.results.extend(results);
+        record.target.tokens.push(support::token(&label, &label));
+        record.target.emulated =
+            profile.map(|profile| Emulated { profile, sha256: String::new() });
+        if let Some(knee) = &mut record.knee {
+            knee.plateau = plateau;
+            knee.levels.extend(levels.into_iter().map(|(at, rate)| Level {
+                threads: at.threads, processes: at.processes, hosts: at.hosts, rate, passes: 5,
+            }));
+        }
+        record
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn is_shown_within_the_width(
+        record in record().boxed(), width in 20usize..200, unicode: bool, verbose: bool,
+    ) {
+        let text = render(&record, &Style { width, colour: false, unicode, verbose });
+        for line in text.lines() {
+            prop_assert!(line.width() <= width, "{} of {width}: {line}", line.width());
+            prop_assert!(!line.contains(char::is_control), "{line:?}");
+        }
+        prop_assert!(unicode || text.is_ascii());
+    }
+
+    #[test]
+    fn is_shown_in_colour_and_as_csv(record in record().boxed()) {
+        let _ = render(&record, &Style { width: 80, colour: true, unicode: true, verbose: true });
+        tapstone_report::csv::render(&record).unwrap();
+    }
+}

@@ -1,0 +1,7 @@
+//! What people see of a record: text for terminals and CSV, from records made up for it.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod any_record;
+mod csv;
+mod support;
+mod terminal;

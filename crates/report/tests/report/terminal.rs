@@ -1,0 +1,82 @@
+//! Terminal text as people see it, at the widths of their terminals.
+
+use tapstone_record::Record;
+use tapstone_report::terminal::{Style, render};
+
+use crate::support;
+
+const NARROW: Style = Style { width: 80, colour: false, unicode: true, verbose: false };
+const WIDE: Style = Style { width: 120, ..NARROW };
+
+fn text(record: &Record, style: Style) -> String {
+    let text = render(record, &style);
+    assert!(!text.contains("471147"), "the command line stays in the record");
+    text
+}
+
+#[test]
+fn a_suite() {
+    insta::assert_snapshot!("suite_80", text(&support::suite(), NARROW));
+    insta::assert_snapshot!("suite_120", text(&support::suite(), WIDE));
+}
+
+#[test]
+fn a_suite_in_colour() {
+    let coloured = text(&support::suite(), Style { colour: true, ..WIDE });
+    insta::assert_snapshot!("suite_120_colour", coloured.replace('\x1b', "^"));
+}
+
+#[test]
+fn colour_says_nothing_that_words_do_not() {
+    for record in [support::suite(), support::knee(), support::single()] {
+        let mut coloured = text(&record, Style { colour: true, ..NARROW });
+        while let Some(start) = coloured.find('\x1b') {
+            let end = coloured[start..].find('m').unwrap() + start;
+            coloured.replace_range(start..=end, "");
+        }
+        assert_eq!(coloured, text(&record, NARROW));
+    }
+}
+
+#[test]
+fn a_single_row_in_full() {
+    insta::assert_snapshot!("single_80", text(&support::single(), NARROW));
+    insta::assert_snapshot!("single_120", text(&support::single(), WIDE));
+}
+
+#[test]
+fn an_open_loop_on_an_emulated_token() {
+    insta::assert_snapshot!("open_loop_80", text(&support::open_loop(), NARROW));
+}
+
+#[test]
+fn a_mix_with_its_components_below_it() {
+    insta::assert_snapshot!("mix_80", text(&support::mix(), NARROW));
+}
+
+#[test]
+fn a_knee_and_claims() {
+    insta::assert_snapshot!("knee_80", text(&support::knee(), NARROW));
+    insta::assert_snapshot!("knee_120", text(&support::knee(), WIDE));
+}
+
+#[test]
+fn verbose_shows_every_row_in_full() {
+    let verbose = text(&support::mix(), Style { verbose: true, ..NARROW });
+    assert_eq!(verbose.matches("95 % interval").count(), 4);
+}
+
+#[test]
+fn plain_ascii_for_a_terminal_that_knows_no_more() {
+    let plain = text(&support::single(), Style { unicode: false, ..NARROW });
+    assert!(plain.is_ascii());
+    insta::assert_snapshot!("single_80_ascii", plain);
+}
+
+#[test]
+fn hostile_labels_do_not_act() {
+    let text = text(&support::hostile(), NARROW);
+    let harmless = |c: char| c == '\n' || !c.is_control();
+    assert!(text.chars().all(harmless) && !text.contains(['\u{202e}', '\u{200b}']));
+    insta::assert_snapshot!("hostile_80", text);
+}
