@@ -14,7 +14,8 @@ pub struct Claim {
     pub operation: String,
     /// Whether it holds.
     pub verdict: Verdict,
-    /// The figure that it was held against, in the unit of the claim; null when there is none.
+    /// The figure that it was held against: operations per second for a rate, nanoseconds for a
+    /// latency; null when there is none.
     pub measured: Option<Estimate>,
     /// How the verdict follows from the figure, in words and numbers.
     pub arithmetic: String,

@@ -24,7 +24,10 @@ impl Concurrency {
     /// All threads of all processes on all hosts.
     #[must_use]
     pub fn workers(self) -> u64 {
-        u64::from(self.threads) * u64::from(self.processes) * u64::from(self.hosts)
+        // Saturating: a record may have been written by hand.
+        u64::from(self.threads)
+            .saturating_mul(u64::from(self.processes))
+            .saturating_mul(u64::from(self.hosts))
     }
 }
 

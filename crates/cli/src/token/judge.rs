@@ -1,6 +1,6 @@
 //! Claims against what was measured.
 
-use tapstone_measure::claim::{Claim, KeyBits, Verdict};
+use tapstone_measure::claim::{Bound, Claim, KeyBits, Verdict};
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_token::lab::RowPlan;
@@ -30,7 +30,11 @@ pub(super) fn judge(
             Verdict::Undecided => record::Verdict::Undecided,
         },
         measured: figure.map(Into::into),
-        arithmetic: format!("{}; {}", target.arithmetic, judgement.text),
+        arithmetic: match asked.claim.bound {
+            // Claimed in the unit that is measured: nothing to convert.
+            Bound::Operations(_) | Bound::Latency(..) => judgement.text,
+            _ => format!("{}; {}", target.arithmetic, judgement.text),
+        },
         judged: record::Judged::Interval,
     })
 }

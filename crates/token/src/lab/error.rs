@@ -1,6 +1,6 @@
 //! What can stand in the way of measuring a token, in words that say what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::calls::{Call, Failure};
@@ -67,7 +67,7 @@ pub enum LabError {
     #[error("{}: no such module\nhint: `tapstone targets` lists the modules that were found", .0.display())]
     NoModule(PathBuf),
     /// The module cannot be loaded or initialised.
-    #[error("{}: {error}\nhint: {}", .module.display(), load_hint(.error))]
+    #[error("{}: {}\nhint: {}", .module.display(), load_text(.module, .error), load_hint(.error))]
     Load {
         /// The module.
         module: PathBuf,
@@ -140,6 +140,13 @@ pub enum LabError {
     /// The user ended it.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// The dynamic linker names the file itself.
+fn load_text(module: &Path, error: &LoadError) -> String {
+    let text = error.to_string();
+    let named = format!("{}: ", module.display());
+    text.strip_prefix(&named).unwrap_or(&text).to_owned()
 }
 
 fn load_hint(error: &LoadError) -> &'static str {

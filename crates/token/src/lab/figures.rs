@@ -505,7 +505,10 @@ impl Maker<'_> {
         if matches!(drift.course, trend::Course::Slower | trend::Course::Faster) {
             warn(drift.to_string());
         }
-        if let Some(modes) = trend::bimodality(total, self.plan.common.clock_step) {
+        // The operations of a mix differ by themselves.
+        let alone = row.mechanism.is_some() || self.plan.lanes.len() == 1;
+        if let Some(modes) = trend::bimodality(total, self.plan.common.clock_step).filter(|_| alone)
+        {
             warn(modes.to_string());
         }
         if let Some(outlier) = trend::outlier(total) {

@@ -28,6 +28,27 @@ pub(super) struct Shared {
     pub(super) pin_refused: AtomicBool,
 }
 
+impl Shared {
+    /// Logs in after the device was lost, with the PIN that it accepted before: never again once
+    /// it has refused it.
+    pub(super) fn login_again(&self, session: &Session) -> Result<(), Failure> {
+        if self.login == Login::None || self.pin_refused.load(Relaxed) {
+            return Ok(());
+        }
+        match session.login(self.login.pin()) {
+            // Another thread of this process was first.
+            Err(Failure { code, .. }) if code == ALREADY_LOGGED_IN => Ok(()),
+            Err(failure) => {
+                self.pin_refused.fetch_or(failure.code.is_pin(), Relaxed);
+                Err(failure)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+const ALREADY_LOGGED_IN: Rv = Rv(CKR_USER_ALREADY_LOGGED_IN as u64);
+
 /// After a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
@@ -148,9 +169,6 @@ impl Bench {
                     self.in_a_row = 0;
                     return Onward::Continue;
                 }
-                Err(error) if error.code.is_pin() => {
-                    self.shared.pin_refused.store(true, Relaxed);
-                }
                 Err(_) => {}
             }
             let ended = self.gate.closes() <= Monotonic.now();
@@ -166,14 +184,7 @@ impl Bench {
     fn try_to_reconnect(&mut self) -> Result<(), Failure> {
         self.reopen()?;
         let Some(session) = &self.session else { return Ok(()) };
-        if self.shared.login != Login::None && !self.shared.pin_refused.load(Relaxed) {
-            match session.login(self.shared.login.pin()) {
-                // Another thread of this process was first.
-                Err(Failure { code: Rv(code), .. })
-                    if code == CKR_USER_ALREADY_LOGGED_IN as u64 => {}
-                other => other?,
-            }
-        }
+        self.shared.login_again(session)?;
         for (lane, references) in self.lanes.iter_mut().zip(&self.references) {
             for (keyed, reference) in lane.keys.iter_mut().zip(references) {
                 keyed.key = reference.find(session)?;

@@ -28,6 +28,13 @@ pub(super) struct Key {
     own: Vec<CK_OBJECT_HANDLE>,
 }
 
+impl Key {
+    /// Made for the run, on the token.
+    pub(super) fn outlives_sessions(&self) -> bool {
+        !self.own.is_empty() && self.ready.on_token
+    }
+}
+
 /// What a key is found by.
 #[derive(Clone, Debug)]
 pub(super) struct KeyReference {
@@ -279,6 +286,21 @@ pub(super) fn material(
             read(key, CKA_VALUE).map(|value| KeyMaterial::secret(&value))
         }
     }
+}
+
+/// Destroys keys that this process made, by what they are found by: their handles went with a
+/// lost device.
+pub(super) fn destroy_found(session: &Session, keys: &[KeyReference]) -> Result<(), Failure> {
+    let mut first_failure = Ok(());
+    for key in keys {
+        for class in [CKO_PRIVATE_KEY, CKO_PUBLIC_KEY, CKO_SECRET_KEY] {
+            let half = KeyReference { class, ..key.clone() };
+            for object in session.find_objects(half.template(), usize::MAX)? {
+                first_failure = first_failure.and(session.destroy_object(object));
+            }
+        }
+    }
+    first_failure
 }
 
 /// Destroys what was made for the keys. The user's own have nothing here to destroy.

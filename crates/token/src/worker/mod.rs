@@ -291,7 +291,21 @@ impl Token {
         if row.is_login() && self.shared.login != Login::None {
             self.main.login(self.shared.login.pin()).ok();
         }
-        row.destroy(&self.main)
+        let made = row.made_on_token();
+        match row.destroy(&self.main) {
+            Err(failure) if failure.code.is_lost() => {
+                self.renew_main()?;
+                keys::destroy_found(&self.main, &made)
+            }
+            destroyed => destroyed,
+        }
+    }
+
+    /// A new main session after the device was lost and came back.
+    fn renew_main(&mut self) -> Result<(), Failure> {
+        let Shared { module, slot, read_only, .. } = &*self.shared;
+        self.main = Session::open(module, *slot, *read_only)?;
+        self.shared.login_again(&self.main)
     }
 
     /// Lets go of the threads of the last run, with their sessions and what they kept.

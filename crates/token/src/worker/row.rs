@@ -142,6 +142,12 @@ impl Row {
         self.lanes.iter().map(of).collect()
     }
 
+    /// What finds the keys that this row made on the token.
+    pub(super) fn made_on_token(&self) -> Vec<KeyReference> {
+        let keys = self.lanes.iter().flat_map(|lane| &lane.keys);
+        keys.filter(|key| key.outlives_sessions()).map(|key| key.reference.clone()).collect()
+    }
+
     /// Destroys what was made for the row.
     pub(super) fn destroy(&mut self, main: &Session) -> Result<(), Failure> {
         let mut outcome = Ok(());

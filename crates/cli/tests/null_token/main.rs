@@ -1,0 +1,17 @@
+//! `tapstone token` against a module of which everything is known: what a record says is held
+//! against what the module did.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod bad_input;
+mod claims;
+mod faults;
+mod interrupt;
+mod keys;
+mod leftovers;
+mod limit;
+mod open_loop;
+mod pin;
+mod rates;
+mod reconnect;
+mod samples;
+mod support;
