@@ -14,8 +14,8 @@ use tapstone_measure::clock::{Clock, Monotonic, Precision};
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::lab::{
-    Common, KeyCount, KeysPlan, Lab, LanePlan, LoadPlan, Observer, Options, Progress, RowPlan, Stop,
-    TokenChoice, WorkerCommand,
+    Common, KeyCount, KeysPlan, Lab, LanePlan, LoadPlan, Observer, Options, Progress, RowPlan,
+    Stop, TokenChoice, WorkerCommand,
 };
 use tapstone_token::pin::Pin;
 use tapstone_token::protocol::Login;
@@ -120,6 +120,7 @@ fn measured(lab: &mut Lab, threads: usize) -> f64 {
             idle_sessions: 0,
             seed: 1,
             clock_step: Precision::of(&Monotonic).step,
+            loop_cost_ns: 0.0,
         },
     };
     let outcome = lab.measure(&plan, &mut Nobody, None);

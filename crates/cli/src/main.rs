@@ -7,6 +7,7 @@
 mod environment;
 mod exit;
 mod interrupt;
+mod machine_load;
 mod output;
 mod progress;
 mod samples;

@@ -14,6 +14,7 @@ pub mod gate;
 pub mod interval;
 pub mod knee;
 pub mod looper;
+pub mod own_cost;
 pub mod pace;
 mod quantile;
 mod ratio;

@@ -4,6 +4,8 @@ use std::fs;
 
 use anyhow::{Context, bail};
 use tapstone_measure::claim::Claim;
+use tapstone_measure::clock::Monotonic;
+use tapstone_measure::own_cost::own_cost_ns;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteRow, Variant};
 use tapstone_token::lab::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
@@ -197,6 +199,7 @@ fn common(arguments: &Arguments, clock_step: Nanos) -> Common {
         idle_sessions: arguments.keys.idle_sessions,
         seed: arguments.load.seed,
         clock_step,
+        loop_cost_ns: own_cost_ns(&Monotonic),
     }
 }
 

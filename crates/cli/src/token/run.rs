@@ -16,6 +16,7 @@ use super::judge::{Asked, judge};
 use super::rows::{self, Rows};
 use super::target;
 use crate::exit::Exit;
+use crate::machine_load::Watch;
 use crate::progress::Live;
 use crate::samples::SamplesFile;
 use crate::{environment, interrupt};
@@ -45,8 +46,15 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     // No secret is ever an argument.
     record.command = std::env::args().collect();
     let live = Live::new(arguments.output.quiet);
-    let mut session =
-        Session { arguments: &arguments, lab, record, live, samples, exit: Exit::Done };
+    let mut session = Session {
+        arguments: &arguments,
+        lab,
+        record,
+        live,
+        samples,
+        machine: Watch::start(),
+        exit: Exit::Done,
+    };
     session.measure(&rows)?;
     session.end()
 }
@@ -70,6 +78,7 @@ struct Session<'a> {
     record: Record,
     live: Live,
     samples: Option<SamplesFile>,
+    machine: Watch,
     exit: Exit,
 }
 
@@ -147,6 +156,7 @@ impl Session<'_> {
     fn end(mut self) -> anyhow::Result<Exit> {
         self.live.end();
         self.lab.close();
+        self.machine.add_to(&mut self.record.environment.load);
         if let Some(samples) = self.samples.take() {
             match samples.finish() {
                 Ok(file) => self.record.samples = Some(file),

@@ -7,7 +7,6 @@ use tapstone_measure::looper::Ended;
 use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{FEW_PER_WORKER, Summary, histogram};
-use tapstone_measure::trend;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 use tapstone_record::{Fraction, Seconds};
@@ -15,8 +14,10 @@ use tapstone_record::{Fraction, Seconds};
 use super::Lab;
 use super::error::{LabError, Lost};
 use super::plan::{KeysPlan, LoadPlan, RowPlan, Stop};
-use super::row::{NoRow, Prepared, Ran};
+use super::prepare::Prepared;
+use super::row::{NoRow, Ran};
 use super::verify::Judged;
+use super::warnings;
 use crate::catalogue::{Parameters, Variant};
 use crate::protocol::Done;
 use crate::rv::Rv;
@@ -62,12 +63,6 @@ const CLIENT_LIMIT: f64 = 0.9;
 
 /// Slices of a record's time series: enough to see a day's course, few enough to read.
 const SERIES_POINTS: usize = 240;
-
-/// An open loop that completed less than this share of what was offered did not keep up.
-const KEPT_UP: f64 = 0.99;
-
-/// Time in calls may differ from workers times window by this much and the loop's own cost.
-const BUSY_TOLERANCE: f64 = 0.005;
 
 /// A row that was not measured.
 pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
@@ -205,7 +200,7 @@ impl Maker<'_> {
             self.add_client(&mut row, &total, window);
             self.add_schedule(&mut row, &total, window);
         }
-        row.warnings = self.warnings(&row, &series, &total, window, &summary);
+        row.warnings = warnings::of(&row, self.plan, self.ran, &series, &summary);
         (row, summary)
     }
 
@@ -457,75 +452,6 @@ impl Maker<'_> {
             p999: late.quantile(0.999),
             max: late.max,
         });
-    }
-
-    fn warnings(
-        &self,
-        row: &record::Row,
-        series: &Series,
-        total: &Slice,
-        window: Nanos,
-        summary: &Summary,
-    ) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let mut warn = |text: String| warnings.push(text);
-        if let Some(verification) = row.verification.filter(|verification| verification.wrong > 0) {
-            let (wrong, checked) = (verification.wrong, verification.checked);
-            warn(format!(
-                "{wrong} of {checked} checked results were wrong: no figure of this row can be trusted"
-            ));
-        }
-        if total.failed > 0 {
-            let all = total.failed + total.completed;
-            warn(format!("{} of {all} operations failed; no figure counts them", total.failed));
-        }
-        if let (Some(offered), Some(achieved)) = (row.offered, row.achieved)
-            && achieved.0 < KEPT_UP * offered.0
-        {
-            warn(format!(
-                "{achieved} of the offered {offered} were reached: requests were still waiting at the end, and their wait is not in the latencies"
-            ));
-        }
-        if let Some(busy) =
-            row.busy_share.filter(|_| row.clock_readings == record::ClockReadings::Two)
-        {
-            let workers = f64::from(self.workers());
-            let per_operation = workers * window.as_secs_f64() / total.completed.max(1) as f64;
-            // Slower than 20 µs an operation, the loop's own cost is below the tolerance.
-            if busy.0 > 1.0 + BUSY_TOLERANCE
-                || busy.0 < 1.0 - BUSY_TOLERANCE && per_operation > 20e-6 && total.failed == 0
-            {
-                warn(format!(
-                    "workers were in calls for {:.1} % of the window: this machine kept them from the device",
-                    100.0 * busy.0
-                ));
-            }
-        }
-        let drift = trend::drift(series, window);
-        if matches!(drift.course, trend::Course::Slower | trend::Course::Faster) {
-            warn(drift.to_string());
-        }
-        // The operations of a mix differ by themselves.
-        let alone = row.mechanism.is_some() || self.plan.lanes.len() == 1;
-        if let Some(modes) = trend::bimodality(total, self.plan.common.clock_step).filter(|_| alone)
-        {
-            warn(modes.to_string());
-        }
-        if let Some(outlier) = trend::outlier(total) {
-            warn(outlier.to_string());
-        }
-        if let (Some(first), Some(p50)) = (self.ran.warm_ups.first(), summary.p50)
-            && let Some(slow) = trend::warm_up(&first.first, Nanos(p50.estimate as u64))
-        {
-            warn(slow.to_string());
-        }
-        let dropped: u64 = self.done().map(|done| done.samples_dropped).sum();
-        if dropped > 0 {
-            warn(format!(
-                "{dropped} raw samples found no room and are not in the samples file; every figure counts them"
-            ));
-        }
-        warnings
     }
 }
 

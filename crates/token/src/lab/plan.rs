@@ -118,6 +118,8 @@ pub struct Common {
     pub seed: u64,
     /// The smallest difference that the clock can show.
     pub clock_step: Nanos,
+    /// Time from the end of an operation to the start of the next, in nanoseconds.
+    pub loop_cost_ns: f64,
 }
 
 impl RowPlan {

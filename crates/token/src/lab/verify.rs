@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::Lab;
 use super::plan::{RowPlan, Stop};
+use super::prepare::{Prepared, key_use};
 use super::process::Word;
-use super::row::{Prepared, Ran, key_use};
+use super::row::Ran;
 use crate::material::{By, Effort, Output, verify_all};
 use crate::protocol::{Order, Report};
 

@@ -160,7 +160,9 @@ impl Maker<'_> {
     /// Makes a key as a session object where the token allows, else on the token; readable where
     /// verification needs it and the token allows, else not.
     fn own(&self, variant: &Variant, number: u32, on_token: bool) -> Result<Key, Failure> {
-        let readable = self.verify && variant.key.secret_bytes().is_some();
+        // Software makes cipher texts and wrapped keys under the key that is to open them.
+        let needed = matches!(variant.shape, Shape::Decrypt | Shape::Unwrap);
+        let readable = (self.verify || needed) && variant.key.secret_bytes().is_some();
         let mut attempts = vec![(on_token, readable)];
         if readable {
             attempts.push((on_token, false));

@@ -1,0 +1,88 @@
+//! What else the machine did during a run: processor time that others used, and time that the
+//! hypervisor gave to other machines (proc_stat(5)).
+
+use std::fs;
+use std::time::Instant;
+
+use rustix::param::clock_ticks_per_second;
+use tapstone_record::{Fraction, SystemLoad};
+
+/// The counters at the start of a run.
+pub(crate) struct Watch {
+    since: Instant,
+    start: Option<Ticks>,
+    own: Option<u64>,
+}
+
+/// All processors together, in clock ticks.
+#[derive(Clone, Copy)]
+struct Ticks {
+    busy: u64,
+    steal: u64,
+    all: u64,
+}
+
+impl Watch {
+    pub(crate) fn start() -> Self {
+        Self { since: Instant::now(), start: ticks(), own: own_ticks() }
+    }
+
+    /// Fills in what happened since the start; call it when the workers have ended.
+    pub(crate) fn add_to(&self, load: &mut SystemLoad) {
+        let (Some(start), Some(end)) = (self.start, ticks()) else { return };
+        let all = end.all.saturating_sub(start.all);
+        if all > 0 {
+            let steal = end.steal.saturating_sub(start.steal);
+            load.steal_share = Some(Fraction(steal as f64 / all as f64));
+        }
+        if let (Some(own_start), Some(own_end)) = (self.own, own_ticks()) {
+            let own = own_end.saturating_sub(own_start);
+            let others = end.busy.saturating_sub(start.busy).saturating_sub(own);
+            let seconds = others as f64 / clock_ticks_per_second() as f64;
+            load.other_cores = Some(seconds / self.since.elapsed().as_secs_f64().max(1e-3));
+        }
+    }
+}
+
+/// The line `cpu`: user nice system idle iowait irq softirq steal …
+fn ticks() -> Option<Ticks> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let fields: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else {
+        return None;
+    };
+    let busy = user + nice + system + irq + softirq;
+    Some(Ticks { busy, steal, all: busy + idle + iowait + steal })
+}
+
+/// utime, stime, cutime and cstime of this process: its children are the workers.
+fn own_ticks() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name, field 2, is in parentheses and may hold anything.
+    let fields = text.rsplit_once(')')?.1;
+    Some(
+        fields
+            .split_whitespace()
+            .skip(11)
+            .take(4)
+            .filter_map(|word| word.parse::<u64>().ok())
+            .sum(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_its_own_work_apart_from_that_of_others() {
+        let watch = Watch::start();
+        let until = Instant::now() + std::time::Duration::from_millis(100);
+        while Instant::now() < until {}
+        let mut load = SystemLoad::default();
+        watch.add_to(&mut load);
+        assert!(load.other_cores.is_some_and(|cores| cores >= 0.0));
+        assert!(own_ticks() > watch.own);
+    }
+}

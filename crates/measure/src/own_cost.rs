@@ -1,0 +1,65 @@
+//! What the measuring loop itself costs between two operations: time that no operation is charged
+//! with, and that a worker cannot be inside a call.
+
+use crate::clock::Clock;
+use crate::gate::Gate;
+use crate::looper::{Share, Work, run};
+use crate::pace::Closed;
+use crate::recorder::{Grid, Recorder, Sink};
+use crate::slice::Slice;
+use crate::units::Nanos;
+
+/// Time from the end of an operation to the start of the next, in nanoseconds, on this machine:
+/// the smallest of some rounds, because whatever interrupts only adds. Takes a few milliseconds.
+#[must_use]
+pub fn own_cost_ns(clock: &impl Clock) -> f64 {
+    (0..9).map(|_| round(clock)).fold(f64::INFINITY, f64::min)
+}
+
+const OPERATIONS: u64 = 5_000;
+
+fn round(clock: &impl Clock) -> f64 {
+    let gate = Gate::default();
+    let begin = clock.now();
+    gate.open_at(begin);
+    let mut sum = Nanos::ZERO;
+    let mut recorder = Recorder::new(1, Grid::default(), Sum(&mut sum));
+    let share = Share { first: 0, limit: Some(OPERATIONS) };
+    run(clock, &gate, &mut Closed::TwoReadings, &mut Nothing, &mut recorder, share);
+    let elapsed = clock.now() - begin;
+    recorder.finish();
+    drop(recorder);
+    (elapsed - sum).0 as f64 / OPERATIONS as f64
+}
+
+struct Nothing;
+
+impl Work for Nothing {
+    #[inline]
+    fn perform(&mut self, operation: u64) -> Result<(), u64> {
+        std::hint::black_box(operation);
+        Ok(())
+    }
+}
+
+/// Keeps the time inside operations.
+struct Sum<'a>(&'a mut Nanos);
+
+impl Sink for Sum<'_> {
+    fn slice(&mut self, _: usize, slice: &Slice) -> bool {
+        *self.0 += slice.busy;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Monotonic;
+
+    #[test]
+    fn costs_something_but_not_much() {
+        let cost = own_cost_ns(&Monotonic);
+        assert!(cost > 0.0 && cost < 100_000.0, "{cost}");
+    }
+}

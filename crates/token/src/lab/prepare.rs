@@ -1,0 +1,201 @@
+//! Before and after a row: keys made or found, inputs prepared, one operation tried; and keys gone
+//! again, whatever happened in between.
+
+use super::Lab;
+use super::error::LabError;
+use super::plan::{KeyCount, KeysPlan, LanePlan, RowPlan};
+use super::row::NoRow;
+use crate::material::{ForToken, Inputs, KeyMaterial, MaterialError, Verifier};
+use crate::protocol::{Job, KeyPlan, KeyUse, LaneJob, LaneReady, Order, Report, Trouble};
+
+/// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
+const RING: usize = 64;
+
+/// A row whose keys and inputs are in place.
+pub(super) struct Prepared {
+    /// Process numbers, by token.
+    pub(super) processes: Vec<Vec<usize>>,
+    /// Of each process, in the order of `processes` flattened.
+    pub(super) first_workers: Vec<u32>,
+    /// By process, then lane.
+    pub(super) ready: Vec<Vec<LaneReady>>,
+    /// By process, lane, key.
+    pub(super) verifiers: Vec<Vec<Vec<Verifier>>>,
+}
+
+impl Prepared {
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        self.processes.iter().flatten().copied().collect()
+    }
+}
+
+impl Lab {
+    /// Makes or finds the keys, prepares the inputs, and tries one operation of each lane.
+    pub(super) fn prepare(&mut self, plan: &RowPlan, processes: u32) -> Result<Prepared, NoRow> {
+        let processes = self.ensure(processes)?;
+        let mut prepared = Prepared {
+            processes,
+            first_workers: Vec::new(),
+            ready: Vec::new(),
+            verifiers: Vec::new(),
+        };
+        let numbers = prepared.numbers();
+        prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();
+        let jobs: Vec<Job> =
+            prepared.first_workers.iter().map(|first| self.job(plan, *first)).collect();
+        let limit = self.options.timeout;
+        let order = |place: usize| Order::Prepare(Box::new(jobs[place].clone()));
+        let answers = self.ask_all(&numbers, order, 0, limit, |report| match report {
+            Report::Prepared(ready) => Some(ready),
+            _ => None,
+        });
+        for answer in answers {
+            match answer.map_err(|lost| self.lost(lost))? {
+                Ok(ready) => prepared.ready.push(ready),
+                Err(Trouble::Call { failure, .. }) => return Err(NoRow::Refused(failure)),
+                Err(other) => return Err(LabError::Keys { trouble: other }.into()),
+            }
+        }
+        let inputs = make_inputs(plan, &mut prepared).map_err(LabError::Material)?;
+        self.try_inputs(&numbers, &inputs)?;
+        Ok(prepared)
+    }
+
+    fn job(&self, plan: &RowPlan, first_worker: u32) -> Job {
+        let keys = match &plan.keys {
+            KeysPlan::Existing { label, id } => {
+                KeyPlan::Existing { label: label.clone(), id: id.clone() }
+            }
+            KeysPlan::Own { count, on_token } => KeyPlan::Own {
+                count: match count {
+                    KeyCount::Shared => 1,
+                    KeyCount::PerWorker => plan.threads,
+                    KeyCount::Number(number) => *number,
+                },
+                // Session keys are gone with the session that a lost device takes along.
+                on_token: *on_token || plan.common.reconnect,
+            },
+        };
+        let lane = |lane: &LanePlan| LaneJob { variant: lane.variant.clone(), keys: keys.clone() };
+        Job {
+            run: self.run.clone(),
+            lanes: plan.lanes.iter().map(lane).collect(),
+            first_worker,
+            verify: plan.common.verify,
+            key_use: key_use(plan),
+            extra_objects: plan.common.extra_objects,
+            idle_sessions: plan.common.idle_sessions,
+        }
+    }
+
+    fn try_inputs(
+        &mut self,
+        numbers: &[usize],
+        inputs: &[Vec<Vec<ForToken>>],
+    ) -> Result<(), NoRow> {
+        let limit = self.options.timeout;
+        let order = |place: usize| Order::Inputs(inputs[place].clone());
+        let answers = self.ask_all(numbers, order, 0, limit, |report| match report {
+            Report::Tried(tried) => Some(tried),
+            _ => None,
+        });
+        for answer in answers {
+            let tried = answer.map_err(|lost| self.lost(lost))?;
+            if let Some(failure) = tried.into_iter().find_map(Result::err) {
+                return Err(NoRow::Refused(failure));
+            }
+        }
+        Ok(())
+    }
+
+    /// Destroys the row's keys; replaces processes that were lost and cleans up behind them.
+    pub(super) fn finish(&mut self, prepared: &Prepared) -> Result<(), LabError> {
+        let living: Vec<usize> = prepared
+            .numbers()
+            .into_iter()
+            .filter(|number| self.member(*number).is_some())
+            .collect();
+        let limit = self.options.timeout;
+        let answers = self.ask_all(
+            &living,
+            |_| Order::Finish,
+            0,
+            limit,
+            |report| match report {
+                Report::Finished(finished) => Some(finished),
+                _ => None,
+            },
+        );
+        let mut outcome = Ok(());
+        for answer in answers {
+            let failure = match answer {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => {
+                    LabError::Call { what: "removing the run's own keys".into(), failure }
+                }
+                Err(lost) => self.lost(lost),
+            };
+            outcome = outcome.and(Err(failure));
+        }
+        self.replace_the_dead().and(outcome)
+    }
+
+    /// After a worker has died: removes the keys that it may have left, from a fresh process where
+    /// the token has none any more.
+    pub(super) fn replace_the_dead(&mut self) -> Result<(), LabError> {
+        let dead = self.members.iter().filter(|member| member.is_none()).count();
+        if dead == self.mourned {
+            return Ok(());
+        }
+        self.mourned = dead;
+        for token in 0..self.targets.len() {
+            if self.processes_of(token).is_empty() {
+                self.join(token)?;
+            }
+            let run = self.run.clone();
+            self.sweep(token, true, Some(run))?;
+        }
+        Ok(())
+    }
+}
+
+/// Which thread uses which key.
+pub(super) fn key_use(plan: &RowPlan) -> KeyUse {
+    match plan.keys {
+        KeysPlan::Own { count: KeyCount::PerWorker, .. } => KeyUse::PerThread,
+        _ => KeyUse::InTurn,
+    }
+}
+
+/// Inputs by process, lane and key; their other halves go into verifiers.
+fn make_inputs(
+    plan: &RowPlan,
+    prepared: &mut Prepared,
+) -> Result<Vec<Vec<Vec<ForToken>>>, MaterialError> {
+    let mut all = Vec::new();
+    for process in &prepared.ready {
+        let mut lanes = Vec::new();
+        let mut lane_verifiers = Vec::new();
+        for (lane, ready) in plan.lanes.iter().zip(process) {
+            let mut rings = Vec::new();
+            let mut verifiers = Vec::new();
+            let none = [KeyMaterial::None];
+            let materials: Vec<&KeyMaterial> = if ready.keys.is_empty() {
+                none.iter().collect()
+            } else {
+                ready.keys.iter().map(|key| &key.material).collect()
+            };
+            for (number, material) in materials.into_iter().enumerate() {
+                let seed = plan.common.seed.wrapping_add(number as u64);
+                let inputs = Inputs::prepare(&lane.variant, material, seed, RING)?;
+                rings.push(inputs.for_token);
+                verifiers.push(Verifier::new(&lane.variant, material, inputs.for_verifier)?);
+            }
+            lanes.push(rings);
+            lane_verifiers.push(verifiers);
+        }
+        all.push(lanes);
+        prepared.verifiers.push(lane_verifiers);
+    }
+    Ok(all)
+}

@@ -1,0 +1,402 @@
+//! A row while it runs: all workers start together, the window opens once each has completed an
+//! operation, closes at a moment announced ahead, and ends early for whoever asks or dies.
+
+use std::time::{Duration, Instant};
+
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::looper::Ended;
+use tapstone_measure::recorder::Grid;
+use tapstone_measure::slice::Slice;
+use tapstone_measure::units::{Nanos, PerSecond};
+
+use super::Lab;
+use super::error::Lost;
+use super::gather::{Gathered, SampleSink};
+use super::plan::{LoadPlan, RowPlan, Stop};
+use super::prepare::Prepared;
+use super::process::Word;
+use super::row::{NoRow, Ran};
+use crate::protocol::{Order, Pace, Report, Run};
+
+/// Watches a row while it runs.
+pub trait Observer {
+    /// Something is being done before or after the measuring.
+    fn stage(&mut self, row: &str, stage: &str);
+
+    /// Called a few times a second while a row is measured.
+    fn progress(&mut self, row: &str, progress: &Progress);
+}
+
+/// How a row stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since the window opened.
+    pub elapsed: Nanos,
+    /// How long it will be at most; `None`: until a count is done.
+    pub window: Option<Nanos>,
+    /// Completed so far.
+    pub completed: u64,
+    /// Of how many, if they are counted.
+    pub count: Option<u64>,
+    /// Failed so far.
+    pub failed: u64,
+    /// Completed a second, so far.
+    pub rate: PerSecond,
+    /// Median latency so far.
+    pub p50: Option<Nanos>,
+    /// Latency that 99 % did not exceed so far.
+    pub p99: Option<Nanos>,
+}
+
+/// From the order to start to the start: the time for it to reach all workers.
+const START_NOTICE: Nanos = Nanos::from_millis(20);
+
+/// From the last first completion to the window's opening.
+const OPEN_NOTICE: Nanos = Nanos::from_millis(10);
+
+/// From a decision to close to the closing: longer than any slice that may be open.
+const CLOSE_NOTICE: Nanos = Nanos::from_millis(30);
+
+/// When the rate's interval is first looked at; then at twice that, and so on. Looking all the
+/// time and stopping at the first narrow interval would believe luck.
+const FIRST_LOOK: Nanos = Nanos::from_secs(2);
+
+/// Between two reports of progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// Memory for results to be verified, all workers together.
+const KEEP_BYTES: u64 = 256 << 20;
+
+impl Lab {
+    /// Runs a prepared row on some of its processes.
+    pub(super) fn run(
+        &mut self,
+        plan: &RowPlan,
+        prepared: &Prepared,
+        numbers: &[usize],
+        threads: u32,
+        observer: &mut dyn Observer,
+        samples: Option<&mut dyn SampleSink>,
+    ) -> Result<Ran, NoRow> {
+        observer.stage(plan.name(), "warming up");
+        let limit = self.options.timeout;
+        let runs = self.runs(plan, numbers.len() as u32, threads);
+        let order = |place: usize| Order::Run(Box::new(runs[place].clone()));
+        let ready = self.ask_all(numbers, order, threads as usize, limit, |report| match report {
+            Report::Ready(ready) => Some(ready),
+            _ => None,
+        });
+        let mut warm_ups = Vec::new();
+        let mut warm = Vec::new();
+        let mut refused = None;
+        for (answer, number) in ready.into_iter().zip(numbers) {
+            match answer {
+                Ok(Ok(threads)) => {
+                    warm_ups.extend(threads);
+                    warm.push(*number);
+                }
+                Ok(Err(failure)) => refused = refused.or(Some(NoRow::Refused(failure))),
+                Err(lost) => refused = refused.or(Some(self.lost(lost).into())),
+            }
+        }
+        if let Some(why) = refused {
+            self.call_off(&warm);
+            return Err(why);
+        }
+        let grid = runs[0].grid;
+        let took_part = numbers
+            .iter()
+            .filter_map(|number| prepared.numbers().iter().position(|other| other == number))
+            .collect();
+        let gathered = Gathered::new(plan.lanes.len(), numbers.len(), grid);
+        let mut steering = Steering {
+            lab: self,
+            plan,
+            numbers,
+            threads,
+            observer,
+            samples,
+            gathered,
+            grid,
+            first_done: 0,
+            next_look: FIRST_LOOK,
+            precise: false,
+            lost: None,
+            closing: false,
+            interrupted: false,
+            last_progress: Instant::now(),
+        };
+        steering.start();
+        steering.until_done();
+        let Steering { gathered, precise, lost, interrupted, .. } = steering;
+        Ok(Ran { gathered, warm_ups, took_part, threads, precise, lost, interrupted })
+    }
+
+    /// Ends threads that are warm for a run that will not be.
+    fn call_off(&mut self, warm: &[usize]) {
+        let limit = self.options.timeout;
+        self.ask_all(
+            warm,
+            |_| Order::Close { at: Nanos::ZERO },
+            0,
+            limit,
+            |report| matches!(report, Report::Done(_)).then_some(()),
+        );
+    }
+
+    fn runs(&mut self, plan: &RowPlan, processes: u32, threads: u32) -> Vec<Run> {
+        let grid = match plan.stop {
+            Stop::Seconds(window) => Grid::for_window(window),
+            Stop::Precision { .. } | Stop::Count(_) => Grid::default(),
+        };
+        let pace = match plan.load {
+            LoadPlan::Closed => Pace::Closed,
+            LoadPlan::Chained => Pace::Chained,
+            LoadPlan::Open { rate, poisson } => {
+                let share = PerSecond(rate.0 / f64::from(processes));
+                if poisson { Pace::Poisson(share) } else { Pace::Constant(share) }
+            }
+        };
+        let run = |place: u32| Run {
+            threads,
+            pace,
+            first: self.fresh.operation(),
+            counts: match plan.stop {
+                Stop::Count(count) => {
+                    Some(split(count, processes * threads, place * threads, threads))
+                }
+                _ => None,
+            },
+            grid,
+            warm_up: plan.common.warm_up,
+            keep_bytes: if plan.common.verify { KEEP_BYTES / u64::from(processes) } else { 0 },
+            seed: plan.common.seed.wrapping_add(u64::from(place)),
+            mix: plan.mix(),
+            samples: plan.common.samples,
+            phases: plan.common.phases,
+            max_failures: plan.common.max_failures,
+            reconnect: plan.common.reconnect,
+        };
+        (0..processes).map(run).collect()
+    }
+}
+
+/// The shares of `count` for `threads` of `workers`, from the worker of this number on.
+fn split(count: u64, workers: u32, first: u32, threads: u32) -> Vec<u64> {
+    let (each, rest) = (count / u64::from(workers), count % u64::from(workers));
+    (first..first + threads).map(|worker| each + u64::from(u64::from(worker) < rest)).collect()
+}
+
+/// The lab while a row runs.
+struct Steering<'a, 'b> {
+    lab: &'a mut Lab,
+    plan: &'a RowPlan,
+    numbers: &'a [usize],
+    threads: u32,
+    observer: &'a mut dyn Observer,
+    samples: Option<&'b mut dyn SampleSink>,
+    gathered: Gathered,
+    grid: Grid,
+    first_done: usize,
+    next_look: Nanos,
+    precise: bool,
+    lost: Option<Lost>,
+    closing: bool,
+    interrupted: bool,
+    last_progress: Instant,
+}
+
+impl Steering<'_, '_> {
+    fn start(&mut self) {
+        let at = Monotonic.now() + START_NOTICE;
+        self.order(&Order::Start { at });
+        if matches!(self.plan.stop, Stop::Count(_)) {
+            self.gathered.opened = at;
+        }
+    }
+
+    fn until_done(&mut self) {
+        while self.waits() {
+            match self.lab.hear(Duration::from_millis(20)) {
+                Some((number, word)) => self.take(number, word),
+                None => self.check(),
+            }
+            if self.lab.interrupted_at.is_some() && !self.closing {
+                self.interrupted = true;
+                self.close(Nanos::ZERO);
+            }
+            self.look();
+        }
+        let counted = matches!(self.plan.stop, Stop::Count(_));
+        let ended = self.gathered.last_end();
+        let now = Monotonic.now();
+        let cut_short = self.lost.is_some() || self.everyone_gave_up();
+        if counted || cut_short {
+            self.gathered.closed = ended.unwrap_or(now).min(self.gathered.closed);
+        }
+        if self.gathered.opened == Nanos::NEVER {
+            (self.gathered.opened, self.gathered.closed) = (now, now);
+        }
+    }
+
+    /// Someone still measures.
+    fn waits(&mut self) -> bool {
+        let mut waits = false;
+        for (place, number) in self.numbers.iter().enumerate() {
+            let alive = self.lab.members[*number].is_some();
+            waits |= alive && self.gathered.done[place].is_none();
+        }
+        waits
+    }
+
+    fn everyone_gave_up(&self) -> bool {
+        let mut threads = self.gathered.done.iter().flatten().flat_map(|done| &done.threads);
+        threads.all(|thread| matches!(thread.ended, Ended::GaveUp(_)))
+    }
+
+    fn take(&mut self, number: usize, word: Word) {
+        let Some(place) = self.numbers.iter().position(|other| *other == number) else { return };
+        match word {
+            Word::Report(Report::FirstDone) => {
+                self.first_done += 1;
+                if self.first_done == self.numbers.len() && !self.closing {
+                    self.open();
+                }
+            }
+            Word::Report(Report::Slices(slices)) => {
+                for (lane, slice) in slices {
+                    self.gathered.take(place, lane, &slice);
+                }
+            }
+            Word::Report(Report::Samples(samples)) => {
+                let names: Vec<String> =
+                    self.plan.lanes.iter().map(|lane| lane.variant.name.clone()).collect();
+                // A file that cannot be written is told by its owner; the row goes on.
+                if let Some(sink) = &mut self.samples
+                    && sink.take(&names, &samples).is_err()
+                {
+                    self.samples = None;
+                }
+            }
+            Word::Report(Report::Done(done)) => self.gathered.done[place] = Some(*done),
+            Word::Report(_) => {}
+            Word::Gone => {
+                let lost = self.lab.bury(number, self.threads as usize, None);
+                self.lose(lost);
+            }
+            Word::Garbled(why) => {
+                let lost = self.lab.bury(number, self.threads as usize, Some(Lost::Garbled(why)));
+                self.lose(lost);
+            }
+        }
+    }
+
+    /// The window is agreed upon: announced ahead, so that all workers cut at the same moment.
+    fn open(&mut self) {
+        let at = Monotonic.now() + OPEN_NOTICE;
+        let closes = match self.plan.stop {
+            Stop::Seconds(window) => Some(at + self.grid.whole(window)),
+            Stop::Precision { longest, .. } => Some(at + self.grid.whole(longest)),
+            Stop::Count(_) => None,
+        };
+        self.gathered.opened = at;
+        self.gathered.closed = closes.unwrap_or(Nanos::NEVER);
+        self.order(&Order::Open { at, closes });
+    }
+
+    fn close(&mut self, at: Nanos) {
+        self.closing = true;
+        let now = Monotonic.now();
+        self.gathered.closed = self.gathered.closed.min(at.max(now));
+        self.order(&Order::Close { at });
+    }
+
+    /// A worker is gone: the others end too, and what they measured is kept.
+    fn lose(&mut self, lost: Lost) {
+        self.lost.get_or_insert(lost);
+        if !self.closing {
+            self.close(Nanos::ZERO);
+        }
+    }
+
+    fn check(&mut self) {
+        let limit = self.lab.options.timeout;
+        for (place, number) in self.numbers.iter().enumerate() {
+            if self.gathered.done[place].is_some() || self.lab.members[*number].is_none() {
+                continue;
+            }
+            if let Some(lost) = self.lab.check(*number, self.threads as usize, limit) {
+                self.lose(lost);
+                return;
+            }
+        }
+    }
+
+    /// Looks at the precision when it is time to, and tells the observer how it goes.
+    fn look(&mut self) {
+        let opened = self.gathered.opened;
+        let now = Monotonic.now();
+        if opened == Nanos::NEVER || now < opened || self.closing {
+            return;
+        }
+        let elapsed = now - opened;
+        if let Stop::Precision { relative, .. } = self.plan.stop
+            && elapsed >= self.next_look + CLOSE_NOTICE
+        {
+            self.look_at_precision(relative);
+        }
+        if self.last_progress.elapsed() >= PROGRESS {
+            self.last_progress = Instant::now();
+            let progress = self.progress(elapsed);
+            self.observer.progress(self.plan.name(), &progress);
+        }
+    }
+
+    fn look_at_precision(&mut self, relative: f64) {
+        let workers = self.threads * self.numbers.len() as u32;
+        let mut so_far = self.gathered.clone();
+        so_far.closed = so_far.opened + self.next_look;
+        let step = self.plan.common.clock_step;
+        let summary = so_far.summary(&so_far.combined(), None, workers, step);
+        if summary.reliable && summary.rate.relative_half_width() <= relative {
+            self.precise = true;
+            let length = self.gathered.lateness.length().0;
+            let at = Monotonic.now() + CLOSE_NOTICE - self.gathered.opened;
+            self.close(self.gathered.opened + Nanos(at.0.next_multiple_of(length)));
+        } else {
+            self.next_look = Nanos(self.next_look.0 * 2);
+        }
+    }
+
+    fn progress(&self, elapsed: Nanos) -> Progress {
+        let mut total = Slice::empty();
+        for slice in self.gathered.shares.iter().flatten() {
+            total.absorb(slice);
+        }
+        Progress {
+            elapsed,
+            window: match self.plan.stop {
+                Stop::Seconds(window) => Some(window),
+                Stop::Precision { longest, .. } => Some(longest),
+                Stop::Count(_) => None,
+            },
+            completed: total.completed,
+            count: match self.plan.stop {
+                Stop::Count(count) => Some(count),
+                _ => None,
+            },
+            failed: total.failed,
+            rate: PerSecond(total.completed as f64 / elapsed.as_secs_f64().max(1e-9)),
+            p50: total.quantile(0.5),
+            p99: total.quantile(0.99),
+        }
+    }
+
+    fn order(&mut self, order: &Order) {
+        for number in self.numbers {
+            if let Some(member) = self.lab.member(*number) {
+                member.process.order(order);
+            }
+        }
+    }
+}

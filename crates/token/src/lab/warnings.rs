@@ -1,0 +1,102 @@
+//! What a reader of a row should know before believing it, each with what to try next.
+
+use tapstone_measure::series::Series;
+use tapstone_measure::summary::Summary;
+use tapstone_measure::trend;
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+use super::plan::RowPlan;
+use super::row::Ran;
+
+/// An open loop that completed less than this share of what was offered did not keep up.
+const KEPT_UP: f64 = 0.99;
+
+/// Time in calls may differ from workers times window by this much and the loop's own cost.
+const BUSY_TOLERANCE: f64 = 0.005;
+
+/// The warnings of a row whose figures are in place.
+pub(super) fn of(
+    row: &record::Row,
+    plan: &RowPlan,
+    ran: &Ran,
+    series: &Series,
+    summary: &Summary,
+) -> Vec<String> {
+    let window = ran.gathered.window();
+    let total = series.total();
+    let first_calls = ran.warm_ups.first().map(|warm_up| &warm_up.first[..]).unwrap_or_default();
+    let median = summary.p50.map(|p50| Nanos(p50.estimate as u64));
+    let drift = trend::drift(series, window);
+    let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
+    // The operations of a mix differ by themselves.
+    let alone = row.mechanism.is_some() || plan.lanes.len() == 1;
+    let modes = alone.then(|| trend::bimodality(&total, plan.common.clock_step)).flatten();
+    let warm_up = median.and_then(|median| trend::warm_up(first_calls, median));
+    let all = [
+        wrong(row),
+        failed(row),
+        behind(row),
+        kept_away(row, plan, ran),
+        drifts.then(|| drift.to_string()),
+        modes.map(|modes| modes.to_string()),
+        trend::outlier(&total).map(|outlier| outlier.to_string()),
+        warm_up.map(|warm_up| warm_up.to_string()),
+        dropped(ran),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn wrong(row: &record::Row) -> Option<String> {
+    let record::Verification { wrong, checked, .. } = row.verification.filter(|v| v.wrong > 0)?;
+    Some(format!(
+        "{wrong} of {checked} checked results were wrong: no figure of this row can be trusted"
+    ))
+}
+
+fn failed(row: &record::Row) -> Option<String> {
+    let failed: u64 = row.failed.values().sum();
+    let all = failed + row.completed;
+    (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them"))
+}
+
+fn behind(row: &record::Row) -> Option<String> {
+    let (offered, achieved) = (row.offered?, row.achieved?);
+    (achieved.0 < KEPT_UP * offered.0).then(|| {
+        format!(
+            "{achieved} of the offered {offered} were reached: requests were still waiting at the \
+             end, and their wait is not in the latencies"
+        )
+    })
+}
+
+/// Little's law: in a closed loop a worker is either in a call or in the loop.
+fn kept_away(row: &record::Row, plan: &RowPlan, ran: &Ran) -> Option<String> {
+    let two_readings = row.clock_readings == record::ClockReadings::Two;
+    let busy = row.busy_share.filter(|_| two_readings && row.failed.is_empty())?.0;
+    let workers = f64::from(ran.threads) * ran.took_part.len() as f64;
+    let per_operation = workers * ran.gathered.window().0 as f64 / row.completed.max(1) as f64;
+    let lowest = 1.0 - plan.common.loop_cost_ns / per_operation - BUSY_TOLERANCE;
+    let percent = 100.0 * busy;
+    if busy > 1.0 + BUSY_TOLERANCE {
+        return Some(format!(
+            "workers were in calls for {percent:.1} % of the window, which cannot be: please report it"
+        ));
+    }
+    (busy < lowest).then(|| {
+        format!(
+            "workers were in calls for {percent:.1} % of the window only: other work of this machine \
+             kept them from the device; try fewer workers or an idle machine"
+        )
+    })
+}
+
+fn dropped(ran: &Ran) -> Option<String> {
+    let dropped: u64 = ran.gathered.done.iter().flatten().map(|done| done.samples_dropped).sum();
+    (dropped > 0).then(|| {
+        format!(
+            "{dropped} raw samples found no room and are not in the samples file; every figure \
+             counts them"
+        )
+    })
+}
