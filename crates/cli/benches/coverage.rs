@@ -65,7 +65,7 @@ fn open(module: &Path) -> Lab {
     let mut arguments: Vec<String> = MODEL.iter().map(|model| (*model).to_owned()).collect();
     arguments.extend([env!("CARGO_BIN_EXE_tapstone").to_owned(), "worker".to_owned()]);
     let options = Options {
-        worker: WorkerCommand { program: "env".into(), arguments },
+        worker: WorkerCommand { program: "env".into(), arguments, hidden: Vec::new() },
         module: module.to_owned(),
         tokens: vec![TokenChoice::Only],
         login: Login::Pin(Pin::new(b"1234".to_vec())),

@@ -80,6 +80,7 @@ fn open(module: &std::path::Path) -> Lab {
         worker: WorkerCommand {
             program: env!("CARGO_BIN_EXE_tapstone").into(),
             arguments: vec!["worker".to_owned()],
+            hidden: Vec::new(),
         },
         module: module.to_owned(),
         tokens: vec![TokenChoice::Only],

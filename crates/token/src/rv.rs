@@ -152,7 +152,7 @@ impl Rv {
             CKR_SESSION_COUNT => {
                 "the token allows no more sessions: use fewer threads or processes"
             }
-            CKR_TOKEN_WRITE_PROTECTED => {
+            CKR_TOKEN_WRITE_PROTECTED | CKR_SESSION_READ_ONLY => {
                 "the token is write-protected: only session keys can be used"
             }
             CKR_TOKEN_NOT_PRESENT | CKR_DEVICE_REMOVED => {

@@ -197,7 +197,7 @@ pub(crate) struct KeyArguments {
 #[command(next_help_heading = "Where is the limit")]
 pub(crate) struct LimitArguments {
     /// More threads, then more processes, until the rate stops growing
-    #[arg(long, conflicts_with_all = ["rate", "count", "threads", "mix", "suite"])]
+    #[arg(long, conflicts_with_all = ["rate", "count", "threads", "mix", "suite", "samples"])]
     pub(crate) find_limit: bool,
     /// Go no further than so many threads
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]

@@ -18,7 +18,10 @@ use super::arguments::{Arguments, PinSourceArguments, TargetArguments};
 /// Opens the lab that the options describe: the module is loaded and the token entered.
 pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
     let options = Options {
-        worker: worker()?,
+        worker: WorkerCommand {
+            hidden: arguments.pin.source.pin_env.iter().map(Into::into).collect(),
+            ..worker()?
+        },
         module: arguments.target.module.clone(),
         tokens: tokens(&arguments.target),
         login: login(&arguments.pin.source)?,
@@ -33,7 +36,7 @@ pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow:
 /// This program again, as a worker.
 pub(crate) fn worker() -> anyhow::Result<WorkerCommand> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
-    Ok(WorkerCommand { program, arguments: vec!["worker".to_owned()] })
+    Ok(WorkerCommand { program, arguments: vec!["worker".to_owned()], hidden: Vec::new() })
 }
 
 fn tokens(arguments: &TargetArguments) -> Vec<TokenChoice> {

@@ -33,7 +33,7 @@ pub use self::gather::{Gathered, SampleSink};
 pub use self::limit::{Limit, LimitPlan};
 pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
 pub use self::process::WorkerCommand;
-use self::process::{Process, Word};
+use self::process::{FAREWELL, Process, Word};
 pub use self::steering::{Observer, Progress};
 pub use self::targets::{ModuleReport, look_at};
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
@@ -82,9 +82,6 @@ pub struct Target {
     /// What it says of itself, before the first login.
     pub token: TokenInfo,
 }
-
-/// How long a worker that is told to end may take for C_Logout and C_Finalize.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long a token with a PIN pad of its own waits for a person.
 const PIN_PAD: Duration = Duration::from_secs(300);

@@ -1,5 +1,6 @@
 //! A worker process as the lab sees it: started, spoken to, watched, and ended by its handle.
 
+use std::ffi::OsString;
 use std::io::{self, BufReader, BufWriter};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct WorkerCommand {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// Environment variables that it does not inherit: one may hold the PIN.
+    pub hidden: Vec<OsString>,
 }
 
 /// Something that a worker said, or that it says no more.
@@ -30,6 +33,9 @@ pub(super) enum Word {
     /// What came through it was no report.
     Garbled(String),
 }
+
+/// How long a worker that is told to end may take to clean up, C_Logout and C_Finalize included.
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// See the module's text.
 pub(super) struct Process {
@@ -47,7 +53,11 @@ impl Process {
         inbox: Sender<(usize, Word)>,
     ) -> io::Result<Self> {
         let board = Board::create()?;
-        let mut child = Command::new(&command.program)
+        let mut child = Command::new(&command.program);
+        command.hidden.iter().for_each(|name| {
+            child.env_remove(name);
+        });
+        let mut child = child
             .args(&command.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -133,12 +143,10 @@ impl Process {
     }
 }
 
+/// A worker whose pipe ends removes what it made on the token: it is given the time.
 impl Drop for Process {
     fn drop(&mut self) {
-        self.orders = None;
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.kill();
-        }
+        self.end(FAREWELL);
     }
 }
 

@@ -11,6 +11,9 @@ use tapstone_measure::pace::SplitMix;
 /// choose it themselves.
 pub(super) const IV_BYTES: usize = 16;
 
+/// What a result costs besides: the lab takes a copy of each, to judge them all at once.
+const COPY_BYTES: usize = 112;
+
 /// Results that are not kept go round in this many places, as an application's would.
 const SCRATCH_PLACES: usize = 16;
 
@@ -84,7 +87,7 @@ impl Capture {
     /// For results of at most `result_bytes` each, within `memory_bytes` and `limit` results.
     pub(super) fn new(result_bytes: usize, memory_bytes: u64, limit: u64, seed: u64) -> Self {
         let place_bytes = (IV_BYTES + result_bytes).next_multiple_of(16);
-        let capacity = (memory_bytes / place_bytes as u64).min(limit) as usize;
+        let capacity = (memory_bytes / (place_bytes + COPY_BYTES) as u64).min(limit) as usize;
         let mut memory = vec![0; (capacity + SCRATCH_PLACES) * place_bytes].into_boxed_slice();
         // Touched now, so that no page is faulted in while an operation is timed.
         for page in memory.chunks_mut(4096) {
@@ -198,7 +201,7 @@ mod tests {
     fn keeps_a_uniform_sample_of_more_and_each_with_its_own_bytes() {
         let mut kept_of_first_half = 0;
         for seed in 0..50 {
-            let mut capture = Capture::new(8, 100 * 32, u64::MAX, seed);
+            let mut capture = Capture::new(8, 100 * (32 + COPY_BYTES as u64), u64::MAX, seed);
             (0..10_000).for_each(|operation| deliver(&mut capture, operation));
             assert_eq!(capture.results().count(), 100);
             for (operation, _, result) in capture.results() {
