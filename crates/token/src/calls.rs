@@ -39,7 +39,7 @@ calls! {
     C_CreateObject, C_DestroyObject, C_GetAttributeValue,
     C_FindObjectsInit, C_FindObjects, C_FindObjectsFinal,
     C_EncryptInit, C_Encrypt, C_DecryptInit, C_Decrypt, C_DigestInit, C_Digest,
-    C_SignInit, C_Sign, C_GenerateKey, C_GenerateKeyPair, C_WrapKey, C_UnwrapKey, C_DeriveKey,
+    C_SignInit, C_Sign, C_VerifyInit, C_Verify, C_GenerateKey, C_GenerateKeyPair, C_WrapKey, C_UnwrapKey, C_DeriveKey,
     C_GenerateRandom, C_EncapsulateKey, C_DecapsulateKey,
 }
 

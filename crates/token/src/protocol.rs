@@ -41,7 +41,7 @@ pub enum Order {
     /// Make or find the keys of a row.
     Prepare(Box<Job>),
     /// The inputs of the row's lanes, each for every key; then one trial operation a lane.
-    Inputs(Vec<Vec<ForToken>>),
+    Inputs(Vec<Vec<Ring>>),
     /// Start the threads and let them warm up.
     Run(Box<Run>),
     /// All workers are warm: begin at this moment.
@@ -173,6 +173,16 @@ pub enum KeyPlan {
         /// CKA_ID.
         id: Option<Vec<u8>>,
     },
+}
+
+/// The inputs for one key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ring {
+    /// What the token is handed. With `by_token`, cipher texts are still messages.
+    pub inputs: ForToken,
+    /// Software does not know the key: the token makes the cipher texts itself, and is asked to
+    /// undo or to confirm what it did.
+    pub by_token: bool,
 }
 
 /// How a row is run.

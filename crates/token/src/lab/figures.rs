@@ -344,11 +344,11 @@ impl Maker<'_> {
     }
 
     fn verification(&self, judged: Judged, total: &Slice) -> Option<record::Verification> {
-        (self.plan.common.verify && judged.possible).then_some(record::Verification {
+        judged.by.map(|by| record::Verification {
             eligible: total.completed,
             checked: judged.checked,
             wrong: judged.wrong,
-            by: record::Verifier::Software,
+            by,
         })
     }
 

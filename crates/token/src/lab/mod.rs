@@ -4,6 +4,7 @@
 mod error;
 mod figures;
 mod gather;
+mod judge;
 mod limit;
 mod plan;
 mod prepare;

@@ -3,10 +3,11 @@
 
 use super::Lab;
 use super::error::LabError;
+use super::judge::{self, Judge};
 use super::plan::{KeyCount, KeysPlan, LanePlan, RowPlan};
 use super::row::NoRow;
-use crate::material::{ForToken, Inputs, KeyMaterial, MaterialError, Verifier};
-use crate::protocol::{Job, KeyPlan, KeyUse, LaneJob, LaneReady, Order, Report, Trouble};
+use crate::material::{KeyMaterial, MaterialError};
+use crate::protocol::{Job, KeyPlan, KeyUse, LaneJob, LaneReady, Order, Report, Ring, Trouble};
 
 /// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
 const RING: usize = 64;
@@ -20,7 +21,7 @@ pub(super) struct Prepared {
     /// By process, then lane.
     pub(super) ready: Vec<Vec<LaneReady>>,
     /// By process, lane, key.
-    pub(super) verifiers: Vec<Vec<Vec<Verifier>>>,
+    pub(super) judges: Vec<Vec<Vec<Judge>>>,
 }
 
 impl Prepared {
@@ -37,7 +38,7 @@ impl Lab {
             processes,
             first_workers: Vec::new(),
             ready: Vec::new(),
-            verifiers: Vec::new(),
+            judges: Vec::new(),
         };
         let numbers = prepared.numbers();
         prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();
@@ -88,11 +89,7 @@ impl Lab {
         }
     }
 
-    fn try_inputs(
-        &mut self,
-        numbers: &[usize],
-        inputs: &[Vec<Vec<ForToken>>],
-    ) -> Result<(), NoRow> {
+    fn try_inputs(&mut self, numbers: &[usize], inputs: &[Vec<Vec<Ring>>]) -> Result<(), NoRow> {
         let limit = self.options.timeout;
         let order = |place: usize| Order::Inputs(inputs[place].clone());
         let answers = self.ask_all(numbers, order, 0, limit, |report| match report {
@@ -167,35 +164,33 @@ pub(super) fn key_use(plan: &RowPlan) -> KeyUse {
     }
 }
 
-/// Inputs by process, lane and key; their other halves go into verifiers.
+/// Inputs by process, lane and key; what is needed to judge the results stays here.
 fn make_inputs(
     plan: &RowPlan,
     prepared: &mut Prepared,
-) -> Result<Vec<Vec<Vec<ForToken>>>, MaterialError> {
+) -> Result<Vec<Vec<Vec<Ring>>>, MaterialError> {
     let mut all = Vec::new();
     for process in &prepared.ready {
-        let mut lanes = Vec::new();
-        let mut lane_verifiers = Vec::new();
+        let (mut lanes, mut lane_judges) = (Vec::new(), Vec::new());
         for (lane, ready) in plan.lanes.iter().zip(process) {
-            let mut rings = Vec::new();
-            let mut verifiers = Vec::new();
             let none = [KeyMaterial::None];
             let materials: Vec<&KeyMaterial> = if ready.keys.is_empty() {
                 none.iter().collect()
             } else {
                 ready.keys.iter().map(|key| &key.material).collect()
             };
+            let (mut rings, mut judges) = (Vec::new(), Vec::new());
             for (number, material) in materials.into_iter().enumerate() {
                 let seed = plan.common.seed.wrapping_add(number as u64);
-                let inputs = Inputs::prepare(&lane.variant, material, seed, RING)?;
-                rings.push(inputs.for_token);
-                verifiers.push(Verifier::new(&lane.variant, material, inputs.for_verifier)?);
+                let (ring, judge) = judge::inputs(&lane.variant, material, seed, RING)?;
+                rings.push(ring);
+                judges.push(judge);
             }
             lanes.push(rings);
-            lane_verifiers.push(verifiers);
+            lane_judges.push(judges);
         }
         all.push(lanes);
-        prepared.verifiers.push(lane_verifiers);
+        prepared.judges.push(lane_judges);
     }
     Ok(all)
 }

@@ -3,12 +3,14 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
+use tapstone_record as record;
+
 use super::Lab;
 use super::plan::{RowPlan, Stop};
 use super::prepare::{Prepared, key_use};
 use super::process::Word;
 use super::row::Ran;
-use crate::material::{By, Effort, Output, verify_all};
+use crate::material::{By, Effort, Output};
 use crate::protocol::{Order, Report};
 
 /// How the results of one lane were judged.
@@ -16,8 +18,8 @@ use crate::protocol::{Order, Report};
 pub(super) struct Judged {
     pub(super) checked: u64,
     pub(super) wrong: u64,
-    /// Software could judge at least one.
-    pub(super) possible: bool,
+    /// Who judged; the token, as soon as it had a part in it.
+    pub(super) by: Option<record::Verifier>,
 }
 
 impl Judged {
@@ -26,7 +28,7 @@ impl Judged {
         let add = |sum: Self, lane: &Self| Self {
             checked: sum.checked + lane.checked,
             wrong: sum.wrong + lane.wrong,
-            possible: sum.possible || lane.possible,
+            by: sum.by.max(lane.by),
         };
         lanes.iter().fold(Self::default(), add)
     }
@@ -49,14 +51,18 @@ pub(super) fn judge(lab: &mut Lab, plan: &RowPlan, prepared: &Prepared, ran: &Ra
     for &process in &ran.took_part {
         let outputs = lab.outputs_of(numbers[process], plan.lanes.len());
         for (lane, outputs) in outputs.into_iter().enumerate() {
-            let verifiers = &prepared.verifiers[process][lane];
-            let keyed = by_key(plan, prepared.first_workers[process], outputs, verifiers.len());
-            for (verifier, outputs) in verifiers.iter().zip(keyed) {
+            let judges = &prepared.judges[process][lane];
+            let keyed = by_key(plan, prepared.first_workers[process], outputs, judges.len());
+            for (judge, outputs) in judges.iter().zip(keyed) {
                 let effort = Effort { deadline, threads, seed: plan.common.seed };
-                let verification = verify_all(verifier, &outputs, effort);
-                judged[lane].checked += verification.checked;
-                judged[lane].wrong += verification.wrong;
-                judged[lane].possible |= verification.by != By::None;
+                let tally = judge.judge(&outputs, effort);
+                judged[lane].checked += tally.checked;
+                judged[lane].wrong += tally.wrong;
+                judged[lane].by = judged[lane].by.max(match tally.by {
+                    By::Software => Some(record::Verifier::Software),
+                    By::Token => Some(record::Verifier::Token),
+                    By::None => None,
+                });
             }
         }
     }

@@ -107,6 +107,12 @@ impl Lane {
         self.capture.eligible()
     }
 
+    /// The key and the input of an operation.
+    pub(super) fn used(&self, operation: u64) -> (CK_OBJECT_HANDLE, &Prepared) {
+        let keyed = &self.keys[ring_place(operation, self.keys.len())];
+        (keyed.key, &keyed.inputs[ring_place(operation, keyed.inputs.len())])
+    }
+
     /// Performs one operation.
     ///
     /// # Errors

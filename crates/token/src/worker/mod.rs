@@ -10,6 +10,7 @@ mod kept_objects;
 mod keys;
 mod lane;
 mod parameters;
+mod round_trip;
 mod row;
 mod running;
 mod sink;
@@ -267,7 +268,7 @@ impl Token {
 
     fn try_inputs(
         &mut self,
-        inputs: Vec<Vec<crate::material::ForToken>>,
+        inputs: Vec<Vec<crate::protocol::Ring>>,
         place: &crate::board::Place,
     ) -> Vec<Result<(), Failure>> {
         let Some(row) = &mut self.row else { return Vec::new() };

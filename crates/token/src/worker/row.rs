@@ -10,12 +10,13 @@ use super::kept_objects::KeptObjects;
 use super::keys::{self, Key, KeyReference};
 use super::lane::{Keyed, Lane, Made, Make, Prepared, Steps};
 use super::parameters::Armed;
+use super::round_trip::RoundTrip;
 use super::watch::Watch;
 use crate::calls::{Call, Failure};
 use crate::catalogue::{InputKind, KeySpec, Parameters, Shape, Variant, find_label};
-use crate::material::{ForToken, Output};
+use crate::material::{Output, gcm_iv};
 use crate::module::{RawTemplate, Session, Template};
-use crate::protocol::{Job, KeyReady, KeyUse, LaneReady, Login, Trouble};
+use crate::protocol::{Job, KeyReady, KeyUse, LaneReady, Login, Ring, Trouble};
 use crate::rv::Rv;
 
 /// What the process holds for the row that is measured.
@@ -33,6 +34,8 @@ pub(super) struct RowLane {
     pub(super) keys: Vec<Key>,
     /// By key.
     inputs: Vec<Arc<[Prepared]>>,
+    /// Only the token can tell whether a result is right.
+    by_token: bool,
     /// Objects that inputs became.
     imported: Vec<CK_OBJECT_HANDLE>,
 }
@@ -61,6 +64,7 @@ impl Row {
                     variant: lane.variant.clone(),
                     keys,
                     inputs: Vec::new(),
+                    by_token: false,
                     imported: Vec::new(),
                 }),
                 Err(trouble) => {
@@ -109,11 +113,13 @@ impl Row {
     pub(super) fn take_inputs(
         &mut self,
         main: &Session,
-        inputs: Vec<Vec<ForToken>>,
+        inputs: Vec<Vec<Ring>>,
     ) -> Vec<Result<(), Failure>> {
         let mut results = Vec::new();
         for (lane, rings) in self.lanes.iter_mut().zip(inputs) {
-            let taken = rings.into_iter().try_for_each(|ring| lane.take_ring(main, ring));
+            let first_worker = self.job.first_worker;
+            let take = |ring| lane.take_ring(main, first_worker, ring);
+            let taken = rings.into_iter().try_for_each(take);
             results.push(taken);
         }
         results
@@ -179,9 +185,18 @@ pub(super) struct Thread<'a> {
 }
 
 impl RowLane {
-    fn take_ring(&mut self, main: &Session, ring: ForToken) -> Result<(), Failure> {
-        let mut prepared = Vec::with_capacity(ring.ring.len());
-        for input in ring.ring {
+    fn take_ring(
+        &mut self,
+        main: &Session,
+        first_worker: u32,
+        mut ring: Ring,
+    ) -> Result<(), Failure> {
+        self.by_token |= ring.by_token;
+        if ring.by_token && self.variant.shape == Shape::Decrypt {
+            self.seal(main, first_worker, &mut ring)?;
+        }
+        let mut prepared = Vec::with_capacity(ring.inputs.ring.len());
+        for input in ring.inputs.ring {
             let object = match (self.variant.input, self.variant.shape) {
                 (InputKind::KeyToWrap, _) => import_secret(main, &input.message)?,
                 (InputKind::PeerPublicKey, Shape::Encapsulate) => {
@@ -204,6 +219,19 @@ impl RowLane {
             }
         }
         self.inputs.push(prepared.into());
+        Ok(())
+    }
+
+    /// Lets the token make the cipher texts that it is to decrypt.
+    fn seal(&self, main: &Session, first_worker: u32, ring: &mut Ring) -> Result<(), Failure> {
+        let Some(key) = self.keys.get(self.inputs.len()) else { return Ok(()) };
+        let seal = RoundTrip { session: main, variant: &self.variant, key: key.handle };
+        for (number, input) in ring.inputs.ring.iter_mut().enumerate() {
+            if matches!(self.variant.parameters, Parameters::Gcm { .. }) {
+                input.iv = gcm_iv(first_worker, SEALING + number as u64).to_vec();
+            }
+            input.message = seal.seal(&input.message, &input.iv)?;
+        }
         Ok(())
     }
 
@@ -376,14 +404,37 @@ impl RowLane {
         });
         let mut outputs: Vec<Output> = objects.collect();
         if makes(self.variant.shape).is_none() {
-            outputs.extend(lane.capture.results().map(|(operation, iv, result)| Output {
-                worker,
-                operation,
-                iv: self.own_iv(iv),
-                bytes: self.result(session, result),
+            outputs.extend(lane.capture.results().filter_map(|(operation, iv, result)| {
+                let bytes = if self.by_token {
+                    self.round_trip(lane, session, operation, iv, result)?
+                } else {
+                    self.result(session, result)
+                };
+                Some(Output { worker, operation, iv: self.own_iv(iv), bytes })
             }));
         }
         outputs
+    }
+
+    /// The message that a result belongs to, by the token's own word.
+    fn round_trip(
+        &self,
+        lane: &Lane,
+        session: &Session,
+        operation: u64,
+        iv: &[u8],
+        result: &[u8],
+    ) -> Option<Vec<u8>> {
+        let (key, input) = lane.used(operation);
+        let iv_bytes = match self.variant.parameters {
+            Parameters::Gcm { iv_bytes, .. } => iv_bytes,
+            Parameters::Iv { bytes } => bytes,
+            _ => 0,
+        };
+        // A counter block stays in the parameters; the other modes leave their IV with the result.
+        let iv = if iv_bytes == 0 { &input.iv[..] } else { &iv[..iv_bytes] };
+        let trip = RoundTrip { session, variant: &self.variant, key };
+        trip.message_of(result, iv, &input.bytes)
     }
 
     /// The IV that the operation was done with, where the token may have written its own.
@@ -416,6 +467,10 @@ impl RowLane {
 
 /// Numbers of operations that only make stand-ins: no IV depends on them.
 const STAND_IN_OPERATIONS: u64 = 0;
+
+/// Numbers, for their IVs, of the cipher texts that the token makes for itself: below those of any
+/// run, above those of trials.
+const SEALING: u64 = 1 << 32;
 
 fn makes(shape: Shape) -> Option<Make> {
     Some(match shape {
