@@ -23,7 +23,8 @@ impl Log {
         let is_log = |path: &std::path::PathBuf| {
             path.file_name().unwrap().to_str().unwrap().starts_with("log.")
         };
-        let bytes: Vec<u8> = files.filter(is_log).flat_map(|path| fs::read(path).unwrap()).collect();
+        let bytes: Vec<u8> =
+            files.filter(is_log).flat_map(|path| fs::read(path).unwrap()).collect();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
         let noted = |entry: &[u8]| Noted { end_ns: number(&entry[..8]), code: number(&entry[8..]) };
         Self(bytes.chunks_exact(16).map(noted).collect())

@@ -4,8 +4,9 @@ mod log;
 mod outcome;
 mod process;
 mod run;
+mod turn;
 
-pub(crate) use self::log::{Log, Noted};
+pub(crate) use self::log::Log;
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::process::{Running, eventually};
-pub(crate) use self::run::{PIN, Tapstone, module, one_at_a_time};
+pub(crate) use self::run::{PIN, Tapstone};

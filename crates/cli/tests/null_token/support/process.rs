@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Outcome;
+use super::turn::Turn;
 
 /// No run of these tests takes so long: one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -33,11 +34,12 @@ pub(crate) fn eventually(patience: Duration, mut is_so: impl FnMut() -> bool) ->
 pub(crate) struct Running {
     child: Child,
     directory: TempDir,
+    _turn: Turn,
 }
 
 impl Running {
-    pub(super) fn new(child: Child, directory: TempDir) -> Self {
-        Self { child, directory }
+    pub(super) fn new(child: Child, directory: TempDir, turn: Turn) -> Self {
+        Self { child, directory, _turn: turn }
     }
 
     pub(crate) fn pid(&self) -> Pid {

@@ -5,34 +5,30 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
+use super::turn::Turn;
 use super::{Outcome, Running};
 
 /// The PIN of every token of the module.
 pub(crate) const PIN: &str = "1234";
 
 /// The module: Cargo puts the shared library of a dependency beside the test program.
-pub(crate) fn module() -> PathBuf {
+fn module() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let module = program.with_file_name("libnull_module.so");
     assert!(module.exists(), "{}: built as a dev-dependency", module.display());
     module
 }
 
-/// For tests whose figures depend on the processor being free: they wait for one another.
-pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// `tapstone token` with the null module, its PIN in a file, its record, log and store in a
 /// directory that goes with it.
 pub(crate) struct Tapstone {
-    pub(super) command: Command,
-    pub(super) directory: TempDir,
+    command: Command,
+    directory: TempDir,
+    warm_up: &'static str,
+    turn: fn() -> Turn,
 }
 
 impl Tapstone {
@@ -61,9 +57,8 @@ impl Tapstone {
         for (name, _) in std::env::vars_os().filter(ours) {
             command.env_remove(name);
         }
-        command.args(["token", "--warm-up", "0.05"]);
-        command.stdin(Stdio::null());
-        Self { command, directory }
+        command.arg("token").stdin(Stdio::null());
+        Self { command, directory, warm_up: "0.05", turn: Turn::shared }
     }
 
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -90,10 +85,16 @@ impl Tapstone {
         self.arg("--pin-file").arg(file)
     }
 
-    /// The module notes when each signature was done.
+    /// The module notes when each signature was done. Its first one takes longer: each thread
+    /// needs memory for its notes.
     pub(crate) fn logged(self) -> Self {
         let log = self.path("log");
-        self.env("NULL_MODULE_LOG", log)
+        Self { warm_up: "0.5", ..self.env("NULL_MODULE_LOG", log) }
+    }
+
+    /// While no other run of these tests takes the processor.
+    pub(crate) fn quietly(self) -> Self {
+        Self { turn: Turn::alone, ..self }
     }
 
     /// Token objects and the count of wrong PINs outlive the module, in the run's directory.
@@ -129,8 +130,9 @@ impl Tapstone {
         // Into files: nobody has to read a pipe while the run goes on.
         let stdout = File::create(self.path("stdout")).unwrap();
         let stderr = File::create(self.path("stderr")).unwrap();
-        let child = self.command.stdout(stdout).stderr(stderr).spawn().unwrap();
-        Running::new(child, self.directory)
+        self.command.args(["--warm-up", self.warm_up]).stdout(stdout).stderr(stderr);
+        let turn = (self.turn)();
+        Running::new(self.command.spawn().unwrap(), self.directory, turn)
     }
 
     fn variables(mut self, variables: &[(&str, &str)]) -> Self {

@@ -1,0 +1,43 @@
+//! Promises held against figures, and what the exit code says of them.
+
+use tapstone_record::{Claim, Verdict};
+
+use crate::support::Tapstone;
+
+/// A claim about one thread and a service of a millisecond: below 1,000/s.
+fn judge(claim: &str, code: i32) -> Claim {
+    let run = Tapstone::new(&[("SERVICE", "1ms"), ("WAIT", "sleep")]);
+    let run = run.args("--no-verify --threads 1 --seconds 1 --claim").arg(claim);
+    let mut claims = run.run().exits(code).record().claims;
+    assert_eq!(claims.len(), 1);
+    claims.remove(0)
+}
+
+#[test]
+fn a_claim_that_is_met_is_done() {
+    let claim = judge("rsa1024.sign >= 500/s", 0);
+    assert_eq!(claim.verdict, Verdict::Met);
+    assert_eq!(claim.operation, "rsa1024.sign");
+    assert!((600.0..1000.0).contains(&claim.measured.unwrap().estimate));
+}
+
+#[test]
+fn a_claim_that_is_missed_is_told_by_the_exit_code() {
+    assert_eq!(judge("rsa1024.sign >= 5000/s", 1).verdict, Verdict::Missed);
+    assert_eq!(judge("rsa1024.sign p50 <= 500us", 1).verdict, Verdict::Missed);
+}
+
+#[test]
+fn a_claim_that_is_undecided_is_not_met() {
+    // A second holds a thousand operations, of which ten are above p99.9 only in ten seconds.
+    let claim = judge("rsa1024.sign p99.9 <= 1s", 1);
+    assert_eq!((claim.verdict, claim.measured), (Verdict::Undecided, None));
+}
+
+#[test]
+fn a_claim_about_what_could_not_be_measured_is_not_done() {
+    let run = Tapstone::new(&[("FAIL_AFTER", "CKR_FUNCTION_FAILED/1")]).args("--threads 1");
+    let run = run.args("--no-verify --seconds 0.2 --claim").arg("rsa1024.sign >= 1/s");
+    let claims = run.run().exits(2).record().claims;
+    assert_eq!(claims[0].verdict, Verdict::Undecided);
+}

@@ -1,0 +1,19 @@
+//! `tapstone token` and `tapstone targets` against SoftHSM2, a real token in software.
+//!
+//! Each test makes tokens of its own in a temporary directory. Without SoftHSM2 every test skips,
+//! and says so.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod catalogue;
+mod concurrency;
+mod default_suite;
+mod existing_keys;
+mod login;
+mod output;
+mod phases;
+mod sizes;
+mod soak;
+mod support;
+mod targets;
+mod token_keys;
+mod tokens;
