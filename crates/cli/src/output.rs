@@ -3,16 +3,13 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use anyhow::Context;
-
 /// Fails now rather than after an hour of measuring, if the record cannot be written there.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let existed = path.exists();
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .with_context(|| format!("{}: cannot write the record there", path.display()))?;
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| {
+        anyhow::anyhow!("{}: {error}\nhint: the record cannot be written there", path.display())
+    })?;
     if !existed {
         std::fs::remove_file(path).ok();
     }

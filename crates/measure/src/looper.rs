@@ -195,6 +195,8 @@ pub struct WarmUp {
     pub first: Vec<Nanos>,
     /// Codes of those that failed.
     pub failures: Vec<u64>,
+    /// It ended because the work gave up.
+    pub gave_up: bool,
 }
 
 /// Latencies of a warm-up that are kept one by one.
@@ -222,6 +224,7 @@ pub fn warm_up<C: Clock, W: Work>(
         if let Err(code) = outcome {
             warm_up.failures.push(code);
             if work.failed(operation, code) == Onward::GiveUp {
+                warm_up.gave_up = true;
                 break;
             }
         }

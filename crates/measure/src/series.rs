@@ -89,6 +89,15 @@ impl Series {
         }
     }
 
+    /// The series as if the window had opened so much later, a multiple of the slices' length.
+    #[must_use]
+    pub fn opened_later(&self, offset: Nanos) -> Self {
+        let skipped = (offset.0 / self.length.0) as usize;
+        let rest = self.slices.iter().skip(skipped);
+        let slices = rest.map(|slice| Slice { start: slice.start - offset, ..slice.clone() });
+        Self { length: self.length, slices: slices.collect() }
+    }
+
     fn place(&self, slice: &Slice) -> usize {
         (slice.start.0 / self.length.0) as usize
     }
@@ -127,6 +136,15 @@ mod tests {
             let counted: u64 = total.buckets.iter().map(|(_, n)| n).sum();
             prop_assert_eq!(counted, total.completed);
         }
+    }
+
+    #[test]
+    fn a_window_that_opens_later_has_fewer_slices() {
+        let mut series = Series::new(Nanos(10));
+        [0, 10, 20, 30].into_iter().for_each(|start| series.add(&one(start, 10, 3)));
+        let later = series.opened_later(Nanos(20));
+        assert_eq!(later.total().completed, 2);
+        assert_eq!(later.slices()[0].start, Nanos::ZERO);
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub enum Order {
         /// On this machine's CLOCK_MONOTONIC.
         at: Nanos,
     },
+    /// How long does an order take to reach the workers while their threads are busy?
+    Ping,
     /// All workers have completed their first operation: the window is this.
     Open {
         /// When it opens.
@@ -247,6 +249,14 @@ pub enum Report {
     Ready(Result<Vec<WarmUp>, Failure>),
     /// Every thread has completed its first operation.
     FirstDone,
+    /// The answer to a ping.
+    Pong,
+    /// The window's opening is known to this worker's threads from this moment on: later than the
+    /// opening itself where the order came too late.
+    Opened {
+        /// On this machine's CLOCK_MONOTONIC.
+        from: Nanos,
+    },
     /// Closed slices by lane; the lane after the last is the generator's lateness.
     Slices(Vec<(u8, Slice)>),
     /// Raw samples.

@@ -45,8 +45,9 @@ pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<R
     let mut rows = if !what.mix.is_empty() {
         vec![maker.mix()?]
     } else if let Some(path) = &what.suite {
-        let text = fs::read_to_string(path)
-            .with_context(|| format!("{}: cannot read the suite", path.display()))?;
+        let text = fs::read_to_string(path).map_err(|error| {
+            anyhow::anyhow!("{}: {error}\nhint: --suite takes a TOML file", path.display())
+        })?;
         maker.suite(Suite::parse(&path.display().to_string(), &text)?)
     } else if !what.op.is_empty() {
         maker.operations(&what.op)?
@@ -103,14 +104,16 @@ impl Maker<'_> {
     fn mix(&self) -> anyhow::Result<RowPlan> {
         let mut lanes = Vec::new();
         for part in &self.arguments.what.mix {
-            let (name, weight) = part
-                .split_once('=')
-                .with_context(|| format!("--mix {part}: write NAME=WEIGHT: rsa2048.sign=70"))?;
+            let (name, weight) = part.split_once('=').with_context(|| {
+                format!("--mix {part}: no weight\nhint: write NAME=WEIGHT, rsa2048.sign=70")
+            })?;
             let weight: u32 = weight
                 .parse()
                 .ok()
                 .filter(|weight| (1..=1_000_000).contains(weight))
-                .with_context(|| format!("--mix {part}: the weight must be from 1 to 1,000,000"))?;
+                .with_context(|| {
+                    format!("--mix {part}: no such weight\nhint: a number from 1 to 1,000,000")
+                })?;
             for variant in Catalogue::builtin().select(name)? {
                 lanes.push(LanePlan { variant, weight });
             }
@@ -233,7 +236,10 @@ fn check(rows: &[RowPlan]) -> anyhow::Result<()> {
         if let Stop::Count(count) = row.stop
             && count < u64::from(row.threads * row.processes)
         {
-            bail!("--count {count} is less than one operation for each worker");
+            bail!(
+                "--count {count} is less than one operation for each worker\n\
+                 hint: fewer threads or processes, or a larger count"
+            );
         }
     }
     Ok(())

@@ -137,6 +137,11 @@ pub enum LabError {
     /// Software could not prepare its part.
     #[error(transparent)]
     Material(#[from] MaterialError),
+    /// The run's own keys are still on the token.
+    #[error(
+        "the run's own keys could not be removed: {0}\nhint: when the token is back, --leftovers --remove removes them"
+    )]
+    KeysLeft(Failure),
     /// The user ended it.
     #[error("interrupted")]
     Interrupted,

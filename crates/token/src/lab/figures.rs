@@ -296,8 +296,8 @@ impl Maker<'_> {
         let completed = |place: usize| -> u64 {
             let lanes = &self.ran.gathered.shares[place];
             match lane {
-                Some(lane) => lanes[lane].completed,
-                None => lanes.iter().map(|slice| slice.completed).sum(),
+                Some(lane) => lanes[lane].total().completed,
+                None => lanes.iter().map(|lane| lane.total().completed).sum(),
             }
         };
         let all: u64 = (0..self.ran.took_part.len()).map(completed).sum();

@@ -27,8 +27,10 @@ pub struct Gathered {
     pub lanes: Vec<Series>,
     /// How late the generator of an open loop was.
     pub lateness: Series,
-    /// Totals by process, then lane.
-    pub shares: Vec<Vec<Slice>>,
+    /// Counts by process, then lane; latencies are in `lanes` only.
+    pub shares: Vec<Vec<Series>>,
+    /// Everything so far, for whoever watches.
+    pub so_far: Slice,
     /// By process, once it is done.
     pub done: Vec<Option<Done>>,
     /// When the window opened.
@@ -42,8 +44,9 @@ impl Gathered {
         let empty = Series::new(grid.first_length);
         Self {
             lanes: vec![empty.clone(); lanes],
-            lateness: empty,
-            shares: vec![vec![Slice::empty(); lanes]; processes],
+            lateness: empty.clone(),
+            shares: vec![vec![empty.clone(); lanes]; processes],
+            so_far: Slice::empty(),
             done: vec![None; processes],
             opened: Nanos::NEVER,
             closed: Nanos::NEVER,
@@ -55,10 +58,31 @@ impl Gathered {
         match self.lanes.get_mut(usize::from(lane)) {
             Some(series) => {
                 series.add(slice);
-                self.shares[process][usize::from(lane)].absorb(slice);
+                self.so_far.absorb(slice);
+                let counts = Slice { buckets: Vec::new(), ..slice.clone() };
+                self.shares[process][usize::from(lane)].add(&counts);
             }
             None => self.lateness.add(slice),
         }
+    }
+
+    /// Lets the window open only when the last worker knew of it.
+    pub(super) fn open_later(&mut self, known_to_all: Nanos) {
+        let series = self.lanes.iter().chain([&self.lateness]).chain(self.shares.iter().flatten());
+        let coarsest = series.map(Series::length).max().unwrap_or(Nanos(1)).0;
+        let late = known_to_all - self.opened;
+        let offset = Nanos(late.0.div_ceil(coarsest) * coarsest);
+        let all = self.lanes.iter_mut().chain([&mut self.lateness]);
+        for series in all.chain(self.shares.iter_mut().flatten()) {
+            *series = series.opened_later(offset);
+        }
+        self.opened += offset;
+        self.closed = self.closed.max(self.opened);
+    }
+
+    /// The end of the last slice that was reported.
+    pub(super) fn last_slice(&self) -> Nanos {
+        self.opened + self.lanes.iter().map(Series::span).max().unwrap_or(Nanos::ZERO)
     }
 
     /// All lanes together.

@@ -68,6 +68,7 @@ impl Lab {
             levels: Vec::new(),
             begun: Instant::now(),
             stopped: None,
+            enough_threads: 1,
         };
         search.climb(observer);
         search.end()
@@ -83,6 +84,15 @@ struct Search<'a> {
     levels: Vec<Measured>,
     begun: Instant,
     stopped: Option<Stopped>,
+    /// The fewest threads that are enough for one process.
+    enough_threads: u32,
+}
+
+/// Where the rate stops growing.
+struct Found {
+    smallest: Concurrency,
+    below: Option<Concurrency>,
+    knee: Knee,
 }
 
 enum Stopped {
@@ -94,57 +104,59 @@ impl Search<'_> {
     fn climb(&mut self, observer: &mut dyn Observer) {
         let mut threads = 1;
         self.add(threads, 1);
-        self.pass_over(0..1, observer);
+        self.pass_over(&[0], observer);
         while self.stopped.is_none() && threads < self.limits.max_threads {
             threads = (threads * 2).min(self.limits.max_threads);
             self.step(threads, 1, observer);
-            if self.flat() {
+            if should_stop(&self.by_threads()) {
                 break;
             }
         }
         self.refine(observer);
         // Processes are tried from the fewest threads that are enough.
-        let start = self.knee().map_or(1, |knee| knee.concurrency);
-        let first_with_processes = self.levels.len();
+        self.enough_threads = knee(&self.by_threads()).map_or(1, |knee| knee.concurrency);
         let mut processes = 1;
         while self.stopped.is_none() && processes < self.limits.max_processes {
             processes = (processes * 2).min(self.limits.max_processes);
-            self.step(start, processes, observer);
-            if self.levels.len() >= first_with_processes + 2 && self.flat() {
+            self.step(self.enough_threads, processes, observer);
+            if should_stop(&self.by_processes()) {
                 break;
             }
         }
         if self.stopped.is_none() {
-            let plateau = self.flat();
-            let reason = if plateau { record::KneeStop::Plateau } else { record::KneeStop::Limit };
+            let flat = should_stop(&self.by_threads()) || should_stop(&self.by_processes());
+            let reason = if flat { record::KneeStop::Plateau } else { record::KneeStop::Limit };
             self.stopped = Some(Stopped::By(reason));
         }
     }
 
-    /// Measures a new level and the one before it, pass by pass, in turned order.
+    /// Measures a new level and the one with half as much, pass by pass, in turned order.
     fn step(&mut self, threads: u32, processes: u32, observer: &mut dyn Observer) {
+        let before = match processes {
+            1 => self.levels.len() - 1,
+            _ => self.place(threads, processes / 2).unwrap_or(self.levels.len() - 1),
+        };
         self.add(threads, processes);
         let last = self.levels.len() - 1;
-        self.pass_over(last - 1..last + 1, observer);
+        self.pass_over(&[before, last], observer);
         if self.levels[last].rates.is_empty() {
             self.levels.pop();
         }
     }
 
+    fn place(&self, threads: u32, processes: u32) -> Option<usize> {
+        let wanted = Concurrency { threads, processes, hosts: 1 };
+        self.levels.iter().position(|level| level.concurrency == wanted)
+    }
+
+    /// One halving towards the knee: it is a place on a curve, not a number of threads.
     fn refine(&mut self, observer: &mut dyn Observer) {
-        while self.stopped.is_none() {
-            let Some(between) = self.knee().and_then(|knee| knee.refine()) else { return };
-            if self.levels.iter().any(|level| level.concurrency.threads == between) {
-                return;
-            }
-            self.add(between, 1);
-            let last = self.levels.len() - 1;
-            self.pass_over(last..last + 1, observer);
-            self.levels
-                .sort_by_key(|level| (level.concurrency.processes, level.concurrency.threads));
-            // One halving: the knee is a place on a curve, not a number of threads.
-            return;
-        }
+        let between = knee(&self.by_threads()).and_then(|knee| knee.refine());
+        let Some(between) = between.filter(|_| self.stopped.is_none()) else { return };
+        self.add(between, 1);
+        let last = self.levels.len() - 1;
+        self.pass_over(&[last], observer);
+        self.levels.sort_by_key(|level| level.concurrency.threads);
     }
 
     fn add(&mut self, threads: u32, processes: u32) {
@@ -152,9 +164,9 @@ impl Search<'_> {
         self.levels.push(Measured { concurrency, rates: Vec::new(), best: None });
     }
 
-    fn pass_over(&mut self, levels: std::ops::Range<usize>, observer: &mut dyn Observer) {
+    fn pass_over(&mut self, levels: &[usize], observer: &mut dyn Observer) {
         for pass in 0..PASSES {
-            let mut order: Vec<usize> = levels.clone().collect();
+            let mut order = levels.to_vec();
             if pass % 2 == 1 {
                 order.reverse();
             }
@@ -229,24 +241,50 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn flat(&self) -> bool {
-        should_stop(&self.as_levels())
+    /// The levels of one process for each token.
+    fn by_threads(&self) -> Vec<Level> {
+        self.levels_of(|level| (level.processes == 1).then_some(level.threads))
     }
 
-    fn knee(&self) -> Option<Knee> {
-        knee(&self.as_levels())
+    /// The levels with as many threads as are enough for one process.
+    fn by_processes(&self) -> Vec<Level> {
+        let enough = self.enough_threads;
+        self.levels_of(|level| (level.threads == enough).then_some(level.processes))
     }
 
-    fn as_levels(&self) -> Vec<Level> {
-        let level = |measured: &Measured| Level {
-            concurrency: measured.concurrency.workers() as u32,
-            rates: measured.rates.clone(),
+    fn levels_of(&self, concurrency: impl Fn(&Concurrency) -> Option<u32>) -> Vec<Level> {
+        let level = |measured: &Measured| {
+            let concurrency = concurrency(&measured.concurrency)?;
+            Some(Level { concurrency, rates: measured.rates.clone() })
         };
-        self.levels.iter().map(level).collect()
+        self.levels.iter().filter_map(level).collect()
+    }
+
+    /// The knee, and how much concurrency it is: of processes where one is not enough.
+    fn found(&self) -> Option<Found> {
+        let threads = knee(&self.by_threads())?;
+        let enough = self.enough_threads;
+        let processes = knee(&self.by_processes()).filter(|knee| knee.concurrency > 1);
+        Some(match processes {
+            Some(knee) => Found {
+                smallest: Concurrency { threads: enough, processes: knee.concurrency, hosts: 1 },
+                below: knee.below.map(|processes| Concurrency {
+                    threads: enough,
+                    processes,
+                    hosts: 1,
+                }),
+                knee,
+            },
+            None => Found {
+                smallest: Concurrency { threads: threads.concurrency, processes: 1, hosts: 1 },
+                below: threads.below.map(|threads| Concurrency { threads, processes: 1, hosts: 1 }),
+                knee: threads,
+            },
+        })
     }
 
     fn end(mut self) -> Limit {
-        let found = self.knee();
+        let found = self.found();
         let stopped_by = match &self.stopped {
             Some(Stopped::By(reason)) => *reason,
             _ => record::KneeStop::Limit,
@@ -294,16 +332,11 @@ impl Search<'_> {
     fn knee_record(
         &self,
         levels: Vec<record::Level>,
-        found: Option<&Knee>,
+        found: Option<&Found>,
         stopped_by: record::KneeStop,
     ) -> record::Knee {
         use tapstone_measure::usl::Peak;
-        let concurrency = |workers: u32| {
-            let level =
-                levels.iter().find(|level| level.concurrency().workers() == u64::from(workers));
-            level.map(record::Level::concurrency)
-        };
-        let law = found.and_then(|knee| knee.law).map(|law| record::ScalabilityLaw {
+        let law = found.and_then(|found| found.knee.law).map(|law| record::ScalabilityLaw {
             lambda: law.lambda.0,
             sigma: law.sigma,
             kappa: law.kappa,
@@ -319,12 +352,12 @@ impl Search<'_> {
         });
         record::Knee {
             operation: self.plan.name().to_owned(),
-            smallest_at_95_percent: found.and_then(|knee| concurrency(knee.concurrency)),
-            below: found.and_then(|knee| knee.below).and_then(concurrency),
-            plateau: found.map(|knee| knee.plateau.into()),
+            smallest_at_95_percent: found.map(|found| found.smallest),
+            below: found.and_then(|found| found.below),
+            plateau: found.map(|found| found.knee.plateau.into()),
             law,
             stopped_by,
-            levels: levels.clone(),
+            levels,
         }
     }
 }
@@ -346,6 +379,6 @@ fn level_of(measured: &Measured) -> Option<record::Level> {
 }
 
 /// A claim is judged by the plateau over all passes, not by its luckiest one.
-fn pooled(found: Option<&Knee>, summary: &Summary) -> Estimate {
-    found.map_or(summary.rate, |knee| knee.plateau)
+fn pooled(found: Option<&Found>, summary: &Summary) -> Estimate {
+    found.map_or(summary.rate, |found| found.knee.plateau)
 }

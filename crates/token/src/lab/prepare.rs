@@ -127,9 +127,7 @@ impl Lab {
         for answer in answers {
             let failure = match answer {
                 Ok(Ok(())) => continue,
-                Ok(Err(failure)) => {
-                    LabError::Call { what: "removing the run's own keys".into(), failure }
-                }
+                Ok(Err(failure)) => LabError::KeysLeft(failure),
                 Err(lost) => self.lost(lost),
             };
             outcome = outcome.and(Err(failure));

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::looper::Ended;
 use tapstone_measure::recorder::Grid;
-use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 
 use super::Lab;
@@ -51,7 +50,7 @@ pub struct Progress {
 /// From the order to start to the start: the time for it to reach all workers.
 const START_NOTICE: Nanos = Nanos::from_millis(20);
 
-/// From the last first completion to the window's opening.
+/// From the order to open the window to its opening, at least.
 const OPEN_NOTICE: Nanos = Nanos::from_millis(10);
 
 /// From a decision to close to the closing: longer than any slice that may be open.
@@ -119,6 +118,9 @@ impl Lab {
             gathered,
             grid,
             first_done: 0,
+            pinged: Nanos::ZERO,
+            pongs: 0,
+            known_to_all: Nanos::ZERO,
             next_look: FIRST_LOOK,
             precise: false,
             lost: None,
@@ -198,6 +200,10 @@ struct Steering<'a, 'b> {
     gathered: Gathered,
     grid: Grid,
     first_done: usize,
+    pinged: Nanos,
+    pongs: usize,
+    /// When the last worker knew that the window was open.
+    known_to_all: Nanos,
     next_look: Nanos,
     precise: bool,
     lost: Option<Lost>,
@@ -232,10 +238,15 @@ impl Steering<'_, '_> {
         let now = Monotonic.now();
         let cut_short = self.lost.is_some() || self.everyone_gave_up();
         if counted || cut_short {
-            self.gathered.closed = ended.unwrap_or(now).min(self.gathered.closed);
+            let last = if self.lost.is_some() { None } else { ended };
+            let end = last.unwrap_or_else(|| self.gathered.last_slice());
+            self.gathered.closed = end.min(self.gathered.closed);
         }
         if self.gathered.opened == Nanos::NEVER {
             (self.gathered.opened, self.gathered.closed) = (now, now);
+        }
+        if self.known_to_all > self.gathered.opened {
+            self.gathered.open_later(self.known_to_all);
         }
     }
 
@@ -260,8 +271,18 @@ impl Steering<'_, '_> {
             Word::Report(Report::FirstDone) => {
                 self.first_done += 1;
                 if self.first_done == self.numbers.len() && !self.closing {
+                    self.pinged = Monotonic.now();
+                    self.order(&Order::Ping);
+                }
+            }
+            Word::Report(Report::Pong) => {
+                self.pongs += 1;
+                if self.pongs == self.numbers.len() && !self.closing {
                     self.open();
                 }
+            }
+            Word::Report(Report::Opened { from }) => {
+                self.known_to_all = self.known_to_all.max(from);
             }
             Word::Report(Report::Slices(slices)) => {
                 for (lane, slice) in slices {
@@ -293,7 +314,9 @@ impl Steering<'_, '_> {
 
     /// The window is agreed upon: announced ahead, so that all workers cut at the same moment.
     fn open(&mut self) {
-        let at = Monotonic.now() + OPEN_NOTICE;
+        // Workers with more threads than cores hear late: four times as long as they just took.
+        let heard = Nanos(4 * (Monotonic.now() - self.pinged).0);
+        let at = Monotonic.now() + OPEN_NOTICE.max(heard);
         let closes = match self.plan.stop {
             Stop::Seconds(window) => Some(at + self.grid.whole(window)),
             Stop::Precision { longest, .. } => Some(at + self.grid.whole(longest)),
@@ -369,10 +392,7 @@ impl Steering<'_, '_> {
     }
 
     fn progress(&self, elapsed: Nanos) -> Progress {
-        let mut total = Slice::empty();
-        for slice in self.gathered.shares.iter().flatten() {
-            total.absorb(slice);
-        }
+        let total = &self.gathered.so_far;
         Progress {
             elapsed,
             window: match self.plan.stop {

@@ -6,7 +6,7 @@ use tapstone_measure::trend;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use super::plan::RowPlan;
+use super::plan::{LoadPlan, RowPlan};
 use super::row::Ran;
 
 /// An open loop that completed less than this share of what was offered did not keep up.
@@ -36,7 +36,7 @@ pub(super) fn of(
     let all = [
         wrong(row),
         failed(row),
-        behind(row),
+        behind(row, plan),
         kept_away(row, plan, ran),
         drifts.then(|| drift.to_string()),
         modes.map(|modes| modes.to_string()),
@@ -60,9 +60,16 @@ fn failed(row: &record::Row) -> Option<String> {
     (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them"))
 }
 
-fn behind(row: &record::Row) -> Option<String> {
+fn behind(row: &record::Row, plan: &RowPlan) -> Option<String> {
     let (offered, achieved) = (row.offered?, row.achieved?);
-    (achieved.0 < KEPT_UP * offered.0).then(|| {
+    let requests = offered.0 * row.window?.seconds.0;
+    let missing = requests - achieved.0 * row.window?.seconds.0;
+    // Independent arrivals vary by the root of their number; three times that is no chance.
+    let chance = match plan.load {
+        LoadPlan::Open { poisson: true, .. } => 3.0 * requests.sqrt(),
+        _ => 0.0,
+    };
+    (missing > (1.0 - KEPT_UP) * requests + chance).then(|| {
         format!(
             "{achieved} of the offered {offered} were reached: requests were still waiting at the \
              end, and their wait is not in the latencies"

@@ -81,6 +81,8 @@ pub(super) struct Capture {
     capacity: usize,
     turn: usize,
     current: usize,
+    /// The last result delivered: its operation, length and place, kept or scratch.
+    last: Option<(u64, usize, usize)>,
 }
 
 impl Capture {
@@ -101,6 +103,7 @@ impl Capture {
             capacity,
             turn: 0,
             current: 0,
+            last: None,
         }
     }
 
@@ -123,6 +126,7 @@ impl Capture {
     /// The operation has ended well and its result is `length` bytes long.
     #[inline]
     pub(super) fn delivered(&mut self, operation: u64, length: usize) {
+        self.last = Some((operation, length, self.current));
         if self.current < self.capacity {
             self.note(operation, length);
         }
@@ -131,18 +135,15 @@ impl Capture {
 
     /// Results count from this operation on, the last one delivered.
     pub(super) fn restart(&mut self, operation: u64, seed: u64) {
-        let last = self.kept.iter().position(|(number, _)| *number == operation);
-        let length = last.map(|place| self.kept[place].1);
-        if let Some(place) = last {
+        self.kept.clear();
+        self.reservoir = Reservoir::new(self.capacity as u64, seed);
+        let Some((_, length, place)) = self.last.filter(|last| last.0 == operation) else { return };
+        if self.capacity > 0 {
             let from = place * self.place_bytes;
             self.memory.copy_within(from..from + self.place_bytes, 0);
         }
-        self.kept.clear();
-        self.reservoir = Reservoir::new(self.capacity as u64, seed);
-        if let Some(length) = length {
-            self.current = 0;
-            self.delivered(operation, length);
-        }
+        self.current = 0;
+        self.delivered(operation, length);
     }
 
     /// The last operation delivered does not count after all.
@@ -223,6 +224,16 @@ mod tests {
         capture.withdraw(11);
         let kept: Vec<u64> = capture.results().map(|(operation, ..)| operation).collect();
         assert_eq!(kept, [9, 10]);
+    }
+
+    #[test]
+    fn a_restart_finds_the_last_result_wherever_it_was_written() {
+        let mut capture = Capture::new(8, 4 * (32 + COPY_BYTES as u64), u64::MAX, 1);
+        (0..1_000).for_each(|operation| deliver(&mut capture, operation));
+        capture.restart(999, 1);
+        let (operation, _, result) = capture.results().next().unwrap();
+        assert_eq!((operation, result), (999, &999u64.to_ne_bytes()[..]));
+        assert_eq!(capture.eligible(), 1);
     }
 
     #[test]

@@ -12,6 +12,10 @@ use super::lane::Made;
 pub(super) struct KeptObjects {
     reservoir: Reservoir,
     places: Vec<Place>,
+    /// What the last operation made: it may turn out to be the first that counts, or one that does
+    /// not, so its place is taken only by the next operation.
+    last: Place,
+    last_goes_to: Option<usize>,
 }
 
 struct Place {
@@ -20,58 +24,67 @@ struct Place {
     operation: Option<u64>,
 }
 
+const NOTHING: Place = Place { made: [cryptoki_sys::CK_INVALID_HANDLE; 2], operation: None };
+
 impl KeptObjects {
-    /// As many places as there are stand-ins.
+    /// One place less than there are stand-ins; none at all without.
     pub(super) fn new(stand_ins: Vec<Made>, seed: u64) -> Self {
-        let places: Vec<Place> =
-            stand_ins.into_iter().map(|made| Place { made, operation: None }).collect();
-        Self { reservoir: Reservoir::new(places.len() as u64, seed), places }
+        let stand_in = |made| Place { made, operation: None };
+        let mut places: Vec<Place> = stand_ins.into_iter().map(stand_in).collect();
+        let last = places.pop().unwrap_or(NOTHING);
+        let reservoir = Reservoir::new(places.len() as u64, seed);
+        Self { reservoir, places, last, last_goes_to: None }
     }
 
     /// Takes what an operation made; gives back what it is to destroy.
     #[inline]
     pub(super) fn exchange(&mut self, operation: u64, made: Made) -> Made {
-        let leaving = match self.reservoir.place() {
-            Some(place) => {
-                let place = &mut self.places[place];
-                place.operation = Some(operation);
-                std::mem::replace(&mut place.made, made)
-            }
-            None => made,
-        };
+        if self.places.is_empty() {
+            return made;
+        }
+        let this = Place { made, operation: Some(operation) };
+        let before = std::mem::replace(&mut self.last, this);
+        let place = std::mem::replace(&mut self.last_goes_to, self.reservoir.place());
         self.reservoir.advance();
-        leaving
+        match place {
+            Some(place) => std::mem::replace(&mut self.places[place], before).made,
+            None => before.made,
+        }
     }
 
     /// Operations count from this one on, the last.
     pub(super) fn restart(&mut self, operation: u64, seed: u64) {
-        if let Some(last) = self.places.iter().position(|p| p.operation == Some(operation)) {
-            self.places.swap(0, last);
-        }
         for place in &mut self.places {
-            place.operation = place.operation.filter(|number| *number == operation);
+            place.operation = None;
         }
         self.reservoir = Reservoir::new(self.places.len() as u64, seed);
-        if self.places.first().is_some_and(|place| place.operation.is_some()) {
+        self.last_goes_to = None;
+        if self.last.operation == Some(operation) {
+            self.last_goes_to = self.reservoir.place();
             self.reservoir.advance();
         }
     }
 
     /// The last operation does not count after all.
     pub(super) fn withdraw(&mut self, operation: u64) {
-        for place in &mut self.places {
-            place.operation = place.operation.filter(|number| *number != operation);
+        if self.last.operation == Some(operation) {
+            self.last.operation = None;
         }
     }
 
     /// The objects that count, with their operations.
     pub(super) fn counted(&self) -> impl Iterator<Item = (u64, Made)> {
-        self.places.iter().filter_map(|place| Some((place.operation?, place.made)))
+        let replaced = self.last_goes_to.filter(|_| self.last.operation.is_some());
+        let kept = self.places.iter().enumerate().filter(move |(at, _)| replaced != Some(*at));
+        let last = replaced.map(|_| &self.last);
+        let all = kept.map(|(_, place)| place).chain(last);
+        all.filter_map(|place| Some((place.operation?, place.made)))
     }
 
     /// Everything, to be destroyed at the end.
     pub(super) fn take_all(&mut self) -> Vec<Made> {
-        self.places.drain(..).map(|place| place.made).collect()
+        let last = std::mem::replace(&mut self.last, NOTHING);
+        self.places.drain(..).map(|place| place.made).chain([last.made]).collect()
     }
 }
 
@@ -81,29 +94,39 @@ mod tests {
 
     #[test]
     fn every_operation_destroys_exactly_one_object() {
-        let mut kept = KeptObjects::new(vec![[1001, 0], [1002, 0]], 9);
-        let mut alive: std::collections::BTreeSet<u64> = [1001, 1002].into();
+        let mut kept = KeptObjects::new(vec![[1001, 0], [1002, 0], [1003, 0]], 9);
+        let mut alive: std::collections::BTreeSet<u64> = [1001, 1002, 1003].into();
         for operation in 0..500 {
             alive.insert(operation + 1);
             let leaving = kept.exchange(operation, [operation + 1, 0]);
             assert!(alive.remove(&leaving[0]));
-            assert_eq!(alive.len(), 2);
+            assert_eq!(alive.len(), 3);
         }
         let counted: Vec<_> = kept.counted().collect();
         assert_eq!(counted.len(), 2);
         assert!(counted.iter().all(|(operation, made)| made[0] == operation + 1));
+        assert!(counted.iter().all(|(_, made)| alive.contains(&made[0])));
     }
 
     #[test]
-    fn a_restart_forgets_what_came_before() {
-        let mut kept = KeptObjects::new(vec![[1001, 0], [1002, 0]], 9);
-        kept.exchange(0, [1, 0]);
-        kept.exchange(1, [2, 0]);
-        kept.restart(1, 9);
-        assert_eq!(kept.counted().collect::<Vec<_>>(), [(1, [2, 0])]);
-        kept.exchange(2, [3, 0]);
+    fn a_restart_forgets_what_came_before_but_not_the_last() {
+        let mut kept = KeptObjects::new(vec![[1001, 0], [1002, 0], [1003, 0]], 9);
+        (0..100).for_each(|operation| {
+            kept.exchange(operation, [operation + 1, 0]);
+        });
+        kept.restart(99, 9);
+        assert_eq!(kept.counted().collect::<Vec<_>>(), [(99, [100, 0])]);
+        kept.exchange(100, [101, 0]);
         assert_eq!(kept.counted().count(), 2);
-        kept.withdraw(2);
-        assert_eq!(kept.counted().count(), 1);
+        kept.exchange(101, [102, 0]);
+        kept.withdraw(101);
+        assert_eq!(kept.counted().count(), 2);
+    }
+
+    #[test]
+    fn without_places_an_operation_destroys_its_own() {
+        let mut kept = KeptObjects::new(Vec::new(), 9);
+        assert_eq!(kept.exchange(0, [7, 8]), [7, 8]);
+        assert_eq!(kept.counted().count(), 0);
     }
 }

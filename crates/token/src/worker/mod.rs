@@ -177,7 +177,11 @@ impl Worker {
                 self.report(&Report::Leftovers(left))
             }
             // Steering what does not run is no mistake: a run can end by itself.
-            Order::Start { .. } | Order::Open { .. } | Order::Close { .. } | Order::Quit => Ok(()),
+            Order::Start { .. }
+            | Order::Ping
+            | Order::Open { .. }
+            | Order::Close { .. }
+            | Order::Quit => Ok(()),
         }
     }
 

@@ -380,13 +380,14 @@ impl RowLane {
             if self.variant.shape == Shape::GenerateKeyPair { KEPT_PAIRS } else { KEPT_SECRETS };
         let mut watch = Watch::new(thread.place.clone(), false);
         let mut made = Vec::new();
-        for number in 0..most.min(thread.limit) {
-            lane.objects = KeptObjects::new(vec![[CK_INVALID_HANDLE; 2]], 0);
+        // One more than places: the last object waits for the next operation.
+        for number in 0..=most.min(thread.limit) {
+            lane.objects = KeptObjects::new(vec![NO_OBJECT; 2], 0);
             let operation = STAND_IN_OPERATIONS + number;
             let performed = lane.perform(operation, &mut watch);
             watch.leave();
             performed.map_err(super::lane::failure)?;
-            made.extend(lane.objects.take_all());
+            made.extend(lane.objects.take_all().into_iter().filter(|made| *made != NO_OBJECT));
         }
         Ok(made)
     }
@@ -464,6 +465,8 @@ impl RowLane {
         session.attribute(made[0], attribute).unwrap_or_default()
     }
 }
+
+const NO_OBJECT: Made = [CK_INVALID_HANDLE; 2];
 
 /// Numbers of operations that only make stand-ins: no IV depends on them.
 const STAND_IN_OPERATIONS: u64 = 0;

@@ -150,8 +150,11 @@ impl RunningRow {
                     self.running.gate.close_at(closes);
                 }
                 self.running.gate.open_at(at);
-                self.opened = Some(Usage::now());
+                let opened = Usage::now();
+                self.opened = Some(opened);
+                worker.report(&Report::Opened { from: at.max(opened.at) })?;
             }
+            Event::Order(Order::Ping) => worker.report(&Report::Pong)?,
             Event::Order(Order::Close { at }) => self.close(at),
             Event::Order(_) => {}
             Event::Abandoned => self.abandon(worker),

@@ -164,8 +164,8 @@ impl Go<'_> {
     }
 }
 
-/// Warming up ended because operations failed, not because it was over.
+/// Nothing succeeded, and the thread has given up.
 fn gave_up(warm_up: &WarmUp, bench: &Bench) -> Option<Failure> {
-    let all_failed = warm_up.failures.len() as u64 == warm_up.operations;
-    bench.last.filter(|_| all_failed && warm_up.operations > 0)
+    let nothing = warm_up.failures.len() as u64 == warm_up.operations;
+    bench.last.filter(|_| nothing && warm_up.gave_up)
 }
