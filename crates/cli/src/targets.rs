@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tapstone_measure::units::Nanos;
-use tapstone_token::catalogue::Mechanism;
 use tapstone_token::discover::{self, Candidate, FoundBy, State};
 use tapstone_token::lab::look_at;
-use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo};
+use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo, mechanism_name};
 
 use crate::exit::Exit;
 use crate::token::worker;
@@ -139,7 +138,7 @@ fn slot((slot, mechanisms): (SlotInfo, Vec<MechanismInfo>)) -> Slot {
 }
 
 fn mechanism(info: &MechanismInfo) -> ListedMechanism {
-    let known = Mechanism::numbered(info.mechanism as _).map(|known| known.name().to_owned());
+    let known = mechanism_name(info.mechanism).map(str::to_owned);
     ListedMechanism {
         name: known.unwrap_or_else(|| format!("0x{:X}", info.mechanism)),
         min_key_size: info.min_key_size,

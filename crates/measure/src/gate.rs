@@ -40,7 +40,8 @@ impl Gate {
         self.opens.store(moment.0, Relaxed);
     }
 
-    /// Announces when the window closes. A moment in the past ends the run at once.
+    /// Announces when the window closes: ahead, as with the opening. A moment in the past ends the
+    /// run at once, each worker where it is.
     pub fn close_at(&self, moment: Nanos) {
         self.closes.fetch_min(moment.0, Relaxed);
     }

@@ -86,19 +86,19 @@ pub fn run<C: Clock, W: Work, S: Sink, P: Pace>(
     let last = share.limit.map_or(u64::MAX, |limit| operation.saturating_add(limit - 1));
     recorder.open(opens);
     work.opened(operation);
-    let mut boundary = recorder.boundary().min(gate.closes());
+    let mut boundary = recorder.boundary();
 
     loop {
         let Step { turn, end, outcome } = current;
-        if end >= boundary {
-            let closes = gate.closes();
+        let closes = gate.closes();
+        if end >= boundary.min(closes) {
             if end >= closes {
                 recorder.cut_off(work.lane(operation), closes - turn.start.max(opens));
                 work.cut_off(operation);
                 return Ended::Window;
             }
             recorder.roll(end);
-            boundary = recorder.boundary().min(closes);
+            boundary = recorder.boundary();
         }
         let sample = Sample {
             lane: work.lane(operation),

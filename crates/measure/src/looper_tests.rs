@@ -60,7 +60,7 @@ struct Collect<'a> {
 impl Sink for Collect<'_> {
     fn slice(&mut self, lane: usize, slice: &Slice) -> bool {
         self.offered += 1;
-        if self.refuse_every > 0 && self.offered % self.refuse_every == 0 {
+        if self.refuse_every > 0 && self.offered.is_multiple_of(self.refuse_every) {
             return false;
         }
         self.series.borrow_mut()[lane].add(slice);

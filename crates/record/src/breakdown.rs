@@ -35,7 +35,7 @@ pub struct Phase {
     pub call: String,
     /// Its mean time per operation, in nanoseconds.
     pub mean_ns: f64,
-    /// Its part of the mean latency of the operation.
+    /// Its part of the time in all calls of the operation.
     pub share: Fraction,
 }
 

@@ -4,6 +4,8 @@
 //! module, [`lab`] runs such processes and never loads one, and [`material`] prepares inputs and
 //! judges results in software.
 
+#![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
+
 pub mod board;
 pub mod calls;
 pub mod catalogue;

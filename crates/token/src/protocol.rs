@@ -298,7 +298,7 @@ pub enum Trouble {
         wanted: String,
     },
     /// More than one key matches.
-    #[error("{count} keys of class {class} match {wanted}")]
+    #[error("{count} keys of class {class} match {wanted}: their ids are {}", .ids.join(", "))]
     ManyKeys {
         /// The class that the operation needs.
         class: String,
@@ -306,6 +306,16 @@ pub enum Trouble {
         wanted: String,
         /// How many.
         count: usize,
+        /// Their CKA_IDs in hexadecimal.
+        ids: Vec<String>,
+    },
+    /// A key matches, but it is not of the kind or length that the operation takes.
+    #[error("the key with {wanted} is not {expected}")]
+    WrongKey {
+        /// The label or id.
+        wanted: String,
+        /// What the operation takes.
+        expected: String,
     },
 }
 

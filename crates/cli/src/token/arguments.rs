@@ -52,8 +52,8 @@ Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
 #[command(next_help_heading = "Token")]
 pub(crate) struct TargetArguments {
     /// The PKCS#11 module; `tapstone targets` lists those found
-    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE")]
-    pub(crate) module: PathBuf,
+    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE", required_unless_present = "list")]
+    pub(crate) module: Option<PathBuf>,
     /// The token with this label; several are measured at once
     #[arg(long, value_name = "LABEL")]
     pub(crate) token_label: Vec<String>,

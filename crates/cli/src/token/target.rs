@@ -22,7 +22,7 @@ pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow:
             hidden: arguments.pin.source.pin_env.iter().map(Into::into).collect(),
             ..worker()?
         },
-        module: arguments.target.module.clone(),
+        module: arguments.target.module.clone().context("--module is missing")?,
         tokens: tokens(&arguments.target),
         login: login(&arguments.pin.source)?,
         accept_low_count: arguments.pin.accept_low_count,

@@ -1,5 +1,7 @@
 //! The key that an operation needs: kind and size, and how a token is asked for one.
 
+use std::fmt;
+
 use cryptoki_sys as sys;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +160,25 @@ impl KeySpec {
             "ml-kem-1024" => Self::MlKem { set: MlKem::MlKem1024 },
             _ => return None,
         })
+    }
+}
+
+/// In words, with an article: `an RSA key of 2048 bits`, `a P-256 key`.
+impl fmt::Display for KeySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("no key"),
+            Self::Rsa { bits } => write!(f, "an RSA key of {bits} bits"),
+            Self::Ec { curve } => write!(f, "a P-{} key", curve.bits()),
+            Self::Ed25519 => f.write_str("an Ed25519 key"),
+            Self::Aes { bits } => write!(f, "an AES key of {bits} bits"),
+            Self::Des3 => f.write_str("a triple DES key of 24 bytes"),
+            Self::Hmac { hash } => {
+                write!(f, "a generic secret of {} bytes", hash.output_bytes())
+            }
+            Self::MlDsa { set } => write!(f, "a key of parameter set {set:?}"),
+            Self::MlKem { set } => write!(f, "a key of parameter set {set:?}"),
+        }
     }
 }
 

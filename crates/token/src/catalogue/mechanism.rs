@@ -31,12 +31,6 @@ impl Mechanism {
         found.copied().ok_or_else(|| UnknownMechanism(name.to_owned()))
     }
 
-    /// The mechanism of this number, if the table holds it.
-    #[must_use]
-    pub fn numbered(number: CK_MECHANISM_TYPE) -> Option<Self> {
-        TABLE.iter().copied().find(|mechanism| mechanism.number == number)
-    }
-
     /// The name, `CKM_…`.
     #[must_use]
     pub const fn name(self) -> &'static str {

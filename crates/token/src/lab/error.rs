@@ -101,14 +101,14 @@ pub enum LabError {
         present: Vec<String>,
     },
     /// Several tokens fit, and they are not the same.
-    #[error("{}: {count} tokens {wanted}\nhint: choose one by --slot", .module.display())]
+    #[error("{}: {count} tokens fit: {}\nhint: choose one by --token-label, --token-serial or --slot", .module.display(), .fits.join(", "))]
     ManyTokens {
         /// The module.
         module: PathBuf,
-        /// What was asked for.
-        wanted: String,
         /// How many.
         count: usize,
+        /// Which.
+        fits: Vec<String>,
     },
     /// The token has not been initialised.
     #[error(
@@ -128,6 +128,11 @@ pub enum LabError {
         /// What to do.
         hint: &'static str,
     },
+    /// An operation that logs in, without a PIN.
+    #[error(
+        "login needs a PIN to log in with\nhint: give one: --pin-file, --pin-env, --pin-fd or --pin-prompt"
+    )]
+    NoPin,
     /// Keys could not be found or made.
     #[error("{trouble}\nhint: {}", trouble_hint(.trouble))]
     Keys {
@@ -190,5 +195,8 @@ fn trouble_hint(trouble: &Trouble) -> &'static str {
             "the key must be of the operation's type; is the PIN given, if it is private?"
         }
         Trouble::ManyKeys { .. } => "choose one by --key-id",
+        Trouble::WrongKey { .. } => {
+            "name a key made for this operation, or the operation for this key"
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::row::{NoRow, Ran};
 use super::verify::Judged;
 use super::warnings;
 use crate::catalogue::{Parameters, Variant};
-use crate::protocol::Done;
+use crate::protocol::{Done, Trouble};
 use crate::rv::Rv;
 
 /// What came of a row.
@@ -82,7 +82,9 @@ pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
                 LabError::Call { failure, .. } => {
                     (failure.call.to_string(), failure.code.to_string())
                 }
-                LabError::Keys { .. } => ("C_FindObjects".to_owned(), "no such key".to_owned()),
+                LabError::Keys { trouble } => {
+                    ("C_FindObjects".to_owned(), key_code(trouble).to_owned())
+                }
                 LabError::Interrupted => ("run".to_owned(), "interrupted".to_owned()),
                 other => (
                     "prepare".to_owned(),
@@ -105,6 +107,14 @@ pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
     }
 }
 
+fn key_code(trouble: &Trouble) -> &'static str {
+    match trouble {
+        Trouble::ManyKeys { .. } => "several such keys",
+        Trouble::WrongKey { .. } => "wrong key",
+        Trouble::NoKey { .. } | Trouble::Call { .. } => "no such key",
+    }
+}
+
 /// The token cannot do it, as opposed to could not do it now.
 fn is_unsupported(code: Rv) -> bool {
     use cryptoki_sys::*;
@@ -112,7 +122,12 @@ fn is_unsupported(code: Rv) -> bool {
         && !code.is_pin()
         && !matches!(
             code.0 as CK_RV,
-            CKR_HOST_MEMORY | CKR_DEVICE_MEMORY | CKR_SESSION_COUNT | CKR_FUNCTION_CANCELED
+            CKR_HOST_MEMORY
+                | CKR_DEVICE_MEMORY
+                | CKR_SESSION_COUNT
+                | CKR_FUNCTION_CANCELED
+                | CKR_GENERAL_ERROR
+                | CKR_FUNCTION_FAILED
         )
 }
 

@@ -40,11 +40,14 @@ pub struct Limit {
     pub outcome: RowOutcome,
 }
 
+/// One pass over a level.
+type Pass = (Ran, Vec<Judged>, Summary);
+
 /// One level with all that its passes measured.
 struct Measured {
     concurrency: Concurrency,
     rates: Vec<PerSecond>,
-    best: Option<(Ran, Vec<Judged>, Summary)>,
+    best: Option<Pass>,
 }
 
 impl Lab {
@@ -210,7 +213,7 @@ impl Search<'_> {
         &mut self,
         concurrency: Concurrency,
         observer: &mut dyn Observer,
-    ) -> Result<(Ran, Vec<Judged>, Summary), NoRow> {
+    ) -> Result<Pass, NoRow> {
         let plan = RowPlan {
             threads: concurrency.threads,
             processes: concurrency.processes,
@@ -317,7 +320,7 @@ impl Search<'_> {
         Limit { knee, outcome }
     }
 
-    fn take_best(&mut self) -> Option<(Concurrency, (Ran, Vec<Judged>, Summary))> {
+    fn take_best(&mut self) -> Option<(Concurrency, Pass)> {
         let mean = |level: &Measured| {
             level.rates.iter().map(|rate| rate.0).sum::<f64>() / level.rates.len().max(1) as f64
         };

@@ -18,7 +18,7 @@ mod warnings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use tapstone_measure::pace::SplitMix;
@@ -36,7 +36,7 @@ pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, St
 pub use self::process::WorkerCommand;
 use self::process::{FAREWELL, Process, Word};
 pub use self::steering::{Observer, Progress};
-pub use self::targets::{ModuleReport, look_at};
+pub use self::targets::{Answer, ModuleReport, look_at};
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
 use crate::protocol::{Enter, Leftover, Login, Order, Report, Trouble};
 use crate::worker::RUN_MARK;
@@ -441,11 +441,8 @@ impl Lab {
         if self.interrupted_at.is_none() && self.options.interrupt.load(Relaxed) {
             self.interrupted_at = Some(Instant::now());
         }
-        match self.inbox.recv_timeout(patience) {
-            Ok(word) => Some(word),
-            // The lab holds a sender itself, so the channel never closes.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        // The lab holds a sender itself, so the channel never closes.
+        self.inbox.recv_timeout(patience).ok()
     }
 
     /// A call's limit, shorter once the user has asked to end.

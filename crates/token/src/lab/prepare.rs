@@ -1,13 +1,16 @@
 //! Before and after a row: keys made or found, inputs prepared, one operation tried; and keys gone
 //! again, whatever happened in between.
 
-use super::Lab;
 use super::error::LabError;
 use super::judge::{self, Judge};
 use super::plan::{KeyCount, KeysPlan, LanePlan, RowPlan};
 use super::row::NoRow;
+use super::{Lab, Target};
+use crate::catalogue::Shape;
 use crate::material::{KeyMaterial, MaterialError};
-use crate::protocol::{Job, KeyPlan, KeyUse, LaneJob, LaneReady, Order, Report, Ring, Trouble};
+use crate::protocol::{
+    Job, KeyPlan, KeyUse, LaneJob, LaneReady, Login, Order, Report, Ring, Trouble,
+};
 
 /// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
 const RING: usize = 64;
@@ -33,6 +36,11 @@ impl Prepared {
 impl Lab {
     /// Makes or finds the keys, prepares the inputs, and tries one operation of each lane.
     pub(super) fn prepare(&mut self, plan: &RowPlan, processes: u32) -> Result<Prepared, NoRow> {
+        let logs_in = plan.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
+        let pad = |target: &Target| self.login_for(&target.token) == Login::ProtectedPath;
+        if logs_in && self.options.login == Login::None && !self.targets.iter().all(pad) {
+            return Err(LabError::NoPin.into());
+        }
         let processes = self.ensure(processes)?;
         let mut prepared = Prepared {
             processes,

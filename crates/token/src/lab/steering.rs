@@ -53,7 +53,7 @@ const START_NOTICE: Nanos = Nanos::from_millis(20);
 /// From the order to open the window to its opening, at least.
 const OPEN_NOTICE: Nanos = Nanos::from_millis(10);
 
-/// From a decision to close to the closing: longer than any slice that may be open.
+/// From a decision to close to the closing: the time for it to reach all workers.
 const CLOSE_NOTICE: Nanos = Nanos::from_millis(30);
 
 /// When the rate's interval is first looked at; then at twice that, and so on. Looking all the
@@ -229,7 +229,7 @@ impl Steering<'_, '_> {
             }
             if self.lab.interrupted_at.is_some() && !self.closing {
                 self.interrupted = true;
-                self.close(Nanos::ZERO);
+                self.close(Monotonic.now() + CLOSE_NOTICE);
             }
             self.look();
         }
@@ -329,8 +329,7 @@ impl Steering<'_, '_> {
 
     fn close(&mut self, at: Nanos) {
         self.closing = true;
-        let now = Monotonic.now();
-        self.gathered.closed = self.gathered.closed.min(at.max(now));
+        self.gathered.closed = self.gathered.closed.min(at);
         self.order(&Order::Close { at });
     }
 
@@ -338,7 +337,7 @@ impl Steering<'_, '_> {
     fn lose(&mut self, lost: Lost) {
         self.lost.get_or_insert(lost);
         if !self.closing {
-            self.close(Nanos::ZERO);
+            self.close(Monotonic.now() + CLOSE_NOTICE);
         }
     }
 

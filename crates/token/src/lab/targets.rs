@@ -13,7 +13,7 @@ pub struct ModuleReport {
     /// The module.
     pub module: PathBuf,
     /// The library and its slots with their mechanisms.
-    pub answer: Result<(LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>), LabError>,
+    pub answer: Result<Answer, LabError>,
 }
 
 /// Loads a module in a process of its own and asks what it has. Logs in nowhere.
@@ -32,7 +32,8 @@ pub fn look_at(worker: &WorkerCommand, module: &Path, timeout: Duration) -> Modu
     ModuleReport { module: module.to_owned(), answer: ask(options) }
 }
 
-type Answer = (LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>);
+/// The library, and its slots with their mechanisms.
+pub type Answer = (LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>);
 
 fn ask(options: Options) -> Result<Answer, LabError> {
     let mut lab = Lab::idle(options)?;
@@ -72,8 +73,8 @@ pub(super) fn choose(
             _ => {
                 return Err(LabError::ManyTokens {
                     module: module.to_owned(),
-                    wanted: choice.words(),
                     count: fits.len(),
+                    fits: fits.iter().map(|target| describe(target)).collect(),
                 });
             }
         }

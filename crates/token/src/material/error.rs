@@ -16,7 +16,7 @@ pub enum MaterialError {
     },
     /// The key is not of the kind or the length that the operation takes.
     #[error(
-        "{operation}: the key is not what it takes ({expected:?})\n\
+        "{operation}: the key is not what it takes ({expected})\n\
          hint: give a key made for this operation"
     )]
     WrongKey {
@@ -27,7 +27,7 @@ pub enum MaterialError {
     },
     /// The attribute that the token gave for a public key is not one.
     #[error(
-        "the token's public key is not one for {expected:?}: {bytes} bytes\n\
+        "the token's public key is not one for {expected}: {bytes} bytes\n\
          hint: expected CKA_EC_POINT (raw or in an OCTET STRING) for curves, CKA_VALUE otherwise"
     )]
     NotAPublicKey {

@@ -170,9 +170,7 @@ impl Check {
                 let recipients = recipients.map_err(|_| failed("reading the ML-KEM key"))?;
                 Self::Decapsulates { set, recipients }
             }
-            (Shape::Derive | Shape::Unwrap | Shape::Decapsulate | Shape::FindObjects, ..) => {
-                Self::SameIfRead
-            }
+            (Shape::Derive | Shape::Unwrap | Shape::Decapsulate, ..) => Self::SameIfRead,
             _ => Self::Same,
         })
     }

@@ -2,6 +2,7 @@
 //! prepare a measurement. The calls that are measured are in [`crate::worker`].
 
 mod info;
+mod mechanism_names;
 mod objects;
 mod session;
 mod template;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use cryptoki_sys::*;
 
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
+pub use self::mechanism_names::mechanism_name;
 pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
 use crate::board::Place;

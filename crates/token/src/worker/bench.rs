@@ -162,14 +162,11 @@ impl Bench {
     fn reconnect(&mut self, failure: Failure) -> Onward {
         let start = Monotonic.now();
         loop {
-            match self.try_to_reconnect() {
-                Ok(()) => {
-                    let length = Some(Monotonic.now() - start);
-                    self.outages.push(Outage { start, length, failure });
-                    self.in_a_row = 0;
-                    return Onward::Continue;
-                }
-                Err(_) => {}
+            if self.try_to_reconnect().is_ok() {
+                let length = Some(Monotonic.now() - start);
+                self.outages.push(Outage { start, length, failure });
+                self.in_a_row = 0;
+                return Onward::Continue;
             }
             let ended = self.gate.closes() <= Monotonic.now();
             if ended || self.shared.pin_refused.load(Relaxed) {

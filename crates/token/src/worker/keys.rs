@@ -68,10 +68,7 @@ impl KeyReference {
 
     fn wanted(&self) -> String {
         let label = self.label.as_ref().map(|label| format!("label \"{label}\""));
-        let id = self.id.as_ref().map(|id| {
-            let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("id {digits}")
-        });
+        let id = self.id.as_ref().map(|id| format!("id {}", hexadecimal(id)));
         [label, id].into_iter().flatten().collect::<Vec<_>>().join(" and ")
     }
 }
@@ -134,13 +131,48 @@ impl Maker<'_> {
         let (class, wanted) = (class_name(class).to_owned(), reference.wanted());
         match found[..] {
             [] => Err(Trouble::NoKey { class, wanted }),
+            [handle] if !self.fits(handle, variant.key) => {
+                Err(Trouble::WrongKey { wanted, expected: variant.key.to_string() })
+            }
             [handle] => {
                 let public = self.public_half(handle, &reference);
                 let material = self.material(variant, handle, public);
                 let ready = self.ready(handle, material);
                 Ok(Key { handle, reference, ready, own: Vec::new() })
             }
-            _ => Err(Trouble::ManyKeys { class, wanted, count: found.len() }),
+            _ => {
+                let id = |key: &CK_OBJECT_HANDLE| {
+                    hexadecimal(&self.session.attribute(*key, CKA_ID).unwrap_or_default())
+                };
+                let ids = found.iter().map(id).collect();
+                Err(Trouble::ManyKeys { class, wanted, count: found.len(), ids })
+            }
+        }
+    }
+
+    /// Whether the key is on the curve, or of the length, that the operation names. A token that
+    /// does not tell is believed.
+    fn fits(&self, handle: CK_OBJECT_HANDLE, spec: KeySpec) -> bool {
+        let read = |attribute| self.session.attribute(handle, attribute).ok();
+        match spec {
+            KeySpec::Rsa { bits } => read(CKA_MODULUS).is_none_or(|modulus| {
+                let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+                modulus.len() - zeros == bits as usize / 8
+            }),
+            KeySpec::Ec { .. } | KeySpec::Ed25519 => read(CKA_EC_PARAMS)
+                .is_none_or(|params| spec.ec_params().iter().any(|known| *known == params)),
+            KeySpec::Aes { .. } | KeySpec::Hmac { .. } => {
+                read(CKA_VALUE_LEN).is_none_or(|length| {
+                    let length = length.try_into().map(CK_ULONG::from_ne_bytes);
+                    length.is_ok_and(|length| Some(length as usize) == spec.secret_bytes())
+                })
+            }
+            KeySpec::MlDsa { .. } | KeySpec::MlKem { .. } => {
+                read(CKA_PARAMETER_SET).is_none_or(|set| {
+                    set.try_into().map(CK_ULONG::from_ne_bytes).ok() == spec.parameter_set()
+                })
+            }
+            KeySpec::None | KeySpec::Des3 => true,
         }
     }
 
@@ -339,6 +371,10 @@ pub(super) fn leftovers(
         }
     }
     Ok(left)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn needs_key(variant: &Variant) -> bool {

@@ -362,12 +362,14 @@ impl Maker<'_> {
         let (data, data_length) = (input.bytes.as_ptr().cast_mut(), input.bytes.len() as CK_ULONG);
         let name = how.call();
         watch.enter(name, operation);
-        // SAFETY, of all the calls: the mechanism is armed for this operation, templates, input
+        // All calls: the mechanism is armed for this operation, templates, input
         // and result are as long as they say, and all outlive the call.
         match how {
+            // SAFETY: as said above.
             Make::Derive => call(name, functions.C_DeriveKey, |f| unsafe {
                 f(session, mechanism, key, raw.as_mut_ptr(), raw.len(), &mut object)
             }),
+            // SAFETY: as said above.
             Make::Unwrap => call(name, functions.C_UnwrapKey, |f| unsafe {
                 f(
                     session,
@@ -380,9 +382,11 @@ impl Maker<'_> {
                     &mut object,
                 )
             }),
+            // SAFETY: as said above.
             Make::GenerateKey => call(name, functions.C_GenerateKey, |f| unsafe {
                 f(session, mechanism, raw.as_mut_ptr(), raw.len(), &mut object)
             }),
+            // SAFETY: as said above.
             Make::GenerateKeyPair => call(name, functions.C_GenerateKeyPair, |f| unsafe {
                 f(
                     session,
@@ -395,6 +399,7 @@ impl Maker<'_> {
                     &mut second,
                 )
             }),
+            // SAFETY: as said above.
             Make::Encapsulate => call(name, functions.C_EncapsulateKey, |f| unsafe {
                 f(
                     session,
@@ -407,6 +412,7 @@ impl Maker<'_> {
                     &mut object,
                 )
             }),
+            // SAFETY: as said above.
             Make::Decapsulate => call(name, functions.C_DecapsulateKey, |f| unsafe {
                 f(
                     session,

@@ -40,11 +40,12 @@ pub(super) struct RowLane {
     imported: Vec<CK_OBJECT_HANDLE>,
 }
 
-/// Objects that are kept for verification; each costs room on the token while the row runs.
-const KEPT_SECRETS: u64 = 64;
+/// Objects of a thread that are kept for verification: of a window, and at most of a counted row,
+/// which is to be verified whole. Each costs room on the token while the row runs.
+const KEPT_SECRETS: (u64, u64) = (64, 4096);
 
 /// Pairs are slow to make, and as many have to be made before the row starts.
-const KEPT_PAIRS: u64 = 4;
+const KEPT_PAIRS: (u64, u64) = (4, 64);
 
 impl Row {
     /// Makes or finds the keys. What was made before a failure is gone again.
@@ -214,8 +215,11 @@ impl RowLane {
         }
         // A search runs among more objects than it asks for.
         if let Parameters::Objects { count } = self.variant.parameters {
-            for index in prepared.len() as u32..count {
-                self.imported.push(create_object(main, &find_label(index))?);
+            let asked: Vec<&[u8]> = prepared.iter().map(|input| &input.bytes[..]).collect();
+            for label in (0..count).map(find_label) {
+                if !asked.contains(&label.as_bytes()) {
+                    self.imported.push(create_object(main, &label)?);
+                }
             }
         }
         self.inputs.push(prepared.into());
@@ -376,8 +380,9 @@ impl RowLane {
 
     /// Objects for the places of what will be kept, made by the operation itself.
     fn stand_ins(&self, lane: &mut Lane, thread: Thread<'_>) -> Result<Vec<Made>, Failure> {
-        let most =
-            if self.variant.shape == Shape::GenerateKeyPair { KEPT_PAIRS } else { KEPT_SECRETS };
+        let pairs = self.variant.shape == Shape::GenerateKeyPair;
+        let (of_window, of_count) = if pairs { KEPT_PAIRS } else { KEPT_SECRETS };
+        let most = if thread.limit == u64::MAX { of_window } else { of_count };
         let mut watch = Watch::new(thread.place.clone(), false);
         let mut made = Vec::new();
         // One more than places: the last object waits for the next operation.

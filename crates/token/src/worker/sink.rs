@@ -109,7 +109,6 @@ impl Drain {
         // The producer commits the length before the slice: look before taking.
         while let Ok(chunk) = self.slices.read_chunk(4) {
             let length = u32::from_le_bytes(copied(&chunk)) as usize;
-            drop(chunk);
             let Ok(whole) = self.slices.read_chunk(4 + length) else { break };
             let (first, second) = whole.as_slices();
             let bytes = [first, second].concat();
