@@ -133,7 +133,8 @@ pub(crate) struct LoadArguments {
     /// The same for long runs: 24h
     #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with = "count")]
     pub(crate) duration: Option<Nanos>,
-    /// Measure so many operations and check every result
+    /// Measure so many operations and check every result; of keys that an operation makes, up to
+    /// 4096 for each thread and 64 pairs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// Measure until the rate is known this well

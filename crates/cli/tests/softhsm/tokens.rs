@@ -46,7 +46,8 @@ fn the_only_initialised_token_needs_no_name() {
 
     let Some(()) = hsm.add_token("second") else { return };
     let outcome = run().args("--op random --count 4").run().exits(2);
-    assert!(outcome.stderr.contains("2 tokens that are initialised"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("2 tokens fit: "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("\"second\" in slot"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("hint: choose one by --"), "{}", outcome.stderr);
 }
 
