@@ -4,29 +4,25 @@
 //! The module answers at once, so everything that is left is the loop. `cargo bench` runs all
 //! rounds; without `--bench` a few show that it works.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Barrier};
+mod support;
+
+use std::path::Path;
+use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
 
 use cryptoki_sys::*;
-use tapstone_measure::clock::{Clock, Monotonic, Precision};
+use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_token::catalogue::Catalogue;
-use tapstone_token::lab::{
-    Common, KeyCount, KeysPlan, Lab, LanePlan, LoadPlan, Observer, Options, Progress, RowPlan,
-    Stop, TokenChoice, WorkerCommand,
-};
-use tapstone_token::pin::Pin;
-use tapstone_token::protocol::Login;
+use tapstone_token::lab::Lab;
 
-const OPERATION: &str = "rsa2048.sign";
+use support::OPERATION;
+
 const ROUND: Nanos = Nanos::from_millis(300);
 
 fn main() {
-    let rounds = if std::env::args().any(|argument| argument == "--bench") { 21 } else { 2 };
-    let module = module();
-    let mut lab = open(&module);
+    let rounds = support::rounds(21, 2);
+    let module = support::module();
+    let mut lab = support::open(&module, &[]);
     let bare = Bare::load(&module);
     let mut costs: Vec<(&str, usize, Vec<f64>)> = Vec::new();
     for round in 0..rounds {
@@ -67,67 +63,10 @@ fn report(mut costs: Vec<(&str, usize, Vec<f64>)>, rounds: usize) {
     println!("  change over the bare loop's own change: {:.3}", lab_two / lab / (bare_two / bare));
 }
 
-/// Built for this target by Cargo, beside it.
-fn module() -> PathBuf {
-    let own = std::env::current_exe().expect("a running program has a file");
-    let folders = own.ancestors().skip(1).take(2);
-    let mut places = folders.map(|folder| folder.join("libnull_module.so"));
-    places.find(|path| path.exists()).expect("cargo build -p null-module in the same profile")
-}
-
-fn open(module: &std::path::Path) -> Lab {
-    let options = Options {
-        worker: WorkerCommand {
-            program: env!("CARGO_BIN_EXE_tapstone").into(),
-            arguments: vec!["worker".to_owned()],
-            hidden: Vec::new(),
-        },
-        module: module.to_owned(),
-        tokens: vec![TokenChoice::Only],
-        login: Login::Pin(Pin::new(b"1234".to_vec())),
-        accept_low_count: false,
-        timeout: Duration::from_secs(10),
-        interrupt: Arc::default(),
-        announce: |_| {},
-    };
-    Lab::open(options).expect("the null module opens")
-}
-
-struct Nobody;
-
-impl Observer for Nobody {
-    fn stage(&mut self, _: &str, _: &str) {}
-    fn progress(&mut self, _: &str, _: &Progress) {}
-}
-
 /// ns per operation and thread, from the rate: everything that the loop does is in it.
 fn measured(lab: &mut Lab, threads: usize) -> f64 {
-    let variant = Catalogue::builtin().select(OPERATION).expect("it is in the catalogue").remove(0);
-    let plan = RowPlan {
-        lanes: vec![LanePlan { variant, weight: 1 }],
-        threads: threads as u32,
-        processes: 1,
-        load: LoadPlan::Closed,
-        stop: Stop::Seconds(ROUND),
-        keys: KeysPlan::Own { count: KeyCount::Shared, on_token: false },
-        common: Common {
-            verify: false,
-            phases: false,
-            samples: false,
-            warm_up: Nanos::from_millis(50),
-            max_failures: 1,
-            reconnect: false,
-            extra_objects: 0,
-            idle_sessions: 0,
-            seed: 1,
-            clock_step: Precision::of(&Monotonic).step,
-            loop_cost_ns: 0.0,
-        },
-    };
-    let outcome = lab.measure(&plan, &mut Nobody, None);
-    assert!(outcome.is_clean(), "{outcome:?}");
-    let rate = outcome.summary.expect("a clean row has figures").rate.estimate;
-    1e9 * threads as f64 / rate
+    let summary = support::measure(lab, threads as u32, ROUND);
+    1e9 * threads as f64 / summary.rate.estimate
 }
 
 /// The loop that anyone would write first.
@@ -140,7 +79,7 @@ struct Bare {
 unsafe impl Sync for Bare {}
 
 impl Bare {
-    fn load(module: &std::path::Path) -> Self {
+    fn load(module: &Path) -> Self {
         // SAFETY: the null module is a PKCS #11 module without side effects on loading.
         let library = unsafe { Pkcs11::new(module) }.expect("the null module loads");
         let mut table = std::ptr::null_mut();

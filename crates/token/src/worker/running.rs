@@ -10,11 +10,12 @@ use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUp;
 use tapstone_measure::units::Nanos;
 
-use super::bench::{Bench, Patience};
-use super::row::Thread;
-use super::threads::Running;
+use super::bench::{Bench, Patience, Shared};
+use super::row::{Row, Thread};
+use super::threads::{Builder, Running};
 use super::watch::Watch;
 use super::{Event, Worker};
+use crate::board::Place;
 use crate::calls::Failure;
 use crate::module::Session;
 use crate::protocol::{Done, Order, Report, Run};
@@ -64,37 +65,14 @@ impl RunningRow {
         }
         let gate = Arc::new(Gate::default());
         let threads = run.threads as usize;
-        let builders = (0..threads).map(|index| {
+        let builder = |index| {
             let (row, shared) = (Arc::clone(&row), Arc::clone(&token.shared));
             let (gate, place) = (Arc::clone(&gate), board.place(1 + index));
             let run = run.clone();
-            let build = move || -> Result<Bench, Failure> {
-                let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
-                let worker = row.job.first_worker.wrapping_add(index as u32);
-                let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);
-                let keep_bytes = run.keep_bytes / run.threads.max(1) as u64;
-                let seed = run.seed.wrapping_add(u64::from(worker));
-                let thread = Thread { index, worker, keep_bytes, limit, seed, place: &place };
-                let lanes = row.lanes_for(&shared, &session, thread)?;
-                let patience =
-                    Patience { max_failures: run.max_failures, reconnect: run.reconnect };
-                Ok(Bench {
-                    references: row.references(),
-                    shared,
-                    gate,
-                    session: Some(session),
-                    lanes,
-                    mix: run.mix,
-                    watch: Watch::new(place, run.phases),
-                    patience,
-                    seed,
-                    outages: Vec::new(),
-                    in_a_row: 0,
-                    last: None,
-                })
-            };
-            Box::new(build) as Box<dyn FnOnce() -> Result<Bench, Failure> + Send>
-        });
+            let build = move || build(index, &row, shared, gate, run, place);
+            Box::new(build) as Builder
+        };
+        let builders = (0..threads).map(builder);
         let first_worker = row.job.first_worker;
         let running =
             Running::start(&run, gate.clone(), first_worker, builders.collect(), &events)?;
@@ -243,6 +221,38 @@ impl RunningRow {
         };
         worker.report(&Report::Done(Box::new(done)))
     }
+}
+
+/// What one thread measures with, in the thread itself: its session, its lanes, its memory.
+fn build(
+    index: usize,
+    row: &Row,
+    shared: Arc<Shared>,
+    gate: Arc<Gate>,
+    run: Run,
+    place: Place,
+) -> Result<Bench, Failure> {
+    let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
+    let worker = row.job.first_worker.wrapping_add(index as u32);
+    let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);
+    let keep_bytes = run.keep_bytes / u64::from(run.threads.max(1));
+    let seed = run.seed.wrapping_add(u64::from(worker));
+    let thread = Thread { index, worker, keep_bytes, limit, seed, place: &place };
+    let lanes = row.lanes_for(&shared, &session, thread)?;
+    Ok(Bench {
+        references: row.references(),
+        shared,
+        gate,
+        session: Some(session),
+        lanes,
+        mix: run.mix,
+        watch: Watch::new(place, run.phases),
+        patience: Patience { max_failures: run.max_failures, reconnect: run.reconnect },
+        seed,
+        outages: Vec::new(),
+        in_a_row: 0,
+        last: None,
+    })
 }
 
 impl Usage {

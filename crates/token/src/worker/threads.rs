@@ -17,6 +17,9 @@ use super::sink::{Drain, RingSink, ring};
 use crate::calls::Failure;
 use crate::protocol::{Pace, Run, ThreadEnd};
 
+/// Makes what a thread measures with, on that thread.
+pub(super) type Builder = Box<dyn FnOnce() -> Result<Bench, Failure> + Send>;
+
 /// Threads that are warming up or measuring.
 pub(super) struct Running {
     pub(super) gate: Arc<Gate>,
@@ -37,7 +40,7 @@ impl Running {
         run: &Run,
         gate: Arc<Gate>,
         first_worker: u32,
-        builders: Vec<Box<dyn FnOnce() -> Result<Bench, Failure> + Send>>,
+        builders: Vec<Builder>,
         events: &Sender<Event>,
     ) -> std::io::Result<Self> {
         let mut running =
@@ -87,11 +90,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(
-        self,
-        build: Box<dyn FnOnce() -> Result<Bench, Failure> + Send>,
-        started: &mpsc::Receiver<Nanos>,
-    ) -> Finished {
+    fn run(self, build: Builder, started: &mpsc::Receiver<Nanos>) -> Finished {
         let events = self.events.clone();
         let (finished, ready) = match build() {
             Ok(bench) => self.measure(bench, started),

@@ -1,0 +1,89 @@
+//! A lab on the null module, and the row that is measured on it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_measure::own_cost::own_cost_ns;
+use tapstone_measure::summary::Summary;
+use tapstone_measure::units::Nanos;
+use tapstone_token::catalogue::Catalogue;
+use tapstone_token::lab::{
+    Common, KeyCount, KeysPlan, Lab, LanePlan, LoadPlan, Observer, Options, Progress, RowPlan,
+    Stop, TokenChoice, WorkerCommand,
+};
+use tapstone_token::pin::Pin;
+use tapstone_token::protocol::Login;
+
+/// The operation that is measured.
+pub(crate) const OPERATION: &str = "rsa2048.sign";
+
+/// How many of something: all of it under `cargo bench`, a few where only the workings are tried.
+pub(crate) fn rounds(all: usize, few: usize) -> usize {
+    if std::env::args().any(|argument| argument == "--bench") { all } else { few }
+}
+
+/// The null module, built for this target by Cargo, beside it.
+pub(crate) fn module() -> PathBuf {
+    let own = std::env::current_exe().expect("a running program has a file");
+    let mut places = own.ancestors().skip(1).take(2).map(|folder| folder.join("libnull_module.so"));
+    places.find(|path| path.exists()).expect("cargo build -p null-module in the same profile")
+}
+
+/// A lab whose workers see these variables, `NAME=value`.
+pub(crate) fn open(module: &Path, variables: &[&str]) -> Lab {
+    let program = env!("CARGO_BIN_EXE_tapstone");
+    let arguments = variables.iter().copied().chain([program, "worker"]).map(str::to_owned);
+    let options = Options {
+        worker: WorkerCommand {
+            program: "env".into(),
+            arguments: arguments.collect(),
+            hidden: Vec::new(),
+        },
+        module: module.to_owned(),
+        tokens: vec![TokenChoice::Only],
+        login: Login::Pin(Pin::new(b"1234".to_vec())),
+        accept_low_count: false,
+        timeout: Duration::from_secs(10),
+        interrupt: Arc::default(),
+        announce: |_| {},
+    };
+    Lab::open(options).expect("the null module opens")
+}
+
+/// Measures one row with so many threads for so long.
+pub(crate) fn measure(lab: &mut Lab, threads: u32, window: Nanos) -> Summary {
+    let variant = Catalogue::builtin().select(OPERATION).expect("it is in the catalogue").remove(0);
+    let plan = RowPlan {
+        lanes: vec![LanePlan { variant, weight: 1 }],
+        threads,
+        processes: 1,
+        load: LoadPlan::Closed,
+        stop: Stop::Seconds(window),
+        keys: KeysPlan::Own { count: KeyCount::Shared, on_token: false },
+        common: Common {
+            verify: false,
+            phases: false,
+            samples: false,
+            warm_up: Nanos::from_millis(50),
+            max_failures: 1,
+            reconnect: false,
+            extra_objects: 0,
+            idle_sessions: 0,
+            seed: 1,
+            clock_step: Precision::of(&Monotonic).step,
+            loop_cost_ns: own_cost_ns(&Monotonic),
+        },
+    };
+    let outcome = lab.measure(&plan, &mut Nobody, None);
+    assert!(outcome.is_clean(), "{outcome:?}");
+    outcome.summary.expect("a clean row has figures")
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn stage(&mut self, _: &str, _: &str) {}
+    fn progress(&mut self, _: &str, _: &Progress) {}
+}
