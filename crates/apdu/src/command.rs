@@ -1,0 +1,272 @@
+//! A command APDU: ISO 7816-4, section 5.2.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A command APDU.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Class byte.
+    pub cla: u8,
+    /// Instruction byte.
+    pub ins: u8,
+    /// First parameter byte.
+    pub p1: u8,
+    /// Second parameter byte.
+    pub p2: u8,
+    /// The data field, at most 65,535 bytes. Empty: there is none.
+    pub data: Vec<u8>,
+    /// How many bytes of response data are expected at most; `None`: there is no Le field.
+    pub expected: Option<Expected>,
+}
+
+/// How many bytes of response data a command expects at most: Ne.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Expected(u32);
+
+impl Expected {
+    /// As many as a short command can ask for: 256.
+    pub const SHORT: Self = Self(256);
+    /// As many as an extended command can ask for: 65,536.
+    pub const EXTENDED: Self = Self(65_536);
+
+    /// So many bytes, 1 to 65,536.
+    #[must_use]
+    pub const fn bytes(count: u32) -> Option<Self> {
+        if count >= 1 && count <= Self::EXTENDED.0 { Some(Self(count)) } else { None }
+    }
+
+    /// In bytes, 1 to 65,536.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How lengths are written: in one byte, or in two after a zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// At most 255 bytes of data, at most 256 bytes of response.
+    Short,
+    /// At most 65,535 bytes of data, at most 65,536 bytes of response.
+    Extended,
+}
+
+/// Bytes that are no command APDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{length} bytes are no command APDU: {why}")]
+pub struct Malformed {
+    /// How many bytes there were.
+    pub length: usize,
+    /// What is wrong with them.
+    pub why: &'static str,
+}
+
+impl Command {
+    /// A command with a header only: no data, no response data expected (case 1).
+    #[must_use]
+    pub const fn new(cla: u8, ins: u8, p1: u8, p2: u8) -> Self {
+        Self { cla, ins, p1, p2, data: Vec::new(), expected: None }
+    }
+
+    /// SELECT an application by its name, or the start of it (ISO 7816-4, 11.2.2).
+    #[must_use]
+    pub fn select(aid: &[u8]) -> Self {
+        Self::new(0x00, 0xA4, 0x04, 0x00).with_data(aid).expecting(Expected::SHORT)
+    }
+
+    /// The same with this data field.
+    #[must_use]
+    pub fn with_data(mut self, data: &[u8]) -> Self {
+        self.data = data.to_vec();
+        self
+    }
+
+    /// The same with an Le field.
+    #[must_use]
+    pub const fn expecting(mut self, expected: Expected) -> Self {
+        self.expected = Some(expected);
+        self
+    }
+
+    /// Whether more of the data follows in another command (bit 5 of CLA; ISO 7816-4, 5.3.3).
+    #[must_use]
+    pub const fn is_chained(&self) -> bool {
+        // Further interindustry classes (01xx xxxx) have the bit at the same place; a class with
+        // the top bit set is proprietary, and GlobalPlatform puts the bit there too.
+        self.cla & 0x10 != 0
+    }
+
+    /// The shortest form that can hold the command.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        let long = self.data.len() > 255
+            || self.expected.is_some_and(|expected| expected > Expected::SHORT);
+        if long { Form::Extended } else { Form::Short }
+    }
+
+    /// The command as bytes, in its shortest form.
+    ///
+    /// # Panics
+    /// With more than 65,535 bytes of data.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        self.encode_as(self.form())
+    }
+
+    /// The command as bytes, in this form; extended where short cannot hold it.
+    ///
+    /// # Panics
+    /// With more than 65,535 bytes of data.
+    #[must_use]
+    pub fn encode_as(&self, form: Form) -> Vec<u8> {
+        assert!(self.data.len() <= 0xFFFF, "a command holds at most 65,535 bytes");
+        let extended = form == Form::Extended || self.form() == Form::Extended;
+        let mut bytes = Vec::with_capacity(4 + 3 + self.data.len() + 3);
+        bytes.extend([self.cla, self.ins, self.p1, self.p2]);
+        let any = !self.data.is_empty() || self.expected.is_some();
+        if extended && any {
+            bytes.push(0);
+        }
+        if !self.data.is_empty() {
+            let length = (self.data.len() as u16).to_be_bytes();
+            bytes.extend(if extended { &length[..] } else { &length[1..] });
+            bytes.extend(&self.data);
+        }
+        if let Some(expected) = self.expected {
+            // The largest count is written as zero.
+            let length = (expected.0 as u16).to_be_bytes();
+            bytes.extend(if extended { &length[..] } else { &length[1..] });
+        }
+        bytes
+    }
+
+    /// Reads a command of either form.
+    ///
+    /// # Errors
+    /// When the lengths in the bytes are not those of the bytes.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, Form), Malformed> {
+        let wrong = |why| Malformed { length: bytes.len(), why };
+        let Some((&[cla, ins, p1, p2], body)) = bytes.split_first_chunk() else {
+            return Err(wrong("a header has 4 bytes"));
+        };
+        let command = Self::new(cla, ins, p1, p2);
+        match *body {
+            [] => Ok((command, Form::Short)),
+            [le] => Ok((command.expecting(short(le)), Form::Short)),
+            [0, high, low] => Ok((command.expecting(long([high, low])), Form::Extended)),
+            [0, high, low, ref rest @ ..] => {
+                let length = usize::from(u16::from_be_bytes([high, low]));
+                if length == 0 {
+                    return Err(wrong("Lc is 0"));
+                }
+                let command = match rest.len().checked_sub(length) {
+                    Some(0) => command.with_data(rest),
+                    Some(2) => {
+                        let (data, le) = rest.split_at(length);
+                        command.with_data(data).expecting(long([le[0], le[1]]))
+                    }
+                    _ => return Err(wrong("extended Lc is not the length of what follows")),
+                };
+                Ok((command, Form::Extended))
+            }
+            [0, _] => Err(wrong("an extended length has 2 bytes")),
+            [length, ref rest @ ..] => {
+                let length = usize::from(length);
+                let command = match rest.len().checked_sub(length) {
+                    Some(0) => command.with_data(rest),
+                    Some(1) => command.with_data(&rest[..length]).expecting(short(rest[length])),
+                    _ => return Err(wrong("Lc is not the length of what follows")),
+                };
+                Ok((command, Form::Short))
+            }
+        }
+    }
+}
+
+const fn short(le: u8) -> Expected {
+    Expected(if le == 0 { 256 } else { le as u32 })
+}
+
+const fn long(le: [u8; 2]) -> Expected {
+    let count = u16::from_be_bytes(le);
+    Expected(if count == 0 { 65_536 } else { count as u32 })
+}
+
+/// The header and lengths only: data may hold a PIN.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02X} {:02X} {:02X} {:02X}", self.cla, self.ins, self.p1, self.p2)?;
+        if !self.data.is_empty() {
+            write!(f, " [{} bytes]", self.data.len())?;
+        }
+        match self.expected {
+            Some(expected) => write!(f, " Le {}", expected.0),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn commands() -> impl Strategy<Value = Command> {
+        let data = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..300),
+            prop::collection::vec(any::<u8>(), 65_535..=65_535),
+        ];
+        (any::<[u8; 4]>(), data, prop::option::of(1u32..=65_536)).prop_map(
+            |([cla, ins, p1, p2], data, expected)| Command {
+                data,
+                expected: expected.and_then(Expected::bytes),
+                ..Command::new(cla, ins, p1, p2)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_read_again(command in commands()) {
+            let (read, form) = Command::parse(&command.encode()).unwrap();
+            prop_assert_eq!(&read, &command);
+            prop_assert_eq!(form, command.form());
+            let (read, _) = Command::parse(&command.encode_as(Form::Extended)).unwrap();
+            prop_assert_eq!(read, command);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            if let Ok((command, form)) = Command::parse(&bytes) {
+                prop_assert_eq!(command.encode_as(form), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_four_cases_have_the_lengths_of_the_standard() {
+        let header = Command::new(0x00, 0xCB, 0x3F, 0xFF);
+        assert_eq!(header.encode().len(), 4);
+        assert_eq!(header.clone().expecting(Expected::SHORT).encode(), [0, 0xCB, 0x3F, 0xFF, 0]);
+        assert_eq!(header.clone().with_data(&[1; 5]).encode().len(), 4 + 1 + 5);
+        let case4 = header.clone().with_data(&[1; 5]).expecting(Expected::SHORT);
+        assert_eq!(case4.encode().len(), 4 + 1 + 5 + 1);
+        assert_eq!(case4.encode_as(Form::Extended).len(), 4 + 3 + 5 + 2);
+        assert_eq!(header.expecting(Expected::EXTENDED).encode(), [0, 0xCB, 0x3F, 0xFF, 0, 0, 0]);
+    }
+
+    #[test]
+    fn lengths_that_lie_are_refused() {
+        for bytes in [&[0, 1, 2][..], &[0, 1, 2, 3, 5, 1], &[0, 1, 2, 3, 0, 1], &[0; 8]] {
+            assert!(Command::parse(bytes).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_data() {
+        let verify = Command::new(0, 0x20, 0, 0x80).with_data(b"123456\xFF\xFF");
+        assert_eq!(format!("{verify:?}"), "00 20 00 80 [8 bytes]");
+    }
+}

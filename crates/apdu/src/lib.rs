@@ -1,0 +1,11 @@
+//! Commands to smart cards and their answers, as ISO 7816-4 encodes and names them.
+//!
+//! Bytes in, typed commands out, and back; nothing here knows a reader or a card. Whoever sends,
+//! answers, times or shows an APDU uses these types.
+#![forbid(unsafe_code)]
+
+mod command;
+mod status;
+
+pub use command::{Command, Expected, Form, Malformed};
+pub use status::Status;

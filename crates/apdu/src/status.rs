@@ -1,0 +1,178 @@
+//! The status word of a response: ISO 7816-4, section 5.6.
+
+use std::fmt;
+
+/// SW1 and SW2.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Status(pub u16);
+
+impl Status {
+    /// Done.
+    pub const OK: Self = Self(0x9000);
+    /// The data field has the wrong length.
+    pub const WRONG_LENGTH: Self = Self(0x6700);
+    /// Security status not satisfied: a PIN or a key is needed first.
+    pub const SECURITY_NOT_SATISFIED: Self = Self(0x6982);
+    /// The PIN or key is blocked.
+    pub const BLOCKED: Self = Self(0x6983);
+    /// Conditions of use not satisfied.
+    pub const CONDITIONS_NOT_SATISFIED: Self = Self(0x6985);
+    /// The data field is wrong.
+    pub const WRONG_DATA: Self = Self(0x6A80);
+    /// The card does not have this function.
+    pub const FUNCTION_NOT_SUPPORTED: Self = Self(0x6A81);
+    /// File, object or application not found.
+    pub const NOT_FOUND: Self = Self(0x6A82);
+    /// Not enough memory.
+    pub const NO_ROOM: Self = Self(0x6A84);
+    /// P1 or P2 is wrong.
+    pub const WRONG_PARAMETERS: Self = Self(0x6A86);
+    /// The key or the data that the parameters refer to is not there.
+    pub const REFERENCE_NOT_FOUND: Self = Self(0x6A88);
+    /// No such instruction.
+    pub const UNKNOWN_INSTRUCTION: Self = Self(0x6D00);
+    /// No such class.
+    pub const UNKNOWN_CLASS: Self = Self(0x6E00);
+    /// No precise diagnosis.
+    pub const UNKNOWN: Self = Self(0x6F00);
+
+    /// So many bytes more can be fetched by GET RESPONSE; 256 or more are written as 0.
+    #[must_use]
+    pub const fn more(bytes: usize) -> Self {
+        Self(0x6100 | if bytes < 256 { bytes as u16 } else { 0 })
+    }
+
+    /// The PIN was wrong, or an empty VERIFY asked: so many tries are left (0 to 15).
+    #[must_use]
+    pub const fn tries_left(tries: u8) -> Self {
+        Self(0x63C0 | (tries & 0x0F) as u16)
+    }
+
+    /// How many bytes more GET RESPONSE brings, when the word says so: 1 to 256.
+    #[must_use]
+    pub const fn bytes_to_fetch(self) -> Option<usize> {
+        match self.0 {
+            0x6100 => Some(256),
+            0x6101..=0x61FF => Some((self.0 & 0xFF) as usize),
+            _ => None,
+        }
+    }
+
+    /// The Le that the card wants instead, when the word says so: 1 to 256.
+    #[must_use]
+    pub const fn exact_length(self) -> Option<usize> {
+        match self.0 {
+            0x6C00 => Some(256),
+            0x6C01..=0x6CFF => Some((self.0 & 0xFF) as usize),
+            _ => None,
+        }
+    }
+
+    /// How many tries the PIN has left, when the word says so.
+    #[must_use]
+    pub const fn tries(self) -> Option<u8> {
+        match self.0 {
+            0x63C0..=0x63CF => Some((self.0 & 0x0F) as u8),
+            0x6983 => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Whether the command was carried out: 9000, 61xx, or a warning (62xx, 63xx without a
+    /// counter).
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self.0, 0x9000 | 0x6100..=0x62FF)
+    }
+
+    /// What the word means, by ISO 7816-4 table 6 and SP 800-73-5 part 2, section 2.4.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self.0 {
+            0x9000 => "done",
+            0x6100..=0x61FF => "more data to fetch by GET RESPONSE",
+            0x6281 => "part of the data may be corrupted",
+            0x6282 => "end of file reached before Le bytes were read",
+            0x6283 => "selected file deactivated",
+            0x6285 => "selected file in termination state",
+            0x6200..=0x62FF => "warning, memory unchanged",
+            0x63C0 => "verification failed, no try left",
+            0x63C1..=0x63CF => "verification failed, tries left",
+            0x6300..=0x63FF => "warning, memory changed",
+            0x6400..=0x64FF => "execution error, memory unchanged",
+            0x6581 => "memory failure",
+            0x6500..=0x65FF => "execution error, memory changed",
+            0x6600..=0x66FF => "security-related issue",
+            0x6700..=0x67FF => "wrong length",
+            0x6881 => "logical channel not supported",
+            0x6882 => "secure messaging not supported",
+            0x6883 => "last command of the chain expected",
+            0x6884 => "command chaining not supported",
+            0x6800..=0x68FF => "function of the class byte not supported",
+            0x6981 => "command incompatible with the file structure",
+            0x6982 => "security status not satisfied",
+            0x6983 => "authentication method blocked",
+            0x6984 => "reference data not usable",
+            0x6985 => "conditions of use not satisfied",
+            0x6986 => "command not allowed, no current file",
+            0x6987 => "secure messaging data object missing",
+            0x6988 => "secure messaging data object incorrect",
+            0x6999 => "applet selection failed",
+            0x6900..=0x69FF => "command not allowed",
+            0x6A80 => "incorrect parameter in the data field",
+            0x6A81 => "function not supported",
+            0x6A82 => "file, object or application not found",
+            0x6A83 => "record not found",
+            0x6A84 => "not enough memory",
+            0x6A85 => "Lc inconsistent with the structure",
+            0x6A86 => "incorrect P1 or P2",
+            0x6A87 => "Lc inconsistent with P1 and P2",
+            0x6A88 => "referenced data not found",
+            0x6A89 => "file already exists",
+            0x6A8A => "name already exists",
+            0x6A00..=0x6AFF => "wrong parameters",
+            0x6B00..=0x6BFF => "wrong P1 or P2",
+            0x6C00..=0x6CFF => "wrong Le, the exact length is in SW2",
+            0x6D00..=0x6DFF => "instruction not supported",
+            0x6E00..=0x6EFF => "class not supported",
+            0x6F00..=0x6FFF => "no precise diagnosis",
+            _ => "not a status word of ISO 7816-4",
+        }
+    }
+}
+
+/// Four hexadecimal digits, as every specification writes it.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04X}", self.0)
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({})", self.meaning())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_carry_a_number_give_it() {
+        assert_eq!(Status::more(300), Status(0x6100));
+        assert_eq!(Status(0x6100).bytes_to_fetch(), Some(256));
+        assert_eq!(Status(0x6C20).exact_length(), Some(32));
+        assert_eq!(Status::tries_left(3).tries(), Some(3));
+        assert_eq!(Status::BLOCKED.tries(), Some(0));
+        assert_eq!(Status::OK.tries(), None);
+    }
+
+    #[test]
+    fn every_word_has_a_meaning() {
+        for word in 0..=u16::MAX {
+            assert!(!Status(word).meaning().is_empty());
+        }
+        assert_eq!(format!("{:?}", Status::NOT_FOUND), "6A82 (file, object or application not found)");
+    }
+}

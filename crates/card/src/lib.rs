@@ -1,0 +1,1 @@
+//! Measures PC/SC and the smart cards behind it.

@@ -1,0 +1,2 @@
+//! Bytes to time, by the formulas of the standards.
+#![forbid(unsafe_code)]
