@@ -1,1 +1,14 @@
 //! Measures PC/SC and the smart cards behind it.
+//!
+//! [`scard`] is PC/SC's C interface, [`pcsc`] its calls as operations, [`suite`] sequences of APDUs
+//! as operations. [`worker`] measures them in a process of its own, because SCardTransmit can hang
+//! and cannot be cancelled; [`lab`] starts such processes, makes inputs, verifies results and
+//! turns what was seen into the rows of a record.
+
+pub mod lab;
+mod look;
+pub mod pcsc;
+pub mod protocol;
+pub mod scard;
+pub mod suite;
+pub mod worker;

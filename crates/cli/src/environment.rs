@@ -9,11 +9,11 @@ use tapstone_record::{ClockPrecision, Environment, SystemLoad};
 /// Asks the system; what it does not tell is left out.
 pub(crate) fn observe(precision: Precision) -> Environment {
     Environment {
-        cpu: cpu_field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-        cores: thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
-        kernel: read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
+        cpu: cpu_field("model name").or_else(|| Some(std::env::consts::ARCH.to_owned())),
+        cores: thread::available_parallelism().ok().map(|cores| cores.get() as u32),
+        kernel: read("/proc/sys/kernel/osrelease"),
         load: load(),
-        clock: ClockPrecision { step_ns: precision.step, cost_ns: precision.cost_ns() },
+        clock: Some(ClockPrecision { step_ns: precision.step, cost_ns: precision.cost_ns() }),
         os: os(),
         memory_bytes: memory(),
         cgroup_quota_cores: quota(),

@@ -4,16 +4,21 @@
 //! done, 1 when a claim, a budget or a threshold was missed, 2 when something could not be measured.
 #![forbid(unsafe_code)]
 
+mod card_lab;
+mod compare;
 mod environment;
 mod exit;
+mod import;
 mod interrupt;
 mod machine_load;
 mod output;
+mod pcsc;
 mod progress;
 mod samples;
 mod targets;
 mod token;
 mod values;
+mod vcard;
 
 use std::process::ExitCode;
 
@@ -35,6 +40,17 @@ enum Verb {
     Targets(targets::Arguments),
     /// Measure how fast a PKCS#11 token or HSM is
     Token(Box<token::Arguments>),
+    /// Be a smart card in a virtual reader of pcscd
+    Vcard(vcard::Arguments),
+    /// Measure the calls of PC/SC, one by one
+    Pcsc(pcsc::Arguments),
+    /// A process that talks to PC/SC for the lab; not for people
+    #[command(hide = true)]
+    CardWorker,
+    /// Compare two records, or a record with published figures
+    Compare(compare::Arguments),
+    /// Make a record of the result file of another program
+    Import(import::Arguments),
     /// A process that loads a module for the lab; not for people
     #[command(hide = true)]
     Worker,
@@ -44,6 +60,13 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::Targets(arguments) => targets::run(&arguments),
         Verb::Token(arguments) => token::run(*arguments),
+        Verb::Vcard(arguments) => vcard::run(&arguments),
+        Verb::Pcsc(arguments) => pcsc::run(&arguments),
+        Verb::CardWorker => {
+            tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into)
+        }
+        Verb::Compare(arguments) => compare::run(&arguments),
+        Verb::Import(arguments) => import::run(&arguments),
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),
     };
     match outcome {

@@ -1,7 +1,66 @@
-//! Where results go.
+//! Where results go, and in which form.
 
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use tapstone_record::Record;
+use tapstone_report::{csv, terminal};
+
+/// What every verb that writes a record takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Also write the record to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Show each row at length
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people
+    Text,
+    /// The record
+    Json,
+    /// A line a row
+    Csv,
+}
+
+impl OutputArguments {
+    /// Fails now rather than after an hour of measuring, if the record cannot be written.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.output.as_deref().map_or(Ok(()), check)
+    }
+
+    /// The record to its file, then to standard output: what is printed can be made from it again.
+    pub(crate) fn put(&self, record: &Record) -> anyhow::Result<()> {
+        let written = self.output.as_deref().map_or(Ok(()), |path| record.write(path));
+        match self.format {
+            Format::Text => print!("{}", terminal::render(record, &style(self.verbose))),
+            Format::Json => println!("{}", record.to_json()?),
+            Format::Csv => print!("{}", csv::render(record)?),
+        }
+        Ok(written?)
+    }
+}
+
+/// How standard output shows a record.
+pub(crate) fn style(verbose: bool) -> terminal::Style {
+    let terminal = std::io::stdout().is_terminal();
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let unicode = !matches!(std::env::var("TERM").as_deref(), Ok("dumb"));
+    terminal::Style { width: width(), colour, unicode, verbose }
+}
 
 /// Fails now rather than after an hour of measuring, if the record cannot be written there.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {

@@ -22,13 +22,18 @@ pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
 
 /// `24h`, `30m`, `90s`, `2h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
-    let parsed: jiff::SignedDuration =
-        text.parse().map_err(|_| "write a duration: 24h, 30m or 90s".to_owned())?;
-    let parsed = Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())?;
-    match Nanos::from(parsed) {
+    match pause(text)? {
         Nanos(0..10_000_000) => Err("must be at least 10ms".to_owned()),
         length => Ok(length),
     }
+}
+
+/// The same, and `0s` too.
+pub(crate) fn pause(text: &str) -> Result<Nanos, String> {
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| "write a duration: 24h, 30m, 90s or 5ms".to_owned())?;
+    let parsed = Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())?;
+    Ok(Nanos::from(parsed))
 }
 
 /// `500`, `0.5`: operations a second, more than none.

@@ -39,6 +39,21 @@ pub struct Phase {
     pub share: Fraction,
 }
 
+/// Times that were got by subtracting a baseline: how the figures of others are often made.
+///
+/// A difference may be negative, and is then no time. It is kept here so that nothing is lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Subtraction {
+    /// How many operations one measurement consists of.
+    pub operations_each: u64,
+    /// The measurements of everything but the operation, in nanoseconds.
+    pub baseline_ns: Vec<i64>,
+    /// What was subtracted, in nanoseconds. A source may leave out some of `baseline_ns`.
+    pub subtracted_ns: i64,
+    /// Each measurement of `operations_each` operations less `subtracted_ns`, in nanoseconds.
+    pub differences_ns: Vec<i64>,
+}
+
 /// What one of several parties did of the row's work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
@@ -53,6 +68,13 @@ pub struct Share {
     pub rate: PerSecond,
     /// Its part of all completed operations.
     pub share: Fraction,
+    /// How long its operations took on average, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ns: Option<f64>,
+    /// The longest of them, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
+    pub longest_ns: Option<Nanos>,
 }
 
 /// By what the work of a row is split.

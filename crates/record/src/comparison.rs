@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{Estimate, Fraction};
+use crate::figures::{Estimate, Fraction, Provenance};
+use crate::load::Concurrency;
 
 /// A baseline and a candidate, and what changed from one to the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +20,16 @@ pub struct Comparison {
     /// The change that counts as a failure, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Threshold>,
+    /// Operations of the baseline that the candidate has no comparable figure of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_in_baseline: Vec<String>,
+    /// Operations of the candidate that the baseline has no comparable figure of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_in_candidate: Vec<String>,
+    /// What to know before believing it, as sentences: where the two environments differ, what
+    /// was emulated or published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// How two things were measured.
@@ -29,6 +40,8 @@ pub enum Pairing {
     Interleaved,
     /// In two runs, each with its record: drift between them is part of the difference.
     Records,
+    /// The candidate in a run of its own, the baseline published by others, without an interval.
+    Published,
 }
 
 /// One of the two things.
@@ -36,8 +49,14 @@ pub enum Pairing {
 pub struct Side {
     /// What it is called in tables.
     pub name: String,
-    /// The command, or the path of the record.
+    /// The command, the path of the record, or who published the figures.
     pub source: String,
+    /// The SHA-256 of the record's file, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// The profile, when it was no real device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulated: Option<String>,
 }
 
 /// One operation on both sides.
@@ -45,18 +64,53 @@ pub struct Side {
 pub struct ComparisonRow {
     /// The operation.
     pub operation: String,
+    /// Which item of a published baseline: a card, a device, a version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// The length of the input in bytes, where both sides tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_bytes: Option<u64>,
+    /// How many workers the candidate had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
     /// What is compared.
     pub quantity: Quantity,
     /// The baseline's figure, in the unit of the quantity.
     pub baseline: Estimate,
+    /// Where the baseline's figure came from. Absent: measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_provenance: Option<Provenance>,
     /// The candidate's figure, in the unit of the quantity.
     pub candidate: Estimate,
+    /// Where the candidate's figure came from. Absent: measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_provenance: Option<Provenance>,
     /// Candidate over baseline.
     pub ratio: Estimate,
     /// How many rounds the ratio rests on; null when the two were not measured in rounds.
     pub rounds: Option<u32>,
     /// What the interval of the ratio says.
     pub verdict: Change,
+    /// What the interval says of the threshold, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<Judgement>,
+    /// When the threshold, or without one the verdict, is undecided: about how many more samples
+    /// on each measured side would decide it, if the estimates stay. Null when that cannot be
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_samples: Option<u64>,
+}
+
+/// What an interval says of a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// Surely not exceeded: the whole interval keeps it.
+    Held,
+    /// Surely exceeded: the whole interval lies beyond it.
+    Exceeded,
+    /// The interval reaches across it.
+    Undecided,
 }
 
 /// What is compared.

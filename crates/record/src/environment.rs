@@ -6,19 +6,19 @@ use tapstone_measure::units::Nanos;
 
 use crate::figures::Fraction;
 
-/// The machine that the client ran on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// The machine that the client ran on. What is not known, of figures that others made, is null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// The processor's model name (Linux: `model name` of /proc/cpuinfo).
-    pub cpu: String,
+    pub cpu: Option<String>,
     /// The cores that this process may run on (its affinity, not what the machine has).
-    pub cores: u32,
+    pub cores: Option<u32>,
     /// The name and release of the kernel (uname).
-    pub kernel: String,
+    pub kernel: Option<String>,
     /// What else the machine did.
     pub load: SystemLoad,
     /// The clock that everything was measured with.
-    pub clock: ClockPrecision,
+    pub clock: Option<ClockPrecision>,
     /// The operating system's own name (Linux: PRETTY_NAME of /etc/os-release).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,

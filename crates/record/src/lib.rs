@@ -15,6 +15,7 @@ mod breakdown;
 mod budget;
 mod claim;
 mod comparison;
+mod cost;
 mod environment;
 mod error;
 mod figures;
@@ -30,11 +31,15 @@ pub mod samples;
 mod schema;
 mod target;
 mod trace;
+mod transcribe;
 
-pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind};
+pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
 pub use budget::{Budget, BudgetPart, PartKind};
 pub use claim::{Claim, Judged, Verdict};
-pub use comparison::{Change, Comparison, ComparisonRow, Pairing, Quantity, Side, Threshold};
+pub use comparison::{
+    Change, Comparison, ComparisonRow, Judgement, Pairing, Quantity, Side, Threshold,
+};
+pub use cost::Cost;
 pub use environment::{ClockPrecision, Environment, SystemLoad};
 pub use error::RecordError;
 pub use figures::{
@@ -45,7 +50,7 @@ pub use finding::{Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
 pub use knee::{Knee, KneeStop, Level, ScalabilityLaw};
 pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};
-pub use record::{DataFile, Record, SchemaName, Tool};
+pub use record::{DataFile, Imported, Record, SchemaName, Tool};
 pub use row::{
     ClientCpu, Key, LimitedBy, Mechanism, Outcome, Row, Status, StoppedBy, Verification, Verifier,
 };

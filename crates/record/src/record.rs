@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Budget;
 use crate::claim::Claim;
 use crate::comparison::Comparison;
+use crate::cost::Cost;
 use crate::environment::Environment;
 use crate::finding::{Finding, Trial};
 use crate::knee::Knee;
@@ -28,6 +29,9 @@ pub struct Record {
     pub command: Vec<String>,
     /// When the run started, in UTC: the origin of the moments in this record.
     pub started_at: Timestamp,
+    /// Set when the figures were made by another program and read from its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// The machine that the client ran on.
     pub environment: Environment,
     /// What was measured.
@@ -37,6 +41,9 @@ pub struct Record {
     /// How the rate grew with concurrency, and where it stopped growing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
+    /// The time of card operations taken apart: per command, per byte, per computation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<Cost>,
     /// A transaction split into its parts, held against a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -89,10 +96,12 @@ impl Record {
             tool,
             command: Vec::new(),
             started_at,
+            imported: None,
             environment,
             target,
             results: Vec::new(),
             knee: None,
+            costs: Vec::new(),
             budget: None,
             comparison: None,
             layers: Vec::new(),
@@ -136,6 +145,22 @@ pub struct Tool {
     pub name: String,
     /// Its version.
     pub version: String,
+}
+
+/// The file of another program that figures were read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Imported {
+    /// Its format: `jcalgtest`.
+    pub format: String,
+    /// The file, as it was named.
+    pub file: String,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// The program that made it, with its version, as far as the file tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
+    /// Lines that could not be read, and are not in the record.
+    pub lines_skipped: u64,
 }
 
 /// A larger file that belongs to the record and lies beside it.

@@ -1,12 +1,29 @@
 //! Figures that others have published, shipped as data to compare new measurements with.
 //!
 //! The files lie in the workspace's `reference` folder, one for each source, and are compiled in.
+//! Each has types in the shape of its source, with the arithmetic that the source's conclusions
+//! rest on; [`Reference::series`] and [`Reference::conclusions`] are the view that all share.
 
 mod hsm_speed;
+mod jcop_cards;
+mod pcsc_lite;
+mod piv_door;
+mod ppp_protocol_lookup;
+mod series;
 
 use thiserror::Error;
 
 pub use hsm_speed::{HsmSpeed, RateClaim, RecordsSigned, Sca6000};
+pub use jcop_cards::{CardForm, JcopCard, JcopCards, JcopTimes};
+pub use pcsc_lite::{EndTransaction, ListObjects, Loop, PcscLite};
+pub use piv_door::{
+    DoorExtra, DoorFacts, DoorParts, DoorProcessing, DoorTarget, DoorTransfer, DoorWhatIf,
+    MeanOfRuns, MeasuredCak, Millis, PivDoor,
+};
+pub use ppp_protocol_lookup::{
+    CallCost, PppProtocolLookup, ProgramTimes, Transfer, TransferClaims,
+};
+pub use series::{Conclusion, Figure, Item, Value};
 
 use crate::figures::Provenance;
 
@@ -29,10 +46,50 @@ pub struct Reference {
 pub enum Figures {
     /// hsm-speed on SCA6000 cards.
     HsmSpeed(HsmSpeed),
+    /// Four JCOP cards.
+    JcopCards(JcopCards),
+    /// pcsc-lite with and without a hidden sleep.
+    PcscLite(PcscLite),
+    /// A PIV card at a door.
+    PivDoor(PivDoor),
+    /// ppp with and without a lookup for every packet.
+    PppProtocolLookup(PppProtocolLookup),
+}
+
+impl Reference {
+    /// Its figures by item (card, device, version) and operation, for comparing.
+    #[must_use]
+    pub fn series(&self) -> Vec<Item> {
+        match &self.figures {
+            Figures::HsmSpeed(of) => of.series(),
+            Figures::JcopCards(of) => of.series(),
+            Figures::PcscLite(of) => of.series(),
+            Figures::PivDoor(of) => of.series(),
+            Figures::PppProtocolLookup(of) => of.series(),
+        }
+    }
+
+    /// What the source concludes, beside what its figures give when computed.
+    #[must_use]
+    pub fn conclusions(&self) -> Vec<Conclusion> {
+        match &self.figures {
+            Figures::HsmSpeed(of) => of.conclusions(),
+            Figures::JcopCards(of) => of.conclusions(),
+            Figures::PcscLite(of) => of.conclusions(),
+            Figures::PivDoor(of) => of.conclusions(),
+            Figures::PppProtocolLookup(of) => of.conclusions(),
+        }
+    }
 }
 
 /// The references that there are.
-pub const NAMES: &[&str] = &[hsm_speed::NAME];
+pub const NAMES: &[&str] = &[
+    hsm_speed::NAME,
+    jcop_cards::NAME,
+    pcsc_lite::NAME,
+    piv_door::NAME,
+    ppp_protocol_lookup::NAME,
+];
 
 /// The reference of this name.
 ///
@@ -41,6 +98,10 @@ pub const NAMES: &[&str] = &[hsm_speed::NAME];
 pub fn load(name: &str) -> Result<Reference, UnknownReference> {
     match name {
         hsm_speed::NAME => Ok(hsm_speed::reference()),
+        jcop_cards::NAME => Ok(jcop_cards::reference()),
+        pcsc_lite::NAME => Ok(pcsc_lite::reference()),
+        piv_door::NAME => Ok(piv_door::reference()),
+        ppp_protocol_lookup::NAME => Ok(ppp_protocol_lookup::reference()),
         _ => Err(UnknownReference { name: name.to_owned() }),
     }
 }
@@ -68,10 +129,23 @@ mod tests {
     }
 
     #[test]
+    fn every_reference_can_be_compared_with_and_concludes_something() {
+        for name in NAMES {
+            let reference = load(name).unwrap();
+            let figures: Vec<Figure> =
+                reference.series().into_iter().flat_map(|item| item.figures).collect();
+            assert!(!figures.is_empty() && !reference.conclusions().is_empty(), "{name}");
+            for figure in figures {
+                assert!(figure.value.in_unit_of_quantity() > 0.0, "{name}: {figure:?}");
+                assert_ne!(figure.provenance, Provenance::Measured);
+            }
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_told_the_known_ones() {
         let text = load("hsm-slow").unwrap_err().to_string();
-        assert!(
-            text.contains("\"hsm-slow\"") && text.ends_with("hint: known references are hsm-speed")
-        );
+        assert!(text.contains("\"hsm-slow\""), "{text}");
+        assert!(text.ends_with(&format!("hint: known references are {}", NAMES.join(", "))));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapstone_measure::units::PerSecond;
+use tapstone_measure::units::{Nanos, PerSecond};
 
-use crate::breakdown::{Outage, Phase, SeriesPoint, Share};
+use crate::breakdown::{Outage, Phase, SeriesPoint, Share, Subtraction};
 use crate::figures::{Fraction, Interval, Latency, Provenance, Seconds, Throughput};
 use crate::histogram::EncodedHistogram;
 use crate::load::{ClockReadings, Concurrency, Lateness, Load, WarmUp, Window};
@@ -79,12 +79,19 @@ pub struct Row {
     /// All latencies of the window, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,
+    /// The operations one by one, in nanoseconds and in order, where there are at most 1,000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<u64>")]
+    pub values_ns: Vec<Nanos>,
     /// The window in slices, in order.
     #[serde(default)]
     pub series: Vec<SeriesPoint>,
     /// The calls that the operation consists of, in order.
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// What the figures were subtracted from, where they are differences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtraction: Option<Subtraction>,
     /// Who did how much of the work.
     #[serde(default)]
     pub shares: Vec<Share>,
@@ -140,8 +147,10 @@ impl Row {
             interval: None,
             busy_share: None,
             histogram: None,
+            values_ns: Vec::new(),
             series: Vec::new(),
             phases: Vec::new(),
+            subtraction: None,
             shares: Vec::new(),
             outages: Vec::new(),
             verification: None,

@@ -1,6 +1,6 @@
 //! Figures as text. Each comes with its unit, and each estimate with its interval.
 
-use tapstone_measure::units::{Nanos, PerSecond, thousands};
+use tapstone_measure::units::{Nanos, PerSecond, thousands, three_digits};
 use tapstone_record::{Estimate, Fraction, Seconds};
 
 /// What stands where there is no figure.
@@ -30,6 +30,15 @@ pub(crate) fn seconds(length: Seconds) -> String {
 /// A part of a whole: `50.4 %`.
 pub(crate) fn share(part: Fraction) -> String {
     finite(part.0).map_or(NONE.into(), |value| format!("{:.1} %", 100.0 * value))
+}
+
+/// A ratio: `2.07`, `632`; near 1 with a digit more, since there every part in a thousand counts.
+pub(crate) fn ratio(value: f64) -> String {
+    match finite(value) {
+        None => NONE.into(),
+        Some(value) if (0.9..1.1).contains(&value) => format!("{value:.3}"),
+        Some(value) => three_digits(value),
+    }
 }
 
 /// A number of bytes, in binary units only where they are exact: `32 B`, `1 KiB`, `1,000 B`.
@@ -129,6 +138,15 @@ mod tests {
     fn what_is_no_number_is_no_figure() {
         assert_eq!((rate(f64::NAN), time(f64::INFINITY)), (NONE.into(), NONE.into()));
         assert_eq!(share(Fraction(f64::NAN)), NONE);
+        assert_eq!(ratio(f64::NAN), NONE);
+    }
+
+    #[test]
+    fn ratios_near_one_have_a_digit_more() {
+        assert_eq!(
+            [0.9876, 1.0, 1.0304, 2.066, 632.4].map(ratio),
+            ["0.988", "1.000", "1.030", "2.07", "632"]
+        );
     }
 
     #[test]

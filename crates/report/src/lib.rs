@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bins;
+pub mod comparison_csv;
 pub mod csv;
 mod figures;
 pub mod terminal;

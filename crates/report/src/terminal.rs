@@ -7,6 +7,7 @@
 
 mod blocks;
 mod claims;
+mod comparison;
 mod detail;
 mod grid;
 mod head;
@@ -14,10 +15,12 @@ mod knee;
 mod mix;
 mod notes;
 mod page;
+mod published;
 mod results;
 mod shared;
 mod text;
 
+use tapstone_record::reference::Reference;
 use tapstone_record::{Record, Row};
 
 use page::Page;
@@ -52,7 +55,18 @@ pub fn render(record: &Record, style: &Style) -> String {
     if let Some(knee) = &record.knee {
         knee::show(&mut page, knee, &record.results);
     }
+    if let Some(comparison) = &record.comparison {
+        comparison::show(&mut page, comparison);
+    }
     claims::show(&mut page, &record.claims, &record.results);
     notes::show(&mut page, record, |row, note| in_full(row) && detail::is_drift(note));
+    page.finish()
+}
+
+/// A reference on its own as lines of text: its figures, and its conclusions beside computed ones.
+#[must_use]
+pub fn render_reference(reference: &Reference, style: &Style) -> String {
+    let mut page = Page::new(*style, None);
+    published::show(&mut page, reference);
     page.finish()
 }

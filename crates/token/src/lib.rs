@@ -6,7 +6,6 @@
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
-pub mod board;
 pub mod calls;
 pub mod catalogue;
 pub mod discover;

@@ -4,16 +4,14 @@
 //! one pipe and reports come back by another, as length-prefixed postcard frames. Nothing in them
 //! depends on both ends sharing a machine, apart from the clock that moments are counted on.
 
-use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::looper::{Ended, WarmUp};
 use tapstone_measure::recorder::{Grid, LaneEnd};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
-use zeroize::Zeroize;
+pub use tapstone_worker::{receive, send};
 
 use crate::calls::{Call, Failure};
 use crate::catalogue::Variant;
@@ -74,8 +72,6 @@ pub enum Order {
         /// Only those of this run.
         run: Option<String>,
     },
-    /// Log out, close, finalize, end.
-    Quit,
 }
 
 /// Which token to use, and how to log in.
@@ -274,8 +270,6 @@ pub enum Report {
     Finished(Result<(), Failure>),
     /// Keys that killed runs left.
     Leftovers(Result<Vec<Leftover>, Failure>),
-    /// The worker ends.
-    Bye,
 }
 
 /// What stood in the way of a token or its keys.
@@ -410,45 +404,4 @@ pub struct Leftover {
     pub class: String,
     /// It was destroyed.
     pub removed: bool,
-}
-
-/// Frames beyond this are not Tapstone's: something else wrote into the pipe.
-const LONGEST_FRAME: u32 = 1 << 30;
-
-/// Writes one message.
-///
-/// # Errors
-/// What the pipe says; [`io::ErrorKind::InvalidData`] for a message that cannot be encoded.
-pub fn send<T: Serialize>(pipe: &mut impl Write, message: &T) -> io::Result<()> {
-    let mut frame = postcard::to_extend(message, vec![0; 4])
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    let length = (frame.len() - 4) as u32;
-    frame[..4].copy_from_slice(&length.to_le_bytes());
-    let written = pipe.write_all(&frame).and_then(|()| pipe.flush());
-    // It may have held a PIN.
-    frame.zeroize();
-    written
-}
-
-/// Reads one message; `None` at the end of the pipe.
-///
-/// # Errors
-/// What the pipe says; [`io::ErrorKind::InvalidData`] for what is no message.
-pub fn receive<T: DeserializeOwned>(pipe: &mut impl Read) -> io::Result<Option<T>> {
-    let mut length = [0; 4];
-    match pipe.read_exact(&mut length) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    let length = u32::from_le_bytes(length);
-    if length > LONGEST_FRAME {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of impossible length"));
-    }
-    let mut frame = vec![0; length as usize];
-    pipe.read_exact(&mut frame)?;
-    let message = postcard::from_bytes(&frame)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
-    frame.zeroize();
-    message.map(Some)
 }

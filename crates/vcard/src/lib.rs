@@ -5,5 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod applet;
+mod bench;
+mod card;
+mod identity;
+pub mod piv;
+pub mod vpcd;
 
 pub use applet::{Applet, Reply, Work};
+pub use bench::{BENCH_AID, Bench};
+pub use card::{Answer, Card, Transmission};
+pub use identity::{IDENTITY_AID, Identity};

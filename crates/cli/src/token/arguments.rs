@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tapstone_measure::units::{Nanos, PerSecond};
 
+use crate::output;
 use crate::values::{self, Hexadecimal};
 
 /// Measure how fast a PKCS#11 token or HSM is.
@@ -233,32 +234,12 @@ pub(crate) struct LeftoversArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
-    /// What goes to standard output
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Also write the record to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shared: output::OutputArguments,
     /// Also write every single operation to this Parquet file
     #[arg(long, value_name = "FILE")]
     pub(crate) samples: Option<PathBuf>,
     /// Also time each call of an operation; costs a clock reading a call
     #[arg(long)]
     pub(crate) phases: bool,
-    /// Show each row at length
-    #[arg(long, short)]
-    pub(crate) verbose: bool,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table for people
-    Text,
-    /// The record
-    Json,
-    /// A line a row
-    Csv,
 }

@@ -2,10 +2,11 @@
 
 use tapstone_token::protocol::Leftover;
 
-use super::arguments::{Arguments, Format};
+use super::arguments::Arguments;
 use super::target;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::output::Format;
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut lab = target::open(arguments, interrupt::flag_on_signals()?)?;
@@ -17,7 +18,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let left = lab.leftovers(remove)?;
     lab.close();
-    match arguments.output.format {
+    match arguments.output.shared.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&left)?),
         Format::Text | Format::Csv => print(&left, remove),
     }

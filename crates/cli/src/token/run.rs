@@ -1,17 +1,14 @@
 //! A run: its rows one after the other, and a record whatever happens.
 
-use std::io::IsTerminal;
-
 use jiff::Timestamp;
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_record::Record;
-use tapstone_report::{csv, terminal};
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::lab::{Lab, LimitPlan, RowOutcome, RowPlan, SampleSink};
 
-use super::arguments::{Arguments, Format};
+use super::arguments::Arguments;
 use super::judge::{Asked, judge};
 use super::rows::{self, Rows};
 use super::target;
@@ -32,10 +29,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let precision = Precision::of(&Monotonic);
     let rows = rows::rows(&arguments, precision.step)?;
     let samples = samples_file(&arguments, &rows)?;
-    let output = arguments.output.output.as_deref();
-    if let Some(path) = output {
-        crate::output::check(path)?;
-    }
+    arguments.output.shared.check()?;
     let interrupt = interrupt::flag_on_signals()?;
     let environment = environment::observe(precision);
     let started_at = Timestamp::now();
@@ -45,7 +39,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let mut record = Record::new(tool, started_at, environment, target::describe(&lab));
     // No secret is ever an argument.
     record.command = std::env::args().collect();
-    let live = Live::new(arguments.output.quiet);
+    let live = Live::new(arguments.output.shared.quiet);
     let mut session = Session {
         arguments: &arguments,
         lab,
@@ -166,22 +160,7 @@ impl Session<'_> {
                 }
             }
         }
-        let output = &self.arguments.output;
-        // The record first: what is printed can be made from it again.
-        let written = output.output.as_deref().map_or(Ok(()), |path| self.record.write(path));
-        match output.format {
-            Format::Text => print!("{}", terminal::render(&self.record, &style(output.verbose))),
-            Format::Json => println!("{}", self.record.to_json()?),
-            Format::Csv => print!("{}", csv::render(&self.record)?),
-        }
-        written?;
+        self.arguments.output.shared.put(&self.record)?;
         Ok(self.exit)
     }
-}
-
-fn style(verbose: bool) -> terminal::Style {
-    let terminal = std::io::stdout().is_terminal();
-    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let unicode = !matches!(std::env::var("TERM").as_deref(), Ok("dumb"));
-    terminal::Style { width: crate::output::width(), colour, unicode, verbose }
 }

@@ -141,16 +141,16 @@ fn finding_kind() -> impl Strategy<Value = FindingKind> {
 prop_compose! {
     fn record()(
         (version, command, cpu) in (text(), vec(text(), 0..4), text()),
-        (cores, load, cost_ns, step_ns) in (any::<u32>(), of(number()), number(), nanos()),
+        (cores, load, cost_ns, step_ns) in (of(any::<u32>()), of(number()), number(), nanos()),
         second in -62_135_596_800i64..253_402_207_200,
         (results, findings) in (vec(row(), 0..4), vec(finding(), 0..3)),
     ) -> Record {
         let environment = Environment {
-            cpu,
+            cpu: Some(cpu),
             cores,
-            kernel: "Linux".into(),
+            kernel: Some("Linux".into()),
             load: SystemLoad { average_1m: load, ..SystemLoad::default() },
-            clock: ClockPrecision { step_ns, cost_ns },
+            clock: load.map(|_| ClockPrecision { step_ns, cost_ns }),
             os: None,
             memory_bytes: None,
             cgroup_quota_cores: load,

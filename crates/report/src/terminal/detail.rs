@@ -4,6 +4,7 @@ mod course;
 mod facts;
 mod latencies;
 mod spread;
+mod values;
 
 pub(super) use course::is_drift;
 
@@ -25,7 +26,10 @@ pub(super) fn show(page: &mut Page, row: &Row) {
     facts::before(page, row);
     latencies::show(page, row);
     spread::show(page, row);
-    course::show(page, row);
+    match values::has_any(row) {
+        true => values::show(page, row),
+        false => course::show(page, row),
+    }
     facts::after(page, row);
 }
 

@@ -105,7 +105,7 @@ fn window(rows: &[Row]) -> Option<String> {
         _ => figures::range(shortest, longest, figures::time),
     };
     let ends = [
-        (StoppedBy::Precision, "the rate was precise enough"),
+        (StoppedBy::Precision, "precise enough"),
         (StoppedBy::Time, "the time was up"),
         (StoppedBy::Count, "the count was reached"),
         (StoppedBy::Interrupted, "the run was interrupted"),
@@ -130,21 +130,29 @@ fn window(rows: &[Row]) -> Option<String> {
 }
 
 fn machine(environment: &Environment) -> String {
-    let cores = figures::count(environment.cores.into(), "core", "cores");
+    let cores = environment.cores.map(|cores| figures::count(cores.into(), "core", "cores"));
     let quota = environment.cgroup_quota_cores.map(|cores| format!("quota of {cores} cores"));
     let virtualisation = environment.virtualisation.as_deref().unwrap_or_default();
     let quota = quota.unwrap_or_default();
-    named(&[&environment.cpu, &cores, &quota, virtualisation, &environment.kernel], " · ")
+    let known = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (cpu, kernel) = (known(&environment.cpu), known(&environment.kernel));
+    let all = [&cpu, &known(&cores), &quota, virtualisation, &kernel];
+    match named(&all, " · ") {
+        nothing if nothing.is_empty() => "unknown".into(),
+        machine => machine,
+    }
 }
 
 /// Whose limit each rate is; of a mix only the whole can tell.
 pub(super) fn limits(items: &[Item<'_>]) -> impl Iterator<Item = LimitedBy> {
     let told = items.iter().filter(|item| !item.place.is_part() && item.row.throughput.is_some());
+    // Only where processor time was looked at can anything be told.
+    let told = told.filter(|item| item.row.client_cpu.is_some());
     told.map(|item| item.row.limited_by)
 }
 
 pub(super) fn measured(rows: &[Row]) -> impl Iterator<Item = &Row> {
-    rows.iter().filter(|row| row.throughput.is_some())
+    rows.iter().filter(|row| row.throughput.is_some() || row.latency_ns.is_some())
 }
 
 /// The last part of a path: a long one says less, and may say more than it should.

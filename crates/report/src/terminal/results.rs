@@ -47,12 +47,15 @@ fn fields(rows: &[Row], items: &[Item<'_>], wide: bool) -> Vec<Field> {
     let tail = measured(rows).any(|row| p999(row).is_some());
     let checks = rows.iter().any(|row| row.verification.is_some());
     let limits = differ(limits(items));
-    let all: [(bool, Column, Cell); 13] = [
+    // Without a rate, as of calls that need others before them, the mean says how long one takes.
+    let rates = rows.iter().all(|row| row.throughput.is_some() || !has_figures(row));
+    let all: [(bool, Column, Cell); 14] = [
         (sizes, right("message", message_keep(rows)), message),
         (workers_differ, left("workers", Keep::Always), workers),
         (loads, right("load", Keep::Always), load),
-        (true, right("rate", Keep::Always), rate),
-        (true, left("interval", Keep::Rank(7)), interval),
+        (rates, right("rate", Keep::Always), rate),
+        (!rates, right("mean", Keep::Always), mean),
+        (true, left("interval", Keep::Rank(7)), if rates { interval } else { mean_interval }),
         (failures, right("failed", Keep::Always), failed),
         (true, right("p50", Keep::Rank(8)), |row| quantile(row, |latency| latency.p50)),
         (true, right("p99", Keep::Rank(6)), |row| quantile(row, |latency| latency.p99)),
@@ -104,7 +107,7 @@ fn entries(item: &Item<'_>, fields: &[Field]) -> Vec<Entry> {
 /// A row that failed before its first operation has a rate of nothing, which is no figure.
 fn has_figures(row: &Row) -> bool {
     let tried = row.completed > 0 || row.status.outcome == Outcome::Ok;
-    row.throughput.is_some() && tried
+    (row.throughput.is_some() || row.latency_ns.is_some()) && tried
 }
 
 /// What is to be said of a row that is not simply `ok`.
@@ -144,9 +147,25 @@ fn rate(row: &Row) -> Span {
     Span::new(rate.unwrap_or_else(|| figures::NONE.into()), Tint::Strong)
 }
 
-/// The interval of the rate, with a `?` when it is too narrow to be true.
+/// How long one operation takes.
+fn mean(row: &Row) -> Span {
+    let mean = row.latency_ns.and_then(|latency| latency.mean);
+    let mean = mean.map(|mean| figures::time(mean.estimate));
+    Span::new(mean.unwrap_or_else(|| figures::NONE.into()), Tint::Strong)
+}
+
 fn interval(row: &Row) -> Span {
     let interval = words::rate_of(row).map(|rate| figures::interval(&rate, figures::rate));
+    doubted(row, interval)
+}
+
+fn mean_interval(row: &Row) -> Span {
+    let mean = row.latency_ns.and_then(|latency| latency.mean);
+    doubted(row, mean.map(|mean| figures::interval(&mean, figures::time)))
+}
+
+/// An interval, with a `?` when it is too narrow to be true.
+fn doubted(row: &Row, interval: Option<String>) -> Span {
     let interval = interval.unwrap_or_default();
     match row.interval.as_ref().is_none_or(|of| of.reliable) {
         true => Span::faint(interval),

@@ -34,6 +34,9 @@ fn ascii(text: impl Iterator<Item = char>) -> String {
             '–' => plain.push('-'),
             '·' => plain.push('|'),
             '…' => plain.push_str(".."),
+            // Plots: a cell of braille without dots is a blank.
+            '\u{2800}' => plain.push(' '),
+            '\u{2801}'..='\u{28ff}' => plain.push('*'),
             '✓' => plain.push_str("ok"),
             '←' => plain.push_str("<-"),
             '├' | '└' => plain.push('+'),

@@ -12,11 +12,11 @@ pub(crate) const FOUR: Concurrency = Concurrency { threads: 4, processes: 1, hos
 /// A record of a token, still without results.
 pub(crate) fn record() -> Record {
     let environment = Environment {
-        cpu: "Example CPU @ 2.10GHz".into(),
-        cores: 8,
-        kernel: "Linux 6.12.48".into(),
+        cpu: Some("Example CPU @ 2.10GHz".into()),
+        cores: Some(8),
+        kernel: Some("Linux 6.12.48".into()),
         load: SystemLoad::default(),
-        clock: ClockPrecision { step_ns: Nanos(1), cost_ns: 21.5 },
+        clock: Some(ClockPrecision { step_ns: Nanos(1), cost_ns: 21.5 }),
         os: None,
         memory_bytes: None,
         cgroup_quota_cores: None,
@@ -188,6 +188,8 @@ pub(crate) fn single() -> Record {
         Phase { call: "C_Sign".into(), mean_ns: 2.56e6, share: Fraction(0.998) },
     ];
     let share = |name: &str, completed, share| Share {
+        mean_ns: None,
+        longest_ns: None,
         kind: ShareKind::Token,
         name: name.into(),
         completed,

@@ -32,6 +32,16 @@ pub enum Lost {
     Garbled(String),
 }
 
+impl From<tapstone_worker::Lost> for Lost {
+    fn from(lost: tapstone_worker::Lost) -> Self {
+        let name = |call: Option<u8>| call.and_then(Call::from_number);
+        match lost {
+            tapstone_worker::Lost::Crashed { how, call } => Self::Crashed { how, call: name(call) },
+            tapstone_worker::Lost::Hung { after, call } => Self::Hung { after, call: name(call) },
+        }
+    }
+}
+
 impl Lost {
     /// The call in flight.
     #[must_use]

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_measure::interval;
 use tapstone_measure::looper::Ended;
-use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
-use tapstone_measure::summary::{FEW_PER_WORKER, Summary, histogram};
+use tapstone_measure::summary::{FEW_PER_WORKER, Summary};
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 use tapstone_record::{Fraction, Seconds};
@@ -60,9 +58,6 @@ impl RowOutcome {
 
 /// A client that used this much of the processor it could have is the limit itself.
 const CLIENT_LIMIT: f64 = 0.9;
-
-/// Slices of a record's time series: enough to see a day's course, few enough to read.
-const SERIES_POINTS: usize = 240;
 
 /// A row that was not measured.
 pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
@@ -204,7 +199,7 @@ impl Maker<'_> {
         row.completed = total.completed;
         row.failed = self.failures(lane);
         self.add_figures(&mut row, &summary, &total);
-        row.series = points(&series);
+        row.series = record::SeriesPoint::all(&series);
         row.shares = self.shares(lane, window);
         row.warm_up = self.warm_up(&summary);
         row.verification = judged.and_then(|judged| self.verification(judged, &total));
@@ -279,31 +274,10 @@ impl Maker<'_> {
     fn add_figures(&self, row: &mut record::Row, summary: &Summary, total: &Slice) {
         let few = summary.n < FEW_PER_WORKER * u64::from(self.workers());
         let over = if few { record::RateBasis::FirstToLast } else { record::RateBasis::Window };
-        row.interval = Some(record::Interval {
-            n: summary.batches as u64,
-            method: summary.method.clone(),
-            level: Fraction(interval::LEVEL),
-            reliable: summary.reliable,
-            autocorrelation: None,
-        });
+        row.set_figures(summary, total);
         if self.ran.gathered.window() > Nanos::ZERO {
             row.throughput = Some(record::Throughput::operations(summary.rate, over));
         }
-        if total.completed == 0 {
-            return;
-        }
-        let quantile = |figure: Option<interval::Estimate>| figure.map(Into::into);
-        row.latency_ns = Some(record::Latency {
-            mean: quantile(summary.mean),
-            p50: quantile(summary.p50),
-            p90: quantile(summary.p90),
-            p95: quantile(summary.p95),
-            p99: quantile(summary.p99),
-            p999: quantile(summary.p99_9),
-            min: total.min,
-            max: total.max,
-        });
-        row.histogram = record::EncodedHistogram::encode(&histogram(total)).ok();
     }
 
     fn shares(&self, lane: Option<usize>, window: Nanos) -> Vec<record::Share> {
@@ -317,6 +291,8 @@ impl Maker<'_> {
         };
         let all: u64 = (0..self.ran.took_part.len()).map(completed).sum();
         let share = |kind, name: String, completed: u64| record::Share {
+            mean_ns: None,
+            longest_ns: None,
             kind,
             name,
             completed,
@@ -347,15 +323,8 @@ impl Maker<'_> {
     fn warm_up(&self, summary: &Summary) -> Option<record::WarmUp> {
         let first = self.ran.warm_ups.first()?;
         let length = self.ran.warm_ups.iter().map(|thread| thread.length).max()?;
-        let median = summary.p50.map(|p50| p50.estimate).filter(|median| *median > 0.0);
-        let mean = first.first.iter().map(|latency| latency.0 as f64).sum::<f64>()
-            / first.first.len() as f64;
-        Some(record::WarmUp {
-            operations: self.ran.warm_ups.iter().map(|thread| thread.operations).sum(),
-            seconds: Seconds(length.as_secs_f64()),
-            first_ns: first.first.clone(),
-            ratio_to_median: median.map(|median| mean / median).filter(|ratio| ratio.is_finite()),
-        })
+        let operations = self.ran.warm_ups.iter().map(|thread| thread.operations).sum();
+        Some(record::WarmUp::of(operations, length, &first.first, summary))
     }
 
     fn verification(&self, judged: Judged, total: &Slice) -> Option<record::Verification> {
@@ -508,20 +477,4 @@ fn parameters(variant: &Variant) -> Option<String> {
         }
         Parameters::Ecdh { secret_bytes } => format!("CKD_NULL, {secret_bytes} bytes"),
     })
-}
-
-fn points(series: &Series) -> Vec<record::SeriesPoint> {
-    let mut coarse = series.clone();
-    while coarse.slices().len() > SERIES_POINTS {
-        coarse = coarse.coarsened();
-    }
-    let point = |slice: &Slice| record::SeriesPoint {
-        start_ns: slice.start,
-        end_ns: Some(slice.start + slice.length),
-        completed: slice.completed,
-        failed: slice.failed,
-        p50_ns: slice.quantile(0.5),
-        p99_ns: (slice.completed >= 1000).then(|| slice.quantile(0.99)).flatten(),
-    };
-    coarse.slices().iter().map(point).collect()
 }

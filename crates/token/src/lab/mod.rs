@@ -8,7 +8,6 @@ mod judge;
 mod limit;
 mod plan;
 mod prepare;
-mod process;
 mod row;
 mod steering;
 mod targets;
@@ -22,6 +21,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use tapstone_measure::pace::SplitMix;
+pub use tapstone_worker::Command as WorkerCommand;
+use tapstone_worker::{self as worker, Process};
 
 use cryptoki_sys::{
     CKF_PROTECTED_AUTHENTICATION_PATH, CKF_TOKEN_INITIALIZED, CKF_USER_PIN_COUNT_LOW,
@@ -33,8 +34,6 @@ pub use self::figures::RowOutcome;
 pub use self::gather::{Gathered, SampleSink};
 pub use self::limit::{Limit, LimitPlan};
 pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
-pub use self::process::WorkerCommand;
-use self::process::{FAREWELL, Process, Word};
 pub use self::steering::{Observer, Progress};
 pub use self::targets::{Answer, ModuleReport, look_at};
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
@@ -110,9 +109,15 @@ pub struct Lab {
     mourned: usize,
 }
 
+/// Something that a worker said, or that it says no more.
+type Word = worker::Word<Report>;
+
+/// How long a worker may take to clean up, C_Logout and C_Finalize included.
+const FAREWELL: Duration = Duration::from_secs(5);
+
 /// A process and the token that it has entered.
 struct Member {
-    process: Process,
+    process: Process<Order, Report>,
     token: Option<usize>,
 }
 
@@ -197,9 +202,7 @@ impl Lab {
 
     /// Ends all workers in good order.
     pub fn close(mut self) {
-        for member in self.members.iter_mut().flatten() {
-            member.process.end(FAREWELL);
-        }
+        self.members.clear();
     }
 
     fn sweep(
@@ -251,7 +254,7 @@ impl Lab {
 
     fn spawn(&mut self) -> Result<usize, LabError> {
         let number = self.members.len();
-        let process = Process::start(&self.options.worker, number, self.sender.clone());
+        let process = Process::start(&self.options.worker, number, self.sender.clone(), FAREWELL);
         let process = process.map_err(LabError::Spawn)?;
         self.members.push(Some(Member { process, token: None }));
         Ok(number)
@@ -416,7 +419,7 @@ impl Lab {
             None => Some(Lost::Garbled("the worker process is gone".into())),
             Some(member) => {
                 let stuck = member.process.stuck(threads, limit)?;
-                Some(self.bury(number, threads, Some(stuck)))
+                Some(self.bury(number, threads, Some(stuck.into())))
             }
         }
     }
@@ -432,7 +435,7 @@ impl Lab {
                 member.process.kill();
                 why
             }
-            None => member.process.post_mortem(threads),
+            None => member.process.post_mortem(threads).into(),
         }
     }
 

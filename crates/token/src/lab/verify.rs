@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 
 use tapstone_record as record;
 
-use super::Lab;
+use super::{Lab, Word};
 use super::plan::{RowPlan, Stop};
 use super::prepare::{Prepared, key_use};
-use super::process::Word;
 use super::row::Ran;
 use crate::material::{By, Effort, Output};
 use crate::protocol::{Order, Report};

@@ -17,7 +17,8 @@ pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
 pub use self::mechanism_names::mechanism_name;
 pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
-use crate::board::Place;
+use tapstone_worker::Place;
+
 use crate::calls::{Call, Failure};
 use crate::rv::Rv;
 
@@ -35,7 +36,7 @@ macro_rules! ck {
                 code: $crate::rv::Rv(cryptoki_sys::CKR_FUNCTION_NOT_SUPPORTED),
             }),
             Some(function) => {
-                module.place.enter(name, 1);
+                module.place.enter(name as u8, 1);
                 // SAFETY: see the comment at the place of use.
                 let code = unsafe { function($($argument),*) };
                 module.place.leave();
@@ -72,7 +73,7 @@ pub(crate) struct Module {
 impl Module {
     /// Loads the library, gets its newest table and calls C_Initialize for use by many threads.
     pub(crate) fn load(path: &Path, place: Place) -> Result<Arc<Self>, LoadError> {
-        place.enter(Call::dlopen, 1);
+        place.enter(Call::dlopen as u8, 1);
         // SAFETY: loading runs the library's constructors; that is what the user asked for by
         // naming it, and it happens in a process that nothing else depends on.
         let library = unsafe { Pkcs11::new(path) };
@@ -115,7 +116,7 @@ impl Module {
 fn function_table(library: &Pkcs11, place: &Place) -> Result<CK_FUNCTION_LIST_3_2, LoadError> {
     if library.C_GetInterface.is_ok() {
         let mut interface: *mut CK_INTERFACE = ptr::null_mut();
-        place.enter(Call::C_GetInterface, 1);
+        place.enter(Call::C_GetInterface as u8, 1);
         // SAFETY: null name and version ask for the default interface (PKCS #11 3.0, 5.4.6).
         let code =
             unsafe { library.C_GetInterface(ptr::null_mut(), ptr::null_mut(), &mut interface, 0) };
@@ -133,7 +134,7 @@ fn function_table(library: &Pkcs11, place: &Place) -> Result<CK_FUNCTION_LIST_3_
         return Err(LoadError::NoFunctionList);
     }
     let mut table: *mut CK_FUNCTION_LIST = ptr::null_mut();
-    place.enter(Call::C_GetFunctionList, 1);
+    place.enter(Call::C_GetFunctionList as u8, 1);
     // SAFETY: `table` outlives the call.
     let code = unsafe { library.C_GetFunctionList(&mut table) };
     place.leave();

@@ -19,7 +19,6 @@ mod watch;
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -27,15 +26,13 @@ use std::thread;
 use std::time::Duration;
 
 use cryptoki_sys::*;
-use rustix::io::{FdFlags, dup, fcntl_setfd};
-use rustix::stdio::{dup2_stdin, dup2_stdout};
 use tapstone_measure::looper::WarmUp;
+use tapstone_worker::{Board, private_pipes};
 
 use self::bench::Shared;
 pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
 use self::row::{Row, Thread};
 use self::running::RunningRow;
-use crate::board::Board;
 use crate::calls::Failure;
 use crate::module::{Module, Session};
 use crate::protocol::{Enter, Job, Login, Order, Report, Trouble, receive, send};
@@ -69,16 +66,6 @@ pub fn serve() -> io::Result<()> {
 
 /// How long a worker may clean up after the lab is gone.
 const LAST_RESPITE: Duration = Duration::from_secs(10);
-
-/// Standard input and output as private descriptors; in their place /dev/null and standard error.
-fn private_pipes() -> io::Result<(File, File)> {
-    let (stdin, stdout) = (io::stdin(), io::stdout());
-    let (orders, reports) = (dup(&stdin)?, dup(&stdout)?);
-    let private = |pipe: OwnedFd| fcntl_setfd(&pipe, FdFlags::CLOEXEC).map(|()| File::from(pipe));
-    dup2_stdin(File::open("/dev/null")?)?;
-    dup2_stdout(io::stderr())?;
-    Ok((private(orders)?, private(reports)?))
-}
 
 /// What the worker's main thread waits for.
 enum Event {
@@ -117,10 +104,6 @@ impl Worker {
     fn serve(mut self) -> io::Result<()> {
         while !self.abandoned {
             match self.inbox.recv() {
-                Ok(Event::Order(Order::Quit)) => {
-                    self.leave();
-                    return self.report(&Report::Bye);
-                }
                 Ok(Event::Order(order)) => self.obey(order)?,
                 // Late words of threads that were called off.
                 Ok(Event::Ready(_) | Event::Ended) => {}
@@ -180,8 +163,7 @@ impl Worker {
             Order::Start { .. }
             | Order::Ping
             | Order::Open { .. }
-            | Order::Close { .. }
-            | Order::Quit => Ok(()),
+            | Order::Close { .. } => Ok(()),
         }
     }
 
@@ -273,7 +255,7 @@ impl Token {
     fn try_inputs(
         &mut self,
         inputs: Vec<Vec<crate::protocol::Ring>>,
-        place: &crate::board::Place,
+        place: &tapstone_worker::Place,
     ) -> Vec<Result<(), Failure>> {
         let Some(row) = &mut self.row else { return Vec::new() };
         let taken = row.take_inputs(&self.main, inputs);

@@ -9,13 +9,13 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUp;
 use tapstone_measure::units::Nanos;
+use tapstone_worker::Place;
 
 use super::bench::{Bench, Patience, Shared};
 use super::row::{Row, Thread};
 use super::threads::{Builder, Running};
 use super::watch::Watch;
 use super::{Event, Worker};
-use crate::board::Place;
 use crate::calls::Failure;
 use crate::module::Session;
 use crate::protocol::{Done, Order, Report, Run};

@@ -4,7 +4,8 @@
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
-use crate::board::Place;
+use tapstone_worker::Place;
+
 use crate::calls::Call;
 
 /// One thread's announcements.
@@ -30,7 +31,7 @@ impl Watch {
     /// A call is entered; the one before has returned.
     #[inline]
     pub(super) fn enter(&mut self, call: Call, operation: u64) {
-        self.place.enter(call, operation);
+        self.place.enter(call as u8, operation);
         if let Some(phases) = &mut self.phases {
             phases.turn(Some(call));
         }

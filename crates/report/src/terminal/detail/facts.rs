@@ -27,7 +27,8 @@ pub(super) fn after(page: &mut Page, row: &Row) {
     show(page, "window", window(row));
     show(page, "intervals", intervals(row));
     show(page, "client", client(row));
-    show(page, "limited by", Some(words::limit(row.limited_by).into()));
+    let limit = row.client_cpu.map(|_| words::limit(row.limited_by).into());
+    show(page, "limited by", limit);
     show(page, "verified", row.verification.as_ref().map(verified));
 }
 
@@ -97,7 +98,11 @@ fn parties(row: &Row) -> Grid {
         let shares = row.shares.iter().filter(|share| share.kind == kind);
         for (position, share) in shares.enumerate() {
             let label = if position == 0 { words::party(kind) } else { "" };
-            entries.push(party(label, &share.name, figures::rate(share.rate.0), share.share));
+            let mut name = share.name.clone();
+            if let (Some(mean), Some(longest)) = (share.mean_ns, share.longest_ns) {
+                name.push_str(&format!("  mean {}, longest {longest}", figures::time(mean)));
+            }
+            entries.push(party(label, &name, figures::rate(share.rate.0), share.share));
         }
     }
     Grid { columns, entries }

@@ -1,6 +1,6 @@
 //! What each thread of a worker process is calling right now, in memory that outlives it.
 //!
-//! A module can crash, exit or hang in any call. The worker writes the number of the call before
+//! A library can crash, exit or hang in any call. The worker writes the number of the call before
 //! it enters; whoever started the worker maps the same memory and can name the call in flight
 //! whatever happened. One relaxed store to a cache line of the thread's own: under a nanosecond.
 
@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-
-use crate::calls::Call;
 
 /// A cache line, and its neighbour that the processor fetches along.
 const PLACE_BYTES: usize = 128;
@@ -82,10 +80,10 @@ pub struct Place {
 const IDLE: u64 = 0xFF;
 
 impl Place {
-    /// Says that `call` is entered, as part of the operation of this number.
+    /// Says that the call of this number, which is not 255, is entered as part of this operation.
     #[inline]
-    pub fn enter(&self, call: Call, operation: u64) {
-        self.cell().store(operation << 8 | u64::from(call as u8), Relaxed);
+    pub fn enter(&self, call: u8, operation: u64) {
+        self.cell().store(operation << 8 | u64::from(call), Relaxed);
     }
 
     /// Says that no call is in flight.
@@ -114,10 +112,11 @@ impl Place {
 pub struct InFlight(u64);
 
 impl InFlight {
-    /// The call; `None` when there was none.
+    /// The number of the call; `None` when there was none.
     #[must_use]
-    pub fn call(self) -> Option<Call> {
-        Call::from_number((self.0 & 0xFF) as u8).filter(|_| self.0 != 0 && self.0 != IDLE)
+    pub fn call(self) -> Option<u8> {
+        // Memory that nobody has written to holds zeros.
+        ((self.0 & 0xFF) != IDLE && self.0 != 0).then_some((self.0 & 0xFF) as u8)
     }
 }
 
@@ -131,8 +130,8 @@ mod tests {
         let other = Board::open(&board.path()).unwrap();
         let (here, there) = (board.place(3), other.place(3));
         assert_eq!(there.look().call(), None);
-        here.enter(Call::C_Sign, 7);
-        assert_eq!(there.look().call(), Some(Call::C_Sign));
+        here.enter(21, 7);
+        assert_eq!(there.look().call(), Some(21));
         here.leave();
         assert_eq!(there.look().call(), None);
     }

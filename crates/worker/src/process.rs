@@ -1,22 +1,25 @@
-//! A worker process as the lab sees it: started, spoken to, watched, and ended by its handle.
+//! A worker process as the one that started it sees it: started, spoken to, watched, and ended by its handle.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, BufWriter};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::marker::PhantomData;
+use std::process::{self, Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::error::Lost;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::board::{Board, InFlight};
-use crate::protocol::{Order, Report, receive, send};
+use crate::frames::{receive, send};
 
 /// What to run as a worker: this program, with the argument that makes it one.
 #[derive(Clone, Debug)]
-pub struct WorkerCommand {
+pub struct Command {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
@@ -26,34 +29,60 @@ pub struct WorkerCommand {
 }
 
 /// Something that a worker said, or that it says no more.
-pub(super) enum Word {
-    Report(Report),
+#[derive(Debug)]
+pub enum Word<R> {
+    /// A report.
+    Report(R),
     /// The pipe has ended.
     Gone,
     /// What came through it was no report.
     Garbled(String),
 }
 
-/// How long a worker that is told to end may take to clean up, C_Logout and C_Finalize included.
-pub(super) const FAREWELL: Duration = Duration::from_secs(5);
+/// A worker that did not stay. Calls are by the number that the worker gave them on its board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It ended by itself, in the code that it called or after it.
+    Crashed {
+        /// The signal or the exit code.
+        how: String,
+        /// What it was calling.
+        call: Option<u8>,
+    },
+    /// It did not come back from a call.
+    Hung {
+        /// How long it was given.
+        after: Duration,
+        /// What it was calling.
+        call: Option<u8>,
+    },
+}
 
 /// See the module's text.
-pub(super) struct Process {
+#[derive(Debug)]
+pub struct Process<O, R> {
     child: Child,
     orders: Option<BufWriter<ChildStdin>>,
     board: Arc<Board>,
     watched: Vec<(InFlight, Instant)>,
+    patience: Duration,
+    messages: PhantomData<fn(O) -> R>,
 }
 
-impl Process {
-    /// Starts a worker that reports to `inbox` under this number.
-    pub(super) fn start(
-        command: &WorkerCommand,
+impl<O: Serialize, R: DeserializeOwned + Send + 'static> Process<O, R> {
+    /// Starts a worker that reports to `inbox` under this number, and that may take so long to
+    /// clean up once its orders have ended.
+    ///
+    /// # Errors
+    /// What starting a process says.
+    pub fn start(
+        command: &Command,
         number: usize,
-        inbox: Sender<(usize, Word)>,
+        inbox: Sender<(usize, Word<R>)>,
+        patience: Duration,
     ) -> io::Result<Self> {
         let board = Board::create()?;
-        let mut child = Command::new(&command.program);
+        let mut child = process::Command::new(&command.program);
         command.hidden.iter().for_each(|name| {
             child.env_remove(name);
         });
@@ -61,7 +90,7 @@ impl Process {
             .args(&command.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A Ctrl-C is for the lab, which then ends its workers in good order.
+            // A Ctrl-C is for the one that started it, who then ends it in good order.
             .process_group(0)
             .spawn()?;
         let orders = child.stdin.take().map(BufWriter::new);
@@ -82,23 +111,24 @@ impl Process {
                 }
             })?;
         }
-        Ok(Self { child, orders, board, watched: Vec::new() })
+        Ok(Self { child, orders, board, watched: Vec::new(), patience, messages: PhantomData })
     }
 
     /// Where the worker finds its board.
-    pub(super) fn board(&self) -> PathBuf {
+    #[must_use]
+    pub fn board(&self) -> PathBuf {
         self.board.path()
     }
 
     /// Sends an order. A worker that is gone is noticed by its reports' end.
-    pub(super) fn order(&mut self, order: &Order) {
+    pub fn order(&mut self, order: &O) {
         if let Some(orders) = &mut self.orders {
             let _ = send(orders, order);
         }
     }
 
     /// A call that has not returned for longer than `limit`, on any of the worker's threads.
-    pub(super) fn stuck(&mut self, threads: usize, limit: Duration) -> Option<Lost> {
+    pub fn stuck(&mut self, threads: usize, limit: Duration) -> Option<Lost> {
         self.watched.resize(1 + threads, (self.board.place(0).look(), Instant::now()));
         for (thread, (seen, since)) in self.watched.iter_mut().enumerate() {
             let look = self.board.place(thread).look();
@@ -112,7 +142,7 @@ impl Process {
     }
 
     /// How a worker ended whose reports have ended.
-    pub(super) fn post_mortem(&mut self, threads: usize) -> Lost {
+    pub fn post_mortem(&mut self, threads: usize) -> Lost {
         self.orders = None;
         let how = match self.child.wait() {
             Ok(status) => describe(status),
@@ -121,18 +151,21 @@ impl Process {
         let call = (0..=threads).find_map(|thread| self.board.place(thread).look().call());
         Lost::Crashed { how, call }
     }
+}
 
+impl<O, R> Process<O, R> {
     /// Ends the worker at once.
-    pub(super) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
 
-    /// Lets the worker end by itself; kills it if it does not.
-    pub(super) fn end(&mut self, patience: Duration) {
-        self.order(&Order::Quit);
+/// A worker whose orders end removes what it made: it is given the time, and then killed.
+impl<O, R> Drop for Process<O, R> {
+    fn drop(&mut self) {
         self.orders = None;
-        let until = Instant::now() + patience;
+        let until = Instant::now() + self.patience;
         while Instant::now() < until {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
@@ -140,13 +173,6 @@ impl Process {
             thread::sleep(Duration::from_millis(2));
         }
         self.kill();
-    }
-}
-
-/// A worker whose pipe ends removes what it made on the token: it is given the time.
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.end(FAREWELL);
     }
 }
 

@@ -1,0 +1,119 @@
+//! What can stand in the way of measuring, in words that say what to do.
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::protocol::Fault;
+use crate::scard::{Call, Failure};
+
+/// A worker process that is no more.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Lost {
+    /// It ended by itself, in the library's code or after it.
+    #[error("the worker process ended ({how}){}", during(*.call))]
+    Crashed {
+        /// The signal or the exit code.
+        how: String,
+        /// What it was calling.
+        call: Option<Call>,
+    },
+    /// A call did not return, and the process was killed.
+    #[error("no answer within {after:?}{}; the worker process was killed", during(*.call))]
+    Hung {
+        /// How long it was given.
+        after: Duration,
+        /// What it was calling.
+        call: Option<Call>,
+    },
+    /// It said something that is not in the protocol.
+    #[error("the worker process could not be understood: {0}")]
+    Garbled(String),
+}
+
+fn during(call: Option<Call>) -> String {
+    call.map(|call| format!(" in {call}")).unwrap_or_default()
+}
+
+impl Lost {
+    /// The call in flight.
+    #[must_use]
+    pub const fn call(&self) -> Option<Call> {
+        match self {
+            Self::Crashed { call, .. } | Self::Hung { call, .. } => *call,
+            Self::Garbled(_) => None,
+        }
+    }
+
+    /// One word for a record.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Crashed { .. } => "crashed",
+            Self::Hung { .. } => "timeout",
+            Self::Garbled(_) => "garbled",
+        }
+    }
+}
+
+impl From<tapstone_worker::Lost> for Lost {
+    fn from(lost: tapstone_worker::Lost) -> Self {
+        let name = |call: Option<u8>| call.and_then(Call::from_number);
+        match lost {
+            tapstone_worker::Lost::Crashed { how, call } => Self::Crashed { how, call: name(call) },
+            tapstone_worker::Lost::Hung { after, call } => Self::Hung { after, call: name(call) },
+        }
+    }
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// No worker process.
+    #[error("cannot start a worker process: {0}")]
+    Spawn(io::Error),
+    /// PC/SC's library is missing.
+    #[error("{0}")]
+    NoLibrary(String),
+    /// A call of PC/SC failed.
+    #[error("{0}{hint}", hint = hint(.0.code.hint()))]
+    Pcsc(Failure),
+    /// There is no reader.
+    #[error("no reader\nhint: plug one in; pcscd's log says whether it has a driver for it")]
+    NoReader,
+    /// No reader has this name.
+    #[error("no reader \"{name}\"\nhint: the readers are: {}", .known.join(", "))]
+    UnknownReader {
+        /// What was asked for.
+        name: String,
+        /// The readers that there are.
+        known: Vec<String>,
+    },
+    /// More than one reader will do.
+    #[error("more than one reader will do\nhint: choose one with --reader: {}", .0.join(", "))]
+    ManyReaders(Vec<String>),
+    /// There is no card.
+    #[error("no card in {}: SCARD_E_NO_SMARTCARD\nhint: put a card into the reader; `tapstone vcard piv` is a virtual one", .0.join(", "))]
+    NoCard(Vec<String>),
+    /// A worker could not be made ready.
+    #[error("{0}{hint}", hint = hint(.0.hint()))]
+    Fault(Fault),
+    /// A worker is no more.
+    #[error("{0}{hint}", hint = lost_hint(.0))]
+    Lost(#[from] Lost),
+}
+
+fn hint(hint: Option<&str>) -> String {
+    hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default()
+}
+
+fn lost_hint(lost: &Lost) -> &'static str {
+    match lost {
+        Lost::Hung { call: Some(Call::Transmit), .. } => {
+            "\nhint: the card does not answer; take it out and put it in again, or give it longer with --timeout"
+        }
+        Lost::Hung { .. } => "\nhint: is pcscd still alive? Restart it, or give it longer with --timeout",
+        Lost::Crashed { .. } | Lost::Garbled(_) => "",
+    }
+}

@@ -1,0 +1,140 @@
+//! Operations as they happened, by row: counted into slices, and summarised.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use tapstone_measure::series::Series;
+use tapstone_measure::slice::Slice;
+use tapstone_measure::summary::{Conditions, Summary};
+use tapstone_measure::units::Nanos;
+
+use super::run::Ran;
+use crate::protocol::{Fault, Sample};
+
+/// The window is cut into so many slices, enough for 48 batches of several each.
+const SLICES: u64 = 512;
+
+/// One row's figures.
+#[derive(Clone, Debug)]
+pub struct LaneFigures {
+    /// Which row of the job.
+    pub lane: u16,
+    /// The operations over time.
+    pub series: Series,
+    /// Everything in one slice.
+    pub total: Slice,
+    /// The figures.
+    pub summary: Summary,
+    /// From the first start to the last end, on the machine's CLOCK_MONOTONIC.
+    pub window: (Nanos, Nanos),
+    /// Failures by code.
+    pub failed: BTreeMap<String, u64>,
+    /// What went wrong last.
+    pub last_fault: Option<Fault>,
+    /// Each worker's part.
+    pub parts: Vec<Part>,
+}
+
+/// What one worker did of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// Operations that it completed.
+    pub completed: u64,
+    /// Their mean duration in nanoseconds.
+    pub mean_ns: f64,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+/// The rows of a run, in order; rows of which nothing was seen are not there.
+#[must_use]
+pub fn lanes(ran: &Ran) -> Vec<LaneFigures> {
+    let all = || ran.samples.iter().flatten();
+    let mut numbers: Vec<u16> = all().map(|sample| sample.lane).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().filter_map(|lane| figures(ran, lane)).collect()
+}
+
+fn figures(ran: &Ran, lane: u16) -> Option<LaneFigures> {
+    let window = window(ran, lane)?;
+    let of_lane = |samples: &'_ [Sample]| -> Vec<Sample> {
+        samples.iter().filter(|sample| sample.lane == lane).cloned().collect()
+    };
+    let by_worker: Vec<Vec<Sample>> = ran.samples.iter().map(|all| of_lane(all)).collect();
+    let all = || by_worker.iter().flatten();
+    let series = series(all(), window);
+    let total = series.total();
+    let ends = || all().filter(|sample| sample.fault.is_none()).map(end);
+    let conditions = Conditions {
+        window: window.1 - window.0,
+        workers: NonZeroU32::new(by_worker.len() as u32)?,
+        first_and_last: ends().min().zip(ends().max()),
+        clock_step: Nanos(1),
+    };
+    let summary = Summary::of(&series, &conditions);
+    let mut failed = BTreeMap::new();
+    for fault in all().filter_map(|sample| sample.fault.as_ref()) {
+        *failed.entry(fault.code()).or_default() += 1;
+    }
+    Some(LaneFigures {
+        lane,
+        total,
+        summary,
+        series,
+        window,
+        failed,
+        last_fault: all().filter_map(|sample| sample.fault.clone()).next_back(),
+        parts: by_worker.iter().map(|samples| part(samples)).collect(),
+    })
+}
+
+fn end(sample: &Sample) -> Nanos {
+    sample.start + sample.latency
+}
+
+/// From the first start, which all workers share, to the last end: who waits for another process
+/// from the first moment on is part of what is measured.
+fn window(ran: &Ran, lane: u16) -> Option<(Nanos, Nanos)> {
+    let all = || ran.samples.iter().flatten().filter(|sample| sample.lane == lane);
+    let opens = all().map(|sample| sample.start).min()?;
+    let closes = all().map(end).max()?;
+    Some((opens, closes.max(opens + Nanos(1))))
+}
+
+fn series<'a>(
+    samples: impl Iterator<Item = &'a Sample>,
+    (opens, closes): (Nanos, Nanos),
+) -> Series {
+    let length = Nanos(((closes - opens).0 / SLICES).max(1));
+    let mut slices: BTreeMap<u64, Slice> = BTreeMap::new();
+    for sample in samples {
+        // What ends with the window is part of its last slice.
+        let since = (end(sample) - opens).min(closes - opens - Nanos(1));
+        let place = since.0 / length.0;
+        let slice = slices.entry(place).or_insert_with(|| Slice {
+            start: Nanos(place * length.0),
+            length,
+            ..Slice::empty()
+        });
+        match sample.fault {
+            None => slice.count(sample.latency),
+            Some(_) => slice.failed += 1,
+        }
+    }
+    let mut series = Series::new(length);
+    slices.values().for_each(|slice| series.add(slice));
+    series.extend_to(closes - opens);
+    series
+}
+
+fn part(samples: &[Sample]) -> Part {
+    let good = || samples.iter().filter(|sample| sample.fault.is_none());
+    let completed = good().count() as u64;
+    let sum: u64 = good().map(|sample| sample.latency.0).sum();
+    Part {
+        completed,
+        mean_ns: sum as f64 / completed.max(1) as f64,
+        longest: good().map(|sample| sample.latency).max().unwrap_or(Nanos::ZERO),
+    }
+}

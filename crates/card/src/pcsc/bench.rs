@@ -1,0 +1,225 @@
+//! One PC/SC call as the measuring loop sees it: made ready outside the timed section, timed, and
+//! undone outside it again.
+
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::Operation;
+use crate::scard::{
+    Call, Code, Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Pcsc, Share,
+};
+
+/// A class and an instruction that no card has: INS 00 is none of ISO 7816-4.
+const MINIMAL_APDU: [u8; 4] = [0x00, 0x00, 0x00, 0x00];
+
+/// What one worker measures with.
+pub struct Bench {
+    operation: Operation,
+    pcsc: Pcsc,
+    reader: CString,
+    hold: Duration,
+    state: State,
+    memory: Vec<u8>,
+}
+
+/// What is there between two operations.
+enum State {
+    Nothing,
+    Context(Context),
+    Connected(Context, Connection),
+}
+
+impl Bench {
+    /// Makes what all operations share. A transaction is held for `hold`, outside what is timed.
+    ///
+    /// # Errors
+    /// What the calls return.
+    pub fn new(
+        operation: Operation,
+        pcsc: Pcsc,
+        reader: CString,
+        hold: Duration,
+    ) -> Result<Self, Failure> {
+        let mut bench = Self {
+            operation,
+            pcsc,
+            reader,
+            hold,
+            state: State::Nothing,
+            memory: vec![0; LONGEST_RESPONSE],
+        };
+        bench.state = match operation {
+            Operation::Establish | Operation::Release => State::Nothing,
+            _ if bench.connects_each_time() || !operation.needs_reader() => {
+                State::Context(bench.pcsc.establish()?)
+            }
+            Operation::GetStatusChange => State::Context(bench.pcsc.establish()?),
+            _ => bench.connected()?,
+        };
+        Ok(bench)
+    }
+
+    /// Whether every operation needs a connection of its own, before or after it.
+    const fn connects_each_time(&self) -> bool {
+        matches!(
+            self.operation,
+            Operation::ConnectShared
+                | Operation::ConnectExclusive
+                | Operation::ConnectDirect
+                | Operation::DisconnectLeave
+                | Operation::DisconnectReset
+                | Operation::DisconnectUnpower
+                | Operation::DisconnectEject
+        )
+    }
+
+    fn connected(&self) -> Result<State, Failure> {
+        let context = self.pcsc.establish()?;
+        let card = context.connect(&self.reader, Share::Shared)?;
+        Ok(State::Connected(context, card))
+    }
+
+    /// Everything that has to happen before the timed call.
+    ///
+    /// # Errors
+    /// What the calls return.
+    pub fn prepare(&mut self) -> Result<(), Failure> {
+        match (self.operation, &self.state) {
+            (Operation::Release, State::Nothing) => {
+                self.state = State::Context(self.pcsc.establish()?);
+            }
+            (Operation::EndTransaction, State::Connected(_, card)) => {
+                card.begin()?;
+                std::thread::sleep(self.hold);
+            }
+            (_, State::Context(_)) if self.disconnects() => {
+                if let State::Context(context) = std::mem::replace(&mut self.state, State::Nothing)
+                {
+                    let card = context.connect(&self.reader, Share::Shared)?;
+                    self.state = State::Connected(context, card);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    const fn disconnects(&self) -> bool {
+        self.disposition().is_some()
+    }
+
+    const fn disposition(&self) -> Option<Disposition> {
+        match self.operation {
+            Operation::DisconnectLeave => Some(Disposition::Leave),
+            Operation::DisconnectReset => Some(Disposition::Reset),
+            Operation::DisconnectUnpower => Some(Disposition::Unpower),
+            Operation::DisconnectEject => Some(Disposition::Eject),
+            _ => None,
+        }
+    }
+
+    /// The call that is timed.
+    ///
+    /// # Errors
+    /// What it returns.
+    #[inline]
+    pub fn perform(&mut self) -> Result<(), Failure> {
+        use Operation as Op;
+        let disposition = self.disposition();
+        match (self.operation, &mut self.state) {
+            (Op::Establish, state) => {
+                *state = State::Context(self.pcsc.establish()?);
+                Ok(())
+            }
+            (Op::IsValid, State::Context(context)) => context.is_valid(),
+            (Op::Cancel, State::Context(context)) => context.cancel(),
+            (Op::ListReaders, State::Context(context)) => {
+                context.list_readers(&mut self.memory).map(|_| ())
+            }
+            (Op::GetStatusChange, State::Context(context)) => {
+                context.status_change(&self.reader).map(|_| ())
+            }
+            (Op::ConnectShared, state) => connect(state, &self.reader, Share::Shared),
+            (Op::ConnectExclusive, state) => connect(state, &self.reader, Share::Exclusive),
+            (Op::ConnectDirect, state) => connect(state, &self.reader, Share::Direct),
+            (Op::Status, State::Connected(_, card)) => card.status().map(|_| ()),
+            (Op::BeginTransaction, State::Connected(_, card)) => card.begin(),
+            (Op::EndTransaction, State::Connected(_, card)) => card.end(),
+            (Op::Transmit, State::Connected(_, card)) => {
+                card.transmit(&MINIMAL_APDU, &mut self.memory).map(|_| ())
+            }
+            (Op::Control, State::Connected(_, card)) => card.control(),
+            (Op::ReconnectLeave, State::Connected(_, card)) => card.reconnect(Disposition::Leave),
+            (Op::ReconnectReset, State::Connected(_, card)) => card.reconnect(Disposition::Reset),
+            (Op::Release, state) => match std::mem::replace(state, State::Nothing) {
+                State::Context(context) => context.release(),
+                _ => Err(nothing_there(Call::ReleaseContext)),
+            },
+            (_, state) => match (disposition, std::mem::replace(state, State::Nothing)) {
+                (Some(disposition), State::Connected(context, card)) => {
+                    let done = card.disconnect(disposition);
+                    *state = State::Context(context);
+                    done
+                }
+                _ => Err(nothing_there(Call::Disconnect)),
+            },
+        }
+    }
+
+    /// Everything that has to happen after the timed call, whether or not it succeeded.
+    ///
+    /// # Errors
+    /// What the calls return.
+    pub fn undo(&mut self) -> Result<(), Failure> {
+        match (self.operation, std::mem::replace(&mut self.state, State::Nothing)) {
+            (Operation::Establish, _) => {}
+            (Operation::BeginTransaction, State::Connected(context, card)) => {
+                std::thread::sleep(self.hold);
+                let ended = card.end();
+                self.state = State::Connected(context, card);
+                ended?;
+            }
+            (
+                Operation::ConnectShared | Operation::ConnectExclusive | Operation::ConnectDirect,
+                State::Connected(context, card),
+            ) => {
+                drop(card);
+                self.state = State::Context(context);
+            }
+            (_, state) => self.state = state,
+        }
+        Ok(())
+    }
+
+    /// Connects again after a failure: what was held may be gone.
+    ///
+    /// # Errors
+    /// What the calls return.
+    pub fn recover(&mut self) -> Result<(), Failure> {
+        let hold = self.hold;
+        let fresh = Self::new(self.operation, self.pcsc.clone(), self.reader.clone(), hold)?;
+        self.state = fresh.state;
+        Ok(())
+    }
+}
+
+fn connect(state: &mut State, reader: &CString, share: Share) -> Result<(), Failure> {
+    let State::Context(context) = std::mem::replace(state, State::Nothing) else {
+        return Err(nothing_there(Call::Connect));
+    };
+    match context.connect(reader, share) {
+        Ok(card) => {
+            *state = State::Connected(context, card);
+            Ok(())
+        }
+        Err(failure) => {
+            *state = State::Context(context);
+            Err(failure)
+        }
+    }
+}
+
+/// An operation before it was given the state that [`Bench::new`] and [`Bench::prepare`] make.
+const fn nothing_there(call: Call) -> Failure {
+    Failure { call, code: Code::INVALID_HANDLE }
+}

@@ -1,0 +1,275 @@
+//! What the lab and a measuring process say to each other, as frames of [`tapstone_worker`].
+//!
+//! Operations on cards and on PC/SC are so few (a hundred thousand a second at most) that each
+//! travels by itself; every figure is made from them by the lab.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapstone_apdu::Status;
+use tapstone_measure::units::Nanos;
+
+use crate::pcsc::Operation;
+use crate::scard::Failure;
+use crate::suite::job::SuiteJob;
+
+/// From the lab to a worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Open PC/SC's library; the board names the call in flight if one never returns.
+    Open {
+        /// The board's path.
+        board: PathBuf,
+    },
+    /// Look at the readers and the cards in them.
+    Look,
+    /// Get ready to measure.
+    Prepare(Box<Job>),
+    /// All workers are ready: measure from this moment on.
+    Go {
+        /// On this machine's CLOCK_MONOTONIC.
+        at: Nanos,
+    },
+    /// Start no further operation.
+    Close,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The reader's name; empty where none is needed.
+    pub reader: String,
+    /// The work.
+    pub work: JobWork,
+    /// Operations before the start that do not count, for so long; none in no time.
+    pub warm_up: Nanos,
+    /// How many operations; without it [`Order::Close`] ends them.
+    pub count: Option<u64>,
+    /// How long to wait for a reader that another program has for itself.
+    pub wait: Duration,
+}
+
+/// The work of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum JobWork {
+    /// One call of PC/SC, over and over.
+    Pcsc {
+        /// Which.
+        operation: Operation,
+        /// How long a transaction is held, outside what is timed.
+        hold: Duration,
+    },
+    /// The tests of a suite.
+    Suite(Box<SuiteJob>),
+}
+
+/// From a worker to the lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Report {
+    /// The library is open, or why it is not.
+    Opened(Result<(), String>),
+    /// The readers.
+    Readers(Result<Vec<Reader>, Failure>),
+    /// Another program has the reader for itself; the worker waits.
+    Waiting,
+    /// Ready to measure.
+    Ready(Result<Ready, Fault>),
+    /// Operations, in order.
+    Samples(Vec<Sample>),
+    /// No more operations.
+    Done(Done),
+}
+
+/// A reader and the card in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reader {
+    /// Its name in PC/SC.
+    pub name: String,
+    /// There is a card in it.
+    pub card_present: bool,
+    /// Another program has it for itself.
+    pub exclusive: bool,
+    /// The card's answer to reset.
+    pub atr: Option<Vec<u8>>,
+    /// `T=0` or `T=1`.
+    pub protocol: Option<String>,
+    /// The driver's version, where it tells.
+    pub driver_version: Option<String>,
+    /// What a virtual card says that it plays.
+    pub emulated: Option<Emulated>,
+}
+
+/// What a virtual card says that it plays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Emulated {
+    /// The name of the timing profile.
+    pub profile: String,
+    /// The SHA-256 of the profile's file, in hexadecimal.
+    pub sha256: String,
+}
+
+/// A worker that is ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Durations of the operations that do not count.
+    pub warm_up: Vec<Nanos>,
+    /// What the suite's preparation saved, for those who verify.
+    pub saved: Vec<(String, Vec<u8>)>,
+    /// Tests that cannot be run on this card, and why.
+    pub unsupported: Vec<(u16, Fault)>,
+}
+
+/// One operation as it happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Which of the job's rows.
+    pub lane: u16,
+    /// The operation's number: the input follows from it.
+    pub number: u64,
+    /// On the machine's CLOCK_MONOTONIC.
+    pub start: Nanos,
+    /// From start to end.
+    pub latency: Nanos,
+    /// What went wrong.
+    pub fault: Option<Fault>,
+    /// The exchanges with the card, in order.
+    pub exchanges: Vec<Exchange>,
+    /// What is to be verified.
+    pub output: Vec<u8>,
+}
+
+/// A command and its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// Which step of the test.
+    pub step: u16,
+    /// How long SCardTransmit took.
+    pub time: Nanos,
+    /// Bytes of the command.
+    pub sent: u32,
+    /// Bytes of the response, status word included.
+    pub received: u32,
+}
+
+/// Why a worker ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// It gave up after this.
+    pub gave_up: Option<Fault>,
+    /// Cleaning up failed: this is left.
+    pub left: Option<Fault>,
+}
+
+/// What can go wrong in an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// A call of PC/SC failed.
+    Call {
+        /// The function and what it returned.
+        failure: Failure,
+        /// The step of the test that it was part of.
+        step: Option<String>,
+    },
+    /// The card answered with another status word than the test expects.
+    Status {
+        /// The step.
+        step: String,
+        /// The word.
+        status: Word,
+    },
+    /// The card's answer is no response APDU, or not what the step needs.
+    Garbage {
+        /// The step.
+        step: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The tool will not go on, for the card's sake.
+    Refused {
+        /// Why, and what to do.
+        why: String,
+    },
+}
+
+/// A status word on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word(pub u16);
+
+impl From<Status> for Word {
+    fn from(status: Status) -> Self {
+        Self(status.0)
+    }
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        Self::Call { failure, step: None }
+    }
+}
+
+impl Fault {
+    /// The code, for a record: `SCARD_W_REMOVED_CARD`, `6A82`.
+    #[must_use]
+    pub fn code(&self) -> String {
+        match self {
+            Self::Call { failure, .. } => failure.code.to_string(),
+            Self::Status { status, .. } => Status(status.0).to_string(),
+            Self::Garbage { .. } => "garbage".to_owned(),
+            Self::Refused { .. } => "refused".to_owned(),
+        }
+    }
+
+    /// The step or call that it happened in.
+    #[must_use]
+    pub fn step(&self) -> String {
+        match self {
+            Self::Call { failure, step: Some(step) } => format!("{} ({step})", failure.call),
+            Self::Call { failure, step: None } => failure.call.to_string(),
+            Self::Status { step, .. } | Self::Garbage { step, .. } => step.clone(),
+            Self::Refused { .. } => "safety".to_owned(),
+        }
+    }
+
+    /// Whether the card, or the way to it, is gone: there is no point in another operation.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        !matches!(self, Self::Status { .. })
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Call { failure, .. } => failure.code.hint(),
+            Self::Status { status, .. } => match status.0 {
+                0x6982 => Some("the command needs a PIN first: name one with --pin-file"),
+                0x6983 => Some("the PIN is blocked: unblock it with the PUK, with the card's own tool"),
+                0x6D00 | 0x6E00 | 0x6A81 => Some("the card does not have this function"),
+                0x6A82 | 0x6999 => Some("is it the right card, and is the application on it?"),
+                _ => None,
+            },
+            Self::Garbage { .. } | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { failure, step: Some(step) } => write!(f, "{step}: {failure}"),
+            Self::Call { failure, step: None } => write!(f, "{failure}"),
+            Self::Status { step, status } => {
+                let status = Status(status.0);
+                write!(f, "{step}: status word {status}, {}", status.meaning())?;
+                match status.tries() {
+                    Some(tries) => write!(f, " ({tries} tries left)"),
+                    None => Ok(()),
+                }
+            }
+            Self::Garbage { step, why } => write!(f, "{step}: {why}"),
+            Self::Refused { why } => f.write_str(why),
+        }
+    }
+}

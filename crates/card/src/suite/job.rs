@@ -1,0 +1,101 @@
+//! A suite as a worker gets it: steps to send, inputs to send with them, and no expected results.
+
+use serde::{Deserialize, Serialize};
+
+/// The tests of a suite, laid out in lanes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SuiteJob {
+    /// Sent once, before anything is measured: the application is selected, keys are loaded.
+    pub prepare: Vec<Step>,
+    /// Sent once, whatever happened, when all is over.
+    pub clean_up: Vec<Step>,
+    /// The rows, in the order in which a round goes through them.
+    pub lanes: Vec<Lane>,
+    /// Values that steps can name, in bytes.
+    pub values: Vec<(String, Vec<u8>)>,
+    /// The PIN that was given, padded as the steps want it; sent as `{pin}`.
+    pub pin: Option<Secret>,
+}
+
+/// A row: a test at one point of what it varies.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Lane {
+    /// Sent before each operation, not timed.
+    pub before: Vec<Step>,
+    /// The operation: timed from the first command to the last response.
+    pub measure: Vec<Step>,
+    /// Sent after each operation, not timed.
+    pub after: Vec<Step>,
+    /// The card is let go with SCARD_UNPOWER_CARD before each operation, and the connection that
+    /// follows is the operation's first step.
+    pub cold: bool,
+    /// Inputs that operations take in turn; never empty.
+    pub inputs: Vec<Vec<u8>>,
+    /// Set-ups on the card in one operation.
+    pub set_ups: u16,
+    /// Operations on the card in one operation.
+    pub operations: u16,
+}
+
+/// One command, or several that carry one piece of data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its name in results and errors.
+    pub name: String,
+    /// CLA, INS, P1, P2.
+    pub header: Vec<Piece>,
+    /// The data field.
+    pub data: Vec<Piece>,
+    /// How many bytes of response data are expected at most.
+    pub expected: Option<u32>,
+    /// Extended lengths.
+    pub extended: bool,
+    /// What becomes of data that is longer than one command.
+    pub split: Split,
+    /// Send again, for the next chunk, until a response is shorter than this.
+    pub read: Option<u16>,
+    /// Status words that are well.
+    pub expect: Vec<u16>,
+    /// Keep the response data under this name.
+    pub save: Option<String>,
+    /// The response data is what is verified.
+    pub output: bool,
+}
+
+/// What becomes of data that is longer than one command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Split {
+    /// It is not.
+    #[default]
+    None,
+    /// Commands of this many bytes, each with its number as `{chunk}`.
+    Chunks(u16),
+    /// Command chaining (ISO 7816-4, 5.3.3).
+    Chain,
+}
+
+/// A part of a header or a data field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Piece {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A named value as it is.
+    Value(String),
+    /// A number of so many bytes, big-endian.
+    Number {
+        /// Its name.
+        name: String,
+        /// Its width in bytes.
+        width: u8,
+    },
+}
+
+/// Bytes that are never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret(pub Vec<u8>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(secret)")
+    }
+}

@@ -1,0 +1,4 @@
+//! Sequences of APDUs as operations.
+
+pub mod job;
+pub(crate) mod run;

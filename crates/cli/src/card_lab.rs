@@ -1,0 +1,118 @@
+//! What the verbs for PC/SC and cards share: the lab, the record, and what is seen while they run.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
+use std::io::IsTerminal;
+use std::time::Duration;
+use tapstone_card::lab::{Lab, Observer, Options, Progress};
+use tapstone_card::protocol::Reader;
+use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_measure::units::thousands;
+use tapstone_record as record;
+use tapstone_record::Record;
+
+use crate::environment;
+
+/// The virtual reader's name in PC/SC: a card in it is emulated, whoever plays it.
+const VIRTUAL: &str = "Virtual PCD";
+
+/// A lab whose workers are this program again.
+pub(crate) fn open(timeout: Duration, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
+    let program = std::env::current_exe().context("cannot find the program's own file")?;
+    let arguments = vec!["card-worker".to_owned()];
+    let worker = tapstone_worker::Command { program, arguments, hidden: Vec::new() };
+    Ok(Lab::new(Options { worker, timeout, interrupt }))
+}
+
+/// A record without results.
+pub(crate) fn record(kind: record::TargetKind, reader: Option<&Reader>) -> Record {
+    let tool =
+        record::Tool { name: "tapstone".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let environment = environment::observe(Precision::of(&Monotonic));
+    let mut record = Record::new(tool, Timestamp::now(), environment, target(kind, reader));
+    // No secret is ever an argument.
+    record.command = std::env::args().collect();
+    record
+}
+
+fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
+    let mut target = record::Target::new(kind);
+    target.daemon = pcscd();
+    let Some(reader) = reader else { return target };
+    target.reader = Some(record::Reader {
+        name: reader.name.clone(),
+        driver_version: reader.driver_version.clone(),
+    });
+    target.card = reader.atr.as_ref().map(|atr| record::Card {
+        atr: hex::encode_upper(atr),
+        protocol: reader.protocol.clone(),
+        name: None,
+    });
+    target.emulated = match &reader.emulated {
+        Some(emulated) => Some(record::Emulated {
+            profile: emulated.profile.clone(),
+            sha256: emulated.sha256.clone(),
+        }),
+        None if reader.name.starts_with(VIRTUAL) => Some(record::Emulated {
+            profile: "a virtual card that does not say what it plays".to_owned(),
+            sha256: String::new(),
+        }),
+        None => None,
+    };
+    target
+}
+
+/// The version of the installed pcscd: its first line is `pcsc-lite version 1.9.9.`
+fn pcscd() -> Option<record::Daemon> {
+    let program = ["/usr/sbin/pcscd", "/usr/bin/pcscd"].into_iter().find(|path| {
+        std::path::Path::new(path).exists()
+    })?;
+    let output = std::process::Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.lines().next()?.rsplit(' ').next()?.trim_end_matches('.').to_owned();
+    Some(record::Daemon { name: "pcscd".to_owned(), version })
+}
+
+/// One line that is rewritten on a terminal; in a pipe, nothing.
+pub(crate) struct Live {
+    bar: ProgressBar,
+}
+
+impl Live {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{spinner} {prefix} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar }
+    }
+
+    pub(crate) fn stage(&self, text: &str) {
+        self.bar.set_prefix(text.to_owned());
+        self.bar.set_message("");
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Live {
+    fn waiting(&mut self, text: &str) {
+        self.say(text);
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        let seconds = progress.elapsed.as_secs();
+        self.bar.set_message(format!("{} done, {seconds} s", thousands(progress.completed)));
+    }
+}

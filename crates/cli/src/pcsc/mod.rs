@@ -1,0 +1,185 @@
+//! `tapstone pcsc`: the calls of PC/SC, one by one.
+
+mod arguments;
+
+use std::time::Duration;
+
+use anyhow::bail;
+use tapstone_card::lab::{Lab, LabError, RowPlan, Stop, rows};
+use tapstone_card::pcsc::Operation;
+use tapstone_card::protocol::{Job, JobWork, Reader};
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+pub(crate) use self::arguments::Arguments;
+use crate::card_lab::{self, Live};
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::machine_load::Watch;
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if arguments.list_operations {
+        for operation in Operation::ALL {
+            println!("{:20}  {}", operation.name(), operation.description());
+        }
+        return Ok(Exit::Done);
+    }
+    let operations = operations(arguments)?;
+    arguments.output.check()?;
+    let mut lab = card_lab::open(arguments.timeout.into(), interrupt::flag_on_signals()?)?;
+    if arguments.list {
+        return list(&mut lab);
+    }
+    let reader = reader(&mut lab, arguments, &operations)?;
+    if !arguments.op.is_empty() && operations.iter().any(|operation| operation.resets()) {
+        eprintln!("the card is reset again and again: other programs lose what they verified");
+    }
+    let mut record = card_lab::record(record::TargetKind::Pcsc, reader.as_ref());
+    let machine = Watch::start();
+    let mut live = Live::new(arguments.output.quiet);
+    let mut exit = Exit::Done;
+    for operation in operations {
+        live.stage(operation.name());
+        let (row, ended) = measure(&mut lab, arguments, operation, reader.as_ref(), &mut live);
+        // What the driver lacks is an answer, unless it was asked for by name.
+        let answered =
+            row.status.outcome == record::Outcome::Unsupported && arguments.op.is_empty();
+        if row.status.outcome != record::Outcome::Ok && !answered {
+            exit = Exit::NotMeasured;
+        }
+        record.results.push(row);
+        if ended {
+            break;
+        }
+    }
+    live.end();
+    machine.add_to(&mut record.environment.load);
+    arguments.output.put(&record)?;
+    Ok(exit)
+}
+
+/// The operations named; without any, all that disturb nobody.
+fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation>> {
+    if arguments.op.is_empty() {
+        let harmless = Operation::ALL.iter().copied().filter(|operation| {
+            !operation.resets() && (arguments.processes == 1 || operation.can_contend())
+        });
+        return Ok(harmless.collect());
+    }
+    let named = arguments.op.iter().map(|name| match Operation::from_name(name) {
+        Some(operation) if arguments.processes > 1 && !operation.can_contend() => {
+            bail!("{name} is for one process at a time\nhint: leave --processes out")
+        }
+        Some(operation) => Ok(operation),
+        None => bail!("no operation \"{name}\"\nhint: --list-operations shows those that there are"),
+    });
+    named.collect()
+}
+
+fn list(lab: &mut Lab) -> anyhow::Result<Exit> {
+    let readers = lab.look()?;
+    if readers.is_empty() {
+        return Err(LabError::NoReader.into());
+    }
+    for reader in readers {
+        println!("{}", reader.name);
+        let card = match (&reader.atr, reader.exclusive, reader.card_present) {
+            (Some(atr), ..) => {
+                let protocol = reader.protocol.as_deref().unwrap_or("no protocol");
+                format!("a card, {protocol}, ATR {}", hex::encode_upper(atr))
+            }
+            (None, true, _) => "another program has it for itself".to_owned(),
+            (None, false, true) => "a card that does not answer".to_owned(),
+            (None, false, false) => "no card".to_owned(),
+        };
+        println!("    {card}");
+        if let Some(emulated) = &reader.emulated {
+            println!("    a virtual card, profile {}", emulated.profile);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The reader, if any of the operations needs one.
+fn reader(
+    lab: &mut Lab,
+    arguments: &Arguments,
+    operations: &[Operation],
+) -> anyhow::Result<Option<Reader>> {
+    let any = |of: fn(Operation) -> bool| operations.iter().any(|operation| of(*operation));
+    if !any(Operation::needs_reader) && arguments.reader.is_none() {
+        // No service at all is better told before the first row.
+        lab.look()?;
+        return Ok(None);
+    }
+    let name = arguments.reader.as_deref();
+    Ok(Some(lab.choose(name, any(Operation::needs_card))?))
+}
+
+/// One row, and whether it was the last.
+fn measure(
+    lab: &mut Lab,
+    arguments: &Arguments,
+    operation: Operation,
+    reader: Option<&Reader>,
+    live: &mut Live,
+) -> (record::Row, bool) {
+    let plan = RowPlan {
+        operation: format!("pcsc.{}", operation.name()),
+        has_rate: operation.is_bare(),
+        ..RowPlan::default()
+    };
+    let stop = match (arguments.count, arguments.seconds) {
+        (Some(_), _) => Stop::Count,
+        (None, Some(seconds)) => Stop::Time(seconds.into()),
+        (None, None) => Stop::Precision {
+            relative: arguments.precision,
+            longest: Duration::from(arguments.max_time),
+        },
+    };
+    let job = Job {
+        reader: reader.map(|reader| reader.name.clone()).unwrap_or_default(),
+        work: JobWork::Pcsc { operation, hold: arguments.hold.into() },
+        warm_up: match arguments.count {
+            Some(_) => Nanos::ZERO,
+            None => arguments.warm_up,
+        },
+        count: arguments.count,
+        wait: arguments.wait.into(),
+    };
+    let jobs = vec![job; arguments.processes as usize];
+    match lab.measure(&jobs, stop, live) {
+        Ok(ran) => {
+            let mut row = rows(&ran, std::slice::from_ref(&plan), stop).remove(0);
+            if let Some(lost) = &ran.lost {
+                live.say(&format!("error: {}: {lost}", plan.operation));
+            }
+            row.concurrency.processes = arguments.processes;
+            let gone = ran.done.iter().flatten().any(|done| done.gave_up.is_some());
+            (row, ran.interrupted || ran.lost.is_some() || gone)
+        }
+        Err(error) => {
+            if operation != Operation::Control || !arguments.op.is_empty() {
+                live.say(&format!("error: {}: {error}", plan.operation));
+            }
+            let code = match &error {
+                LabError::Pcsc(failure) => failure.code.to_string(),
+                LabError::Fault(fault) => fault.code(),
+                LabError::Lost(lost) => lost.code().to_owned(),
+                _ => "failed".to_owned(),
+            };
+            let outcome = match operation {
+                // A driver without IFDHControl says so by one of several codes.
+                Operation::Control => record::Outcome::Unsupported,
+                _ => record::Outcome::Failed,
+            };
+            let status = record::Status::at(outcome, operation.name(), code);
+            let concurrency = record::Concurrency {
+                processes: arguments.processes,
+                ..record::Concurrency::ONE
+            };
+            let row = record::Row::new(plan.operation, status, concurrency, record::Load::CLOSED);
+            (row, matches!(error, LabError::Lost(_)))
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Why two things cannot be compared, and what to do about it.
+
+use thiserror::Error;
+
+use crate::pairs::Matched;
+
+/// Names of operations shown in an error; more are counted.
+const SHOWN: usize = 6;
+
+/// Two things cannot be compared. The text ends with a hint.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CompareError {
+    /// Not one operation is in both.
+    #[error(
+        "{baseline} and {candidate} have no comparable operation in common: the first has \
+         {in_baseline}, the second {in_candidate}\nhint: compare runs of the same operations with \
+         the same concurrency, message size and loop"
+    )]
+    NothingInCommon {
+        /// What was to be compared with.
+        baseline: String,
+        /// What was to be compared.
+        candidate: String,
+        /// Its operations.
+        in_baseline: String,
+        /// Its operations.
+        in_candidate: String,
+    },
+}
+
+impl CompareError {
+    pub(crate) fn nothing_in_common(matched: &Matched, baseline: &str, candidate: &str) -> Self {
+        Self::NothingInCommon {
+            baseline: baseline.to_owned(),
+            candidate: candidate.to_owned(),
+            in_baseline: names(&matched.only_in_baseline),
+            in_candidate: names(&matched.only_in_candidate),
+        }
+    }
+}
+
+fn names(all: &[String]) -> String {
+    let (shown, more) = all.split_at(all.len().min(SHOWN));
+    match (shown, more) {
+        ([], _) => "none".to_owned(),
+        (shown, []) => shown.join(", "),
+        (shown, more) => format!("{} and {} more", shown.join(", "), more.len()),
+    }
+}

@@ -1,0 +1,136 @@
+//! Two records, or a record and published figures, against one another.
+//!
+//! Operations are matched by name, length of message, concurrency and loop ([`mod@pairs`] tells
+//! how). Each pair gives the candidate's figure over the baseline's with an interval, and a
+//! verdict from that interval alone. Two runs at different times do not share their drift, so
+//! their intervals are combined as independent ones, and what differs between their environments
+//! is said beside every verdict; what is measured in turns, in one run, is compared by
+//! `tapstone_measure::compare` instead.
+//!
+//! Nothing here reads a file or prints: records go in, a [`Comparison`] comes out.
+#![forbid(unsafe_code)]
+
+mod differences;
+mod error;
+pub mod pairs;
+mod ratio;
+mod side;
+
+pub use error::CompareError;
+pub use ratio::{Budget, judge, more_samples, ratio_of};
+
+use tapstone_measure::compare::Percent;
+use tapstone_record::reference::{Item, Reference};
+use tapstone_record::{
+    Change, Comparison, ComparisonRow, Fraction, Judgement, Pairing, Record, Threshold,
+};
+
+use self::pairs::Pair;
+
+/// A record and how it was named.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// Its path.
+    pub path: &'a str,
+    /// The SHA-256 of its file, in hexadecimal.
+    pub sha256: &'a str,
+}
+
+/// Compares a candidate with a baseline, both of them records.
+///
+/// # Errors
+/// When no operation of one can be compared with one of the other.
+pub fn records(
+    baseline: Named<'_>,
+    candidate: Named<'_>,
+    fail_above: Option<Percent>,
+) -> Result<Comparison, CompareError> {
+    let matched = pairs::of_records(baseline.record, candidate.record);
+    if matched.pairs.is_empty() {
+        return Err(CompareError::nothing_in_common(&matched, baseline.path, candidate.path));
+    }
+    let mut comparison = Comparison {
+        pairing: Pairing::Records,
+        baseline: side::of_record(baseline),
+        candidate: side::of_record(candidate),
+        rows: matched.pairs.iter().filter_map(|pair| row(pair, fail_above)).collect(),
+        threshold: None,
+        only_in_baseline: matched.only_in_baseline,
+        only_in_candidate: matched.only_in_candidate,
+        warnings: differences::of_records(baseline.record, candidate.record),
+    };
+    comparison.warnings.extend(matched.doubts);
+    decide(&mut comparison, fail_above);
+    Ok(comparison)
+}
+
+/// Compares a candidate with each item of a published baseline.
+///
+/// # Errors
+/// When no operation of the record has a published figure.
+pub fn with_reference(
+    reference: &Reference,
+    candidate: Named<'_>,
+    fail_above: Option<Percent>,
+) -> Result<Comparison, CompareError> {
+    let items: Vec<Item> = reference.series();
+    let matched = pairs::with_items(&items, candidate.record);
+    if matched.pairs.is_empty() {
+        let name = format!("reference:{}", reference.name);
+        return Err(CompareError::nothing_in_common(&matched, &name, candidate.path));
+    }
+    let mut comparison = Comparison {
+        pairing: Pairing::Published,
+        baseline: side::of_reference(reference),
+        candidate: side::of_record(candidate),
+        rows: matched.pairs.iter().filter_map(|pair| row(pair, fail_above)).collect(),
+        threshold: None,
+        only_in_baseline: matched.only_in_baseline,
+        only_in_candidate: matched.only_in_candidate,
+        warnings: differences::with_reference(reference, candidate.record),
+    };
+    comparison.warnings.extend(matched.doubts);
+    decide(&mut comparison, fail_above);
+    Ok(comparison)
+}
+
+/// A pair with its ratio, verdict and judgement; `None` when a figure is zero.
+fn row(pair: &Pair, fail_above: Option<Percent>) -> Option<ComparisonRow> {
+    let ratio = ratio_of(pair.baseline, pair.candidate)?;
+    let budget = fail_above.map(|percent| Budget::new(pair.quantity, percent));
+    let verdict =
+        if pair.reliable { ratio::verdict(pair.quantity, ratio) } else { Change::Inconclusive };
+    let threshold = budget.map(|budget| match judge(budget, ratio) {
+        _ if !pair.reliable => Judgement::Undecided,
+        judgement => judgement,
+    });
+    // With a threshold that is what has to be decided; without one it is the direction.
+    let open = threshold.map_or(verdict == Change::Inconclusive, |it| it == Judgement::Undecided);
+    let limit = budget.map_or(1.0, Budget::limit);
+    let more = || more_samples(ratio, limit, pair.samples?);
+    Some(ComparisonRow {
+        operation: pair.operation.clone(),
+        item: pair.item.clone(),
+        message_bytes: pair.message_bytes,
+        concurrency: Some(pair.concurrency),
+        quantity: pair.quantity,
+        baseline: pair.baseline,
+        baseline_provenance: Some(pair.baseline_provenance),
+        candidate: pair.candidate,
+        candidate_provenance: Some(pair.candidate_provenance),
+        ratio,
+        rounds: None,
+        verdict,
+        threshold,
+        more_samples: if open && pair.reliable { more() } else { None },
+    })
+}
+
+fn decide(comparison: &mut Comparison, fail_above: Option<Percent>) {
+    comparison.threshold = fail_above.map(|percent| Threshold {
+        fail_above: Fraction(percent.0 / 100.0),
+        exceeded: comparison.rows.iter().any(|row| row.threshold == Some(Judgement::Exceeded)),
+    });
+}

@@ -1,0 +1,232 @@
+//! Which figure is compared with which.
+//!
+//! - Two rows of records match when operation, concurrency, kind of loop (and its rate) are the
+//!   same, and the length of the message where both tell it.
+//! - What is compared is the rate for tokens in a closed loop, and the mean latency for everything
+//!   else: in an open loop the rate is the generator's, and of cards and calls people know times.
+//!   Where one side lacks it, the other is taken.
+//! - A published figure has a quantity of its own; it matches the rows of its operation that have
+//!   that quantity, with its concurrency where the source tells it. Not an open loop: nobody
+//!   published one.
+//! - Rows that failed, and figures without an interval, are not compared.
+
+use std::collections::BTreeSet;
+
+use tapstone_record::reference::{Figure, Item};
+use tapstone_record::{
+    Concurrency, Estimate, LoadKind, Outcome, Provenance, Quantity, Record, Row, TargetKind,
+    Throughput,
+};
+
+/// Two figures of one operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The operation.
+    pub operation: String,
+    /// Which item of a published baseline.
+    pub item: Option<String>,
+    /// The length of the message, where both tell it.
+    pub message_bytes: Option<u64>,
+    /// How many workers the candidate had.
+    pub concurrency: Concurrency,
+    /// What is compared.
+    pub quantity: Quantity,
+    /// The baseline's figure, in the unit of the quantity.
+    pub baseline: Estimate,
+    /// Where it came from.
+    pub baseline_provenance: Provenance,
+    /// The candidate's figure, in the unit of the quantity.
+    pub candidate: Estimate,
+    /// Where it came from.
+    pub candidate_provenance: Provenance,
+    /// Samples on the measured side that has fewer.
+    pub samples: Option<u64>,
+    /// False when an interval is too narrow, so that nothing follows from it.
+    pub reliable: bool,
+}
+
+/// What could be matched, and what could not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matched {
+    /// The pairs, in the order of the candidate.
+    pub pairs: Vec<Pair>,
+    /// Operations of the baseline without a counterpart.
+    pub only_in_baseline: Vec<String>,
+    /// Operations of the candidate without a counterpart.
+    pub only_in_candidate: Vec<String>,
+    /// Why a pair has no verdict, as sentences.
+    pub doubts: Vec<String>,
+}
+
+/// Pairs of two records.
+#[must_use]
+pub fn of_records(baseline: &Record, candidate: &Record) -> Matched {
+    let token = candidate.target.kind == TargetKind::Token;
+    let mut matched = Matched::default();
+    let mut met = BTreeSet::new();
+    for row in usable(candidate) {
+        let counterpart = usable(baseline)
+            .enumerate()
+            .filter(|(place, other)| !met.contains(place) && same_work(row, other))
+            .find_map(|(place, other)| {
+                Some((place, pair(other, row, token, baseline, candidate)?))
+            });
+        match counterpart {
+            Some((place, pair)) => {
+                met.insert(place);
+                matched.add(pair);
+            }
+            None => matched.only_in_candidate.push(row.operation.clone()),
+        }
+    }
+    let left = usable(baseline).enumerate().filter(|(place, _)| !met.contains(place));
+    matched.only_in_baseline = left.map(|(_, row)| row.operation.clone()).collect();
+    matched.tidy();
+    matched
+}
+
+/// Pairs of a record with every item of a reference.
+#[must_use]
+pub fn with_items(items: &[Item], candidate: &Record) -> Matched {
+    let mut matched = Matched::default();
+    let mut met = BTreeSet::new();
+    for row in usable(candidate) {
+        let before = matched.pairs.len();
+        for item in items {
+            for figure in item.figures.iter().filter(|figure| same_figure(row, figure)) {
+                if let Some(pair) = published(item, figure, row, candidate) {
+                    met.insert(figure.operation.clone());
+                    matched.add(pair);
+                }
+            }
+        }
+        if matched.pairs.len() == before {
+            matched.only_in_candidate.push(row.operation.clone());
+        }
+    }
+    let all = items.iter().flat_map(|item| &item.figures).map(|figure| &figure.operation);
+    matched.only_in_baseline = all.filter(|name| !met.contains(*name)).cloned().collect();
+    matched.tidy();
+    matched
+}
+
+impl Matched {
+    fn add(&mut self, pair: Pair) {
+        if !pair.reliable {
+            self.doubts.push(format!(
+                "{}: the intervals are too narrow, since the samples are still correlated: no \
+                 verdict",
+                pair.operation
+            ));
+        }
+        self.pairs.push(pair);
+    }
+
+    /// Each name once, in the order in which it came.
+    fn tidy(&mut self) {
+        for names in [&mut self.only_in_baseline, &mut self.only_in_candidate, &mut self.doubts] {
+            let mut seen = BTreeSet::new();
+            names.retain(|name| seen.insert(name.clone()));
+        }
+    }
+}
+
+/// Rows that have figures to compare.
+fn usable(record: &Record) -> impl Iterator<Item = &Row> {
+    let right = |row: &Row| row.verification.is_none_or(|of| of.wrong == 0);
+    let rows = record.results.iter();
+    rows.filter(move |row| {
+        matches!(row.status.outcome, Outcome::Ok | Outcome::Partial) && right(row)
+    })
+}
+
+fn same_work(one: &Row, other: &Row) -> bool {
+    let bytes = one.message_bytes.zip(other.message_bytes).is_none_or(|(one, other)| one == other);
+    one.operation == other.operation
+        && one.concurrency == other.concurrency
+        && one.load == other.load
+        && bytes
+}
+
+fn same_figure(row: &Row, figure: &Figure) -> bool {
+    row.operation == figure.operation
+        && row.load.kind == LoadKind::Closed
+        && figure.concurrency.is_none_or(|workers| workers == row.concurrency)
+}
+
+fn pair(
+    below: &Row,
+    above: &Row,
+    token: bool,
+    baseline: &Record,
+    candidate: &Record,
+) -> Option<Pair> {
+    let closed = above.load.kind == LoadKind::Closed;
+    let order = if token && closed {
+        [Quantity::Throughput, Quantity::Latency]
+    } else {
+        [Quantity::Latency, Quantity::Throughput]
+    };
+    let found = order.into_iter().find_map(|quantity| {
+        // An open loop's rate says nothing of the device.
+        let told = closed || quantity != Quantity::Throughput;
+        let figures = figure_of(below, quantity)?;
+        Some((quantity, figures, figure_of(above, quantity)?)).filter(|_| told)
+    });
+    let (quantity, of_baseline, of_candidate) = found?;
+    Some(Pair {
+        operation: above.operation.clone(),
+        item: None,
+        message_bytes: above.message_bytes.filter(|_| below.message_bytes.is_some()),
+        concurrency: above.concurrency,
+        quantity,
+        baseline: of_baseline,
+        baseline_provenance: provenance(baseline, below),
+        candidate: of_candidate,
+        candidate_provenance: provenance(candidate, above),
+        samples: Some(below.completed.min(above.completed)),
+        reliable: reliable(below) && reliable(above),
+    })
+}
+
+fn published(item: &Item, figure: &Figure, row: &Row, candidate: &Record) -> Option<Pair> {
+    let quantity = figure.value.quantity();
+    let value = figure.value.in_unit_of_quantity();
+    Some(Pair {
+        operation: row.operation.clone(),
+        item: Some(item.name.clone()),
+        message_bytes: None,
+        concurrency: row.concurrency,
+        quantity,
+        baseline: Estimate { estimate: value, low: value, high: value },
+        baseline_provenance: figure.provenance,
+        candidate: figure_of(row, quantity)?,
+        candidate_provenance: provenance(candidate, row),
+        samples: Some(row.completed),
+        reliable: reliable(row),
+    })
+}
+
+/// In nanoseconds, or in operations per second.
+fn figure_of(row: &Row, quantity: Quantity) -> Option<Estimate> {
+    match quantity {
+        Quantity::Throughput => {
+            let Throughput { estimate, low, high, .. } = row.throughput?;
+            Some(Estimate { estimate, low, high })
+        }
+        // The wall time of a program is the latency of running it.
+        Quantity::Latency | Quantity::WallTime => row.latency_ns?.mean,
+    }
+}
+
+fn reliable(row: &Row) -> bool {
+    row.interval.as_ref().is_none_or(|interval| interval.reliable)
+}
+
+/// A figure of an emulated device is emulated, however it is marked itself.
+fn provenance(record: &Record, row: &Row) -> Provenance {
+    match row.provenance {
+        Provenance::Measured if record.target.emulated.is_some() => Provenance::Emulated,
+        provenance => provenance,
+    }
+}

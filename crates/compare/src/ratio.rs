@@ -1,0 +1,220 @@
+//! The ratio of two figures of independent runs, and what its interval says.
+//!
+//! On the logarithm a ratio is a difference, and independent errors add in quadrature: the upper
+//! arm of `ln(candidate / baseline)` is the root of the squares of the candidate's upper arm and
+//! the baseline's lower one, and the other way round for the lower arm. A published figure has no
+//! interval, and adds nothing: what its source was off by is not known.
+
+use tapstone_measure::compare::Percent;
+use tapstone_record::{Change, Estimate, Judgement, Quantity};
+
+/// More than this many times the samples is no advice.
+const MOST_TIMES: f64 = 1e6;
+
+/// Candidate over baseline; `None` when a figure or an end of its interval is not above zero.
+#[must_use]
+pub fn ratio_of(baseline: Estimate, candidate: Estimate) -> Option<Estimate> {
+    let (below, above) = (Arms::of(baseline)?, Arms::of(candidate)?);
+    let log = above.log - below.log;
+    let up = above.up.hypot(below.down);
+    let down = above.down.hypot(below.up);
+    let ratio = Estimate { estimate: log.exp(), low: (log - down).exp(), high: (log + up).exp() };
+    [ratio.low, ratio.estimate, ratio.high].iter().all(|end| end.is_normal()).then_some(ratio)
+}
+
+/// A figure on the logarithm: its value, and how far its interval reaches.
+struct Arms {
+    log: f64,
+    down: f64,
+    up: f64,
+}
+
+impl Arms {
+    fn of(Estimate { estimate, low, high }: Estimate) -> Option<Self> {
+        let positive = low > 0.0 && low <= estimate && estimate <= high && high.is_finite();
+        positive.then(|| Self {
+            log: estimate.ln(),
+            down: (estimate / low).ln(),
+            up: (high / estimate).ln(),
+        })
+    }
+}
+
+/// Whether more of a quantity is faster or slower.
+const fn more_is_faster(quantity: Quantity) -> bool {
+    match quantity {
+        Quantity::Throughput => true,
+        Quantity::Latency | Quantity::WallTime => false,
+    }
+}
+
+/// Faster or slower when the whole interval says so.
+pub(crate) fn verdict(quantity: Quantity, ratio: Estimate) -> Change {
+    match (ratio.low > 1.0, ratio.high < 1.0, more_is_faster(quantity)) {
+        (true, _, true) | (_, true, false) => Change::Faster,
+        (true, _, false) | (_, true, true) => Change::Slower,
+        _ => Change::Inconclusive,
+    }
+}
+
+/// How much slower a candidate may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    limit: f64,
+    more_is_faster: bool,
+}
+
+impl Budget {
+    /// A rate may fall, and a time may rise, by this part of the baseline.
+    #[must_use]
+    pub fn new(quantity: Quantity, allowed: Percent) -> Self {
+        let part = allowed.0 / 100.0;
+        let more_is_faster = more_is_faster(quantity);
+        Self { limit: if more_is_faster { 1.0 - part } else { 1.0 + part }, more_is_faster }
+    }
+
+    /// The ratio at which it is used up.
+    #[must_use]
+    pub const fn limit(self) -> f64 {
+        self.limit
+    }
+}
+
+/// Holds a ratio's interval against a budget.
+#[must_use]
+pub fn judge(budget: Budget, ratio: Estimate) -> Judgement {
+    let (held, exceeded) = if budget.more_is_faster {
+        (ratio.low >= budget.limit, ratio.high < budget.limit)
+    } else {
+        (ratio.high <= budget.limit, ratio.low > budget.limit)
+    };
+    match (held, exceeded) {
+        (true, _) => Judgement::Held,
+        (_, true) => Judgement::Exceeded,
+        _ => Judgement::Undecided,
+    }
+}
+
+/// About how many more samples on each measured side would move the interval off the limit, if
+/// the estimate stays where it is: half-widths shrink with the root of the number. `samples` is
+/// what the smaller side had. `None` when the estimate lies on the limit, or nearly.
+#[must_use]
+pub fn more_samples(ratio: Estimate, limit: f64, samples: u64) -> Option<u64> {
+    let distance = (ratio.estimate / limit).ln();
+    // The arm that reaches across the limit.
+    let arm = if distance > 0.0 { ratio.estimate / ratio.low } else { ratio.high / ratio.estimate };
+    let times = (arm.ln() / distance).powi(2);
+    let more = ((times - 1.0) * samples as f64).round();
+    (times.is_finite() && times <= MOST_TIMES && more >= 1.0).then_some(more as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, Normal};
+    use rand_pcg::Pcg64Mcg;
+    use tapstone_measure::interval;
+
+    fn around(estimate: f64, part: f64) -> Estimate {
+        Estimate { estimate, low: estimate / (1.0 + part), high: estimate * (1.0 + part) }
+    }
+
+    fn point(estimate: f64) -> Estimate {
+        around(estimate, 0.0)
+    }
+
+    #[test]
+    fn half_widths_combine_in_quadrature_on_the_logarithm() {
+        let ratio = ratio_of(around(100.0, 0.03), around(200.0, 0.04)).unwrap();
+        let half_width = 1.03f64.ln().hypot(1.04f64.ln());
+        assert!((ratio.estimate - 2.0).abs() < 1e-12);
+        assert!((ratio.high.ln() - 2f64.ln() - half_width).abs() < 1e-12, "{ratio:?}");
+        assert!((2f64.ln() - ratio.low.ln() - half_width).abs() < 1e-12);
+    }
+
+    #[test]
+    fn arms_of_unequal_length_cross_over() {
+        let long_up = Estimate { estimate: 1.0, low: 1.0, high: 2.0 };
+        let ratio = ratio_of(long_up, point(1.0)).unwrap();
+        assert!((ratio.low - 0.5).abs() < 1e-12 && (ratio.high - 1.0).abs() < 1e-12, "{ratio:?}");
+    }
+
+    #[test]
+    fn a_published_figure_adds_nothing() {
+        let ratio = ratio_of(point(10.0), around(20.0, 0.1)).unwrap();
+        assert!((ratio.high - 2.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_not_above_zero_has_no_ratio() {
+        let reaches_zero = Estimate { estimate: 1.0, low: 0.0, high: 2.0 };
+        for wrong in [point(0.0), point(-1.0), point(f64::NAN), point(f64::INFINITY), reaches_zero]
+        {
+            assert_eq!(ratio_of(point(1.0), wrong), None, "{wrong:?}");
+            assert_eq!(ratio_of(wrong, point(1.0)), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn more_is_faster_for_rates_and_slower_for_times() {
+        let (up, down) = (around(1.2, 0.1), around(0.8, 0.1));
+        assert_eq!(verdict(Quantity::Throughput, up), Change::Faster);
+        assert_eq!(verdict(Quantity::Latency, up), Change::Slower);
+        assert_eq!(verdict(Quantity::Throughput, down), Change::Slower);
+        assert_eq!(verdict(Quantity::WallTime, down), Change::Faster);
+        assert_eq!(verdict(Quantity::Latency, around(1.05, 0.1)), Change::Inconclusive);
+    }
+
+    #[test]
+    fn a_budget_acts_on_the_interval() {
+        let rate = Budget::new(Quantity::Throughput, Percent(5.0));
+        assert_eq!(judge(rate, around(1.0, 0.04)), Judgement::Held);
+        assert_eq!(judge(rate, around(0.9, 0.04)), Judgement::Exceeded);
+        assert_eq!(judge(rate, around(0.94, 0.04)), Judgement::Undecided);
+        let time = Budget::new(Quantity::Latency, Percent(5.0));
+        assert_eq!(judge(time, around(1.0, 0.04)), Judgement::Held);
+        assert_eq!(judge(time, around(1.1, 0.04)), Judgement::Exceeded);
+        assert_eq!(judge(time, around(1.06, 0.04)), Judgement::Undecided);
+    }
+
+    #[test]
+    fn as_many_more_samples_as_it_takes() {
+        // The interval reaches twice as far as the limit is away: four times the samples.
+        let ratio = Estimate { estimate: 0.1f64.exp(), low: (-0.1f64).exp(), high: 0.3f64.exp() };
+        assert_eq!(more_samples(ratio, 1.0, 1000), Some(3000));
+        assert_eq!(more_samples(around(1.0, 0.1), 1.0, 1000), None, "on the limit");
+        assert_eq!(more_samples(around(1.0 + 1e-9, 0.1), 1.0, 1000), None, "nearly");
+    }
+
+    /// Over many pairs of runs, the interval must hold the true ratio about as often as it says.
+    #[test]
+    fn the_interval_holds_the_true_ratio() {
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let run = |mean: f64, spread: f64, rng: &mut Pcg64Mcg| {
+            let normal = Normal::new(mean, spread * mean).unwrap();
+            let samples: Vec<f64> = (0..32).map(|_| normal.sample(rng)).collect();
+            Estimate::from(interval::Estimate::mean_of(&samples).unwrap())
+        };
+        let held = (0..2_000)
+            .filter(|_| {
+                let (one, other) = (run(3.0, 0.05, &mut rng), run(4.5, 0.10, &mut rng));
+                ratio_of(one, other).is_some_and(|it| it.low <= 1.5 && 1.5 <= it.high)
+            })
+            .count();
+        assert!((1_860..=1_960).contains(&held), "{held} of 2,000");
+    }
+
+    proptest! {
+        #[test]
+        fn exchanging_the_sides_inverts_the_ratio(
+            one in 0.1f64..10.0, other in 0.1f64..10.0, a in 0.0f64..0.5, b in 0.0f64..0.5,
+        ) {
+            let (one, other) = (around(one, a), around(other, b));
+            let (there, back) = (ratio_of(one, other).unwrap(), ratio_of(other, one).unwrap());
+            prop_assert!((there.estimate * back.estimate - 1.0).abs() < 1e-9);
+            prop_assert!((there.low * back.high - 1.0).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What the two sides of a comparison are called.
+
+use std::path::Path;
+
+use tapstone_record::reference::Reference;
+use tapstone_record::{Side, Target};
+
+use crate::Named;
+
+pub(crate) fn of_record(named: Named<'_>) -> Side {
+    let file = Path::new(named.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    Side {
+        name: device(&named.record.target).or(file).unwrap_or_else(|| named.path.to_owned()),
+        source: named.path.to_owned(),
+        sha256: Some(named.sha256.to_owned()),
+        emulated: named.record.target.emulated.as_ref().map(|it| it.profile.clone()),
+    }
+}
+
+pub(crate) fn of_reference(reference: &Reference) -> Side {
+    Side {
+        name: reference.name.to_owned(),
+        source: reference.source.clone(),
+        sha256: None,
+        emulated: None,
+    }
+}
+
+/// What the record says that its device is.
+fn device(target: &Target) -> Option<String> {
+    let card = target.card.as_ref().and_then(|card| card.name.clone());
+    let token = || match &target.tokens[..] {
+        [token] => Some(token.label.clone()),
+        _ => None,
+    };
+    card.or_else(token).filter(|name| !name.trim().is_empty())
+}

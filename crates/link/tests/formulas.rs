@@ -1,0 +1,113 @@
+//! The formulas against sums done by hand, and what must hold of every link.
+
+use proptest::prelude::*;
+use tapstone_link::Link;
+use tapstone_measure::units::Nanos;
+
+fn link(text: &str) -> Link {
+    toml::from_str(text).unwrap()
+}
+
+fn ms(nanos: Nanos) -> f64 {
+    nanos.as_secs_f64() * 1e3
+}
+
+/// F = 372, D = 1, 3.72 MHz: an etu of 100 µs.
+const TENTH_MS: &str = "kind = 'contact'\nclock_hz = 3720000\n";
+
+#[test]
+fn ten_commands_with_2209_bytes_take_about_200_ms_in_a_106_kbit_field() {
+    let field = link("kind = 'contactless'\nkbit_per_second = 106\n");
+    // What a PKI authentication reads: nine short commands and answers of a frame each, and the
+    // same bytes with long answers that are chained.
+    for (there, back) in [(20, 201), (5, 216), (121, 100)] {
+        let nine = Nanos(field.exchange(there, back).0 * 9);
+        let total = nine + field.exchange(there, 2209 - 9 * (there + back) - there);
+        assert!((190.0..215.0).contains(&ms(total)), "{total}");
+    }
+    let chained = field.exchange(260, 1868) + Nanos(field.exchange(5, 4).0 * 9);
+    assert!((190.0..215.0).contains(&ms(chained)), "{chained}");
+}
+
+#[test]
+fn t0_counts_headers_procedure_bytes_and_get_response() {
+    let t0 = link(&format!("{TENTH_MS}protocol = 'T=0'\n"));
+    // Case 1: 5 + 2 characters of 12 etu.
+    assert_eq!(t0.exchange(4, 2), Nanos(7 * 1_200_000));
+    // Case 2, 10 bytes: 5 + 1 + 10 + 2.
+    assert_eq!(t0.exchange(5, 12), Nanos(18 * 1_200_000));
+    // Case 3, 10 bytes: the same.
+    assert_eq!(t0.exchange(15, 2), Nanos(18 * 1_200_000));
+    // Case 4: 5 + 1 + 10 + 2, then 5 + 1 + 20 + 2.
+    assert_eq!(t0.exchange(16, 22), Nanos((18 + 28) * 1_200_000));
+}
+
+#[test]
+fn t1_counts_blocks_and_their_turns() {
+    let t1 = link(&format!("{TENTH_MS}protocol = 'T=1'\nextra_guard_etu = 255\n"));
+    // Two blocks with 3 + 1 characters around 5 and 12, 11 etu each, and 11 etu more to turn.
+    assert_eq!(t1.exchange(5, 12), Nanos((4 + 5 + 4 + 12) * 1_100_000 + 2 * 1_100_000));
+    // 40 bytes are two blocks of IFSC 32, the first answered by an R-block.
+    let chained = (2 * 4 + 40 + 4) + (4 + 2);
+    assert_eq!(t1.exchange(40, 2), Nanos((chained + 4) * 1_100_000));
+    // BWT = 16 × 960 × 372 / f + 11 etu.
+    assert_eq!(t1.waiting_time(), Nanos(1_536_000_000 + 1_100_000));
+    assert_eq!(t1.extensions(t1.waiting_time()), Nanos::ZERO);
+    assert_eq!(t1.extensions(Nanos::from_secs(4)), Nanos(2 * 2 * (5 + 1) * 1_100_000));
+}
+
+#[test]
+fn type_a_counts_nine_bits_a_byte_and_the_turns() {
+    let field = link("kind = 'contactless'\nkbit_per_second = 106\n");
+    // Two frames of (5 + 3) and (2 + 3) bytes with 2 bits around, and twice 1172 / fc.
+    let bits = 9.0 * 13.0 + 4.0;
+    let expected = bits * 128.0 / 13.56e6 + 2.0 * 1172.0 / 13.56e6;
+    assert!((field.exchange(5, 2).as_secs_f64() - expected).abs() < 1e-8);
+    // FWT = 4096 / fc × 16.
+    assert_eq!(field.waiting_time().0 / 1000, 4833);
+}
+
+#[test]
+fn impossible_parameters_are_refused_with_a_hint() {
+    let texts = [
+        format!("{TENTH_MS}protocol = 'T=1'\nF = 373\n"),
+        format!("{TENTH_MS}protocol = 'T=1'\nifsc = 255\n"),
+        "kind = 'contact'\nclock_hz = 3\nprotocol = 'T=0'\n".to_owned(),
+        "kind = 'contactless'\nkbit_per_second = 107\n".to_owned(),
+        "kind = 'contactless'\nkbit_per_second = 106\nfsc = 100\n".to_owned(),
+    ];
+    for text in texts {
+        let error = toml::from_str::<Link>(&text).unwrap_err().to_string();
+        assert!(error.contains("is impossible") && error.contains("hint: "), "{error}");
+    }
+}
+
+fn links() -> impl Strategy<Value = Link> {
+    let contact = (prop_oneof![Just("T=0"), Just("T=1")], 1..=254_u8, any::<u8>()).prop_map(
+        |(protocol, ifsc, guard)| {
+            link(&format!(
+                "{TENTH_MS}protocol = '{protocol}'\nifsc = {ifsc}\nextra_guard_etu = {guard}\n"
+            ))
+        },
+    );
+    let kbit = prop_oneof![Just(106), Just(212), Just(424), Just(848)];
+    let field =
+        (kbit, prop_oneof![Just("A"), Just("B")], any::<bool>()).prop_map(|(kbit, kind, cid)| {
+            link(&format!(
+                "kind = 'contactless'\nkbit_per_second = {kbit}\ntype = '{kind}'\ncid = {cid}\n"
+            ))
+        });
+    prop_oneof![contact, field]
+}
+
+proptest! {
+    #[test]
+    fn more_bytes_never_take_less_time(
+        link in links(), command in 4..5000_usize, response in 2..5000_usize, more in 1..600_usize,
+    ) {
+        let time = link.exchange(command, response);
+        prop_assert!(time > Nanos::ZERO);
+        prop_assert!(link.exchange(command + more, response) >= time);
+        prop_assert!(link.exchange(command, response + more) >= time);
+    }
+}

@@ -1,0 +1,169 @@
+//! Two things against one another: what they are, a table with a ratio for each operation, what
+//! the threshold says, and what to know before believing it.
+//!
+//! A published baseline can have several items (cards, devices, versions): each gets a letter, a
+//! column of figures beside the measured one, and a column of ratios.
+
+use tapstone_record::{
+    Change, Comparison, ComparisonRow, Estimate, Judgement, Pairing, Provenance, Quantity, Side,
+};
+
+use super::grid::{Entry, Grid, Keep, figures as right, words as left};
+use super::page::{Page, Span, Tint};
+use super::shared::differ;
+use crate::{figures, words};
+
+mod items;
+mod threshold;
+
+/// Names listed on one line; more are counted.
+const NAMED: usize = 8;
+
+pub(super) fn show(page: &mut Page, comparison: &Comparison) {
+    page.heading("comparison", pairing(comparison.pairing));
+    let of = |side: fn(&ComparisonRow) -> Option<Provenance>| {
+        super::shared::common(comparison.rows.iter().map(side)).flatten()
+    };
+    page.fact("baseline", side(&comparison.baseline, of(|row| row.baseline_provenance)));
+    page.fact("candidate", side(&comparison.candidate, of(|row| row.candidate_provenance)));
+    page.fact("ratio", Span::faint(meaning(comparison)));
+    page.fact("verdicts", Span::plain(summary(&comparison.rows)));
+    page.blank();
+    let items = items::of(&comparison.rows);
+    if items.is_empty() {
+        page.grid(&table(&comparison.rows));
+    } else {
+        items::show(page, comparison, &items);
+    }
+    left_out(page, comparison);
+    threshold::show(page, comparison);
+    for warning in &comparison.warnings {
+        page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(warning));
+    }
+}
+
+const fn pairing(pairing: Pairing) -> &'static str {
+    match pairing {
+        Pairing::Interleaved => "in turns, in one run",
+        Pairing::Records => "two runs",
+        Pairing::Published => "a run and published figures",
+    }
+}
+
+fn side(side: &Side, provenance: Option<Provenance>) -> Span {
+    let marked = provenance.filter(|it| *it != Provenance::Measured).map(words::provenance);
+    let emulated = side.emulated.as_ref().map(|profile| format!("profile {profile}"));
+    let parts = [Some(side.name.clone()), marked.map(str::to_owned), emulated];
+    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+    if side.source != side.name {
+        parts.push(side.source.clone());
+    }
+    Span::plain(parts.join(" · "))
+}
+
+fn meaning(comparison: &Comparison) -> String {
+    let quantities = comparison.rows.iter().map(|row| row.quantity);
+    let what = match super::shared::common(quantities) {
+        Some(Quantity::Throughput) => "rates: above 1 the candidate is faster",
+        Some(Quantity::Latency) => "mean times: above 1 the candidate is slower",
+        Some(Quantity::WallTime) => "wall times: above 1 the candidate is slower",
+        None => "of rates (…/s) above 1 is faster, of times above 1 is slower",
+    };
+    format!("candidate over baseline, with its 95 % interval; {what}")
+}
+
+fn summary(rows: &[ComparisonRow]) -> String {
+    let count = |change| rows.iter().filter(|row| row.verdict == change).count();
+    let all = [Change::Faster, Change::Slower, Change::Inconclusive];
+    let counted = all.map(|change| format!("{} {}", count(change), verdict(change)));
+    counted.join(", ")
+}
+
+pub(super) const fn verdict(change: Change) -> &'static str {
+    match change {
+        Change::Faster => "faster",
+        Change::Slower => "slower",
+        Change::Inconclusive => "inconclusive",
+    }
+}
+
+const fn tint(change: Change) -> Tint {
+    match change {
+        Change::Faster => Tint::Good,
+        Change::Slower => Tint::Bad,
+        Change::Inconclusive => Tint::Faint,
+    }
+}
+
+/// One row for each operation, both figures and the ratio.
+fn table(rows: &[ComparisonRow]) -> Grid {
+    let sizes = differ(rows.iter().filter_map(|row| row.message_bytes));
+    let workers = differ(rows.iter().map(|row| row.concurrency));
+    let judged = rows.iter().any(|row| row.threshold.is_some());
+    let mut columns = vec![left("operation", Keep::Always)];
+    columns.extend(sizes.then(|| right("message", Keep::Always)));
+    columns.extend(workers.then(|| left("workers", Keep::Always)));
+    columns.push(right("baseline", Keep::Rank(3)));
+    columns.push(right("candidate", Keep::Rank(4)));
+    columns.push(right("ratio", Keep::Always));
+    columns.push(left("[low, high]", Keep::Rank(5)));
+    columns.push(left("verdict", Keep::Always));
+    columns.extend(judged.then(|| left("threshold", Keep::Always)));
+    let cells = |row: &ComparisonRow| {
+        let mut cells = vec![Span::new(&row.operation, Tint::Strong)];
+        let bytes = row.message_bytes.map_or(figures::NONE.into(), figures::bytes);
+        cells.extend(sizes.then(|| Span::plain(bytes)));
+        let who = row.concurrency.map_or(figures::NONE.into(), words::concurrency);
+        cells.extend(workers.then(|| Span::plain(who)));
+        cells.push(Span::plain(figure(row.quantity, row.baseline)));
+        cells.push(Span::plain(figure(row.quantity, row.candidate)));
+        cells.push(Span::new(figures::ratio(row.ratio.estimate), Tint::Strong));
+        cells.push(Span::faint(ends(row.ratio)));
+        cells.push(Span::new(verdict(row.verdict), tint(row.verdict)));
+        cells.extend(judged.then(|| row.threshold.map_or_else(Span::default, judgement)));
+        Entry::Cells(cells)
+    };
+    Grid { columns, entries: rows.iter().map(cells).collect() }
+}
+
+fn figure(quantity: Quantity, of: Estimate) -> String {
+    match quantity {
+        Quantity::Throughput => figures::rate(of.estimate),
+        Quantity::Latency | Quantity::WallTime => figures::time(of.estimate),
+    }
+}
+
+fn ends(Estimate { low, high, .. }: Estimate) -> String {
+    format!("[{}, {}]", figures::ratio(low), figures::ratio(high))
+}
+
+fn judgement(of: Judgement) -> Span {
+    match of {
+        Judgement::Held => Span::new("held", Tint::Good),
+        Judgement::Exceeded => Span::new("EXCEEDED", Tint::Bad),
+        Judgement::Undecided => Span::new("UNDECIDED", Tint::Caution),
+    }
+}
+
+/// Operations that only one side has.
+fn left_out(page: &mut Page, comparison: &Comparison) {
+    let sides = [
+        ("only in the baseline", &comparison.only_in_baseline),
+        ("only in the candidate", &comparison.only_in_candidate),
+    ];
+    let some = sides.into_iter().filter(|(_, names)| !names.is_empty());
+    for (place, (side, names)) in some.enumerate() {
+        if place == 0 {
+            page.blank();
+        }
+        let (named, more) = names.split_at(names.len().min(NAMED));
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        page.hanging(
+            &Span::faint(format!("  {side}: ")),
+            &Span::faint(format!("{}{more}", named.join(", "))),
+        );
+    }
+}

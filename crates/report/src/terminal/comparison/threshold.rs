@@ -1,0 +1,71 @@
+//! What the threshold says, and what would decide what is undecided.
+
+use tapstone_measure::units::thousands;
+use tapstone_record::{Change, Comparison, ComparisonRow, Judgement};
+
+use super::super::page::{Page, Span, Tint};
+use crate::figures;
+
+pub(super) fn show(page: &mut Page, comparison: &Comparison) {
+    page.blank();
+    let Some(threshold) = comparison.threshold else {
+        let open = |row: &&ComparisonRow| row.verdict == Change::Inconclusive;
+        return advise(page, "inconclusive", comparison.rows.iter().filter(open));
+    };
+    let rows =
+        |judgement| comparison.rows.iter().filter(move |row| row.threshold == Some(judgement));
+    let limit = format!("slower by more than {}", figures::share(threshold.fail_above));
+    let exceeded = rows(Judgement::Exceeded).count();
+    let undecided = rows(Judgement::Undecided).count();
+    let (word, text, tint) = match (exceeded, undecided) {
+        (0, 0) => ("HELD", format!("no operation is {limit}"), Tint::Good),
+        (0, open) => (
+            "UNDECIDED",
+            format!("{} may be {limit}", figures::count(open as u64, "operation", "operations")),
+            Tint::Caution,
+        ),
+        (some, _) => (
+            "EXCEEDED",
+            format!(
+                "{} surely {limit}",
+                figures::count(some as u64, "operation is", "operations are")
+            ),
+            Tint::Bad,
+        ),
+    };
+    page.hanging(&Span::new(format!("  {word:<10} "), tint), &Span::plain(text));
+    advise(page, "undecided", rows(Judgement::Undecided));
+}
+
+/// How many more samples would decide.
+fn advise<'a>(page: &mut Page, state: &str, rows: impl Iterator<Item = &'a ComparisonRow>) {
+    for row in rows {
+        let item = row.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();
+        let advice = match row.more_samples {
+            Some(more) => {
+                let more = figures_of(more);
+                format!("about {more} more samples on each measured side would decide")
+            }
+            None => "no number of samples can be told that would decide".to_owned(),
+        };
+        let text = format!("{}{item} is {state}: {advice}", row.operation);
+        page.hanging(&Span::faint("  - "), &Span::faint(text));
+    }
+}
+
+/// Two digits: it is an estimate of an estimate.
+fn figures_of(count: u64) -> String {
+    let magnitude = 10u64.pow(count.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    thousands(count.div_ceil(magnitude).saturating_mul(magnitude))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figures_of;
+
+    #[test]
+    fn advice_has_two_digits() {
+        let told = [0, 7, 42, 1_234, 987_654].map(figures_of);
+        assert_eq!(told, ["0", "7", "42", "1,300", "990,000"]);
+    }
+}

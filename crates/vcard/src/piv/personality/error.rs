@@ -1,0 +1,122 @@
+//! What can be wrong with a personality.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why there is no personality.
+#[derive(Debug, Error)]
+pub enum PersonalityError {
+    /// A file or folder could not be read or written.
+    #[error(
+        "cannot {action} {}: {source}\nhint: check that the path exists and belongs to you",
+        path.display()
+    )]
+    File {
+        /// `read` or `write`.
+        action: &'static str,
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is nothing that a card could hold.
+    #[error(
+        "{} holds no object and no key of a PIV card\n\
+         hint: a personality is a folder with files such as chuid.bin or \
+         card_authentication_9e.der; to have one made, name a folder that does not exist",
+        path.display()
+    )]
+    Empty {
+        /// Folder or file.
+        path: PathBuf,
+    },
+    /// A name that no object has.
+    #[error("{} is no object and no key of a PIV card\nhint: known names are {known}", path.display())]
+    UnknownName {
+        /// The file, or the name below the TOML file.
+        path: PathBuf,
+        /// All names.
+        known: String,
+    },
+    /// Longer than any card's.
+    #[error(
+        "{} has {bytes} bytes, more than the {limit} that an object can have\n\
+         hint: this is probably another file under an object's name",
+        path.display()
+    )]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Not a private key of PIV.
+    #[error(
+        "{} is no private key of a PIV card: {why}\n\
+         hint: keys are PKCS #8 in DER without a password, as from \
+         `openssl pkcs8 -topk8 -nocrypt -outform DER`",
+        path.display()
+    )]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What the library said.
+        why: String,
+    },
+    /// Not a PIN or PUK.
+    #[error(
+        "{} does not hold a {name}\nhint: a pin has 6 to 8 digits, a puk 1 to 8 characters",
+        path.display()
+    )]
+    Pin {
+        /// The file.
+        path: PathBuf,
+        /// `pin` or `puk`.
+        name: &'static str,
+    },
+    /// The file is not TOML as a personality is.
+    #[error("{} is no personality: {why}\nhint: a personality is a folder, or TOML with pin, puk and [files] in hex", path.display())]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// Line and field.
+        why: String,
+    },
+    /// The card that is there is another than was asked for.
+    #[error(
+        "the card in {} is another: {what}\n\
+         hint: name another folder, or remove this one to have the card made anew",
+        path.display()
+    )]
+    Unlike {
+        /// Folder or file.
+        path: PathBuf,
+        /// The difference.
+        what: String,
+    },
+    /// The CHUID cannot have the wanted length.
+    #[error(
+        "a CHUID cannot have {wanted} bytes\n\
+         hint: the shortest signed one has {shortest}, and SP 800-73-5 allows {longest}"
+    )]
+    ChuidLength {
+        /// What was asked for.
+        wanted: usize,
+        /// Without a filler.
+        shortest: usize,
+        /// By part 1, table 8.
+        longest: usize,
+    },
+    /// A key or certificate could not be made.
+    #[error("cannot make {what}: {why}\nhint: this is a defect of Tapstone, please report it")]
+    Make {
+        /// What.
+        what: &'static str,
+        /// What the library said.
+        why: String,
+    },
+}

@@ -1,0 +1,213 @@
+//! A personality: what makes one PIV card differ from another. Objects, keys, PIN and PUK.
+//!
+//! It is a folder with a file for each object and each key, or one TOML file with the same in hex:
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `chuid.bin`, `ccc.bin`, `security_object.bin`, `printed_information.bin`, … | the object's content, without its tag 53 |
+//! | `discovery.bin`, `biometric_templates.bin` | the whole object, with its own tag |
+//! | `piv_authentication_9a.der`, `digital_signature_9c.der`, `key_management_9d.der`, `card_authentication_9e.der` | the key's certificate, X.509 DER |
+//! | the same names with `.p8` | the key, PKCS #8 DER, unencrypted |
+//! | `retired_1.der` to `retired_20.der` | certificates of retired keys |
+//! | `pin`, `puk` | as typed; without the file 123456 and 12345678 |
+//! | `ca.der`, `ca.p8` | the CA that issued a generated card; not on the card |
+//!
+//! Any of them may be missing: the card then answers 6A82, or 6A86 for a key. Nothing is held
+//! against anything else, because cards with a wrong certificate or a foreign CHUID are worth
+//! testing too. A generated card has all mandatory objects but the biometric ones.
+
+mod certificate;
+mod chuid;
+mod containers;
+mod error;
+mod generate;
+mod signed;
+mod store;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+pub use self::error::PersonalityError;
+use super::key::{Algorithm, PrivateKey};
+use super::object::{self, Content};
+use super::pin::Secret;
+use super::{YUBICO_SERIAL_BYTES, tlv};
+
+/// The key references that a card has: SP 800-73-5 part 1, table 5.
+const KEYS: [u8; 4] = [0x9A, 0x9C, 0x9D, 0x9E];
+
+const DEFAULT_PIN: &[u8] = b"123456";
+const DEFAULT_PUK: &[u8] = b"12345678";
+
+/// The contents of a personality by the names of its files.
+type Files = BTreeMap<String, Zeroizing<Vec<u8>>>;
+
+/// What is on one card.
+#[derive(Debug)]
+pub struct Personality {
+    pub(super) pin: Secret,
+    pub(super) puk: Secret,
+    /// What GET DATA answers, by tag.
+    objects: BTreeMap<u32, Vec<u8>>,
+    keys: BTreeMap<u8, PrivateKey>,
+}
+
+/// What a generated card is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Recipe {
+    /// Of the key for PIV authentication, 9A.
+    pub authentication: Algorithm,
+    /// Of the key for digital signatures, 9C.
+    pub signature: Algorithm,
+    /// Of the key for key management, 9D.
+    pub management: Algorithm,
+    /// Of the key for card authentication, 9E.
+    pub card: Algorithm,
+    /// How many bytes the CHUID is to have, without its tag 53; `None`: as many as it takes.
+    pub chuid_bytes: Option<usize>,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Self {
+            authentication: Algorithm::Rsa2048,
+            signature: Algorithm::Rsa2048,
+            management: Algorithm::P256,
+            card: Algorithm::P256,
+            chuid_bytes: None,
+        }
+    }
+}
+
+impl Recipe {
+    fn keys(&self) -> [(u8, Algorithm); 4] {
+        let [pa, ds, km, ca] = KEYS;
+        [(pa, self.authentication), (ds, self.signature), (km, self.management), (ca, self.card)]
+    }
+}
+
+impl Personality {
+    /// Reads a folder or a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, holds nothing, or holds something that is not what its name says.
+    pub fn open(path: &Path) -> Result<Self, PersonalityError> {
+        Self::from_files(path, &store::read(path)?)
+    }
+
+    /// Makes a card with its own CA: PIN 123456, PUK 12345678. RSA keys take some seconds.
+    ///
+    /// # Errors
+    /// When the CHUID cannot have the wanted length.
+    pub fn generate(recipe: &Recipe) -> Result<Self, PersonalityError> {
+        Self::from_files(Path::new("(generated)"), &generate::files(recipe)?)
+    }
+
+    /// Reads the folder or file, or makes the folder with a new card when there is none. Processes
+    /// that do so at once all get the same card, and an interrupted one leaves nothing behind under
+    /// this name.
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Self::generate`]; when the card that is there is not as the recipe
+    /// says; when the folder cannot be written.
+    pub fn open_or_generate(path: &Path, recipe: &Recipe) -> Result<Self, PersonalityError> {
+        if !store::exists(path)? {
+            store::write(path, &generate::files(recipe)?)?;
+        }
+        let personality = Self::open(path)?;
+        match personality.unlike(recipe) {
+            None => Ok(personality),
+            Some(what) => Err(PersonalityError::Unlike { path: path.into(), what }),
+        }
+    }
+
+    /// What GET DATA answers for this tag.
+    pub(super) fn response(&self, tag: u32) -> Option<&[u8]> {
+        self.objects.get(&tag).map(Vec::as_slice)
+    }
+
+    pub(super) fn key(&self, reference: u8) -> Option<&PrivateKey> {
+        self.keys.get(&reference)
+    }
+
+    /// A number for Yubico's GET SERIAL: the end of the GUID, zeros without one. Clients print it as
+    /// a signed number, so the highest bit is zero.
+    pub(super) fn serial(&self) -> [u8; YUBICO_SERIAL_BYTES] {
+        let elements = self.content(object::CHUID).and_then(tlv::elements).unwrap_or_default();
+        let guid = elements.into_iter().find(|(tag, _)| *tag == chuid::GUID);
+        let end = guid.and_then(|(_, value)| value.last_chunk::<YUBICO_SERIAL_BYTES>());
+        let mut serial = end.copied().unwrap_or_default();
+        serial[0] &= 0x7F;
+        serial
+    }
+
+    fn content(&self, tag: u32) -> Option<&[u8]> {
+        tlv::only(0x53, self.response(tag)?)
+    }
+
+    /// What is not as the recipe says.
+    fn unlike(&self, recipe: &Recipe) -> Option<String> {
+        for (reference, wanted) in recipe.keys() {
+            let found = self.key(reference).map(PrivateKey::algorithm);
+            if found != Some(wanted) {
+                let found = found.map_or("no key".into(), |algorithm| algorithm.to_string());
+                return Some(format!("{reference:02X} has {found}, not {wanted}"));
+            }
+        }
+        let wanted = recipe.chuid_bytes?;
+        let found = self.content(object::CHUID).map_or(0, <[u8]>::len);
+        (found != wanted).then(|| format!("the CHUID has {found} bytes, not {wanted}"))
+    }
+
+    fn from_files(path: &Path, files: &Files) -> Result<Self, PersonalityError> {
+        let mut objects = BTreeMap::new();
+        for (name, content) in files {
+            if let Some(object) = object::by_file(name) {
+                objects.insert(object.tag, response(object.content, content));
+            }
+        }
+        let mut keys = BTreeMap::new();
+        for reference in KEYS {
+            let name = key_file(reference);
+            if let Some(der) = files.get(&name) {
+                let key = PrivateKey::from_pkcs8(der)
+                    .map_err(|why| PersonalityError::Key { path: path.join(&name), why })?;
+                keys.insert(reference, key);
+            }
+        }
+        if objects.is_empty() && keys.is_empty() {
+            return Err(PersonalityError::Empty { path: path.into() });
+        }
+        let typed = |name: &'static str, default: &[u8], parse: fn(&[u8]) -> Option<Secret>| {
+            let text = files.get(name).map_or(default, |text| text.trim_ascii_end());
+            let padded = Secret::padded(text).map(Zeroizing::new);
+            let secret = padded.and_then(|padded| parse(&*padded));
+            secret.ok_or_else(|| PersonalityError::Pin { path: path.join(name), name })
+        };
+        let pin = typed("pin", DEFAULT_PIN, Secret::pin)?;
+        let puk = typed("puk", DEFAULT_PUK, Secret::puk)?;
+        Ok(Self { pin, puk, objects, keys })
+    }
+}
+
+/// What GET DATA answers for an object with this content.
+fn response(kind: Content, content: &[u8]) -> Vec<u8> {
+    match kind {
+        Content::Whole => content.to_vec(),
+        Content::Data => tlv::element(0x53, content),
+        Content::Certificate => tlv::element(0x53, &containers::certificate(content)),
+    }
+}
+
+fn certificate_file(reference: u8) -> &'static str {
+    let object = object::certificate_of(reference).and_then(object::by_tag);
+    object.map_or("", |object| object.file)
+}
+
+fn key_file(reference: u8) -> String {
+    certificate_file(reference).replace(".der", ".p8")
+}

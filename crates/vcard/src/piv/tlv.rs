@@ -1,0 +1,71 @@
+//! The two ways in which PIV writes tag, length and value, over one library.
+//!
+//! Templates (61, 7C, 7E) are BER-TLV with tags of one to three bytes. Inside data objects a tag is
+//! one byte of any value (30, 34, 3E, F0, FE), which is not a BER tag, with a BER length.
+
+use flexiber::{Decodable, Decoder, Encodable, SimpleTag, Tag, TagLike, TaggedSlice};
+
+/// The longest value that can be written: lengths have two bytes after `82`.
+pub(super) const LONGEST: usize = 0xFFF0;
+
+const WRITTEN: &str = "tags are constants and values are at most LONGEST bytes";
+
+/// One element with a tag of one byte.
+pub(super) fn element(tag: u8, value: &[u8]) -> Vec<u8> {
+    encoded(SimpleTag::try_from(tag).expect(WRITTEN), value)
+}
+
+/// One element with a BER tag of two bytes: `5F2F`.
+pub(super) fn long_element(tag: Tag, value: &[u8]) -> Vec<u8> {
+    encoded(tag, value)
+}
+
+fn encoded<T: TagLike + Encodable>(tag: T, value: &[u8]) -> Vec<u8> {
+    let tagged = TaggedSlice::from(tag, value).expect(WRITTEN);
+    tagged.to_vec().expect(WRITTEN)
+}
+
+/// The elements that stand side by side, by their tags of one byte; `None` when the bytes are
+/// something else.
+pub(super) fn elements(bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+    let mut decoder = Decoder::new(bytes);
+    let mut found = Vec::new();
+    while !decoder.is_finished() {
+        let element: TaggedSlice<'_, SimpleTag> = decoder.decode().ok()?;
+        found.push((element.tag().embedding().number as u8, element.as_bytes()));
+    }
+    Some(found)
+}
+
+/// The value of the one element with this tag of one byte that the bytes are.
+pub(super) fn only(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
+    let expected = SimpleTag::try_from(tag).ok()?;
+    let element = TaggedSlice::<'_, SimpleTag>::from_bytes(bytes).ok()?;
+    (element.tag() == expected).then(|| element.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            tag in 1u8..0xFF,
+            value in prop::collection::vec(any::<u8>(), 0..700),
+        ) {
+            let bytes = element(tag, &value);
+            prop_assert_eq!(only(tag, &bytes), Some(&value[..]));
+            let twice = [&bytes[..], &bytes[..]].concat();
+            prop_assert_eq!(elements(&twice), Some(vec![(tag, &value[..]), (tag, &value[..])]));
+            prop_assert_eq!(elements(&twice[..twice.len() - 1]), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            elements(&bytes);
+            only(0x7C, &bytes);
+        }
+    }
+}

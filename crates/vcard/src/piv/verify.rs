@@ -1,0 +1,110 @@
+//! VERIFY, CHANGE REFERENCE DATA and RESET RETRY COUNTER: SP 800-73-5 part 2, 3.2.1 to 3.2.3.
+
+use tapstone_apdu::{Command, Status};
+
+use super::pin::{LENGTH, Secret};
+use super::{Piv, work};
+use crate::applet::Reply;
+
+/// Key references of part 1, table 6. The global PIN (00), the pairing code (98) and biometrics
+/// (96, 97) are not there, as the discovery object says.
+const PIN: u8 = 0x80;
+const PUK: u8 = 0x81;
+
+impl Piv {
+    pub(super) fn verify(&mut self, command: &Command) -> Reply {
+        if command.p2 != PIN {
+            return Reply::refused(Status::REFERENCE_NOT_FOUND);
+        }
+        match (command.p1, &command.data[..]) {
+            (0x00, []) if self.verified => Reply::ok([]),
+            (0x00, []) => Reply::refused(self.pin.state()),
+            (0x00, data) => self.compare_pin(data),
+            // Gives the security status up, as if nothing had been verified.
+            (0xFF, []) => {
+                self.verified = false;
+                Reply::ok([])
+            }
+            (0xFF, _) => Reply::refused(Status::WRONG_DATA),
+            _ => Reply::refused(Status::WRONG_PARAMETERS),
+        }
+    }
+
+    fn compare_pin(&mut self, data: &[u8]) -> Reply {
+        if self.pin.is_blocked() {
+            return Reply::refused(Status::BLOCKED);
+        }
+        if data.len() != LENGTH {
+            return Reply::refused(Status::WRONG_LENGTH);
+        }
+        if Secret::pin(data).is_none() {
+            return Reply::refused(Status::WRONG_DATA);
+        }
+        let checked = self.pin.check(data);
+        self.verified = checked.is_ok();
+        self.just_verified = self.verified;
+        reply(checked).after(work::PIN_VERIFY, 1)
+    }
+
+    pub(super) fn change_reference_data(&mut self, command: &Command) -> Reply {
+        let reference = match (command.p1, command.p2) {
+            (0x00, PIN) => &mut self.pin,
+            (0x00, PUK) => &mut self.puk,
+            (0x00, _) => return Reply::refused(Status::REFERENCE_NOT_FOUND),
+            _ => return Reply::refused(Status::WRONG_PARAMETERS),
+        };
+        if reference.is_blocked() {
+            return Reply::refused(Status::BLOCKED);
+        }
+        if command.data.len() != 2 * LENGTH {
+            return Reply::refused(Status::WRONG_LENGTH);
+        }
+        let (old, new) = command.data.split_at(LENGTH);
+        let is_pin = command.p2 == PIN;
+        let new = if is_pin { Secret::pin(new) } else { Secret::puk(new) };
+        let Some(new) = new else {
+            return Reply::refused(Status::WRONG_DATA);
+        };
+        let checked = reference.check(old);
+        if is_pin {
+            self.verified = checked.is_ok();
+        }
+        if checked.is_err() {
+            return reply(checked).after(work::PIN_VERIFY, 1);
+        }
+        reference.replace(new);
+        reply(checked).after(work::PIN_VERIFY, 1).after(work::PIN_WRITE, 1)
+    }
+
+    pub(super) fn reset_retry_counter(&mut self, command: &Command) -> Reply {
+        match (command.p1, command.p2) {
+            (0x00, PIN) => {}
+            (0x00, _) => return Reply::refused(Status::REFERENCE_NOT_FOUND),
+            _ => return Reply::refused(Status::WRONG_PARAMETERS),
+        }
+        if self.puk.is_blocked() {
+            return Reply::refused(Status::BLOCKED);
+        }
+        if command.data.len() != 2 * LENGTH {
+            return Reply::refused(Status::WRONG_LENGTH);
+        }
+        let (puk, new) = command.data.split_at(LENGTH);
+        let Some(new) = Secret::pin(new) else {
+            return Reply::refused(Status::WRONG_DATA);
+        };
+        let checked = self.puk.check(puk);
+        if checked.is_err() {
+            return reply(checked).after(work::PIN_VERIFY, 1);
+        }
+        // The security status of the PIN stays what it was.
+        self.pin.replace(new);
+        reply(checked).after(work::PIN_VERIFY, 1).after(work::PIN_WRITE, 1)
+    }
+}
+
+fn reply(checked: Result<(), Status>) -> Reply {
+    match checked {
+        Ok(()) => Reply::ok([]),
+        Err(status) => Reply::refused(status),
+    }
+}

@@ -1,0 +1,227 @@
+//! The card's side of vpcd's protocol: a reader driver for pcscd that listens on TCP and takes
+//! whoever connects for the card in its reader.
+//!
+//! A message is its length (2 bytes, big-endian) and so many bytes. From the driver, one byte is
+//! a control (0 power off, 1 power on, 2 reset, 4 send the ATR) and more are a command APDU; from
+//! the card come the ATR and response APDUs. A closed connection is a card pulled out.
+//!
+//! vpcd 3.3 writes the length and the bytes apart and leaves Nagle's algorithm (RFC 896) on, so
+//! its second write waits for the acknowledgement of the first, which Linux puts off by up to
+//! 43 ms. TCP_QUICKACK sends it at once, but the kernel takes the option back after a while:
+//! it is set again before each read.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt;
+use thiserror::Error;
+
+use crate::card::Card;
+
+/// Where the first virtual reader of Debian's vsmartcard-vpcd listens.
+pub const DEFAULT_PORT: u16 = 35_963;
+
+/// The longest wait for a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// A connection to a virtual reader.
+#[derive(Debug)]
+pub struct Reader {
+    stream: TcpStream,
+    stop: Arc<AtomicBool>,
+}
+
+/// Takes the card out of its reader, from any thread.
+#[derive(Debug)]
+pub struct Stopper {
+    stream: TcpStream,
+    stop: Arc<AtomicBool>,
+}
+
+/// Why the card is no longer in its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// A [`Stopper`] took it out.
+    Stopped,
+    /// The reader closed the connection: pcscd has ended, or put the driver away.
+    ReaderGone,
+}
+
+/// No connection, or one that broke.
+#[derive(Debug, Error)]
+pub enum VpcdError {
+    /// Nobody listens, or the name is unknown.
+    #[error(
+        "no virtual reader at {host}:{port}: {source}\nhint: install pcscd and vsmartcard-vpcd, \
+         start it (`sudo systemctl start pcscd`, or `sudo pcscd --foreground`), and see with \
+         `opensc-tool --list-readers` whether it has a Virtual PCD; with other ports than Debian's \
+         35963 and 35964 use --port"
+    )]
+    NoReader {
+        /// As it was given.
+        host: String,
+        /// As it was given.
+        port: u16,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error(
+        "the connection to the virtual reader broke: {0}\n\
+         hint: pcscd's own messages (`journalctl -u pcscd`) may say why"
+    )]
+    Broken(io::Error),
+}
+
+impl Reader {
+    /// Connects to the reader.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub fn connect(host: &str, port: u16) -> Result<Self, VpcdError> {
+        let wrong = |source| VpcdError::NoReader { host: host.to_owned(), port, source };
+        let stream = dial(host, port).map_err(wrong)?;
+        stream.set_nodelay(true).map_err(VpcdError::Broken)?;
+        Ok(Self { stream, stop: Arc::default() })
+    }
+
+    /// Something that ends [`Reader::serve`].
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn stopper(&self) -> Result<Stopper, VpcdError> {
+        let stream = self.stream.try_clone().map_err(VpcdError::Broken)?;
+        Ok(Stopper { stream, stop: Arc::clone(&self.stop) })
+    }
+
+    /// Is the card, until it is taken out or the reader goes away. `inserted` is called once, when
+    /// the reader has noticed the card.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub fn serve(&mut self, card: &mut Card, inserted: impl FnOnce()) -> Result<Ended, VpcdError> {
+        let mut inserted = Some(inserted);
+        let mut message = Vec::with_capacity(300);
+        while self.receive(&mut message)? {
+            if let Some(inserted) = inserted.take() {
+                inserted();
+            }
+            let arrival = Instant::now();
+            match *message {
+                [] | [POWER_OFF] => card.reset(),
+                [POWER_ON | RESET] => card.reset(),
+                [SEND_ATR] => self.send(card.atr())?,
+                // vpcd has no other control; one that a later driver has needs no answer.
+                [_] => {}
+                ref command => {
+                    let answer = card.transmit(command);
+                    self.wait_until(arrival + answer.modelled.into());
+                    self.send(&answer.response)?;
+                }
+            }
+        }
+        card.reset();
+        Ok(if self.stopped() { Ended::Stopped } else { Ended::ReaderGone })
+    }
+
+    /// The next message; false when the connection was closed.
+    fn receive(&mut self, message: &mut Vec<u8>) -> Result<bool, VpcdError> {
+        let mut length = [0; 2];
+        if !self.fill(&mut length)? {
+            return Ok(false);
+        }
+        message.resize(usize::from(u16::from_be_bytes(length)), 0);
+        self.fill(message)
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, VpcdError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            // Without it a message may take 43 ms longer, but comes.
+            let _ = sockopt::set_tcp_quickack(&self.stream, true);
+            match self.stream.read(&mut buffer[filled..]) {
+                Ok(0) => return Ok(false),
+                Ok(bytes) => filled += bytes,
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::ConnectionReset => return Ok(false),
+                    _ => return Err(VpcdError::Broken(error)),
+                },
+            }
+        }
+        Ok(true)
+    }
+
+    /// In one write: two would meet a delayed acknowledgement on the other side.
+    fn send(&mut self, bytes: &[u8]) -> Result<(), VpcdError> {
+        // A response has at most 65,536 bytes and a status word; vpcd's length has 16 bits.
+        let bytes = &bytes[..bytes.len().min(usize::from(u16::MAX))];
+        let mut message = Vec::with_capacity(2 + bytes.len());
+        message.extend((bytes.len() as u16).to_be_bytes());
+        message.extend(bytes);
+        match self.stream.write_all(&message) {
+            // The next read finds the end of the connection.
+            Err(error) if closed(&error) => Ok(()),
+            done => done.map_err(VpcdError::Broken),
+        }
+    }
+
+    /// Sleeps until shortly before, then looks at the clock: a wake-up comes 50 to 100 µs late.
+    fn wait_until(&self, deadline: Instant) {
+        while !self.stopped() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            match left.checked_sub(WAKE_UP_LATENESS) {
+                Some(sleep) => thread::sleep(sleep.min(STOP_CHECK)),
+                None => std::hint::spin_loop(),
+            }
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+impl Stopper {
+    /// Takes the card out.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        // It may be closed already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+const POWER_OFF: u8 = 0;
+const POWER_ON: u8 = 1;
+const RESET: u8 = 2;
+const SEND_ATR: u8 = 4;
+
+/// Linux wakes a sleeper up to 50 µs late by its timer slack, and a little later by its scheduler.
+const WAKE_UP_LATENESS: Duration = Duration::from_micros(100);
+/// A long answer looks so often whether anybody still waits for it.
+const STOP_CHECK: Duration = Duration::from_millis(50);
+
+fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted
+    )
+}

@@ -1,0 +1,126 @@
+//! A generated card that all tests share, commands to it, and OpenSSL as the judge.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::OnceLock;
+
+use tapstone_apdu::{Command, Expected, Status};
+use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
+use tapstone_vcard::{Applet, Reply};
+use tempfile::TempDir;
+
+pub(crate) const PIN: &[u8; 8] = b"123456\xFF\xFF";
+pub(crate) const PUK: &[u8; 8] = b"12345678";
+pub(crate) const WRONG: &[u8; 8] = b"654321\xFF\xFF";
+
+/// The card that is made when nothing is said.
+pub(crate) fn folder() -> &'static Path {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    shared(&MADE, &Recipe::default())
+}
+
+/// A card with the other algorithms, and a CHUID of a wanted length.
+pub(crate) fn other_folder() -> &'static Path {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    shared(&MADE, &other_recipe())
+}
+
+pub(crate) fn other_recipe() -> Recipe {
+    Recipe {
+        authentication: Algorithm::P384,
+        signature: Algorithm::P256,
+        management: Algorithm::Rsa2048,
+        card: Algorithm::Rsa3072,
+        chuid_bytes: Some(2339),
+    }
+}
+
+fn shared(made: &'static OnceLock<TempDir>, recipe: &Recipe) -> &'static Path {
+    // The folder lies in one that is removed when the last test has ended, or by the system.
+    static FOLDERS: OnceLock<std::sync::Mutex<()>> = OnceLock::new();
+    let _one_at_a_time = FOLDERS.get_or_init(Default::default).lock();
+    let directory = made.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        Personality::open_or_generate(&directory.path().join("card"), recipe).unwrap();
+        directory
+    });
+    Box::leak(directory.path().join("card").into_boxed_path())
+}
+
+/// The shared card, fresh from the reader's slot.
+pub(crate) fn card() -> Piv {
+    Piv::new(Personality::open(folder()).unwrap())
+}
+
+pub(crate) fn other_card() -> Piv {
+    Piv::new(Personality::open(other_folder()).unwrap())
+}
+
+/// A card whose PIN is verified.
+pub(crate) fn verified(mut card: Piv) -> Piv {
+    assert_eq!(verify(&mut card, PIN), Status::OK);
+    card
+}
+
+pub(crate) fn send(card: &mut Piv, header: [u8; 4], data: &[u8]) -> Reply {
+    let [cla, ins, p1, p2] = header;
+    let command = Command::new(cla, ins, p1, p2).with_data(data).expecting(Expected::SHORT);
+    card.answer(&command)
+}
+
+pub(crate) fn verify(card: &mut Piv, data: &[u8]) -> Status {
+    send(card, [0x00, 0x20, 0x00, 0x80], data).status
+}
+
+pub(crate) fn get_data(card: &mut Piv, tag: &[u8]) -> Reply {
+    let list = [&[0x5C, tag.len() as u8], tag].concat();
+    send(card, [0x00, 0xCB, 0x3F, 0xFF], &list)
+}
+
+/// Says on the terminal that a test is skipped.
+#[expect(clippy::explicit_write, reason = "the test harness keeps `eprintln!` to itself")]
+pub(crate) fn skip(missing: &str) {
+    use std::io::Write;
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
+}
+
+/// Runs `openssl` with these arguments; what it printed, or `None` when it said no.
+pub(crate) fn openssl(arguments: &str) -> Option<String> {
+    let output = match Process::new("openssl").args(arguments.split_whitespace()).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => panic!("openssl is not installed"),
+        output => output.unwrap(),
+    };
+    if !output.status.success() {
+        eprintln!("openssl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A folder for what OpenSSL is given.
+pub(crate) struct Desk(TempDir);
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    }
+
+    /// The public key of a certificate, PEM.
+    pub(crate) fn public_key(&self, certificate: &Path) -> String {
+        let certificate = certificate.display();
+        let pem = openssl(&format!("x509 -inform DER -in {certificate} -noout -pubkey")).unwrap();
+        self.put("public.pem", pem.as_bytes())
+    }
+}
