@@ -6,6 +6,7 @@
 
 mod command;
 mod status;
+pub mod tlv;
 
 pub use command::{Command, Expected, Form, Malformed};
 pub use status::Status;

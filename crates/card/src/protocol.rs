@@ -117,8 +117,10 @@ pub struct Ready {
     pub warm_up: Vec<Nanos>,
     /// What the suite's preparation saved, for those who verify.
     pub saved: Vec<(String, Vec<u8>)>,
-    /// Tests that cannot be run on this card, and why.
+    /// Lanes that this card cannot do, and why.
     pub unsupported: Vec<(u16, Fault)>,
+    /// How many lanes a round goes through.
+    pub lanes: u16,
 }
 
 /// One operation as it happened.
@@ -232,10 +234,14 @@ impl Fault {
         }
     }
 
-    /// Whether the card, or the way to it, is gone: there is no point in another operation.
+    /// Whether nothing more may follow: the card, or the way to it, is gone, or the PIN was wrong
+    /// and another try would cost one more.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        !matches!(self, Self::Status { .. })
+        match self {
+            Self::Status { status, .. } => Status(status.0).tries().is_some(),
+            _ => true,
+        }
     }
 
     /// What to do about it.

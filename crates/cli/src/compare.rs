@@ -5,22 +5,17 @@ mod sides;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tapstone_compare::Named;
-use tapstone_measure::compare::Percent;
-use tapstone_record::reference::{Conclusion, Item, Reference};
+use tapstone_record::reference::{Conclusion, Item};
 use tapstone_record::{Comparison, Judgement, Record, Tool};
 use tapstone_report::{comparison_csv, terminal};
 
 pub(crate) use self::arguments::Arguments;
-use self::arguments::Format;
-use self::sides::{Opened, Side};
+use self::sides::Side;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, Format, OutputArguments};
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    if let Some(path) = &arguments.output {
-        output::check(path)?;
-    }
+    arguments.output.check()?;
     let first = Side::open(&arguments.first)?;
     let Some(second) = &arguments.second else { return alone(arguments, first) };
     let (comparison, candidate) = match (first, Side::open(second)?) {
@@ -30,7 +25,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         // Wherever it stands, what is published is the baseline.
         (Side::Reference(reference), Side::Record(record))
         | (Side::Record(record), Side::Reference(reference)) => {
-            (with(&reference, record.named(), arguments.fail_above)?, record)
+            let item = arguments.item.as_deref();
+            let fail_above = arguments.fail_above;
+            (
+                tapstone_compare::with_reference(&reference, item, record.named(), fail_above)?,
+                record,
+            )
         }
         (Side::Reference(_), Side::Reference(_)) => anyhow::bail!(
             "{} and {second} are both published, without an interval\nhint: compare a record with \
@@ -41,19 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let exit = exit(&comparison);
     let record = record(comparison, candidate.record);
-    if let Some(path) = &arguments.output {
-        record.write(path)?;
-    }
-    show(&record, arguments.format)?;
+    show(&record, &arguments.output)?;
     Ok(exit)
-}
-
-fn with(
-    reference: &Reference,
-    candidate: Named<'_>,
-    fail_above: Option<Percent>,
-) -> anyhow::Result<Comparison> {
-    Ok(tapstone_compare::with_reference(reference, candidate, fail_above)?)
 }
 
 /// Surely exceeded is a miss. Undecided is not: the text says what would decide it.
@@ -76,16 +65,15 @@ pub(crate) fn tool() -> Tool {
     Tool { name: "tapstone".into(), version: env!("CARGO_PKG_VERSION").into() }
 }
 
-fn show(record: &Record, format: Format) -> anyhow::Result<()> {
-    match format {
-        Format::Text => print!("{}", terminal::render(record, &output::style(false))),
-        Format::Json => print!("{}", record.to_json()?),
-        Format::Csv => match &record.comparison {
-            Some(comparison) => print!("{}", comparison_csv::render(comparison)?),
-            None => unreachable!("record() put it there"),
-        },
+/// As any record, but CSV has the rows of the comparison.
+fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+    match (&record.comparison, output.format) {
+        (Some(comparison), Format::Csv) => {
+            print!("{}", comparison_csv::render(comparison)?);
+            Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
+        }
+        _ => output.put(record),
     }
-    Ok(())
 }
 
 /// A reference on its own, as JSON.
@@ -100,18 +88,19 @@ struct Published {
 fn alone(arguments: &Arguments, side: Side) -> anyhow::Result<Exit> {
     let reference = match side {
         Side::Reference(reference) => reference,
-        Side::Record(Opened { path, .. }) => anyhow::bail!(
-            "{path} alone has nothing to be compared with\nhint: name a second record, or a \
+        Side::Record(opened) => anyhow::bail!(
+            "{} alone has nothing to be compared with\nhint: name a second record, or a \
              reference: {}",
+            opened.path,
             sides::references()
         ),
     };
     anyhow::ensure!(
-        arguments.output.is_none() && arguments.fail_above.is_none(),
+        arguments.output.output.is_none() && arguments.fail_above.is_none(),
         "a reference alone is shown, not compared\nhint: --output and --fail-above need a record \
          beside it"
     );
-    match arguments.format {
+    match arguments.output.format {
         Format::Text => print!("{}", terminal::render_reference(&reference, &output::style(false))),
         Format::Json => {
             let published = Published {

@@ -1,14 +1,16 @@
 //! `tapstone import`: records from the result files of other programs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use tapstone_import::{Imported, SkippedLine, jcalgtest};
-use tapstone_report::{csv, terminal};
+use tapstone_record::Record;
+use tapstone_report::terminal;
 
 use crate::compare::tool;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, Format, OutputArguments};
 
 /// Lines shown of those that could not be read; more are counted.
 const SHOWN: usize = 20;
@@ -40,12 +42,8 @@ enum Source {
 struct JcAlgTest {
     /// The result file, as CSV
     file: PathBuf,
-    /// What goes to standard output
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// Also write the record to this file
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -55,33 +53,37 @@ Examples:
 
 Exit codes: 0 done, 2 not a result file of JCAlgTest.";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table for people
-    Text,
-    /// The record
-    Json,
-    /// A line a row
-    Csv,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Source::Jcalgtest(arguments) = &arguments.format;
-    if let Some(path) = &arguments.output {
-        output::check(path)?;
-    }
+    arguments.output.check()?;
     let Imported { mut record, skipped } = jcalgtest::read(&arguments.file, tool())?;
     record.command = std::env::args().collect();
     tell(&skipped);
-    if let Some(path) = &arguments.output {
-        record.write(path)?;
-    }
-    match arguments.format {
-        Format::Text => print!("{}", terminal::render(&record, &output::style(false))),
-        Format::Json => print!("{}", record.to_json()?),
-        Format::Csv => print!("{}", csv::render(&record)?),
-    }
+    show(&record, &arguments.output)?;
     Ok(Exit::Done)
+}
+
+/// As any record; but to people the hundreds of methods that a card lacks are counted, not listed.
+fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+    if output.format != Format::Text || output.verbose {
+        return output.put(record);
+    }
+    let mut shown = record.clone();
+    shown.results.retain(|row| row.latency_ns.is_some());
+    let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in record.results.iter().filter(|row| row.latency_ns.is_none()) {
+        *codes.entry(row.status.code.as_deref().unwrap_or("unknown")).or_default() += 1;
+    }
+    let without: usize = codes.values().sum();
+    if without > 0 {
+        let codes: Vec<_> = codes.iter().map(|(code, count)| format!("{count} × {code}")).collect();
+        shown.warnings.push(format!(
+            "{without} methods have no time, and are not in this table but in the record: {}",
+            codes.join(", ")
+        ));
+    }
+    print!("{}", terminal::render(&shown, &output::style(false)));
+    Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
 }
 
 /// Lines that could not be read, by number.

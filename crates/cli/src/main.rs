@@ -4,6 +4,7 @@
 //! done, 1 when a claim, a budget or a threshold was missed, 2 when something could not be measured.
 #![forbid(unsafe_code)]
 
+mod card;
 mod card_lab;
 mod compare;
 mod environment;
@@ -42,6 +43,8 @@ enum Verb {
     Token(Box<token::Arguments>),
     /// Be a smart card in a virtual reader of pcscd
     Vcard(vcard::Arguments),
+    /// Measure what a smart card costs, command by command
+    Card(Box<card::Arguments>),
     /// Measure the calls of PC/SC, one by one
     Pcsc(pcsc::Arguments),
     /// A process that talks to PC/SC for the lab; not for people
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Targets(arguments) => targets::run(&arguments),
         Verb::Token(arguments) => token::run(*arguments),
         Verb::Vcard(arguments) => vcard::run(&arguments),
+        Verb::Card(arguments) => card::run(&arguments),
         Verb::Pcsc(arguments) => pcsc::run(&arguments),
         Verb::CardWorker => {
             tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into)

@@ -10,6 +10,16 @@ const SHOWN: usize = 6;
 /// Two things cannot be compared. The text ends with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompareError {
+    /// No item of the reference has such a name.
+    #[error("reference:{reference} has no item \"{text}\"\nhint: its items are {}", names.join(", "))]
+    NoSuchItem {
+        /// What was asked for.
+        text: String,
+        /// Of which reference.
+        reference: String,
+        /// The items that there are.
+        names: Vec<String>,
+    },
     /// Not one operation is in both.
     #[error(
         "{baseline} and {candidate} have no comparable operation in common: the first has \

@@ -66,16 +66,18 @@ pub fn records(
     Ok(comparison)
 }
 
-/// Compares a candidate with each item of a published baseline.
+/// Compares a candidate with each item of a published baseline, or with those alone whose name
+/// holds the text of `only`, in whatever case.
 ///
 /// # Errors
-/// When no operation of the record has a published figure.
+/// When no operation of the record has a published figure, and when no item has such a name.
 pub fn with_reference(
     reference: &Reference,
+    only: Option<&str>,
     candidate: Named<'_>,
     fail_above: Option<Percent>,
 ) -> Result<Comparison, CompareError> {
-    let items: Vec<Item> = reference.series();
+    let items = chosen(reference, only)?;
     let matched = pairs::with_items(&items, candidate.record);
     if matched.pairs.is_empty() {
         let name = format!("reference:{}", reference.name);
@@ -94,6 +96,18 @@ pub fn with_reference(
     comparison.warnings.extend(matched.doubts);
     decide(&mut comparison, fail_above);
     Ok(comparison)
+}
+
+fn chosen(reference: &Reference, only: Option<&str>) -> Result<Vec<Item>, CompareError> {
+    let mut items = reference.series();
+    let Some(text) = only else { return Ok(items) };
+    let names: Vec<String> = items.iter().map(|item| item.name.clone()).collect();
+    items.retain(|item| item.name.to_lowercase().contains(&text.to_lowercase()));
+    if items.is_empty() {
+        let reference = reference.name.to_owned();
+        return Err(CompareError::NoSuchItem { text: text.to_owned(), reference, names });
+    }
+    Ok(items)
 }
 
 /// A pair with its ratio, verdict and judgement; `None` when a figure is zero.

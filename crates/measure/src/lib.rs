@@ -13,6 +13,7 @@ pub mod compare;
 pub mod gate;
 pub mod interval;
 pub mod knee;
+pub mod linear;
 pub mod looper;
 pub mod own_cost;
 pub mod pace;

@@ -36,7 +36,7 @@ pub(crate) fn share(part: Fraction) -> String {
 pub(crate) fn ratio(value: f64) -> String {
     match finite(value) {
         None => NONE.into(),
-        Some(value) if (0.9..1.1).contains(&value) => format!("{value:.3}"),
+        Some(value) if (0.8..1.25).contains(&value) => format!("{value:.3}"),
         Some(value) => three_digits(value),
     }
 }

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod claims;
+mod costs;
 mod comparison;
 mod detail;
 mod grid;
@@ -21,7 +22,7 @@ mod shared;
 mod text;
 
 use tapstone_record::reference::Reference;
-use tapstone_record::{Record, Row};
+use tapstone_record::{Cost, Outcome, Record, Row};
 
 use page::Page;
 
@@ -46,7 +47,10 @@ pub fn render(record: &Record, style: &Style) -> String {
     let alone = matches!(&record.results[..], [only] if detail::has_any(only));
     if !alone && !record.results.is_empty() {
         head::show_shared(&mut page, &record.results);
-        results::show(&mut page, &record.results);
+        // Rows that a cost puts together are shown one by one only when asked for.
+        let told = |row: &&Row| !style.verbose && record.costs.iter().any(|cost| is_part(cost, row));
+        let rows: Vec<Row> = record.results.iter().filter(|row| !told(row)).cloned().collect();
+        results::show(&mut page, &rows);
     }
     let in_full = |row: &Row| (alone || style.verbose) && detail::has_any(row);
     for row in record.results.iter().filter(|row| in_full(row)) {
@@ -58,9 +62,16 @@ pub fn render(record: &Record, style: &Style) -> String {
     if let Some(comparison) = &record.comparison {
         comparison::show(&mut page, comparison);
     }
+    costs::show(&mut page, &record.costs);
     claims::show(&mut page, &record.claims, &record.results);
     notes::show(&mut page, record, |row, note| in_full(row) && detail::is_drift(note));
     page.finish()
+}
+
+/// Whether a row is one of those that a cost was fitted over: it went well, and is called after it.
+fn is_part(cost: &Cost, row: &Row) -> bool {
+    let varied = row.operation.strip_prefix(&cost.operation);
+    row.status.outcome == Outcome::Ok && varied.is_some_and(|point| point.starts_with('['))
 }
 
 /// A reference on its own as lines of text: its figures, and its conclusions beside computed ones.

@@ -19,10 +19,10 @@ use crate::applet::{Applet, Reply};
 pub const IDENTITY_AID: [u8; 10] = *b"\xF0TAPSTONE\x00";
 
 /// What a card without a profile calls itself.
-pub const PLAIN: &str = "plain";
+pub(crate) const PLAIN: &str = "plain";
 
 /// The longest name whose length is one byte in BER.
-pub const LONGEST_NAME: usize = 127;
+pub(crate) const LONGEST_NAME: usize = 127;
 
 /// The applet.
 #[derive(Debug)]

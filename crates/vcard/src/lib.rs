@@ -7,11 +7,15 @@
 mod applet;
 mod bench;
 mod card;
+mod fault;
 mod identity;
 pub mod piv;
+mod profile;
 pub mod vpcd;
 
 pub use applet::{Applet, Reply, Work};
 pub use bench::{BENCH_AID, Bench};
 pub use card::{Answer, Card, Transmission};
+pub use fault::{Fault, FaultKind, Gone};
 pub use identity::{IDENTITY_AID, Identity};
+pub use profile::{Origin, Profile, ProfileError, Shipped, shipped};

@@ -18,9 +18,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
+use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::card::Card;
+use crate::fault::Gone;
 
 /// Where the first virtual reader of Debian's vsmartcard-vpcd listens.
 pub const DEFAULT_PORT: u16 = 35_963;
@@ -49,6 +51,21 @@ pub enum Ended {
     Stopped,
     /// The reader closed the connection: pcscd has ended, or put the driver away.
     ReaderGone,
+    /// A fault of the profile: see [`Gone`].
+    Fault(Gone),
+}
+
+/// What the card did while it was in the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Why it is no longer.
+    pub ended: Ended,
+    /// How many commands it answered.
+    pub commands: u64,
+    /// How many answers came later than modelled, for computing them took longer.
+    pub late: u64,
+    /// The longest of these delays.
+    pub latest: Nanos,
 }
 
 /// No connection, or one that broke.
@@ -56,7 +73,7 @@ pub enum Ended {
 pub enum VpcdError {
     /// Nobody listens, or the name is unknown.
     #[error(
-        "no virtual reader at {host}:{port}: {source}\nhint: install pcscd and vsmartcard-vpcd, \
+        "no virtual reader at {host}:{port}: {why}\nhint: install pcscd and vsmartcard-vpcd, \
          start it (`sudo systemctl start pcscd`, or `sudo pcscd --foreground`), and see with \
          `opensc-tool --list-readers` whether it has a Virtual PCD; with other ports than Debian's \
          35963 and 35964 use --port"
@@ -66,8 +83,8 @@ pub enum VpcdError {
         host: String,
         /// As it was given.
         port: u16,
-        /// What the system says.
-        source: io::Error,
+        /// What the system says. Not called `source`: the text above has it already.
+        why: io::Error,
     },
     /// The connection broke.
     #[error(
@@ -83,7 +100,7 @@ impl Reader {
     /// # Errors
     /// When nothing listens there.
     pub fn connect(host: &str, port: u16) -> Result<Self, VpcdError> {
-        let wrong = |source| VpcdError::NoReader { host: host.to_owned(), port, source };
+        let wrong = |why| VpcdError::NoReader { host: host.to_owned(), port, why };
         let stream = dial(host, port).map_err(wrong)?;
         stream.set_nodelay(true).map_err(VpcdError::Broken)?;
         Ok(Self { stream, stop: Arc::default() })
@@ -103,29 +120,61 @@ impl Reader {
     ///
     /// # Errors
     /// When the connection breaks.
-    pub fn serve(&mut self, card: &mut Card, inserted: impl FnOnce()) -> Result<Ended, VpcdError> {
+    pub fn serve(&mut self, card: &mut Card, inserted: impl FnOnce()) -> Result<Served, VpcdError> {
         let mut inserted = Some(inserted);
+        let mut served =
+            Served { ended: Ended::Stopped, commands: 0, late: 0, latest: Nanos::ZERO };
         let mut message = Vec::with_capacity(300);
+        // When the card is through with its reset.
+        let mut ready = Instant::now();
         while self.receive(&mut message)? {
+            let arrival = Instant::now();
             if let Some(inserted) = inserted.take() {
                 inserted();
             }
-            let arrival = Instant::now();
             match *message {
-                [] | [POWER_OFF] => card.reset(),
-                [POWER_ON | RESET] => card.reset(),
-                [SEND_ATR] => self.send(card.atr())?,
+                [] => {}
+                [POWER_OFF] => card.reset(),
+                [POWER_ON | RESET] => {
+                    card.reset();
+                    ready = arrival + Duration::from(card.power_on());
+                }
+                [SEND_ATR] => {
+                    self.wait_until(ready);
+                    self.send(card.atr())?;
+                }
                 // vpcd has no other control; one that a later driver has needs no answer.
                 [_] => {}
-                ref command => {
-                    let answer = card.transmit(command);
-                    self.wait_until(arrival + answer.modelled.into());
-                    self.send(&answer.response)?;
-                }
+                ref command => match card.transmit(command) {
+                    Ok(answer) => {
+                        let due = arrival.max(ready) + Duration::from(answer.modelled);
+                        if answer.modelled > Nanos::ZERO {
+                            served.note(due);
+                        }
+                        self.wait_until(due);
+                        self.send(&answer.response)?;
+                        served.commands += 1;
+                    }
+                    Err(gone) => {
+                        self.leave(gone, arrival);
+                        served.ended =
+                            if self.stopped() { Ended::Stopped } else { Ended::Fault(gone) };
+                        return Ok(served);
+                    }
+                },
             }
         }
         card.reset();
-        Ok(if self.stopped() { Ended::Stopped } else { Ended::ReaderGone })
+        served.ended = if self.stopped() { Ended::Stopped } else { Ended::ReaderGone };
+        Ok(served)
+    }
+
+    /// Waits as the fault says, then closes the connection: the reader sees the card pulled out.
+    fn leave(&self, gone: Gone, arrival: Instant) {
+        let (Gone::Mute { closes_after: wait } | Gone::Removed { after: wait }) = gone;
+        self.wait_until(arrival + Duration::from(wait));
+        // It may be closed already.
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// The next message; false when the connection was closed.
@@ -186,6 +235,17 @@ impl Reader {
 
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
+    }
+}
+
+impl Served {
+    /// An answer is ready; it was to leave then.
+    fn note(&mut self, due: Instant) {
+        let delay = Nanos::from(Instant::now().saturating_duration_since(due));
+        if delay > Nanos::ZERO {
+            self.late += 1;
+            self.latest = self.latest.max(delay);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The lab: starts measuring processes, steers a run through them, and turns what they saw into
 //! rows. It never calls PC/SC itself.
 
+mod costs;
 mod error;
 mod figures;
 mod rows;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tapstone_worker::{Command, Process};
 
+pub use self::costs::{apdus, costs};
 pub use self::error::{LabError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};
 pub use self::rows::{RowPlan, rows};

@@ -10,6 +10,9 @@ use super::run::{Ran, Stop};
 /// Operations up to so many are kept one by one: enough for a plot, and for another program.
 const MOST_VALUES: usize = 1000;
 
+/// Of fewer operations no trend can be told.
+const ENOUGH: u64 = 50;
+
 /// What a row is called, and what its figures mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowPlan {
@@ -174,6 +177,12 @@ fn warnings(lane: &LaneFigures, row: &record::Row) -> Vec<String> {
     let first = row.warm_up.as_ref().map_or(&row.values_ns[..], |warm_up| &warm_up.first_ns[..]);
     let drift = trend::drift(&lane.series, lane.window.1 - lane.window.0);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
+    if lane.total.completed < ENOUGH {
+        let failed = (failed > 0).then(|| {
+            format!("{failed} of {all} operations failed; no figure counts them")
+        });
+        return failed.into_iter().collect();
+    }
     let all = [
         (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them")),
         median.and_then(|median| trend::warm_up(first, median)).map(|slow| slow.to_string()),

@@ -1,4 +1,14 @@
 //! Sequences of APDUs as operations.
+//!
+//! A suite is a TOML file ([`file`]). [`plan`] settles what of it is done on this card with these
+//! permissions, makes the inputs and keeps what is expected; [`job`] is what a worker gets of it,
+//! which [`run`] carries out; [`verify`] judges what came back, in the lab's process.
 
+pub mod file;
 pub mod job;
+pub mod material;
+pub mod plan;
+mod render;
 pub(crate) mod run;
+mod template;
+pub mod verify;

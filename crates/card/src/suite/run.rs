@@ -1,33 +1,399 @@
-//! A suite in the worker.
-use crate::protocol::Fault;
-use crate::scard::{Connection, Context};
-use crate::suite::job::SuiteJob;
+//! A suite in the worker: a transaction is held, commands are made ready before the clock is read,
+//! and sent between its two readings.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+
+use tapstone_apdu::{Command, Status};
+use tapstone_measure::clock::{Clock, Monotonic};
+
+use super::job::{Lane, Piece, Step, SuiteJob};
+use super::render::{Ready, Rendering};
+use crate::protocol::{self, Exchange, Fault};
+use crate::scard::{
+    Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Protocol, Share, reader_name,
+};
 use crate::worker::Work;
 
+/// GET RESPONSE (ISO 7816-4, 11.7.1), in the interindustry class whatever the class of the command.
+const GET_RESPONSE: [u8; 4] = [0x00, 0xC0, 0x00, 0x00];
+
+/// An operation sends at most so many commands, GET RESPONSE included; more is a card that never
+/// comes to an end.
+const MOST_EXCHANGES: usize = 2000;
+
+/// See the module's text.
 pub(crate) struct SuiteRun {
-    _context: Context,
-    _card: Connection,
+    job: SuiteJob,
+    context: Context,
+    card: Option<Connection>,
+    reader: CString,
+    protocol: Protocol,
+    saved: HashMap<String, Vec<u8>>,
+    ready: Vec<Ready>,
+    exchanges: Vec<Exchange>,
+    output: Vec<u8>,
+    response: Box<[u8]>,
+    lanes: Vec<u16>,
+    unsupported: Vec<(u16, Fault)>,
+    lane: usize,
+}
+
+/// What a command brought: all of its data, over any number of GET RESPONSE.
+struct Answer {
+    data: Vec<u8>,
+    status: Status,
 }
 
 impl SuiteRun {
+    /// Begins a transaction and does what has to be done once.
     pub(crate) fn new(
-        _job: &SuiteJob,
+        job: &SuiteJob,
         context: Context,
         card: Connection,
-        _reader: &str,
+        reader: &str,
     ) -> Result<Self, Fault> {
-        Ok(Self { _context: context, _card: card })
+        card.begin()?;
+        let mut run = Self {
+            saved: job.values.iter().cloned().collect(),
+            job: job.clone(),
+            context,
+            protocol: card.protocol(),
+            card: Some(card),
+            reader: reader_name(reader),
+            ready: Vec::new(),
+            exchanges: Vec::with_capacity(MOST_EXCHANGES),
+            output: Vec::with_capacity(LONGEST_RESPONSE),
+            response: vec![0; LONGEST_RESPONSE].into_boxed_slice(),
+            lanes: Vec::new(),
+            unsupported: Vec::new(),
+            lane: 0,
+        };
+        let prepared = run.prepare_card().and_then(|()| run.try_lanes());
+        match prepared {
+            Ok(()) => Ok(run),
+            Err(fault) => {
+                let _ = run.clean_up();
+                Err(fault)
+            }
+        }
+    }
+
+    fn prepare_card(&mut self) -> Result<(), Fault> {
+        let steps = self.job.prepare.clone();
+        let mut looked = false;
+        for step in &steps {
+            if step.asks_for_pin() && !looked {
+                self.look_at_tries(step)?;
+                looked = true;
+            }
+            self.send(step, None)?;
+        }
+        let lanes = self.job.lanes.iter().flat_map(|lane| lane.before.iter().chain(&lane.measure));
+        match lanes.into_iter().find(|step| step.asks_for_pin()).cloned() {
+            Some(step) if !looked => self.look_at_tries(&step),
+            _ => Ok(()),
+        }
+    }
+
+    /// An empty VERIFY tells how many tries are left (SP 800-73-5 part 2, 3.2.1): with the last one
+    /// nobody plays.
+    fn look_at_tries(&mut self, step: &Step) -> Result<(), Fault> {
+        let asking = Step { data: Vec::new(), expect: Vec::new(), ..step.clone() };
+        let status = self.send(&asking, None)?.status;
+        let why = match status.tries() {
+            Some(0) => "the PIN is blocked (6983): unblock it with the card's own tool first".into(),
+            Some(1) => "the card has one try of the PIN left (63C1): Tapstone does not risk it\n\
+                        hint: give the right PIN once with the card's own tool; that resets the \
+                        counter"
+                .into(),
+            Some(_) => return Ok(()),
+            None if status == Status::OK => return Ok(()),
+            None => format!(
+                "the card does not tell how many tries of the PIN are left (SW {status}): \
+                 Tapstone does not risk one"
+            ),
+        };
+        Err(Fault::Refused { why })
+    }
+
+    /// One operation of every lane: what the card cannot do is known before anything is timed.
+    fn try_lanes(&mut self) -> Result<(), Fault> {
+        for lane in 0..self.job.lanes.len() {
+            self.lane = lane;
+            let tried = self.ready_lane(0).and_then(|()| self.perform());
+            let undone = self.undo(tried.is_err());
+            match tried {
+                Ok(()) => self.lanes.push(lane as u16),
+                Err(fault) if fault.is_final() => return Err(fault),
+                Err(fault) => self.unsupported.push((lane as u16, fault)),
+            }
+            undone?;
+        }
+        Ok(())
+    }
+
+    /// Sends a step outside the timed section.
+    fn send(&mut self, step: &Step, input: Option<&[u8]>) -> Result<Answer, Fault> {
+        let lane = Lane::default();
+        let mut last = Answer { data: Vec::new(), status: Status::OK };
+        let mut data = Vec::new();
+        for mut ready in self.commands(step, 0, &lane, input)? {
+            self.patch(&mut ready)?;
+            last = self.exchange(&ready.bytes, step, 0)?;
+            data.extend_from_slice(&last.data);
+        }
+        check(step, last.status)?;
+        self.exchanges.clear();
+        if let Some(name) = &step.save {
+            self.saved.insert(name.clone(), data);
+        }
+        Ok(last)
+    }
+
+    /// Makes the commands of the current lane's operation, and does what comes before it.
+    fn ready_lane(&mut self, round: u64) -> Result<(), Fault> {
+        let lane = self.job.lanes[self.lane].clone();
+        let input = lane.inputs[(round % lane.inputs.len() as u64) as usize].clone();
+        self.exchanges.clear();
+        self.output.clear();
+        for step in &lane.before {
+            self.send(step, Some(&input))?;
+        }
+        self.exchanges.clear();
+        self.ready.clear();
+        for (number, step) in lane.measure.iter().enumerate() {
+            let number = number as u16 + u16::from(lane.cold);
+            let ready = self.commands(step, number, &lane, Some(&input))?;
+            self.ready.extend(ready);
+        }
+        if lane.cold
+            && let Some(card) = self.card.take()
+        {
+            card.end()?;
+            card.disconnect(Disposition::Unpower)?;
+        }
+        Ok(())
+    }
+
+    fn commands(
+        &self,
+        step: &Step,
+        number: u16,
+        lane: &Lane,
+        input: Option<&[u8]>,
+    ) -> Result<Vec<Ready>, Fault> {
+        let (saved, pin, protocol) = (&self.saved, self.job.pin.as_ref(), self.protocol);
+        Rendering { saved, pin, protocol, lane, input }.commands(step, number)
+    }
+
+    /// Puts in what earlier commands brought. Each such value is one byte.
+    fn patch(&self, ready: &mut Ready) -> Result<(), Fault> {
+        for (at, name) in &ready.patches {
+            let value = self.saved.get(name).and_then(|value| value.first());
+            ready.bytes[*at] = *value.ok_or_else(|| missing(name))?;
+        }
+        Ok(())
+    }
+
+    /// A command and whatever it takes to get all of its answer.
+    fn exchange(&mut self, command: &[u8], step: &Step, number: u16) -> Result<Answer, Fault> {
+        let mut data = Vec::new();
+        let mut status = self.transmit(command, step, number, &mut data)?;
+        if let (Some(length), true) = (status.exact_length(), data.is_empty()) {
+            // The card wants this very Le (ISO 7816-4, 5.6, SW 6Cxx).
+            let mut again = command.to_vec();
+            let has_le = Command::parse(command).is_ok_and(|(it, _)| it.expected.is_some());
+            match again.last_mut() {
+                Some(le) if has_le => *le = length as u8,
+                _ => again.push(length as u8),
+            }
+            status = self.transmit(&again, step, number, &mut data)?;
+        }
+        while let Some(length) = status.bytes_to_fetch() {
+            if self.exchanges.len() >= MOST_EXCHANGES {
+                let why = format!("no end of the answer after {MOST_EXCHANGES} commands");
+                return Err(Fault::Garbage { step: step.name.clone(), why });
+            }
+            let [cla, ins, p1, p2] = GET_RESPONSE;
+            let fetch = [cla, ins, p1, p2, length as u8];
+            status = self.transmit(&fetch, step, number, &mut data)?;
+        }
+        Ok(Answer { data, status })
+    }
+
+    #[inline]
+    fn transmit(
+        &mut self,
+        command: &[u8],
+        step: &Step,
+        number: u16,
+        data: &mut Vec<u8>,
+    ) -> Result<Status, Fault> {
+        let Some(card) = &self.card else { return Err(missing("card")) };
+        let start = Monotonic.now();
+        let response = card.transmit(command, &mut self.response);
+        let time = Monotonic.now() - start;
+        let response = response.map_err(|failure| at(failure, step))?;
+        let (sent, received) = (command.len() as u32, response.len() as u32);
+        self.exchanges.push(Exchange { step: number, time, sent, received });
+        match response.split_last_chunk::<2>() {
+            Some((more, status)) => {
+                data.extend_from_slice(more);
+                Ok(Status(u16::from_be_bytes(*status)))
+            }
+            None => Err(Fault::Garbage {
+                step: step.name.clone(),
+                why: format!("{} bytes are no response APDU: it ends with a status word", received),
+            }),
+        }
+    }
+
+    /// Connects to an unpowered card: the first step of a cold operation.
+    fn connect(&mut self) -> Result<(), Fault> {
+        let start = Monotonic.now();
+        let card = self.context.connect(&self.reader, Share::Shared)?;
+        card.begin()?;
+        let time = Monotonic.now() - start;
+        self.card = Some(card);
+        self.exchanges.push(Exchange { step: 0, time, sent: 0, received: 0 });
+        Ok(())
+    }
+
+    /// One step of the operation: its command, or as many as it takes to read all chunks.
+    fn take(&mut self, ready: &mut Ready, step: &Step) -> Result<(), Fault> {
+        self.patch(ready)?;
+        for chunk in 0_u32.. {
+            if let (Some(at), Some(_)) = (ready.chunk_at, step.read) {
+                ready.bytes[at] = chunk as u8;
+            }
+            let answer = self.exchange(&ready.bytes, step, ready.step)?;
+            check(step, answer.status)?;
+            if step.output {
+                self.output.extend_from_slice(&answer.data);
+            }
+            let whole = step.read.is_none_or(|full| answer.data.len() < usize::from(full));
+            if let Some(name) = &step.save {
+                match self.saved.get_mut(name) {
+                    Some(value) => {
+                        value.clear();
+                        value.extend_from_slice(&answer.data);
+                    }
+                    None => drop(self.saved.insert(name.clone(), answer.data)),
+                }
+            }
+            if whole {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn clean_up(&mut self) -> Result<(), Fault> {
+        let steps = self.job.clean_up.clone();
+        let mut outcome = Ok(());
+        for step in &steps {
+            // One that fails does not keep the others from being tried.
+            outcome = outcome.and(self.send(step, None).map(|_| ()));
+        }
+        if let Some(card) = self.card.take() {
+            outcome = outcome.and(card.end().map_err(Into::into));
+        }
+        outcome
     }
 }
 
 impl Work for SuiteRun {
-    fn prepare(&mut self, _number: u64) -> Result<(), Fault> {
-        Ok(())
+    fn lanes(&self) -> u64 {
+        self.lanes.len() as u64
     }
+
+    /// Lanes forwards in one round and backwards in the next, so that drift does not favour any.
+    fn lane(&self, number: u64) -> u16 {
+        let lanes = self.lanes.len() as u64;
+        if lanes == 0 {
+            return 0;
+        }
+        let (round, place) = (number / lanes, number % lanes);
+        let place = if round % 2 == 0 { place } else { lanes - 1 - place };
+        self.lanes[place as usize]
+    }
+
+    fn prepare(&mut self, number: u64) -> Result<(), Fault> {
+        if self.lanes.is_empty() {
+            return Err(Fault::Refused { why: "the card can do none of the tests".to_owned() });
+        }
+        self.lane = usize::from(self.lane(number));
+        self.ready_lane(number / self.lanes.len() as u64)
+    }
+
     fn perform(&mut self) -> Result<(), Fault> {
-        Ok(())
+        let cold = self.job.lanes[self.lane].cold;
+        if cold {
+            self.connect()?;
+        }
+        let mut ready = std::mem::take(&mut self.ready);
+        let steps = std::mem::take(&mut self.job.lanes[self.lane].measure);
+        let outcome = ready.iter_mut().try_for_each(|ready| {
+            let step = &steps[usize::from(ready.step) - usize::from(cold)];
+            self.take(ready, step)
+        });
+        self.job.lanes[self.lane].measure = steps;
+        self.ready = ready;
+        outcome
     }
+
     fn undo(&mut self, _failed: bool) -> Result<(), Fault> {
+        let exchanges = std::mem::take(&mut self.exchanges);
+        if self.card.is_none() {
+            self.connect()?;
+        }
+        let after = self.job.lanes[self.lane].after.clone();
+        for step in &after {
+            self.send(step, None)?;
+        }
+        self.exchanges = exchanges;
         Ok(())
     }
+
+    fn seen(&mut self) -> (Vec<Exchange>, Vec<u8>) {
+        (self.exchanges.clone(), self.output.clone())
+    }
+
+    fn prepared(&mut self) -> protocol::Ready {
+        let given = |name: &String| self.job.values.iter().any(|(value, _)| value == name);
+        let saved = self.saved.iter().filter(|(name, _)| !given(name));
+        protocol::Ready {
+            warm_up: Vec::new(),
+            saved: saved.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            unsupported: self.unsupported.clone(),
+            lanes: self.lanes.len() as u16,
+        }
+    }
+
+    fn end(mut self) -> Result<(), Fault> {
+        self.clean_up()
+    }
+}
+
+impl Step {
+    /// It gives the card a PIN.
+    pub(crate) fn asks_for_pin(&self) -> bool {
+        self.data.iter().any(|piece| matches!(piece, Piece::Value(name) if name == "pin"))
+    }
+}
+
+fn check(step: &Step, status: Status) -> Result<(), Fault> {
+    if step.expect.is_empty() || step.expect.contains(&status.0) {
+        return Ok(());
+    }
+    Err(Fault::Status { step: step.name.clone(), status: status.into() })
+}
+
+fn at(failure: Failure, step: &Step) -> Fault {
+    Fault::Call { failure, step: Some(step.name.clone()) }
+}
+
+fn missing(name: &str) -> Fault {
+    Fault::Garbage { step: name.to_owned(), why: "nothing has been saved under this name".into() }
 }

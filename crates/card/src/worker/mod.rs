@@ -145,8 +145,8 @@ impl Worker {
     fn measure<W: Work>(&mut self, job: &Job, work: Result<W, Fault>) -> io::Result<()> {
         let prepared = work.and_then(|mut work| {
             let warm_up = rounds::warm_up(&mut work, job.warm_up)?;
-            let (saved, unsupported) = work.prepared();
-            Ok((work, Ready { warm_up, saved, unsupported }))
+            let ready = Ready { warm_up, ..work.prepared() };
+            Ok((work, ready))
         });
         let mut work = match prepared {
             Ok((work, ready)) => {

@@ -12,7 +12,7 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_worker::send;
 
-use crate::protocol::{Exchange, Fault, Report, Sample};
+use crate::protocol::{Exchange, Fault, Ready, Report, Sample};
 
 /// What a worker measures.
 pub trait Work {
@@ -39,14 +39,19 @@ pub trait Work {
         0
     }
 
+    /// How many rows a round goes through; a count is one of rounds.
+    fn lanes(&self) -> u64 {
+        1
+    }
+
     /// The exchanges of the last operation, and what is to be verified of it.
     fn seen(&mut self) -> (Vec<Exchange>, Vec<u8>) {
         (Vec::new(), Vec::new())
     }
 
     /// What was saved while it was made ready, and what this card cannot do.
-    fn prepared(&mut self) -> (Vec<(String, Vec<u8>)>, Vec<(u16, Fault)>) {
-        (Vec::new(), Vec::new())
+    fn prepared(&mut self) -> Ready {
+        Ready { lanes: 1, ..Ready::default() }
     }
 
     /// Cleans up for good.
@@ -126,6 +131,7 @@ pub(super) fn run_rounds<W: Work>(
     closed: &AtomicBool,
     outlet: &mut Outlet<'_>,
 ) -> io::Result<Option<Fault>> {
+    let count = count.map(|count| count * work.lanes());
     let mut failures = 0;
     let mut number = 0;
     let gave_up = loop {

@@ -1,9 +1,9 @@
 //! The options of `tapstone compare`, as typed.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tapstone_measure::compare::Percent;
+
+use crate::output::OutputArguments;
 
 /// Compare two records, or a record with published figures.
 ///
@@ -22,12 +22,11 @@ pub(crate) struct Arguments {
     /// Fail when the candidate is surely slower by more than this part of the baseline: 5%
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub(crate) fail_above: Option<Percent>,
-    /// What goes to standard output
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Also write the comparison as a record to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    /// Only the items of a reference (cards, devices, versions) whose name holds this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) item: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -35,17 +34,8 @@ Examples:
   tapstone compare old.json new.json
   tapstone compare old.json new.json --fail-above 5%
   tapstone compare card.json reference:jcop-cards
+  tapstone compare card.json reference:jcop-cards --item JCOP31 --fail-above 5%
   tapstone compare reference:jcop-cards
 
 Exit codes: 0 done, also when a threshold is undecided; 1 a threshold was surely exceeded; 2 could
 not compare.";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Tables for people
-    Text,
-    /// The comparison as a record
-    Json,
-    /// A line an operation
-    Csv,
-}

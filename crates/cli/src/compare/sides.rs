@@ -14,7 +14,7 @@ const PREFIX: &str = "reference:";
 
 /// One of the two.
 pub(super) enum Side {
-    Record(Opened),
+    Record(Box<Opened>),
     Reference(Reference),
 }
 
@@ -43,7 +43,7 @@ impl Side {
         let content = content.map_err(|error| in_one_line(&error))?;
         let record = Record::from_json(&content, path)?;
         let sha256 = hex::encode(Sha256::digest(&content));
-        Ok(Self::Record(Opened { record, path: name.to_owned(), sha256 }))
+        Ok(Self::Record(Box::new(Opened { record, path: name.to_owned(), sha256 })))
     }
 }
 

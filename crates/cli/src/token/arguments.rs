@@ -232,6 +232,7 @@ pub(crate) struct LeftoversArguments {
 }
 
 #[derive(Debug, Args)]
+#[group(id = "TokenOutput")]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
     #[command(flatten)]

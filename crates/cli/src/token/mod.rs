@@ -7,8 +7,8 @@ mod rows;
 mod run;
 mod target;
 
-pub(crate) use self::arguments::Arguments;
-pub(crate) use self::target::worker;
+pub(crate) use self::arguments::{Arguments, PinSourceArguments};
+pub(crate) use self::target::{read_pin, worker};
 use crate::exit::Exit;
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {

@@ -10,6 +10,7 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_record as record;
 use tapstone_token::lab::{Lab, Options, TokenChoice, WorkerCommand};
+use tapstone_token::pin::Pin;
 use tapstone_token::pin_source::PinSource;
 use tapstone_token::protocol::Login;
 
@@ -48,18 +49,23 @@ fn tokens(arguments: &TargetArguments) -> Vec<TokenChoice> {
 }
 
 fn login(arguments: &PinSourceArguments) -> anyhow::Result<Login> {
+    Ok(read_pin(arguments)?.map_or(Login::None, Login::Pin))
+}
+
+/// The PIN from where the user said that it is; `None` where nobody was named or nothing given.
+pub(crate) fn read_pin(arguments: &PinSourceArguments) -> anyhow::Result<Option<Pin>> {
     let source = match arguments {
         PinSourceArguments { pin_file: Some(path), .. } => PinSource::File(path.clone()),
         PinSourceArguments { pin_env: Some(name), .. } => PinSource::Environment(name.into()),
         PinSourceArguments { pin_fd: Some(number), .. } => PinSource::Descriptor(*number),
         PinSourceArguments { pin_prompt: true, .. } => PinSource::Prompt,
-        _ => return Ok(Login::None),
+        _ => return Ok(None),
     };
     let pin = source.read()?;
     if let Some(warning) = source.warning() {
         eprintln!("warning: {warning}");
     }
-    Ok(pin.map_or(Login::None, Login::Pin))
+    Ok(pin)
 }
 
 /// What a record says of the module and its tokens.

@@ -1,20 +1,32 @@
 //! `tapstone vcard`: a virtual smart card in a real reader driver.
 
+mod which;
+
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tapstone_vcard::vpcd::{self, Ended, Reader};
-use tapstone_vcard::{Card, Identity};
+use tapstone_vcard::vpcd::{self, Ended, Reader, Served};
+use tapstone_vcard::{Gone, shipped};
 
+use self::which::Which;
 use crate::exit::Exit;
+
+/// After so long without a word from the reader something is in the way: pcscd looks for cards
+/// about twice a second.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Be a smart card in a virtual reader of pcscd.
 ///
 /// The card answers until Ctrl-C takes it out. It needs pcscd with the reader driver vpcd (Debian:
-/// pcscd and vsmartcard-vpcd).
+/// pcscd and vsmartcard-vpcd). `piv` and `bench` answer as fast as they can; a profile answers as
+/// late as the card that it describes. A PIV card that is made at first use has the PIN 123456 and
+/// the PUK 12345678.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// `piv`, `bench`, the name of a shipped profile, or a profile file
@@ -23,34 +35,57 @@ pub(crate) struct Arguments {
     /// List the shipped profiles
     #[arg(long)]
     list: bool,
-    /// The folder of the PIV card's objects and keys
+    /// Print the profile's file instead of being its card
+    #[arg(long, conflicts_with = "list")]
+    show: bool,
+    /// The PIV card's objects and keys, a folder or a file; made when it is not there
     #[arg(long, value_name = "FOLDER")]
     personality: Option<PathBuf>,
     /// Where the reader driver listens
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// The port of the virtual reader
+    /// The port of the virtual reader; Debian's second one is 35964
     #[arg(long, default_value_t = vpcd::DEFAULT_PORT)]
     port: u16,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut card = Card::new().with("identity", Box::new(Identity::plain()));
+    let Some(name) = arguments.profile.as_deref().filter(|_| !arguments.list) else {
+        list();
+        return Ok(Exit::Done);
+    };
+    let which = Which::find(name)?;
+    if arguments.show {
+        print!("{}", which.text()?);
+        return Ok(Exit::Done);
+    }
+    // Before a personality is made, which takes a while.
     let mut reader = Reader::connect(&arguments.host, arguments.port)?;
+    let mut card = which.card(arguments.personality.as_deref())?;
     stop_on_signals(&reader)?;
-    let ended = reader.serve(&mut card, || eprintln!("the card is in the reader; Ctrl-C ends"))?;
-    Ok(match ended {
-        Ended::Stopped => Exit::Done,
-        Ended::ReaderGone => {
-            eprintln!(
-                "error: the reader closed the connection: pcscd has ended\nhint: start pcscd, then this again"
-            );
-            Exit::NotMeasured
-        }
-    })
+    let taken = Arc::new(AtomicBool::new(false));
+    say_when_nothing_happens(&taken, arguments.port);
+    let served = reader.serve(&mut card, || {
+        taken.store(true, Ordering::Release);
+        eprintln!(
+            "{} is in the reader at {}:{}; Ctrl-C takes it out",
+            which.name(),
+            arguments.host,
+            arguments.port
+        );
+    })?;
+    Ok(report(&served))
 }
 
-/// Ctrl-C takes the card out; a second one finds the default action again.
+fn list() {
+    println!("{:18} a PIV card that takes no time", "piv");
+    println!("{:18} the benchmark applet, taking no time", "bench");
+    for shipped in shipped() {
+        println!("{:18} {}", shipped.name, shipped.profile().description);
+    }
+}
+
+/// Ctrl-C takes the card out.
 fn stop_on_signals(reader: &Reader) -> anyhow::Result<()> {
     let stopper = reader.stopper()?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -60,4 +95,51 @@ fn stop_on_signals(reader: &Reader) -> anyhow::Result<()> {
         }
     });
     Ok(())
+}
+
+fn say_when_nothing_happens(taken: &Arc<AtomicBool>, port: u16) {
+    let taken = Arc::clone(taken);
+    thread::spawn(move || {
+        thread::sleep(PATIENCE);
+        if !taken.load(Ordering::Acquire) {
+            eprintln!(
+                "note: the reader at port {port} has not taken the card yet\n\
+                 hint: another card may be in it: try the second reader with --port 35964"
+            );
+        }
+    });
+}
+
+fn report(served: &Served) -> Exit {
+    if served.late > 0 {
+        eprintln!(
+            "warning: {} of {} answers came later than modelled, by up to {}\n\
+             hint: computing them took longer than the profile says; on a machine with less to do, \
+             or with a release build, it is faster",
+            served.late, served.commands, served.latest
+        );
+    }
+    match served.ended {
+        Ended::Stopped => {
+            eprintln!("the card is out of the reader after {} commands", served.commands);
+            Exit::Done
+        }
+        Ended::Fault(gone) => {
+            let what = match gone {
+                Gone::Mute { .. } => "was mute",
+                Gone::Removed { .. } => "was pulled out",
+            };
+            let at = served.commands + 1;
+            eprintln!("the card {what} at command {at}, as its profile says");
+            Exit::Done
+        }
+        Ended::ReaderGone => {
+            eprintln!(
+                "error: the reader closed the connection after {} commands: pcscd has ended\n\
+                 hint: start pcscd, then this again",
+                served.commands
+            );
+            Exit::NotMeasured
+        }
+    }
 }

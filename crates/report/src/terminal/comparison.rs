@@ -106,7 +106,7 @@ fn table(rows: &[ComparisonRow]) -> Grid {
     columns.push(right("baseline", Keep::Rank(3)));
     columns.push(right("candidate", Keep::Rank(4)));
     columns.push(right("ratio", Keep::Always));
-    columns.push(left("[low, high]", Keep::Rank(5)));
+    columns.push(left("[low, high]", Keep::Always));
     columns.push(left("verdict", Keep::Always));
     columns.extend(judged.then(|| left("threshold", Keep::Always)));
     let cells = |row: &ComparisonRow| {

@@ -96,8 +96,8 @@ fn remarks(row: &Row) -> impl Iterator<Item = &str> {
     let ends = row.throughput.is_some_and(|rate| rate.over == RateBasis::FirstToLast);
     let chained = row.clock_readings == ClockReadings::Chained;
     let by_token = row.verification.is_some_and(|of| of.by == Verifier::Token && of.checked > 0);
-    // A call of PC/SC has no result that could be wrong.
-    let results = !row.operation.starts_with("pcsc.");
+    // A call of PC/SC has no result that could be wrong, and a command has its status word.
+    let results = !row.operation.starts_with("pcsc.") && !row.operation.starts_with("card.");
     let checkable = row.throughput.is_some() && results && !is_whole(row);
     let unchecked = checkable && row.verification.is_none_or(|of| of.checked == 0);
     [

@@ -2,7 +2,7 @@
 //! from them.
 
 use tapstone_record::Provenance;
-use tapstone_record::reference::{Figure, Item, Reference, Value};
+use tapstone_record::reference::{Conclusion, Figure, Item, Reference, Value};
 
 use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
@@ -11,25 +11,42 @@ use crate::{figures, words};
 pub(super) fn show(page: &mut Page, reference: &Reference) {
     page.heading(&format!("reference:{}", reference.name), words::provenance(reference.provenance));
     page.fact("source", Span::plain(&reference.source));
-    for item in reference.series() {
-        page.heading(&item.name, "");
-        page.grid(&table(&item));
+    let items = reference.series();
+    if items.iter().all(|item| item.figures.len() == 1) {
+        page.blank();
+        page.grid(&one_table(&items));
+    } else {
+        for item in items {
+            page.heading(&item.name, "");
+            page.grid(&table(&item));
+        }
     }
     page.heading("what the source concludes", "and what its figures give when computed");
+    for Conclusion { subject, says, computed } in reference.conclusions() {
+        page.line(&[Span::plain(format!("  {subject}"))]);
+        page.hanging(&Span::faint("    source    "), &Span::plain(says));
+        page.hanging(&Span::faint("    computed  "), &Span::new(computed, Tint::Strong));
+    }
+}
+
+/// Items of a single figure each share a table.
+fn one_table(items: &[Item]) -> Grid {
     let columns = vec![
-        left("about", Keep::Always),
-        left("source", Keep::Rank(1)),
-        left("computed", Keep::Always),
+        left("item", Keep::Always),
+        left("operation", Keep::Always),
+        right("figure", Keep::Always),
+        left("", Keep::Rank(1)),
     ];
-    let cells = |it: tapstone_record::reference::Conclusion| {
+    let cells = |item: &Item| {
+        let figure = &item.figures[0];
         Entry::Cells(vec![
-            Span::plain(it.subject),
-            Span::plain(it.says),
-            Span::new(it.computed, Tint::Strong),
+            Span::plain(&item.name),
+            Span::plain(&figure.operation),
+            Span::new(value(figure.value), Tint::Strong),
+            Span::faint(words::provenance(figure.provenance)),
         ])
     };
-    let entries = reference.conclusions().into_iter().map(cells).collect();
-    page.grid(&Grid { columns, entries });
+    Grid { columns, entries: items.iter().map(cells).collect() }
 }
 
 fn table(item: &Item) -> Grid {

@@ -220,6 +220,10 @@ fn verified(row: &Row) -> Span {
     if is_whole(row) && row.verification.is_none() {
         return Span::faint("see below");
     }
+    // A command without a result is right when its status word is.
+    if row.verification.is_none() && row.throughput.is_none() {
+        return Span::faint(figures::NONE);
+    }
     let tint = match row.verification {
         Some(Verification { wrong: 1.., .. }) => Tint::Bad,
         Some(Verification { checked: 1.., .. }) => Tint::Good,

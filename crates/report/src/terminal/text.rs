@@ -29,6 +29,7 @@ fn ascii(text: impl Iterator<Item = char>) -> String {
         match c {
             _ if c.is_ascii() => plain.push(c),
             'µ' => plain.push('u'),
+            '≈' => plain.push('~'),
             '±' => plain.push_str("+-"),
             '×' => plain.push('x'),
             '–' => plain.push('-'),

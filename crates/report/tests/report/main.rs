@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod any_record;
+mod comparison;
 mod csv;
 mod support;
 mod terminal;

@@ -6,20 +6,24 @@ mod outgoing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+
 use tapstone_apdu::{Command, Status};
 use tapstone_measure::units::Nanos;
 
 use self::chain::{Chain, Taken};
 use self::outgoing::Outgoing;
 pub use self::outgoing::Transmission;
-use crate::applet::{Applet, Reply};
+use crate::applet::{Applet, Reply, Work};
+use crate::fault::{Fault, FaultKind, Gone};
+use crate::profile::{Charge, Timing};
 
 /// The longest answer to reset (ISO 7816-3, 8.2.1: TS and at most 32 characters).
-const LONGEST_ATR: usize = 33;
+pub(crate) const LONGEST_ATR: usize = 33;
 
 /// An answer to reset for a card without a profile: direct convention, T=1 only, no historical
-/// bytes (ISO 7816-3, 8.2). TD1 = 80 and TD2 = 01 say T=1; the last byte is the check byte.
-const PLAIN_ATR: [u8; 5] = [0x3B, 0x80, 0x80, 0x01, 0x01];
+/// bytes (ISO 7816-3, 8.2). T0 = 80 announces TD1 = 01, which says T=1; then the check byte.
+const PLAIN_ATR: [u8; 4] = [0x3B, 0x80, 0x01, 0x81];
 
 /// A card with its applications.
 pub struct Card {
@@ -30,6 +34,14 @@ pub struct Card {
     selected: Option<usize>,
     chain: Chain,
     outgoing: Outgoing,
+    timing: Timing,
+    /// In the order of their commands; those to come.
+    faults: VecDeque<Fault>,
+    /// How many commands have come, over resets.
+    commands: u64,
+    /// How many times as long everything takes by now.
+    slowed: f64,
+    gone: Option<Gone>,
 }
 
 /// An applet and the name that profiles know it by.
@@ -45,6 +57,8 @@ pub struct Answer {
     pub response: Vec<u8>,
     /// From the last byte of the command in to the last byte of the response out.
     pub modelled: Nanos,
+    /// What the application computed for it.
+    pub work: Vec<Work>,
 }
 
 impl Default for Card {
@@ -64,6 +78,11 @@ impl Card {
             selected: None,
             chain: Chain::default(),
             outgoing: Outgoing::new(Transmission::T1),
+            timing: Timing::default(),
+            faults: VecDeque::new(),
+            commands: 0,
+            slowed: 1.0,
+            gone: None,
         }
     }
 
@@ -90,6 +109,30 @@ impl Card {
         self
     }
 
+    /// The same with response lengths as this protocol has them.
+    #[must_use]
+    pub fn with_transmission(mut self, transmission: Transmission) -> Self {
+        self.outgoing = Outgoing::new(transmission);
+        self
+    }
+
+    pub(crate) fn with_timing(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// The same with these faults, which are in the order of their commands.
+    pub(crate) fn with_faults(mut self, faults: Vec<Fault>) -> Self {
+        self.faults = faults.into();
+        self
+    }
+
+    /// From power on or reset to the answer to reset.
+    #[must_use]
+    pub fn power_on(&self) -> Nanos {
+        self.timing.power_on()
+    }
+
     /// The answer to reset.
     #[must_use]
     pub fn atr(&self) -> &[u8] {
@@ -106,11 +149,59 @@ impl Card {
     }
 
     /// Answers one command APDU, whatever bytes it is.
-    pub fn transmit(&mut self, bytes: &[u8]) -> Answer {
+    ///
+    /// # Errors
+    /// When a fault of the profile keeps the card from answering, now and ever after.
+    pub fn transmit(&mut self, bytes: &[u8]) -> Result<Answer, Gone> {
+        if let Some(gone) = self.gone {
+            return Err(gone);
+        }
+        self.commands += 1;
         let reply = self.reply(bytes);
-        let mut response = reply.data;
-        response.extend(reply.status.0.to_be_bytes());
-        Answer { response, modelled: Nanos::ZERO }
+        let modelled = self.charge(bytes, &reply);
+        let mut answer = Answer { response: reply.data, modelled, work: reply.work };
+        answer.response.extend(reply.status.0.to_be_bytes());
+        if self.faults.front().is_some_and(|fault| fault.at == self.commands)
+            && let Some(fault) = self.faults.pop_front()
+        {
+            self.fail(fault.kind, &mut answer)?;
+        }
+        answer.modelled = scaled(answer.modelled, self.slowed);
+        Ok(answer)
+    }
+
+    fn charge(&mut self, bytes: &[u8], reply: &Reply) -> Nanos {
+        self.timing.of(&Charge {
+            application: self.selected.map(|place| self.applications[place].name),
+            ins: bytes.get(1).copied().unwrap_or_default(),
+            command_bytes: bytes.len(),
+            response_bytes: reply.data.len() + 2,
+            work: &reply.work,
+        })
+    }
+
+    fn fail(&mut self, kind: FaultKind, answer: &mut Answer) -> Result<(), Gone> {
+        let gone = match kind {
+            FaultKind::Slow { times } => {
+                self.slowed *= times;
+                return Ok(());
+            }
+            FaultKind::WrongStatus(status) => {
+                answer.response = status.0.to_be_bytes().to_vec();
+                self.outgoing.forget();
+                return Ok(());
+            }
+            FaultKind::WaitingTimeExtension { count } => {
+                answer.modelled += self.timing.extensions(count);
+                return Ok(());
+            }
+            FaultKind::Mute { closes_after } => Gone::Mute { closes_after },
+            FaultKind::Removed => {
+                Gone::Removed { after: scaled(answer.modelled, self.slowed / 2.0) }
+            }
+        };
+        self.gone = Some(gone);
+        Err(gone)
     }
 
     fn reply(&mut self, bytes: &[u8]) -> Reply {
@@ -197,6 +288,10 @@ impl Card {
             self.applications[place].applet.deselect();
         }
     }
+}
+
+fn scaled(time: Nanos, times: f64) -> Nanos {
+    Nanos((time.0 as f64 * times).round() as u64)
 }
 
 const SELECT: u8 = 0xA4;

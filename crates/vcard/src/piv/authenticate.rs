@@ -6,7 +6,7 @@ use tapstone_apdu::{Command, Status};
 use super::{Piv, tlv, work};
 use crate::applet::Reply;
 
-/// Key references: part 1, table 5.
+/// Key references: part 1, table 4.
 const DIGITAL_SIGNATURE: u8 = 0x9C;
 const KEY_MANAGEMENT: u8 = 0x9D;
 const CARD_AUTHENTICATION: u8 = 0x9E;
@@ -62,7 +62,7 @@ impl Piv {
 /// The card management key. A challenge can be had, as hosts do that want random bytes; but nobody
 /// holds the key, so no answer to it is right.
 fn card_management(command: &Command) -> Result<Reply, Status> {
-    // The block's length: three-key Triple DES (00 and 03) or AES (SP 800-78-5, table 9).
+    // The block's length: three-key Triple DES (00 and 03) or AES (SP 800-78-5, section 6).
     let block = match command.p1 {
         0x00 | 0x03 => 8,
         0x08 | 0x0A | 0x0C => 16,

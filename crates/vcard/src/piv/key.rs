@@ -1,4 +1,4 @@
-//! The private keys: RSA and the two curves of SP 800-78-5, table 1, on the RustCrypto libraries.
+//! The private keys: RSA and the two curves of SP 800-78-5, on the RustCrypto libraries.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Its identifier in P1 of GENERAL AUTHENTICATE (SP 800-78-5, table 9).
+    /// Its identifier in P1 of GENERAL AUTHENTICATE (SP 800-78-5, section 6).
     #[must_use]
     pub const fn identifier(self) -> u8 {
         match self {
@@ -159,8 +159,8 @@ impl PrivateKey {
         }
     }
 
-    /// Answers a challenge: RSA raises a block of the modulus' length to the private exponent, ECDSA
-    /// signs a hash of at most the field's length. `None`: the challenge is not such a thing.
+    /// Answers a challenge: RSA raises a block of the modulus' length to the private exponent,
+    /// ECDSA signs a hash of at most the field's length. `None`: the challenge is not such a thing.
     pub(super) fn respond(&self, challenge: &[u8]) -> Option<Vec<u8>> {
         let length = self.algorithm().bytes();
         match self {

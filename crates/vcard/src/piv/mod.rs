@@ -14,12 +14,10 @@ mod key;
 mod object;
 mod personality;
 mod pin;
-mod tlv;
 mod verify;
 pub mod work;
 
-use flexiber::Tag;
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{Command, Status, tlv};
 
 pub use self::key::Algorithm;
 use self::object::Access;
@@ -95,7 +93,7 @@ impl Piv {
             authority,
             tlv::element(0x50, b"Tapstone PIV"),
             tlv::long_element(
-                Tag::application(0x50),
+                tlv::Tag::application(0x50),
                 b"https://csrc.nist.gov/pubs/sp/800/73/pt1/5/final",
             ),
         ];

@@ -1,5 +1,5 @@
 //! The data objects of a PIV card, which of them need a PIN, and their files in a personality:
-//! SP 800-73-5 part 1, table 3 (names and tags), table 2 (access), appendix A.
+//! SP 800-73-5 part 1, table 2 (access), table 3 (tags), appendix A (contents).
 
 /// When an object may be read over the contact interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

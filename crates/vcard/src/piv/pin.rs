@@ -1,4 +1,4 @@
-//! PIN and PUK: what they look like, and their retry counters (SP 800-73-5 part 2, 2.4.3 and 2.4.4).
+//! PIN and PUK: what they look like, and their retry counters (SP 800-73-5 part 2, 2.4.3).
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use super::pin::{LENGTH, Secret};
 use super::{Piv, work};
 use crate::applet::Reply;
 
-/// Key references of part 1, table 6. The global PIN (00), the pairing code (98) and biometrics
+/// Key references of part 1, table 4. The global PIN (00), the pairing code (98) and biometrics
 /// (96, 97) are not there, as the discovery object says.
 const PIN: u8 = 0x80;
 const PUK: u8 = 0x81;

@@ -5,4 +5,5 @@ mod keys;
 mod objects;
 mod personality;
 mod pin;
+mod robustness;
 mod support;

@@ -16,14 +16,14 @@ pub(crate) const WRONG: &[u8; 8] = b"654321\xFF\xFF";
 
 /// The card that is made when nothing is said.
 pub(crate) fn folder() -> &'static Path {
-    static MADE: OnceLock<TempDir> = OnceLock::new();
-    shared(&MADE, &Recipe::default())
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| made("default", &Recipe::default()))
 }
 
 /// A card with the other algorithms, and a CHUID of a wanted length.
 pub(crate) fn other_folder() -> &'static Path {
-    static MADE: OnceLock<TempDir> = OnceLock::new();
-    shared(&MADE, &other_recipe())
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| made("other", &other_recipe()))
 }
 
 pub(crate) fn other_recipe() -> Recipe {
@@ -36,16 +36,15 @@ pub(crate) fn other_recipe() -> Recipe {
     }
 }
 
-fn shared(made: &'static OnceLock<TempDir>, recipe: &Recipe) -> &'static Path {
-    // The folder lies in one that is removed when the last test has ended, or by the system.
-    static FOLDERS: OnceLock<std::sync::Mutex<()>> = OnceLock::new();
-    let _one_at_a_time = FOLDERS.get_or_init(Default::default).lock();
-    let directory = made.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
-        Personality::open_or_generate(&directory.path().join("card"), recipe).unwrap();
-        directory
-    });
-    Box::leak(directory.path().join("card").into_boxed_path())
+/// Made anew by each run, in the place that Cargo has for what tests leave behind.
+fn made(name: &str, recipe: &Recipe) -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("piv").join(name);
+    if place.exists() {
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+    let folder = place.join("card");
+    Personality::open_or_generate(&folder, recipe).unwrap();
+    folder
 }
 
 /// The shared card, fresh from the reader's slot.

@@ -49,7 +49,11 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison, items: &[&str]) {
     {
         page.blank();
         page.line(&[Span::faint(format!("  {title}"))]);
-        for part in fitting(page.width(), &letters, &lines, cell, measured) {
+        let parts = fitting(page.width(), &letters, &lines, cell, measured);
+        for (place, part) in parts.into_iter().enumerate() {
+            if place > 0 {
+                page.blank();
+            }
             page.grid(&table(part, &lines, cell, measured));
         }
     }

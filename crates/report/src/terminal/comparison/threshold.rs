@@ -6,6 +6,9 @@ use tapstone_record::{Change, Comparison, ComparisonRow, Judgement};
 use super::super::page::{Page, Span, Tint};
 use crate::figures;
 
+/// Rows told one by one; more are counted.
+const ADVISED: usize = 5;
+
 pub(super) fn show(page: &mut Page, comparison: &Comparison) {
     page.blank();
     let Some(threshold) = comparison.threshold else {
@@ -39,33 +42,40 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison) {
 
 /// How many more samples would decide.
 fn advise<'a>(page: &mut Page, state: &str, rows: impl Iterator<Item = &'a ComparisonRow>) {
-    for row in rows {
+    let rows: Vec<&ComparisonRow> = rows.collect();
+    let (advised, more) = rows.split_at(rows.len().min(ADVISED));
+    for row in advised {
         let item = row.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();
         let advice = match row.more_samples {
+            Some(1) => "about 1 more sample on each measured side would decide".to_owned(),
             Some(more) => {
-                let more = figures_of(more);
+                let more = two_digits(more);
                 format!("about {more} more samples on each measured side would decide")
             }
-            None => "no number of samples can be told that would decide".to_owned(),
+            None => "how many more samples would decide cannot be told".to_owned(),
         };
         let text = format!("{}{item} is {state}: {advice}", row.operation);
+        page.hanging(&Span::faint("  - "), &Span::faint(text));
+    }
+    if !more.is_empty() {
+        let text = format!("{} more are {state}; JSON and CSV tell of each", more.len());
         page.hanging(&Span::faint("  - "), &Span::faint(text));
     }
 }
 
 /// Two digits: it is an estimate of an estimate.
-fn figures_of(count: u64) -> String {
+fn two_digits(count: u64) -> String {
     let magnitude = 10u64.pow(count.checked_ilog10().unwrap_or(0).saturating_sub(1));
     thousands(count.div_ceil(magnitude).saturating_mul(magnitude))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::figures_of;
+    use super::two_digits;
 
     #[test]
     fn advice_has_two_digits() {
-        let told = [0, 7, 42, 1_234, 987_654].map(figures_of);
+        let told = [0, 7, 42, 1_234, 987_654].map(two_digits);
         assert_eq!(told, ["0", "7", "42", "1,300", "990,000"]);
     }
 }

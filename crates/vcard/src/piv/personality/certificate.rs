@@ -98,7 +98,7 @@ impl Issuer {
     ) -> Result<Vec<u8>, PersonalityError> {
         make("a certificate of the card", || {
             let mut builder = self.certificate_for(name(subject)?, key.public_key_info()?)?;
-            builder.add_extension(&KeyUsage(key_usage(reference, key).into()))?;
+            builder.add_extension(&KeyUsage(key_usage(reference, key)))?;
             match reference {
                 0x9A => {
                     let uses = vec![CLIENT_AUTHENTICATION, SMART_CARD_LOGON];

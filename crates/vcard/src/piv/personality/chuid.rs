@@ -1,6 +1,6 @@
-//! The card holder unique identifier and what is in it: SP 800-73-5 part 1, 3.1.2; FIPS 201-3, 4.2.1;
-//! the FASC-N by the "Technical Implementation Guidance: Smart Card Enabled Physical Access Control
-//! Systems", 6.2.
+//! The card holder unique identifier and what is in it: SP 800-73-5 part 1, 3.1.2; FIPS 201-3,
+//! 4.2.1; the FASC-N by the "Technical Implementation Guidance: Smart Card Enabled Physical Access
+//! Control Systems", 6.2.
 
 use sha2::{Digest, Sha256};
 
@@ -17,8 +17,9 @@ const FASC_N: u8 = 0x30;
 const EXPIRATION_DATE: u8 = 0x35;
 const ISSUER_SIGNATURE: u8 = 0x3E;
 
-/// The longest container (part 1, table 8).
-const LONGEST: usize = 3377;
+/// The longest container: its elements at their longest (part 1, appendix A), with their tags and
+/// lengths. FASC-N, organisation, DUNS, GUID, expiration, cardholder's UUID, signature, end.
+const LONGEST: usize = 27 + 6 + 11 + 18 + 10 + 18 + (2816 + 4) + 2;
 
 /// How often a signature may turn out a byte longer or shorter than the last one.
 const ATTEMPTS: usize = 200;

@@ -42,7 +42,7 @@ pub(super) fn card_capability_container(guid: &[u8; 16]) -> Vec<u8> {
 
 /// The discovery object: the application's name; a PIN of its own, and nothing else, opens it.
 pub(super) fn discovery() -> Vec<u8> {
-    let policy = tlv::long_element(flexiber::Tag::application(0x2F), &[0x40, 0x00]);
+    let policy = tlv::long_element(tlv::Tag::application(0x2F), &[0x40, 0x00]);
     tlv::element(0x7E, &[tlv::element(0x4F, &AID), policy].concat())
 }
 

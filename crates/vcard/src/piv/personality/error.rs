@@ -25,7 +25,7 @@ pub enum PersonalityError {
     #[error(
         "{} holds no object and no key of a PIV card\n\
          hint: a personality is a folder with files such as chuid.bin or \
-         card_authentication_9e.der; to have one made, name a folder that does not exist",
+         card_authentication_9e.der; to have a card made, name one that does not exist",
         path.display()
     )]
     Empty {
@@ -33,7 +33,10 @@ pub enum PersonalityError {
         path: PathBuf,
     },
     /// A name that no object has.
-    #[error("{} is no object and no key of a PIV card\nhint: known names are {known}", path.display())]
+    #[error(
+        "{} is no object and no key of a PIV card\nhint: known names are {known}",
+        path.display()
+    )]
     UnknownName {
         /// The file, or the name below the TOML file.
         path: PathBuf,
@@ -79,7 +82,11 @@ pub enum PersonalityError {
         name: &'static str,
     },
     /// The file is not TOML as a personality is.
-    #[error("{} is no personality: {why}\nhint: a personality is a folder, or TOML with pin, puk and [files] in hex", path.display())]
+    #[error(
+        "{} is no personality: {why}\n\
+         hint: a personality is a folder, or TOML with pin, puk and [files] in hex",
+        path.display()
+    )]
     Toml {
         /// The file.
         path: PathBuf,
@@ -108,7 +115,7 @@ pub enum PersonalityError {
         wanted: usize,
         /// Without a filler.
         shortest: usize,
-        /// By part 1, table 8.
+        /// By SP 800-73-5 part 1, appendix A.
         longest: usize,
     },
     /// A key or certificate could not be made.

@@ -4,9 +4,12 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `chuid.bin`, `ccc.bin`, `security_object.bin`, `printed_information.bin`, … | the object's content, without its tag 53 |
+//! | `chuid.bin`, `ccc.bin`, `security_object.bin`, … | the object's content, without its tag 53 |
 //! | `discovery.bin`, `biometric_templates.bin` | the whole object, with its own tag |
-//! | `piv_authentication_9a.der`, `digital_signature_9c.der`, `key_management_9d.der`, `card_authentication_9e.der` | the key's certificate, X.509 DER |
+//! | `piv_authentication_9a.der` | certificate of a key, X.509 DER |
+//! | `digital_signature_9c.der` | |
+//! | `key_management_9d.der` | |
+//! | `card_authentication_9e.der` | |
 //! | the same names with `.p8` | the key, PKCS #8 DER, unencrypted |
 //! | `retired_1.der` to `retired_20.der` | certificates of retired keys |
 //! | `pin`, `puk` | as typed; without the file 123456 and 12345678 |
@@ -36,7 +39,7 @@ use super::object::{self, Content};
 use super::pin::Secret;
 use super::{YUBICO_SERIAL_BYTES, tlv};
 
-/// The key references that a card has: SP 800-73-5 part 1, table 5.
+/// The key references that a card has: SP 800-73-5 part 1, table 4.
 const KEYS: [u8; 4] = [0x9A, 0x9C, 0x9D, 0x9E];
 
 const DEFAULT_PIN: &[u8] = b"123456";
@@ -107,15 +110,15 @@ impl Personality {
         Self::from_files(Path::new("(generated)"), &generate::files(recipe)?)
     }
 
-    /// Reads the folder or file, or makes the folder with a new card when there is none. Processes
-    /// that do so at once all get the same card, and an interrupted one leaves nothing behind under
-    /// this name.
+    /// Reads the folder or file, or makes the folder with a new card when there is none or an empty
+    /// one. Processes that do so at once all get the same card, and an interrupted one leaves
+    /// nothing behind under this name. With the default recipe any card that is there will do.
     ///
     /// # Errors
     /// As [`Self::open`] and [`Self::generate`]; when the card that is there is not as the recipe
     /// says; when the folder cannot be written.
     pub fn open_or_generate(path: &Path, recipe: &Recipe) -> Result<Self, PersonalityError> {
-        if !store::exists(path)? {
+        if store::is_free(path)? {
             store::write(path, &generate::files(recipe)?)?;
         }
         let personality = Self::open(path)?;
@@ -134,8 +137,8 @@ impl Personality {
         self.keys.get(&reference)
     }
 
-    /// A number for Yubico's GET SERIAL: the end of the GUID, zeros without one. Clients print it as
-    /// a signed number, so the highest bit is zero.
+    /// A number for Yubico's GET SERIAL: the end of the GUID, zeros without one. Clients print it
+    /// as a signed number, so the highest bit is zero.
     pub(super) fn serial(&self) -> [u8; YUBICO_SERIAL_BYTES] {
         let elements = self.content(object::CHUID).and_then(tlv::elements).unwrap_or_default();
         let guid = elements.into_iter().find(|(tag, _)| *tag == chuid::GUID);
@@ -149,8 +152,11 @@ impl Personality {
         tlv::only(0x53, self.response(tag)?)
     }
 
-    /// What is not as the recipe says.
+    /// What is not as the recipe says, which says nothing when it is the default one.
     fn unlike(&self, recipe: &Recipe) -> Option<String> {
+        if *recipe == Recipe::default() {
+            return None;
+        }
         for (reference, wanted) in recipe.keys() {
             let found = self.key(reference).map(PrivateKey::algorithm);
             if found != Some(wanted) {

@@ -26,9 +26,16 @@ struct Document {
     files: BTreeMap<String, String>,
 }
 
-/// Whether there is anything under this name.
-pub(super) fn exists(path: &Path) -> Result<bool, PersonalityError> {
-    path.try_exists().map_err(|source| failed("read", path, source))
+/// Whether a card can be made under this name: there is nothing, or an empty folder.
+pub(super) fn is_free(path: &Path) -> Result<bool, PersonalityError> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Ok(true),
+            ErrorKind::NotADirectory => Ok(false),
+            _ => Err(failed("read", path, error)),
+        },
+    }
 }
 
 /// Reads a folder or a file.
@@ -46,7 +53,8 @@ pub(super) fn read(path: &Path) -> Result<Files, PersonalityError> {
 /// So that a length of two bytes holds it with what is put around it.
 const LONGEST_OBJECT: usize = tlv::LONGEST - 64;
 
-/// Writes a folder that did not exist. When another process was faster, its folder stays.
+/// Writes a folder that did not exist or was empty. When another process was faster, its folder
+/// stays.
 pub(super) fn write(folder: &Path, files: &Files) -> Result<(), PersonalityError> {
     let absolute = std::path::absolute(folder).map_err(|error| failed("write", folder, error))?;
     let parent = absolute.parent().unwrap_or(&absolute);

@@ -3,8 +3,8 @@ package tapstone.bench;
 import javacard.framework.Util;
 import javacard.security.ECPublicKey;
 import javacard.security.PrivateKey;
-import javacardx.crypto.Cipher;
 import javacard.security.Signature;
+import javacardx.crypto.Cipher;
 
 /**
  * One set-up and one operation of each algorithm of REPEAT, and nothing else: what is in here is what is

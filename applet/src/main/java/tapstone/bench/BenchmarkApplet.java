@@ -36,18 +36,19 @@ public final class BenchmarkApplet extends Applet {
     private static final byte NO_INPUT = (byte) 0xFF;
     private static final short REPEAT_COUNTS = (short) 4;
 
-    // In this order, so that where RAM is short what is timed as RAM still lies there.
+    // In this order, so that where RAM is short, what is written most and what is timed as RAM still lies there.
+    private final short[] registers = Machine.registers();
     private final Keys keys = new Keys();
     private final Engines engines = new Engines();
     private final Repeat repeat = new Repeat(keys, engines);
     private final Buffers buffers = new Buffers();
-    private final Machine machine = new Machine();
+    private final Machine machine = new Machine(registers);
     private final ProgramImage images = new ProgramImage(keys, engines, machine);
 
     private BenchmarkApplet() {
     }
 
-    /** Called by the card when the applet is installed: everything that is ever allocated at once is allocated here. */
+    /** Called by the card at installation. All memory is allocated here; keys and engines are when first used. */
     public static void install(byte[] parameters, short offset, byte length) {
         new BenchmarkApplet().register();
     }
@@ -88,21 +89,17 @@ public final class BenchmarkApplet extends Applet {
         byte p2 = command[ISO7816.OFFSET_P2];
         switch (command[ISO7816.OFFSET_INS]) {
             case INS_VERSION:
-                requireZero(p1);
-                requireZero(p2);
+                requireNoParameters(p1, p2);
                 answerShort(apdu, VERSION);
                 break;
             case INS_ALLOCATE:
-                short length = Util.makeShort(p1, p2);
-                answerByte(apdu, (byte) buffers.claim(buffers.gap(length), length));
+                allocate(apdu, Util.makeShort(p1, p2));
                 break;
             case INS_RELEASE:
                 release(p1, p2);
                 break;
             case INS_LENGTH:
-                short measured = buffers.existing(p1);
-                requireZero(p2);
-                answerShort(apdu, buffers.length(measured));
+                length(apdu, p1, p2);
                 break;
             case INS_READ:
                 read(apdu, buffers.existing(p1), p2);
@@ -111,17 +108,14 @@ public final class BenchmarkApplet extends Applet {
                 write(apdu, buffers.existing(p1), p2);
                 break;
             case INS_FLUSH:
-                requireZero(p1);
-                requireZero(p2);
+                requireNoParameters(p1, p2);
                 flush();
                 break;
             case INS_PUT_KEY_PART:
                 putKeyPart(apdu, keys.known(p1), p2);
                 break;
             case INS_CLEAR_KEY:
-                byte cleared = keys.known(p1);
-                requireZero(p2);
-                keys.clear(cleared);
+                clearKey(p1, p2);
                 break;
             case INS_DECRYPT:
                 decrypt(apdu, buffers.existing(p1), keys.decrypting(p2));
@@ -130,13 +124,11 @@ public final class BenchmarkApplet extends Applet {
                 load(apdu, p1, p2);
                 break;
             case INS_RUN:
-                requireZero(p1);
-                requireZero(p2);
+                requireNoParameters(p1, p2);
                 answerShort(apdu, machine.run());
                 break;
             case INS_UNBIND:
-                requireZero(p1);
-                requireZero(p2);
+                requireNoParameters(p1, p2);
                 unbind(apdu);
                 break;
             case INS_REPEAT:
@@ -150,6 +142,16 @@ public final class BenchmarkApplet extends Applet {
     private void flush() {
         buffers.releaseAll();
         machine.forget();
+    }
+
+    private void allocate(APDU apdu, short length) {
+        answerByte(apdu, (byte) buffers.claim(buffers.gap(length), length));
+    }
+
+    private void length(APDU apdu, byte p1, byte p2) {
+        short buffer = buffers.existing(p1);
+        requireZero(p2);
+        answerShort(apdu, buffers.length(buffer));
     }
 
     private void release(byte p1, byte p2) {
@@ -194,6 +196,12 @@ public final class BenchmarkApplet extends Applet {
     private void putKeyPart(APDU apdu, byte key, byte part) {
         receive(apdu, keys.partLength(key, part));
         keys.put(key, part, apdu.getBuffer(), ISO7816.OFFSET_CDATA);
+    }
+
+    private void clearKey(byte p1, byte p2) {
+        byte key = keys.known(p1);
+        requireZero(p2);
+        keys.clear(key);
     }
 
     private void decrypt(APDU apdu, short buffer, byte key) {
@@ -244,6 +252,11 @@ public final class BenchmarkApplet extends Applet {
         short operations = Util.getShort(command, (short) (ISO7816.OFFSET_CDATA + 2));
         short answered = repeat.run(algorithm, setUps, operations, buffers.memory(), start, length);
         answer(apdu, repeat.result(), (short) 0, answered);
+    }
+
+    private static void requireNoParameters(byte p1, byte p2) {
+        requireZero(p1);
+        requireZero(p2);
     }
 
     private static void requireZero(byte parameter) {

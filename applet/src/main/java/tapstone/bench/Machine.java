@@ -7,8 +7,8 @@ import javacard.framework.Util;
 /**
  * The stack machine that interprets a loaded program: COMMANDS.md, "The machine".
  *
- * <p>It stands for what an interpreter on a card costs, byte code over byte code. Its registers are cells of
- * an array in RAM, because fields of an object are EEPROM.
+ * <p>It stands for what an interpreter on a card costs, byte code over byte code. Its registers and its stack
+ * are cells of one array in RAM, because fields of an object are EEPROM.
  */
 final class Machine {
 
@@ -32,24 +32,35 @@ final class Machine {
     private static final short STACK = (short) 16;
     private static final short MOST_INSTRUCTIONS = (short) 32767;
 
-    // The registers.
+    // The registers: cells of their own, then the cells of the stack.
     private static final byte INSTRUCTION = 0;
     private static final byte DEPTH = 1;
     private static final byte PROGRAM_LENGTH = 2;
     private static final byte OUTPUT_LENGTH = 3;
     private static final byte STATE = 4;
     private static final byte BUFFER = 5;
-    private static final byte REGISTERS = 6;
+    private static final byte FIRST_OF_STACK = 6;
 
     // The states: EMPTY is 0, so that a machine which the card has cleared is empty.
     private static final short EMPTY = 0;
     private static final short LOADED = 1;
     private static final short HAS_RUN = 2;
 
-    private final short[] registers = Memory.shorts(REGISTERS);
-    private final short[] stack = Memory.shorts(STACK);
+    private final short[] registers;
     private final byte[] output = Memory.bytes(MEMORY);
     private final byte[] program = Memory.bytes(MEMORY);
+
+    Machine(short[] registers) {
+        this.registers = registers;
+    }
+
+    /**
+     * Allocates the registers. They are apart from the machine's other memory so that they can come before
+     * all else: each instruction writes some of them, which is no life for cells of EEPROM.
+     */
+    static short[] registers() {
+        return Memory.shorts((short) (FIRST_OF_STACK + STACK));
+    }
 
     /** Forgets the program. */
     void forget() {
@@ -199,7 +210,7 @@ final class Machine {
         if (depth == STACK) {
             fail();
         }
-        stack[depth] = value;
+        registers[(short) (FIRST_OF_STACK + depth)] = value;
         registers[DEPTH] = (short) (depth + 1);
     }
 
@@ -210,7 +221,7 @@ final class Machine {
         }
         depth--;
         registers[DEPTH] = depth;
-        return stack[depth];
+        return registers[(short) (FIRST_OF_STACK + depth)];
     }
 
     private void append(byte value) {

@@ -35,19 +35,35 @@ final class Card {
         return card;
     }
 
-    /** A card whose RAM is taken already. */
+    /** A card that has no RAM for the applet's own memory. What the runtime itself needs it still has. */
     static Card withoutRam() {
-        return new Card(BenchmarkApplet.class, new TransientMemory() {
-            @Override
-            public byte[] makeByteArray(int length, byte event) {
-                throw new SystemException(SystemException.NO_TRANSIENT_SPACE);
-            }
+        TakenMemory ram = new TakenMemory();
+        Card card = new Card(BenchmarkApplet.class, ram);
+        ram.taken = false;
+        return card;
+    }
 
-            @Override
-            public short[] makeShortArray(short length, byte event) {
+    private static final class TakenMemory extends TransientMemory {
+
+        private boolean taken = true;
+
+        @Override
+        public byte[] makeByteArray(int length, byte event) {
+            refuseWhenTaken();
+            return super.makeByteArray(length, event);
+        }
+
+        @Override
+        public short[] makeShortArray(short length, byte event) {
+            refuseWhenTaken();
+            return super.makeShortArray(length, event);
+        }
+
+        private void refuseWhenTaken() {
+            if (taken) {
                 throw new SystemException(SystemException.NO_TRANSIENT_SPACE);
             }
-        });
+        }
     }
 
     void select() {
@@ -62,9 +78,6 @@ final class Card {
         simulator.reset();
     }
 
-    byte[] atr() {
-        return simulator.getATR();
-    }
 
     byte[] transmit(byte[] command) {
         return simulator.transmitCommand(command);

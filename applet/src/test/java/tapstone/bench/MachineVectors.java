@@ -34,7 +34,7 @@ final class MachineVectors {
         runs(script, "HALT", 1, "", HALT);
         runs(script, "PUSH1 is zero-extended", 3, "00FF", PUSH1, 0xFF, OUT2, HALT);
         runs(script, "PUSH2", 3, "8123", PUSH2, 0x81, 0x23, OUT2, HALT);
-        runs(script, "DUP", 5, "77880088", PUSH2, 0x77, 0x88, DUP, OUT2, PUSH1, 0x88, OUT2, HALT);
+        runs(script, "DUP", 6, "77880088", PUSH2, 0x77, 0x88, DUP, OUT2, PUSH1, 0x88, OUT2, HALT);
         runs(script, "DUP leaves both", 5, "77887788", PUSH2, 0x77, 0x88, DUP, OUT2, OUT2, HALT);
         runs(script, "DROP", 5, "0001", PUSH1, 1, PUSH1, 2, DROP, OUT2, HALT);
         runs(script, "SWAP", 6, "00010002", PUSH1, 1, PUSH1, 2, SWAP, OUT2, OUT2, HALT);

@@ -16,6 +16,7 @@ final class RepeatVectors {
         rsa(script);
         curve(script);
         memory(script);
+        cleared(script);
         return script;
     }
 
@@ -94,6 +95,26 @@ final class RepeatVectors {
         wrong(script, "more than 256 bytes", 0x10, new byte[257]);
     }
 
+    /** A key that was cleared is gone, alone, and can be loaded again. */
+    private static void cleared(Script script) {
+        int[] algorithms = {1, 7, 8, 3, 4, 0x0C};
+        for (int key = 1; key <= 6; key++) {
+            script.step("clear", Apdu.clearKey(key));
+            script.refused("cleared", Apdu.repeat(algorithms[key - 1], Apdu.NO_INPUT, 1, 0), 0x6985);
+        }
+        for (int key = 1; key <= 6; key++) {
+            script.key(key);
+        }
+        byte[] block = Bytes.pattern(59, 16);
+        repeats(script, "Triple DES again", 0x01, block, Judge.tripleDesM2(TestKeys.TRIPLE_DES, block));
+        repeats(script, "AES-128 again", 0x03, block, Judge.aes(TestKeys.AES_128, block));
+        repeats(script, "AES-256 again", 0x04, block, Judge.aes(TestKeys.AES_256, block));
+        repeats(script, "RSA 2048 again", 0x07, Judge.rsaEncrypt(TestKeys.RSA_2048, block, 60), block);
+        repeats(script, "RSA 1024 again", 0x08, Judge.rsaEncrypt(TestKeys.RSA_1024, block, 61), block);
+        repeats(script, "ECDH again", 0x0C, TestKeys.P256_PEER.w(),
+                Judge.ecdh(TestKeys.P256.s(), TestKeys.P256_PEER.w()));
+    }
+
     private static void repeats(Script script, String note, int algorithm, byte[] input, byte[] result) {
         script.buffer(0, input);
         for (int setUps : new int[] {1, 3}) {
@@ -108,7 +129,7 @@ final class RepeatVectors {
 
     /** An input that does not fit is refused whether or not an operation would use it. */
     private static void wrong(Script script, String note, int algorithm, byte[] input) {
-        script.step("allocate", Apdu.allocate(input.length), Bytes.bytes(0));
+        script.buffer(0, input);
         script.refused(note, Apdu.repeat(algorithm, 0, 1, 0), 0x6A80);
         script.refused(note, Apdu.repeat(algorithm, 0, 1, 1), 0x6A80).release(0);
     }

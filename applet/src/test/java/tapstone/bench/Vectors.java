@@ -44,7 +44,8 @@ final class Vectors {
     /** The programs alone, for a host that composes images itself. */
     private static String jcopPrograms() {
         Map<String, Map<String, Object>> programs = new LinkedHashMap<>();
-        programs.put("blank", program(Programs.blank(), Programs.BLANK_SEALED, Programs.BLANK_INSTRUCTIONS, new byte[0]));
+        byte[] nothing = new byte[0];
+        programs.put("blank", program(Programs.blank(), Programs.BLANK_SEALED, Programs.BLANK_INSTRUCTIONS, nothing));
         programs.put("vm", program(Programs.vm(), Programs.VM_SEALED, Programs.VM_INSTRUCTIONS, Programs.vmOutput()));
         return new GsonBuilder().setPrettyPrinting().create().toJson(programs) + "\n";
     }

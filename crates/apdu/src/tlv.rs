@@ -3,20 +3,29 @@
 //! Templates (61, 7C, 7E) are BER-TLV with tags of one to three bytes. Inside data objects a tag is
 //! one byte of any value (30, 34, 3E, F0, FE), which is not a BER tag, with a BER length.
 
-use flexiber::{Decodable, Decoder, Encodable, SimpleTag, Tag, TagLike, TaggedSlice};
+pub use flexiber::Tag;
+use flexiber::{Decodable, Decoder, Encodable, SimpleTag, TagLike, TaggedSlice};
 
 /// The longest value that can be written: lengths have two bytes after `82`.
-pub(super) const LONGEST: usize = 0xFFF0;
+pub const LONGEST: usize = 0xFFF0;
 
 const WRITTEN: &str = "tags are constants and values are at most LONGEST bytes";
 
 /// One element with a tag of one byte.
-pub(super) fn element(tag: u8, value: &[u8]) -> Vec<u8> {
+///
+/// # Panics
+/// With tag 0, or a value longer than [`LONGEST`].
+#[must_use]
+pub fn element(tag: u8, value: &[u8]) -> Vec<u8> {
     encoded(SimpleTag::try_from(tag).expect(WRITTEN), value)
 }
 
 /// One element with a BER tag of two bytes: `5F2F`.
-pub(super) fn long_element(tag: Tag, value: &[u8]) -> Vec<u8> {
+///
+/// # Panics
+/// With a value longer than [`LONGEST`].
+#[must_use]
+pub fn long_element(tag: Tag, value: &[u8]) -> Vec<u8> {
     encoded(tag, value)
 }
 
@@ -27,7 +36,8 @@ fn encoded<T: TagLike + Encodable>(tag: T, value: &[u8]) -> Vec<u8> {
 
 /// The elements that stand side by side, by their tags of one byte; `None` when the bytes are
 /// something else.
-pub(super) fn elements(bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+#[must_use]
+pub fn elements(bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let mut decoder = Decoder::new(bytes);
     let mut found = Vec::new();
     while !decoder.is_finished() {
@@ -38,7 +48,8 @@ pub(super) fn elements(bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
 }
 
 /// The value of the one element with this tag of one byte that the bytes are.
-pub(super) fn only(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
+#[must_use]
+pub fn only(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
     let expected = SimpleTag::try_from(tag).ok()?;
     let element = TaggedSlice::<'_, SimpleTag>::from_bytes(bytes).ok()?;
     (element.tag() == expected).then(|| element.as_bytes())

@@ -1,0 +1,133 @@
+//! The time of a test taken apart, over the rows in which it differs; and every command summed up.
+
+use std::collections::BTreeMap;
+
+use tapstone_measure::linear::{Fit, Observation, fit};
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+use super::run::Ran;
+use crate::protocol::Sample;
+use crate::suite::job::{Lane, Piece, Step};
+use crate::suite::plan::{Plan, Point};
+
+/// The costs of every test of which something was varied, in the order of the plan.
+#[must_use]
+pub fn costs(ran: &Ran, plan: &Plan) -> Vec<record::Cost> {
+    let mut tests: Vec<&str> = plan.rows.iter().map(|row| row.test.as_str()).collect();
+    tests.dedup();
+    tests.into_iter().filter_map(|test| cost(ran, plan, test)).collect()
+}
+
+/// One row of a test in one round.
+struct Cell {
+    point: Point,
+    bytes: u64,
+    commands: u64,
+    latency: Nanos,
+}
+
+fn cost(ran: &Ran, plan: &Plan, test: &str) -> Option<record::Cost> {
+    let lanes: Vec<u16> = (0_u16..)
+        .zip(&plan.rows)
+        .filter(|(_, row)| row.test == test)
+        .map(|(number, _)| number)
+        .collect();
+    if lanes.len() < 2 {
+        return None;
+    }
+    let points = || lanes.iter().map(|lane| plan.rows[usize::from(*lane)].point);
+    // Where no input grows, bytes grow only with what else is varied, and say nothing of their own.
+    let grows = points().any(|point| Some(point.bytes) != points().next().map(|it| it.bytes));
+    let all = lanes.iter().map(|lane| cells(ran, *lane, plan.rows[usize::from(*lane)].point));
+    let by_lane: Vec<Vec<Cell>> = all.collect();
+    let whole = by_lane.iter().map(Vec::len).min()?;
+    let rounds: Vec<Vec<Observation>> = (0..whole)
+        .map(|round| by_lane.iter().map(|cells| observation(&cells[round], grows)).collect())
+        .collect();
+    let Fit { coefficients, worst_residual } = fit(&rounds)?;
+    let [fixed, byte, set_up, operation, operation_byte] = coefficients[..] else { return None };
+    Some(record::Cost {
+        operation: test.to_owned(),
+        fixed_ns: fixed?.into(),
+        commands: by_lane.iter().flatten().map(|cell| cell.commands).min()?,
+        byte_ns: byte.map(Into::into),
+        set_up_ns: set_up.map(Into::into),
+        operation_ns: operation.map(Into::into),
+        operation_byte_ns: operation_byte.map(Into::into),
+        n: whole as u64 * lanes.len() as u64,
+        worst_residual: record::Fraction(worst_residual),
+        method: format!(
+            "least squares over {} rows in each of {whole} rounds; Student's t over the rounds",
+            lanes.len()
+        ),
+    })
+}
+
+fn cells(ran: &Ran, lane: u16, point: Point) -> Vec<Cell> {
+    let samples = ran.samples.iter().flatten();
+    let good = samples.filter(|sample| sample.lane == lane && sample.fault.is_none());
+    let cell = |sample: &Sample| Cell {
+        point,
+        bytes: sample.exchanges.iter().map(|of| u64::from(of.sent + of.received)).sum(),
+        commands: sample.exchanges.len() as u64,
+        latency: sample.latency,
+    };
+    good.map(cell).collect()
+}
+
+/// Fixed, bytes over the interface, set-ups, operations, bytes worked on.
+fn observation(cell: &Cell, grows: bool) -> Observation {
+    let operations = f64::from(cell.point.operations);
+    let amounts = vec![
+        1.0,
+        if grows { cell.bytes as f64 } else { 0.0 },
+        f64::from(cell.point.set_ups),
+        operations,
+        operations * f64::from(cell.point.bytes),
+    ];
+    Observation { amounts, value: cell.latency.0 as f64 }
+}
+
+/// Every command of the measured operations, summed up by name and header.
+#[must_use]
+pub fn apdus(ran: &Ran, plan: &Plan) -> Vec<record::Apdu> {
+    let mut all: BTreeMap<(String, String), record::Apdu> = BTreeMap::new();
+    for sample in ran.samples.iter().flatten() {
+        let Some(lane) = plan.job.lanes.get(usize::from(sample.lane)) else { continue };
+        for exchange in &sample.exchanges {
+            let Some(step) = step(lane, exchange.step) else { continue };
+            let header = header(&step.header);
+            let key = (step.name.clone(), header.clone());
+            let apdu = all.entry(key).or_insert_with(|| record::Apdu {
+                name: step.name.clone(),
+                header,
+                count: 0,
+                repeats: 0,
+                time_ns: Nanos::ZERO,
+                sent_bytes: 0,
+                received_bytes: 0,
+            });
+            apdu.count += 1;
+            apdu.time_ns += exchange.time;
+            apdu.sent_bytes += u64::from(exchange.sent);
+            apdu.received_bytes += u64::from(exchange.received);
+        }
+    }
+    all.into_values().collect()
+}
+
+/// The step of an exchange; connecting to a cold card is none.
+fn step(lane: &Lane, number: u16) -> Option<&Step> {
+    lane.measure.get(usize::from(number).checked_sub(usize::from(lane.cold))?)
+}
+
+/// CLA, INS, P1 and P2, with two dots for a byte that differs from command to command.
+fn header(pieces: &[Piece]) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Bytes(bytes) => hex::encode_upper(bytes),
+        Piece::Value(_) => "..".to_owned(),
+        Piece::Number { width, .. } => "..".repeat(usize::from(*width)),
+    };
+    pieces.iter().map(piece).collect()
+}

@@ -1,0 +1,231 @@
+//! A suite as its author writes it: TOML, read strictly, because a field that is misspelt would
+//! otherwise be a command that is not sent.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+
+/// The suites that come with Tapstone, by name.
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("piv", include_str!("../../../../suites/card-piv.toml")),
+    ("piv-contact", include_str!("../../../../suites/card-piv-contact.toml")),
+    ("openpgp", include_str!("../../../../suites/card-openpgp.toml")),
+    ("generic", include_str!("../../../../suites/card-generic.toml")),
+    ("bench", include_str!("../../../../suites/card-bench.toml")),
+];
+
+/// A suite.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteFile {
+    /// What it measures, in a sentence.
+    pub title: String,
+    /// The application that is selected first, by its AID in hexadecimal.
+    pub application: Option<Spanned<String>>,
+    /// The card takes a PIN of so many bytes, padded with FF; without it, as it is.
+    pub pin_bytes: Option<u8>,
+    /// Constants that steps and inputs name, in hexadecimal.
+    #[serde(default)]
+    pub values: BTreeMap<String, Spanned<String>>,
+    /// What some tests need done first, once.
+    #[serde(default)]
+    pub prepare: Vec<Group>,
+    /// The tests, in the order in which they are shown.
+    pub test: Vec<Test>,
+}
+
+/// Commands sent once, before any test that needs them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// The name that tests need it by.
+    pub name: Spanned<String>,
+    /// What it changes on the card: then it is done only with `--allow-writes`.
+    pub writes: Option<String>,
+    /// It gives the PIN to the card: then it is done only if one was given.
+    #[serde(default)]
+    pub pin: bool,
+    /// Commands.
+    pub steps: Vec<StepText>,
+    /// Commands that undo it, at the end, whatever happened.
+    #[serde(default)]
+    pub clean_up: Vec<StepText>,
+}
+
+/// One operation and what is varied about it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// The operation's name in the record.
+    pub name: Spanned<String>,
+    /// What it is, in a sentence.
+    pub title: String,
+    /// Groups of `prepare` that it needs.
+    #[serde(default)]
+    pub needs: Vec<Spanned<String>>,
+    /// What it changes on the card: then it is done only with `--allow-writes`.
+    pub writes: Option<String>,
+    /// Each operation with this many writes to the same memory cells; a run ends before 1,000.
+    pub write_cycles: Option<u32>,
+    /// A card that cannot do it has no row.
+    #[serde(default)]
+    pub optional: bool,
+    /// Unpower the card before each operation; connecting is then its first step.
+    #[serde(default)]
+    pub cold: bool,
+    /// What is sent with it.
+    pub input: Option<Spanned<InputText>>,
+    /// What is varied, every value with every other.
+    #[serde(default)]
+    pub vary: Vary,
+    /// Commands before each operation, not timed.
+    #[serde(default)]
+    pub before: Vec<StepText>,
+    /// The operation.
+    pub measure: Vec<StepText>,
+    /// Commands after each operation, not timed.
+    #[serde(default)]
+    pub after: Vec<StepText>,
+    /// What the answer must be.
+    pub answer: Option<Spanned<AnswerText>>,
+}
+
+/// What is varied, so that the fit can tell the parts of the time from one another.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vary {
+    /// Lengths of the input, in bytes.
+    #[serde(default)]
+    pub bytes: Vec<u32>,
+    /// Set-ups on the card in one operation: `{set_ups:2}` in a step.
+    #[serde(default)]
+    pub set_ups: Vec<u16>,
+    /// Operations on the card in one operation: `{operations:2}` in a step.
+    #[serde(default)]
+    pub operations: Vec<u16>,
+}
+
+/// A command.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepText {
+    /// Its name in results and errors: `READ`.
+    pub name: String,
+    /// CLA, INS, P1 and P2.
+    pub apdu: Spanned<String>,
+    /// The data field.
+    pub data: Option<Spanned<String>>,
+    /// Le: how many bytes of response data are expected at most, 1 to 256 (65,536 if extended).
+    pub le: Option<Spanned<u32>>,
+    /// Extended lengths.
+    #[serde(default)]
+    pub extended: bool,
+    /// Send the data in commands of this many bytes, numbered by `{chunk:1}`.
+    pub chunk: Option<Spanned<u16>>,
+    /// Send the data by command chaining, 255 bytes a command.
+    #[serde(default)]
+    pub chain: bool,
+    /// Send again for the next `{chunk:1}` until a response is shorter than this.
+    pub read: Option<Spanned<u16>>,
+    /// Status words that are well; `["9000"]` without it.
+    pub expect: Option<Spanned<Vec<String>>>,
+    /// Keep the response data under this name.
+    pub save: Option<String>,
+    /// The response data is what `answer` judges.
+    #[serde(default)]
+    pub output: bool,
+}
+
+/// How an input is made.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputText {
+    /// The maker: `random`, `3des-m2` and others.
+    pub make: String,
+    /// Its length in bytes, where nothing else says it.
+    pub bytes: Option<u32>,
+    /// The name of a key in `values`.
+    pub key: Option<String>,
+    /// The name of a program in `values`.
+    pub program: Option<String>,
+    /// How many bytes of an image are sealed.
+    pub seal: Option<u32>,
+    /// An algorithm identifier of SP 800-78-5.
+    pub algorithm: Option<String>,
+}
+
+/// How an answer is judged.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerText {
+    /// The judge: `sha256`, `plain-text` and others.
+    pub is: String,
+    /// The name of a key in `values`, or of what a step saved.
+    pub key: Option<String>,
+    /// A length in bytes.
+    pub bytes: Option<u32>,
+    /// A digest in hexadecimal.
+    pub digest: Option<String>,
+}
+
+/// A suite that cannot be used, with the place in its file.
+#[derive(Debug, Error)]
+#[error("{file}:{line}: {what}\nhint: docs/card.md says how a suite is written; `tapstone card --list` shows those that come with Tapstone")]
+pub struct SuiteError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1 on.
+    pub line: usize,
+    /// What is wrong, with the field.
+    pub what: String,
+}
+
+/// A suite's text with its name, for errors that point into it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file's name, or the suite's.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Source {
+    /// A shipped suite by its name, or a file.
+    ///
+    /// # Errors
+    /// When there is no such suite and no such file.
+    pub fn find(name: &str) -> Result<Self, SuiteError> {
+        if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+            return Ok(Self { name: format!("suite {name}"), text: (*text).to_owned() });
+        }
+        let text = fs::read_to_string(Path::new(name)).map_err(|error| SuiteError {
+            file: name.to_owned(),
+            line: 0,
+            what: format!("neither a suite that comes with Tapstone nor a file: {error}"),
+        })?;
+        Ok(Self { name: name.to_owned(), text })
+    }
+
+    /// Reads the suite.
+    ///
+    /// # Errors
+    /// With the line and the field of what is wrong.
+    pub fn parse(&self) -> Result<SuiteFile, SuiteError> {
+        toml::from_str(&self.text).map_err(|error| {
+            let at = error.span().unwrap_or_default();
+            self.error(at, error.message().to_owned())
+        })
+    }
+
+    /// An error at a place of the text.
+    pub(super) fn error(&self, at: Range<usize>, what: impl Into<String>) -> SuiteError {
+        let start = at.start.min(self.text.len());
+        let line = 1 + self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+        SuiteError { file: self.name.clone(), line, what: what.into() }
+    }
+}

@@ -1,0 +1,20 @@
+//! What is sent to a card and what must come back: made and judged by software that the card has
+//! no part in, in the lab's process.
+
+mod answer;
+mod ciphers;
+mod keys;
+mod make;
+
+pub use self::answer::{Answer, Seen};
+pub use self::make::Maker;
+
+/// An input, and what its maker knows of the result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Material {
+    /// What is sent.
+    pub input: Vec<u8>,
+    /// What the input was made from: the plain text of a cipher text, the hash that is to be
+    /// signed.
+    pub plain: Vec<u8>,
+}

@@ -1,0 +1,422 @@
+//! What of a suite is done: which tests, at which points, with which inputs, and what has to come
+//! back.
+
+
+use tapstone_apdu::Command;
+use toml::Spanned;
+
+use super::file::{Group, SuiteError, SuiteFile, Source, StepText, Test};
+use super::job::{Lane, Piece, Secret, Split, Step, SuiteJob};
+use super::material::{Answer, Maker, Material};
+use super::template::{header_bytes, hexadecimal, parse};
+use crate::lab::RowPlan;
+
+/// What the user asked for and allows.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Tests by name, or the start of a name before a star; empty: all.
+    pub tests: Vec<String>,
+    /// The PIN, as the card takes it.
+    pub pin: Option<Secret>,
+    /// Objects may be made, changed and removed as the suite says.
+    pub allow_writes: bool,
+    /// Operations of each row, at most.
+    pub rounds: u64,
+    /// Seed of the inputs.
+    pub seed: u64,
+}
+
+/// A suite settled.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// What the worker gets.
+    pub job: SuiteJob,
+    /// A row for each lane of the job.
+    pub rows: Vec<PlannedRow>,
+    /// Tests that are left out, with the reason.
+    pub left_out: Vec<(String, String)>,
+    /// What will change on the card, a sentence each.
+    pub changes: Vec<String>,
+}
+
+/// A row, with what only the lab knows of it.
+#[derive(Clone, Debug, Default)]
+pub struct PlannedRow {
+    /// What it is called and what its figures mean.
+    pub row: RowPlan,
+    /// The test's name.
+    pub test: String,
+    /// Where it stands in what the test varies.
+    pub point: Point,
+    /// The inputs with what is expected for each; as many as the lane has.
+    pub materials: Vec<Material>,
+    /// The judge.
+    pub answer: Option<Answer>,
+    /// A card that cannot do it has no row.
+    pub optional: bool,
+}
+
+/// Where a row stands in what its test varies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Bytes of input.
+    pub bytes: u32,
+    /// Set-ups on the card.
+    pub set_ups: u16,
+    /// Operations on the card.
+    pub operations: u16,
+}
+
+/// Different inputs that a lane takes in turn.
+const INPUTS: u64 = 16;
+
+/// Writes to one cell in a run, at most: a thousandth of what EEPROM endures at the least.
+const MOST_CYCLES: u64 = 1000;
+
+impl Plan {
+    /// Settles a suite.
+    ///
+    /// # Errors
+    /// With the line of what is wrong with the suite, or when a test named is not there.
+    pub fn of(source: &Source, suite: &SuiteFile, wishes: &Wishes) -> Result<Self, SuiteError> {
+        let mut planning = Planning { source, suite, wishes, plan: Self::default() };
+        planning.values()?;
+        planning.application()?;
+        let tests = planning.chosen()?;
+        let mut needed: Vec<&Group> = Vec::new();
+        for test in tests {
+            if let Some(why) = planning.forbidden(test)? {
+                planning.plan.left_out.push((test.name.get_ref().clone(), why));
+                continue;
+            }
+            for group in planning.groups(test)? {
+                if !needed.iter().any(|known| std::ptr::eq(*known, group)) {
+                    needed.push(group);
+                }
+            }
+            planning.test(test)?;
+        }
+        // In the order of the file, whichever test asked first.
+        for group in suite.prepare.iter().filter(|of| needed.iter().any(|it| std::ptr::eq(*it, *of))) {
+            planning.group(group)?;
+        }
+        planning.one_temperature()?;
+        Ok(planning.plan)
+    }
+}
+
+struct Planning<'a> {
+    source: &'a Source,
+    suite: &'a SuiteFile,
+    wishes: &'a Wishes,
+    plan: Plan,
+}
+
+impl<'a> Planning<'a> {
+    fn values(&mut self) -> Result<(), SuiteError> {
+        for (name, text) in &self.suite.values {
+            let bytes = hexadecimal(text.get_ref())
+                .map_err(|why| self.source.error(text.span(), format!("values.{name}: {why}")))?;
+            self.plan.job.values.push((name.clone(), bytes));
+        }
+        let bytes = usize::from(self.suite.pin_bytes.unwrap_or(0));
+        self.plan.job.pin = self.wishes.pin.clone().map(|Secret(mut pin)| {
+            pin.resize(pin.len().max(bytes), 0xFF);
+            Secret(pin)
+        });
+        Ok(())
+    }
+
+    fn application(&mut self) -> Result<(), SuiteError> {
+        let Some(text) = &self.suite.application else { return Ok(()) };
+        let aid = hexadecimal(text.get_ref())
+            .map_err(|why| self.source.error(text.span(), format!("application: {why}")))?;
+        if !(5..=16).contains(&aid.len()) {
+            let what = format!("application: an AID has 5 to 16 bytes, not {}", aid.len());
+            return Err(self.source.error(text.span(), what));
+        }
+        let Command { cla, ins, p1, p2, data, .. } = Command::select(&aid);
+        self.plan.job.prepare.push(Step {
+            name: "SELECT".to_owned(),
+            header: vec![Piece::Bytes(vec![cla, ins, p1, p2])],
+            data: vec![Piece::Bytes(data)],
+            expected: Some(256),
+            expect: vec![0x9000],
+            ..Step::default()
+        });
+        Ok(())
+    }
+
+    fn chosen(&self) -> Result<Vec<&'a Test>, SuiteError> {
+        let matches = |wish: &str, name: &str| match wish.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == wish || name.strip_prefix("card.") == Some(wish),
+        };
+        for wish in &self.wishes.tests {
+            if !self.suite.test.iter().any(|test| matches(wish, test.name.get_ref())) {
+                let names: Vec<&str> =
+                    self.suite.test.iter().map(|test| test.name.get_ref().as_str()).collect();
+                let what = format!("no test \"{wish}\"; there are {}", names.join(", "));
+                return Err(self.source.error(0..0, what));
+            }
+        }
+        let wishes = &self.wishes.tests;
+        let wanted = |test: &&Test| {
+            wishes.is_empty() || wishes.iter().any(|wish| matches(wish, test.name.get_ref()))
+        };
+        Ok(self.suite.test.iter().filter(wanted).collect())
+    }
+
+    fn groups(&self, test: &Test) -> Result<Vec<&'a Group>, SuiteError> {
+        let find = |need: &Spanned<String>| {
+            let found = self.suite.prepare.iter().find(|of| of.name.get_ref() == need.get_ref());
+            let what = || format!("needs: nothing under [[prepare]] is called \"{}\"", need.get_ref());
+            found.ok_or_else(|| self.source.error(need.span(), what()))
+        };
+        test.needs.iter().map(find).collect()
+    }
+
+    /// Why a test is left out.
+    fn forbidden(&self, test: &Test) -> Result<Option<String>, SuiteError> {
+        let groups = self.groups(test)?;
+        let writes = test.writes.iter().chain(groups.iter().filter_map(|it| it.writes.as_ref()));
+        let pin = groups.iter().any(|group| group.pin) || test.gives_pin();
+        if !self.wishes.allow_writes
+            && let Some(what) = writes.into_iter().next()
+        {
+            return Ok(Some(format!("writes to the card ({what}): allow it with --allow-writes")));
+        }
+        if pin && self.wishes.pin.is_none() {
+            return Ok(Some("needs the PIN: name one with --pin-file".to_owned()));
+        }
+        if let Some(cycles) = test.write_cycles {
+            let points = self.points(test).len() as u64;
+            // One more operation finds out whether the card can do it.
+            let most = MOST_CYCLES / u64::from(cycles.max(1)) / points.max(1);
+            if self.wishes.rounds + 1 > most {
+                return Ok(Some(format!(
+                    "{} rounds would write more than {MOST_CYCLES} times to the same cells: \
+                     at most {} rounds",
+                    self.wishes.rounds,
+                    most.saturating_sub(1)
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    fn group(&mut self, group: &Group) -> Result<(), SuiteError> {
+        let steps = self.steps(&group.steps)?;
+        let clean_up = self.steps(&group.clean_up)?;
+        self.plan.job.prepare.extend(steps);
+        // What was made last is removed first.
+        self.plan.job.clean_up.splice(0..0, clean_up);
+        self.plan.changes.extend(group.writes.clone());
+        Ok(())
+    }
+
+    fn points(&self, test: &Test) -> Vec<Point> {
+        let fixed = test.input.as_ref().and_then(|input| input.get_ref().bytes).unwrap_or(0);
+        let or = |list: &[u16], otherwise: u16| {
+            if list.is_empty() { vec![otherwise] } else { list.to_vec() }
+        };
+        let bytes =
+            if test.vary.bytes.is_empty() { vec![fixed] } else { test.vary.bytes.clone() };
+        let mut points = Vec::new();
+        for bytes in bytes {
+            for set_ups in or(&test.vary.set_ups, 1) {
+                for operations in or(&test.vary.operations, 1) {
+                    points.push(Point { bytes, set_ups, operations });
+                }
+            }
+        }
+        points
+    }
+
+    fn test(&mut self, test: &Test) -> Result<(), SuiteError> {
+        let before = self.steps(&test.before)?;
+        let measure = self.steps(&test.measure)?;
+        let after = self.steps(&test.after)?;
+        if measure.is_empty() && !test.cold {
+            return Err(self.source.error(test.name.span(), "measure: no step to measure"));
+        }
+        let answer = self.answer(test)?;
+        let points = self.points(test);
+        let varied = points.len() > 1;
+        let cycles = test.write_cycles.map(|cycles| {
+            let all = u64::from(cycles) * (self.wishes.rounds + 1) * points.len() as u64;
+            format!("{}: {all} writes to the same cells", test.name.get_ref())
+        });
+        self.plan.changes.extend(cycles.or_else(|| test.writes.clone()));
+        for point in points {
+            let materials = self.materials(test, point)?;
+            let name = test.name.get_ref();
+            let operation = if varied { point.label(name, &test.vary) } else { name.clone() };
+            let connect = test.cold.then(|| "SCardConnect".to_owned());
+            let names = measure.iter().map(|step| step.name.clone());
+            self.plan.rows.push(PlannedRow {
+                row: RowPlan {
+                    operation,
+                    message_bytes: (point.bytes > 0).then_some(u64::from(point.bytes)),
+                    has_rate: false,
+                    steps: connect.into_iter().chain(names).collect(),
+                },
+                test: name.clone(),
+                point,
+                answer: answer.clone(),
+                optional: test.optional,
+                materials: materials.clone(),
+            });
+            self.plan.job.lanes.push(Lane {
+                before: before.clone(),
+                measure: measure.clone(),
+                after: after.clone(),
+                cold: test.cold,
+                inputs: materials.into_iter().map(|material| material.input).collect(),
+                set_ups: point.set_ups,
+                operations: point.operations,
+            });
+        }
+        Ok(())
+    }
+
+    fn value(&self, name: &str) -> Option<&[u8]> {
+        let values = &self.plan.job.values;
+        values.iter().find(|(known, _)| known == name).map(|(_, bytes)| &bytes[..])
+    }
+
+    fn materials(&self, test: &Test, point: Point) -> Result<Vec<Material>, SuiteError> {
+        let Some(input) = &test.input else { return Ok(vec![Material::default()]) };
+        let value = |name: &str| self.value(name).map(<[u8]>::to_vec);
+        let wrong = |why: String| self.source.error(input.span(), format!("input: {why}"));
+        let maker = Maker::of(input.get_ref(), value).map_err(wrong)?;
+        let made = (0..INPUTS.min(self.wishes.rounds.max(1))).map(|number| {
+            let seed = self.wishes.seed.wrapping_add(number);
+            maker.make(point.bytes, seed).map_err(wrong)
+        });
+        made.collect()
+    }
+
+    fn answer(&self, test: &Test) -> Result<Option<Answer>, SuiteError> {
+        let Some(text) = &test.answer else { return Ok(None) };
+        if !test.measure.iter().any(|step| step.output) {
+            let what = "answer: no step under measure has output = true";
+            return Err(self.source.error(text.span(), what));
+        }
+        let value = |name: &str| self.value(name).map(<[u8]>::to_vec);
+        let answer = Answer::of(text.get_ref(), value);
+        answer.map(Some).map_err(|why| self.source.error(text.span(), format!("answer: {why}")))
+    }
+
+    fn steps(&self, texts: &[StepText]) -> Result<Vec<Step>, SuiteError> {
+        texts.iter().map(|text| self.step(text)).collect()
+    }
+
+    fn step(&self, text: &StepText) -> Result<Step, SuiteError> {
+        let template = |field: &str, text: &Spanned<String>| {
+            parse(text.get_ref())
+                .map_err(|why| self.source.error(text.span(), format!("{field}: {why}")))
+        };
+        let header = template("apdu", &text.apdu)?;
+        if header_bytes(&header) != 4 {
+            let what = format!(
+                "apdu: CLA, INS, P1 and P2 are 4 bytes, not {}; data and Le are fields of their own",
+                header_bytes(&header)
+            );
+            return Err(self.source.error(text.apdu.span(), what));
+        }
+        let data = text.data.as_ref().map_or(Ok(Vec::new()), |data| template("data", data))?;
+        let longest = if text.extended { 65_536 } else { 256 };
+        if let Some(le) = &text.le
+            && !(1..=longest).contains(le.get_ref())
+        {
+            let what = format!("le: 1 to {longest}, not {}", le.get_ref());
+            return Err(self.source.error(le.span(), what));
+        }
+        Ok(Step {
+            name: text.name.clone(),
+            header,
+            data,
+            expected: text.le.as_ref().map(|le| *le.get_ref()),
+            extended: text.extended,
+            split: self.split(text)?,
+            read: self.positive("read", text.read.as_ref())?,
+            expect: self.expect(text)?,
+            save: text.save.clone(),
+            output: text.output,
+        })
+    }
+
+    fn split(&self, text: &StepText) -> Result<Split, SuiteError> {
+        let chunk = self.positive("chunk", text.chunk.as_ref())?;
+        match (chunk, text.chain) {
+            (Some(_), true) => {
+                let what = "chunk and chain are two ways of splitting data: take one";
+                Err(self.source.error(text.apdu.span(), what))
+            }
+            (Some(size), false) => Ok(Split::Chunks(size)),
+            (None, true) => Ok(Split::Chain),
+            (None, false) => Ok(Split::None),
+        }
+    }
+
+    fn positive(
+        &self,
+        field: &str,
+        number: Option<&Spanned<u16>>,
+    ) -> Result<Option<u16>, SuiteError> {
+        match number {
+            Some(number) if !(1..=255).contains(number.get_ref()) => {
+                let what = format!("{field}: 1 to 255, not {}", number.get_ref());
+                Err(self.source.error(number.span(), what))
+            }
+            number => Ok(number.map(|number| *number.get_ref())),
+        }
+    }
+
+    fn expect(&self, text: &StepText) -> Result<Vec<u16>, SuiteError> {
+        let Some(words) = &text.expect else { return Ok(vec![0x9000]) };
+        let word = |word: &String| {
+            let parsed = u16::from_str_radix(word, 16).ok().filter(|_| word.len() == 4);
+            let what = || format!("expect: \"{word}\" is no status word: four hexadecimal digits");
+            parsed.ok_or_else(|| self.source.error(words.span(), what()))
+        };
+        words.get_ref().iter().map(word).collect()
+    }
+
+    /// A cold test takes away what was made ready for the others.
+    fn one_temperature(&self) -> Result<(), SuiteError> {
+        if self.plan.job.prepare.is_empty() {
+            return Ok(());
+        }
+        let mut lanes = self.plan.job.lanes.iter().map(|lane| lane.cold);
+        let first = lanes.next().unwrap_or(false);
+        if lanes.any(|cold| cold != first) {
+            let what = "tests with cold = true cannot be run together with others: they unpower the card";
+            return Err(self.source.error(0..0, what));
+        }
+        Ok(())
+    }
+}
+
+impl Test {
+    fn gives_pin(&self) -> bool {
+        let steps = self.before.iter().chain(&self.measure).chain(&self.after);
+        steps.filter_map(|step| step.data.as_ref()).any(|data| data.get_ref().contains("{pin}"))
+    }
+}
+
+impl Point {
+    /// `card.aes128.encrypt[bytes=16,set_ups=1,operations=4]`: only what is varied.
+    fn label(self, name: &str, vary: &super::file::Vary) -> String {
+        let varied = [
+            ("bytes", vary.bytes.len(), self.bytes),
+            ("set_ups", vary.set_ups.len(), u32::from(self.set_ups)),
+            ("operations", vary.operations.len(), u32::from(self.operations)),
+        ];
+        let named = varied.iter().filter(|(_, values, _)| *values > 1);
+        let parts: Vec<String> = named.map(|(name, _, value)| format!("{name}={value}")).collect();
+        format!("{name}[{}]", parts.join(","))
+    }
+}
+

@@ -1,0 +1,29 @@
+//! Judges what a run brought, in the lab's process, which never talks to the card.
+
+use tapstone_record::{Verification, Verifier};
+
+use super::material::Seen;
+use super::plan::PlannedRow;
+use crate::lab::Ran;
+
+/// How the answers of a row were judged; `None` where the suite names no judge.
+#[must_use]
+pub fn verify(ran: &Ran, number: u16, row: &PlannedRow) -> Option<Verification> {
+    let answer = row.answer.as_ref()?;
+    let saved = ran.ready.iter().flatten().next().map_or(&[][..], |ready| &ready.saved[..]);
+    // A round goes through the lanes that the card can do.
+    let lanes = ran.ready.iter().flatten().next().map_or(1, |ready| u64::from(ready.lanes.max(1)));
+    let samples = ran.samples.iter().flatten();
+    let good = samples.filter(|sample| sample.lane == number && sample.fault.is_none());
+    let mut verification =
+        Verification { eligible: 0, checked: 0, wrong: 0, by: Verifier::Software };
+    for sample in good {
+        verification.eligible += 1;
+        let round = sample.number / lanes;
+        let material = &row.materials[(round % row.materials.len() as u64) as usize];
+        let seen = Seen { material, point: row.point, output: &sample.output, saved };
+        verification.checked += 1;
+        verification.wrong += u64::from(!answer.judge(seen));
+    }
+    Some(verification)
+}

@@ -1,0 +1,161 @@
+//! `tapstone card`: what a smart card costs, command by command.
+
+mod arguments;
+
+use tapstone_card::lab::{Lab, Ran, Stop, apdus, costs, rows};
+use tapstone_card::protocol::{Job, JobWork, Reader};
+use tapstone_card::suite::file::{SHIPPED, Source, SuiteFile};
+use tapstone_card::suite::job::Secret;
+use tapstone_card::suite::plan::{Plan, Wishes};
+use tapstone_card::suite::verify::verify;
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+pub(crate) use self::arguments::Arguments;
+use crate::card_lab::{self, Live};
+use crate::exit::Exit;
+use crate::machine_load::Watch;
+use crate::{interrupt, token};
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let source = Source::find(&arguments.suite)?;
+    let suite = source.parse()?;
+    if arguments.list {
+        list(arguments, &suite);
+        return Ok(Exit::Done);
+    }
+    arguments.output.check()?;
+    let plan = Plan::of(&source, &suite, &wishes(arguments)?)?;
+    for (test, why) in &plan.left_out {
+        eprintln!("{test} is left out: it {why}");
+    }
+    if plan.rows.is_empty() {
+        anyhow::bail!("no test is left to run\nhint: the lines above say what each of them needs");
+    }
+    let interrupt = interrupt::flag_on_signals()?;
+    let mut lab = card_lab::open(arguments.timeout.into(), interrupt)?;
+    let reader = lab.choose(arguments.reader.as_deref(), true)?;
+    announce(&plan, &reader);
+    measure(&mut lab, arguments, &plan, &reader)
+}
+
+fn list(arguments: &Arguments, suite: &SuiteFile) {
+    let named = std::env::args().any(|argument| argument.starts_with("--suite"));
+    if !named {
+        for (name, text) in SHIPPED {
+            let source = Source { name: (*name).to_owned(), text: (*text).to_owned() };
+            let title = source.parse().map(|suite| suite.title).unwrap_or_default();
+            println!("{name:12}  {title}");
+        }
+        return;
+    }
+    println!("{}: {}", arguments.suite, suite.title);
+    for test in &suite.test {
+        println!("  {:36}  {}", test.name.get_ref(), test.title);
+    }
+}
+
+fn wishes(arguments: &Arguments) -> anyhow::Result<Wishes> {
+    let pin = token::read_pin(&arguments.pin)?;
+    Ok(Wishes {
+        tests: arguments.test.clone(),
+        pin: pin.map(|pin| Secret(pin.expose().to_vec())),
+        allow_writes: arguments.allow_writes,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+    })
+}
+
+/// What will change, before it does.
+fn announce(plan: &Plan, reader: &Reader) {
+    if plan.changes.is_empty() {
+        return;
+    }
+    eprintln!("this will change on the card in {}:", reader.name);
+    for change in &plan.changes {
+        eprintln!("  - {change}");
+    }
+}
+
+fn measure(
+    lab: &mut Lab,
+    arguments: &Arguments,
+    plan: &Plan,
+    reader: &Reader,
+) -> anyhow::Result<Exit> {
+    let mut record = card_lab::record(record::TargetKind::Card, Some(reader));
+    let machine = Watch::start();
+    let mut live = Live::new(arguments.output.quiet);
+    live.stage(&arguments.suite);
+    let job = Job {
+        reader: reader.name.clone(),
+        work: JobWork::Suite(Box::new(plan.job.clone())),
+        warm_up: Nanos::ZERO,
+        count: Some(arguments.rounds),
+        wait: arguments.wait.into(),
+    };
+    let ran = lab.measure(&[job], Stop::Count, &mut live);
+    live.end();
+    let ran = ran?;
+    machine.add_to(&mut record.environment.load);
+    let exit = fill(&mut record, &ran, plan, arguments);
+    arguments.output.put(&record)?;
+    Ok(exit)
+}
+
+/// Everything that the run has brought, even if it did not end well.
+fn fill(record: &mut record::Record, ran: &Ran, plan: &Plan, arguments: &Arguments) -> Exit {
+    let mut exit = Exit::Done;
+    let plans: Vec<_> = plan.rows.iter().map(|row| row.row.clone()).collect();
+    let made = rows(ran, &plans, Stop::Count);
+    for (number, (planned, mut row)) in (0_u16..).zip(plan.rows.iter().zip(made)) {
+        let unsupported = row.status.outcome == record::Outcome::Unsupported;
+        if unsupported && planned.optional {
+            continue;
+        }
+        row.verification = verify(ran, number, planned);
+        row.seed = Some(arguments.seed);
+        let wrong = row.verification.map_or(0, |verification| verification.wrong);
+        if wrong > 0 {
+            row.warnings.insert(0, format!(
+                "{wrong} answers were wrong: no figure of this row can be trusted"
+            ));
+        }
+        // A suite asks what a card can do: what it cannot is an answer, unless asked for by name.
+        let answered = unsupported && arguments.test.is_empty();
+        if wrong > 0 || row.status.outcome != record::Outcome::Ok && !answered {
+            exit = Exit::NotMeasured;
+        }
+        record.results.push(row);
+    }
+    record.costs = costs(ran, plan);
+    record.apdus = apdus(ran, plan);
+    for (test, why) in &plan.left_out {
+        record.warnings.push(format!("{test} was left out: it {why}"));
+    }
+    exit.max(trouble(record, ran))
+}
+
+/// What ended the run early, told on standard error and in the record.
+fn trouble(record: &mut record::Record, ran: &Ran) -> Exit {
+    let mut told = Vec::new();
+    if let Some(lost) = &ran.lost {
+        told.push(tapstone_card::lab::LabError::Lost(lost.clone()).to_string());
+    }
+    for done in ran.done.iter().flatten() {
+        if let Some(fault) = &done.gave_up {
+            told.push(tapstone_card::lab::LabError::Fault(fault.clone()).to_string());
+        }
+        if let Some(fault) = &done.left {
+            told.push(format!("cleaning up failed: {fault}"));
+        }
+    }
+    for text in &told {
+        eprintln!("error: {text}");
+    }
+    record.warnings.extend(told.iter().map(|text| text.replace('\n', "; ")));
+    if ran.interrupted {
+        record.warnings.push("the run was interrupted: some rows have fewer operations".into());
+    }
+    if told.is_empty() && !ran.interrupted { Exit::Done } else { Exit::NotMeasured }
+}

@@ -1,0 +1,198 @@
+//! `tapstone compare` on records written here, and on published figures.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder with records of made-up cards.
+struct Cards {
+    folder: TempDir,
+}
+
+/// An operation with its mean and the half-width of its interval, in milliseconds.
+type Times<'a> = &'a [(&'a str, f64, f64)];
+
+impl Cards {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    /// Writes a record, and gives its file's name.
+    fn write(&self, name: &str, kernel: &str, times: Times<'_>) -> String {
+        let row = |(operation, mean, half_width): &(&str, f64, f64)| {
+            let ns = |ms: f64| ms * 1e6;
+            json!({
+                "operation": operation,
+                "status": { "outcome": "ok" },
+                "concurrency": { "threads": 1, "processes": 1, "hosts": 1 },
+                "load": { "kind": "closed" },
+                "completed": 100,
+                "latency_ns": {
+                    "mean": {
+                        "estimate": ns(*mean),
+                        "low": ns(mean - half_width),
+                        "high": ns(mean + half_width)
+                    },
+                    "min": 1, "max": 2
+                }
+            })
+        };
+        let record = json!({
+            "schema": "tapstone.record/1",
+            "tool": { "name": "tapstone", "version": env!("CARGO_PKG_VERSION") },
+            "command": [],
+            "started_at": "2026-01-15T09:30:00Z",
+            "environment": {
+                "cpu": "Example CPU", "cores": 2, "kernel": kernel, "load": {},
+                "clock": { "step_ns": 1, "cost_ns": 20.0 }
+            },
+            "target": { "kind": "card", "card": { "atr": "3B00", "name": "Example\u{1b}[31m card" } },
+            "results": times.iter().map(row).collect::<Vec<Value>>()
+        });
+        let file = format!("{name}.json");
+        fs::write(self.path(&file), record.to_string()).unwrap();
+        file
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn compare(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        command.current_dir(self.folder.path()).arg("compare").args(arguments);
+        command.output().unwrap()
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn the_threshold_acts_on_the_interval() {
+    let cards = Cards::new();
+    let old = cards.write("old", "6.12", &[("card.simple_apdu", 5.0, 0.01)]);
+    for (name, mean, half_width, code, word) in [
+        ("same", 5.0, 0.01, 0, "HELD"),
+        ("slower", 6.0, 0.01, 1, "EXCEEDED"),
+        ("noisy", 5.3, 0.4, 0, "UNDECIDED"),
+    ] {
+        let new = cards.write(name, "6.12", &[("card.simple_apdu", mean, half_width)]);
+        let output = cards.compare(&[&old, &new, "--fail-above", "5%"]);
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", stderr(&output));
+        assert!(stdout(&output).contains(word), "{}", stdout(&output));
+    }
+    // Undecided says what would decide: the interval reaches about 10 times as far as it may.
+    let output = cards.compare(&[&old, "noisy.json", "--fail-above", "5%", "--format", "json"]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let more = record["comparison"]["rows"][0]["more_samples"].as_u64().unwrap();
+    assert!(more > 1000, "{more}");
+}
+
+#[test]
+fn what_differs_and_what_is_missing_is_said() {
+    let cards = Cards::new();
+    let old =
+        cards.write("old", "6.11", &[("card.simple_apdu", 5.0, 0.01), ("card.gone", 1.0, 0.1)]);
+    let new =
+        cards.write("new", "6.12", &[("card.simple_apdu", 5.0, 0.01), ("card.added", 1.0, 0.1)]);
+    let output = cards.compare(&[&old, &new]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(text.contains("the kernel differs: 6.11 and 6.12"), "{text}");
+    assert!(text.contains("only in the baseline: card.gone"), "{text}");
+    assert!(text.contains("only in the candidate: card.added"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn a_card_beside_the_published_ones() {
+    let cards = Cards::new();
+    let card = cards.write("card", "6.12", &[("card.simple_apdu", 28.13, 0.1)]);
+    // Wherever it stands, what is published is the baseline.
+    for order in [[card.as_str(), "reference:jcop-cards"], ["reference:jcop-cards", &card]] {
+        let output =
+            cards.compare(&[order[0], order[1], "--format", "json", "--output", "out.json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let written: Value =
+            serde_json::from_str(&fs::read_to_string(cards.path("out.json")).unwrap()).unwrap();
+        assert_eq!(record, written);
+        let rows = record["comparison"]["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 4);
+        let jcop31 = rows.iter().find(|row| row["item"] == "NXP JCOP31 v2.2").unwrap();
+        assert_eq!(jcop31["verdict"], "inconclusive");
+        assert_eq!(jcop31["baseline_provenance"], "published");
+        assert!((jcop31["ratio"]["estimate"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(rows.iter().filter(|row| row["verdict"] == "slower").count(), 3);
+    }
+    let one =
+        cards.compare(&[&card, "reference:jcop-cards", "--item", "jcop31", "--format", "csv"]);
+    assert_eq!(stdout(&one).lines().count(), 2, "{}", stdout(&one));
+}
+
+#[test]
+fn the_schema_holds_for_what_is_written() {
+    let cards = Cards::new();
+    let card = cards.write("card", "6.12", &[("card.simple_apdu", 28.13, 0.1)]);
+    let output = cards.compare(&[&card, "reference:jcop-cards", "--format", "json"]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema: Value = serde_json::from_str(tapstone_record::SCHEMA_JSON).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let complaints: Vec<String> =
+        validator.iter_errors(&record).map(|error| error.to_string()).collect();
+    assert_eq!(complaints, [""; 0]);
+}
+
+#[test]
+fn a_reference_alone_is_shown_with_its_conclusions() {
+    let cards = Cards::new();
+    let output = cards.compare(&["reference:jcop-cards"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("1.03 to 3.28 times"), "{}", stdout(&output));
+    let json = cards.compare(&["reference:pcsc-lite", "--format", "json"]);
+    let value: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["items"][0]["figures"][0]["operation"], "pcsc.end_transaction");
+    assert_eq!(value["items"][0]["figures"][0]["value"]["mean_seconds"], 0.006);
+}
+
+#[test]
+fn bad_input_is_one_error_with_a_hint() {
+    let cards = Cards::new();
+    let card = cards.write("card", "6.12", &[("card.simple_apdu", 28.13, 0.1)]);
+    let other = cards.write("other", "6.12", &[("card.random", 1.0, 0.1)]);
+    fs::write(cards.path("cut.json"), "{\"schema\": \"tapstone.record/1\", \"tool\"").unwrap();
+    fs::write(cards.path("old.json"), "{\"schema\": \"tapstone.record/0\"}").unwrap();
+    fs::write(cards.path("empty.json"), "").unwrap();
+    for (arguments, says) in [
+        (&["missing.json", &card][..], "missing.json"),
+        (&[&card, "cut.json"], "cut.json"),
+        (&[&card, "old.json"], "tapstone.record/0"),
+        (&[&card, "empty.json"], "empty.json"),
+        (&[&card, &other], "card.simple_apdu"),
+        (&[&card, "reference:hsm-speed"], "no comparable operation"),
+        (&[&card, "reference:nothing"], "\"nothing\""),
+        (&[&card, "reference:jcop-cards", "--item", "P71"], "NXP JCOP31 v2.2"),
+        (&["reference:jcop-cards", "reference:pcsc-lite"], "both published"),
+        (&[&card], "nothing to be compared with"),
+        (&[&card, &card, "--output", "no/such/folder.json"], "no/such/folder.json"),
+    ] {
+        let output = cards.compare(arguments);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.starts_with("error: ") && text.contains(says), "{arguments:?}: {text}");
+        assert!(text.lines().last().unwrap().starts_with("hint: "), "{arguments:?}: {text}");
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+    let percent = cards.compare(&[&card, &card, "--fail-above", "5"]);
+    assert_eq!(percent.status.code(), Some(2));
+}

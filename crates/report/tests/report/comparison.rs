@@ -1,0 +1,136 @@
+//! Comparisons on a terminal and as CSV.
+
+use tapstone_record::reference;
+use tapstone_record::*;
+use tapstone_report::comparison_csv;
+use tapstone_report::terminal::{Style, render, render_reference};
+
+use crate::support::{around, record};
+
+const STYLE: Style = Style { width: 100, colour: false, unicode: true, verbose: false };
+
+fn row(operation: &str, quantity: Quantity, baseline: f64, candidate: f64) -> ComparisonRow {
+    let ratio = around(candidate / baseline, 0.02);
+    let verdict = match (quantity, ratio.low > 1.0, ratio.high < 1.0) {
+        (_, false, false) => Change::Inconclusive,
+        (Quantity::Throughput, true, _) | (Quantity::Latency, _, true) => Change::Faster,
+        _ => Change::Slower,
+    };
+    ComparisonRow {
+        operation: operation.into(),
+        item: None,
+        message_bytes: Some(32),
+        concurrency: Some(Concurrency::ONE),
+        quantity,
+        baseline: around(baseline, 0.01),
+        baseline_provenance: Some(Provenance::Measured),
+        candidate: around(candidate, 0.01),
+        candidate_provenance: Some(Provenance::Measured),
+        ratio,
+        rounds: None,
+        verdict,
+        threshold: None,
+        more_samples: None,
+    }
+}
+
+fn side(name: &str, source: &str) -> Side {
+    Side { name: name.into(), source: source.into(), sha256: None, emulated: None }
+}
+
+fn with(comparison: Comparison) -> Record {
+    let mut record = record();
+    record.comparison = Some(comparison);
+    record
+}
+
+fn two_records() -> Record {
+    let mut slower = row("rsa2048.sign", Quantity::Throughput, 800.0, 700.0);
+    slower.threshold = Some(Judgement::Exceeded);
+    let mut open = row("ecdsa-p256.sign", Quantity::Latency, 1.0e6, 1.01e6);
+    open.threshold = Some(Judgement::Undecided);
+    open.more_samples = Some(12_345);
+    let mut faster = row("sha256.digest", Quantity::Throughput, 1000.0, 2000.0);
+    faster.threshold = Some(Judgement::Held);
+    with(Comparison {
+        pairing: Pairing::Records,
+        baseline: side("hsm-a", "old.json"),
+        candidate: side("hsm-a", "new.json"),
+        rows: vec![slower, open, faster],
+        threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: true }),
+        only_in_baseline: vec!["aes256-gcm.encrypt".into()],
+        only_in_candidate: vec![],
+        warnings: vec!["the kernel differs: 6.11 and 6.12".into()],
+    })
+}
+
+/// A measured card beside four published ones, with names that would act on a terminal.
+fn cards() -> Record {
+    let mut rows = Vec::new();
+    for (operation, measured) in [("card.simple_apdu", 28.0e6), ("card.vm_perf", 1.85e9)] {
+        let published = [0.18, 0.22, 0.36, 1.0].map(|part| measured * part);
+        for (card, published) in
+            ["JCOP41", "JCOP41 b", "\u{1b}[2Jsim", "<b>JCOP31"].iter().zip(published)
+        {
+            let mut row = row(operation, Quantity::Latency, published, measured);
+            row.item = Some((*card).into());
+            row.baseline_provenance = Some(Provenance::Published);
+            row.candidate_provenance = Some(Provenance::Emulated);
+            rows.push(row);
+        }
+    }
+    let mut candidate = side("my \u{202e}card", "card.json");
+    candidate.emulated = Some("jcop31\u{7}".into());
+    let mut record = with(Comparison {
+        pairing: Pairing::Published,
+        baseline: side("jcop-cards", "a blog post"),
+        candidate,
+        rows,
+        threshold: None,
+        only_in_baseline: (0..12).map(|number| format!("card.other_{number}")).collect(),
+        only_in_candidate: vec!["card.\u{1b}]0;title\u{7}".into()],
+        warnings: vec!["a \r\nwarning \u{9b}31m".into()],
+    });
+    record.target.emulated = Some(Emulated { profile: "jcop31".into(), sha256: "00".repeat(32) });
+    record
+}
+
+#[test]
+fn two_records_and_a_threshold() {
+    insta::assert_snapshot!("comparison_records", render(&two_records(), &STYLE));
+}
+
+#[test]
+fn a_card_beside_published_ones() {
+    insta::assert_snapshot!("comparison_cards", render(&cards(), &STYLE));
+    let narrow = Style { width: 60, unicode: false, ..STYLE };
+    insta::assert_snapshot!("comparison_cards_narrow", render(&cards(), &narrow));
+}
+
+#[test]
+fn nothing_acts_on_the_terminal_and_no_line_is_too_wide() {
+    for width in [20, 60, 100] {
+        for record in [cards(), two_records()] {
+            let text = render(&record, &Style { width, ..STYLE });
+            let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!text.contains(acts), "{text}");
+            let wide = |line: &str| unicode_width::UnicodeWidthStr::width(line) > width;
+            assert!(!text.lines().any(wide), "{width}: {text}");
+        }
+    }
+}
+
+#[test]
+fn as_csv() {
+    let record = two_records();
+    let text = comparison_csv::render(record.comparison.as_ref().unwrap()).unwrap();
+    insta::assert_snapshot!("comparison_csv", text);
+}
+
+#[test]
+fn a_reference_alone() {
+    for name in reference::NAMES {
+        let text = render_reference(&reference::load(name).unwrap(), &STYLE);
+        insta::assert_snapshot!(format!("reference_{name}"), text);
+    }
+}

@@ -1,0 +1,164 @@
+//! Timing profiles: what a card is and how long it takes, from a TOML file.
+//!
+//! ```toml
+//! name = "slow-card"
+//! description = "One line for --list"
+//! source = "where its figures come from"
+//! atr = "3B 80 01 81"
+//!
+//! [[applet]]
+//! name = "bench"                # or "piv", then with `personality` and `chuid_bytes`
+//!
+//! [time]                        # each may be left out: it takes no time then
+//! power_on = { ms = 90, from = "assumed" }        # before the answer to reset
+//! command = { us = 5150, from = "published" }     # every command
+//! byte_to_card = { us = 128, from = "derived" }   # not together with [link]
+//! byte_from_card = { us = 82, from = "derived" }
+//!
+//! [command]                     # in the place of `time.command`: of an applet, or by INS
+//! "bench WRITE" = { ms = 12, from = "derived" }
+//! "A4" = { ms = 30, from = "assumed" }
+//!
+//! [work]                        # for each unit of what applets compute
+//! "rsa2048.private" = { ms = 650, from = "derived" }
+//!
+//! [link]                        # instead of times per byte: crate `link`
+//! kind = "contact"
+//! protocol = "T=1"
+//! clock_hz = 4000000
+//! from = "assumed"
+//!
+//! [jitter]                      # every command takes up to so much more or less, evenly spread
+//! percent = 2
+//! seed = 1
+//! from = "assumed"
+//!
+//! [[fault]]                     # at the command of this number, from 1, counted over resets
+//! kind = "slow"                 # `times`; from then on
+//! at = 1000                     # "mute": `closes_after`; "removed"; "wrong_status": `status`;
+//! times = 3                     # "waiting_time_extension": `count`, with [link]
+//! from = "assumed"
+//! ```
+//!
+//! Every number stands beside a `from` that says where it comes from: `published` by the source,
+//! `derived` from what it published, or `assumed`. A number without one is refused, and so is a
+//! profile that contradicts itself.
+
+mod atr;
+mod faults;
+mod names;
+mod raw;
+mod resolve;
+mod shipped;
+mod source;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+use std::path::Path;
+
+use serde::Deserialize;
+use tapstone_measure::units::Nanos;
+
+pub use self::shipped::{Shipped, shipped};
+pub use self::source::ProfileError;
+pub(crate) use self::timing::{Charge, Timing};
+use crate::applet::Applet;
+use crate::bench::Bench;
+use crate::card::{Card, Transmission};
+use crate::fault::Fault;
+use crate::identity::Identity;
+use crate::piv::{Personality, PersonalityError, Piv, Recipe};
+
+/// What a card is, and how long it takes.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// What it calls itself.
+    pub name: String,
+    /// What card it is, in one line.
+    pub description: String,
+    /// Where its figures come from.
+    pub source: String,
+    text: String,
+    atr: Vec<u8>,
+    transmission: Transmission,
+    applets: Vec<InstalledApplet>,
+    timing: Timing,
+    faults: Vec<Fault>,
+}
+
+/// Where a number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The source gives it.
+    Published,
+    /// Computed from what the source gives.
+    Derived,
+    /// Neither: chosen so that the whole is plausible.
+    Assumed,
+}
+
+/// An applet of a profile.
+#[derive(Clone, Debug)]
+enum InstalledApplet {
+    Bench,
+    Piv(Recipe),
+}
+
+impl Profile {
+    /// Reads a profile; `file` is for error texts.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown field or name, a number without its origin, a contradiction: with line
+    /// and field.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
+        resolve::profile(file, text)
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether its card has the PIV applet, which needs a personality.
+    #[must_use]
+    pub fn has_piv(&self) -> bool {
+        self.applets.iter().any(|applet| matches!(applet, InstalledApplet::Piv(_)))
+    }
+
+    /// The card. `personality` is the PIV applet's folder or file, made when it is not there;
+    /// without one a personality is made that nobody keeps.
+    ///
+    /// # Errors
+    /// When the personality cannot be read or made.
+    pub fn card(&self, personality: Option<&Path>) -> Result<Card, PersonalityError> {
+        let mut card = Card::new()
+            .with_atr(&self.atr)
+            .with_transmission(self.transmission)
+            .with_timing(self.timing.clone())
+            .with_faults(self.faults.clone())
+            .with("identity", Box::new(Identity::new(&self.name, &self.text)));
+        for applet in &self.applets {
+            card = match applet {
+                InstalledApplet::Bench => card.with(names::BENCH, Box::new(Bench::default())),
+                InstalledApplet::Piv(recipe) => {
+                    let personality = match personality {
+                        Some(path) => Personality::open_or_generate(path, recipe)?,
+                        None => Personality::generate(recipe)?,
+                    };
+                    let piv: Box<dyn Applet> = Box::new(Piv::new(personality));
+                    card.with_default(names::PIV, piv)
+                }
+            };
+        }
+        Ok(card)
+    }
+
+    /// From power on to the answer to reset.
+    #[must_use]
+    pub fn power_on(&self) -> Nanos {
+        self.timing.power_on()
+    }
+}

@@ -1,0 +1,293 @@
+//! From what is written to a profile that can be used: names are found, numbers are checked, and
+//! contradictions are refused.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use tapstone_link::{Link, Protocol};
+use tapstone_measure::units::Nanos;
+use toml::{Spanned, Table, Value};
+
+use super::raw::{RawApplet, RawJitter, RawProfile, RawTime, RawTimes};
+use super::source::{ProfileError, Source};
+use super::timing::{Jitter, Price, Timing};
+use super::{InstalledApplet, Origin, Profile, atr, faults, names};
+use crate::card::Transmission;
+use crate::identity::LONGEST_NAME;
+use crate::piv::Recipe;
+
+/// An hour: longer times are typing errors.
+const LONGEST_NS: f64 = 3.6e12;
+
+pub(super) fn profile(file: &str, text: &str) -> Result<Profile, ProfileError> {
+    let source = Source { file, text };
+    let raw: RawProfile = toml::from_str(text).map_err(|error| source.syntax(&error))?;
+    let name = name(&source, &raw.name)?;
+    let (atr, offered) = answer_to_reset(&source, &raw.atr)?;
+    let applets = applets(&source, &raw.applet)?;
+    let link = raw.link.map(|table| link(&source, table)).transpose()?;
+    let transmission = match &link {
+        Some((Link::Contact(contact), span)) => {
+            let spoken = match contact.parameters().protocol {
+                Protocol::T0 => Transmission::T0,
+                Protocol::T1 => Transmission::T1,
+            };
+            if spoken != offered {
+                let problem = format!(
+                    "the link speaks {spoken}, but with this ATR a host speaks {offered}\n\
+                     hint: change `protocol` of the link, or `atr`"
+                );
+                return Err(source.error(span.clone(), problem));
+            }
+            spoken
+        }
+        // Part 4 of ISO 14443 carries blocks, whatever ATR a reader makes up for the card.
+        Some((Link::Contactless(_), _)) => Transmission::T1,
+        None => offered,
+    };
+    let installed: Vec<&str> =
+        raw.applet.iter().map(|a| a.get_ref().name.get_ref().as_str()).collect();
+    let faults = faults::resolve(&source, &raw.fault, link.is_some())?;
+    let timing = Timing {
+        commands: commands(&source, &raw.command, &installed)?,
+        work: work(&source, &raw.work, &installed)?,
+        jitter: raw.jitter.map(|jitter| spread(&source, &jitter)).transpose()?,
+        ..times(&source, &raw.time, link)?
+    };
+    Ok(Profile {
+        name,
+        description: raw.description,
+        source: raw.source,
+        text: text.to_owned(),
+        atr,
+        transmission,
+        applets,
+        timing,
+        faults,
+    })
+}
+
+fn name(source: &Source, name: &Spanned<String>) -> Result<String, ProfileError> {
+    let text = name.get_ref();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(plain) {
+        let problem = "a name has 1 to 127 letters, digits, dots, hyphens and underscores\n\
+                       hint: say more in `description`";
+        return Err(source.error(name.span(), problem));
+    }
+    Ok(text.clone())
+}
+
+fn answer_to_reset(
+    source: &Source,
+    atr: &Spanned<String>,
+) -> Result<(Vec<u8>, Transmission), ProfileError> {
+    let wrong = |why: &str| {
+        let problem = format!(
+            "no answer to reset by ISO 7816-3: {why}\n\
+             hint: `3B 80 01 81` is the shortest for T=1, `3B 00` for T=0"
+        );
+        source.error(atr.span(), problem)
+    };
+    let digits: String = atr.get_ref().split_whitespace().collect();
+    let bytes = hex::decode(digits).map_err(|_| wrong("not pairs of hexadecimal digits"))?;
+    if bytes.len() > crate::card::LONGEST_ATR {
+        return Err(wrong("it has more than 33 bytes"));
+    }
+    let offered = atr::spoken(&bytes).map_err(wrong)?;
+    Ok((bytes, offered))
+}
+
+fn applets(
+    source: &Source,
+    raw: &[Spanned<RawApplet>],
+) -> Result<Vec<InstalledApplet>, ProfileError> {
+    let mut applets = Vec::new();
+    let mut seen = Vec::new();
+    for applet in raw {
+        let RawApplet { name, personality, chuid_bytes } = applet.get_ref();
+        let known = name.get_ref().as_str();
+        if seen.contains(&known) {
+            let problem = format!("a second {known} applet\nhint: remove one of the two");
+            return Err(source.error(name.span(), problem));
+        }
+        seen.push(known);
+        applets.push(match known {
+            names::PIV => {
+                let default = Recipe::default();
+                let of = personality.as_ref();
+                InstalledApplet::Piv(Recipe {
+                    authentication: of
+                        .and_then(|p| p.authentication)
+                        .unwrap_or(default.authentication),
+                    signature: of.and_then(|p| p.signature).unwrap_or(default.signature),
+                    management: of.and_then(|p| p.management).unwrap_or(default.management),
+                    card: of.and_then(|p| p.card).unwrap_or(default.card),
+                    chuid_bytes: chuid_bytes.as_ref().map(|count| count.get_ref().bytes),
+                })
+            }
+            names::BENCH if personality.is_some() || chuid_bytes.is_some() => {
+                let problem = "`personality` and `chuid_bytes` are of the piv applet\n\
+                               hint: leave them out";
+                return Err(source.error(applet.span(), problem));
+            }
+            names::BENCH => InstalledApplet::Bench,
+            _ => {
+                let problem = format!("no applet is called {known:?}\nhint: bench or piv");
+                return Err(source.error(name.span(), problem));
+            }
+        });
+    }
+    if applets.is_empty() {
+        let problem = "a card without an applet answers nothing\n\
+                       hint: add `[[applet]]` with `name = \"bench\"` or `name = \"piv\"`";
+        return Err(source.error(0..0, problem));
+    }
+    Ok(applets)
+}
+
+/// `from` is the whole table's; the rest is the link's.
+fn link(source: &Source, table: Spanned<Table>) -> Result<(Link, Range<usize>), ProfileError> {
+    let span = table.span();
+    let mut table = table.into_inner();
+    let origin = table.remove("from").ok_or_else(|| "missing field `from`".to_owned());
+    let origin = origin.and_then(|from| {
+        Origin::deserialize(from).map_err(|error| error.message().trim_end().to_owned())
+    });
+    if let Err(problem) = origin {
+        let hint = "say where the link's numbers come from: from = \"published\", \"derived\" or \
+                    \"assumed\"";
+        return Err(source.error(span, format!("{problem}\nhint: {hint}")));
+    }
+    match Link::deserialize(Value::Table(table)) {
+        Ok(link) => Ok((link, span)),
+        Err(error) => {
+            let message = error.message().trim_end();
+            let hint = if message.contains("hint: ") {
+                ""
+            } else {
+                "\nhint: kind = \"contact\" with `protocol` and `clock_hz`, or \"contactless\" \
+                 with `kbit_per_second`"
+            };
+            Err(source.error(span, format!("{message}{hint}")))
+        }
+    }
+}
+
+fn times(
+    source: &Source,
+    raw: &RawTimes,
+    link: Option<(Link, Range<usize>)>,
+) -> Result<Timing, ProfileError> {
+    if let (Some((_, _)), Some(byte)) =
+        (&link, raw.byte_to_card.as_ref().or(raw.byte_from_card.as_ref()))
+    {
+        let problem = "the link says already how long bytes take\n\
+                       hint: remove [link], or the times per byte";
+        return Err(source.error(byte.span(), problem));
+    }
+    let priced = |time: &Option<Spanned<RawTime>>| {
+        time.as_ref().map_or(Ok(Price::default()), |time| price(source, time))
+    };
+    Ok(Timing {
+        power_on: Nanos(priced(&raw.power_on)?.0.round() as u64),
+        command: priced(&raw.command)?,
+        byte_to_card: priced(&raw.byte_to_card)?,
+        byte_from_card: priced(&raw.byte_from_card)?,
+        link: link.map(|(link, _)| link),
+        ..Timing::default()
+    })
+}
+
+/// Exactly one unit, not negative, not a day.
+pub(super) fn price(source: &Source, time: &Spanned<RawTime>) -> Result<Price, ProfileError> {
+    let RawTime { ns, us, ms, s, .. } = time.get_ref();
+    let mut given = [(ns, 1.0), (us, 1e3), (ms, 1e6), (s, 1e9)]
+        .into_iter()
+        .filter_map(|(value, unit)| Some((*value)? * unit));
+    let (Some(nanos), None) = (given.next(), given.next()) else {
+        let problem =
+            "a time has exactly one unit\nhint: one of ns, us, ms and s, as { us = 5150 }";
+        return Err(source.error(time.span(), problem));
+    };
+    if !(0.0..=LONGEST_NS).contains(&nanos) {
+        let problem = "a time is impossible that is negative or longer than an hour\n\
+                       hint: check the number and its unit";
+        return Err(source.error(time.span(), problem));
+    }
+    Ok(Price(nanos))
+}
+
+fn commands(
+    source: &Source,
+    raw: &BTreeMap<String, Spanned<RawTime>>,
+    installed: &[&str],
+) -> Result<BTreeMap<(Option<&'static str>, u8), Price>, ProfileError> {
+    let mut prices = BTreeMap::new();
+    for (name, time) in raw {
+        let key = command(name, installed).map_err(|problem| source.error(time.span(), problem))?;
+        prices.insert(key, price(source, time)?);
+    }
+    Ok(prices)
+}
+
+/// `A4`, or `bench WRITE`.
+fn command(name: &str, installed: &[&str]) -> Result<(Option<&'static str>, u8), String> {
+    if let Some((applet, command)) = name.split_once(' ') {
+        let Some(applet) = [names::BENCH, names::PIV].into_iter().find(|&known| known == applet)
+        else {
+            return Err(format!("no applet is called {applet:?}\nhint: bench or piv"));
+        };
+        if !installed.contains(&applet) {
+            return Err(format!("the card has no {applet} applet\nhint: add it, or remove this"));
+        }
+        let found = names::commands(applet).find(|&(known, _)| known == command);
+        return found.map(|(_, ins)| (Some(applet), ins)).ok_or_else(|| {
+            let all: Vec<_> = names::commands(applet).map(|(known, _)| known).collect();
+            format!("{applet} has no command {command:?}\nhint: it has {}", all.join(", "))
+        });
+    }
+    let ins = (name.len() == 2).then(|| u8::from_str_radix(name, 16).ok()).flatten();
+    let known = |&ins: &u8| {
+        let mut all = installed.iter().flat_map(|applet| names::commands(applet));
+        all.any(|(_, known)| known == ins)
+    };
+    ins.filter(known).map(|ins| (None, ins)).ok_or_else(|| {
+        "no applet of this card has such an instruction\n\
+         hint: an applet and its command, as \"bench WRITE\", or an INS that one has, as \"A4\""
+            .to_owned()
+    })
+}
+
+fn work(
+    source: &Source,
+    raw: &BTreeMap<String, Spanned<RawTime>>,
+    installed: &[&str],
+) -> Result<BTreeMap<String, Price>, ProfileError> {
+    let known: Vec<&str> =
+        installed.iter().flat_map(|applet| names::work(applet)).copied().collect();
+    let mut prices = BTreeMap::new();
+    for (name, time) in raw {
+        if !known.contains(&name.as_str()) {
+            let mut sorted = known.clone();
+            sorted.sort_unstable();
+            let problem = format!(
+                "the card's applets compute nothing called {name:?}\nhint: they compute {}",
+                sorted.join(", ")
+            );
+            return Err(source.error(time.span(), problem));
+        }
+        prices.insert(name.clone(), price(source, time)?);
+    }
+    Ok(prices)
+}
+
+fn spread(source: &Source, raw: &RawJitter) -> Result<Jitter, ProfileError> {
+    let percent = *raw.percent.get_ref();
+    if !(0.0..=100.0).contains(&percent) {
+        let problem = "a command cannot take less than no time\nhint: choose 0 to 100 percent";
+        return Err(source.error(raw.percent.span(), problem));
+    }
+    Ok(Jitter::new(percent / 100.0, raw.seed))
+}

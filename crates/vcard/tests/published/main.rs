@@ -1,0 +1,24 @@
+//! The shipped profiles against the published figures that they stand for, on the card's own
+//! clock: nothing sleeps.
+
+#[path = "jcop.rs"]
+mod jcop;
+#[path = "piv.rs"]
+mod piv;
+#[path = "workloads.rs"]
+mod workloads;
+
+use tapstone_vcard::{Profile, shipped};
+
+/// The shipped profile of this name.
+fn profile(name: &str) -> Profile {
+    let shipped = shipped().iter().find(|shipped| shipped.name == name);
+    shipped.expect("it is shipped").profile()
+}
+
+#[test]
+fn every_shipped_profile_is_read_and_calls_itself_as_its_file() {
+    for shipped in shipped() {
+        assert_eq!(shipped.profile().name, shipped.name);
+    }
+}
