@@ -1,4 +1,5 @@
 //! The formulas against sums done by hand, and what must hold of every link.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 use proptest::prelude::*;
 use tapstone_link::Link;

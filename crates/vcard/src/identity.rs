@@ -34,7 +34,11 @@ impl Identity {
     /// Of the profile with this name and this text; a name of more than 127 bytes is cut.
     #[must_use]
     pub fn new(name: &str, file: &str) -> Self {
-        let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
+        let mut end = name.len().min(LONGEST_NAME);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = &name[..end];
         let digest = Sha256::digest(file);
         let mut answer = vec![0x80, name.len() as u8];
         answer.extend(name.bytes());

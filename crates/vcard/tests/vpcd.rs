@@ -1,5 +1,6 @@
 //! The protocol of vpcd, against a server that does as the driver does: each message in two
 //! writes.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

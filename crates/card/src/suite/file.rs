@@ -175,14 +175,23 @@ pub struct AnswerText {
 
 /// A suite that cannot be used, with the place in its file.
 #[derive(Debug, Error)]
-#[error("{file}:{line}: {what}\nhint: docs/card.md says how a suite is written; `tapstone card --list` shows those that come with Tapstone")]
+#[error("{place}: {what}\nhint: docs/card.md says how a suite is written; `tapstone card --list` shows those that come with Tapstone", place = self.place())]
 pub struct SuiteError {
     /// The file.
     pub file: String,
-    /// The line, from 1 on.
-    pub line: usize,
+    /// The line, from 1 on; `None`: the error is not about one.
+    pub line: Option<usize>,
     /// What is wrong, with the field.
     pub what: String,
+}
+
+impl SuiteError {
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.file),
+            None => self.file.clone(),
+        }
+    }
 }
 
 /// A suite's text with its name, for errors that point into it.
@@ -205,7 +214,7 @@ impl Source {
         }
         let text = fs::read_to_string(Path::new(name)).map_err(|error| SuiteError {
             file: name.to_owned(),
-            line: 0,
+            line: None,
             what: format!("neither a suite that comes with Tapstone nor a file: {error}"),
         })?;
         Ok(Self { name: name.to_owned(), text })
@@ -226,6 +235,11 @@ impl Source {
     pub(super) fn error(&self, at: Range<usize>, what: impl Into<String>) -> SuiteError {
         let start = at.start.min(self.text.len());
         let line = 1 + self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
-        SuiteError { file: self.name.clone(), line, what: what.into() }
+        SuiteError { file: self.name.clone(), line: Some(line), what: what.into() }
+    }
+
+    /// An error about the suite as a whole.
+    pub(super) fn whole(&self, what: impl Into<String>) -> SuiteError {
+        SuiteError { file: self.name.clone(), line: None, what: what.into() }
     }
 }

@@ -148,16 +148,20 @@ impl<'a> Planning<'a> {
     }
 
     fn chosen(&self) -> Result<Vec<&'a Test>, SuiteError> {
-        let matches = |wish: &str, name: &str| match wish.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == wish || name.strip_prefix("card.") == Some(wish),
+        // With or without the `card.` that every name begins with.
+        let matches = |wish: &str, name: &str| {
+            let short = name.strip_prefix("card.").unwrap_or(name);
+            match wish.strip_suffix('*') {
+                Some(start) => name.starts_with(start) || short.starts_with(start),
+                None => name == wish || short == wish,
+            }
         };
         for wish in &self.wishes.tests {
             if !self.suite.test.iter().any(|test| matches(wish, test.name.get_ref())) {
                 let names: Vec<&str> =
                     self.suite.test.iter().map(|test| test.name.get_ref().as_str()).collect();
                 let what = format!("no test \"{wish}\"; there are {}", names.join(", "));
-                return Err(self.source.error(0..0, what));
+                return Err(self.source.whole(what));
             }
         }
         let wishes = &self.wishes.tests;
@@ -393,7 +397,7 @@ impl<'a> Planning<'a> {
         let first = lanes.next().unwrap_or(false);
         if lanes.any(|cold| cold != first) {
             let what = "tests with cold = true cannot be run together with others: they unpower the card";
-            return Err(self.source.error(0..0, what));
+            return Err(self.source.whole(what));
         }
         Ok(())
     }

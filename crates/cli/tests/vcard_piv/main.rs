@@ -1,5 +1,6 @@
 //! `tapstone vcard piv` in a real pcscd, used by programs that know nothing of it: OpenSC,
 //! yubico-piv-tool and OpenSSH. What the card signs, OpenSSL verifies.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 #[path = "../pcscd/mod.rs"]
 mod pcscd;

@@ -163,7 +163,7 @@ mod tests {
     fn instructions_do_what_the_text_says() {
         // 5 - 7, then both bytes; 1 xor 3 by its low byte.
         let code = [1, 5, 1, 7, 0x11, 0x31, 2, 0x01, 0x01, 1, 3, 0x12, 0x30, 0];
-        assert_eq!(run(&code), Ok((8, vec![0xFF, 0xFE, 2])));
+        assert_eq!(run(&code), Ok((9, vec![0xFF, 0xFE, 2])));
         // a b -> b a: 9 goes out first.
         assert_eq!(run(&[1, 9, 1, 8, 5, 0x30, 0x30, 0]), Ok((6, vec![9, 8])));
         // Counts 3 down to 0: PUSH1, three turns of four, HALT.

@@ -60,7 +60,7 @@ pub(super) struct RawTimes {
 #[derive(Deserialize)]
 #[serde(
     deny_unknown_fields,
-    expecting = "expected a time with its origin, as { us = 5150, from = \"derived\" }"
+    expecting = "a time with its origin, as { us = 5150, from = \"derived\" }"
 )]
 pub(super) struct RawTime {
     pub(super) ns: Option<f64>,
@@ -75,7 +75,7 @@ pub(super) struct RawTime {
 #[derive(Deserialize)]
 #[serde(
     deny_unknown_fields,
-    expecting = "expected a count with its origin, as { bytes = 2339, from = \"published\" }"
+    expecting = "a count with its origin, as { bytes = 2339, from = \"published\" }"
 )]
 pub(super) struct RawCount {
     pub(super) bytes: usize,

@@ -30,11 +30,11 @@ impl Source<'_> {
         let message = error.message().trim_end();
         let hint = if message.contains("hint: ") {
             ""
-        } else if message.contains("`from`") {
+        } else if message.contains("`from`") || message.contains("`published`") {
             "\nhint: say where the number comes from: from = \"published\", \"derived\" or \
              \"assumed\""
         } else {
-            "\nhint: `tapstone vcard --show NAME` prints a shipped profile to compare with"
+            "\nhint: `tapstone vcard --show jcop31-v2.2` prints a profile to compare with"
         };
         self.error(error.span().unwrap_or(0..0), format!("{message}{hint}"))
     }
