@@ -1,17 +1,17 @@
 //! What the verbs for PC/SC and cards share: the lab, the record, and what is seen while they run.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
-use std::io::IsTerminal;
-use std::time::Duration;
 use tapstone_card::lab::{Lab, Observer, Options, Progress};
 use tapstone_card::protocol::Reader;
 use tapstone_measure::clock::{Monotonic, Precision};
-use tapstone_measure::units::thousands;
+use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record as record;
 use tapstone_record::Record;
 
@@ -21,11 +21,11 @@ use crate::environment;
 const VIRTUAL: &str = "Virtual PCD";
 
 /// A lab whose workers are this program again.
-pub(crate) fn open(timeout: Duration, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
+pub(crate) fn open(timeout: Nanos, wait: Nanos, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let arguments = vec!["card-worker".to_owned()];
     let worker = tapstone_worker::Command { program, arguments, hidden: Vec::new() };
-    Ok(Lab::new(Options { worker, timeout, interrupt }))
+    Ok(Lab::new(Options { worker, timeout: timeout.into(), wait: wait.into(), interrupt }))
 }
 
 /// A record without results.
@@ -68,9 +68,9 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
 
 /// The version of the installed pcscd: its first line is `pcsc-lite version 1.9.9.`
 fn pcscd() -> Option<record::Daemon> {
-    let program = ["/usr/sbin/pcscd", "/usr/bin/pcscd"].into_iter().find(|path| {
-        std::path::Path::new(path).exists()
-    })?;
+    let program = ["/usr/sbin/pcscd", "/usr/bin/pcscd"]
+        .into_iter()
+        .find(|path| std::path::Path::new(path).exists())?;
     let output = std::process::Command::new(program).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.lines().next()?.rsplit(' ').next()?.trim_end_matches('.').to_owned();

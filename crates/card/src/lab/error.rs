@@ -46,6 +46,14 @@ impl Lost {
         }
     }
 
+    /// Whether the call in flight is one in which pcsc-lite's client asks again and again while
+    /// another program has a transaction with the card.
+    #[must_use]
+    pub const fn waits_for_others(&self) -> bool {
+        use Call::{BeginTransaction, Connect, GetAttrib, Reconnect, Status};
+        matches!(self.call(), Some(BeginTransaction | Connect | GetAttrib | Reconnect | Status))
+    }
+
     /// One word for a record.
     #[must_use]
     pub const fn code(&self) -> &'static str {
@@ -99,9 +107,19 @@ pub enum LabError {
     /// A worker could not be made ready.
     #[error("{0}{hint}", hint = hint(.0.hint()))]
     Fault(Fault),
+    /// The user ended it before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// A worker is no more.
     #[error("{0}{hint}", hint = lost_hint(.0))]
-    Lost(#[from] Lost),
+    Lost(Lost),
+}
+
+/// Not by `#[from]`: its text is in the error's own.
+impl From<Lost> for LabError {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
 }
 
 fn hint(hint: Option<&str>) -> String {
@@ -113,7 +131,12 @@ fn lost_hint(lost: &Lost) -> &'static str {
         Lost::Hung { call: Some(Call::Transmit), .. } => {
             "\nhint: the card does not answer; take it out and put it in again, or give it longer with --timeout"
         }
-        Lost::Hung { .. } => "\nhint: is pcscd still alive? Restart it, or give it longer with --timeout",
+        Lost::Hung { .. } if lost.waits_for_others() => {
+            "\nhint: another program keeps its transaction with the card: end it, or wait longer with --wait"
+        }
+        Lost::Hung { .. } => {
+            "\nhint: is pcscd still alive? Restart it, or give it longer with --timeout"
+        }
         Lost::Crashed { .. } | Lost::Garbled(_) => "",
     }
 }

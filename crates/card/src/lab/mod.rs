@@ -10,7 +10,7 @@ mod run;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tapstone_worker::{Command, Process};
 
@@ -27,6 +27,18 @@ type Word = tapstone_worker::Word<Report>;
 /// How long a worker may take to end its transaction and let the card go.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// A wait for another program that a user wonders about.
+const NOTABLE_WAIT: Duration = Duration::from_secs(1);
+
+/// For what is too quick to watch.
+struct NoObserver;
+
+impl Observer for NoObserver {
+    fn waiting(&mut self, _: &str) {}
+
+    fn progress(&mut self, _: Progress) {}
+}
+
 /// How workers are started and how patiently they are waited for.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -34,6 +46,8 @@ pub struct Options {
     pub worker: Command,
     /// How long a call may take before it counts as hung.
     pub timeout: Duration,
+    /// How long another program may keep its transaction with the card.
+    pub wait: Duration,
     /// Set when the user asks to end.
     pub interrupt: Arc<AtomicBool>,
 }
@@ -58,13 +72,14 @@ impl Lab {
     ///
     /// # Errors
     /// When there is no library or no service, or a call hangs.
-    pub fn look(&mut self) -> Result<Vec<Reader>, LabError> {
+    pub fn look(&mut self, observer: &mut dyn Observer) -> Result<Vec<Reader>, LabError> {
         let number = self.start()?;
         self.order(number, &Order::Look);
-        let readers = self.answer(number, |report| match report {
+        let pick = |report| match report {
             Report::Readers(readers) => Some(readers),
             _ => None,
-        })?;
+        };
+        let readers = self.answer(number, pick, observer)?;
         self.workers[number] = None;
         readers.map_err(LabError::Pcsc)
     }
@@ -73,8 +88,13 @@ impl Lab {
     ///
     /// # Errors
     /// When there is none, or more than one.
-    pub fn choose(&mut self, name: Option<&str>, card: bool) -> Result<Reader, LabError> {
-        let readers = self.look()?;
+    pub fn choose(
+        &mut self,
+        name: Option<&str>,
+        card: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Reader, LabError> {
+        let readers = self.look(observer)?;
         let names = || readers.iter().map(|reader| reader.name.clone()).collect::<Vec<_>>();
         let Some(name) = name else {
             let mut fit = readers.iter().filter(|reader| !card || reader.card_present);
@@ -130,10 +150,11 @@ impl Lab {
         let mut process = process.map_err(LabError::Spawn)?;
         process.order(&Order::Open { board: process.board() });
         self.workers.push(Some(process));
-        let opened = self.answer(number, |report| match report {
+        let pick = |report| match report {
             Report::Opened(opened) => Some(opened),
             _ => None,
-        })?;
+        };
+        let opened = self.answer(number, pick, &mut NoObserver)?;
         opened.map(|()| number).map_err(LabError::NoLibrary)
     }
 
@@ -148,8 +169,9 @@ impl Lab {
         &mut self,
         number: usize,
         pick: impl Fn(Report) -> Option<T>,
+        observer: &mut dyn Observer,
     ) -> Result<T, LabError> {
-        let until = Instant::now() + self.options.timeout;
+        let mut said = false;
         loop {
             if let Some((from, word)) = self.hear(Duration::from_millis(50))
                 && from == number
@@ -166,20 +188,37 @@ impl Lab {
                     }
                 }
             }
-            if let Some(lost) = self.stuck(number) {
+            if let Some(lost) = self.hangs(number, &mut said, observer) {
                 return Err(self.bury(number, Some(lost)).into());
             }
-            if Instant::now() > until || self.interrupted() {
-                let lost = Lost::Hung { after: self.options.timeout, call: None };
-                return Err(self.bury(number, Some(lost)).into());
+            if self.interrupted() {
+                self.workers[number] = None;
+                return Err(LabError::Interrupted);
             }
         }
     }
 
-    /// A call of this worker that does not return.
-    fn stuck(&mut self, number: usize) -> Option<Lost> {
-        let process = self.workers[number].as_mut()?;
-        process.stuck(0, self.options.timeout).map(Into::into)
+    /// A call of this worker that will not return. One that waits for another program's
+    /// transaction may go on for longer, and that is said once.
+    fn hangs(
+        &mut self,
+        number: usize,
+        said: &mut bool,
+        observer: &mut dyn Observer,
+    ) -> Option<Lost> {
+        let Options { timeout, wait, .. } = self.options;
+        let waits = self.stuck(number, NOTABLE_WAIT).is_some_and(|lost| lost.waits_for_others());
+        if waits && !*said {
+            *said = true;
+            observer
+                .waiting("another program has a transaction with the card: waiting for its end");
+        }
+        self.stuck(number, if waits { wait.max(NOTABLE_WAIT) } else { timeout })
+    }
+
+    /// A call of this worker that has not returned for so long.
+    fn stuck(&mut self, number: usize, limit: Duration) -> Option<Lost> {
+        self.workers[number].as_mut()?.stuck(0, limit).map(Into::into)
     }
 
     /// Ends what is left of a worker; says why it was lost if nobody knows better.

@@ -78,8 +78,7 @@ fn row(
 
 fn status(ran: &Ran, number: u16, lane: Option<&LaneFigures>) -> record::Status {
     let completed = lane.map_or(0, |lane| lane.total.completed);
-    let outcome =
-        if completed == 0 { record::Outcome::Failed } else { record::Outcome::Partial };
+    let outcome = if completed == 0 { record::Outcome::Failed } else { record::Outcome::Partial };
     let unsupported = ran.ready.iter().flatten().flat_map(|ready| &ready.unsupported);
     if let Some((_, fault)) = unsupported.into_iter().find(|(of, _)| *of == number) {
         return record::Status::at(record::Outcome::Unsupported, fault.step(), fault.code());
@@ -93,9 +92,7 @@ fn status(ran: &Ran, number: u16, lane: Option<&LaneFigures>) -> record::Status 
     }
     let gave_up = ran.done.iter().flatten().find_map(|done| done.gave_up.as_ref());
     match gave_up {
-        Some(fault) if completed == 0 => {
-            record::Status::at(outcome, fault.step(), fault.code())
-        }
+        Some(fault) if completed == 0 => record::Status::at(outcome, fault.step(), fault.code()),
         _ if completed == 0 => record::Status { outcome, step: None, code: None },
         _ => record::Status::OK,
     }
@@ -178,9 +175,8 @@ fn warnings(lane: &LaneFigures, row: &record::Row) -> Vec<String> {
     let drift = trend::drift(&lane.series, lane.window.1 - lane.window.0);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
     if lane.total.completed < ENOUGH {
-        let failed = (failed > 0).then(|| {
-            format!("{failed} of {all} operations failed; no figure counts them")
-        });
+        let failed = (failed > 0)
+            .then(|| format!("{failed} of {all} operations failed; no figure counts them"));
         return failed.into_iter().collect();
     }
     let all = [

@@ -81,6 +81,9 @@ pub(super) struct Steering<'a> {
     ran: Ran,
     started: Option<Instant>,
     closing: bool,
+    /// That another program holds the card has been said; among contending workers waiting is what
+    /// is measured.
+    said: bool,
     next_look: Duration,
     last_progress: Instant,
 }
@@ -109,6 +112,7 @@ impl<'a> Steering<'a> {
             ran,
             started: None,
             closing: false,
+            said: numbers.len() > 1,
             next_look: FIRST_LOOK,
             last_progress: Instant::now(),
         }
@@ -196,7 +200,7 @@ impl<'a> Steering<'a> {
     /// Calls that do not return, and the user who wants to go.
     fn watch(&mut self) {
         for number in self.numbers {
-            if let Some(lost) = self.lab.stuck(*number) {
+            if let Some(lost) = self.lab.hangs(*number, &mut self.said, self.observer) {
                 self.lose(*number, Some(lost));
             }
         }

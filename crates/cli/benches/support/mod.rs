@@ -1,5 +1,7 @@
 //! A lab on the null module, and the row that is measured on it.
 
+mod rounds;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +18,10 @@ use tapstone_token::lab::{
 use tapstone_token::pin::Pin;
 use tapstone_token::protocol::Login;
 
+pub(crate) use self::rounds::rounds;
+
 /// The operation that is measured.
 pub(crate) const OPERATION: &str = "rsa2048.sign";
-
-/// How many of something: all of it under `cargo bench`, a few where only the workings are tried.
-pub(crate) fn rounds(all: usize, few: usize) -> usize {
-    if std::env::args().any(|argument| argument == "--bench") { all } else { few }
-}
 
 /// The null module, built for this target by Cargo, beside it.
 pub(crate) fn module() -> PathBuf {

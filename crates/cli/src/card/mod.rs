@@ -33,10 +33,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         anyhow::bail!("no test is left to run\nhint: the lines above say what each of them needs");
     }
     let interrupt = interrupt::flag_on_signals()?;
-    let mut lab = card_lab::open(arguments.timeout.into(), interrupt)?;
-    let reader = lab.choose(arguments.reader.as_deref(), true)?;
+    let mut lab = card_lab::open(arguments.timeout, arguments.wait, interrupt)?;
+    let mut live = Live::new(arguments.output.quiet);
+    live.stage(&arguments.suite);
+    let reader = lab.choose(arguments.reader.as_deref(), true, &mut live)?;
     announce(&plan, &reader);
-    measure(&mut lab, arguments, &plan, &reader)
+    measure(&mut lab, arguments, &plan, &reader, live)
 }
 
 fn list(arguments: &Arguments, suite: &SuiteFile) {
@@ -82,11 +84,10 @@ fn measure(
     arguments: &Arguments,
     plan: &Plan,
     reader: &Reader,
+    mut live: Live,
 ) -> anyhow::Result<Exit> {
     let mut record = card_lab::record(record::TargetKind::Card, Some(reader));
     let machine = Watch::start();
-    let mut live = Live::new(arguments.output.quiet);
-    live.stage(&arguments.suite);
     let job = Job {
         reader: reader.name.clone(),
         work: JobWork::Suite(Box::new(plan.job.clone())),
@@ -117,9 +118,10 @@ fn fill(record: &mut record::Record, ran: &Ran, plan: &Plan, arguments: &Argumen
         row.seed = Some(arguments.seed);
         let wrong = row.verification.map_or(0, |verification| verification.wrong);
         if wrong > 0 {
-            row.warnings.insert(0, format!(
-                "{wrong} answers were wrong: no figure of this row can be trusted"
-            ));
+            row.warnings.insert(
+                0,
+                format!("{wrong} answers were wrong: no figure of this row can be trusted"),
+            );
         }
         // A suite asks what a card can do: what it cannot is an answer, unless asked for by name.
         let answered = unsupported && arguments.test.is_empty();

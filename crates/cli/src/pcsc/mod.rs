@@ -26,17 +26,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let operations = operations(arguments)?;
     arguments.output.check()?;
-    let mut lab = card_lab::open(arguments.timeout.into(), interrupt::flag_on_signals()?)?;
+    let mut lab = card_lab::open(arguments.timeout, arguments.wait, interrupt::flag_on_signals()?)?;
+    let mut live = Live::new(arguments.output.quiet);
     if arguments.list {
-        return list(&mut lab);
+        return list(&mut lab, &mut live);
     }
-    let reader = reader(&mut lab, arguments, &operations)?;
+    let reader = reader(&mut lab, arguments, &operations, &mut live)?;
     if !arguments.op.is_empty() && operations.iter().any(|operation| operation.resets()) {
         eprintln!("the card is reset again and again: other programs lose what they verified");
     }
     let mut record = card_lab::record(record::TargetKind::Pcsc, reader.as_ref());
     let machine = Watch::start();
-    let mut live = Live::new(arguments.output.quiet);
     let mut exit = Exit::Done;
     for operation in operations {
         live.stage(operation.name());
@@ -71,13 +71,15 @@ fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation>> {
             bail!("{name} is for one process at a time\nhint: leave --processes out")
         }
         Some(operation) => Ok(operation),
-        None => bail!("no operation \"{name}\"\nhint: --list-operations shows those that there are"),
+        None => {
+            bail!("no operation \"{name}\"\nhint: --list-operations shows those that there are")
+        }
     });
     named.collect()
 }
 
-fn list(lab: &mut Lab) -> anyhow::Result<Exit> {
-    let readers = lab.look()?;
+fn list(lab: &mut Lab, live: &mut Live) -> anyhow::Result<Exit> {
+    let readers = lab.look(live)?;
     if readers.is_empty() {
         return Err(LabError::NoReader.into());
     }
@@ -105,15 +107,16 @@ fn reader(
     lab: &mut Lab,
     arguments: &Arguments,
     operations: &[Operation],
+    live: &mut Live,
 ) -> anyhow::Result<Option<Reader>> {
     let any = |of: fn(Operation) -> bool| operations.iter().any(|operation| of(*operation));
     if !any(Operation::needs_reader) && arguments.reader.is_none() {
         // No service at all is better told before the first row.
-        lab.look()?;
+        lab.look(live)?;
         return Ok(None);
     }
     let name = arguments.reader.as_deref();
-    Ok(Some(lab.choose(name, any(Operation::needs_card))?))
+    Ok(Some(lab.choose(name, any(Operation::needs_card), live)?))
 }
 
 /// One row, and whether it was the last.
@@ -174,10 +177,8 @@ fn measure(
                 _ => record::Outcome::Failed,
             };
             let status = record::Status::at(outcome, operation.name(), code);
-            let concurrency = record::Concurrency {
-                processes: arguments.processes,
-                ..record::Concurrency::ONE
-            };
+            let concurrency =
+                record::Concurrency { processes: arguments.processes, ..record::Concurrency::ONE };
             let row = record::Row::new(plan.operation, status, concurrency, record::Load::CLOSED);
             (row, matches!(error, LabError::Lost(_)))
         }
