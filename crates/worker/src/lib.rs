@@ -9,10 +9,12 @@
 
 mod board;
 mod frames;
+mod lost;
 mod pipes;
 mod process;
 
 pub use board::{Board, InFlight, PLACES, Place};
 pub use frames::{receive, send};
+pub use lost::Lost;
 pub use pipes::private_pipes;
-pub use process::{Command, Lost, Process, Word};
+pub use process::{Command, Process, Word};

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, BufWriter};
+use std::marker::PhantomData;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::marker::PhantomData;
 use std::process::{self, Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::board::{Board, InFlight};
 use crate::frames::{receive, send};
+use crate::lost::Lost;
 
 /// What to run as a worker: this program, with the argument that makes it one.
 #[derive(Clone, Debug)]
@@ -37,25 +38,6 @@ pub enum Word<R> {
     Gone,
     /// What came through it was no report.
     Garbled(String),
-}
-
-/// A worker that did not stay. Calls are by the number that the worker gave them on its board.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
-    /// It ended by itself, in the code that it called or after it.
-    Crashed {
-        /// The signal or the exit code.
-        how: String,
-        /// What it was calling.
-        call: Option<u8>,
-    },
-    /// It did not come back from a call.
-    Hung {
-        /// How long it was given.
-        after: Duration,
-        /// What it was calling.
-        call: Option<u8>,
-    },
 }
 
 /// See the module's text.
@@ -128,7 +110,7 @@ impl<O: Serialize, R: DeserializeOwned + Send + 'static> Process<O, R> {
     }
 
     /// A call that has not returned for longer than `limit`, on any of the worker's threads.
-    pub fn stuck(&mut self, threads: usize, limit: Duration) -> Option<Lost> {
+    pub fn stuck(&mut self, threads: usize, limit: Duration) -> Option<Lost<u8>> {
         self.watched.resize(1 + threads, (self.board.place(0).look(), Instant::now()));
         for (thread, (seen, since)) in self.watched.iter_mut().enumerate() {
             let look = self.board.place(thread).look();
@@ -142,7 +124,7 @@ impl<O: Serialize, R: DeserializeOwned + Send + 'static> Process<O, R> {
     }
 
     /// How a worker ended whose reports have ended.
-    pub fn post_mortem(&mut self, threads: usize) -> Lost {
+    pub fn post_mortem(&mut self, threads: usize) -> Lost<u8> {
         self.orders = None;
         let how = match self.child.wait() {
             Ok(status) => describe(status),

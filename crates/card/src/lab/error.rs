@@ -1,7 +1,6 @@
 //! What can stand in the way of measuring, in words that say what to do.
 
 use std::io;
-use std::time::Duration;
 
 use thiserror::Error;
 
@@ -9,70 +8,13 @@ use crate::protocol::Fault;
 use crate::scard::{Call, Failure};
 
 /// A worker process that is no more.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Lost {
-    /// It ended by itself, in the library's code or after it.
-    #[error("the worker process ended ({how}){}", during(*.call))]
-    Crashed {
-        /// The signal or the exit code.
-        how: String,
-        /// What it was calling.
-        call: Option<Call>,
-    },
-    /// A call did not return, and the process was killed.
-    #[error("no answer within {after:?}{}; the worker process was killed", during(*.call))]
-    Hung {
-        /// How long it was given.
-        after: Duration,
-        /// What it was calling.
-        call: Option<Call>,
-    },
-    /// It said something that is not in the protocol.
-    #[error("the worker process could not be understood: {0}")]
-    Garbled(String),
-}
+pub type Lost = tapstone_worker::Lost<Call>;
 
-fn during(call: Option<Call>) -> String {
-    call.map(|call| format!(" in {call}")).unwrap_or_default()
-}
-
-impl Lost {
-    /// The call in flight.
-    #[must_use]
-    pub const fn call(&self) -> Option<Call> {
-        match self {
-            Self::Crashed { call, .. } | Self::Hung { call, .. } => *call,
-            Self::Garbled(_) => None,
-        }
-    }
-
-    /// Whether the call in flight is one in which pcsc-lite's client asks again and again while
-    /// another program has a transaction with the card.
-    #[must_use]
-    pub const fn waits_for_others(&self) -> bool {
-        use Call::{BeginTransaction, Connect, GetAttrib, Reconnect, Status};
-        matches!(self.call(), Some(BeginTransaction | Connect | GetAttrib | Reconnect | Status))
-    }
-
-    /// One word for a record.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Crashed { .. } => "crashed",
-            Self::Hung { .. } => "timeout",
-            Self::Garbled(_) => "garbled",
-        }
-    }
-}
-
-impl From<tapstone_worker::Lost> for Lost {
-    fn from(lost: tapstone_worker::Lost) -> Self {
-        let name = |call: Option<u8>| call.and_then(Call::from_number);
-        match lost {
-            tapstone_worker::Lost::Crashed { how, call } => Self::Crashed { how, call: name(call) },
-            tapstone_worker::Lost::Hung { after, call } => Self::Hung { after, call: name(call) },
-        }
-    }
+/// Whether the call in flight is one in which pcsc-lite's client asks again and again while another
+/// program has a transaction with the card.
+pub(super) fn waits_for_others(lost: &Lost) -> bool {
+    use Call::{BeginTransaction, Connect, GetAttrib, Reconnect, Status};
+    matches!(lost.call(), Some(BeginTransaction | Connect | GetAttrib | Reconnect | Status))
 }
 
 /// Why nothing could be measured.
@@ -131,7 +73,7 @@ fn lost_hint(lost: &Lost) -> &'static str {
         Lost::Hung { call: Some(Call::Transmit), .. } => {
             "\nhint: the card does not answer; take it out and put it in again, or give it longer with --timeout"
         }
-        Lost::Hung { .. } if lost.waits_for_others() => {
+        Lost::Hung { .. } if waits_for_others(lost) => {
             "\nhint: another program keeps its transaction with the card: end it, or wait longer with --wait"
         }
         Lost::Hung { .. } => {

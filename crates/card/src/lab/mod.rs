@@ -15,11 +15,13 @@ use std::time::Duration;
 use tapstone_worker::{Command, Process};
 
 pub use self::costs::{apdus, costs};
+use self::error::waits_for_others;
 pub use self::error::{LabError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};
 pub use self::rows::{RowPlan, rows};
 pub use self::run::{Observer, Progress, Ran, Stop};
 use crate::protocol::{Job, Order, Reader, Report};
+use crate::scard::Call;
 
 /// Something that a worker said, or that it says no more.
 type Word = tapstone_worker::Word<Report>;
@@ -207,7 +209,7 @@ impl Lab {
         observer: &mut dyn Observer,
     ) -> Option<Lost> {
         let Options { timeout, wait, .. } = self.options;
-        let waits = self.stuck(number, NOTABLE_WAIT).is_some_and(|lost| lost.waits_for_others());
+        let waits = self.stuck(number, NOTABLE_WAIT).is_some_and(|lost| waits_for_others(&lost));
         if waits && !*said {
             *said = true;
             observer
@@ -218,7 +220,7 @@ impl Lab {
 
     /// A call of this worker that has not returned for so long.
     fn stuck(&mut self, number: usize, limit: Duration) -> Option<Lost> {
-        self.workers[number].as_mut()?.stuck(0, limit).map(Into::into)
+        self.workers[number].as_mut()?.stuck(0, limit).map(|lost| lost.named(Call::from_number))
     }
 
     /// Ends what is left of a worker; says why it was lost if nobody knows better.
@@ -231,7 +233,7 @@ impl Lab {
                 process.kill();
                 why
             }
-            None => process.post_mortem(0).into(),
+            None => process.post_mortem(0).named(Call::from_number),
         }
     }
 

@@ -1,7 +1,6 @@
 //! What can stand in the way of measuring a token, in words that say what to do.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::calls::{Call, Failure};
 use crate::material::MaterialError;
@@ -9,63 +8,7 @@ use crate::module::LoadError;
 use crate::protocol::Trouble;
 
 /// A worker process that is no more.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
-    /// It ended by itself, in the module's code or after it.
-    #[error("the worker process ended ({how}){}", during(*.call))]
-    Crashed {
-        /// The signal or the exit code.
-        how: String,
-        /// What it was calling.
-        call: Option<Call>,
-    },
-    /// It did not answer, and was killed.
-    #[error("no answer within {after:?}{}; the worker process was killed", during(*.call))]
-    Hung {
-        /// How long it was given.
-        after: Duration,
-        /// What it was calling.
-        call: Option<Call>,
-    },
-    /// It said something that is not in the protocol.
-    #[error("the worker process could not be understood: {0}")]
-    Garbled(String),
-}
-
-impl From<tapstone_worker::Lost> for Lost {
-    fn from(lost: tapstone_worker::Lost) -> Self {
-        let name = |call: Option<u8>| call.and_then(Call::from_number);
-        match lost {
-            tapstone_worker::Lost::Crashed { how, call } => Self::Crashed { how, call: name(call) },
-            tapstone_worker::Lost::Hung { after, call } => Self::Hung { after, call: name(call) },
-        }
-    }
-}
-
-impl Lost {
-    /// The call in flight.
-    #[must_use]
-    pub fn call(&self) -> Option<Call> {
-        match self {
-            Self::Crashed { call, .. } | Self::Hung { call, .. } => *call,
-            Self::Garbled(_) => None,
-        }
-    }
-
-    /// One word for a record.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Crashed { .. } => "crashed",
-            Self::Hung { .. } => "timeout",
-            Self::Garbled(_) => "garbled",
-        }
-    }
-}
-
-fn during(call: Option<Call>) -> String {
-    call.map(|call| format!(" during {call}")).unwrap_or_default()
-}
+pub type Lost = tapstone_worker::Lost<Call>;
 
 /// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]

@@ -36,6 +36,7 @@ pub use self::limit::{Limit, LimitPlan};
 pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
 pub use self::steering::{Observer, Progress};
 pub use self::targets::{Answer, ModuleReport, look_at};
+use crate::calls::Call;
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
 use crate::protocol::{Enter, Leftover, Login, Order, Report, Trouble};
 use crate::worker::RUN_MARK;
@@ -419,7 +420,7 @@ impl Lab {
             None => Some(Lost::Garbled("the worker process is gone".into())),
             Some(member) => {
                 let stuck = member.process.stuck(threads, limit)?;
-                Some(self.bury(number, threads, Some(stuck.into())))
+                Some(self.bury(number, threads, Some(stuck.named(Call::from_number))))
             }
         }
     }
@@ -435,7 +436,7 @@ impl Lab {
                 member.process.kill();
                 why
             }
-            None => member.process.post_mortem(threads).into(),
+            None => member.process.post_mortem(threads).named(Call::from_number),
         }
     }
 

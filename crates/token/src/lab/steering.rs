@@ -8,12 +8,12 @@ use tapstone_measure::looper::Ended;
 use tapstone_measure::recorder::Grid;
 use tapstone_measure::units::{Nanos, PerSecond};
 
-use super::{Lab, Word};
 use super::error::Lost;
 use super::gather::{Gathered, SampleSink};
 use super::plan::{LoadPlan, RowPlan, Stop};
 use super::prepare::Prepared;
 use super::row::{NoRow, Ran};
+use super::{Lab, Word};
 use crate::protocol::{Order, Pace, Report, Run};
 
 /// Watches a row while it runs.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use tapstone_record as record;
 
-use super::{Lab, Word};
 use super::plan::{RowPlan, Stop};
 use super::prepare::{Prepared, key_use};
 use super::row::Ran;
+use super::{Lab, Word};
 use crate::material::{By, Effort, Output};
 use crate::protocol::{Order, Report};
 

@@ -1,0 +1,65 @@
+//! A worker that is no more, and what it was calling.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// A worker process that is no more. `C` is a call; until it has a name, its number on the board.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Lost<C: Display> {
+    /// It ended by itself, in the code that it called or after it.
+    #[error("the worker process ended ({how}){}", during(call.as_ref()))]
+    Crashed {
+        /// The signal or the exit code.
+        how: String,
+        /// What it was calling.
+        call: Option<C>,
+    },
+    /// A call did not return, and the process was killed.
+    #[error("no answer within {after:?}{}; the worker process was killed", during(call.as_ref()))]
+    Hung {
+        /// How long it was given.
+        after: Duration,
+        /// What it was calling.
+        call: Option<C>,
+    },
+    /// It said something that is not in the protocol.
+    #[error("the worker process could not be understood: {0}")]
+    Garbled(String),
+}
+
+fn during<C: Display>(call: Option<&C>) -> String {
+    call.map(|call| format!(" during {call}")).unwrap_or_default()
+}
+
+impl<C: Display> Lost<C> {
+    /// The call in flight.
+    #[must_use]
+    pub const fn call(&self) -> Option<&C> {
+        match self {
+            Self::Crashed { call, .. } | Self::Hung { call, .. } => call.as_ref(),
+            Self::Garbled(_) => None,
+        }
+    }
+
+    /// One word for a record.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Crashed { .. } => "crashed",
+            Self::Hung { .. } => "timeout",
+            Self::Garbled(_) => "garbled",
+        }
+    }
+
+    /// The same with the call by another name.
+    #[must_use]
+    pub fn named<D: Display>(self, name: impl FnOnce(C) -> Option<D>) -> Lost<D> {
+        match self {
+            Self::Crashed { how, call } => Lost::Crashed { how, call: call.and_then(name) },
+            Self::Hung { after, call } => Lost::Hung { after, call: call.and_then(name) },
+            Self::Garbled(why) => Lost::Garbled(why),
+        }
+    }
+}
