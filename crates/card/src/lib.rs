@@ -12,3 +12,5 @@ pub mod protocol;
 pub mod scard;
 pub mod suite;
 pub mod worker;
+
+pub use look::VIRTUAL;

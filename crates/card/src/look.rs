@@ -4,23 +4,25 @@ use std::ffi::CStr;
 
 use tapstone_apdu::{Command, Status};
 
-use crate::protocol::{Emulated, Reader};
+use crate::protocol::{Cards, Emulated, Reader};
 use crate::scard::{Connection, Context, Failure, Pcsc, Share, reader_name};
 
-/// The name of vpcd's readers in PC/SC. Only there a virtual card is asked what it plays.
-const VIRTUAL: &str = "Virtual PCD";
+/// The name of vpcd's readers in PC/SC. Only there a card is asked what it plays, and whatever is
+/// in one is emulated.
+pub const VIRTUAL: &str = "Virtual PCD";
 
 /// The application on which Tapstone's virtual card answers what it plays.
 const IDENTITY: [u8; 10] = *b"\xF0TAPSTONE\x00";
 
-/// All readers. A card that cannot be connected to is shown without its ATR.
-pub(crate) fn readers(pcsc: &Pcsc) -> Result<Vec<Reader>, Failure> {
+/// All readers, with the cards in those that are asked about: a question powers a card. One that
+/// cannot be connected to is shown without its ATR.
+pub(crate) fn readers(pcsc: &Pcsc, cards: &Cards) -> Result<Vec<Reader>, Failure> {
     let context = pcsc.establish()?;
     let names = context.readers()?;
-    names.into_iter().map(|name| reader(&context, name)).collect()
+    names.into_iter().map(|name| reader(&context, name, cards)).collect()
 }
 
-fn reader(context: &Context, name: String) -> Result<Reader, Failure> {
+fn reader(context: &Context, name: String, cards: &Cards) -> Result<Reader, Failure> {
     let c_name = reader_name(&name);
     let look = context.status_change(&c_name)?;
     let mut reader = Reader {
@@ -32,7 +34,12 @@ fn reader(context: &Context, name: String) -> Result<Reader, Failure> {
         driver_version: None,
         emulated: None,
     };
-    if look.card_present && !look.exclusive {
+    let asked = match cards {
+        Cards::None => false,
+        Cards::In(name) => reader.name == *name,
+        Cards::All => true,
+    };
+    if asked && look.card_present && !look.exclusive {
         describe(context, &c_name, &mut reader);
     }
     Ok(reader)

@@ -23,8 +23,8 @@ pub enum Order {
         /// The board's path.
         board: PathBuf,
     },
-    /// Look at the readers and the cards in them.
-    Look,
+    /// Look at the readers, and at these cards.
+    Look(Cards),
     /// Get ready to measure.
     Prepare(Box<Job>),
     /// All workers are ready: measure from this moment on.
@@ -34,6 +34,17 @@ pub enum Order {
     },
     /// Start no further operation.
     Close,
+}
+
+/// Which cards are looked at: that powers them, and makes them say what they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cards {
+    /// None; only whether there are any.
+    None,
+    /// The one in this reader.
+    In(String),
+    /// All of them.
+    All,
 }
 
 /// What is measured.
@@ -153,6 +164,8 @@ pub struct Exchange {
     pub sent: u32,
     /// Bytes of the response, status word included.
     pub received: u32,
+    /// It fetched more of the answer to the command before it: GET RESPONSE.
+    pub fetched: bool,
 }
 
 /// Why a worker ended.
@@ -188,6 +201,15 @@ pub enum Fault {
         /// What is wrong with it.
         why: String,
     },
+    /// The card did not take the PIN. Nothing that holds a PIN may follow.
+    Pin {
+        /// The step.
+        step: String,
+        /// What the card said.
+        status: Word,
+    },
+    /// The user ended it.
+    Interrupted,
     /// The tool will not go on, for the card's sake.
     Refused {
         /// Why, and what to do.
@@ -217,7 +239,8 @@ impl Fault {
     pub fn code(&self) -> String {
         match self {
             Self::Call { failure, .. } => failure.code.to_string(),
-            Self::Status { status, .. } => Status(status.0).to_string(),
+            Self::Status { status, .. } | Self::Pin { status, .. } => Status(status.0).to_string(),
+            Self::Interrupted => "interrupted".to_owned(),
             Self::Garbage { .. } => "garbage".to_owned(),
             Self::Refused { .. } => "refused".to_owned(),
         }
@@ -229,8 +252,10 @@ impl Fault {
         match self {
             Self::Call { failure, step: Some(step) } => format!("{} ({step})", failure.call),
             Self::Call { failure, step: None } => failure.call.to_string(),
-            Self::Status { step, .. } | Self::Garbage { step, .. } => step.clone(),
-            Self::Refused { .. } => "safety".to_owned(),
+            Self::Status { step, .. } | Self::Garbage { step, .. } | Self::Pin { step, .. } => {
+                step.clone()
+            }
+            Self::Interrupted | Self::Refused { .. } => "safety".to_owned(),
         }
     }
 
@@ -238,10 +263,7 @@ impl Fault {
     /// and another try would cost one more.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        match self {
-            Self::Status { status, .. } => Status(status.0).tries().is_some(),
-            _ => true,
-        }
+        !matches!(self, Self::Status { .. })
     }
 
     /// What to do about it.
@@ -250,13 +272,16 @@ impl Fault {
         match self {
             Self::Call { failure, .. } => failure.code.hint(),
             Self::Status { status, .. } => match status.0 {
-                0x6982 => Some("the command needs a PIN first: name one with --pin-file"),
-                0x6983 => Some("the PIN is blocked: unblock it with the PUK, with the card's own tool"),
+                0x6982 => Some("the command needs a PIN first, or another one"),
+                0x6983 => {
+                    Some("the PIN is blocked: unblock it with the PUK, with the card's own tool")
+                }
                 0x6D00 | 0x6E00 | 0x6A81 => Some("the card does not have this function"),
                 0x6A82 | 0x6999 => Some("is it the right card, and is the application on it?"),
                 _ => None,
             },
-            Self::Garbage { .. } | Self::Refused { .. } => None,
+            Self::Pin { .. } => Some("it is tried once: look at the PIN before you try again"),
+            Self::Garbage { .. } | Self::Interrupted | Self::Refused { .. } => None,
         }
     }
 }
@@ -268,12 +293,18 @@ impl fmt::Display for Fault {
             Self::Call { failure, step: None } => write!(f, "{failure}"),
             Self::Status { step, status } => {
                 let status = Status(status.0);
-                write!(f, "{step}: status word {status}, {}", status.meaning())?;
+                write!(f, "{step}: status word {status}, {}", status.meaning())
+            }
+            Self::Pin { step, status } => {
+                let status = Status(status.0);
+                write!(f, "{step}: the card did not take the PIN: {status}, {}", status.meaning())?;
                 match status.tries() {
+                    Some(1) => write!(f, " (1 try left)"),
                     Some(tries) => write!(f, " ({tries} tries left)"),
                     None => Ok(()),
                 }
             }
+            Self::Interrupted => f.write_str("interrupted"),
             Self::Garbage { step, why } => write!(f, "{step}: {why}"),
             Self::Refused { why } => f.write_str(why),
         }

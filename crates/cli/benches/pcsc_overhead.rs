@@ -22,14 +22,8 @@ use tapstone_record::Record;
 use pcscd::{READER, VirtualCard};
 
 /// From a call that stays in the library to one that goes all the way to the card.
-const OPERATIONS: [&str; 6] = [
-    "is_valid",
-    "get_status_change",
-    "status",
-    "begin_transaction",
-    "end_transaction",
-    "transmit",
-];
+const OPERATIONS: [&str; 6] =
+    ["is_valid", "get_status_change", "status", "begin_transaction", "end_transaction", "transmit"];
 
 /// Calls in a round: so many are all in the record one by one.
 const CALLS: usize = 1000;
@@ -45,7 +39,9 @@ fn main() {
     println!("tapstone pcsc against a bare loop in C, {rounds} rounds of {CALLS} calls each,");
     println!("interleaved; ns, differences with their 95 % intervals over the rounds\n");
     println!("                        bare     added to the         added to the");
-    println!("                      median     median               mean                at most 1 µs");
+    println!(
+        "                      median     median               mean                at most 1 µs"
+    );
     for operation in OPERATIONS {
         let pairs: Vec<Pair> = (0..rounds).map(|round| pair(&bare, operation, round)).collect();
         report(operation, &pairs);

@@ -1,5 +1,6 @@
 //! What the verbs for PC/SC and cards share: the lab, the record, and what is seen while they run.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,14 +18,17 @@ use tapstone_record::Record;
 
 use crate::environment;
 
-/// The virtual reader's name in PC/SC: a card in it is emulated, whoever plays it.
-const VIRTUAL: &str = "Virtual PCD";
-
-/// A lab whose workers are this program again.
-pub(crate) fn open(timeout: Nanos, wait: Nanos, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
+/// A lab whose workers are this program again, without these environment variables: one may hold
+/// the PIN.
+pub(crate) fn open(
+    timeout: Nanos,
+    wait: Nanos,
+    interrupt: Arc<AtomicBool>,
+    hidden: Vec<OsString>,
+) -> anyhow::Result<Lab> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let arguments = vec!["card-worker".to_owned()];
-    let worker = tapstone_worker::Command { program, arguments, hidden: Vec::new() };
+    let worker = tapstone_worker::Command { program, arguments, hidden };
     Ok(Lab::new(Options { worker, timeout: timeout.into(), wait: wait.into(), interrupt }))
 }
 
@@ -57,7 +61,7 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
             profile: emulated.profile.clone(),
             sha256: emulated.sha256.clone(),
         }),
-        None if reader.name.starts_with(VIRTUAL) => Some(record::Emulated {
+        None if reader.name.starts_with(tapstone_card::VIRTUAL) => Some(record::Emulated {
             profile: "a virtual card that does not say what it plays".to_owned(),
             sha256: String::new(),
         }),
@@ -71,7 +75,7 @@ fn pcscd() -> Option<record::Daemon> {
     let program = ["/usr/sbin/pcscd", "/usr/bin/pcscd"]
         .into_iter()
         .find(|path| std::path::Path::new(path).exists())?;
-    let output = std::process::Command::new(program).arg("--version").output().ok()?;
+    let output = std::process::Command::new(program).arg("--version").env_clear().output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.lines().next()?.rsplit(' ').next()?.trim_end_matches('.').to_owned();
     Some(record::Daemon { name: "pcscd".to_owned(), version })

@@ -40,31 +40,39 @@ fn cost(ran: &Ran, plan: &Plan, test: &str) -> Option<record::Cost> {
     // Where no input grows, bytes grow only with what else is varied, and say nothing of their own.
     let grows = points().any(|point| Some(point.bytes) != points().next().map(|it| it.bytes));
     let all = lanes.iter().map(|lane| cells(ran, *lane, plan.rows[usize::from(*lane)].point));
-    let by_lane: Vec<Vec<Cell>> = all.collect();
-    let whole = by_lane.iter().map(Vec::len).min()?;
-    let rounds: Vec<Vec<Observation>> = (0..whole)
-        .map(|round| by_lane.iter().map(|cells| observation(&cells[round], grows)).collect())
+    let by_lane: Vec<BTreeMap<u64, Cell>> = all.filter(|cells| !cells.is_empty()).collect();
+    // Rounds in which every row went well: a fit over others would compare different moments.
+    let rounds: Vec<Vec<Observation>> = by_lane
+        .first()?
+        .keys()
+        .filter_map(|round| {
+            by_lane.iter().map(|cells| Some(observation(cells.get(round)?, grows))).collect()
+        })
         .collect();
+    let whole = rounds.len();
     let Fit { coefficients, worst_residual } = fit(&rounds)?;
     let [fixed, byte, set_up, operation, operation_byte] = coefficients[..] else { return None };
     Some(record::Cost {
         operation: test.to_owned(),
         fixed_ns: fixed?.into(),
-        commands: by_lane.iter().flatten().map(|cell| cell.commands).min()?,
+        commands: by_lane.iter().flat_map(BTreeMap::values).map(|cell| cell.commands).min()?,
         byte_ns: byte.map(Into::into),
         set_up_ns: set_up.map(Into::into),
         operation_ns: operation.map(Into::into),
         operation_byte_ns: operation_byte.map(Into::into),
-        n: whole as u64 * lanes.len() as u64,
+        n: whole as u64 * by_lane.len() as u64,
         worst_residual: record::Fraction(worst_residual),
         method: format!(
             "least squares over {} rows in each of {whole} rounds; Student's t over the rounds",
-            lanes.len()
+            by_lane.len()
         ),
     })
 }
 
-fn cells(ran: &Ran, lane: u16, point: Point) -> Vec<Cell> {
+/// By round.
+fn cells(ran: &Ran, lane: u16, point: Point) -> BTreeMap<u64, Cell> {
+    let ready = ran.ready.iter().flatten().next();
+    let lanes = ready.map_or(1, |ready| u64::from(ready.lanes.max(1)));
     let samples = ran.samples.iter().flatten();
     let good = samples.filter(|sample| sample.lane == lane && sample.fault.is_none());
     let cell = |sample: &Sample| Cell {
@@ -73,7 +81,7 @@ fn cells(ran: &Ran, lane: u16, point: Point) -> Vec<Cell> {
         commands: sample.exchanges.len() as u64,
         latency: sample.latency,
     };
-    good.map(cell).collect()
+    good.map(|sample| (sample.number / lanes, cell(sample))).collect()
 }
 
 /// Fixed, bytes over the interface, set-ups, operations, bytes worked on.
@@ -97,10 +105,13 @@ pub fn apdus(ran: &Ran, plan: &Plan) -> Vec<record::Apdu> {
         let Some(lane) = plan.job.lanes.get(usize::from(sample.lane)) else { continue };
         for exchange in &sample.exchanges {
             let Some(step) = step(lane, exchange.step) else { continue };
-            let header = header(&step.header);
-            let key = (step.name.clone(), header.clone());
+            let (name, header) = match exchange.fetched {
+                true => ("GET RESPONSE".to_owned(), "00C00000".to_owned()),
+                false => (step.name.clone(), header(&step.header)),
+            };
+            let key = (name.clone(), header.clone());
             let apdu = all.entry(key).or_insert_with(|| record::Apdu {
-                name: step.name.clone(),
+                name,
                 header,
                 count: 0,
                 repeats: 0,
@@ -119,7 +130,7 @@ pub fn apdus(ran: &Ran, plan: &Plan) -> Vec<record::Apdu> {
 
 /// The step of an exchange; connecting to a cold card is none.
 fn step(lane: &Lane, number: u16) -> Option<&Step> {
-    lane.measure.get(usize::from(number).checked_sub(usize::from(lane.cold))?)
+    lane.measure.get(usize::from(number.checked_sub(lane.steps_before())?))
 }
 
 /// CLA, INS, P1 and P2, with two dots for a byte that differs from command to command.

@@ -20,7 +20,7 @@ pub use self::error::{LabError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};
 pub use self::rows::{RowPlan, rows};
 pub use self::run::{Observer, Progress, Ran, Stop};
-use crate::protocol::{Job, Order, Reader, Report};
+use crate::protocol::{Cards, Job, Order, Reader, Report};
 use crate::scard::Call;
 
 /// Something that a worker said, or that it says no more.
@@ -70,13 +70,17 @@ impl Lab {
         Self { options, sender, inbox, workers: Vec::new() }
     }
 
-    /// The readers and the cards in them.
+    /// The readers, and what can be said of these cards.
     ///
     /// # Errors
     /// When there is no library or no service, or a call hangs.
-    pub fn look(&mut self, observer: &mut dyn Observer) -> Result<Vec<Reader>, LabError> {
+    pub fn look(
+        &mut self,
+        cards: Cards,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Reader>, LabError> {
         let number = self.start()?;
-        self.order(number, &Order::Look);
+        self.order(number, &Order::Look(cards));
         let pick = |report| match report {
             Report::Readers(readers) => Some(readers),
             _ => None,
@@ -96,32 +100,11 @@ impl Lab {
         card: bool,
         observer: &mut dyn Observer,
     ) -> Result<Reader, LabError> {
-        let readers = self.look(observer)?;
-        let names = || readers.iter().map(|reader| reader.name.clone()).collect::<Vec<_>>();
-        let Some(name) = name else {
-            let mut fit = readers.iter().filter(|reader| !card || reader.card_present);
-            return match (fit.next(), fit.next()) {
-                (Some(reader), None) => Ok(reader.clone()),
-                (None, _) if readers.is_empty() => Err(LabError::NoReader),
-                (None, _) => Err(LabError::NoCard(names())),
-                (Some(_), Some(_)) => Err(LabError::ManyReaders(names())),
-            };
-        };
-        // The whole name, or a part that is in one name only.
-        let whole = readers.iter().find(|reader| reader.name == name);
-        let mut parts = readers.iter().filter(|reader| reader.name.contains(name));
-        let reader = match (whole, parts.next(), parts.next()) {
-            (Some(reader), ..) | (None, Some(reader), None) => reader,
-            (None, Some(_), Some(_)) => return Err(LabError::ManyReaders(names())),
-            (None, None, _) if readers.is_empty() => return Err(LabError::NoReader),
-            (None, None, _) => {
-                return Err(LabError::UnknownReader { name: name.to_owned(), known: names() });
-            }
-        };
-        if card && !reader.card_present {
-            return Err(LabError::NoCard(vec![reader.name.clone()]));
-        }
-        Ok(reader.clone())
+        let readers = self.look(Cards::None, observer)?;
+        let chosen = pick(&readers, name, card)?.name.clone();
+        let described = self.look(Cards::In(chosen.clone()), observer)?;
+        let reader = described.into_iter().find(|reader| reader.name == chosen);
+        reader.ok_or(LabError::NoReader)
     }
 
     /// Measures the jobs at the same time, each in a process of its own.
@@ -245,4 +228,33 @@ impl Lab {
     fn interrupted(&self) -> bool {
         self.options.interrupt.load(Relaxed)
     }
+}
+
+/// The reader of this name, or the only one that will do.
+fn pick<'a>(readers: &'a [Reader], name: Option<&str>, card: bool) -> Result<&'a Reader, LabError> {
+    let names = || readers.iter().map(|reader| reader.name.clone()).collect::<Vec<_>>();
+    let Some(name) = name else {
+        let mut fit = readers.iter().filter(|reader| !card || reader.card_present);
+        return match (fit.next(), fit.next()) {
+            (Some(reader), None) => Ok(reader),
+            (None, _) if readers.is_empty() => Err(LabError::NoReader),
+            (None, _) => Err(LabError::NoCard(names())),
+            (Some(_), Some(_)) => Err(LabError::ManyReaders(names())),
+        };
+    };
+    // The whole name, or a part that is in one name only.
+    let whole = readers.iter().find(|reader| reader.name == name);
+    let mut parts = readers.iter().filter(|reader| reader.name.contains(name));
+    let reader = match (whole, parts.next(), parts.next()) {
+        (Some(reader), ..) | (None, Some(reader), None) => reader,
+        (None, Some(_), Some(_)) => return Err(LabError::ManyReaders(names())),
+        (None, None, _) if readers.is_empty() => return Err(LabError::NoReader),
+        (None, None, _) => {
+            return Err(LabError::UnknownReader { name: name.to_owned(), known: names() });
+        }
+    };
+    if card && !reader.card_present {
+        return Err(LabError::NoCard(vec![reader.name.clone()]));
+    }
+    Ok(reader)
 }

@@ -174,17 +174,16 @@ fn warnings(lane: &LaneFigures, row: &record::Row) -> Vec<String> {
     let first = row.warm_up.as_ref().map_or(&row.values_ns[..], |warm_up| &warm_up.first_ns[..]);
     let drift = trend::drift(&lane.series, lane.window.1 - lane.window.0);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
-    if lane.total.completed < ENOUGH {
-        let failed = (failed > 0)
-            .then(|| format!("{failed} of {all} operations failed; no figure counts them"));
-        return failed.into_iter().collect();
-    }
-    let all = [
+    let mut told = Vec::new();
+    told.extend(
         (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them")),
-        median.and_then(|median| trend::warm_up(first, median)).map(|slow| slow.to_string()),
-        drifts.then(|| drift.to_string()),
-        trend::bimodality(&lane.total, Nanos(1)).map(|modes| modes.to_string()),
-        trend::outlier(&lane.total).map(|outlier| outlier.to_string()),
-    ];
-    all.into_iter().flatten().collect()
+    );
+    let slow_start = median.and_then(|median| trend::warm_up(first, median));
+    told.extend(slow_start.map(|slow| slow.to_string()));
+    if lane.total.completed >= ENOUGH {
+        told.extend(drifts.then(|| drift.to_string()));
+        told.extend(trend::bimodality(&lane.total, Nanos(1)).map(|modes| modes.to_string()));
+        told.extend(trend::outlier(&lane.total).map(|outlier| outlier.to_string()));
+    }
+    told
 }

@@ -152,7 +152,7 @@ impl<'a> Steering<'a> {
             }
             Word::Report(Report::Ready(Ok(ready))) => {
                 self.ran.ready[place] = Some(ready);
-                if self.ran.ready.iter().all(Option::is_some) {
+                if !self.closing && self.ran.ready.iter().all(Option::is_some) {
                     self.start();
                 }
             }

@@ -412,9 +412,8 @@ impl Connection {
         });
         // 0xMMmmbbbb, in the machine's byte order.
         let version = u32::from_ne_bytes(bytes);
-        (told.is_ok() && length == 4).then(|| {
-            format!("{}.{}.{}", version >> 24, version >> 16 & 0xFF, version & 0xFFFF)
-        })
+        (told.is_ok() && length == 4)
+            .then(|| format!("{}.{}.{}", version >> 24, version >> 16 & 0xFF, version & 0xFFFF))
     }
 }
 

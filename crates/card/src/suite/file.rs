@@ -27,6 +27,8 @@ pub struct SuiteFile {
     pub title: String,
     /// The application that is selected first, by its AID in hexadecimal.
     pub application: Option<Spanned<String>>,
+    /// More rounds than this wear out memory that looks like RAM and may not be.
+    pub most_rounds: Option<Spanned<u32>>,
     /// The card takes a PIN of so many bytes, padded with FF; without it, as it is.
     pub pin_bytes: Option<u8>,
     /// Constants that steps and inputs name, in hexadecimal.
@@ -47,9 +49,6 @@ pub struct Group {
     pub name: Spanned<String>,
     /// What it changes on the card: then it is done only with `--allow-writes`.
     pub writes: Option<String>,
-    /// It gives the PIN to the card: then it is done only if one was given.
-    #[serde(default)]
-    pub pin: bool,
     /// Commands.
     pub steps: Vec<StepText>,
     /// Commands that undo it, at the end, whatever happened.

@@ -1,6 +1,7 @@
 //! A suite as a worker gets it: steps to send, inputs to send with them, and no expected results.
 
 use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// The tests of a suite, laid out in lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -35,6 +36,14 @@ pub struct Lane {
     pub set_ups: u16,
     /// Operations on the card in one operation.
     pub operations: u16,
+}
+
+impl Lane {
+    /// Steps that come before those of the suite: connecting to a cold card, and taking it.
+    #[must_use]
+    pub const fn steps_before(&self) -> u16 {
+        if self.cold { 2 } else { 0 }
+    }
 }
 
 /// One command, or several that carry one piece of data.
@@ -90,9 +99,26 @@ pub enum Piece {
     },
 }
 
-/// Bytes that are never shown.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Secret(pub Vec<u8>);
+/// Bytes that are never shown, and wiped when dropped.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// These bytes, filled up with FF to so many.
+    #[must_use]
+    pub fn padded(bytes: &[u8], length: usize) -> Self {
+        let mut all = Vec::with_capacity(bytes.len().max(length));
+        all.extend_from_slice(bytes);
+        all.resize(bytes.len().max(length), 0xFF);
+        Self(all)
+    }
+
+    /// For the one command that needs it.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,11 +1,10 @@
 //! What of a suite is done: which tests, at which points, with which inputs, and what has to come
 //! back.
 
-
 use tapstone_apdu::Command;
 use toml::Spanned;
 
-use super::file::{Group, SuiteError, SuiteFile, Source, StepText, Test};
+use super::file::{Group, Source, StepText, SuiteError, SuiteFile, Test};
 use super::job::{Lane, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
 use super::template::{header_bytes, hexadecimal, parse};
@@ -83,6 +82,12 @@ impl Plan {
         planning.values()?;
         planning.application()?;
         let tests = planning.chosen()?;
+        if let Some(most) = &suite.most_rounds
+            && wishes.rounds > u64::from(*most.get_ref())
+        {
+            let what = format!("at most {} rounds: its memory may wear out", most.get_ref());
+            return Err(source.error(most.span(), what));
+        }
         let mut needed: Vec<&Group> = Vec::new();
         for test in tests {
             if let Some(why) = planning.forbidden(test)? {
@@ -97,7 +102,9 @@ impl Plan {
             planning.test(test)?;
         }
         // In the order of the file, whichever test asked first.
-        for group in suite.prepare.iter().filter(|of| needed.iter().any(|it| std::ptr::eq(*it, *of))) {
+        for group in
+            suite.prepare.iter().filter(|of| needed.iter().any(|it| std::ptr::eq(*it, *of)))
+        {
             planning.group(group)?;
         }
         planning.one_temperature()?;
@@ -119,11 +126,17 @@ impl<'a> Planning<'a> {
                 .map_err(|why| self.source.error(text.span(), format!("values.{name}: {why}")))?;
             self.plan.job.values.push((name.clone(), bytes));
         }
-        let bytes = usize::from(self.suite.pin_bytes.unwrap_or(0));
-        self.plan.job.pin = self.wishes.pin.clone().map(|Secret(mut pin)| {
-            pin.resize(pin.len().max(bytes), 0xFF);
-            Secret(pin)
-        });
+        let Some(pin) = &self.wishes.pin else { return Ok(()) };
+        let length = usize::from(self.suite.pin_bytes.unwrap_or(0));
+        // A PIN that cannot be right is not worth one of the card's tries.
+        if pin.expose().is_empty() || length > 0 && pin.expose().len() > length {
+            let what = format!(
+                "the PIN that was given has {} bytes, and the card takes 1 to {length}",
+                pin.expose().len()
+            );
+            return Err(self.source.whole(what));
+        }
+        self.plan.job.pin = Some(Secret::padded(pin.expose(), length));
         Ok(())
     }
 
@@ -174,7 +187,8 @@ impl<'a> Planning<'a> {
     fn groups(&self, test: &Test) -> Result<Vec<&'a Group>, SuiteError> {
         let find = |need: &Spanned<String>| {
             let found = self.suite.prepare.iter().find(|of| of.name.get_ref() == need.get_ref());
-            let what = || format!("needs: nothing under [[prepare]] is called \"{}\"", need.get_ref());
+            let what =
+                || format!("needs: nothing under [[prepare]] is called \"{}\"", need.get_ref());
             found.ok_or_else(|| self.source.error(need.span(), what()))
         };
         test.needs.iter().map(find).collect()
@@ -184,7 +198,8 @@ impl<'a> Planning<'a> {
     fn forbidden(&self, test: &Test) -> Result<Option<String>, SuiteError> {
         let groups = self.groups(test)?;
         let writes = test.writes.iter().chain(groups.iter().filter_map(|it| it.writes.as_ref()));
-        let pin = groups.iter().any(|group| group.pin) || test.gives_pin();
+        let texts = groups.iter().flat_map(|group| &group.steps).chain(&test.before);
+        let pin = texts.chain(&test.measure).any(StepText::gives_pin);
         if !self.wishes.allow_writes
             && let Some(what) = writes.into_iter().next()
         {
@@ -212,6 +227,10 @@ impl<'a> Planning<'a> {
     fn group(&mut self, group: &Group) -> Result<(), SuiteError> {
         let steps = self.steps(&group.steps)?;
         let clean_up = self.steps(&group.clean_up)?;
+        if group.writes.is_none() {
+            self.no_writes(&group.steps, &steps)?;
+        }
+        self.no_pin(&group.clean_up, &clean_up)?;
         self.plan.job.prepare.extend(steps);
         // What was made last is removed first.
         self.plan.job.clean_up.splice(0..0, clean_up);
@@ -224,8 +243,7 @@ impl<'a> Planning<'a> {
         let or = |list: &[u16], otherwise: u16| {
             if list.is_empty() { vec![otherwise] } else { list.to_vec() }
         };
-        let bytes =
-            if test.vary.bytes.is_empty() { vec![fixed] } else { test.vary.bytes.clone() };
+        let bytes = if test.vary.bytes.is_empty() { vec![fixed] } else { test.vary.bytes.clone() };
         let mut points = Vec::new();
         for bytes in bytes {
             for set_ups in or(&test.vary.set_ups, 1) {
@@ -244,26 +262,33 @@ impl<'a> Planning<'a> {
         if measure.is_empty() && !test.cold {
             return Err(self.source.error(test.name.span(), "measure: no step to measure"));
         }
+        self.no_pin(&test.after, &after)?;
+        if test.writes.is_none() {
+            self.no_writes(&test.before, &before)?;
+            self.no_writes(&test.measure, &measure)?;
+            self.no_writes(&test.after, &after)?;
+        }
         let answer = self.answer(test)?;
         let points = self.points(test);
         let varied = points.len() > 1;
         let cycles = test.write_cycles.map(|cycles| {
             let all = u64::from(cycles) * (self.wishes.rounds + 1) * points.len() as u64;
-            format!("{}: {all} writes to the same cells", test.name.get_ref())
+            format!("{all} writes to the same cells ({})", test.name.get_ref())
         });
-        self.plan.changes.extend(cycles.or_else(|| test.writes.clone()));
+        self.plan.changes.extend(test.writes.iter().cloned().chain(cycles));
         for point in points {
             let materials = self.materials(test, point)?;
             let name = test.name.get_ref();
             let operation = if varied { point.label(name, &test.vary) } else { name.clone() };
-            let connect = test.cold.then(|| "SCardConnect".to_owned());
+            let connect = ["SCardConnect", "SCardBeginTransaction"].map(str::to_owned);
+            let connect = test.cold.then_some(connect).into_iter().flatten();
             let names = measure.iter().map(|step| step.name.clone());
             self.plan.rows.push(PlannedRow {
                 row: RowPlan {
                     operation,
                     message_bytes: (point.bytes > 0).then_some(u64::from(point.bytes)),
                     has_rate: false,
-                    steps: connect.into_iter().chain(names).collect(),
+                    steps: connect.chain(names).collect(),
                 },
                 test: name.clone(),
                 point,
@@ -364,6 +389,32 @@ impl<'a> Planning<'a> {
         }
     }
 
+    /// Commands that write belong under something that says so.
+    fn no_writes(&self, texts: &[StepText], steps: &[Step]) -> Result<(), SuiteError> {
+        match texts.iter().zip(steps).find(|(_, step)| writes(step)) {
+            None => Ok(()),
+            Some((text, step)) => {
+                let what = format!(
+                    "apdu: {} changes the card: say under writes what, so that it is done only with \
+                     --allow-writes",
+                    step.name
+                );
+                Err(self.source.error(text.apdu.span(), what))
+            }
+        }
+    }
+
+    /// What comes after an operation, or at the end, also comes after a PIN that was wrong.
+    fn no_pin(&self, texts: &[StepText], steps: &[Step]) -> Result<(), SuiteError> {
+        match texts.iter().zip(steps).find(|(_, step)| step.asks_for_pin()) {
+            None => Ok(()),
+            Some((text, _)) => {
+                let what = "data: {pin} is for what comes before, not for what comes after";
+                Err(self.source.error(text.apdu.span(), what))
+            }
+        }
+    }
+
     fn positive(
         &self,
         field: &str,
@@ -396,17 +447,39 @@ impl<'a> Planning<'a> {
         let mut lanes = self.plan.job.lanes.iter().map(|lane| lane.cold);
         let first = lanes.next().unwrap_or(false);
         if lanes.any(|cold| cold != first) {
-            let what = "tests with cold = true cannot be run together with others: they unpower the card";
+            let what =
+                "tests with cold = true cannot be run together with others: they unpower the card";
             return Err(self.source.whole(what));
         }
         Ok(())
     }
 }
 
-impl Test {
+impl StepText {
     fn gives_pin(&self) -> bool {
-        let steps = self.before.iter().chain(&self.measure).chain(&self.after);
-        steps.filter_map(|step| step.data.as_ref()).any(|data| data.get_ref().contains("{pin}"))
+        let data = self.data.as_ref().and_then(|data| parse(data.get_ref()).ok());
+        data.is_some_and(|pieces| pieces.contains(&Piece::Value("pin".to_owned())))
+    }
+}
+
+/// Instructions of ISO 7816-4 and 7816-8 that change what is on a card: deactivate, change and
+/// reset reference data, activate, generate, create, write, update, erase, put, delete, terminate.
+const WRITING: [u8; 22] = [
+    0x04, 0x0E, 0x0F, 0x24, 0x2C, 0x44, 0x46, 0x47, 0xD0, 0xD1, 0xD2, 0xD6, 0xD7, 0xDA, 0xDB, 0xDC,
+    0xDD, 0xE0, 0xE2, 0xE4, 0xE6, 0xFE,
+];
+
+/// The same of GlobalPlatform's classes: put key, store data, delete, install, load, set status.
+const WRITING_GLOBAL_PLATFORM: [u8; 6] = [0xD8, 0xE2, 0xE4, 0xE6, 0xE8, 0xF0];
+
+/// Whether a command changes the card by what its standard says. Of a proprietary command only its
+/// author knows.
+fn writes(step: &Step) -> bool {
+    let Some(Piece::Bytes(bytes)) = step.header.first() else { return false };
+    match bytes[..] {
+        [cla, ins, ..] if cla < 0x80 => WRITING.contains(&ins),
+        [_, ins, ..] => WRITING_GLOBAL_PLATFORM.contains(&ins),
+        _ => false,
     }
 }
 
@@ -423,4 +496,3 @@ impl Point {
         format!("{name}[{}]", parts.join(","))
     }
 }
-

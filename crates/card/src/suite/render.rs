@@ -80,7 +80,7 @@ impl Rendering<'_> {
     fn value(&self, name: &str) -> Option<&[u8]> {
         match name {
             "input" => self.input,
-            "pin" => self.pin.map(|pin| &pin.0[..]),
+            "pin" => self.pin.map(Secret::expose),
             other => self.saved.get(other).map(Vec::as_slice),
         }
     }
@@ -90,8 +90,9 @@ impl Rendering<'_> {
         for piece in pieces {
             match piece {
                 Piece::Bytes(more) => bytes.extend_from_slice(more),
-                Piece::Value(name) => bytes
-                    .extend_from_slice(self.value(name).ok_or_else(|| missing_in(name, step))?),
+                Piece::Value(name) => {
+                    bytes.extend_from_slice(self.value(name).ok_or_else(|| missing_in(name, step))?)
+                }
                 Piece::Number { name, width } => {
                     let number = self.number(name, 0).ok_or_else(|| missing_in(name, step))?;
                     bytes.extend_from_slice(&number.to_be_bytes()[4 - usize::from(*width)..]);
@@ -137,4 +138,3 @@ fn missing_in(name: &str, step: &Step) -> Fault {
     let why = format!("{{{name}}} is not there: is it the input, a value, or saved by a step?");
     Fault::Garbage { step: step.name.clone(), why }
 }
-

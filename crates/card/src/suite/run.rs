@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tapstone_apdu::{Command, Status};
 use tapstone_measure::clock::{Clock, Monotonic};
@@ -37,6 +38,8 @@ pub(crate) struct SuiteRun {
     lanes: Vec<u16>,
     unsupported: Vec<(u16, Fault)>,
     lane: usize,
+    /// Headers of commands with a PIN whose retry counter has been looked at.
+    looked: Vec<Vec<Piece>>,
 }
 
 /// What a command brought: all of its data, over any number of GET RESPONSE.
@@ -52,6 +55,7 @@ impl SuiteRun {
         context: Context,
         card: Connection,
         reader: &str,
+        closed: &AtomicBool,
     ) -> Result<Self, Fault> {
         card.begin()?;
         let mut run = Self {
@@ -68,32 +72,38 @@ impl SuiteRun {
             lanes: Vec::new(),
             unsupported: Vec::new(),
             lane: 0,
+            looked: Vec::new(),
         };
-        let prepared = run.prepare_card().and_then(|()| run.try_lanes());
+        let prepared = run.prepare_card(closed).and_then(|()| run.try_lanes(closed));
         match prepared {
             Ok(()) => Ok(run),
-            Err(fault) => {
-                let _ = run.clean_up();
-                Err(fault)
-            }
+            Err(fault) => match run.clean_up() {
+                Ok(()) => Err(fault),
+                Err(left) => Err(Fault::Refused {
+                    why: format!(
+                        "{fault}; and cleaning up failed, so something may be left: {left}"
+                    ),
+                }),
+            },
         }
     }
 
-    fn prepare_card(&mut self) -> Result<(), Fault> {
+    fn prepare_card(&mut self, closed: &AtomicBool) -> Result<(), Fault> {
         let steps = self.job.prepare.clone();
-        let mut looked = false;
         for step in &steps {
-            if step.asks_for_pin() && !looked {
-                self.look_at_tries(step)?;
-                looked = true;
-            }
+            go_on(closed)?;
             self.send(step, None)?;
         }
-        let lanes = self.job.lanes.iter().flat_map(|lane| lane.before.iter().chain(&lane.measure));
-        match lanes.into_iter().find(|step| step.asks_for_pin()).cloned() {
-            Some(step) if !looked => self.look_at_tries(&step),
-            _ => Ok(()),
+        Ok(())
+    }
+
+    /// Looks at the retry counter of a PIN before the first command that gives it to the card.
+    fn look_before(&mut self, step: &Step) -> Result<(), Fault> {
+        if !step.asks_for_pin() || self.looked.contains(&step.header) {
+            return Ok(());
         }
+        self.looked.push(step.header.clone());
+        self.look_at_tries(step)
     }
 
     /// An empty VERIFY tells how many tries are left (SP 800-73-5 part 2, 3.2.1): with the last one
@@ -102,7 +112,9 @@ impl SuiteRun {
         let asking = Step { data: Vec::new(), expect: Vec::new(), ..step.clone() };
         let status = self.send(&asking, None)?.status;
         let why = match status.tries() {
-            Some(0) => "the PIN is blocked (6983): unblock it with the card's own tool first".into(),
+            Some(0) => {
+                "the PIN is blocked (6983): unblock it with the card's own tool first".into()
+            }
             Some(1) => "the card has one try of the PIN left (63C1): Tapstone does not risk it\n\
                         hint: give the right PIN once with the card's own tool; that resets the \
                         counter"
@@ -118,8 +130,9 @@ impl SuiteRun {
     }
 
     /// One operation of every lane: what the card cannot do is known before anything is timed.
-    fn try_lanes(&mut self) -> Result<(), Fault> {
+    fn try_lanes(&mut self, closed: &AtomicBool) -> Result<(), Fault> {
         for lane in 0..self.job.lanes.len() {
+            go_on(closed)?;
             self.lane = lane;
             let tried = self.ready_lane(0).and_then(|()| self.perform());
             let undone = self.undo(tried.is_err());
@@ -130,11 +143,15 @@ impl SuiteRun {
             }
             undone?;
         }
+        if let ([], [(_, fault), ..]) = (&self.lanes[..], &self.unsupported[..]) {
+            return Err(fault.clone());
+        }
         Ok(())
     }
 
     /// Sends a step outside the timed section.
     fn send(&mut self, step: &Step, input: Option<&[u8]>) -> Result<Answer, Fault> {
+        self.look_before(step)?;
         let lane = Lane::default();
         let mut last = Answer { data: Vec::new(), status: Status::OK };
         let mut data = Vec::new();
@@ -160,13 +177,14 @@ impl SuiteRun {
         for step in &lane.before {
             self.send(step, Some(&input))?;
         }
-        self.exchanges.clear();
         self.ready.clear();
         for (number, step) in lane.measure.iter().enumerate() {
-            let number = number as u16 + u16::from(lane.cold);
+            self.look_before(step)?;
+            let number = number as u16 + lane.steps_before();
             let ready = self.commands(step, number, &lane, Some(&input))?;
             self.ready.extend(ready);
         }
+        self.exchanges.clear();
         if lane.cold
             && let Some(card) = self.card.take()
         {
@@ -199,7 +217,7 @@ impl SuiteRun {
     /// A command and whatever it takes to get all of its answer.
     fn exchange(&mut self, command: &[u8], step: &Step, number: u16) -> Result<Answer, Fault> {
         let mut data = Vec::new();
-        let mut status = self.transmit(command, step, number, &mut data)?;
+        let mut status = self.transmit(command, (step, number, false), &mut data)?;
         if let (Some(length), true) = (status.exact_length(), data.is_empty()) {
             // The card wants this very Le (ISO 7816-4, 5.6, SW 6Cxx).
             let mut again = command.to_vec();
@@ -208,16 +226,12 @@ impl SuiteRun {
                 Some(le) if has_le => *le = length as u8,
                 _ => again.push(length as u8),
             }
-            status = self.transmit(&again, step, number, &mut data)?;
+            status = self.transmit(&again, (step, number, false), &mut data)?;
         }
         while let Some(length) = status.bytes_to_fetch() {
-            if self.exchanges.len() >= MOST_EXCHANGES {
-                let why = format!("no end of the answer after {MOST_EXCHANGES} commands");
-                return Err(Fault::Garbage { step: step.name.clone(), why });
-            }
             let [cla, ins, p1, p2] = GET_RESPONSE;
             let fetch = [cla, ins, p1, p2, length as u8];
-            status = self.transmit(&fetch, step, number, &mut data)?;
+            status = self.transmit(&fetch, (step, number, true), &mut data)?;
         }
         Ok(Answer { data, status })
     }
@@ -226,17 +240,20 @@ impl SuiteRun {
     fn transmit(
         &mut self,
         command: &[u8],
-        step: &Step,
-        number: u16,
+        (step, number, fetched): (&Step, u16, bool),
         data: &mut Vec<u8>,
     ) -> Result<Status, Fault> {
+        if self.exchanges.len() == MOST_EXCHANGES {
+            let why = format!("no end of the answer after {MOST_EXCHANGES} commands");
+            return Err(Fault::Garbage { step: step.name.clone(), why });
+        }
         let Some(card) = &self.card else { return Err(missing("card")) };
         let start = Monotonic.now();
         let response = card.transmit(command, &mut self.response);
         let time = Monotonic.now() - start;
         let response = response.map_err(|failure| at(failure, step))?;
         let (sent, received) = (command.len() as u32, response.len() as u32);
-        self.exchanges.push(Exchange { step: number, time, sent, received });
+        self.exchanges.push(Exchange { step: number, time, sent, received, fetched });
         match response.split_last_chunk::<2>() {
             Some((more, status)) => {
                 data.extend_from_slice(more);
@@ -249,23 +266,28 @@ impl SuiteRun {
         }
     }
 
-    /// Connects to an unpowered card: the first step of a cold operation.
+    /// Connects to an unpowered card and takes it for itself: the first steps of a cold operation.
+    /// Another program may come in between, and is then in the time of the second.
     fn connect(&mut self) -> Result<(), Fault> {
         let start = Monotonic.now();
         let card = self.context.connect(&self.reader, Share::Shared)?;
+        let connected = Monotonic.now();
         card.begin()?;
-        let time = Monotonic.now() - start;
+        let begun = Monotonic.now();
         self.card = Some(card);
-        self.exchanges.push(Exchange { step: 0, time, sent: 0, received: 0 });
+        for (step, time) in [(0, connected - start), (1, begun - connected)] {
+            self.exchanges.push(Exchange { step, time, sent: 0, received: 0, fetched: false });
+        }
         Ok(())
     }
 
     /// One step of the operation: its command, or as many as it takes to read all chunks.
     fn take(&mut self, ready: &mut Ready, step: &Step) -> Result<(), Fault> {
         self.patch(ready)?;
-        for chunk in 0_u32.. {
+        // The number of a chunk is one byte.
+        for chunk in 0..=u8::MAX {
             if let (Some(at), Some(_)) = (ready.chunk_at, step.read) {
-                ready.bytes[at] = chunk as u8;
+                ready.bytes[at] = chunk;
             }
             let answer = self.exchange(&ready.bytes, step, ready.step)?;
             check(step, answer.status)?;
@@ -290,6 +312,9 @@ impl SuiteRun {
     }
 
     fn clean_up(&mut self) -> Result<(), Fault> {
+        if self.card.is_none() && !self.job.clean_up.is_empty() {
+            self.connect()?;
+        }
         let steps = self.job.clean_up.clone();
         let mut outcome = Ok(());
         for step in &steps {
@@ -320,22 +345,19 @@ impl Work for SuiteRun {
     }
 
     fn prepare(&mut self, number: u64) -> Result<(), Fault> {
-        if self.lanes.is_empty() {
-            return Err(Fault::Refused { why: "the card can do none of the tests".to_owned() });
-        }
         self.lane = usize::from(self.lane(number));
         self.ready_lane(number / self.lanes.len() as u64)
     }
 
     fn perform(&mut self) -> Result<(), Fault> {
-        let cold = self.job.lanes[self.lane].cold;
-        if cold {
+        let before = self.job.lanes[self.lane].steps_before();
+        if self.job.lanes[self.lane].cold {
             self.connect()?;
         }
         let mut ready = std::mem::take(&mut self.ready);
         let steps = std::mem::take(&mut self.job.lanes[self.lane].measure);
         let outcome = ready.iter_mut().try_for_each(|ready| {
-            let step = &steps[usize::from(ready.step) - usize::from(cold)];
+            let step = &steps[usize::from(ready.step - before)];
             self.take(ready, step)
         });
         self.job.lanes[self.lane].measure = steps;
@@ -383,7 +405,16 @@ impl Step {
     }
 }
 
+/// The user may have had enough.
+fn go_on(closed: &AtomicBool) -> Result<(), Fault> {
+    if closed.load(Relaxed) { Err(Fault::Interrupted) } else { Ok(()) }
+}
+
 fn check(step: &Step, status: Status) -> Result<(), Fault> {
+    // Whatever a suite expects: cards say in many ways that a PIN was wrong.
+    if step.asks_for_pin() && status != Status::OK {
+        return Err(Fault::Pin { step: step.name.clone(), status: status.into() });
+    }
     if step.expect.is_empty() || step.expect.contains(&status.0) {
         return Ok(());
     }

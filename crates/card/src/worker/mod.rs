@@ -75,8 +75,8 @@ impl Worker {
                     let opened = opened.map(|pcsc| self.pcsc = Some(pcsc));
                     self.report(&Report::Opened(opened.map_err(|error| error.to_string())))?;
                 }
-                Order::Look => {
-                    let readers = look::readers(self.pcsc()?);
+                Order::Look(cards) => {
+                    let readers = look::readers(self.pcsc()?, &cards);
                     self.report(&Report::Readers(readers))?;
                 }
                 Order::Prepare(job) => self.run(*job)?,
@@ -110,9 +110,9 @@ impl Worker {
                     let card = context.connect(&reader, share)?;
                     Ok((context, card))
                 })?;
-                let work = connection
-                    .map_err(Into::into)
-                    .and_then(|(context, card)| SuiteRun::new(suite, context, card, &job.reader));
+                let work = connection.map_err(Into::into).and_then(|(context, card)| {
+                    SuiteRun::new(suite, context, card, &job.reader, &self.closed)
+                });
                 self.measure(&job, work)
             }
         }
@@ -148,21 +148,19 @@ impl Worker {
             let ready = Ready { warm_up, ..work.prepared() };
             Ok((work, ready))
         });
-        let mut work = match prepared {
-            Ok((work, ready)) => {
-                self.report(&Report::Ready(Ok(ready)))?;
-                work
-            }
+        let (mut work, ready) = match prepared {
+            Ok(prepared) => prepared,
             Err(fault) => return self.report(&Report::Ready(Err(fault))),
         };
-        let mut gave_up = None;
-        if let Some(at) = self.start() {
+        // Whatever becomes of the lab, what was made on the card is removed.
+        let ran = self.report(&Report::Ready(Ok(ready))).and_then(|()| {
+            let Some(at) = self.start() else { return Ok(None) };
             Monotonic.wait_until(at);
             let mut outlet = Outlet::new(&mut self.reports);
-            gave_up = run_rounds(&mut work, job.count, &self.closed, &mut outlet)?;
-        }
+            run_rounds(&mut work, job.count, &self.closed, &mut outlet)
+        });
         let left = work.end().err();
-        self.report(&Report::Done(Done { gave_up, left }))
+        self.report(&Report::Done(Done { gave_up: ran?, left }))
     }
 
     /// When to start; `None` when the run was called off.
@@ -204,4 +202,3 @@ impl Work for PcscWork {
         Ok(())
     }
 }
-

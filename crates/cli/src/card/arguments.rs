@@ -11,7 +11,8 @@ use crate::values;
 ///
 /// A suite says what is sent. Without --allow-writes nothing on the card changes; a PIN is given to
 /// it only if you name one, after its retry counter was read, and never with its last try. The
-/// whole run is one transaction: other programs wait.
+/// run is one transaction, so other programs wait; only tests that begin with a card just powered
+/// (`generic`, `piv-contact`) let it go before each operation.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

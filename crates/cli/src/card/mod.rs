@@ -2,7 +2,7 @@
 
 mod arguments;
 
-use tapstone_card::lab::{Lab, Ran, Stop, apdus, costs, rows};
+use tapstone_card::lab::{Lab, LabError, Ran, Stop, apdus, costs, rows};
 use tapstone_card::protocol::{Job, JobWork, Reader};
 use tapstone_card::suite::file::{SHIPPED, Source, SuiteFile};
 use tapstone_card::suite::job::Secret;
@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         anyhow::bail!("no test is left to run\nhint: the lines above say what each of them needs");
     }
     let interrupt = interrupt::flag_on_signals()?;
-    let mut lab = card_lab::open(arguments.timeout, arguments.wait, interrupt)?;
+    let hidden = arguments.pin.pin_env.iter().map(Into::into).collect();
+    let mut lab = card_lab::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
     let mut live = Live::new(arguments.output.quiet);
     live.stage(&arguments.suite);
     let reader = lab.choose(arguments.reader.as_deref(), true, &mut live)?;
@@ -61,7 +62,7 @@ fn wishes(arguments: &Arguments) -> anyhow::Result<Wishes> {
     let pin = token::read_pin(&arguments.pin)?;
     Ok(Wishes {
         tests: arguments.test.clone(),
-        pin: pin.map(|pin| Secret(pin.expose().to_vec())),
+        pin: pin.map(|pin| Secret::padded(pin.expose(), 0)),
         allow_writes: arguments.allow_writes,
         rounds: arguments.rounds,
         seed: arguments.seed,
@@ -70,6 +71,9 @@ fn wishes(arguments: &Arguments) -> anyhow::Result<Wishes> {
 
 /// What will change, before it does.
 fn announce(plan: &Plan, reader: &Reader) {
+    if plan.job.lanes.iter().any(|lane| lane.cold) {
+        eprintln!("the card is unpowered again and again: other programs lose what they verified");
+    }
     if plan.changes.is_empty() {
         return;
     }
@@ -111,7 +115,7 @@ fn fill(record: &mut record::Record, ran: &Ran, plan: &Plan, arguments: &Argumen
     let made = rows(ran, &plans, Stop::Count);
     for (number, (planned, mut row)) in (0_u16..).zip(plan.rows.iter().zip(made)) {
         let unsupported = row.status.outcome == record::Outcome::Unsupported;
-        if unsupported && planned.optional {
+        if unsupported && planned.optional && arguments.test.is_empty() {
             continue;
         }
         row.verification = verify(ran, number, planned);
@@ -135,18 +139,21 @@ fn fill(record: &mut record::Record, ran: &Ran, plan: &Plan, arguments: &Argumen
     for (test, why) in &plan.left_out {
         record.warnings.push(format!("{test} was left out: it {why}"));
     }
-    exit.max(trouble(record, ran))
+    exit.max(trouble(record, ran, plan))
 }
 
 /// What ended the run early, told on standard error and in the record.
-fn trouble(record: &mut record::Record, ran: &Ran) -> Exit {
+fn trouble(record: &mut record::Record, ran: &Ran, plan: &Plan) -> Exit {
     let mut told = Vec::new();
     if let Some(lost) = &ran.lost {
-        told.push(tapstone_card::lab::LabError::Lost(lost.clone()).to_string());
+        told.push(LabError::Lost(lost.clone()).to_string());
+        if !plan.job.clean_up.is_empty() {
+            told.push(format!("this may still be on the card: {}", plan.changes.join("; ")));
+        }
     }
     for done in ran.done.iter().flatten() {
         if let Some(fault) = &done.gave_up {
-            told.push(tapstone_card::lab::LabError::Fault(fault.clone()).to_string());
+            told.push(LabError::Fault(fault.clone()).to_string());
         }
         if let Some(fault) = &done.left {
             told.push(format!("cleaning up failed: {fault}"));

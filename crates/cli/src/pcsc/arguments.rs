@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     pub(crate) list_operations: bool,
 
     /// Measure so many calls, the first one included
-    #[arg(long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u64).range(1..=10_000_000), conflicts_with = "seconds")]
+    #[arg(long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u64).range(1..=10_000_000), conflicts_with_all = ["seconds", "processes"])]
     pub(crate) count: Option<u64>,
     /// Measure for so long
     #[arg(long, value_name = "SECONDS", help_heading = "Load", value_parser = values::seconds)]

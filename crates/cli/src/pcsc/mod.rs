@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::bail;
 use tapstone_card::lab::{Lab, LabError, RowPlan, Stop, rows};
 use tapstone_card::pcsc::Operation;
-use tapstone_card::protocol::{Job, JobWork, Reader};
+use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
+use tapstone_card::scard::Code;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
@@ -26,7 +27,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let operations = operations(arguments)?;
     arguments.output.check()?;
-    let mut lab = card_lab::open(arguments.timeout, arguments.wait, interrupt::flag_on_signals()?)?;
+    let mut lab = card_lab::open(
+        arguments.timeout,
+        arguments.wait,
+        interrupt::flag_on_signals()?,
+        Vec::new(),
+    )?;
     let mut live = Live::new(arguments.output.quiet);
     if arguments.list {
         return list(&mut lab, &mut live);
@@ -47,8 +53,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         if row.status.outcome != record::Outcome::Ok && !answered {
             exit = Exit::NotMeasured;
         }
+        let interrupted = row.stopped_by == Some(record::StoppedBy::Interrupted);
         record.results.push(row);
         if ended {
+            if interrupted {
+                record
+                    .warnings
+                    .push("the run was interrupted: later calls were not measured".into());
+            }
+            exit = Exit::NotMeasured;
             break;
         }
     }
@@ -79,7 +92,7 @@ fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation>> {
 }
 
 fn list(lab: &mut Lab, live: &mut Live) -> anyhow::Result<Exit> {
-    let readers = lab.look(live)?;
+    let readers = lab.look(Cards::All, live)?;
     if readers.is_empty() {
         return Err(LabError::NoReader.into());
     }
@@ -112,7 +125,7 @@ fn reader(
     let any = |of: fn(Operation) -> bool| operations.iter().any(|operation| of(*operation));
     if !any(Operation::needs_reader) && arguments.reader.is_none() {
         // No service at all is better told before the first row.
-        lab.look(live)?;
+        lab.look(Cards::None, live)?;
         return Ok(None);
     }
     let name = arguments.reader.as_deref();
@@ -151,36 +164,62 @@ fn measure(
         wait: arguments.wait.into(),
     };
     let jobs = vec![job; arguments.processes as usize];
-    match lab.measure(&jobs, stop, live) {
-        Ok(ran) => {
-            let mut row = rows(&ran, std::slice::from_ref(&plan), stop).remove(0);
-            if let Some(lost) = &ran.lost {
-                live.say(&format!("error: {}: {lost}", plan.operation));
-            }
-            row.concurrency.processes = arguments.processes;
-            let gone = ran.done.iter().flatten().any(|done| done.gave_up.is_some());
-            (row, ran.interrupted || ran.lost.is_some() || gone)
-        }
-        Err(error) => {
-            if operation != Operation::Control || !arguments.op.is_empty() {
-                live.say(&format!("error: {}: {error}", plan.operation));
-            }
-            let code = match &error {
-                LabError::Pcsc(failure) => failure.code.to_string(),
-                LabError::Fault(fault) => fault.code(),
-                LabError::Lost(lost) => lost.code().to_owned(),
-                _ => "failed".to_owned(),
-            };
-            let outcome = match operation {
-                // A driver without IFDHControl says so by one of several codes.
-                Operation::Control => record::Outcome::Unsupported,
-                _ => record::Outcome::Failed,
-            };
-            let status = record::Status::at(outcome, operation.name(), code);
-            let concurrency =
-                record::Concurrency { processes: arguments.processes, ..record::Concurrency::ONE };
-            let row = record::Row::new(plan.operation, status, concurrency, record::Load::CLOSED);
-            (row, matches!(error, LabError::Lost(_)))
-        }
+    let ran = match lab.measure(&jobs, stop, live) {
+        Ok(ran) => ran,
+        Err(error) => return unmeasured(arguments, operation, &plan, &error, live),
+    };
+    let mut row = rows(&ran, std::slice::from_ref(&plan), stop).remove(0);
+    let gave_up = ran.done.iter().flatten().find_map(|done| done.gave_up.clone());
+    if let (Some(fault), 0) = (&gave_up, row.completed) {
+        return unmeasured(arguments, operation, &plan, &LabError::Fault(fault.clone()), live);
     }
+    let lost = ran.lost.clone().map(LabError::Lost);
+    for trouble in gave_up.map(LabError::Fault).into_iter().chain(lost) {
+        live.say(&format!("error: {}: {trouble}", plan.operation));
+    }
+    row.concurrency.processes = arguments.processes;
+    (row, ran.interrupted || ran.lost.is_some())
+}
+
+/// A row without figures, and whether there is no point in another.
+fn unmeasured(
+    arguments: &Arguments,
+    operation: Operation,
+    plan: &RowPlan,
+    error: &LabError,
+    live: &Live,
+) -> (record::Row, bool) {
+    let lacking = operation == Operation::Control && is_lacking(error);
+    if !lacking || !arguments.op.is_empty() {
+        live.say(&format!("error: {}: {error}", plan.operation));
+    }
+    let (step, code) = match error {
+        LabError::Pcsc(failure) => (failure.call.to_string(), failure.code.to_string()),
+        LabError::Fault(fault) => (fault.step(), fault.code()),
+        LabError::Lost(lost) => (operation.name().to_owned(), lost.code().to_owned()),
+        _ => (operation.name().to_owned(), "failed".to_owned()),
+    };
+    let outcome = if lacking { record::Outcome::Unsupported } else { record::Outcome::Failed };
+    let status = record::Status::at(outcome, step, code);
+    let concurrency =
+        record::Concurrency { processes: arguments.processes, ..record::Concurrency::ONE };
+    let name = plan.operation.as_str();
+    let row = record::Row::new(name, status, concurrency, record::Load::CLOSED);
+    (row, matches!(error, LabError::Lost(_) | LabError::Interrupted))
+}
+
+/// A driver without IFDHControl says so by one of several codes.
+fn is_lacking(error: &LabError) -> bool {
+    let code = match error {
+        LabError::Pcsc(failure) | LabError::Fault(Fault::Call { failure, .. }) => failure.code,
+        _ => return false,
+    };
+    matches!(
+        code,
+        Code::UNSUPPORTED_FEATURE
+            | Code::NOT_TRANSACTED
+            | Code::INVALID_PARAMETER
+            | Code::INVALID_VALUE
+            | Code::UNEXPECTED
+    )
 }

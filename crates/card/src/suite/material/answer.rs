@@ -50,6 +50,9 @@ pub enum Answer {
     EcdhSha1(Box<SecretKey>),
     /// A point on P-256, uncompressed.
     P256Point,
+    /// The x-coordinate shared with the key of the certificate that a step saved under this name, in
+    /// a dynamic authentication template.
+    PivAgreement(String),
     /// A signature by the key of the certificate that a step saved under this name, in a dynamic
     /// authentication template.
     PivSignature(String),
@@ -99,26 +102,28 @@ impl Answer {
             "ecdh-x" => Self::EcdhX(p256()?),
             "ecdh-sha1" => Self::EcdhSha1(p256()?),
             "p256-point" => Self::P256Point,
+            "piv-agreement" => Self::PivAgreement(key()?.to_owned()),
             "piv-signature" => Self::PivSignature(key()?.to_owned()),
             other => {
                 return Err(format!(
                     "\"{other}\" is no judge: input, plain-text, empty, length, length-of-input, \
                      digest, sha1, sha256, 3des-m2, aes-cbc, rsa-sha1, ecdsa-sha256, ecdh-x, \
-                     ecdh-sha1, p256-point, piv-signature"
+                     ecdh-sha1, p256-point, piv-signature, piv-agreement"
                 ));
             }
         })
     }
 
-    /// Whether the answer is right. After no operations on the card there is none.
+    /// Whether the answer is right; `None` when it cannot be told. After no operations on the card
+    /// there is no answer.
     #[must_use]
-    pub fn judge(&self, seen: Seen<'_>) -> bool {
+    pub fn judge(&self, seen: Seen<'_>) -> Option<bool> {
         if seen.point.operations == 0 {
-            return seen.output.is_empty();
+            return Some(seen.output.is_empty());
         }
         let Material { input, plain } = seen.material;
         let output = seen.output;
-        match self {
+        Some(match self {
             Self::Input => output == input,
             Self::PlainText => output == plain,
             Self::Empty => output.is_empty(),
@@ -141,11 +146,16 @@ impl Answer {
             Self::P256Point => {
                 output.first() == Some(&4) && PublicKey::from_sec1_bytes(output).is_ok()
             }
-            Self::PivSignature(name) => {
-                let certificate = seen.saved.iter().find(|(saved, _)| saved == name);
-                certificate.is_some_and(|(_, object)| piv_signature(object, plain, output))
+            Self::PivAgreement(name) => {
+                let (_, object) = seen.saved.iter().find(|(saved, _)| saved == name)?;
+                piv_agreement(public_key(object)?, plain, output)
             }
-        }
+            Self::PivSignature(name) => {
+                // A key may be there without its certificate.
+                let (_, object) = seen.saved.iter().find(|(saved, _)| saved == name)?;
+                piv_signature(public_key(object)?, plain, output)
+            }
+        })
     }
 }
 
@@ -169,12 +179,35 @@ fn public_key(object: &[u8]) -> Option<SubjectPublicKeyInfoOwned> {
     Some(certificate.tbs_certificate.subject_public_key_info)
 }
 
-/// A response to GENERAL AUTHENTICATE: 7C, in it 82, the signature of `digest`.
-fn piv_signature(object: &[u8], digest: &[u8], response: &[u8]) -> bool {
+/// A response to GENERAL AUTHENTICATE: 7C, in it 82.
+fn response(template: &[u8]) -> Option<&[u8]> {
+    let parts = tlv::elements(tlv::only(0x7C, template)?)?;
+    parts.into_iter().find(|(tag, _)| *tag == 0x82).map(|(_, response)| response)
+}
+
+/// Whether the response is what this private value shares with the certificate's key.
+fn piv_agreement(key: SubjectPublicKeyInfoOwned, private: &[u8], template: &[u8]) -> bool {
+    let agreed = || {
+        let key = key.to_der().ok()?;
+        let response = response(template)?;
+        if let Ok(key) = PublicKey::from_public_key_der(&key) {
+            let own = SecretKey::from_slice(private).ok()?;
+            let secret = diffie_hellman(own.to_nonzero_scalar(), key.as_affine());
+            return Some(response == &secret.raw_secret_bytes()[..]);
+        }
+        let key = p384::PublicKey::from_public_key_der(&key).ok()?;
+        let own = p384::SecretKey::from_slice(private).ok()?;
+        let secret = p384::ecdh::diffie_hellman(own.to_nonzero_scalar(), key.as_affine());
+        Some(response == &secret.raw_secret_bytes()[..])
+    };
+    agreed().unwrap_or(false)
+}
+
+/// Whether the response is a signature of `digest` by the certificate's key.
+fn piv_signature(key: SubjectPublicKeyInfoOwned, digest: &[u8], template: &[u8]) -> bool {
     let verified = || {
-        let key = public_key(object)?.to_der().ok()?;
-        let parts = tlv::elements(tlv::only(0x7C, response)?)?;
-        let (_, signature) = parts.into_iter().find(|(tag, _)| *tag == 0x82)?;
+        let key = key.to_der().ok()?;
+        let signature = response(template)?;
         if let Ok(key) = RsaPublicKey::from_public_key_der(&key) {
             return Some(key.verify(Pkcs1v15Sign::new::<Sha256>(), digest, signature).is_ok());
         }

@@ -40,6 +40,12 @@ pub enum Maker {
     },
     /// A point of P-256, uncompressed.
     Point,
+    /// A dynamic authentication template with a point to agree on a key with (SP 800-73-5 part 2,
+    /// 3.2.4).
+    PivPoint {
+        /// What the key is: one of an elliptic curve.
+        algorithm: PivAlgorithm,
+    },
     /// A dynamic authentication template with a challenge (SP 800-73-5 part 2, 3.2.4).
     PivChallenge {
         /// What the key is.
@@ -83,6 +89,7 @@ impl Maker {
         value: impl Fn(&str) -> Option<Vec<u8>> + Copy,
     ) -> Result<Self, String> {
         let key = || text.key.as_deref().ok_or_else(|| "key is missing".to_owned());
+        let algorithm = || PivAlgorithm::of(text.algorithm.as_deref().unwrap_or_default());
         let triple_des = |name: &str| keys::symmetric(name, &[16], value);
         let rsa = |name: &str| keys::rsa(name, value).map(|key| Box::new(key.to_public_key()));
         Ok(match text.make.as_str() {
@@ -90,10 +97,13 @@ impl Maker {
             "3des-m2" => Self::TripleDes { key: triple_des(key()?)? },
             "rsa-pkcs1" => Self::Rsa { key: rsa(key()?)? },
             "p256-point" => Self::Point,
-            "piv-challenge" => {
-                let algorithm = text.algorithm.as_deref().unwrap_or_default();
-                Self::PivChallenge { algorithm: PivAlgorithm::of(algorithm)? }
-            }
+            "piv-challenge" => Self::PivChallenge { algorithm: algorithm()? },
+            "piv-point" => match algorithm()? {
+                algorithm @ (PivAlgorithm::P256 | PivAlgorithm::P384) => {
+                    Self::PivPoint { algorithm }
+                }
+                _ => return Err("algorithm: 11 or 14, of elliptic curves".to_owned()),
+            },
             "image" => {
                 let name = text.program.as_deref().ok_or("program is missing")?;
                 let program = value(name).ok_or_else(|| format!("values has no {name}"))?;
@@ -115,7 +125,7 @@ impl Maker {
             other => {
                 return Err(format!(
                     "\"{other}\" is no maker: random, 3des-m2, rsa-pkcs1, image, p256-point, \
-                     piv-challenge"
+                     piv-challenge, piv-point"
                 ));
             }
         })
@@ -137,11 +147,19 @@ impl Maker {
             Self::TripleDes { key } => triple_des_m2(key, &plain),
             Self::Rsa { key } => rsa_encrypt(key, &plain, &mut random)?,
             Self::Image { program, seal } => image(program, seal.as_ref(), &mut random)?,
-            Self::Point => point(&mut random),
+            Self::Point => pair_p256(&mut random).1,
             Self::PivChallenge { algorithm } => {
                 random.fill_bytes(&mut plain);
                 plain = algorithm.digest(&plain, &mut random);
-                challenge(&algorithm.block(&plain))
+                template(0x81, &algorithm.block(&plain))
+            }
+            Self::PivPoint { algorithm } => {
+                let point;
+                (plain, point) = match algorithm {
+                    PivAlgorithm::P384 => pair_p384(&mut random),
+                    _ => pair_p256(&mut random),
+                };
+                template(0x85, &point)
             }
         };
         Ok(Material { input, plain })
@@ -157,11 +175,7 @@ fn rsa_encrypt(
 }
 
 /// Header, sealed part, clear part: applet/COMMANDS.md, Programs.
-fn image(
-    program: &[u8],
-    seal: Option<&Seal>,
-    random: &mut ChaCha8Rng,
-) -> Result<Vec<u8>, String> {
+fn image(program: &[u8], seal: Option<&Seal>, random: &mut ChaCha8Rng) -> Result<Vec<u8>, String> {
     let body = [&Sha1::digest(program)[..], program].concat();
     let (sealed, clear) = match seal {
         None => (Vec::new(), &body[..]),
@@ -180,13 +194,22 @@ fn image(
     Ok([b"TP", &length(&sealed)[..], &length(clear)[..], &sealed, clear].concat())
 }
 
-fn point(random: &mut ChaCha8Rng) -> Vec<u8> {
+/// A private value, and its point uncompressed.
+fn pair_p256(random: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
     let key = SecretKey::random(random);
-    key.public_key().to_encoded_point(false).as_bytes().to_vec()
+    let point = key.public_key().to_encoded_point(false);
+    (key.to_bytes().to_vec(), point.as_bytes().to_vec())
 }
 
-fn challenge(block: &[u8]) -> Vec<u8> {
-    tlv::element(0x7C, &[tlv::element(0x82, &[]), tlv::element(0x81, block)].concat())
+fn pair_p384(random: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
+    let key = p384::SecretKey::random(random);
+    let point = key.public_key().to_encoded_point(false);
+    (key.to_bytes().to_vec(), point.as_bytes().to_vec())
+}
+
+/// What a card computes on, under its tag, and an empty place for the response.
+fn template(tag: u8, value: &[u8]) -> Vec<u8> {
+    tlv::element(0x7C, &[tlv::element(0x82, &[]), tlv::element(tag, value)].concat())
 }
 
 impl PivAlgorithm {
@@ -232,4 +255,3 @@ impl PivAlgorithm {
         [&[0x00, 0x01][..], &padding, &[0x00], &end].concat()
     }
 }
-

@@ -1,0 +1,107 @@
+//! A `tapstone vcard` in one of the two virtual readers.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::marker::PhantomData;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::NamedTempFile;
+
+use super::pcscd::Pcscd;
+use super::run::eventually;
+
+/// A card makes RSA keys before it goes into the reader.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A reader of Debian's vsmartcard-vpcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    First,
+    Second,
+}
+
+impl Slot {
+    /// Its name in PC/SC.
+    pub(crate) const fn reader(self) -> &'static str {
+        match self {
+            Self::First => "Virtual PCD 00 00",
+            Self::Second => "Virtual PCD 00 01",
+        }
+    }
+
+    /// Where its driver waits for a card.
+    pub(crate) const fn port(self) -> u16 {
+        match self {
+            Self::First => 35_963,
+            Self::Second => 35_964,
+        }
+    }
+}
+
+/// What `tapstone pcsc --list` says of the card in a reader.
+pub(crate) fn in_slot(slot: Slot) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    let list = command.args(["pcsc", "--list"]).stdin(Stdio::null()).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let mut lines = list.lines().skip_while(|line| *line != slot.reader()).skip(1);
+    lines.next().unwrap_or_default().trim().to_owned()
+}
+
+/// Waits until a reader is empty; says whether it came to be.
+pub(crate) fn empty(slot: Slot) -> bool {
+    eventually(PATIENCE, || in_slot(slot) == "no card")
+}
+
+/// In a reader for as long as this lives, or until it is pulled.
+pub(crate) struct Card<'a> {
+    process: Child,
+    slot: Slot,
+    _pcscd: PhantomData<&'a Pcscd>,
+}
+
+impl<'a> Card<'a> {
+    /// Returns when PC/SC has the card.
+    pub(crate) fn insert<A: AsRef<OsStr>>(_: &'a Pcscd, slot: Slot, arguments: &[A]) -> Self {
+        assert!(empty(slot), "{} has a card already: {}", slot.reader(), in_slot(slot));
+        let said = NamedTempFile::new().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        command.arg("vcard").args(arguments).args(["--port", &slot.port().to_string()]);
+        command.stdin(Stdio::null()).stderr(File::create(said.path()).unwrap());
+        let mut card =
+            Self { process: command.spawn().unwrap(), slot, _pcscd: PhantomData };
+        let there = eventually(PATIENCE, || {
+            let ended = card.process.try_wait().unwrap();
+            assert!(ended.is_none(), "{command:?}: {}", read(said.path()));
+            in_slot(slot).starts_with("a card, ")
+        });
+        assert!(there, "{command:?}: {}", read(said.path()));
+        card
+    }
+
+    /// The benchmark applet, as fast as it can be.
+    pub(crate) fn bench(pcscd: &'a Pcscd) -> Self {
+        Self::insert(pcscd, Slot::First, &["bench"])
+    }
+
+    /// Pulls the card out of the reader by ending the process that is it.
+    pub(crate) fn pull(&mut self) {
+        // It may have ended by itself.
+        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Card<'_> {
+    fn drop(&mut self) {
+        self.pull();
+        // So that the next card finds an empty reader. A test that fails has said enough.
+        let _ = empty(self.slot);
+    }
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}

@@ -1,0 +1,17 @@
+//! What the tests of `tapstone pcsc`, `tapstone card` and the applet share: cards in the virtual
+//! readers, `tapstone` runs beside them, and what those leave behind.
+
+mod card;
+mod outcome;
+#[path = "../../pcscd/mod.rs"]
+mod pcscd;
+mod played;
+mod run;
+mod suites;
+
+pub(crate) use self::card::{Card, Slot, empty, in_slot};
+pub(crate) use self::outcome::Outcome;
+pub(crate) use self::pcscd::{Pcscd, skip};
+pub(crate) use self::played::{Log, Played, Says};
+pub(crate) use self::run::{Running, Tapstone, eventually};
+pub(crate) use self::suites::{COUNTS, bench_profile, tries};

@@ -1,0 +1,10 @@
+//! `tapstone pcsc` on a real pcscd with a virtual card.
+//!
+//! Without pcscd or its virtual readers the tests skip, and say so.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod bad_input;
+mod calls;
+#[path = "../card/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod support;
