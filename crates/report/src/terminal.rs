@@ -50,7 +50,9 @@ pub fn render(record: &Record, style: &Style) -> String {
         // Rows that a cost puts together are shown one by one only when asked for.
         let told = |row: &&Row| !style.verbose && record.costs.iter().any(|cost| is_part(cost, row));
         let rows: Vec<Row> = record.results.iter().filter(|row| !told(row)).cloned().collect();
-        results::show(&mut page, &rows);
+        if !rows.is_empty() {
+            results::show(&mut page, &rows);
+        }
     }
     let in_full = |row: &Row| (alone || style.verbose) && detail::has_any(row);
     for row in record.results.iter().filter(|row| in_full(row)) {

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) reader: Option<String>,
     /// Measure every row so many times, in rounds that go through all rows
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(3..=100_000))]
     pub(crate) rounds: u64,
     /// Where pseudo-random inputs come from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]

@@ -18,48 +18,37 @@ pub(super) fn show(page: &mut Page, costs: &[Cost]) {
     }
     let parts: [(&str, Part, Keep); 5] = [
         ("fixed", |cost| Some(cost.fixed_ns), Keep::Always),
-        ("byte sent", |cost| cost.byte_ns, Keep::Rank(3)),
-        ("set-up", |cost| cost.set_up_ns, Keep::Rank(4)),
+        ("byte sent", |cost| cost.byte_ns, Keep::Rank(4)),
+        ("set-up", |cost| cost.set_up_ns, Keep::Rank(5)),
         ("operation", |cost| cost.operation_ns, Keep::Always),
-        ("byte worked", |cost| cost.operation_byte_ns, Keep::Rank(2)),
+        ("byte worked", |cost| cost.operation_byte_ns, Keep::Rank(3)),
     ];
     let mut columns: Vec<Column> = vec![left("operation", Keep::Always)];
+    columns.extend(parts.iter().map(|(name, _, keep)| left(name, *keep)));
     columns.push(right("commands", Keep::Rank(1)));
-    for (name, _, keep) in &parts {
-        columns.push(right(name, *keep));
-        columns.push(left("", *keep));
-    }
-    columns.push(right("worst fit", Keep::Rank(5)));
+    columns.push(right("worst fit", Keep::Rank(2)));
     let entries = costs.iter().map(|cost| {
         let mut cells = vec![Span::plain(cost.operation.clone())];
+        cells.extend(parts.iter().map(|(_, part, _)| cell(part(cost))));
         cells.push(Span::plain(cost.commands.to_string()));
-        for (_, part, _) in &parts {
-            let [value, interval] = cells_of(part(cost));
-            cells.push(value);
-            cells.push(interval);
-        }
         let poor = cost.worst_residual.0 > POOR;
         let tint = if poor { Tint::Caution } else { Tint::Faint };
         cells.push(Span::new(figures::share(cost.worst_residual), tint));
         Entry::Cells(cells)
     });
+    let grid = Grid { columns, entries: entries.collect() };
     page.heading("transfer and processing", "time = fixed + bytes + set-ups + operations");
-    page.grid(&Grid { columns, entries: entries.collect() });
+    page.grid(&grid);
 }
 
-fn cells_of(part: Option<Estimate>) -> [Span; 2] {
+/// A part with its interval; one that may as well be nothing, with how much it is at most.
+fn cell(part: Option<Estimate>) -> Span {
     match part {
-        None => [Span::faint(figures::NONE), Span::default()],
-        Some(part) => {
-            let sure = part.low > 0.0;
-            let value = if sure { figures::time(part.estimate) } else { "≈ 0".into() };
-            let interval = if sure {
-                figures::interval(&part, figures::time)
-            } else {
-                format!("< {}", figures::time(part.high.max(0.0)))
-            };
-            let tint = if sure { Tint::Strong } else { Tint::Faint };
-            [Span::new(value, tint), Span::faint(interval)]
+        None => Span::faint(figures::NONE),
+        Some(part) if part.low > 0.0 => {
+            let interval = figures::interval(&part, figures::time);
+            Span::new(format!("{} {interval}", figures::time(part.estimate)), Tint::Strong)
         }
+        Some(part) => Span::faint(format!("≈ 0, < {}", figures::time(part.high.max(0.0)))),
     }
 }

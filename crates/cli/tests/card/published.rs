@@ -1,0 +1,148 @@
+//! The published cards: their profiles, measured through pcscd, give the published figures back.
+
+use std::thread;
+
+use tapstone_record::Outcome;
+use tapstone_record::reference::{self, Figures, JcopCard};
+
+use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone};
+
+/// How far a figure measured is from the one published.
+#[derive(Debug)]
+struct Deviation {
+    what: String,
+    measured: f64,
+    published: f64,
+}
+
+impl Deviation {
+    fn part(&self) -> f64 {
+        (self.measured / self.published - 1.0).abs()
+    }
+
+    fn seconds(&self) -> f64 {
+        (self.measured - self.published).abs()
+    }
+}
+
+/// The middle one of three: a moment in which the machine did something else is not the card's.
+#[track_caller]
+fn median(outcome: &Left, operation: &str) -> f64 {
+    let record = outcome.record();
+    let row = record.results.iter().find(|row| row.operation == operation).unwrap();
+    assert_eq!((row.status.outcome, row.completed), (Outcome::Ok, 3), "{operation}");
+    if let Some(verification) = row.verification {
+        assert_eq!((verification.checked, verification.wrong), (3, 0), "{operation}");
+    }
+    let mut values = row.values_ns.clone();
+    values.sort_unstable();
+    values[1].as_secs_f64()
+}
+
+fn jcop(pcscd: &Pcscd, slot: Slot, profile: &str, card: &JcopCard) -> (Left, Vec<Deviation>) {
+    let _card = Card::insert(pcscd, slot, &[profile]);
+    let mut run = Tapstone::at(slot, "card").args("--suite bench --allow-writes --rounds 3");
+    for (name, _) in card.seconds.all() {
+        run = run.args("--test").arg(name);
+    }
+    let outcome = run.run().exits(0);
+    assert_eq!(outcome.record().target.emulated.unwrap().profile, profile);
+    let deviation = |(name, published): (&str, tapstone_record::Seconds)| Deviation {
+        what: format!("{profile}: {name}"),
+        measured: median(&outcome, &format!("card.{name}")),
+        published: published.0,
+    };
+    let deviations = card.seconds.all().into_iter().map(deviation).collect();
+    (outcome, deviations)
+}
+
+#[test]
+fn four_jcop_cards() {
+    let Some(pcscd) = Pcscd::start() else { return };
+    let Figures::JcopCards(study) = reference::load("jcop-cards").unwrap().figures else {
+        panic!("the cards of the study")
+    };
+    let card = |name: &str| study.cards.iter().find(|card| card.name == name).unwrap();
+    // As long as the other three together.
+    let jcop31 = || jcop(&pcscd, Slot::Second, "jcop31-v2.2", card("NXP JCOP31 v2.2"));
+    let jcop41 = || {
+        [
+            ("jcop41-v2.2", "NXP JCOP41 v2.2/72k"),
+            ("jcop41-v2.2.1", "NXP JCOP41 v2.2.1/72k"),
+            ("jcop41-v2.2.1-usb", "NXP JCOP41 v2.2.1/72k USB token (ID-000)"),
+        ]
+        .map(|(profile, name)| jcop(&pcscd, Slot::First, profile, card(name)))
+    };
+    let (slow, fast) = thread::scope(|scope| {
+        let slow = scope.spawn(jcop31);
+        let fast = jcop41();
+        (slow.join().unwrap(), fast)
+    });
+    beside_the_table(&slow.0);
+    let deviations: Vec<_> =
+        fast.into_iter().chain([slow]).flat_map(|(_, deviations)| deviations).collect();
+    assert_eq!(deviations.len(), 44);
+    let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
+    println!("the worst of 44: {worst:?}, {:.2} %", worst.unwrap().part() * 100.0);
+    for figure in &deviations {
+        assert!(figure.part() <= 0.03 || figure.seconds() <= 0.002, "{figure:?}");
+    }
+}
+
+/// `tapstone compare` shows the card beside the published ones, and itself as the nearest.
+fn beside_the_table(jcop31: &Left) {
+    let compare = |more: &str| {
+        let run = Tapstone::new("compare").arg(jcop31.record_path()).args("reference:jcop-cards");
+        run.args(more).without_record().run().exits(0)
+    };
+    let table = compare("").stdout;
+    for shown in ["NXP JCOP31 v2.2", "NXP JCOP41 v2.2/72k", "vm_perf_bound_rsa", "emulated"] {
+        assert!(table.contains(shown), "{shown}: {table}");
+    }
+    let record: serde_json::Value = serde_json::from_str(&compare("--format json").stdout).unwrap();
+    let rows = record["comparison"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 44);
+    for row in rows.iter().filter(|row| row["item"] == "NXP JCOP31 v2.2") {
+        let ratio = row["ratio"]["estimate"].as_f64().unwrap();
+        assert!((0.9..1.1).contains(&ratio), "{row}");
+    }
+}
+
+#[test]
+fn five_piv_cards() {
+    let Some(pcscd) = Pcscd::start() else { return };
+    let Figures::PivDoor(study) = reference::load("piv-door").unwrap().figures else {
+        panic!("the cards of the study")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    // All five ask for the same objects and keys.
+    let personality = folder.path().join("card");
+    let measure = |number: usize, slot| {
+        let profile = format!("piv-card-{number}");
+        let arguments = [
+            profile.as_ref(),
+            "--personality".as_ref(),
+            personality.as_os_str(),
+        ];
+        let _card = Card::insert(&pcscd, slot, &arguments);
+        let run = Tapstone::at(slot, "card").args("--suite piv-contact --rounds 3");
+        let outcome = run.pin("123456").run().exits(0);
+        Deviation {
+            what: profile,
+            measured: median(&outcome, "card.piv-contact"),
+            published: study.contact_cards[&format!("card_{number}")].0 / 1e3,
+        }
+    };
+    // The first one makes the personality that the others find.
+    let mut deviations = vec![measure(1, Slot::First)];
+    deviations.extend(thread::scope(|scope| {
+        let two = scope.spawn(|| [2, 3].map(|number| measure(number, Slot::Second)));
+        let others = [4, 5].map(|number| measure(number, Slot::First));
+        others.into_iter().chain(two.join().unwrap()).collect::<Vec<_>>()
+    }));
+    let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
+    println!("the worst of five: {worst:?}, {:.3} %", worst.unwrap().part() * 100.0);
+    for figure in &deviations {
+        assert!(figure.part() <= 0.005, "{figure:?}");
+    }
+}
