@@ -87,7 +87,7 @@ struct Published {
 
 fn alone(arguments: &Arguments, side: Side) -> anyhow::Result<Exit> {
     let reference = match side {
-        Side::Reference(reference) => reference,
+        Side::Reference(reference) => *reference,
         Side::Record(opened) => anyhow::bail!(
             "{} alone has nothing to be compared with\nhint: name a second record, or a \
              reference: {}",

@@ -142,3 +142,7 @@ fn header(pieces: &[Piece]) -> String {
     };
     pieces.iter().map(piece).collect()
 }
+
+#[cfg(test)]
+#[path = "costs_tests.rs"]
+mod tests;

@@ -138,3 +138,7 @@ fn part(samples: &[Sample]) -> Part {
         longest: good().map(|sample| sample.latency).max().unwrap_or(Nanos::ZERO),
     }
 }
+
+#[cfg(test)]
+#[path = "figures_tests.rs"]
+mod tests;

@@ -66,8 +66,11 @@ fn row(
         let over = record::RateBasis::Window;
         row.throughput = Some(record::Throughput::operations(lane.summary.rate, over));
     }
-    row.series = record::SeriesPoint::all(&lane.series);
     row.values_ns = values(ran, number);
+    // Few operations are better looked at one by one than by slices that are mostly empty.
+    if row.values_ns.is_empty() {
+        row.series = record::SeriesPoint::all(&lane.series);
+    }
     row.warm_up = warm_up(ran, lane);
     row.phases = phases(ran, plan, number);
     row.shares = shares(lane, closes - opens);

@@ -73,14 +73,18 @@ pub struct Protocol(Dword);
 impl Protocol {
     /// Without a card.
     pub const NONE: Self = Self(0);
-    const ANY: Self = Self(1 | 2);
+    /// SCARD_PROTOCOL_T0.
+    pub const T0: Self = Self(1);
+    /// SCARD_PROTOCOL_T1.
+    pub const T1: Self = Self(2);
+    const ANY: Self = Self(Self::T0.0 | Self::T1.0);
 
     /// `T=0` or `T=1`.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
-        match self.0 {
-            1 => Some("T=0"),
-            2 => Some("T=1"),
+        match self {
+            Self::T0 => Some("T=0"),
+            Self::T1 => Some("T=1"),
             _ => None,
         }
     }

@@ -496,3 +496,7 @@ impl Point {
         format!("{name}[{}]", parts.join(","))
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -138,3 +138,7 @@ fn missing_in(name: &str, step: &Step) -> Fault {
     let why = format!("{{{name}}} is not there: is it the input, a value, or saved by a step?");
     Fault::Garbage { step: step.name.clone(), why }
 }
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

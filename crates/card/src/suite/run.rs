@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tapstone_apdu::{Command, Status};
 use tapstone_measure::clock::{Clock, Monotonic};
@@ -12,7 +14,8 @@ use super::job::{Lane, Piece, Step, SuiteJob};
 use super::render::{Ready, Rendering};
 use crate::protocol::{self, Exchange, Fault};
 use crate::scard::{
-    Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Protocol, Share, reader_name,
+    Call, Code, Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Protocol, Share,
+    reader_name,
 };
 use crate::worker::Work;
 
@@ -22,6 +25,9 @@ const GET_RESPONSE: [u8; 4] = [0x00, 0xC0, 0x00, 0x00];
 /// An operation sends at most so many commands, GET RESPONSE included; more is a card that never
 /// comes to an end.
 const MOST_EXCHANGES: usize = 2000;
+
+/// pcscd looks for cards about twice a second.
+const NOTICE: Duration = Duration::from_secs(2);
 
 /// See the module's text.
 pub(crate) struct SuiteRun {
@@ -112,9 +118,9 @@ impl SuiteRun {
         let asking = Step { data: Vec::new(), expect: Vec::new(), ..step.clone() };
         let status = self.send(&asking, None)?.status;
         let why = match status.tries() {
-            Some(0) => {
-                "the PIN is blocked (6983): unblock it with the card's own tool first".into()
-            }
+            Some(0) => "the PIN is blocked (6983): no try is left\n\
+                        hint: unblock it with the PUK, with the card's own tool"
+                .into(),
             Some(1) => "the card has one try of the PIN left (63C1): Tapstone does not risk it\n\
                         hint: give the right PIN once with the card's own tool; that resets the \
                         counter"
@@ -123,7 +129,8 @@ impl SuiteRun {
             None if status == Status::OK => return Ok(()),
             None => format!(
                 "the card does not tell how many tries of the PIN are left (SW {status}): \
-                 Tapstone does not risk one"
+                 Tapstone does not risk one\n\
+                 hint: is this the PIN's own VERIFY, and the right application selected?"
             ),
         };
         Err(Fault::Refused { why })
@@ -259,10 +266,28 @@ impl SuiteRun {
                 data.extend_from_slice(more);
                 Ok(Status(u16::from_be_bytes(*status)))
             }
-            None => Err(Fault::Garbage {
-                step: step.name.clone(),
-                why: format!("{} bytes are no response APDU: it ends with a status word", received),
-            }),
+            None => Err(self.no_response(received, step)),
+        }
+    }
+
+    /// Some drivers answer for a card that was pulled out, with no byte at all; the service notices
+    /// a little later.
+    fn no_response(&self, received: u32, step: &Step) -> Fault {
+        let until = Instant::now() + NOTICE;
+        while received == 0 && Instant::now() < until {
+            let look = self.context.status_change(&self.reader);
+            if look.is_ok_and(|look| !look.card_present) {
+                let call = Call::Transmit;
+                return at(Failure { call, code: Code::REMOVED_CARD }, step);
+            }
+            thread::sleep(NOTICE / 20);
+        }
+        Fault::Garbage {
+            step: step.name.clone(),
+            why: format!(
+                "no response APDU: {received} of the 2 bytes of a status word came\n\
+                 hint: the card or the reader's driver is at fault: try another reader"
+            ),
         }
     }
 
@@ -322,7 +347,12 @@ impl SuiteRun {
             outcome = outcome.and(self.send(step, None).map(|_| ()));
         }
         if let Some(card) = self.card.take() {
-            outcome = outcome.and(card.end().map_err(Into::into));
+            let ended = card.end().or_else(|failure| match failure.code {
+                // It ended with the card.
+                Code::REMOVED_CARD => Ok(()),
+                _ => Err(failure),
+            });
+            outcome = outcome.and(ended.map_err(Into::into));
         }
         outcome
     }

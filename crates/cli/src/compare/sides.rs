@@ -15,7 +15,7 @@ const PREFIX: &str = "reference:";
 /// One of the two.
 pub(super) enum Side {
     Record(Box<Opened>),
-    Reference(Reference),
+    Reference(Box<Reference>),
 }
 
 /// A record with the file that it was read from.
@@ -34,7 +34,7 @@ impl Opened {
 impl Side {
     pub(super) fn open(name: &str) -> anyhow::Result<Self> {
         if let Some(name) = name.strip_prefix(PREFIX) {
-            return Ok(Self::Reference(reference::load(name)?));
+            return Ok(Self::Reference(Box::new(reference::load(name)?)));
         }
         let path = Path::new(name);
         let content = fs::read_to_string(path).with_context(|| {

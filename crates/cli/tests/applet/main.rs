@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tapstone_record::Outcome;
 
-use crate::support::{Pcscd, Slot, Tapstone, empty, eventually, in_slot, skip};
+use crate::support::{Pcscd, Slot, Tapstone, empty, eventually, has_card, skip};
 
 const APPLET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../applet");
 
@@ -27,7 +27,7 @@ struct JCardSim(Child);
 
 impl JCardSim {
     fn insert(_: &Pcscd) -> Self {
-        assert!(empty(Slot::First), "{}", in_slot(Slot::First));
+        assert!(empty(Slot::First));
         let target = |name: &str| format!("{APPLET}/target/{name}");
         let path = [target("classes"), target("test-classes"), target("lib/*")].join(":");
         let mut java = Command::new("java");
@@ -37,7 +37,7 @@ impl JCardSim {
         let mut card = Self(java.spawn().unwrap());
         let there = eventually(PATIENCE, || {
             assert!(card.0.try_wait().unwrap().is_none(), "{java:?} has ended");
-            in_slot(Slot::First).starts_with("a card, ")
+            has_card(Slot::First)
         });
         assert!(there, "{java:?}");
         card
@@ -77,18 +77,23 @@ fn every_answer_of_the_java_applet_is_right() {
     let Some(()) = build() else { return };
     let Some(pcscd) = Pcscd::start() else { return };
     let _card = JCardSim::insert(&pcscd);
-    let run = Tapstone::at(Slot::First, "card").args("--suite bench --allow-writes --rounds 2");
+    let run = Tapstone::at(Slot::First, "card").args("--suite bench --allow-writes --rounds 3");
     let outcome = run.run().exits(0);
     let record = outcome.record();
     assert!(record.results.len() > 100, "{}", record.results.len());
     let mut judged = 0;
     for row in &record.results {
         let name = &row.operation;
-        assert_eq!((row.status.outcome, row.completed), (Outcome::Ok, 2), "{name}: {:?}", row.status);
+        assert_eq!(
+            (row.status.outcome, row.completed),
+            (Outcome::Ok, 3),
+            "{name}: {:?}",
+            row.status
+        );
         if let Some(verification) = row.verification {
             judged += 1;
             let counts = (verification.eligible, verification.checked, verification.wrong);
-            assert_eq!(counts, (2, 2, 0), "{name}");
+            assert_eq!(counts, (3, 3, 0), "{name}");
         }
     }
     // Commands that move bytes, and nothing more, have no answer.

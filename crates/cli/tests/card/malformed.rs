@@ -53,7 +53,10 @@ fn bytes() {
     assert_snapshot!("header_of_five_bytes", spoilt("80 12 00 00", "80 12 00 00 00"));
     assert_snapshot!("brace_not_closed", spoilt("\"{input}\"", "\"{input\""));
     assert_snapshot!("width_of_nine", spoilt("\"{input}\"", "\"{length:9}\""));
-    assert_snapshot!("status_word_of_three_digits", spoilt("le = 256", "le = 256, expect = [\"900\"]"));
+    assert_snapshot!(
+        "status_word_of_three_digits",
+        spoilt("le = 256", "le = 256, expect = [\"900\"]")
+    );
 }
 
 #[test]
@@ -69,7 +72,10 @@ fn numbers() {
 fn names() {
     assert_snapshot!("unknown_maker", spoilt("\"random\"", "\"randon\""));
     assert_snapshot!("unknown_judge", spoilt("\"length\"", "\"lenght\""));
-    assert_snapshot!("unknown_key", spoilt("make = \"random\"", "make = \"3des-m2\", key = \"dse\""));
+    assert_snapshot!(
+        "unknown_key",
+        spoilt("make = \"random\"", "make = \"3des-m2\", key = \"dse\"")
+    );
     let key = "\"f462a7eac78ffedcda0298cb5db9d3e5\"\n";
     let (short, maker) = ("\"f462\"\n", "make = \"3des-m2\", key = \"des\"");
     let suite = SUITE.replace(key, short).replace("make = \"random\"", maker);

@@ -14,7 +14,8 @@ const PIN: &str = "73519428";
 const WRONG: &str = "26840915";
 
 /// Signatures that need the PIN, by the keys of a generated card.
-const SIGNED: [&str; 3] = ["card.piv.9a.rsa2048.sign", "card.piv.9c.rsa2048.sign", "card.piv.9e.p256.sign"];
+const SIGNED: [&str; 3] =
+    ["card.piv.9a.rsa2048.sign", "card.piv.9c.rsa2048.sign", "card.piv.9e.p256.sign"];
 
 #[test]
 fn the_pin() {
@@ -41,7 +42,7 @@ fn piv() -> Tapstone {
 /// The card answers an empty VERIFY with this status word.
 #[track_caller]
 fn the_counter_is(word: &str) {
-    let outcome = Tapstone::suite(&tries(word)).args("--rounds 2 --test card.tries").run();
+    let outcome = Tapstone::suite(&tries(word)).args("--rounds 3 --test card.tries").run();
     assert_eq!(outcome.exit, Some(0), "not {word}: {}\n{}", outcome.stderr, outcome.stdout);
 }
 
@@ -72,7 +73,11 @@ fn the_right_one(pcscd: &Pcscd, personality: &Path) {
         assert_eq!(verification.by, Verifier::Software);
         assert_eq!((verification.eligible, verification.checked, verification.wrong), (3, 3, 0));
     }
-    assert!(record.results.iter().all(|row| row.status.outcome == Outcome::Ok), "{}", outcome.stdout);
+    assert!(
+        record.results.iter().all(|row| row.status.outcome == Outcome::Ok),
+        "{}",
+        outcome.stdout
+    );
     assert!(!record.warnings.iter().any(|it| it.contains("left out")), "{:?}", record.warnings);
 }
 
@@ -111,8 +116,9 @@ fn a_wrong_one(pcscd: &Pcscd, personality: &Path) {
         the_counter_is("63C1");
     }
     // A suite of the user's own that takes the last try on purpose: bytes, not `{pin}`.
-    let last = tries("6983").replace("\"00 20 00 80\"", "\"00 20 00 80\", data = \"3939393939393939\"");
-    let outcome = Tapstone::suite(&last).args("--rounds 2").run();
+    let last =
+        tries("6983").replace("\"00 20 00 80\"", "\"00 20 00 80\", data = \"3939393939393939\"");
+    let outcome = Tapstone::suite(&last).args("--rounds 3").run();
     assert!(outcome.exit.is_some(), "{}", outcome.stderr);
     the_counter_is("6983");
     let outcome = piv().pin(PIN).run();
@@ -123,9 +129,8 @@ fn a_wrong_one(pcscd: &Pcscd, personality: &Path) {
 /// What every user of the machine, or every process of this user, can read of a process.
 fn shown(process: Pid) -> String {
     // A process may have ended meanwhile; then it shows nothing.
-    let read = |file| {
-        fs::read(format!("/proc/{}/{file}", process.as_raw_nonzero())).unwrap_or_default()
-    };
+    let read =
+        |file| fs::read(format!("/proc/{}/{file}", process.as_raw_nonzero())).unwrap_or_default();
     String::from_utf8_lossy(&[read("cmdline"), b" ".to_vec(), read("environ")].concat())
         .into_owned()
 }

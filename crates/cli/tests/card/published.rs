@@ -1,5 +1,6 @@
 //! The published cards: their profiles, measured through pcscd, give the published figures back.
 
+use std::fmt;
 use std::thread;
 
 use tapstone_record::Outcome;
@@ -8,11 +9,17 @@ use tapstone_record::reference::{self, Figures, JcopCard};
 use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone};
 
 /// How far a figure measured is from the one published.
-#[derive(Debug)]
 struct Deviation {
     what: String,
     measured: f64,
     published: f64,
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, measured, published } = self;
+        write!(f, "{what}: {measured:.5} s for {published} s, {:.2} %", self.part() * 100.0)
+    }
 }
 
 impl Deviation {
@@ -83,9 +90,9 @@ fn four_jcop_cards() {
         fast.into_iter().chain([slow]).flat_map(|(_, deviations)| deviations).collect();
     assert_eq!(deviations.len(), 44);
     let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
-    println!("the worst of 44: {worst:?}, {:.2} %", worst.unwrap().part() * 100.0);
+    println!("the worst of 44: {}", worst.unwrap());
     for figure in &deviations {
-        assert!(figure.part() <= 0.03 || figure.seconds() <= 0.002, "{figure:?}");
+        assert!(figure.part() <= 0.03 || figure.seconds() <= 0.002, "{figure}");
     }
 }
 
@@ -119,11 +126,7 @@ fn five_piv_cards() {
     let personality = folder.path().join("card");
     let measure = |number: usize, slot| {
         let profile = format!("piv-card-{number}");
-        let arguments = [
-            profile.as_ref(),
-            "--personality".as_ref(),
-            personality.as_os_str(),
-        ];
+        let arguments = [profile.as_ref(), "--personality".as_ref(), personality.as_os_str()];
         let _card = Card::insert(&pcscd, slot, &arguments);
         let run = Tapstone::at(slot, "card").args("--suite piv-contact --rounds 3");
         let outcome = run.pin("123456").run().exits(0);
@@ -141,8 +144,8 @@ fn five_piv_cards() {
         others.into_iter().chain(two.join().unwrap()).collect::<Vec<_>>()
     }));
     let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
-    println!("the worst of five: {worst:?}, {:.3} %", worst.unwrap().part() * 100.0);
+    println!("the worst of five: {}", worst.unwrap());
     for figure in &deviations {
-        assert!(figure.part() <= 0.005, "{figure:?}");
+        assert!(figure.part() <= 0.005, "{figure}");
     }
 }

@@ -32,8 +32,14 @@ fn readers() {
     assert_snapshot!("no_card", Tapstone::at(Slot::First, "pcsc").run().refusal());
     assert_snapshot!("no_card_anywhere", Tapstone::new("pcsc").run().refusal());
     let one = Card::insert(&pcscd, Slot::First, &["bench"]);
-    assert_snapshot!("unknown_reader", Tapstone::new("pcsc").args("--reader Gemalto").run().refusal());
-    assert_snapshot!("part_of_two_names", Tapstone::new("pcsc").args("--reader 00").run().refusal());
+    assert_snapshot!(
+        "unknown_reader",
+        Tapstone::new("pcsc").args("--reader Gemalto").run().refusal()
+    );
+    assert_snapshot!(
+        "part_of_two_names",
+        Tapstone::new("pcsc").args("--reader 00").run().refusal()
+    );
     // One card is no question.
     let chosen = Tapstone::new("pcsc").args("--op status --count 3").run().exits(0);
     assert_eq!(chosen.record().target.reader.unwrap().name, Slot::First.reader());

@@ -221,3 +221,7 @@ fn piv_signature(key: SubjectPublicKeyInfoOwned, digest: &[u8], template: &[u8])
     };
     verified().unwrap_or(false)
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ mod played;
 mod run;
 mod suites;
 
-pub(crate) use self::card::{Card, Slot, empty, in_slot};
+pub(crate) use self::card::{Card, Slot, empty, has_card};
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::pcscd::{Pcscd, skip};
 pub(crate) use self::played::{Log, Played, Says};

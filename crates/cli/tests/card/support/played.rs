@@ -10,7 +10,7 @@ use std::time::Duration;
 use tapstone_apdu::Command;
 use tapstone_vcard::{Applet, Bench, Card, Identity, Reply, vpcd};
 
-use super::card::{empty, in_slot};
+use super::card::{empty, has_card};
 use super::pcscd::Pcscd;
 use super::{Slot, eventually};
 
@@ -96,7 +96,7 @@ impl<'a> Played<'a> {
 
     fn there(pull: Box<dyn Fn() + 'a>, thread: JoinHandle<()>) -> Self {
         let card = Self { pull, thread: Some(thread), _pcscd: PhantomData };
-        assert!(eventually(PATIENCE, || in_slot(Slot::First).starts_with("a card, ")));
+        assert!(eventually(PATIENCE, || has_card(Slot::First)));
         card
     }
 }
