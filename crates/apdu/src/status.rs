@@ -173,6 +173,9 @@ mod tests {
         for word in 0..=u16::MAX {
             assert!(!Status(word).meaning().is_empty());
         }
-        assert_eq!(format!("{:?}", Status::NOT_FOUND), "6A82 (file, object or application not found)");
+        assert_eq!(
+            format!("{:?}", Status::NOT_FOUND),
+            "6A82 (file, object or application not found)"
+        );
     }
 }

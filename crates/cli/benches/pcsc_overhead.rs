@@ -11,6 +11,8 @@
 //!
 //! `cargo bench` runs all rounds; without `--bench` a few show that it works. No time is asserted.
 
+#![allow(clippy::unwrap_used, reason = "what is shared with the tests is written like a test")]
+
 #[path = "../tests/pcscd/mod.rs"]
 mod pcscd;
 #[path = "support/rounds.rs"]
@@ -20,10 +22,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tapstone_measure::interval::Estimate;
 use tapstone_record::Record;
-
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use pcscd::{READER, VirtualCard};
 

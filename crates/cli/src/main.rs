@@ -66,9 +66,7 @@ fn main() -> ExitCode {
         Verb::Vcard(arguments) => vcard::run(&arguments),
         Verb::Card(arguments) => card::run(&arguments),
         Verb::Pcsc(arguments) => pcsc::run(&arguments),
-        Verb::CardWorker => {
-            tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into)
-        }
+        Verb::CardWorker => tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into),
         Verb::Compare(arguments) => compare::run(&arguments),
         Verb::Import(arguments) => import::run(&arguments),
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),

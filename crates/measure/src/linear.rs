@@ -80,7 +80,8 @@ fn solve(round: &[Observation], columns: &[usize]) -> Option<Vec<f64>> {
         })
         .collect();
     for pivot in 0..n {
-        let best = (pivot..n).max_by(|a, b| rows[*a][pivot].abs().total_cmp(&rows[*b][pivot].abs()))?;
+        let best =
+            (pivot..n).max_by(|a, b| rows[*a][pivot].abs().total_cmp(&rows[*b][pivot].abs()))?;
         rows.swap(pivot, best);
         if rows[pivot][pivot].abs() < SINGULAR {
             return None;

@@ -7,8 +7,8 @@
 
 mod blocks;
 mod claims;
-mod costs;
 mod comparison;
+mod costs;
 mod detail;
 mod grid;
 mod head;
@@ -48,7 +48,8 @@ pub fn render(record: &Record, style: &Style) -> String {
     if !alone && !record.results.is_empty() {
         head::show_shared(&mut page, &record.results);
         // Rows that a cost puts together are shown one by one only when asked for.
-        let told = |row: &&Row| !style.verbose && record.costs.iter().any(|cost| is_part(cost, row));
+        let told =
+            |row: &&Row| !style.verbose && record.costs.iter().any(|cost| is_part(cost, row));
         let rows: Vec<Row> = record.results.iter().filter(|row| !told(row)).cloned().collect();
         if !rows.is_empty() {
             results::show(&mut page, &rows);

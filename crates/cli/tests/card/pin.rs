@@ -140,10 +140,10 @@ fn nobody_sees_it(pcscd: &Pcscd, personality: &Path) {
     let long = || Tapstone::at(Slot::First, "card").args("--suite piv --rounds 100000");
     let long = || long().args("--test card.piv.verify");
     // The tool's own environment is its user's; its workers get none of it.
-    for (run, and_own) in [
-        (long().pin(PIN).start(), true),
-        (long().env("THE_PIN", PIN).args("--pin-env THE_PIN").start(), false),
-    ] {
+    for (run, and_own) in
+        [(long().pin(PIN), true), (long().env("THE_PIN", PIN).args("--pin-env THE_PIN"), false)]
+    {
+        let run = run.start();
         run.wait_until_it_measures();
         let workers = run.workers();
         assert_eq!(workers.len(), 1);

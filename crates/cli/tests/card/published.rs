@@ -146,6 +146,7 @@ fn five_piv_cards() {
     let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
     println!("the worst of five: {}", worst.unwrap());
     for figure in &deviations {
+        println!("{figure}");
         assert!(figure.part() <= 0.005, "{figure}");
     }
 }

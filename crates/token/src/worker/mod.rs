@@ -160,10 +160,7 @@ impl Worker {
                 self.report(&Report::Leftovers(left))
             }
             // Steering what does not run is no mistake: a run can end by itself.
-            Order::Start { .. }
-            | Order::Ping
-            | Order::Open { .. }
-            | Order::Close { .. } => Ok(()),
+            Order::Start { .. } | Order::Ping | Order::Open { .. } | Order::Close { .. } => Ok(()),
         }
     }
 

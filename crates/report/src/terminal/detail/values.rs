@@ -73,7 +73,11 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() == 2));
         assert_eq!(lines[0], "\u{2801}\u{2800}", "the longest at the top");
         assert_eq!(lines[HEIGHT - 1], "\u{2880}\u{2880}", "nothing at the bottom");
-        let dots: u32 = lines.iter().flat_map(|line| line.chars()).map(|c| (c as u32 - 0x2800).count_ones()).sum();
+        let dots: u32 = lines
+            .iter()
+            .flat_map(|line| line.chars())
+            .map(|c| (c as u32 - 0x2800).count_ones())
+            .sum();
         assert_eq!(dots, 4);
     }
 
