@@ -70,6 +70,15 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
     target
 }
 
+/// Marks rows of a card that is none: for those who read rows without their record.
+pub(crate) fn mark_emulated(record: &mut Record) {
+    if record.target.emulated.is_some() {
+        for row in &mut record.results {
+            row.provenance = record::Provenance::Emulated;
+        }
+    }
+}
+
 /// The version of the installed pcscd: its first line is `pcsc-lite version 1.9.9.`
 fn pcscd() -> Option<record::Daemon> {
     let program = ["/usr/sbin/pcscd", "/usr/bin/pcscd"]

@@ -44,7 +44,7 @@ calls! {
 }
 
 impl Call {
-    /// The call with this number, as [`crate::board`] keeps it.
+    /// The call with this number, as [`tapstone_worker::Board`] keeps it.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()

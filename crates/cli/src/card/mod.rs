@@ -104,6 +104,7 @@ fn measure(
     let ran = ran?;
     machine.add_to(&mut record.environment.load);
     let exit = fill(&mut record, &ran, plan, arguments);
+    card_lab::mark_emulated(&mut record);
     arguments.output.put(&record)?;
     Ok(exit)
 }

@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     live.end();
     machine.add_to(&mut record.environment.load);
+    card_lab::mark_emulated(&mut record);
     arguments.output.put(&record)?;
     Ok(exit)
 }

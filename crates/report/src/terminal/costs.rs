@@ -49,6 +49,9 @@ fn cell(part: Option<Estimate>) -> Span {
             let interval = figures::interval(&part, figures::time);
             Span::new(format!("{} {interval}", figures::time(part.estimate)), Tint::Strong)
         }
-        Some(part) => Span::faint(format!("≈ 0, < {}", figures::time(part.high.max(0.0)))),
+        Some(part) if part.high > 0.0 => {
+            Span::faint(format!("≈ 0, < {}", figures::time(part.high)))
+        }
+        Some(_) => Span::faint("≈ 0"),
     }
 }

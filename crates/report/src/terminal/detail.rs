@@ -38,7 +38,7 @@ fn about(row: &Row) -> String {
     let mut parts: Vec<String> = row.message_bytes.map(figures::bytes).into_iter().collect();
     parts.push(words::concurrency(row.concurrency));
     parts.push(format!("{} loop", words::load(row.load.kind)));
-    if row.provenance != Provenance::Measured {
+    if !matches!(row.provenance, Provenance::Measured | Provenance::Emulated) {
         parts.push(words::provenance(row.provenance).into());
     }
     parts.join(" · ")

@@ -87,7 +87,8 @@ fn entries(item: &Item<'_>, fields: &[Field]) -> Vec<Entry> {
         Place::LastPart => "└ ",
     };
     let origin = match row.provenance {
-        Provenance::Measured => String::new(),
+        // What was emulated is in every heading.
+        Provenance::Measured | Provenance::Emulated => String::new(),
         other => format!(" ({})", words::provenance(other)),
     };
     let name = format!("{branch}{}{origin}", row.operation);
