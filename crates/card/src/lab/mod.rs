@@ -173,7 +173,7 @@ impl Lab {
                     }
                 }
             }
-            if let Some(lost) = self.hangs(number, &mut said, observer) {
+            if let Some(lost) = self.hangs(number, &mut said, self.options.wait, observer) {
                 return Err(self.bury(number, Some(lost)).into());
             }
             if self.interrupted() {
@@ -189,9 +189,10 @@ impl Lab {
         &mut self,
         number: usize,
         said: &mut bool,
+        wait: Duration,
         observer: &mut dyn Observer,
     ) -> Option<Lost> {
-        let Options { timeout, wait, .. } = self.options;
+        let timeout = self.options.timeout;
         let waits = self.stuck(number, NOTABLE_WAIT).is_some_and(|lost| waits_for_others(&lost));
         if waits && !*said {
             *said = true;

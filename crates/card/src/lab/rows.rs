@@ -183,7 +183,8 @@ fn warnings(lane: &LaneFigures, row: &record::Row) -> Vec<String> {
     );
     let slow_start = median.and_then(|median| trend::warm_up(first, median));
     told.extend(slow_start.map(|slow| slow.to_string()));
-    if lane.total.completed >= ENOUGH {
+    // What contending processes do to each other is no trend.
+    if lane.total.completed >= ENOUGH && lane.parts.len() == 1 {
         told.extend(drifts.then(|| drift.to_string()));
         told.extend(trend::bimodality(&lane.total, Nanos(1)).map(|modes| modes.to_string()));
         told.extend(trend::outlier(&lane.total).map(|outlier| outlier.to_string()));

@@ -199,8 +199,16 @@ impl<'a> Steering<'a> {
 
     /// Calls that do not return, and the user who wants to go.
     fn watch(&mut self) {
+        // One of several may wait for its siblings as long as they run.
+        let siblings = match self.stop {
+            Stop::Time(time) | Stop::Precision { longest: time, .. } if self.numbers.len() > 1 => {
+                time
+            }
+            _ => Duration::ZERO,
+        };
+        let wait = self.lab.options.wait + siblings;
         for number in self.numbers {
-            if let Some(lost) = self.lab.hangs(*number, &mut self.said, self.observer) {
+            if let Some(lost) = self.lab.hangs(*number, &mut self.said, wait, self.observer) {
                 self.lose(*number, Some(lost));
             }
         }

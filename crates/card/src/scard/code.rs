@@ -51,7 +51,7 @@ codes! {
     SHARING_VIOLATION = 0x8010_000B, "SCARD_E_SHARING_VIOLATION", Some("another program has the reader for itself: end it, or wait longer with --wait");
     NO_SMARTCARD = 0x8010_000C, "SCARD_E_NO_SMARTCARD", INSERT;
     UNKNOWN_CARD = 0x8010_000D, "SCARD_E_UNKNOWN_CARD", None;
-    PROTO_MISMATCH = 0x8010_000F, "SCARD_E_PROTO_MISMATCH", Some("the card offers neither T=0 nor T=1");
+    PROTO_MISMATCH = 0x8010_000F, "SCARD_E_PROTO_MISMATCH", Some("the card offers neither T=0 nor T=1, or was reset in between: run this again");
     NOT_READY = 0x8010_0010, "SCARD_E_NOT_READY", None;
     INVALID_VALUE = 0x8010_0011, "SCARD_E_INVALID_VALUE", None;
     COMM_ERROR = 0x8010_0013, "SCARD_F_COMM_ERROR", Some("the connection to pcscd broke: is it still running?");

@@ -12,3 +12,4 @@ mod render;
 pub(crate) mod run;
 mod template;
 pub mod verify;
+mod writing;

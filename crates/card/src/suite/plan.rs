@@ -8,6 +8,7 @@ use super::file::{Group, Source, StepText, SuiteError, SuiteFile, Test};
 use super::job::{Lane, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
 use super::template::{header_bytes, hexadecimal, parse};
+use super::writing::writes;
 use crate::lab::RowPlan;
 
 /// What the user asked for and allows.
@@ -122,8 +123,9 @@ struct Planning<'a> {
 impl<'a> Planning<'a> {
     fn values(&mut self) -> Result<(), SuiteError> {
         for (name, text) in &self.suite.values {
-            let bytes = hexadecimal(text.get_ref())
-                .map_err(|why| self.source.error(text.span(), format!("values.{name}: {why}")))?;
+            let bytes = hexadecimal(text.get_ref()).map_err(|_| {
+                self.source.error(text.span(), format!("values.{name} is not hexadecimal"))
+            })?;
             self.plan.job.values.push((name.clone(), bytes));
         }
         let Some(pin) = &self.wishes.pin else { return Ok(()) };
@@ -143,7 +145,7 @@ impl<'a> Planning<'a> {
     fn application(&mut self) -> Result<(), SuiteError> {
         let Some(text) = &self.suite.application else { return Ok(()) };
         let aid = hexadecimal(text.get_ref())
-            .map_err(|why| self.source.error(text.span(), format!("application: {why}")))?;
+            .map_err(|_| self.source.error(text.span(), "application is not hexadecimal"))?;
         if !(5..=16).contains(&aid.len()) {
             let what = format!("application: an AID has 5 to 16 bytes, not {}", aid.len());
             return Err(self.source.error(text.span(), what));
@@ -459,27 +461,6 @@ impl StepText {
     fn gives_pin(&self) -> bool {
         let data = self.data.as_ref().and_then(|data| parse(data.get_ref()).ok());
         data.is_some_and(|pieces| pieces.contains(&Piece::Value("pin".to_owned())))
-    }
-}
-
-/// Instructions of ISO 7816-4 and 7816-8 that change what is on a card: deactivate, change and
-/// reset reference data, activate, generate, create, write, update, erase, put, delete, terminate.
-const WRITING: [u8; 22] = [
-    0x04, 0x0E, 0x0F, 0x24, 0x2C, 0x44, 0x46, 0x47, 0xD0, 0xD1, 0xD2, 0xD6, 0xD7, 0xDA, 0xDB, 0xDC,
-    0xDD, 0xE0, 0xE2, 0xE4, 0xE6, 0xFE,
-];
-
-/// The same of GlobalPlatform's classes: put key, store data, delete, install, load, set status.
-const WRITING_GLOBAL_PLATFORM: [u8; 6] = [0xD8, 0xE2, 0xE4, 0xE6, 0xE8, 0xF0];
-
-/// Whether a command changes the card by what its standard says. Of a proprietary command only its
-/// author knows.
-fn writes(step: &Step) -> bool {
-    let Some(Piece::Bytes(bytes)) = step.header.first() else { return false };
-    match bytes[..] {
-        [cla, ins, ..] if cla < 0x80 => WRITING.contains(&ins),
-        [_, ins, ..] => WRITING_GLOBAL_PLATFORM.contains(&ins),
-        _ => false,
     }
 }
 

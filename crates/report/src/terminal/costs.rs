@@ -18,7 +18,7 @@ pub(super) fn show(page: &mut Page, costs: &[Cost]) {
     }
     let parts: [(&str, Part, Keep); 5] = [
         ("fixed", |cost| Some(cost.fixed_ns), Keep::Always),
-        ("byte sent", |cost| cost.byte_ns, Keep::Rank(4)),
+        ("byte", |cost| cost.byte_ns, Keep::Rank(4)),
         ("set-up", |cost| cost.set_up_ns, Keep::Rank(5)),
         ("operation", |cost| cost.operation_ns, Keep::Always),
         ("byte worked", |cost| cost.operation_byte_ns, Keep::Rank(3)),
