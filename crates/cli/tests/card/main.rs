@@ -7,7 +7,6 @@ mod bad_input;
 mod bench;
 mod malformed;
 mod pin;
-mod published;
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;
 mod trouble;
