@@ -72,7 +72,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// After the order to end, a worker may finish its operation for as long as a call may take.
+/// The lab while a run goes on. After the order to end, a worker may finish its operation for as
+/// long as a call may take.
 pub(super) struct Steering<'a> {
     lab: &'a mut Lab,
     numbers: &'a [usize],

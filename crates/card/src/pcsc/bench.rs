@@ -50,10 +50,10 @@ impl Bench {
         };
         bench.state = match operation {
             Operation::Establish | Operation::Release => State::Nothing,
+            Operation::GetStatusChange => State::Context(bench.pcsc.establish()?),
             _ if bench.connects_each_time() || !operation.needs_reader() => {
                 State::Context(bench.pcsc.establish()?)
             }
-            Operation::GetStatusChange => State::Context(bench.pcsc.establish()?),
             _ => bench.connected()?,
         };
         Ok(bench)
