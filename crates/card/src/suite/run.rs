@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -61,7 +60,7 @@ impl SuiteRun {
         context: Context,
         card: Connection,
         reader: &str,
-        closed: &AtomicBool,
+        closed: &mut dyn FnMut() -> bool,
     ) -> Result<Self, Fault> {
         card.begin()?;
         let mut run = Self {
@@ -94,7 +93,7 @@ impl SuiteRun {
         }
     }
 
-    fn prepare_card(&mut self, closed: &AtomicBool) -> Result<(), Fault> {
+    fn prepare_card(&mut self, closed: &mut dyn FnMut() -> bool) -> Result<(), Fault> {
         let steps = self.job.prepare.clone();
         for step in &steps {
             go_on(closed)?;
@@ -137,7 +136,7 @@ impl SuiteRun {
     }
 
     /// One operation of every lane: what the card cannot do is known before anything is timed.
-    fn try_lanes(&mut self, closed: &AtomicBool) -> Result<(), Fault> {
+    fn try_lanes(&mut self, closed: &mut dyn FnMut() -> bool) -> Result<(), Fault> {
         for lane in 0..self.job.lanes.len() {
             go_on(closed)?;
             self.lane = lane;
@@ -436,8 +435,8 @@ impl Step {
 }
 
 /// The user may have had enough.
-fn go_on(closed: &AtomicBool) -> Result<(), Fault> {
-    if closed.load(Relaxed) { Err(Fault::Interrupted) } else { Ok(()) }
+fn go_on(closed: &mut dyn FnMut() -> bool) -> Result<(), Fault> {
+    if closed() { Err(Fault::Interrupted) } else { Ok(()) }
 }
 
 fn check(step: &Step, status: Status) -> Result<(), Fault> {

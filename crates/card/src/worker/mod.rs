@@ -4,19 +4,19 @@
 //! process can be ended at any moment, and pcscd then ends its transaction. When its orders end it
 //! stops measuring, cleans up and goes.
 
+mod orders;
 mod rounds;
 
 use std::fs::File;
-use std::io::{self, BufReader};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver};
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tapstone_measure::clock::{Clock, Monotonic};
-use tapstone_worker::{Board, private_pipes, receive, send};
+use tapstone_measure::units::Nanos;
+use tapstone_worker::{Board, private_pipes, send};
 
+use self::orders::Orders;
 pub use self::rounds::Work;
 use self::rounds::{Outlet, run_rounds};
 use crate::pcsc::Bench;
@@ -24,9 +24,6 @@ use crate::protocol::{Done, Fault, Job, JobWork, Order, Ready, Report};
 use crate::scard::{Code, Failure, Pcsc, reader_name};
 use crate::suite::run::SuiteRun;
 use crate::{look, scard};
-
-/// How long a worker may clean up after its orders have ended: nobody may be left to kill it.
-const LAST_RESPITE: Duration = Duration::from_secs(10);
 
 /// Between two attempts to get a reader that another program has for itself.
 const RETRY: Duration = Duration::from_millis(100);
@@ -37,38 +34,18 @@ const RETRY: Duration = Duration::from_millis(100);
 /// What the pipes say. Everything that goes wrong with PC/SC is a report.
 pub fn serve() -> io::Result<()> {
     let (orders, reports) = private_pipes()?;
-    let (sender, inbox) = mpsc::channel();
-    let closed = Arc::new(AtomicBool::new(false));
-    let close = Arc::clone(&closed);
-    thread::Builder::new().name("orders".into()).spawn(move || {
-        let mut orders = BufReader::new(orders);
-        while let Ok(Some(order)) = receive(&mut orders) {
-            if matches!(order, Order::Close) {
-                close.store(true, Relaxed);
-            }
-            if sender.send(order).is_err() {
-                return;
-            }
-        }
-        close.store(true, Relaxed);
-        drop(sender);
-        thread::sleep(LAST_RESPITE);
-        std::process::exit(3);
-    })?;
-    Worker { reports, inbox, closed, pcsc: None }.serve()
+    Worker { reports, orders: Orders::new(orders)?, pcsc: None }.serve()
 }
 
 struct Worker {
     reports: File,
-    inbox: Receiver<Order>,
-    /// No further operation is to start.
-    closed: Arc<AtomicBool>,
+    orders: Orders,
     pcsc: Option<Pcsc>,
 }
 
 impl Worker {
     fn serve(mut self) -> io::Result<()> {
-        while let Ok(order) = self.inbox.recv() {
+        while let Some(order) = self.orders.next() {
             match order {
                 Order::Open { board } => {
                     let opened = Pcsc::open(Board::open(&board)?.place(0));
@@ -111,7 +88,8 @@ impl Worker {
                     Ok((context, card))
                 })?;
                 let work = connection.map_err(Into::into).and_then(|(context, card)| {
-                    SuiteRun::new(suite, context, card, &job.reader, &self.closed)
+                    let mut closed = || self.orders.closed();
+                    SuiteRun::new(suite, context, card, &job.reader, &mut closed)
                 });
                 self.measure(&job, work)
             }
@@ -129,7 +107,7 @@ impl Worker {
         loop {
             match attempt(reader_name(&job.reader)) {
                 Err(Failure { code: Code::SHARING_VIOLATION, .. })
-                    if Instant::now() < until && !self.closed.load(Relaxed) =>
+                    if Instant::now() < until && !self.orders.closed() =>
                 {
                     if !said {
                         self.report(&Report::Waiting)?;
@@ -157,19 +135,19 @@ impl Worker {
             let Some(at) = self.start() else { return Ok(None) };
             Monotonic.wait_until(at);
             let mut outlet = Outlet::new(&mut self.reports);
-            run_rounds(&mut work, job.count, &self.closed, &mut outlet)
+            run_rounds(&mut work, job.count, &mut self.orders, &mut outlet)
         });
         let left = work.end().err();
         self.report(&Report::Done(Done { gave_up: ran?, left }))
     }
 
     /// When to start; `None` when the run was called off.
-    fn start(&self) -> Option<tapstone_measure::units::Nanos> {
+    fn start(&mut self) -> Option<Nanos> {
         loop {
-            match self.inbox.recv() {
-                Ok(Order::Go { at }) => return Some(at),
-                Ok(Order::Close) | Err(_) => return None,
-                Ok(_) => {}
+            match self.orders.next()? {
+                Order::Go { at } => return Some(at),
+                Order::Close => return None,
+                _ => {}
             }
         }
     }

@@ -6,12 +6,12 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_worker::send;
 
+use super::orders::Orders;
 use crate::protocol::{Exchange, Fault, Ready, Report, Sample};
 
 /// What a worker measures.
@@ -128,20 +128,22 @@ pub(super) fn warm_up<W: Work>(work: &mut W, length: Nanos) -> Result<Vec<Nanos>
 pub(super) fn run_rounds<W: Work>(
     work: &mut W,
     count: Option<u64>,
-    closed: &AtomicBool,
+    orders: &mut Orders,
     outlet: &mut Outlet<'_>,
 ) -> io::Result<Option<Fault>> {
     let count = count.map(|count| count * work.lanes());
     let mut failures = 0;
     let mut number = 0;
+    let mut now = Monotonic.now();
     let gave_up = loop {
-        if count == Some(number) || closed.load(Relaxed) {
+        if count == Some(number) || orders.closed_at(now) {
             break None;
         }
         let prepared = work.prepare(number);
         let start = Monotonic.now();
         let outcome = prepared.and_then(|()| work.perform());
         let end = Monotonic.now();
+        now = end;
         let undone = work.undo(outcome.is_err());
         let fault = outcome.err();
         let (exchanges, output) = work.seen();
