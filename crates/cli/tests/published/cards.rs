@@ -1,12 +1,13 @@
 //! The published cards: their profiles, measured through pcscd, give the published figures back.
 
 use std::fmt;
+use std::fs;
 use std::thread;
 
 use tapstone_record::Outcome;
 use tapstone_record::reference::{self, Figures, JcopCard};
 
-use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone};
+use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, skip};
 
 /// How far a figure measured is from the one published.
 struct Deviation {
@@ -29,6 +30,51 @@ impl Deviation {
 
     fn seconds(&self) -> f64 {
         (self.measured - self.published).abs()
+    }
+}
+
+/// The part of the processors' time that may be used, or stolen from this machine, while a card is
+/// measured. All that takes part in it waits for the card nearly all the time, which leaves less
+/// than a tenth; one other program that computes takes a whole processor.
+const QUIET: f64 = 0.25;
+
+/// Tries before the machine is given up as too busy.
+const TRIES: usize = 6;
+
+/// Measures again what was measured while the machine did something else, which is told without
+/// looking at the figure. `None`: never quiet, which has been said then.
+fn undisturbed<T>(mut measure: impl FnMut() -> T) -> Option<T> {
+    for _ in 0..TRIES {
+        let before = ProcessorTime::now();
+        let figure = measure();
+        let used = ProcessorTime::now().used_since(&before);
+        if used <= QUIET {
+            return Some(figure);
+        }
+        println!("measured again: {:.0} % of the processors' time was used", used * 100.0);
+    }
+    skip("a machine that does nothing else");
+    None
+}
+
+/// What all processors did since the machine started, in ticks (proc_stat(5)).
+struct ProcessorTime {
+    all: u64,
+    idle: u64,
+}
+
+impl ProcessorTime {
+    fn now() -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap();
+        let line = stat.lines().next().unwrap();
+        // user nice system idle iowait irq softirq steal; what follows is in `user` already.
+        let ticks: Vec<u64> =
+            line.split_whitespace().skip(1).take(8).map(|ticks| ticks.parse().unwrap()).collect();
+        Self { all: ticks.iter().sum(), idle: ticks[3] + ticks[4] }
+    }
+
+    fn used_since(&self, before: &Self) -> f64 {
+        1.0 - (self.idle - before.idle) as f64 / (self.all - before.all) as f64
     }
 }
 
@@ -124,29 +170,27 @@ fn five_piv_cards() {
     let folder = tempfile::tempdir().unwrap();
     // All five ask for the same objects and keys.
     let personality = folder.path().join("card");
-    let measure = |number: usize, slot| {
+    let mut deviations = Vec::new();
+    for number in 1..=study.contact_cards.len() {
         let profile = format!("piv-card-{number}");
         let arguments = [profile.as_ref(), "--personality".as_ref(), personality.as_os_str()];
-        let _card = Card::insert(&pcscd, slot, &arguments);
-        let run = Tapstone::at(slot, "card").args("--suite piv-contact --rounds 3");
-        let outcome = run.pin("123456").run().exits(0);
-        Deviation {
+        let _card = Card::insert(&pcscd, Slot::First, &arguments);
+        let measured = undisturbed(|| {
+            let run = Tapstone::at(Slot::First, "card").args("--suite piv-contact --rounds 3");
+            run.pin("123456").run().exits(0)
+        });
+        let Some(outcome) = measured else { return };
+        let figure = Deviation {
             what: profile,
             measured: median(&outcome, "card.piv-contact"),
             published: study.contact_cards[&format!("card_{number}")].0 / 1e3,
-        }
-    };
-    // The first one makes the personality that the others find.
-    let mut deviations = vec![measure(1, Slot::First)];
-    deviations.extend(thread::scope(|scope| {
-        let two = scope.spawn(|| [2, 3].map(|number| measure(number, Slot::Second)));
-        let others = [4, 5].map(|number| measure(number, Slot::First));
-        others.into_iter().chain(two.join().unwrap()).collect::<Vec<_>>()
-    }));
-    let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
-    println!("the worst of five: {}", worst.unwrap());
+        };
+        // With each call's share, for whoever looks into a failure.
+        println!("{figure}\n{}", outcome.stdout);
+        deviations.push(figure);
+    }
+    assert_eq!(deviations.len(), 5);
     for figure in &deviations {
-        println!("{figure}");
         assert!(figure.part() <= 0.005, "{figure}");
     }
 }
