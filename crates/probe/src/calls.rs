@@ -1,0 +1,211 @@
+//! What happens before and after a call that is watched.
+//!
+//! A call of PKCS#11, PC/SC or a driver is a *span*: an event at its beginning, one at its end, so
+//! that a crash shows which one was open. A call of libc is a *leaf*: one event, which is counted
+//! with its like when it was short. Reading a clock is shorter than writing about it, so leaves
+//! that cannot wait are written only when they are over.
+
+use core::ptr;
+
+use crate::fixes::{self, Answer};
+use crate::stubs::{Frame, kind, slot};
+use crate::thread::{self, DEPTH, Thread, now};
+use crate::wire::{
+    EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head, Kind,
+    Leaf, MOST_BYTES,
+};
+use crate::{capture, state, sys, tables};
+
+const NOT_WATCHED: u64 = 0;
+const SPAN: u64 = 1;
+const LEAF: u64 = 2;
+const QUICK: u64 = 3;
+/// Or'ed: a fix answered.
+const REPLACED: u64 = 8;
+
+/// Shorter ones are counted, not listed, in microseconds: nothing sleeps and wakes up in less.
+const LISTED_MICROS: u64 = 20;
+/// Locks that were free are no waiting.
+const LOCKED_MICROS: u64 = 10;
+/// Only those who wait for people wait so long; asking the kernel what a descriptor is takes time.
+const TERMINAL_MICROS: u64 = 1_000;
+
+fn ticks(micros: u64) -> u64 {
+    micros * u64::from(state().header().ticks_per_micro)
+}
+
+/// Before the call. Returns what to call; null when a fix has answered.
+pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
+    let slot = slot(frame.slot as u32);
+    let original = slot.original.load(core::sync::atomic::Ordering::Relaxed);
+    let function = slot.function.load(core::sync::atomic::Ordering::Relaxed);
+    frame.state = NOT_WATCHED;
+    let Some(thread) = thread::enter() else { return original };
+    thread.forget_abandoned(ptr::from_ref(frame) as usize);
+    let answer = match kind(function) {
+        None => enter_span(thread, frame, function),
+        Some(kind) => enter_leaf(thread, frame, function, kind),
+    };
+    thread.leave();
+    match answer {
+        Answer::Call => original,
+        Answer::Replaced(result) => {
+            frame.result = result;
+            frame.state |= REPLACED;
+            0
+        }
+    }
+}
+
+/// After the call.
+pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
+    let end = now();
+    let slot = slot(frame.slot as u32);
+    let function = slot.function.load(core::sync::atomic::Ordering::Relaxed);
+    if let Some(thread) = thread::enter() {
+        match frame.state & !REPLACED {
+            SPAN => leave_span(thread, frame, function, end),
+            LEAF => leave_leaf(thread, frame, function, end),
+            _ => leave_quick(thread, frame, function, end),
+        }
+        thread.leave();
+    }
+    if frame.result == 0 && tables::hands_out_a_list(function) {
+        // SAFETY: the function's own arguments, after it succeeded.
+        unsafe { tables::replace(function, frame, slot) };
+    }
+}
+
+fn enter_span(thread: &mut Thread, frame: &mut Frame, function: u32) -> Answer {
+    thread.close_counts();
+    if thread.depth >= DEPTH {
+        return Answer::Call;
+    }
+    let mut bytes = [0; MOST_BYTES];
+    // SAFETY: the arguments are that function's.
+    let (words, length) = unsafe { capture::before(function, frame, &mut bytes) };
+    let bytes = bytes.get(..length).unwrap_or_default();
+    thread.push(ptr::from_ref(frame) as usize, frame.slot as u32, function);
+    frame.state = SPAN;
+    frame.start = now();
+    frame.written = thread.put(frame.start, EVENT_ENTER, 0, frame.slot as u32, &words, bytes);
+    // SAFETY: as above.
+    unsafe { fixes::before_span(thread, frame, function) }
+}
+
+fn leave_span(thread: &mut Thread, frame: &mut Frame, function: u32, mut end: u64) {
+    // SAFETY: the arguments are that function's, and it has returned.
+    let changed = unsafe { fixes::after_span(thread, frame, function, frame.state & REPLACED != 0) };
+    if changed {
+        end = now();
+    }
+    // SAFETY: as above.
+    let word = unsafe { capture::after(function, frame) };
+    if thread.pop(ptr::from_ref(frame) as usize).is_some() {
+        let flags = if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED };
+        thread.put(end, EVENT_EXIT, flags, frame.slot as u32, &[frame.result, word], &[]);
+        thread.close_counts();
+    }
+}
+
+fn enter_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind) -> Answer {
+    // SAFETY: the arguments are that function's.
+    let (a, b) = unsafe { capture::leaf(function, kind, frame) };
+    let outside = thread.depth == 0;
+    let quick = match kind {
+        Kind::Clock => true,
+        Kind::Poll => b == 0,
+        Kind::Write | Kind::Close => true,
+        _ => false,
+    };
+    // Outside of any call, what a program does with clocks and locks is its own affair.
+    if outside && (kind == Kind::Lock || (quick && kind != Kind::Close && kind != Kind::Write)) {
+        return Answer::Call;
+    }
+    frame.note = a;
+    frame.state = if quick { QUICK } else { LEAF };
+    // SAFETY: as above.
+    let answer = unsafe { fixes::before_leaf(thread, frame, function, kind, b) };
+    if !quick {
+        let mut bytes = [0; MOST_BYTES];
+        // SAFETY: as above.
+        let length = unsafe { capture::text(function, kind, frame, &mut bytes) };
+        let bytes = bytes.get(..length).unwrap_or_default();
+        // Calls with the same text are alike.
+        let a = if bytes.is_empty() || kind == Kind::Connect { a } else { capture::hash(bytes) };
+        let start = now();
+        let leaf = leaf(frame, start, (a, b));
+        frame.start = start;
+        frame.written = thread.put_leaf(&leaf, bytes).cast();
+    } else {
+        frame.start = now();
+    }
+    answer
+}
+
+fn leaf(frame: &Frame, start: u64, (a, b): (u64, u64)) -> Leaf {
+    let head = Head { time: start, kind: EVENT_LEAF, flags: 0, words: 0, slot: frame.slot as u32 };
+    Leaf { head, end: 0, count: 1, sum: 0, min: 0, max: 0, result: 0, a, b }
+}
+
+fn close(leaf: &mut Leaf, frame: &Frame, end: u64, flags: u8) {
+    let time = end.saturating_sub(frame.start);
+    (leaf.end, leaf.sum, leaf.min, leaf.max) = (end, time, time, time);
+    leaf.result = frame.result;
+    leaf.head.flags = flags;
+}
+
+fn leave_quick(thread: &mut Thread, frame: &mut Frame, function: u32, end: u64) {
+    let Some(kind) = kind(function) else { return };
+    // SAFETY: the arguments are that function's, and it has returned.
+    let (a, b) = unsafe {
+        fixes::after_leaf(thread, frame, function, kind);
+        capture::leaf(function, kind, frame)
+    };
+    capture::note_descriptor(kind, frame, a);
+    let mut leaf = leaf(frame, frame.start, (a, b));
+    close(&mut leaf, frame, end, flags(frame, kind, a, 0));
+    // Descriptors are told apart only where that says who is waited for.
+    if matches!(kind, Kind::Clock) {
+        leaf.a = 0;
+    }
+    if end.saturating_sub(frame.start) < ticks(LISTED_MICROS) && kind != Kind::Close {
+        thread.count(&leaf);
+    } else {
+        thread.put_leaf(&leaf, &[]);
+    }
+}
+
+fn leave_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, end: u64) {
+    let Some(kind) = kind(function) else { return };
+    // SAFETY: the arguments are that function's, and it has returned.
+    unsafe { fixes::after_leaf(thread, frame, function, kind) };
+    capture::note_descriptor(kind, frame, frame.note);
+    let written: *mut Leaf = frame.written.cast();
+    if written.is_null() {
+        return;
+    }
+    let time = end.saturating_sub(frame.start);
+    // SAFETY: written by this call, into a chunk that is this thread's for good.
+    let event = unsafe { &mut *written };
+    close(event, frame, end, flags(frame, kind, event.a, time));
+    let short = time < ticks(LISTED_MICROS);
+    match kind {
+        Kind::Lock if time < ticks(LOCKED_MICROS) => thread.take_back(written),
+        Kind::Sleep | Kind::Connect => {}
+        _ if short => thread.join(written),
+        _ => {}
+    }
+}
+
+fn flags(frame: &Frame, kind: Kind, descriptor: u64, time: u64) -> u8 {
+    let mut flags = if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED };
+    if matches!(kind, Kind::Poll | Kind::Read | Kind::Write) {
+        if capture::is_service(descriptor) {
+            flags |= FLAG_SERVICE;
+        } else if time > ticks(TERMINAL_MICROS) && sys::is_terminal(descriptor as u32) {
+            flags |= FLAG_TERMINAL;
+        }
+    }
+    flags
+}

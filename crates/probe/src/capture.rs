@@ -1,0 +1,393 @@
+//! What is kept of a call's arguments and results: numbers, names and lengths; of APDUs the header,
+//! and of data only what tells which object is read. No PIN, no key, no data of other commands.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::stubs::Frame;
+use crate::wire::{CAPTURE_DATA, ENTER_WORDS, Kind, MOST_BYTES};
+use crate::{state, sys};
+
+/// Words of an event of a call's beginning, behind its head.
+const WORDS: usize = ENTER_WORDS - 2;
+/// CLA INS P1 P2 and the length behind them.
+const HEADER: usize = 5;
+/// Of the data of commands that read: an AID or a tag list.
+const NAMED: usize = 40;
+
+/// Numbers of functions whose arguments have a meaning of their own.
+pub(crate) mod known {
+    use crate::wire::FUNCTIONS;
+
+    const fn find(name: &str) -> u32 {
+        let mut at = 0;
+        while at < FUNCTIONS.len() {
+            if equal(FUNCTIONS[at].name.as_bytes(), name.as_bytes()) {
+                return at as u32;
+            }
+            at += 1;
+        }
+        panic!("no such function")
+    }
+
+    const fn equal(one: &[u8], other: &[u8]) -> bool {
+        let mut at = 0;
+        while at < one.len() && at < other.len() && one[at] == other[at] {
+            at += 1;
+        }
+        at == one.len() && at == other.len()
+    }
+
+    macro_rules! numbers {
+        ($($constant:ident = $name:literal;)*) => { $(pub(crate) const $constant: u32 = find($name);)* };
+    }
+
+    numbers! {
+        C_OPEN_SESSION = "C_OpenSession";
+        C_FIND_OBJECTS = "C_FindObjects";
+        C_ENCRYPT_INIT = "C_EncryptInit";
+        C_DECRYPT_INIT = "C_DecryptInit";
+        C_DIGEST_INIT = "C_DigestInit";
+        C_SIGN_INIT = "C_SignInit";
+        C_SIGN_RECOVER_INIT = "C_SignRecoverInit";
+        C_VERIFY_INIT = "C_VerifyInit";
+        C_VERIFY_RECOVER_INIT = "C_VerifyRecoverInit";
+        C_GENERATE_KEY = "C_GenerateKey";
+        C_DERIVE_KEY = "C_DeriveKey";
+        SCARD_ESTABLISH_CONTEXT = "SCardEstablishContext";
+        SCARD_CONNECT = "SCardConnect";
+        SCARD_RECONNECT = "SCardReconnect";
+        SCARD_DISCONNECT = "SCardDisconnect";
+        SCARD_END_TRANSACTION = "SCardEndTransaction";
+        SCARD_TRANSMIT = "SCardTransmit";
+        IFDH_TRANSMIT = "IFDHTransmitToICC";
+        SLEEP = "sleep";
+        USLEEP = "usleep";
+        NANOSLEEP = "nanosleep";
+        POLL = "poll";
+        POLL_CHK = "__poll_chk";
+        PPOLL = "ppoll";
+        SELECT = "select";
+        PSELECT = "pselect";
+        GETTIMEOFDAY = "gettimeofday";
+        TIME = "time";
+        OPENAT = "openat";
+        OPENAT64 = "openat64";
+        CLOCK_GETTIME = "clock_gettime";
+        FLOCK = "flock";
+        RECVMSG = "recvmsg";
+        SENDMSG = "sendmsg";
+    }
+}
+
+/// A command APDU and where its response goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange {
+    pub(crate) command: *const u8,
+    pub(crate) sent: usize,
+    pub(crate) response: *mut u8,
+    pub(crate) received: *mut u64,
+}
+
+/// The exchange of SCardTransmit or IFDHTransmitToICC.
+///
+/// # Safety
+/// The frame is a call of one of them.
+pub(crate) unsafe fn exchange(function: u32, frame: &Frame) -> Option<Exchange> {
+    let [_, _, second, third, fourth, fifth] = frame.arguments;
+    // SAFETY: both have a pointer to the response's length as their seventh argument: the driver's
+    // second is a structure of two words, which takes two registers.
+    let received = unsafe { frame.stack.read() } as *mut u64;
+    let (command, sent, response) = match function {
+        known::SCARD_TRANSMIT => (second, third, fifth),
+        known::IFDH_TRANSMIT => (third, fourth, fifth),
+        _ => return None,
+    };
+    let exchange = Exchange {
+        command: command as *const u8,
+        sent: sent as usize,
+        response: response as *mut u8,
+        received,
+    };
+    (!exchange.command.is_null() && !received.is_null()).then_some(exchange)
+}
+
+/// Words and bytes for the event of a call's beginning.
+///
+/// # Safety
+/// The frame is a call of that function.
+pub(crate) unsafe fn before(
+    function: u32,
+    frame: &Frame,
+    bytes: &mut [u8; MOST_BYTES],
+) -> ([u64; WORDS], usize) {
+    let [first, second, third, ..] = frame.arguments;
+    let mut words = [first, second, third, 0, 0];
+    let mut length = 0;
+    match function {
+        known::C_ENCRYPT_INIT | known::C_DECRYPT_INIT | known::C_DIGEST_INIT
+        | known::C_SIGN_INIT | known::C_SIGN_RECOVER_INIT | known::C_VERIFY_INIT
+        | known::C_VERIFY_RECOVER_INIT | known::C_GENERATE_KEY..=known::C_DERIVE_KEY => {
+            // CK_MECHANISM begins with its type.
+            let mechanism = second as *const u64;
+            // SAFETY: the function reads it itself.
+            words[1] = if mechanism.is_null() { 0 } else { unsafe { *mechanism } };
+        }
+        known::SCARD_CONNECT => {
+            // SAFETY: a reader's name ends with a zero.
+            length = unsafe { text_at(second, bytes) };
+        }
+        known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
+            // SAFETY: a call of that function.
+            if let Some(exchange) = unsafe { exchange(function, frame) } {
+                // SAFETY: as many bytes as the caller says.
+                let command =
+                    unsafe { core::slice::from_raw_parts(exchange.command, exchange.sent) };
+                words[1] = if reads(command) { hash(command) } else { 0 };
+                words[2] = exchange.sent as u64;
+                length = keep(command, bytes);
+            }
+        }
+        _ => {}
+    }
+    (words, length)
+}
+
+/// A word for the event of a call's end.
+///
+/// # Safety
+/// The frame is a call of that function, which has returned.
+pub(crate) unsafe fn after(function: u32, frame: &Frame) -> u64 {
+    let [_, _, _, third, fourth, _] = frame.arguments;
+    if frame.result != 0 {
+        return 0;
+    }
+    let out = match function {
+        known::C_OPEN_SESSION | known::SCARD_CONNECT => fourth,
+        known::C_FIND_OBJECTS | known::SCARD_ESTABLISH_CONTEXT => third,
+        known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
+            // SAFETY: a call of that function, which has succeeded.
+            return unsafe { exchange(function, frame).map_or(0, |exchange| answer(exchange)) };
+        }
+        _ => 0,
+    } as *const u64;
+    // SAFETY: where the function has just written its result.
+    if out.is_null() { 0 } else { unsafe { *out } }
+}
+
+/// Status word, length, and half of a hash.
+///
+/// # Safety
+/// The exchange is over.
+unsafe fn answer(exchange: Exchange) -> u64 {
+    // SAFETY: the response's length and as many bytes.
+    let response = unsafe {
+        let length = *exchange.received as usize;
+        if exchange.response.is_null() || length > 1 << 17 {
+            return 0;
+        }
+        core::slice::from_raw_parts(exchange.response, length)
+    };
+    let status = match response {
+        [.., one, two] => u64::from(*one) << 8 | u64::from(*two),
+        _ => 0,
+    };
+    status | (response.len() as u64 & 0xFFFF) << 16 | (hash(response) >> 32) << 32
+}
+
+/// SELECT, READ BINARY, READ RECORD, GET DATA, GET RESPONSE (ISO 7816-4) and what reads in other
+/// applications: their data name what is read. In a class without secure messaging.
+pub(crate) fn reads(command: &[u8]) -> bool {
+    match command {
+        [class, instruction, ..] => {
+            class & 0x0C == 0 && matches!(instruction, 0xA4 | 0xB0..=0xB3 | 0xCA | 0xCB | 0xC0)
+        }
+        _ => false,
+    }
+}
+
+/// Commands whose data can be a PIN, a key, or made from one: never kept, whatever is asked for.
+fn is_secret(command: &[u8]) -> bool {
+    let Some(instruction) = command.get(1) else { return true };
+    !matches!(instruction, 0x84 | 0x88 | 0xB0..=0xB3 | 0xC0 | 0xCA | 0xCB | 0xA4 | 0x22 | 0xF1..=0xFD)
+}
+
+/// The header, and of the data what may be known.
+fn keep(command: &[u8], bytes: &mut [u8; MOST_BYTES]) -> usize {
+    let most = if reads(command) {
+        HEADER + NAMED
+    } else if state().header().options & CAPTURE_DATA != 0 && !is_secret(command) {
+        MOST_BYTES
+    } else {
+        HEADER
+    };
+    let length = command.len().min(most);
+    for (to, from) in bytes.iter_mut().zip(command).take(length) {
+        *to = *from;
+    }
+    length
+}
+
+/// FNV-1a of 64 bits.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// # Safety
+/// `from` is null or a text that ends with a zero.
+unsafe fn text_at(from: u64, bytes: &mut [u8; MOST_BYTES]) -> usize {
+    let from = from as *const u8;
+    // SAFETY: not past the zero.
+    unsafe {
+        let length = sys::length(from, MOST_BYTES);
+        for (at, to) in bytes.iter_mut().enumerate().take(length) {
+            *to = *from.add(at);
+        }
+        length
+    }
+}
+
+/// What a libc call works on, and how much: see [`Kind`].
+///
+/// # Safety
+/// The frame is a call of that function.
+pub(crate) unsafe fn leaf(function: u32, kind: Kind, frame: &Frame) -> (u64, u64) {
+    let [first, second, third, fourth, fifth, _] = frame.arguments;
+    match kind {
+        Kind::Sleep => (0, match function {
+            known::SLEEP => u64::from(first as u32) * 1_000_000_000,
+            known::USLEEP => u64::from(first as u32) * 1_000,
+            // SAFETY: the function reads it itself.
+            known::NANOSLEEP => unsafe { seconds(first, 1) },
+            // clock_nanosleep: until a moment, which is not so long from now, or for a time.
+            // SAFETY: as above.
+            _ => if second == 0 { unsafe { seconds(third, 1) } } else { 0 },
+        }),
+        // SAFETY: as above.
+        Kind::Poll => unsafe {
+            match function {
+                known::POLL | known::POLL_CHK => (descriptor(first, second), millis(third)),
+                known::PPOLL => (descriptor(first, second), seconds(third, 1)),
+                known::SELECT => (first_in_set(first, second), seconds(fifth, 1_000)),
+                known::PSELECT => (first_in_set(first, second), seconds(fifth, 1)),
+                _ => (u64::from(first as u32), millis(fourth)),
+            }
+        },
+        Kind::Read | Kind::Write => match function {
+            known::RECVMSG | known::SENDMSG => (u64::from(first as u32), 0),
+            _ => (u64::from(first as u32), third),
+        },
+        Kind::Close | Kind::Connect => (u64::from(first as u32), 0),
+        Kind::LookupNumber => (u64::from(first as u32), 0),
+        Kind::Lock if function == known::FLOCK => (u64::from(first as u32), second),
+        Kind::Lock => (first, 0),
+        Kind::Clock | Kind::Open | Kind::Stat | Kind::LookupName => (0, 0),
+    }
+}
+
+/// A timespec (parts of 1 ns) or a timeval (of 1,000 ns) as nanoseconds; none is for ever.
+///
+/// # Safety
+/// `at` is null or points to one.
+unsafe fn seconds(at: u64, part: u64) -> u64 {
+    let at = at as *const u64;
+    if at.is_null() {
+        return u64::MAX;
+    }
+    // SAFETY: two words.
+    unsafe { (*at).saturating_mul(1_000_000_000).saturating_add(*at.add(1) * part) }
+}
+
+fn millis(time: u64) -> u64 {
+    u64::try_from(time as i32).map_or(u64::MAX, |time| time * 1_000_000)
+}
+
+/// The first of the descriptors to poll.
+///
+/// # Safety
+/// `at` points to as many.
+unsafe fn descriptor(at: u64, count: u64) -> u64 {
+    // SAFETY: there is one.
+    if at == 0 || count == 0 { u64::MAX } else { unsafe { u64::from(*(at as *const u32)) } }
+}
+
+/// The first descriptor to read from.
+///
+/// # Safety
+/// `at` is null or an fd_set for so many.
+unsafe fn first_in_set(count: u64, at: u64) -> u64 {
+    for word in 0..if at == 0 { 0 } else { (count as usize).div_ceil(64).min(16) } {
+        // SAFETY: inside the set.
+        let bits = unsafe { *(at as *const u64).add(word) };
+        if bits != 0 {
+            return word as u64 * 64 + u64::from(bits.trailing_zeros());
+        }
+    }
+    u64::MAX
+}
+
+/// A path, an address or a name that a libc call is given.
+///
+/// # Safety
+/// The frame is a call of that function.
+pub(crate) unsafe fn text(
+    function: u32,
+    kind: Kind,
+    frame: &Frame,
+    bytes: &mut [u8; MOST_BYTES],
+) -> usize {
+    let [first, second, third, ..] = frame.arguments;
+    // SAFETY: the function reads them itself.
+    unsafe {
+        match kind {
+            Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => {
+                text_at(second, bytes)
+            }
+            Kind::Open | Kind::Stat | Kind::LookupName => text_at(first, bytes),
+            Kind::Connect => {
+                let length = (third as usize).min(128);
+                for (at, to) in bytes.iter_mut().enumerate().take(length) {
+                    *to = *(second as *const u8).add(at);
+                }
+                length
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Descriptors that are connected to pcscd.
+static SERVICE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
+pub(crate) fn is_service(descriptor: u64) -> bool {
+    let word = SERVICE.get(descriptor as usize / 64);
+    word.is_some_and(|word| word.load(Ordering::Relaxed) >> (descriptor % 64) & 1 == 1)
+}
+
+/// Remembers which descriptors lead to pcscd.
+pub(crate) fn note_descriptor(kind: Kind, frame: &Frame, descriptor: u64) {
+    let (descriptor, connected) = match kind {
+        Kind::Connect if frame.result as i32 == 0 => (descriptor, leads_to_pcscd(frame)),
+        Kind::Close => (descriptor, false),
+        Kind::Open => (u64::from(frame.result as u32), false),
+        _ => return,
+    };
+    if let Some(word) = SERVICE.get(descriptor as usize / 64) {
+        let bit = 1 << (descriptor % 64);
+        if connected {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else if word.load(Ordering::Relaxed) & bit != 0 {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+}
+
+/// By the address that was just connected to.
+fn leads_to_pcscd(frame: &Frame) -> bool {
+    const AF_UNIX: u8 = 1;
+    let (address, length) = (frame.arguments[1] as *const u8, frame.arguments[2] as usize);
+    // SAFETY: connect(2) has just read it.
+    let address = unsafe { core::slice::from_raw_parts(address, length.min(128)) };
+    matches!(address, [AF_UNIX, 0, ..]) && address.windows(5).any(|window| window == b"pcscd")
+}

@@ -1,0 +1,142 @@
+//! What a trial changes in the program: each fix in a file of its own, applied while the switch of
+//! the shared file is on.
+
+mod apdu;
+mod delay;
+mod lookup;
+mod nodelay;
+mod wait;
+
+use core::sync::atomic::Ordering;
+
+use crate::state;
+use crate::stubs::Frame;
+use crate::thread::Thread;
+use crate::wire::{
+    EVENT_FIXED, FIX_CACHE_APDU, FIX_DELAY, FIX_MEMOISE, FIX_NO_BUSY_WAIT, FIX_NO_SLEEP,
+    FIX_TCP_NODELAY, FIX_WHOLE_READ, FIXES, Fix, FUNCTIONS, Kind,
+};
+
+/// Whether to call the function.
+pub(crate) enum Answer {
+    Call,
+    Replaced(u64),
+}
+
+/// The fixes of a kind, with their numbers.
+fn of_kind(kind: u32) -> impl Iterator<Item = (usize, &'static Fix)> {
+    let header = state().header();
+    let count = (header.fix_count as usize).min(FIXES);
+    let fixes = header.fixes.iter().take(count).enumerate();
+    fixes.filter(move |(_, fix)| fix.kind == kind)
+}
+
+#[inline(always)]
+fn none() -> bool {
+    state().header().fix_count == 0
+}
+
+#[inline(always)]
+fn are_on() -> bool {
+    state().header().on.load(Ordering::Relaxed) != 0
+}
+
+impl Fix {
+    /// Whether it is about that function, or about any.
+    fn is_about(&self, function: u32) -> bool {
+        let Some(function) = FUNCTIONS.get(function as usize) else { return false };
+        let name = function.name.as_bytes();
+        self.function[0] == 0
+            || (self.function.starts_with(name) && self.function.get(name.len()) == Some(&0))
+    }
+
+    fn apply(&self, number: usize, thread: &mut Thread, nanos: u64) {
+        self.applied.fetch_add(1, Ordering::Relaxed);
+        thread.put(crate::thread::now(), EVENT_FIXED, 0, 0, &[number as u64, nanos], &[]);
+    }
+}
+
+/// Before a call of PKCS#11, PC/SC or a driver.
+///
+/// # Safety
+/// The frame is a call of that function.
+#[inline(always)]
+pub(crate) unsafe fn before_span(thread: &mut Thread, frame: &mut Frame, function: u32) -> Answer {
+    if none() {
+        return Answer::Call;
+    }
+    // SAFETY: as above.
+    unsafe { apdu::before(thread, frame, function) }
+}
+
+/// After one. Returns whether it took time.
+///
+/// # Safety
+/// The frame is a call of that function, which has returned.
+#[inline(always)]
+pub(crate) unsafe fn after_span(
+    thread: &mut Thread,
+    frame: &mut Frame,
+    function: u32,
+    replaced: bool,
+) -> bool {
+    if none() {
+        return false;
+    }
+    // SAFETY: as above.
+    unsafe { apdu::after(frame, function, replaced) };
+    delay::after(thread, function)
+}
+
+/// Before a call of libc.
+///
+/// # Safety
+/// The frame is a call of that function.
+#[inline(always)]
+pub(crate) unsafe fn before_leaf(
+    thread: &mut Thread,
+    frame: &mut Frame,
+    function: u32,
+    kind: Kind,
+    asked: u64,
+) -> Answer {
+    if none() {
+        return Answer::Call;
+    }
+    match kind {
+        // SAFETY: as above.
+        Kind::Sleep => unsafe { wait::before_sleep(thread, frame, function, asked) },
+        // SAFETY: as above.
+        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before(thread, frame, function) },
+        Kind::Write => {
+            nodelay::before(thread, frame.arguments[0] as u32);
+            Answer::Call
+        }
+        _ => Answer::Call,
+    }
+}
+
+/// After one.
+///
+/// # Safety
+/// The frame is a call of that function, which has returned.
+#[inline(always)]
+pub(crate) unsafe fn after_leaf(
+    thread: &mut Thread,
+    frame: &mut Frame,
+    function: u32,
+    kind: Kind,
+) {
+    if none() {
+        return;
+    }
+    match kind {
+        // SAFETY: as above.
+        Kind::Clock => unsafe { wait::after_clock(thread, frame, function) },
+        // SAFETY: as above.
+        Kind::Poll => unsafe { wait::after_poll(thread, frame, function) },
+        // SAFETY: as above.
+        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::after(frame, function) },
+        _ => {}
+    }
+}

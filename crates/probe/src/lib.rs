@@ -1,0 +1,212 @@
+//! The library that sits inside an observed program: an auditor of the dynamic linker (rtld-audit,
+//! glibc 2.35 or later, x86-64).
+//!
+//! The linker asks it about every symbol that it binds, also for dlsym(3) and dlopen(3) with
+//! RTLD_DEEPBIND. Where the symbol is one to watch ([`wire::FUNCTIONS`]), the answer is a stub that
+//! writes an event, calls the function, and writes another. Nothing is allocated or locked, no
+//! library is called, and errno stays the program's.
+//!
+//! It refuses quietly, and the tracer says so: without the variable, without the file, or where
+//! the C library is too old, the program runs as it is.
+//!
+//! - [`wire`]: what is written, shared with the tracer.
+//! - [`stubs`], [`calls`]: what happens around a call.
+//! - [`objects`]: loaded libraries, and calls that bypass the linker's tables.
+//! - [`tables`]: PKCS#11 function lists, through which modules are called.
+//! - [`fixes`]: changes that a trial makes.
+#![no_std]
+
+mod calls;
+mod capture;
+mod fixes;
+mod objects;
+mod stubs;
+mod sys;
+mod tables;
+mod thread;
+#[allow(dead_code, reason = "the tracer reads what is only written here")]
+mod wire;
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_char, c_uint};
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::objects::{LinkMap, Symbol};
+use crate::wire::{Header, MAGIC, VERSION};
+
+/// The interface of rtld-audit that this is written for (glibc 2.35: LAV_CURRENT is 2).
+const LAV_CURRENT: c_uint = 2;
+
+/// What the probe knows of its process.
+pub(crate) struct State {
+    file: *mut u8,
+    pub(crate) threads: *mut thread::Thread,
+    /// Whether a thread's id is where glibc is known to keep it.
+    pub(crate) tid_in_thread: bool,
+    pub(crate) process: AtomicU32,
+}
+
+struct Shared(UnsafeCell<MaybeUninit<State>>);
+
+// SAFETY: written once, before the program's first thread runs; what changes later is atomic.
+unsafe impl Sync for Shared {}
+
+static STATE: Shared = Shared(UnsafeCell::new(MaybeUninit::uninit()));
+static ENVIRONMENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Only from code that runs after `la_version` found everything in order.
+#[inline(always)]
+pub(crate) fn state() -> &'static State {
+    // SAFETY: the linker asks about no object and no symbol unless la_version agreed.
+    unsafe { (*STATE.0.get()).assume_init_ref() }
+}
+
+impl State {
+    #[inline(always)]
+    pub(crate) fn header(&self) -> &'static Header {
+        // SAFETY: mapped for good, and longer than the header.
+        unsafe { &*self.file.cast() }
+    }
+}
+
+/// The linker calls initialisers with the program's arguments and environment (gABI, DT_INIT_ARRAY;
+/// that it passes them is glibc's).
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INITIALISER: extern "C" fn(i32, *const *const c_char, *const *const c_char) = initialise;
+
+extern "C" fn initialise(_: i32, _: *const *const c_char, environment: *const *const c_char) {
+    ENVIRONMENT.store(environment as usize, Ordering::Relaxed);
+}
+
+/// Agrees to audit, or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn la_version(offered: c_uint) -> c_uint {
+    if offered < LAV_CURRENT || !begin() { 0 } else { LAV_CURRENT }
+}
+
+fn begin() -> bool {
+    let environment = ENVIRONMENT.load(Ordering::Relaxed) as *const *const u8;
+    // SAFETY: the linker's list of variables, which ends with null.
+    let (path, auxiliary) = unsafe { variable(environment) };
+    if path.is_null() {
+        return false;
+    }
+    // SAFETY: the value of a variable ends with a zero.
+    let (file, bytes) = unsafe { sys::map_file(path) };
+    if file.is_null() || bytes < wire::HEADER_BYTES {
+        return false;
+    }
+    // SAFETY: mapped, and longer than the header.
+    let header = unsafe { &*file.cast::<Header>() };
+    let threads = thread::table();
+    if header.magic != MAGIC || header.version != VERSION || threads.is_null() {
+        return false;
+    }
+    let tid_in_thread = sys::thread_from_library() == sys::thread_from_kernel();
+    let process = AtomicU32::new(sys::process());
+    // SAFETY: nothing reads it before this function has returned true.
+    unsafe { (*STATE.0.get()).write(State { file, threads, tid_in_thread, process }) };
+    objects::begin(auxiliary);
+    header.processes.fetch_add(1, Ordering::Relaxed);
+    announce();
+    true
+}
+
+/// The value of the probe's variable, and what the kernel puts behind the environment.
+///
+/// # Safety
+/// `environment` is null, or a program's.
+unsafe fn variable(mut environment: *const *const u8) -> (*const u8, *const [usize; 2]) {
+    let name = wire::VARIABLE.as_bytes();
+    let mut value = ptr::null();
+    if environment.is_null() {
+        return (value, ptr::null());
+    }
+    // SAFETY: the list ends with null, each text with a zero.
+    unsafe {
+        while !(*environment).is_null() {
+            let text = *environment;
+            let mut at = 0;
+            while at < name.len() && *text.add(at) == name[at] {
+                at += 1;
+            }
+            if at == name.len() && *text.add(at) == b'=' {
+                value = text.add(at + 1);
+            }
+            environment = environment.add(1);
+        }
+        (value, environment.add(1).cast())
+    }
+}
+
+fn announce() {
+    let mut path = [0; wire::MOST_BYTES];
+    let length = sys::program(&mut path);
+    let both = u64::from(sys::process()) | u64::from(sys::parent()) << 32;
+    if let Some(thread) = thread::enter() {
+        let path = path.get(..length).unwrap_or_default();
+        thread.put(thread::now(), wire::EVENT_PROCESS, 0, 0, &[both], path);
+        thread.leave();
+    }
+}
+
+/// An object was loaded; its cookie becomes its number.
+///
+/// # Safety
+/// Called by the linker.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn la_objopen(
+    map: *const LinkMap,
+    _namespace: isize,
+    cookie: *mut usize,
+) -> c_uint {
+    const LA_FLG_BINDTO: c_uint = 1;
+    const LA_FLG_BINDFROM: c_uint = 2;
+    // SAFETY: the linker's own.
+    unsafe { *cookie = objects::add(map) };
+    LA_FLG_BINDTO | LA_FLG_BINDFROM
+}
+
+/// An object is unloaded.
+///
+/// # Safety
+/// Called by the linker.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
+    // SAFETY: the number that la_objopen left there.
+    objects::remove(unsafe { *cookie });
+    0
+}
+
+/// All objects that the program starts with are loaded and relocated.
+#[unsafe(no_mangle)]
+pub extern "C" fn la_preinit(_cookie: *mut usize) {
+    objects::patch_pending();
+}
+
+/// A symbol is bound: the answer is where calls go.
+///
+/// # Safety
+/// Called by the linker.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn la_symbind64(
+    symbol: *const Symbol,
+    _index: c_uint,
+    caller: *const usize,
+    definer: *const usize,
+    flags: *mut c_uint,
+    name: *const u8,
+) -> usize {
+    const LA_SYMB_DLSYM: c_uint = 4;
+    // SAFETY: the linker's own; cookies are the numbers that la_objopen left.
+    let (address, flags, caller, definer) =
+        unsafe { ((*symbol).value, *flags, *caller, *definer) };
+    if flags & LA_SYMB_DLSYM != 0 {
+        objects::patch_pending();
+    }
+    // SAFETY: a symbol's name ends with a zero.
+    unsafe { stubs::watch(name, address, caller, definer) }.unwrap_or(address)
+}

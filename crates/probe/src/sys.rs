@@ -1,0 +1,219 @@
+//! The kernel and the processor, without a library between: the C library of an audit namespace
+//! has neither threads nor errno of the program, and loading it costs more than all of the probe.
+
+use core::arch::{asm, global_asm};
+
+const OPEN: usize = 2;
+const CLOSE: usize = 3;
+const FSTAT: usize = 5;
+const MMAP: usize = 9;
+const MPROTECT: usize = 10;
+const IOCTL: usize = 16;
+const MADVISE: usize = 28;
+const NANOSLEEP: usize = 35;
+const GETPID: usize = 39;
+const SETSOCKOPT: usize = 54;
+const READLINK: usize = 89;
+const GETPPID: usize = 110;
+const GETTID: usize = 186;
+const CLOCK_GETTIME: usize = 228;
+
+const PROT_READ: usize = 1;
+const PROT_WRITE: usize = 2;
+const MAP_SHARED: usize = 1;
+const MAP_PRIVATE: usize = 2;
+const MAP_ANONYMOUS: usize = 0x20;
+const MAP_NORESERVE: usize = 0x4000;
+const O_RDWR: usize = 2;
+const O_CLOEXEC: usize = 0o2_000_000;
+const MADV_WIPEONFORK: usize = 18;
+const CLOCK_MONOTONIC: usize = 1;
+const TCGETS: usize = 0x5401;
+/// Bytes of the kernel's struct stat, and where the size is.
+const STAT_BYTES: usize = 144;
+const STAT_SIZE: usize = 48;
+
+/// A system call. The result is negative on error: errno stays what it was.
+///
+/// # Safety
+/// What the call asks of its arguments.
+unsafe fn call(number: usize, a: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel's convention on x86-64; what it does with memory is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _, options(nostack),
+        );
+    }
+    result
+}
+
+fn address(result: isize) -> *mut u8 {
+    if (-4095..0).contains(&result) { core::ptr::null_mut() } else { result as *mut u8 }
+}
+
+pub(crate) fn process() -> u32 {
+    // SAFETY: touches nothing.
+    unsafe { call(GETPID, [0; 6]) as u32 }
+}
+
+pub(crate) fn parent() -> u32 {
+    // SAFETY: touches nothing.
+    unsafe { call(GETPPID, [0; 6]) as u32 }
+}
+
+pub(crate) fn thread_from_kernel() -> u32 {
+    // SAFETY: touches nothing.
+    unsafe { call(GETTID, [0; 6]) as u32 }
+}
+
+/// Where glibc keeps the thread's id: `struct pthread`, `tid`, unchanged on x86-64 since 2.4 and
+/// written by clone(2) itself. The probe compares it with the kernel's once, at the start.
+const TID_IN_THREAD: usize = 0x2d0;
+
+#[inline(always)]
+pub(crate) fn thread_from_library() -> u32 {
+    let thread;
+    // SAFETY: %fs points to the thread's control block, which is larger than that.
+    unsafe {
+        asm!("mov {0:e}, fs:[{1}]", out(reg) thread, const TID_IN_THREAD, options(nostack, readonly, preserves_flags));
+    }
+    thread
+}
+
+/// The time-stamp counter.
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    // SAFETY: every x86-64 has it; user code may read it unless PR_SET_TSC says otherwise.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+pub(crate) fn monotonic_nanos() -> u64 {
+    let mut time = [0_u64; 2];
+    // SAFETY: the kernel writes two words.
+    unsafe { call(CLOCK_GETTIME, [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    time[0] * 1_000_000_000 + time[1]
+}
+
+pub(crate) fn sleep(nanos: u64) {
+    let time = [nanos / 1_000_000_000, nanos % 1_000_000_000];
+    // SAFETY: the kernel reads two words.
+    unsafe { call(NANOSLEEP, [time.as_ptr() as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Maps a whole file that both sides write. Its descriptor is closed again.
+///
+/// # Safety
+/// `path` ends with a zero.
+pub(crate) unsafe fn map_file(path: *const u8) -> (*mut u8, usize) {
+    let mut stat = [0_u8; STAT_BYTES];
+    // SAFETY: the path ends; the kernel fills `stat`; a mapping at an address of its choice.
+    unsafe {
+        let file = call(OPEN, [path as usize, O_RDWR | O_CLOEXEC, 0, 0, 0, 0]);
+        if file < 0 {
+            return (core::ptr::null_mut(), 0);
+        }
+        call(FSTAT, [file as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]);
+        let size = stat.as_ptr().add(STAT_SIZE).cast::<usize>().read_unaligned();
+        let protection = PROT_READ | PROT_WRITE;
+        let flags = MAP_SHARED | MAP_NORESERVE;
+        let mapped = call(MMAP, [0, size, protection, flags, file as usize, 0]);
+        call(CLOSE, [file as usize, 0, 0, 0, 0, 0]);
+        (address(mapped), size)
+    }
+}
+
+/// Zeroed memory of this process; null when there is none.
+pub(crate) fn memory(bytes: usize) -> *mut u8 {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    // SAFETY: a mapping at an address of the kernel's choice.
+    address(unsafe { call(MMAP, [0, bytes, PROT_READ | PROT_WRITE, flags, usize::MAX, 0]) })
+}
+
+/// Makes memory zero again in a process that is forked off.
+///
+/// # Safety
+/// `start` and `bytes` are those of [`memory`].
+pub(crate) unsafe fn wipe_on_fork(start: *mut u8, bytes: usize) {
+    // SAFETY: the caller's own mapping.
+    unsafe { call(MADVISE, [start as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) };
+}
+
+/// Lets a page be written, or no longer.
+///
+/// # Safety
+/// The page is mapped, and nobody depends on its being writable when it is taken away.
+pub(crate) unsafe fn protect(page: usize, bytes: usize, writable: bool) -> bool {
+    let protection = if writable { PROT_READ | PROT_WRITE } else { PROT_READ };
+    // SAFETY: the caller's promise.
+    unsafe { call(MPROTECT, [page, bytes, protection, 0, 0, 0]) == 0 }
+}
+
+/// The path of the program, without a zero.
+pub(crate) fn program(path: &mut [u8]) -> usize {
+    let link = c"/proc/self/exe".as_ptr() as usize;
+    // SAFETY: the kernel fills the slice.
+    let length = unsafe { call(READLINK, [link, path.as_mut_ptr() as usize, path.len(), 0, 0, 0]) };
+    length.max(0) as usize
+}
+
+pub(crate) fn is_terminal(descriptor: u32) -> bool {
+    let mut settings = [0_u8; 64];
+    let at = settings.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes its struct termios, 36 bytes.
+    unsafe { call(IOCTL, [descriptor as usize, TCGETS, at, 0, 0, 0]) == 0 }
+}
+
+/// Sets TCP_NODELAY; false when it is no TCP socket.
+pub(crate) fn set_nodelay(descriptor: u32, on: bool) -> bool {
+    const IPPROTO_TCP: usize = 6;
+    const TCP_NODELAY: usize = 1;
+    let value = u32::from(on);
+    let at = &raw const value as usize;
+    // SAFETY: the kernel reads four bytes.
+    let result =
+        unsafe { call(SETSOCKOPT, [descriptor as usize, IPPROTO_TCP, TCP_NODELAY, at, 4, 0]) };
+    result == 0
+}
+
+/// The length of a text that ends with a zero, up to a limit.
+///
+/// # Safety
+/// `text` is null or ends, or is readable so far.
+pub(crate) unsafe fn length(text: *const u8, most: usize) -> usize {
+    let mut length = 0;
+    // SAFETY: not past the zero.
+    while !text.is_null() && length < most && unsafe { *text.add(length) } != 0 {
+        length += 1;
+    }
+    length
+}
+
+// What the compiler calls for copies. In assembler: in Rust it would call itself.
+global_asm!(
+    ".globl memcpy", ".hidden memcpy", "memcpy:",
+    ".globl memmove", ".hidden memmove", "memmove:",
+    "mov rax, rdi", "mov rcx, rdx",
+    "mov r8, rdi", "sub r8, rsi", "cmp r8, rdx", "jb 2f",
+    "rep movsb", "ret",
+    "2: std", "lea rdi, [rdi + rdx - 1]", "lea rsi, [rsi + rdx - 1]", "rep movsb", "cld", "ret",
+    ".globl memset", ".hidden memset", "memset:",
+    "mov r8, rdi", "mov eax, esi", "mov rcx, rdx", "rep stosb", "mov rax, r8", "ret",
+    ".globl memcmp", ".hidden memcmp", "memcmp:",
+    ".globl bcmp", ".hidden bcmp", "bcmp:",
+    "xor eax, eax", "xor ecx, ecx",
+    "3: cmp rcx, rdx", "je 4f", "mov al, [rdi + rcx]", "movzx r8d, byte ptr [rsi + rcx]",
+    "inc rcx", "movzx eax, al", "sub eax, r8d", "je 3b",
+    "4: ret",
+    // Named by the unwinding tables of the core library. Nothing unwinds through it.
+    ".globl rust_eh_personality", ".hidden rust_eh_personality", "rust_eh_personality:", "ud2",
+);
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: ends the program with SIGILL, which the tracer reports. No code here is to panic.
+    unsafe { asm!("ud2", options(noreturn)) }
+}

@@ -1,0 +1,296 @@
+//! What a program did, in order: the threads of its processes, their calls, one inside the other,
+//! and what they waited for. Everything that is found out is found out from this.
+//!
+//! Times are CLOCK_MONOTONIC. A [`Span`] is a call of PKCS#11, PC/SC or a reader driver; a [`Leaf`]
+//! is a call of libc inside one or outside of all, or many short ones of the same kind in a row;
+//! a [`SystemCall`](crate::syscalls::SystemCall) comes with the stack that made it.
+
+use std::collections::HashMap;
+
+use tapstone_measure::units::Nanos;
+
+use crate::wire::FUNCTIONS;
+pub use crate::wire::{Family, Kind};
+
+/// A whole observation.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Programs that ran, in the order in which they began.
+    pub processes: Vec<Process>,
+    /// Their threads. A thread that has done nothing that is watched is not here.
+    pub threads: Vec<Thread>,
+    /// What was called: functions of a library, by a library.
+    pub calls: Vec<Call>,
+    /// Paths, names and addresses.
+    pub texts: Vec<Box<[u8]>>,
+    /// Exchanges with a card.
+    pub exchanges: Vec<Exchange>,
+    /// From the start of the first program to its end.
+    pub started: Nanos,
+    /// See `started`.
+    pub ended: Nanos,
+    /// Events that found no space: what is here is a lower bound then.
+    pub dropped: u64,
+}
+
+/// A program, from its start or its exec(3) on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub id: u32,
+    /// Who forked it off.
+    pub parent: u32,
+    /// Its file; empty when it is not known.
+    pub program: String,
+}
+
+/// A thread and what it did.
+#[derive(Clone, Debug, Default)]
+pub struct Thread {
+    /// Its process, by id.
+    pub process: u32,
+    /// Its id.
+    pub id: u32,
+    /// When it was first and last seen; for a program's first thread its start and end.
+    pub start: Nanos,
+    /// See `start`.
+    pub end: Nanos,
+    /// In the order of their beginnings; a call comes before those inside it.
+    pub spans: Vec<Span>,
+    /// In the order of their beginnings.
+    pub leaves: Vec<Leaf>,
+}
+
+/// Which function of which library, called by which: an index into [`Timeline::calls`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub u32);
+
+/// An index into [`Timeline::texts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextId(pub u32);
+
+/// An index into [`Timeline::exchanges`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExchangeId(pub u32);
+
+/// A function as it was called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// Its name, as it is exported.
+    pub function: &'static str,
+    /// What it is.
+    pub family: Family,
+    /// The file name of the library that was called.
+    pub module: String,
+    /// That of the library that called; empty for the program itself.
+    pub caller: String,
+}
+
+/// A call of PKCS#11, PC/SC or a reader driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Its beginning.
+    pub start: Nanos,
+    /// Its end; the thread's when it never returned.
+    pub end: Nanos,
+    /// Which function.
+    pub call: CallId,
+    /// The call around it: an index into the thread's spans.
+    pub parent: Option<u32>,
+    /// How it ended.
+    pub end_kind: End,
+    /// What it returned: CK_RV, or the error code of PC/SC or the driver.
+    pub result: u64,
+    /// Its first argument: a session, a context, a card.
+    pub handle: u64,
+    /// Its second: a mechanism, a slot, a time limit in milliseconds.
+    pub detail: u64,
+    /// What it made: a session, a card, a context, or a number of objects.
+    pub made: u64,
+    /// What it said to a card.
+    pub exchange: Option<ExchangeId>,
+    /// A reader's name, where it takes one.
+    pub text: Option<TextId>,
+    /// Time that a fix put into it.
+    pub injected: Nanos,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// By returning.
+    #[default]
+    Returned,
+    /// An exception or longjmp(3) went past it.
+    Abandoned,
+    /// A fix answered instead of the function.
+    Replaced,
+    /// Never: the program ended before.
+    Open,
+}
+
+/// A libc call, or many.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// The beginning of the first.
+    pub start: Nanos,
+    /// The end of the last; the thread's when it never returned.
+    pub end: Nanos,
+    /// Which function.
+    pub call: CallId,
+    /// The call around it: an index into the thread's spans.
+    pub parent: Option<u32>,
+    /// How many. More than one: short ones, among which others may lie.
+    pub count: u32,
+    /// Their time.
+    pub time: Nanos,
+    /// What the last one returned.
+    pub result: i64,
+    /// A descriptor, an address, a number that was looked up.
+    pub a: u64,
+    /// A length in bytes, or a time that was asked for in nanoseconds.
+    pub b: u64,
+    /// A path, an address (sockaddr), a name.
+    pub text: Option<TextId>,
+    /// What it waited for.
+    pub on: On,
+    /// A fix answered instead of the function.
+    pub replaced: bool,
+}
+
+/// What is at the other end of a descriptor, where that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// Nothing of interest.
+    #[default]
+    Something,
+    /// pcscd.
+    Service,
+    /// A person.
+    Terminal,
+}
+
+/// A command to a card and its response. Data are kept only where they name what is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// CLA INS P1 P2 and P3, and data where they may be known.
+    pub command: Box<[u8]>,
+    /// A digest of a command that reads; 0 for all others.
+    pub digest: u64,
+    /// Bytes to the card.
+    pub sent: u32,
+    /// Bytes from the card, status word included.
+    pub received: u32,
+    /// The status word; 0 when there was none.
+    pub status: u16,
+    /// A digest of the response.
+    pub answer: u32,
+}
+
+impl Timeline {
+    /// A function as it was called.
+    ///
+    /// # Panics
+    /// For an id of another timeline.
+    #[must_use]
+    pub fn call(&self, id: CallId) -> &Call {
+        &self.calls[id.0 as usize]
+    }
+
+    /// A path, a name or an address.
+    #[must_use]
+    pub fn text(&self, id: TextId) -> &[u8] {
+        &self.texts[id.0 as usize]
+    }
+
+    /// An exchange with a card.
+    #[must_use]
+    pub fn exchange(&self, id: ExchangeId) -> &Exchange {
+        &self.exchanges[id.0 as usize]
+    }
+
+    /// How long the first program ran.
+    #[must_use]
+    pub fn wall(&self) -> Nanos {
+        self.ended - self.started
+    }
+}
+
+impl Thread {
+    /// From the first to the last that was seen of it.
+    #[must_use]
+    pub fn wall(&self) -> Nanos {
+        self.end - self.start
+    }
+
+    /// The calls around a span, from the innermost, itself first.
+    pub fn path(&self, from: Option<u32>) -> impl Iterator<Item = &Span> {
+        let mut next = from;
+        std::iter::from_fn(move || {
+            let span = &self.spans[next? as usize];
+            next = span.parent;
+            Some(span)
+        })
+    }
+}
+
+impl Span {
+    /// From entry to return.
+    #[must_use]
+    pub fn time(&self) -> Nanos {
+        self.end - self.start
+    }
+}
+
+/// Makes a timeline, event after event.
+#[derive(Debug, Default)]
+pub struct Builder {
+    timeline: Timeline,
+    call_ids: HashMap<Call, CallId>,
+    text_ids: HashMap<Box<[u8]>, TextId>,
+}
+
+impl Builder {
+    /// The id of a function, by its number among the watched ones.
+    pub(crate) fn call(&mut self, function: usize, module: &str, caller: &str) -> CallId {
+        let watched = FUNCTIONS[function];
+        let call = Call {
+            function: watched.name,
+            family: watched.family,
+            module: module.to_owned(),
+            caller: caller.to_owned(),
+        };
+        let calls = &mut self.timeline.calls;
+        *self.call_ids.entry(call).or_insert_with_key(|call| {
+            calls.push(call.clone());
+            CallId(calls.len() as u32 - 1)
+        })
+    }
+
+    /// The id of a text.
+    pub(crate) fn text(&mut self, text: &[u8]) -> TextId {
+        if let Some(id) = self.text_ids.get(text) {
+            return *id;
+        }
+        let id = TextId(self.timeline.texts.len() as u32);
+        self.timeline.texts.push(text.into());
+        self.text_ids.insert(text.into(), id);
+        id
+    }
+
+    /// The id of an exchange.
+    pub(crate) fn exchange(&mut self, exchange: Exchange) -> ExchangeId {
+        self.timeline.exchanges.push(exchange);
+        ExchangeId(self.timeline.exchanges.len() as u32 - 1)
+    }
+
+    /// What is known so far, to be added to.
+    pub(crate) fn timeline(&mut self) -> &mut Timeline {
+        &mut self.timeline
+    }
+
+    /// What has been built.
+    pub(crate) fn finish(self) -> Timeline {
+        self.timeline
+    }
+}
