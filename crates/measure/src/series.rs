@@ -3,11 +3,17 @@
 //! A day of operations and a second of them cost the same: when the grid would grow past
 //! [`MAX_SLICES`], neighbours merge and every slice becomes twice as long.
 
+use std::collections::BTreeMap;
+
 use crate::slice::Slice;
 use crate::units::Nanos;
 
 /// At most this many slices are kept.
 pub const MAX_SLICES: usize = 1024;
+
+/// A window of which every operation is known is cut into so many: enough for 48 batches of several
+/// each.
+const SLICES_OF_A_WINDOW: u64 = 512;
 
 /// Slices of equal length without gaps, the first of which starts when the window opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +28,32 @@ impl Series {
     pub fn new(length: Nanos) -> Self {
         assert!(length > Nanos::ZERO, "a slice has a length");
         Self { length, slices: Vec::new() }
+    }
+
+    /// The series of operations of which each moment is known: their ends, and their times unless
+    /// they failed. What ends with the window is part of its last slice.
+    #[must_use]
+    pub fn of(
+        operations: impl Iterator<Item = (Nanos, Option<Nanos>)>,
+        (opens, closes): (Nanos, Nanos),
+    ) -> Self {
+        let length = Nanos(((closes - opens).0 / SLICES_OF_A_WINDOW).max(1));
+        let mut slices: BTreeMap<u64, Slice> = BTreeMap::new();
+        for (end, latency) in operations {
+            let since = (end - opens).min(closes - opens - Nanos(1));
+            let place = since.0 / length.0;
+            let start = Nanos(place * length.0);
+            let slice =
+                slices.entry(place).or_insert_with(|| Slice { start, length, ..Slice::empty() });
+            match latency {
+                Some(latency) => slice.count(latency),
+                None => slice.failed += 1,
+            }
+        }
+        let mut series = Self::new(length);
+        slices.values().for_each(|slice| series.add(slice));
+        series.extend_to(closes - opens);
+        series
     }
 
     /// Adds what one worker did in one slice. Its length is a power-of-two multiple of the first.

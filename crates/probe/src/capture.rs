@@ -44,6 +44,10 @@ pub(crate) mod known {
     numbers! {
         C_OPEN_SESSION = "C_OpenSession";
         C_FIND_OBJECTS = "C_FindObjects";
+        C_CREATE_OBJECT = "C_CreateObject";
+        C_COPY_OBJECT = "C_CopyObject";
+        C_GENERATE_KEY_PAIR = "C_GenerateKeyPair";
+        C_UNWRAP_KEY = "C_UnwrapKey";
         C_ENCRYPT_INIT = "C_EncryptInit";
         C_DECRYPT_INIT = "C_DecryptInit";
         C_DIGEST_INIT = "C_DigestInit";
@@ -123,6 +127,8 @@ pub(crate) unsafe fn before(
     let [first, second, third, ..] = frame.arguments;
     let mut words = [first, second, third, 0, 0];
     let mut length = 0;
+    // SAFETY: a call of that function.
+    words[3] = u64::from(unsafe { makes_token_object(function, frame) });
     match function {
         known::C_ENCRYPT_INIT | known::C_DECRYPT_INIT | known::C_DIGEST_INIT
         | known::C_SIGN_INIT | known::C_SIGN_RECOVER_INIT | known::C_VERIFY_INIT
@@ -150,6 +156,49 @@ pub(crate) unsafe fn before(
         _ => {}
     }
     (words, length)
+}
+
+/// Whether a template of new objects says that they stay on the token.
+///
+/// # Safety
+/// The frame is a call of that function.
+unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
+    let [_, first, second, third, fourth, fifth] = frame.arguments;
+    // SAFETY: as many attributes as the caller says.
+    unsafe {
+        match function {
+            known::C_CREATE_OBJECT => says_token(first, second),
+            known::C_COPY_OBJECT | known::C_GENERATE_KEY => says_token(second, third),
+            known::C_GENERATE_KEY_PAIR => says_token(second, third) || says_token(fourth, fifth),
+            known::C_DERIVE_KEY => says_token(third, fourth),
+            known::C_UNWRAP_KEY => says_token(fifth, *frame.stack),
+            // Newer ones have their templates in other places: taken for the worst.
+            _ => matches!(
+                crate::wire::FUNCTIONS.get(function as usize).map_or("", |function| function.name),
+                "C_UnwrapKeyAuthenticated" | "C_EncapsulateKey" | "C_DecapsulateKey"
+            ),
+        }
+    }
+}
+
+/// Whether a template has CKA_TOKEN with CK_TRUE.
+///
+/// # Safety
+/// `template` is null or has so many attributes.
+unsafe fn says_token(template: u64, count: u64) -> bool {
+    const CKA_TOKEN: u64 = 1;
+    // CK_ATTRIBUTE: type, value, length.
+    let attributes = template as *const [u64; 3];
+    for at in 0..if template == 0 { 0 } else { count.min(256) as usize } {
+        // SAFETY: inside the template; a value has as many bytes as it says.
+        unsafe {
+            let [kind, value, length] = *attributes.add(at);
+            if kind == CKA_TOKEN && value != 0 && length > 0 && *(value as *const u8) != 0 {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// A word for the event of a call's end.

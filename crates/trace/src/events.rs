@@ -323,6 +323,7 @@ impl Reader<'_> {
             made: 0,
             exchange,
             text,
+            on_token: event.word(3) != 0,
             injected: Nanos::ZERO,
         }
     }
@@ -463,6 +464,16 @@ impl Building {
         self.thread.end = self.last;
         Some(self.thread)
     }
+}
+
+/// How much of the file holds events, in bytes.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn used(file: &File) -> io::Result<u64> {
+    let mut head = [0; size_of::<u64>()];
+    file.read_exact_at(&mut head, std::mem::offset_of!(wire::Header, taken) as u64)?;
+    Ok(HEADER_BYTES as u64 + u64::from_ne_bytes(head) * CHUNK_BYTES as u64)
 }
 
 /// A file of events that was kept by an earlier run.

@@ -111,6 +111,8 @@ pub struct Span {
     pub exchange: Option<ExchangeId>,
     /// A reader's name, where it takes one.
     pub text: Option<TextId>,
+    /// It made an object that stays on the token (CKA_TOKEN).
+    pub on_token: bool,
     /// Time that a fix put into it.
     pub injected: Nanos,
 }

@@ -11,9 +11,6 @@ use tapstone_measure::units::Nanos;
 use super::run::Ran;
 use crate::protocol::{Fault, Sample};
 
-/// The window is cut into so many slices, enough for 48 batches of several each.
-const SLICES: u64 = 512;
-
 /// One row's figures.
 #[derive(Clone, Debug)]
 pub struct LaneFigures {
@@ -63,7 +60,8 @@ fn figures(ran: &Ran, lane: u16) -> Option<LaneFigures> {
     };
     let by_worker: Vec<Vec<Sample>> = ran.samples.iter().map(|all| of_lane(all)).collect();
     let all = || by_worker.iter().flatten();
-    let series = series(all(), window);
+    let timed = |sample: &Sample| (end(sample), sample.fault.is_none().then_some(sample.latency));
+    let series = Series::of(all().map(timed), window);
     let total = series.total();
     let ends = || all().filter(|sample| sample.fault.is_none()).map(end);
     let conditions = Conditions {
@@ -100,32 +98,6 @@ fn window(ran: &Ran, lane: u16) -> Option<(Nanos, Nanos)> {
     let opens = all().map(|sample| sample.start).min()?;
     let closes = all().map(end).max()?;
     Some((opens, closes.max(opens + Nanos(1))))
-}
-
-fn series<'a>(
-    samples: impl Iterator<Item = &'a Sample>,
-    (opens, closes): (Nanos, Nanos),
-) -> Series {
-    let length = Nanos(((closes - opens).0 / SLICES).max(1));
-    let mut slices: BTreeMap<u64, Slice> = BTreeMap::new();
-    for sample in samples {
-        // What ends with the window is part of its last slice.
-        let since = (end(sample) - opens).min(closes - opens - Nanos(1));
-        let place = since.0 / length.0;
-        let slice = slices.entry(place).or_insert_with(|| Slice {
-            start: Nanos(place * length.0),
-            length,
-            ..Slice::empty()
-        });
-        match sample.fault {
-            None => slice.count(sample.latency),
-            Some(_) => slice.failed += 1,
-        }
-    }
-    let mut series = Series::new(length);
-    slices.values().for_each(|slice| series.add(slice));
-    series.extend_to(closes - opens);
-    series
 }
 
 fn part(samples: &[Sample]) -> Part {

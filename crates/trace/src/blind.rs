@@ -1,0 +1,137 @@
+//! Why a program could not be watched, in words, and what to do about it.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, elf};
+
+/// The first bytes of a file that are looked at.
+const HEAD: usize = 2;
+/// Interpreters of interpreters end somewhere (execve(2)).
+const SCRIPTS: usize = 4;
+
+/// What keeps the probe out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blind {
+    /// It has no dynamic linker.
+    Static(PathBuf),
+    /// The dynamic linker drops the probe for the sake of whoever's rights it has.
+    Setuid(PathBuf),
+    /// It is not for x86-64.
+    OtherMachine(PathBuf),
+    /// Its dynamic linker is not glibc's.
+    OtherLinker(PathBuf, PathBuf),
+    /// All seems well, but the probe did not run.
+    Unknown(PathBuf),
+}
+
+impl fmt::Display for Blind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Static(path) => write!(
+                f,
+                "{} is linked statically: there is no dynamic linker that could show its calls\n\
+                 hint: trace --syscalls sees its system calls; for more, build it dynamically",
+                path.display()
+            ),
+            Self::Setuid(path) => write!(
+                f,
+                "{} has the setuid or setgid bit: the dynamic linker lets nobody watch it\n\
+                 hint: trace a copy without that bit: cp {0} /tmp/copy && tapstone trace -- \
+                 /tmp/copy …",
+                path.display()
+            ),
+            Self::OtherMachine(path) => write!(
+                f,
+                "{} is not a program for x86-64: the probe cannot be loaded into it\n\
+                 hint: trace a build of it for x86-64",
+                path.display()
+            ),
+            Self::OtherLinker(path, linker) => write!(
+                f,
+                "{} uses the dynamic linker {}, which does not know auditors\n\
+                 hint: trace a build of it for glibc 2.35 or later",
+                path.display(),
+                linker.display()
+            ),
+            Self::Unknown(path) => write!(
+                f,
+                "the probe did not run in {}: its glibc may be older than 2.35, or a sandbox keeps \
+                 it from files of {}\n\
+                 hint: ldd --version tells which glibc it is; tapstone trace --syscalls needs none",
+                path.display(),
+                std::env::temp_dir().display()
+            ),
+        }
+    }
+}
+
+/// What would keep the probe out of a program, as far as its file tells.
+#[must_use]
+pub fn reason(program: &Path) -> Option<Blind> {
+    let mut path = program.to_owned();
+    for _ in 0..SCRIPTS {
+        let metadata = fs::metadata(&path).ok()?;
+        const SETUID_OR_SETGID: u32 = 0o6000;
+        if metadata.mode() & SETUID_OR_SETGID != 0 {
+            return Some(Blind::Setuid(path));
+        }
+        let content = fs::read(&path).ok()?;
+        match content.get(..HEAD)? {
+            b"#!" => path = interpreter(&content)?,
+            _ => return linker(&path, &content),
+        }
+    }
+    None
+}
+
+/// The program that runs a script (execve(2), "Interpreter scripts").
+fn interpreter(script: &[u8]) -> Option<PathBuf> {
+    let line = script.get(HEAD..)?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    Some(PathBuf::from(OsStr::from_bytes(words.next()?)))
+}
+
+fn linker(path: &Path, content: &[u8]) -> Option<Blind> {
+    let other = || Some(Blind::OtherMachine(path.to_owned()));
+    let Ok(header) = elf::FileHeader64::<Endianness>::parse(content) else { return other() };
+    let endian = header.endian().ok()?;
+    if header.e_machine(endian) != elf::EM_X86_64 {
+        return other();
+    }
+    let segments = header.program_headers(endian, content).ok()?;
+    let interpreter = segments.iter().find_map(|segment| {
+        segment.interpreter(endian, content).ok().flatten()
+    });
+    match interpreter {
+        None => Some(Blind::Static(path.to_owned())),
+        Some(linker) if !linker.ends_with(b"/ld-linux-x86-64.so.2") => {
+            let linker = PathBuf::from(OsStr::from_bytes(linker));
+            Some(Blind::OtherLinker(path.to_owned(), linker))
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_programs_apart_by_their_files() {
+        assert_eq!(reason(Path::new("/bin/sh")), None);
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        fs::write(&script, "#! /bin/sh -e\necho\n").unwrap();
+        assert_eq!(reason(&script), None);
+        let other = folder.path().join("other");
+        fs::write(&other, "no program").unwrap();
+        assert_eq!(reason(&other), Some(Blind::OtherMachine(other.clone())));
+        assert_eq!(reason(&folder.path().join("missing")), None);
+    }
+}

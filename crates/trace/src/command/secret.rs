@@ -1,0 +1,173 @@
+//! Command lines without what looks like a secret, for records and errors.
+//!
+//! Programs that take a PIN as an argument are why this exists: `pkcs11-tool --pin 1234` must not
+//! leave a PIN in a record. What follows an option with such a name is replaced, and so are PINs
+//! in PKCS#11 URIs (RFC 7512, `pin-value`), passwords as OpenSSL takes them (`pass:…`), numbers
+//! after `-p`, and keys in hexadecimal after an option. It cannot know every program: rather a
+//! harmless value too many is hidden.
+
+use super::text::scan;
+
+/// What stands where a secret stood.
+const HIDDEN: &str = "***";
+
+/// Parts of the names of options and variables that hold secrets.
+const SECRET: &[&str] = &[
+    "pin", "puk", "pass", "passin", "passout", "passwd", "password", "passphrase", "passcode",
+    "pw", "pwd", "secret", "credential", "apikey", "otp",
+];
+
+/// Parts of names that hold where a secret is, or what it is like.
+const ABOUT: &[&str] =
+    &["file", "env", "fd", "path", "source", "prompt", "stdin", "policy", "retries", "length"];
+
+/// From so many digits of hexadecimal on, a value may be a key: 128 bits.
+const KEY_DIGITS: usize = 32;
+
+/// The words of a command line, secrets replaced by `***`.
+#[must_use]
+pub fn without_secrets(words: &[String]) -> Vec<String> {
+    let mut last = "";
+    let hidden = words.iter().map(|word| {
+        let option = std::mem::replace(&mut last, word);
+        // A word with blanks is a command line itself: `sh -c '…'`.
+        let inner = word.contains(char::is_whitespace) && !asks_for_secret(option);
+        if inner { text_without_secrets(word) } else { hide(option, word) }
+    });
+    hidden.collect()
+}
+
+/// A command line as one text, secrets replaced by `***` and the rest as it was.
+pub(super) fn text_without_secrets(text: &str) -> String {
+    let (mut out, mut copied) = (String::new(), 0);
+    let mut last = String::new();
+    for range in scan(text).words {
+        let raw = &text[range.clone()];
+        let word: String = raw.chars().filter(|c| !matches!(c, '\'' | '"')).collect();
+        let quoted = raw.strip_prefix(['\'', '"']).and_then(|raw| raw.strip_suffix(['\'', '"']));
+        let inner = quoted.filter(|raw| raw.contains(char::is_whitespace) && !asks_for_secret(&last));
+        let new = match inner {
+            Some(inner) => raw.replace(inner, &text_without_secrets(inner)),
+            None => match hide(&last, &word) {
+                same if same == word => raw.to_owned(),
+                hidden => hidden,
+            },
+        };
+        out.push_str(&text[copied..range.start]);
+        out.push_str(&new);
+        copied = range.end;
+        last = word;
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+/// A word after another one, which may be an option that asks for a secret.
+fn hide(option: &str, word: &str) -> String {
+    let value = |value: &str| !value.is_empty() && !points_elsewhere(value);
+    if asks_for_secret(option) && !word.starts_with('-') && value(word) {
+        return HIDDEN.to_owned();
+    }
+    if option.starts_with('-') && !option.contains('=') && looks_like_key(word) {
+        return HIDDEN.to_owned();
+    }
+    if matches!(option, "-p" | "-P") && is_number(word) {
+        return HIDDEN.to_owned();
+    }
+    if let Some(digits) = word.strip_prefix("-p").or_else(|| word.strip_prefix("-P"))
+        && is_number(digits)
+    {
+        return format!("{}{HIDDEN}", &word[..2]);
+    }
+    if let Some((place, _)) = word.match_indices("pin-value=").next() {
+        let (before, secret) = word.split_at(place + "pin-value=".len());
+        let end = secret.find(['&', ';', '?']).unwrap_or(secret.len());
+        return format!("{before}{HIDDEN}{}", &secret[end..]);
+    }
+    match word.split_once(['=', ':']) {
+        Some((name, secret)) if value(secret) && (is_secret(name) || looks_like_key(secret)) => {
+            format!("{}{HIDDEN}", &word[..=name.len()])
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// Whether the word after this one is a secret: `--pin`, but not `--pin=1234`.
+fn asks_for_secret(option: &str) -> bool {
+    option.starts_with('-') && !option.contains('=') && is_secret(option)
+}
+
+/// `--so-pin`, `PIN`, `userpin`; not `--pin-file`.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let parts = || name.split(|c: char| !c.is_ascii_alphanumeric());
+    let named = |part: &str| {
+        SECRET.contains(&part) || ["pin", "password", "secret"].iter().any(|end| part.ends_with(end))
+    };
+    parts().any(named) && !parts().any(|part| ABOUT.contains(&part))
+}
+
+/// As OpenSSL and others name where a password is.
+fn points_elsewhere(value: &str) -> bool {
+    ["env:", "file:", "fd:", "stdin"].iter().any(|place| value.starts_with(place))
+}
+
+fn is_number(word: &str) -> bool {
+    word.len() >= 4 && word.bytes().all(|c| c.is_ascii_digit())
+}
+
+fn looks_like_key(word: &str) -> bool {
+    word.len() >= KEY_DIGITS && word.bytes().all(|c| c.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden() {
+        for (text, hidden) in [
+            ("pkcs11-tool --login --pin 1234 -O", "pkcs11-tool --login --pin *** -O"),
+            ("pkcs11-tool --pin=1234 --so-pin '12 34'", "pkcs11-tool --pin=*** --so-pin ***"),
+            ("pkcs11-tool -p 123456 -O", "pkcs11-tool -p *** -O"),
+            ("yubico-piv-tool -P123456 -a status", "yubico-piv-tool -P*** -a status"),
+            ("openssl rsa -passin pass:secret -in k", "openssl rsa -passin *** -in k"),
+            ("PIN=1234 ./sign --x", "PIN=*** ./sign --x"),
+            (
+                "p11tool --export 'pkcs11:token=a;pin-value=1234&x=y'",
+                "p11tool --export pkcs11:token=a;pin-value=***&x=y",
+            ),
+            ("sh -c 'pkcs11-tool --pin 1234 -O'", "sh -c 'pkcs11-tool --pin *** -O'"),
+            (
+                "yubico-piv-tool -k 010203040506070801020304050607080102030405060708",
+                "yubico-piv-tool -k ***",
+            ),
+        ] {
+            assert_eq!(text_without_secrets(text), hidden);
+        }
+    }
+
+    #[test]
+    fn the_rest_stays_as_it_was() {
+        for text in [
+            "  sha256sum   'a  b' \"c\" ",
+            "openssl dgst -sha256 -sign key.pem",
+            "openssl rsa -passin env:PW -in k",
+            "tapstone token --pin-file /run/pin --pin-env PIN",
+            "ssh-keygen -D /usr/lib/opensc-pkcs11.so",
+            "dd if=/dev/zero of=/dev/null bs=1M",
+            "pkcs11-tool --login --pin --list-objects",
+        ] {
+            assert_eq!(text_without_secrets(text), text);
+        }
+    }
+
+    #[test]
+    fn words_are_looked_at_one_by_one_and_inside() {
+        let words = ["tapstone", "ab", "--", "tool --pin 1234", "tool --pin", "1234"];
+        let words = without_secrets(&words.map(str::to_owned));
+        assert_eq!(words[3..], ["tool --pin ***", "tool --pin", "1234"]);
+        let words = without_secrets(&["x", "--new-pin", "12 34"].map(str::to_owned));
+        assert_eq!(words, ["x", "--new-pin", "***"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! A command, run once with the probe inside.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::blind::{self, Blind};
+use crate::command::Command;
+use crate::events::{self, EventsError};
+use crate::probe::{Options, Probe, ProbeError};
+use crate::run::{Finished, Input, Output, Run, RunError, Signals};
+use crate::timeline::Timeline;
+
+/// How to run it.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// What to run.
+    pub command: &'a Command,
+    /// How the probe is to behave.
+    pub options: &'a Options,
+    /// Where its output goes.
+    pub output: Output,
+    /// What it reads.
+    pub input: Input,
+    /// Where to keep the file of events.
+    pub keep: Option<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Seen {
+    /// How it ended, and what it took.
+    pub finished: Finished,
+    /// What it did.
+    pub timeline: Timeline,
+    /// How often each fix changed something, and how often it could not.
+    pub applied: Vec<(u64, u64)>,
+    /// Why nothing was seen, when the probe did not run.
+    pub blind: Option<Blind>,
+    /// What to know of it.
+    pub warnings: Vec<String>,
+}
+
+/// Why a command could not be observed.
+#[derive(Debug, Error)]
+pub enum ObserveError {
+    /// The probe is not ready.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// The command was not started, or not seen to its end.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// What it left behind cannot be read.
+    #[error(transparent)]
+    Events(#[from] EventsError),
+    /// The file of events cannot be kept.
+    #[error("{}: {why}\nhint: --events needs a file that can be written", path.display())]
+    Keep {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+}
+
+/// Runs it to its end.
+///
+/// # Errors
+/// When it cannot be started, or what it left cannot be read. How it ends is no error here.
+pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError> {
+    let probe = Probe::new(plan.options)?;
+    let mut run = Run::new(plan.command).output(plan.output).input(plan.input);
+    for (name, value) in probe.environment() {
+        run = run.variable(name, value);
+    }
+    let finished = run.finish(signals)?;
+    let (file, scale) = probe.buffer().read().map_err(EventsError::from)?;
+    if let Some(path) = &plan.keep {
+        keep(&file, path).map_err(|why| ObserveError::Keep { path: path.clone(), why })?;
+    }
+    let ended = finished.started + finished.wall;
+    let mut timeline = events::read(&file, &scale, finished.started, ended)?;
+    timeline.dropped = probe.buffer().dropped();
+    let blind = (probe.buffer().processes() == 0).then(|| {
+        let program = plan.command.program();
+        blind::reason(program).unwrap_or_else(|| Blind::Unknown(program.to_owned()))
+    });
+    let applied = probe.buffer().applied();
+    Ok(Seen { finished, timeline, applied, blind, warnings: warnings(&probe) })
+}
+
+fn warnings(probe: &Probe) -> Vec<String> {
+    let buffer = probe.buffer();
+    let mut warnings = Vec::new();
+    if buffer.dropped() > 0 {
+        let why = match buffer.disk_full() {
+            Some(error) => format!("{error}: set TMPDIR to a folder with room"),
+            None => "the file of events was full: --events-size makes it larger".to_owned(),
+        };
+        warnings.push(format!("{} events were dropped ({why})", buffer.dropped()));
+    }
+    if buffer.unwatched() > 0 {
+        warnings.push(format!(
+            "{} functions were bound after all stubs of the probe were in use; their calls are not \
+             here",
+            buffer.unwatched()
+        ));
+    }
+    warnings
+}
+
+/// Only what is used: the file has room for much more.
+fn keep(file: &File, path: &PathBuf) -> io::Result<()> {
+    let mut to = File::create(path)?;
+    let mut from = file.try_clone()?;
+    io::Seek::rewind(&mut from)?;
+    io::copy(&mut io::Read::take(&mut from, events::used(file)?), &mut to)?;
+    Ok(())
+}

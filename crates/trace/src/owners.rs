@@ -1,0 +1,209 @@
+//! Who owns a nanosecond: every nanosecond of a thread has one owner, and they add up to its wall
+//! time.
+//!
+//! It is the innermost call, except that a call that waits belongs to what it waits for: on pcscd's
+//! socket to what is below PC/SC, on a terminal or for a card to be put in to the user, on a lock
+//! to the lock. Sleeps and spins belong to the call that made them. PKCS#11 is kept apart by
+//! module: a proxy and the module behind it are two owners.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tapstone_measure::units::Nanos;
+
+use crate::timeline::{Family, Kind, Leaf, On, Span, Thread, Timeline};
+
+/// An owner of time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    /// The program and its libraries, outside of any call that is watched.
+    Program,
+    /// A PKCS#11 module, by its file name.
+    Pkcs11(String),
+    /// The PC/SC client library.
+    Pcsc,
+    /// What the PC/SC client waits for: the service, the reader and the card.
+    BelowPcsc,
+    /// Below PC/SC: the service has not taken the command up yet.
+    Queue,
+    /// Below PC/SC: the service itself.
+    Service,
+    /// Below PC/SC: the reader's driver, the reader and the card.
+    Driver,
+    /// Another thread or process that holds a lock.
+    Lock,
+    /// A person: a terminal, or a card that is to be put in.
+    User,
+}
+
+impl Owner {
+    /// As a record has it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Program => "program".to_owned(),
+            Self::Pkcs11(module) => format!("pkcs11 {module}"),
+            Self::Pcsc => "pcsc".to_owned(),
+            Self::BelowPcsc => "below-pcsc".to_owned(),
+            Self::Queue => "queue".to_owned(),
+            Self::Service => "pcscd".to_owned(),
+            Self::Driver => "driver-and-card".to_owned(),
+            Self::Lock => "lock".to_owned(),
+            Self::User => "user".to_owned(),
+        }
+    }
+}
+
+/// The owners of one thread's time.
+#[derive(Clone, Debug, Default)]
+pub struct Owners {
+    /// Their time. All together is the thread's wall time.
+    pub time: BTreeMap<Owner, Nanos>,
+    /// Of each span of the thread, the time that no call inside it and nothing that it waited for
+    /// owns.
+    pub own: Vec<Nanos>,
+}
+
+/// Shares out a thread's time.
+#[must_use]
+pub fn of(timeline: &Timeline, thread: &Thread) -> Owners {
+    let below = below(timeline, thread);
+    let mut time: BTreeMap<Owner, Nanos> = BTreeMap::new();
+    let mut own: Vec<Nanos> = thread.spans.iter().map(Span::time).collect();
+    let mut outside = thread.wall();
+    let mut take = |own: &mut Vec<Nanos>, parent: Option<u32>, time: Nanos| {
+        let from = match parent {
+            Some(parent) => &mut own[parent as usize],
+            None => &mut outside,
+        };
+        // Moments are rounded; nobody gives more than it has.
+        let taken = time.min(*from);
+        *from = *from - taken;
+        taken
+    };
+    for (at, span) in thread.spans.iter().enumerate() {
+        let taken = take(&mut own, span.parent, span.time());
+        own[at] = taken;
+    }
+    for leaf in &thread.leaves {
+        let Some(owner) = waits_for(timeline, thread, leaf) else { continue };
+        let taken = take(&mut own, leaf.parent, leaf.time);
+        match leaf.parent.and_then(|parent| below.get(&parent)) {
+            Some(below) if owner == Owner::BelowPcsc => {
+                for (owner, part) in below.parts(taken) {
+                    *time.entry(owner).or_default() += part;
+                }
+            }
+            _ => *time.entry(owner).or_default() += taken,
+        }
+    }
+    for (span, own) in thread.spans.iter().zip(&own) {
+        *time.entry(owner_of(timeline, span)).or_default() += *own;
+    }
+    *time.entry(Owner::Program).or_default() += outside;
+    time.retain(|_, time| *time > Nanos::ZERO);
+    Owners { time, own }
+}
+
+/// The layer of a call.
+#[must_use]
+pub fn owner_of(timeline: &Timeline, span: &Span) -> Owner {
+    let call = timeline.call(span.call);
+    match call.family {
+        Family::Pkcs11 => Owner::Pkcs11(call.module.clone()),
+        Family::Pcsc => Owner::Pcsc,
+        Family::Driver => Owner::Driver,
+        Family::Libc(_) => Owner::Program,
+    }
+}
+
+/// What a libc call waited for, when that is not the one who called it.
+fn waits_for(timeline: &Timeline, thread: &Thread, leaf: &Leaf) -> Option<Owner> {
+    let Family::Libc(kind) = timeline.call(leaf.call).family else { return None };
+    match (kind, leaf.on) {
+        (Kind::Lock, _) => Some(Owner::Lock),
+        // Without a time limit there is no waiting: it asks.
+        (Kind::Poll, _) if leaf.b == 0 => None,
+        (Kind::Poll | Kind::Read, On::Service) => {
+            Some(if waits_for_a_card(timeline, thread, leaf) { Owner::User } else { Owner::BelowPcsc })
+        }
+        (Kind::Poll | Kind::Read, On::Terminal) => Some(Owner::User),
+        _ => None,
+    }
+}
+
+/// SCardGetStatusChange with a time limit waits until somebody does something.
+fn waits_for_a_card(timeline: &Timeline, thread: &Thread, leaf: &Leaf) -> bool {
+    thread.path(leaf.parent).next().is_some_and(|span| {
+        timeline.call(span.call).function == "SCardGetStatusChange" && span.detail != 0
+    })
+}
+
+/// What lies below PC/SC in one exchange with a card, seen from both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Below {
+    /// Until the service has read the command.
+    queue: Nanos,
+    /// The service, before and after the driver.
+    service: Nanos,
+    /// The driver, the reader and the card.
+    driver: Nanos,
+}
+
+/// Splits what the exchanges of a client waited for by what the daemon, traced at the same time,
+/// did meanwhile: IFDHTransmitToICC with the same command, inside the client's SCardTransmit.
+///
+/// Has nothing of exchanges of which the daemon's side was not seen.
+fn below(timeline: &Timeline, client: &Thread) -> HashMap<u32, Below> {
+    let mut drivers: Vec<(&Thread, &Span)> = Vec::new();
+    for thread in timeline.threads.iter().filter(|thread| thread.process != client.process) {
+        let transmits = thread.spans.iter().filter(|span| {
+            span.exchange.is_some() && timeline.call(span.call).family == Family::Driver
+        });
+        drivers.extend(transmits.map(|span| (thread, span)));
+    }
+    drivers.sort_by_key(|(_, span)| span.start);
+    let mut found = HashMap::new();
+    for (at, span) in client.spans.iter().enumerate() {
+        let is_client = timeline.call(span.call).family == Family::Pcsc;
+        let Some(exchange) = span.exchange.filter(|_| is_client) else { continue };
+        let first = drivers.partition_point(|(_, driver)| driver.start < span.start);
+        let inside = drivers[first..].iter().take_while(|(_, driver)| driver.start < span.end);
+        let same = inside.filter(|(_, driver)| {
+            driver.end <= span.end
+                && driver.exchange.is_some_and(|other| {
+                    timeline.exchange(other).command == timeline.exchange(exchange).command
+                })
+        });
+        if let [(thread, driver)] = same.copied().collect::<Vec<_>>()[..] {
+            found.insert(at as u32, split(timeline, thread, driver, span));
+        }
+    }
+    found
+}
+
+fn split(timeline: &Timeline, daemon: &Thread, driver: &Span, client: &Span) -> Below {
+    // The command came out of a read that ended between the client's call and the driver's.
+    let read = daemon.leaves.iter().rev().find(|leaf| {
+        timeline.call(leaf.call).family == Family::Libc(Kind::Read)
+            && leaf.end <= driver.start
+            && leaf.end >= client.start
+    });
+    let taken_up = read.map_or(client.start, |leaf| leaf.end);
+    let queue = taken_up - client.start;
+    let driver_time = driver.time();
+    Below {
+        queue,
+        driver: driver_time,
+        service: client.time() - queue - driver_time,
+    }
+}
+
+impl Below {
+    /// A part of it, shared out as the whole was.
+    fn parts(&self, time: Nanos) -> [(Owner, Nanos); 3] {
+        let all = (self.queue + self.service + self.driver).0.max(1) as f64;
+        let part = |of: Nanos| Nanos((time.0 as f64 * of.0 as f64 / all) as u64);
+        let (queue, driver) = (part(self.queue), part(self.driver));
+        [(Owner::Queue, queue), (Owner::Driver, driver), (Owner::Service, time - queue - driver)]
+    }
+}

@@ -1,0 +1,376 @@
+//! A command, run once, as its user would run it: what it took, how it ended, what it printed.
+//!
+//! - **Wall time** is CLOCK_MONOTONIC from just before the process is made to the return of wait4,
+//!   so fork and exec are in it.
+//! - **User and system time** are those of wait4: of the process and of all its descendants that
+//!   were waited for. The kernel knows their sum exactly; unless it counts at every entry
+//!   (CONFIG_VIRT_CPU_ACCOUNTING), it divides the sum by clock ticks, of which a short run may
+//!   meet none.
+//! - The command stays in the foreground with Tapstone, so that the terminal's Ctrl-C reaches it
+//!   once, from the terminal; [`Signals`] sees to the rest.
+
+mod output;
+mod signals;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{self, Child, ExitStatus, Stdio};
+
+use nix::errno::Errno;
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::units::Nanos;
+use thiserror::Error;
+
+use crate::command::Command;
+
+pub use output::Stream;
+pub use signals::Signals;
+
+use output::Readers;
+
+/// How a command is to be run.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    command: &'a Command,
+    variables: Vec<(OsString, OsString)>,
+    output: Output,
+    input: Input,
+}
+
+/// Where a command's standard output and standard error go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To where Tapstone's own go.
+    #[default]
+    Passed,
+    /// Both to Tapstone's standard error: its standard output is for data.
+    Shown,
+    /// Kept: the first 16 MiB of each, and the SHA-256 of all of it.
+    Kept,
+    /// Read and counted; the last lines are kept, to be shown when something goes wrong.
+    Tail,
+}
+
+/// What a command reads from standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Input {
+    /// What Tapstone would.
+    #[default]
+    Passed,
+    /// Nothing.
+    Null,
+}
+
+/// A run that came to an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// When it began, on CLOCK_MONOTONIC.
+    pub started: Nanos,
+    /// From just before the process was made until it had ended.
+    pub wall: Nanos,
+    /// Processor time in user mode.
+    pub user: Nanos,
+    /// Processor time in the kernel.
+    pub system: Nanos,
+    /// The most memory that one of its processes had, in bytes. `None` where that is no more than
+    /// Tapstone's own: the kernel begins to count before exec.
+    pub max_rss_bytes: Option<u64>,
+    /// How it ended.
+    pub exit: Exit,
+    /// Its standard output, where it was kept.
+    pub stdout: Option<Stream>,
+    /// Its standard error, where it was kept.
+    pub stderr: Option<Stream>,
+}
+
+impl Finished {
+    /// User and system time together: what the kernel knows exactly.
+    #[must_use]
+    pub fn processor(&self) -> Nanos {
+        self.user + self.system
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Whether the command says that all went well.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Code(0))
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => match signal_hook::low_level::signal_name(signal) {
+                Some(name) => f.write_str(name),
+                None => write!(f, "signal {signal}"),
+            },
+        }
+    }
+}
+
+/// A command could not be started, or not be followed to its end. The text ends with a hint.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{command}`: {call} failed: {code:?}, {}\nhint: {}", code.desc(), hint(*code))]
+pub struct RunError {
+    /// The command.
+    pub command: String,
+    /// Which call failed.
+    pub call: &'static str,
+    /// What the system said.
+    pub code: Errno,
+}
+
+impl<'a> Run<'a> {
+    /// As its user would run it: nothing added, nothing kept.
+    #[must_use]
+    pub fn new(command: &'a Command) -> Self {
+        let (output, input) = (Output::default(), Input::default());
+        Self { command, variables: Vec::new(), output, input }
+    }
+
+    /// With an environment variable added or replaced.
+    #[must_use]
+    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Where its output goes.
+    #[must_use]
+    pub fn output(self, output: Output) -> Self {
+        Self { output, ..self }
+    }
+
+    /// What it reads.
+    #[must_use]
+    pub fn input(self, input: Input) -> Self {
+        Self { input, ..self }
+    }
+
+    /// Runs it to its end. `signals` passes on to it what it has to hear of.
+    ///
+    /// # Errors
+    /// When the system does not start it. An exit code that is not 0 is no error here.
+    pub fn finish(&self, signals: &Signals) -> Result<Finished, RunError> {
+        let mut command = self.prepared().map_err(|error| self.failed("dup", &error))?;
+        let started = Monotonic.now();
+        let mut child = command.spawn().map_err(|error| self.failed("execve", &error))?;
+        let mut readers = Readers::of(self.output, &mut child);
+        let ended = signals.running(&child).and_then(|running| {
+            readers.read_until_exit(running.process())?;
+            wait(&child)
+        });
+        let wall = Monotonic.now() - started;
+        let (exit, usage) = ended.map_err(|error| {
+            abandon(&mut child);
+            self.failed("wait4", &error)
+        })?;
+        let (stdout, stderr) = readers.finish();
+        Ok(Finished {
+            started,
+            wall,
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+            max_rss_bytes: above_our_own(&usage),
+            exit,
+            stdout,
+            stderr,
+        })
+    }
+
+    fn prepared(&self) -> io::Result<process::Command> {
+        let mut command = process::Command::new(self.command.program());
+        command.arg0(self.command.name()).args(self.command.arguments());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let (stdout, stderr) = match self.output {
+            Output::Passed => (Stdio::inherit(), Stdio::inherit()),
+            Output::Shown => {
+                (Stdio::from(io::stderr().as_fd().try_clone_to_owned()?), Stdio::inherit())
+            }
+            Output::Kept | Output::Tail => (Stdio::piped(), Stdio::piped()),
+        };
+        let stdin = match self.input {
+            Input::Passed => Stdio::inherit(),
+            Input::Null => Stdio::null(),
+        };
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        Ok(command)
+    }
+
+    fn failed(&self, call: &'static str, error: &io::Error) -> RunError {
+        let code = Errno::from_raw(error.raw_os_error().unwrap_or_default());
+        RunError { command: self.command.shown().to_owned(), call, code }
+    }
+}
+
+/// Waits for a child, and asks what it and its descendants used.
+fn wait(child: &Child) -> io::Result<(Exit, libc::rusage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live, writable memory of the right type. The child is ours
+        // and not yet waited for: `Child::wait` is never called once this has returned well.
+        let waited =
+            unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) };
+        if waited >= 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: zeros are a valid rusage, and wait4 has filled it in.
+    let usage = unsafe { usage.assume_init() };
+    let status = ExitStatus::from_raw(status);
+    let exit = status.code().map(Exit::Code).or(status.signal().map(Exit::Signal));
+    Ok((exit.expect("without WUNTRACED only an end is reported"), usage))
+}
+
+/// A child that cannot be followed is not left behind.
+fn abandon(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn nanos(time: libc::timeval) -> Nanos {
+    Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000)
+}
+
+/// The largest memory, unless it may be Tapstone's: until exec, the child counts as it.
+fn above_our_own(child: &libc::rusage) -> Option<u64> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to live, writable memory of the right type.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: zeros are a valid rusage; getrusage(2) can only fail for another `who`.
+    let ours = unsafe { usage.assume_init() };
+    (child.ru_maxrss > ours.ru_maxrss).then(|| child.ru_maxrss.unsigned_abs() * 1024)
+}
+
+/// What to do about a command that the system does not start.
+const fn hint(code: Errno) -> &'static str {
+    match code {
+        Errno::ENOENT => {
+            "the program is there, but not the interpreter that its first line (#!) or its header \
+             names"
+        }
+        Errno::ENOEXEC => {
+            "it is no program for this machine; a script needs a first line such as #!/bin/sh"
+        }
+        Errno::EACCES | Errno::EPERM => {
+            "check the permissions of the program and of its interpreter, and whether the file \
+             system is mounted with noexec"
+        }
+        Errno::E2BIG => "the arguments and the environment are too long together",
+        Errno::ETXTBSY => "somebody is writing to the program: let that end first",
+        Errno::EAGAIN | Errno::ENOMEM => "no more processes or no memory: see ulimit -u, and free",
+        Errno::EMFILE | Errno::ENFILE => "too many open files: see ulimit -n",
+        _ => "see the manual page of the call",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn run(text: &str, output: Output) -> Finished {
+        let command = Command::by_shell(text).unwrap();
+        let signals = Signals::watch().unwrap();
+        Run::new(&command).output(output).input(Input::Null).finish(&signals).unwrap()
+    }
+
+    #[test]
+    fn how_it_ended_is_told() {
+        assert_eq!(run("exit 0", Output::Tail).exit, Exit::Code(0));
+        assert_eq!(run("exit 3", Output::Tail).exit, Exit::Code(3));
+        let killed = run("kill -KILL $$", Output::Tail).exit;
+        assert_eq!((killed, killed.to_string()), (Exit::Signal(9), "SIGKILL".to_owned()));
+    }
+
+    #[test]
+    fn both_streams_are_read_at_once_and_apart() {
+        // More than a pipe holds, first to the one and then to the other.
+        let script = "head -c 300000 /dev/zero >&2; head -c 200000 /dev/zero; echo end";
+        let finished = run(script, Output::Kept);
+        let (stdout, stderr) = (finished.stdout.unwrap(), finished.stderr.unwrap());
+        assert_eq!((stdout.bytes, stderr.bytes), (200_004, 300_000));
+        assert!(stdout.kept.ends_with(b"\0end\n") && stdout.kept.len() == 200_004);
+        assert!(stderr.kept.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn time_in_the_processor_is_that_of_descendants_too() {
+        let nothing = run(":", Output::Tail);
+        // In a process of its own, which the shell waits for.
+        let child = run("(i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done); :", Output::Tail);
+        assert!(child.processor().0 > 3 * nothing.processor().0, "{child:?} {nothing:?}");
+        assert!(child.wall > nothing.wall && child.started > nothing.started);
+    }
+
+    #[test]
+    fn who_holds_the_output_open_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let script = format!("echo before; sleep 600 & echo $! > {}", pid.display());
+        let finished = run(&script, Output::Tail);
+        let sleeper: i32 = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(sleeper), nix::sys::signal::SIGKILL)
+            .unwrap();
+        assert_eq!(finished.stdout.unwrap().kept, b"before\n");
+        assert!(finished.wall < Nanos::from_secs(60));
+    }
+
+    #[test]
+    fn variables_are_added_and_nothing_is_read() {
+        let command = Command::by_shell("cat; echo $TAPSTONE_TEST $HOME").unwrap();
+        let signals = Signals::watch().unwrap();
+        let run = Run::new(&command).variable("TAPSTONE_TEST", "a b").input(Input::Null);
+        let finished = run.output(Output::Kept).finish(&signals).unwrap();
+        let home = std::env::var("HOME").unwrap_or_default();
+        let told = String::from_utf8(finished.stdout.unwrap().kept).unwrap();
+        assert_eq!(told.trim_end(), format!("a b {home}").trim_end());
+    }
+
+    #[test]
+    fn memory_is_told_only_where_it_can_be_the_programs() {
+        let small = run("exit 0", Output::Tail);
+        let large = run("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c", Output::Tail);
+        let large = large.max_rss_bytes.expect("more than this test has");
+        assert!(large > 150_000_000, "{large}");
+        assert!(small.max_rss_bytes.is_none_or(|bytes| bytes < large));
+    }
+
+    #[test]
+    fn what_the_system_does_not_start_is_an_error_with_its_code_and_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let signals = Signals::watch().unwrap();
+        for (content, code) in [("echo no first line\n", "ENOEXEC"), ("#!/no/such\n", "ENOENT")] {
+            let path = folder.path().join(code);
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            let command = Command::from_words([path.clone().into()]).unwrap();
+            let error = Run::new(&command).finish(&signals).unwrap_err().to_string();
+            assert!(error.contains(code) && error.contains(path.to_str().unwrap()), "{error}");
+            assert!(error.lines().last().unwrap().starts_with("hint: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A timeline as the tables of a record: time by layer, calls by module and function, and a row for
+//! each function, so that two traces can be compared.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use tapstone_measure::series::Series;
+use tapstone_measure::summary::{Conditions, Summary};
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+use crate::codes;
+use crate::owners::{self, Owners};
+use crate::timeline::{Call, Family, Span, Thread, Timeline};
+
+/// Calls up to so many are kept one by one.
+const MOST_VALUES: usize = 1000;
+
+/// The layers of every thread, the first program's first thread in front.
+#[must_use]
+pub fn layers(timeline: &Timeline, owners: &[Owners]) -> Vec<record::Layer> {
+    let mut layers = Vec::new();
+    for (thread, owners) in timeline.threads.iter().zip(owners) {
+        let wall = thread.wall().0.max(1) as f64;
+        let mut of_thread: Vec<_> = owners.time.iter().collect();
+        of_thread.sort_by_key(|(_, time)| std::cmp::Reverse(**time));
+        layers.extend(of_thread.into_iter().map(|(owner, time)| record::Layer {
+            process: thread.process,
+            thread: thread.id,
+            layer: owner.name(),
+            time_ns: *time,
+            share: record::Fraction(time.0 as f64 / wall),
+        }));
+    }
+    layers
+}
+
+/// One function of one module.
+#[derive(Debug, Default)]
+struct Tally {
+    layer: String,
+    count: u64,
+    failed: BTreeMap<String, u64>,
+    total: Nanos,
+    own: Nanos,
+    /// End, time and whether it went well, of each.
+    operations: Vec<(Nanos, Nanos, bool)>,
+}
+
+/// All calls by module and function, and their rows.
+#[must_use]
+pub fn calls(timeline: &Timeline, owners: &[Owners]) -> (Vec<record::Call>, Vec<record::Row>) {
+    let mut tallies: BTreeMap<(String, &'static str), Tally> = BTreeMap::new();
+    for (thread, owners) in timeline.threads.iter().zip(owners) {
+        for (span, own) in thread.spans.iter().zip(&owners.own) {
+            count_span(timeline, thread, span, *own, &mut tallies);
+        }
+        for leaf in &thread.leaves {
+            let call = timeline.call(leaf.call);
+            let tally = tallies.entry((of_libc(call), call.function)).or_default();
+            tally.layer = "libc".to_owned();
+            tally.count += u64::from(leaf.count);
+            tally.total += leaf.time;
+            tally.own += leaf.time;
+        }
+    }
+    let mut tallies: Vec<_> = tallies.into_iter().collect();
+    tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
+    let rows = tallies.iter().filter(|(_, tally)| !tally.operations.is_empty());
+    let rows = rows.map(|((module, function), tally)| row(module, function, tally)).collect();
+    let call = |((module, function), tally): ((String, &str), Tally)| record::Call {
+        module,
+        layer: tally.layer,
+        function: function.to_owned(),
+        count: tally.count,
+        failed: tally.failed,
+        total_ns: tally.total,
+        own_ns: tally.own,
+    };
+    (tallies.into_iter().map(call).collect(), rows)
+}
+
+fn count_span(
+    timeline: &Timeline,
+    thread: &Thread,
+    span: &Span,
+    own: Nanos,
+    tallies: &mut BTreeMap<(String, &'static str), Tally>,
+) {
+    let call = timeline.call(span.call);
+    let tally = tallies.entry((call.module.clone(), call.function)).or_default();
+    tally.layer = owners::owner_of(timeline, span).name();
+    tally.count += 1;
+    tally.own += own;
+    let failure = codes::failure(timeline, span);
+    if let Some(code) = &failure {
+        *tally.failed.entry(code.clone()).or_default() += 1;
+    }
+    // A function inside itself is not counted twice.
+    let inside_itself = thread.path(span.parent).any(|outer| outer.call == span.call);
+    if !inside_itself {
+        tally.total += span.time();
+        tally.operations.push((span.end, span.time(), failure.is_none()));
+    }
+}
+
+/// A function of libc belongs to whoever calls it.
+fn of_libc(call: &Call) -> String {
+    debug_assert!(matches!(call.family, Family::Libc(_)));
+    match call.caller.as_str() {
+        "" => "libc, called by the program".to_owned(),
+        caller => format!("libc, called by {caller}"),
+    }
+}
+
+/// What a function's row is called: PC/SC has one library, PKCS#11 has many.
+fn operation(module: &str, function: &str) -> String {
+    if function.starts_with("C_") { format!("{function}@{module}") } else { function.to_owned() }
+}
+
+fn row(module: &str, function: &str, tally: &Tally) -> record::Row {
+    let failed: u64 = tally.failed.values().sum();
+    let status = if failed < tally.count {
+        record::Status::OK
+    } else {
+        let code = tally.failed.keys().next().cloned().unwrap_or_default();
+        record::Status::at(record::Outcome::Failed, function.to_owned(), code)
+    };
+    let mut row = record::Row::new(
+        operation(module, function),
+        status,
+        record::Concurrency::ONE,
+        record::Load::CLOSED,
+    );
+    row.failed = tally.failed.clone();
+    let operations =
+        tally.operations.iter().map(|(end, time, well)| (*end, well.then_some(*time)));
+    set_figures(&mut row, operations.collect());
+    row
+}
+
+/// The figures of operations that are known one by one: their ends, and their times unless they
+/// failed.
+pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<Nanos>)>) {
+    let starts = operations.iter().map(|(end, time)| *end - time.unwrap_or_default());
+    let (Some(opens), Some(closes)) =
+        (starts.min(), operations.iter().map(|(end, _)| *end).max())
+    else {
+        return;
+    };
+    let window = (opens, closes.max(opens + Nanos(1)));
+    let series = Series::of(operations.iter().copied(), window);
+    let ends = || operations.iter().filter(|(_, time)| time.is_some()).map(|(end, _)| *end);
+    let conditions = Conditions {
+        window: window.1 - window.0,
+        workers: NonZeroU32::MIN,
+        first_and_last: ends().min().zip(ends().max()),
+        clock_step: Nanos(1),
+    };
+    row.set_figures(&Summary::of(&series, &conditions), &series.total());
+    if operations.len() <= MOST_VALUES {
+        row.values_ns = operations.iter().filter_map(|(_, time)| *time).collect();
+    }
+}
+
+/// A row for a whole command, run so many times.
+#[must_use]
+pub fn command_row(name: &str, runs: &[(Nanos, Nanos)]) -> record::Row {
+    let mut row = record::Row::new(
+        name,
+        record::Status::OK,
+        record::Concurrency::ONE,
+        record::Load::CLOSED,
+    );
+    set_figures(&mut row, runs.iter().map(|(end, time)| (*end, Some(*time))).collect());
+    row
+}
