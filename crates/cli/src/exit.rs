@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Missed,
     /// Something asked for could not be measured, or not be trusted.
     NotMeasured,
+    /// What a program that was traced returned.
+    Program(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -19,6 +21,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Missed => 1,
             Exit::NotMeasured => 2,
+            Exit::Program(code) => code,
         })
     }
 }

@@ -18,6 +18,7 @@ mod progress;
 mod samples;
 mod targets;
 mod token;
+mod trace;
 mod values;
 mod vcard;
 
@@ -50,6 +51,8 @@ enum Verb {
     /// A process that talks to PC/SC for the lab; not for people
     #[command(hide = true)]
     CardWorker,
+    /// Run a program and say where its time goes
+    Trace(trace::Arguments),
     /// Compare two records, or a record with published figures
     Compare(compare::Arguments),
     /// Make a record of the result file of another program
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Card(arguments) => card::run(&arguments),
         Verb::Pcsc(arguments) => pcsc::run(&arguments),
         Verb::CardWorker => tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into),
+        Verb::Trace(arguments) => trace::run(&arguments),
         Verb::Compare(arguments) => compare::run(&arguments),
         Verb::Import(arguments) => import::run(&arguments),
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),

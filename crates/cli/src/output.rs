@@ -45,18 +45,36 @@ impl OutputArguments {
     /// The record to its file, then to standard output: what is printed can be made from it again.
     pub(crate) fn put(&self, record: &Record) -> anyhow::Result<()> {
         let written = self.output.as_deref().map_or(Ok(()), |path| record.write(path));
-        match self.format {
-            Format::Text => print!("{}", terminal::render(record, &style(self.verbose))),
-            Format::Json => println!("{}", record.to_json()?),
-            Format::Csv => print!("{}", csv::render(record)?),
+        print!("{}", self.shown(record, &style(self.verbose))?);
+        Ok(written?)
+    }
+
+    /// The same where standard output belongs to a program that was traced: to standard error, and
+    /// nowhere but to the file with `--quiet`.
+    pub(crate) fn put_aside(&self, record: &Record) -> anyhow::Result<()> {
+        let written = self.output.as_deref().map_or(Ok(()), |path| record.write(path));
+        if !self.quiet {
+            eprint!("{}", self.shown(record, &style_of(&std::io::stderr(), self.verbose))?);
         }
         Ok(written?)
+    }
+
+    fn shown(&self, record: &Record, style: &terminal::Style) -> anyhow::Result<String> {
+        Ok(match self.format {
+            Format::Text => terminal::render(record, style),
+            Format::Json => format!("{}\n", record.to_json()?),
+            Format::Csv => csv::render(record)?,
+        })
     }
 }
 
 /// How standard output shows a record.
 pub(crate) fn style(verbose: bool) -> terminal::Style {
-    let terminal = std::io::stdout().is_terminal();
+    style_of(&std::io::stdout(), verbose)
+}
+
+fn style_of(stream: &impl IsTerminal, verbose: bool) -> terminal::Style {
+    let terminal = stream.is_terminal();
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let unicode = !matches!(std::env::var("TERM").as_deref(), Ok("dumb"));
     terminal::Style { width: width(), colour, unicode, verbose }

@@ -71,18 +71,26 @@ pub fn read(
     let timeline = builder.timeline();
     timeline.processes = images.processes();
     (timeline.started, timeline.ended) = (started, ended);
+    timeline.root = root(timeline);
     first_threads(timeline);
     still_open(timeline);
     timeline.threads.sort_by_key(|thread| thread.start);
     Ok(builder.finish())
 }
 
-/// The first program's first thread lived as long as the run.
+/// The first program that began after the command was started: a daemon began before.
+fn root(timeline: &Timeline) -> u32 {
+    let began = timeline.processes.iter().filter(|process| process.started >= timeline.started);
+    began.min_by_key(|process| process.started).map_or(0, |process| process.id)
+}
+
+/// The command's first thread lived as long as the run. What began before it is a daemon's, and
+/// counts from there on.
 fn first_threads(timeline: &mut Timeline) {
-    let Some(root) = timeline.processes.first().map(|process| process.id) else { return };
+    let (root, started, ended) = (timeline.root, timeline.started, timeline.ended);
     for thread in &mut timeline.threads {
         if thread.process == root && thread.id == root {
-            (thread.start, thread.end) = (timeline.started, timeline.ended.max(thread.end));
+            (thread.start, thread.end) = (started, ended.max(thread.end));
         }
     }
 }
@@ -122,6 +130,7 @@ struct Image {
     program: String,
     /// The first chunk that it wrote.
     since: u64,
+    started: Nanos,
     slots: HashMap<u32, CallId>,
     /// The image that it was forked off from, whose stubs it has too.
     forked_from: Option<usize>,
@@ -152,6 +161,7 @@ impl Images {
             id: image.process,
             parent: image.parent,
             program: image.program,
+            started: image.started,
         };
         self.0.into_iter().map(process).collect()
     }
@@ -233,7 +243,9 @@ impl Reader<'_> {
                     let program = String::from_utf8_lossy(event.text(1)).into_owned();
                     let slots = HashMap::new();
                     let since = chunk.number;
-                    let image = Image { process, parent, program, since, slots, forked_from };
+                    let started = self.scale.moment(event.time);
+                    let image =
+                        Image { process, parent, program, since, slots, forked_from, started };
                     self.images.0.push(image);
                 }
                 EVENT_SLOT => {

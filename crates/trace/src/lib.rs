@@ -10,6 +10,7 @@ pub mod behaviour;
 pub mod blind;
 pub mod codes;
 pub mod command;
+pub mod daemon;
 pub mod events;
 pub mod guard;
 pub mod observe;
@@ -18,6 +19,7 @@ pub mod probe;
 pub mod rounds;
 pub mod run;
 pub mod tables;
+pub mod trial;
 pub mod timeline;
 
 #[path = "../../probe/src/wire.rs"]

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::blind::{self, Blind};
 use crate::command::Command;
+use crate::daemon::{Daemon, DaemonError};
 use crate::events::{self, EventsError};
 use crate::probe::{Options, Probe, ProbeError};
 use crate::run::{Finished, Input, Output, Run, RunError, Signals};
@@ -26,6 +27,10 @@ pub struct Plan<'a> {
     pub input: Input,
     /// Where to keep the file of events.
     pub keep: Option<PathBuf>,
+    /// A daemon to start before it and to stop after it, with the probe inside too.
+    pub daemon: Option<&'a Command>,
+    /// Called when the daemon answers: its readers may need time to find their cards.
+    pub when_ready: fn(),
 }
 
 /// What came of it.
@@ -49,6 +54,9 @@ pub enum ObserveError {
     /// The probe is not ready.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// The daemon was not started.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
     /// The command was not started, or not seen to its end.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -71,11 +79,19 @@ pub enum ObserveError {
 /// When it cannot be started, or what it left cannot be read. How it ends is no error here.
 pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError> {
     let probe = Probe::new(plan.options)?;
+    let daemon = plan.daemon.map(|command| Daemon::start(command, &probe)).transpose()?;
+    if daemon.is_some() {
+        (plan.when_ready)();
+    }
     let mut run = Run::new(plan.command).output(plan.output).input(plan.input);
     for (name, value) in probe.environment() {
         run = run.variable(name, value);
     }
     let finished = run.finish(signals)?;
+    // What it has yet to say is not about this command.
+    if let Some(daemon) = daemon {
+        daemon.stop();
+    }
     let (file, scale) = probe.buffer().read().map_err(EventsError::from)?;
     if let Some(path) = &plan.keep {
         keep(&file, path).map_err(|why| ObserveError::Keep { path: path.clone(), why })?;

@@ -11,10 +11,23 @@ use tapstone_record as record;
 
 use crate::codes;
 use crate::owners::{self, Owners};
+use crate::run::Finished;
 use crate::timeline::{Call, Family, Span, Thread, Timeline};
 
 /// Calls up to so many are kept one by one.
 const MOST_VALUES: usize = 1000;
+
+/// Puts what was seen into a record: layers, calls, and rows for the command and each function.
+pub fn describe(record: &mut record::Record, timeline: &Timeline, finished: &Finished) {
+    let owners: Vec<Owners> =
+        timeline.threads.iter().map(|thread| owners::of(timeline, thread)).collect();
+    record.layers = layers(timeline, &owners);
+    let (calls, rows) = calls(timeline, &owners);
+    record.calls = calls;
+    record.dropped = Some(timeline.dropped);
+    record.results.push(command_row("command", &[(timeline.ended, finished.wall)]));
+    record.results.extend(rows);
+}
 
 /// The layers of every thread, the first program's first thread in front.
 #[must_use]

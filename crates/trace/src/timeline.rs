@@ -29,6 +29,9 @@ pub struct Timeline {
     pub started: Nanos,
     /// See `started`.
     pub ended: Nanos,
+    /// The id of the command's own process: what it forks off, and a daemon that is traced with it,
+    /// have others.
+    pub root: u32,
     /// Events that found no space: what is here is a lower bound then.
     pub dropped: u64,
 }
@@ -42,6 +45,8 @@ pub struct Process {
     pub parent: u32,
     /// Its file; empty when it is not known.
     pub program: String,
+    /// When the probe began in it.
+    pub started: Nanos,
 }
 
 /// A thread and what it did.

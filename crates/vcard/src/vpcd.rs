@@ -8,7 +8,7 @@
 //! vpcd 3.3 writes the length and the bytes apart and leaves Nagle's algorithm (RFC 896) on, so
 //! its second write waits for the acknowledgement of the first, which Linux puts off by up to
 //! 43 ms. TCP_QUICKACK sends it at once, but the kernel takes the option back after a while:
-//! it is set again before each read.
+//! it is set again before each read. [`Acknowledge::Delayed`] does without on purpose.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -35,10 +35,22 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// 0.1 to 0.36 ms were measured. A profile's times are what a host finds, so this is taken off.
 const ON_THE_WAY: Duration = Duration::from_micros(200);
 
+/// When the card's side acknowledges what the driver sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acknowledge {
+    /// At once, so that the driver's second write does not wait.
+    #[default]
+    AtOnce,
+    /// As late as Linux does by itself on a connection of questions and answers (RFC 1122,
+    /// 4.2.3.2): every command then takes some 43 ms longer.
+    Delayed,
+}
+
 /// A connection to a virtual reader.
 #[derive(Debug)]
 pub struct Reader {
     stream: TcpStream,
+    acknowledge: Acknowledge,
     stop: Arc<AtomicBool>,
 }
 
@@ -108,7 +120,13 @@ impl Reader {
         let wrong = |why| VpcdError::NoReader { host: host.to_owned(), port, why };
         let stream = dial(host, port).map_err(wrong)?;
         stream.set_nodelay(true).map_err(VpcdError::Broken)?;
-        Ok(Self { stream, stop: Arc::default() })
+        Ok(Self { stream, acknowledge: Acknowledge::default(), stop: Arc::default() })
+    }
+
+    /// Acknowledges in this way from now on.
+    #[must_use]
+    pub fn acknowledging(self, acknowledge: Acknowledge) -> Self {
+        Self { acknowledge, ..self }
     }
 
     /// Something that ends [`Reader::serve`].
@@ -196,8 +214,10 @@ impl Reader {
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, VpcdError> {
         let mut filled = 0;
         while filled < buffer.len() {
-            // Without it a message may take 43 ms longer, but comes.
-            let _ = sockopt::set_tcp_quickack(&self.stream, true);
+            // A connection acknowledges at once until its first answer, so delaying is said too.
+            // When neither can be set, a message takes 43 ms more or less, but comes.
+            let at_once = self.acknowledge == Acknowledge::AtOnce;
+            let _ = sockopt::set_tcp_quickack(&self.stream, at_once);
             match self.stream.read(&mut buffer[filled..]) {
                 Ok(0) => return Ok(false),
                 Ok(bytes) => filled += bytes,

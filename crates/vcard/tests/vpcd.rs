@@ -5,8 +5,9 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use tapstone_vcard::vpcd::{Ended, Reader, Served, VpcdError};
+use tapstone_vcard::vpcd::{Acknowledge, Ended, Reader, Served, VpcdError};
 use tapstone_vcard::{Bench, Card, Gone, Profile};
 
 const SELECT: &[u8] = b"\x00\xA4\x04\x00\x0A\xF0TAPSTONE\x01";
@@ -47,11 +48,19 @@ impl Driver {
 }
 
 /// Puts the card into the reader of a driver that does so; what serving it came to.
-fn serve(mut card: Card, driver: impl FnOnce(Driver) + Send + 'static) -> Served {
+fn serve(card: Card, driver: impl FnOnce(Driver) + Send + 'static) -> Served {
+    serve_so(card, Acknowledge::AtOnce, driver)
+}
+
+fn serve_so(
+    mut card: Card,
+    acknowledge: Acknowledge,
+    driver: impl FnOnce(Driver) + Send + 'static,
+) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let driver = thread::spawn(move || driver(Driver(listener.accept().unwrap().0)));
-    let mut reader = Reader::connect("127.0.0.1", port).unwrap();
+    let mut reader = Reader::connect("127.0.0.1", port).unwrap().acknowledging(acknowledge);
     let mut inserted = 0;
     let served = reader.serve(&mut card, || inserted += 1).unwrap();
     // The driver must see the end of the connection too.
@@ -89,6 +98,25 @@ fn a_message_may_come_in_pieces() {
         assert_eq!(driver.receive(), [0x90, 0]);
         assert_eq!(driver.receive(), [1, 0, 0x90, 0]);
     });
+}
+
+/// The shortest of some round trips, so that a busy machine does not count.
+fn quickest(acknowledge: Acknowledge) -> Duration {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    serve_so(bench(), acknowledge, move |mut driver| {
+        for _ in 0..10 {
+            let begin = Instant::now();
+            assert_eq!(driver.ask(SELECT), [0x90, 0]);
+            sender.send(begin.elapsed()).unwrap();
+        }
+    });
+    receiver.into_iter().min().unwrap()
+}
+
+#[test]
+fn a_delayed_acknowledgement_holds_up_every_command_from_the_first() {
+    let [at_once, delayed] = [Acknowledge::AtOnce, Acknowledge::Delayed].map(quickest);
+    assert!(delayed > 10 * at_once, "{at_once:?} and {delayed:?}");
 }
 
 #[test]

@@ -2,9 +2,13 @@
 //! yubico-piv-tool and OpenSSH. What the card signs, OpenSSL verifies.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+#[path = "../fixtures/mod.rs"]
+#[allow(dead_code, reason = "each of these programs needs a part of it")]
+mod fixtures;
 #[path = "../pcscd/mod.rs"]
 mod pcscd;
 mod session;
+mod timing;
 
 use self::session::Session;
 

@@ -65,7 +65,7 @@ pub enum Fix {
 }
 
 /// The names of all fixes, as their usage shows them.
-pub const USAGE: [&str; 7] = [
+const USAGE: [&str; 7] = [
     "no-sleep[:FUNCTION]",
     "no-busy-wait[:FUNCTION]",
     "memoise:FUNCTION",

@@ -1,0 +1,48 @@
+//! The options of `tapstone trace`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use tapstone_trace::probe::Fix;
+
+use crate::output::OutputArguments;
+use crate::values;
+
+/// Run a program and say where its time goes: PKCS#11, PC/SC, the card, waiting.
+///
+/// The program runs as it would without: its output, its exit code and its behaviour stay the same.
+/// What is found goes to standard error.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Change the program while it runs: `delay:SCardEndTransaction=1ms..10ms`, `no-sleep`, …
+    #[arg(long = "fix", value_name = "FIX")]
+    pub(crate) fixes: Vec<Fix>,
+    /// Start this daemon first and trace it too: 'pcscd --foreground' (root)
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) with_daemon: Option<String>,
+    /// Keep the data of commands to the card; never of those that carry PINs or keys
+    #[arg(long)]
+    pub(crate) data: bool,
+    /// Keep the events in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+    /// The largest size of the events
+    #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = values::bytes)]
+    pub(crate) events_size: usize,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone trace -- pkcs11-tool --list-objects
+  tapstone trace --output trace.json -- ./my-program --its-option
+  tapstone trace --with-daemon 'pcscd --foreground' -- opensc-tool --atr      (as root)
+  tapstone trace --fix 'delay:SCardEndTransaction=1ms..10ms' -- pkcs11-tool --list-objects
+
+The program's exit code is passed on; 2 also stands for what could not be traced.";

@@ -1,0 +1,74 @@
+//! `tapstone trace`: where an unmodified program's time goes.
+
+mod arguments;
+
+use anyhow::Context;
+use tapstone_record as record;
+use tapstone_trace::command::Command;
+use tapstone_trace::observe::{self, Plan, Seen};
+use tapstone_trace::probe::{Options, Size};
+use tapstone_trace::run::{self, Input, Output, Signals};
+use tapstone_trace::tables;
+
+pub(crate) use self::arguments::Arguments;
+use crate::card_lab;
+use crate::exit::Exit;
+use crate::output;
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    arguments.output.check()?;
+    arguments.events.as_deref().map_or(Ok(()), output::check)?;
+    let command = Command::from_words(arguments.command.iter().cloned())?;
+    let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
+    let mut record = card_lab::record(record::TargetKind::Command, None);
+    record.command = tapstone_trace::command::without_secrets(&record.command);
+    record.target.program = command.identity().ok();
+    let signals = Signals::watch().context("signals cannot be watched")?;
+    let options = Options {
+        fixes: arguments.fixes.clone(),
+        on: true,
+        data: arguments.data,
+        size: Size(arguments.events_size as u64),
+    };
+    let plan = Plan {
+        command: &command,
+        options: &options,
+        output: Output::Passed,
+        input: Input::Passed,
+        keep: arguments.events.clone(),
+        daemon: daemon.as_ref(),
+        when_ready: || (),
+    };
+    let seen = observe::observe(&plan, &signals)?;
+    describe(&mut record, arguments, &seen);
+    arguments.output.put_aside(&record)?;
+    Ok(exit(&seen))
+}
+
+/// What was seen, in the record's words.
+fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
+    tables::describe(record, &seen.timeline, &seen.finished);
+    record.warnings.extend(seen.warnings.iter().cloned());
+    if let Some(blind) = &seen.blind {
+        record.warnings.push(blind.to_string().replace("\nhint: ", "; "));
+    }
+    for (fix, (applied, refused)) in arguments.fixes.iter().zip(&seen.applied) {
+        record.warnings.push(match applied {
+            0 => format!("the fix {fix} never applied: nothing that it changes was called"),
+            _ => format!("the fix {fix} was on and changed {applied} calls"),
+        });
+        if *refused > 0 {
+            record.warnings.push(format!("{refused} calls found no room in the fix {fix}"));
+        }
+        record.warnings.extend(fix.caution().map(|caution| format!("{}: {caution}", fix.name())));
+    }
+}
+
+/// The program's own, as a shell has it: 128 and the signal's number for one that was killed.
+fn exit(seen: &Seen) -> Exit {
+    let code = match seen.finished.exit {
+        run::Exit::Code(code) => code as u8,
+        run::Exit::Signal(signal) => 128 + signal as u8,
+    };
+    Exit::Program(code)
+}

@@ -1,0 +1,248 @@
+//! A fix, tried on the unmodified program: rounds of the program with the fix off, with the fix on,
+//! and without a probe, in turns.
+//!
+//! The fix's gain is what lies between off and on, since the probe is in both; the bare program
+//! stands beside them and shows what the probe costs. The first run of all is one with the fix off:
+//! it shows whether the command may be repeated at all.
+
+use thiserror::Error;
+
+use crate::behaviour::{self, Behaviour, Judgement};
+use crate::blind::Blind;
+use crate::command::Command;
+use crate::guard;
+use crate::observe::{self, ObserveError, Seen};
+use crate::probe::{Fix, Options, Size};
+use crate::rounds::{self, Ended, Progress, Rounds, Turn};
+use crate::run::{Exit, Finished, Input, Output, Run, Signals};
+use crate::timeline::Timeline;
+
+/// What is to be tried.
+#[derive(Clone, Debug)]
+pub struct Trial<'a> {
+    /// The command.
+    pub command: &'a Command,
+    /// All of these together.
+    pub fixes: Vec<Fix>,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Rounds before them that do not; there is one at least.
+    pub warm_up: usize,
+    /// Whether a command that writes may be repeated.
+    pub allow_writes: bool,
+    /// How much one run may write down.
+    pub size: Size,
+}
+
+/// A run of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// With the probe, which changes nothing.
+    Off,
+    /// With the probe and the fix.
+    On,
+    /// As its user would run it.
+    Bare,
+}
+
+const SIDES: [Side; 3] = [Side::Off, Side::On, Side::Bare];
+
+/// What one run left.
+#[derive(Debug)]
+struct Left {
+    finished: Finished,
+    behaviour: Behaviour,
+    timeline: Option<Timeline>,
+    applied: Vec<(u64, u64)>,
+    warnings: Vec<String>,
+}
+
+/// What the rounds gave.
+#[derive(Debug)]
+pub struct Tried {
+    /// Each run with the fix off, in order.
+    pub off: Vec<Finished>,
+    /// With the fix on.
+    pub on: Vec<Finished>,
+    /// Without a probe.
+    pub bare: Vec<Finished>,
+    /// What the untouched program did in each round: what predictions are made from.
+    pub timelines: Vec<Timeline>,
+    /// How often each fix changed something in a round, and how often it could not, on average.
+    pub applied: Vec<(f64, f64)>,
+    /// Whether the program behaved the same.
+    pub judgement: Judgement,
+    /// Why there are fewer rounds than asked for.
+    pub stopped: Option<String>,
+    /// What to know of it.
+    pub warnings: Vec<String>,
+}
+
+/// Why nothing was tried, or the trial was given up. The text ends with a hint.
+#[derive(Debug, Error)]
+pub enum TrialError {
+    /// A run could not be observed.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// A command that failed is not repeated.
+    #[error(
+        "`{command}` ended with {exit}{}\nhint: a command that failed is not run again: make it \
+         succeed first", told(stderr)
+    )]
+    Failed {
+        /// The command.
+        command: String,
+        /// How it ended.
+        exit: Exit,
+        /// The last lines of its standard error.
+        stderr: Vec<String>,
+    },
+    /// A wrong PIN is not given again.
+    #[error(
+        "the PIN was refused: {what}\nhint: nothing was run after that; look at the retry counter \
+         before you try again"
+    )]
+    Pin {
+        /// Which call.
+        what: String,
+    },
+    /// It changes something.
+    #[error(
+        "the command writes to the token or card: {}\nhint: it was run once and is not repeated; \
+         --allow-writes repeats it", what.join(", ")
+    )]
+    Writes {
+        /// Calls and commands.
+        what: Vec<String>,
+    },
+    /// There is no probe in it.
+    #[error("{0}")]
+    Blind(Blind),
+    /// Somebody ended it.
+    #[error("interrupted before the first round was complete\nhint: nothing was measured")]
+    Interrupted,
+}
+
+fn told(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n  {line}")).collect()
+}
+
+impl Trial<'_> {
+    /// Runs all rounds; `progress` is told before each run.
+    ///
+    /// # Errors
+    /// When it ends before the first round is complete. Later, complete rounds stay.
+    pub fn run(
+        &self,
+        signals: &Signals,
+        progress: impl FnMut(Progress),
+    ) -> Result<Tried, TrialError> {
+        let warm_up = self.warm_up.max(1);
+        let plan = rounds::Plan { sides: SIDES.len(), rounds: self.rounds, warm_up };
+        let run = |turn: Turn| self.one(SIDES[turn.side], signals);
+        let rounds = plan.run(run, || signals.asked_to_end(), progress);
+        match (rounds.rounds.is_empty(), rounds.ended) {
+            (true, Ended::Failed { error, .. }) => Err(error),
+            (true, Ended::Interrupted | Ended::Done) => Err(TrialError::Interrupted),
+            (false, ended) => Ok(tried(Rounds { ended, ..rounds })),
+        }
+    }
+
+    fn one(&self, side: Side, signals: &Signals) -> Result<Left, TrialError> {
+        if side == Side::Bare {
+            let run = Run::new(self.command).output(Output::Kept).input(Input::Null);
+            let finished = run.finish(signals).map_err(ObserveError::from)?;
+            self.check_exit(&finished)?;
+            let behaviour = Behaviour::of(&finished, None);
+            let (applied, warnings) = (Vec::new(), Vec::new());
+            return Ok(Left { finished, behaviour, timeline: None, applied, warnings });
+        }
+        let options = Options {
+            fixes: self.fixes.clone(),
+            on: side == Side::On,
+            data: false,
+            size: self.size,
+        };
+        let plan = observe::Plan {
+            command: self.command,
+            options: &options,
+            output: Output::Kept,
+            input: Input::Null,
+            keep: None,
+            daemon: None,
+            when_ready: || (),
+        };
+        let seen = observe::observe(&plan, signals)?;
+        self.check(&seen)?;
+        let Seen { finished, timeline, applied, warnings, .. } = seen;
+        let behaviour = Behaviour::of(&finished, Some(&timeline));
+        Ok(Left { finished, behaviour, timeline: Some(timeline), applied, warnings })
+    }
+
+    fn check(&self, seen: &Seen) -> Result<(), TrialError> {
+        if let Some(what) = guard::refused_pin(&seen.timeline) {
+            return Err(TrialError::Pin { what });
+        }
+        self.check_exit(&seen.finished)?;
+        if let Some(blind) = &seen.blind {
+            return Err(TrialError::Blind(blind.clone()));
+        }
+        let what = guard::writes(&seen.timeline);
+        if what.is_empty() || self.allow_writes { Ok(()) } else { Err(TrialError::Writes { what }) }
+    }
+
+    fn check_exit(&self, finished: &Finished) -> Result<(), TrialError> {
+        const LINES: usize = 8;
+        if finished.exit.is_success() {
+            return Ok(());
+        }
+        Err(TrialError::Failed {
+            command: self.command.shown().to_owned(),
+            exit: finished.exit,
+            stderr: finished.stderr.as_ref().map_or_else(Vec::new, |it| it.last_lines(LINES)),
+        })
+    }
+}
+
+fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
+    let stopped = match rounds.ended {
+        Ended::Done => None,
+        Ended::Interrupted => Some("interrupted".to_owned()),
+        Ended::Failed { turn, error } => Some(format!("round {}: {error}", turn.round)),
+    };
+    let (mut off, mut on, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut timelines, mut applied, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut untouched, mut fixed) = (Vec::new(), Vec::new());
+    for left in rounds.rounds.into_iter().flat_map(|round| SIDES.into_iter().zip(round)) {
+        let (side, left) = left;
+        warnings.extend(left.warnings);
+        match side {
+            Side::Off => {
+                off.push(left.finished);
+                untouched.push(left.behaviour);
+                timelines.extend(left.timeline);
+            }
+            Side::On => {
+                on.push(left.finished);
+                fixed.push(left.behaviour);
+                applied.push(left.applied);
+            }
+            Side::Bare => {
+                bare.push(left.finished);
+                untouched.push(left.behaviour);
+            }
+        }
+    }
+    warnings.sort_unstable();
+    warnings.dedup();
+    let judgement = behaviour::judge(&untouched, &fixed);
+    Tried { off, on, bare, timelines, applied: means(&applied), judgement, stopped, warnings }
+}
+
+fn means(applied: &[Vec<(u64, u64)>]) -> Vec<(f64, f64)> {
+    let fixes = applied.first().map_or(0, Vec::len);
+    let mean = |of: &dyn Fn(&Vec<(u64, u64)>) -> u64| {
+        applied.iter().map(of).sum::<u64>() as f64 / applied.len().max(1) as f64
+    };
+    (0..fixes).map(|fix| (mean(&|all| all[fix].0), mean(&|all| all[fix].1))).collect()
+}
