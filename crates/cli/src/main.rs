@@ -19,6 +19,7 @@ mod samples;
 mod targets;
 mod token;
 mod trace;
+mod trial;
 mod values;
 mod vcard;
 
@@ -53,6 +54,8 @@ enum Verb {
     CardWorker,
     /// Run a program and say where its time goes
     Trace(trace::Arguments),
+    /// Try a fix on the unmodified program, and measure what it brings
+    Trial(trial::Arguments),
     /// Compare two records, or a record with published figures
     Compare(compare::Arguments),
     /// Make a record of the result file of another program
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Pcsc(arguments) => pcsc::run(&arguments),
         Verb::CardWorker => tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into),
         Verb::Trace(arguments) => trace::run(&arguments),
+        Verb::Trial(arguments) => trial::run(&arguments),
         Verb::Compare(arguments) => compare::run(&arguments),
         Verb::Import(arguments) => import::run(&arguments),
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),

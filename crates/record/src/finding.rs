@@ -67,7 +67,7 @@ pub enum FindingKind {
 pub struct Trial {
     /// The fix, as `tapstone trial` takes it, for example `no-sleep:SCardEndTransaction`.
     pub fix: String,
-    /// One operation of the untouched program, in nanoseconds.
+    /// One operation of the program under observation without the fix, in nanoseconds.
     pub before_ns: Estimate,
     /// One operation with the fix, in nanoseconds.
     pub after_ns: Estimate,
@@ -80,4 +80,35 @@ pub struct Trial {
     pub rounds: u32,
     /// What the interval of the speed-up says.
     pub verdict: Change,
+    /// One operation of the program without observation, in nanoseconds; absent when it was not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_ns: Option<Estimate>,
+    /// Whether the program still did the same. A fix that changes what it does is no fix.
+    #[serde(default)]
+    pub behaviour: Behaviour,
+    /// Places that already differ between two untouched runs, and were therefore not compared.
+    #[serde(default)]
+    pub masked: u64,
+    /// Where the program with the fix did something else, as sentences.
+    #[serde(default)]
+    pub differences: Vec<String>,
+    /// What to know before believing the trial, as sentences: a fix that never applied, time
+    /// limits that were shortened.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Whether a program did the same with a fix and without: exit code, output, and the sequence of
+/// calls with their return codes and status words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Behaviour {
+    /// It did.
+    Same,
+    /// It did something else.
+    Differs,
+    /// Nobody can say: untouched runs differ too much, or nothing was compared.
+    #[default]
+    NotComparable,
 }

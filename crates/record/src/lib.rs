@@ -46,7 +46,7 @@ pub use figures::{
     Estimate, Fraction, Interval, Latency, Provenance, Range, RateBasis, RateUnit, Seconds,
     Throughput,
 };
-pub use finding::{Finding, FindingKind, Trial};
+pub use finding::{Behaviour, Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
 pub use knee::{Knee, KneeStop, Level, ScalabilityLaw};
 pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};

@@ -26,7 +26,7 @@ pub struct Layer {
 }
 
 /// One function of one module, all its calls together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
     /// The file name of the library that was called. A proxy and the module behind it are two.
     pub module: String,
@@ -36,6 +36,9 @@ pub struct Call {
     pub function: String,
     /// How often it was called.
     pub count: u64,
+    /// How often in one operation, on average; absent where the operation is the whole command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_operation: Option<f64>,
     /// Calls that failed, by return code.
     #[serde(default)]
     pub failed: BTreeMap<String, u64>,
@@ -47,17 +50,33 @@ pub struct Call {
     pub own_ns: Nanos,
 }
 
-/// One kind of command to the card, all its exchanges together. Command data is never recorded.
+impl Call {
+    /// The name of the row of `results` that the call also is: `C_Sign [opensc-pkcs11.so]`.
+    #[must_use]
+    pub fn operation(&self) -> String {
+        format!("{} [{}]", self.function, self.module)
+    }
+}
+
+/// One kind of command to the card, all its exchanges together. Of its data only what names the
+/// object that it reads or selects is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Apdu {
     /// Its name in ISO 7816-4 or in the specification of the application, for example `SELECT`.
     pub name: String,
+    /// What it works on, where that is known: a data object, a file, an application, a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// CLA, INS, P1 and P2, in hexadecimal.
     pub header: String,
     /// How often it was sent.
     pub count: u64,
     /// How often the same command got the same response again while nothing could have changed it.
     pub repeats: u64,
+    /// How often it was answered with which status word, in hexadecimal; absent when they were not
+    /// looked at.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub status: BTreeMap<String, u64>,
     /// From command to response, in nanoseconds, all exchanges together.
     #[schemars(with = "u64")]
     pub time_ns: Nanos,

@@ -80,17 +80,8 @@ pub fn calls(timeline: &Timeline, owners: &[Owners]) -> (Vec<record::Call>, Vec<
     let mut tallies: Vec<_> = tallies.into_iter().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
     let rows = tallies.iter().filter(|(_, tally)| !tally.operations.is_empty());
-    let rows = rows.map(|((module, function), tally)| row(module, function, tally)).collect();
-    let call = |((module, function), tally): ((String, &str), Tally)| record::Call {
-        module,
-        layer: tally.layer,
-        function: function.to_owned(),
-        count: tally.count,
-        failed: tally.failed,
-        total_ns: tally.total,
-        own_ns: tally.own,
-    };
-    (tallies.into_iter().map(call).collect(), rows)
+    let rows = rows.map(|(name, tally)| row(&call(name, tally), tally)).collect();
+    (tallies.iter().map(|(name, tally)| call(name, tally)).collect(), rows)
 }
 
 fn count_span(
@@ -126,21 +117,29 @@ fn of_libc(call: &Call) -> String {
     }
 }
 
-/// What a function's row is called: PC/SC has one library, PKCS#11 has many.
-fn operation(module: &str, function: &str) -> String {
-    if function.starts_with("C_") { format!("{function}@{module}") } else { function.to_owned() }
+fn call((module, function): &(String, &'static str), tally: &Tally) -> record::Call {
+    record::Call {
+        module: module.clone(),
+        layer: tally.layer.clone(),
+        function: (*function).to_owned(),
+        count: tally.count,
+        per_operation: None,
+        failed: tally.failed.clone(),
+        total_ns: tally.total,
+        own_ns: tally.own,
+    }
 }
 
-fn row(module: &str, function: &str, tally: &Tally) -> record::Row {
+fn row(call: &record::Call, tally: &Tally) -> record::Row {
     let failed: u64 = tally.failed.values().sum();
     let status = if failed < tally.count {
         record::Status::OK
     } else {
         let code = tally.failed.keys().next().cloned().unwrap_or_default();
-        record::Status::at(record::Outcome::Failed, function.to_owned(), code)
+        record::Status::at(record::Outcome::Failed, call.function.clone(), code)
     };
     let mut row = record::Row::new(
-        operation(module, function),
+        call.operation(),
         status,
         record::Concurrency::ONE,
         record::Load::CLOSED,

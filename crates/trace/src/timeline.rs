@@ -223,7 +223,56 @@ impl Timeline {
     }
 }
 
+impl Timeline {
+    /// Takes in what others did in the same time: a daemon, with a file of events of its own. Calls
+    /// of theirs that began before or ended after are left out.
+    pub fn take_in(&mut self, other: Self) {
+        let offset = |ids: usize| ids as u32;
+        let (calls, texts, exchanges) =
+            (offset(self.calls.len()), offset(self.texts.len()), offset(self.exchanges.len()));
+        self.calls.extend(other.calls);
+        self.texts.extend(other.texts);
+        self.exchanges.extend(other.exchanges);
+        self.processes.extend(other.processes);
+        for mut thread in other.threads {
+            thread.keep_within(self.started, self.ended);
+            for span in &mut thread.spans {
+                span.call.0 += calls;
+                span.text = span.text.map(|id| TextId(id.0 + texts));
+                span.exchange = span.exchange.map(|id| ExchangeId(id.0 + exchanges));
+            }
+            for leaf in &mut thread.leaves {
+                leaf.call.0 += calls;
+                leaf.text = leaf.text.map(|id| TextId(id.0 + texts));
+            }
+            if !thread.spans.is_empty() || !thread.leaves.is_empty() {
+                self.threads.push(thread);
+            }
+        }
+    }
+}
+
 impl Thread {
+    /// Keeps what lies in a stretch of time.
+    fn keep_within(&mut self, start: Nanos, end: Nanos) {
+        let inside = |from: Nanos, to: Nanos| from >= start && to <= end;
+        let mut places = vec![None; self.spans.len()];
+        let mut kept = Vec::new();
+        for (at, span) in self.spans.iter().enumerate() {
+            if inside(span.start, span.end) {
+                places[at] = Some(kept.len() as u32);
+                let parent = span.parent.and_then(|parent| places[parent as usize]);
+                kept.push(Span { parent, ..*span });
+            }
+        }
+        self.leaves.retain(|leaf| inside(leaf.start, leaf.end));
+        for leaf in &mut self.leaves {
+            leaf.parent = leaf.parent.and_then(|parent| places[parent as usize]);
+        }
+        self.spans = kept;
+        (self.start, self.end) = (self.start.max(start), self.end.min(end).max(start));
+    }
+
     /// From the first to the last that was seen of it.
     #[must_use]
     pub fn wall(&self) -> Nanos {

@@ -5,14 +5,18 @@
 //! stands beside them and shows what the probe costs. The first run of all is one with the fix off:
 //! it shows whether the command may be repeated at all.
 
+mod record;
+
 use thiserror::Error;
 
 use crate::behaviour::{self, Behaviour, Judgement};
 use crate::blind::Blind;
 use crate::command::Command;
+use crate::daemon::Daemon;
+use crate::events::{self, EventsError};
 use crate::guard;
 use crate::observe::{self, ObserveError, Seen};
-use crate::probe::{Fix, Options, Size};
+use crate::probe::{Fix, Options, Probe, Size};
 use crate::rounds::{self, Ended, Progress, Rounds, Turn};
 use crate::run::{Exit, Finished, Input, Output, Run, Signals};
 use crate::timeline::Timeline;
@@ -32,6 +36,32 @@ pub struct Trial<'a> {
     pub allow_writes: bool,
     /// How much one run may write down.
     pub size: Size,
+    /// A daemon that lives through all rounds, with the fixes inside, switched on and off.
+    pub daemon: Option<&'a Command>,
+    /// Called when the daemon answers: its readers may need time to find their cards.
+    pub when_ready: fn(),
+}
+
+/// A daemon under trial.
+#[derive(Debug)]
+struct Resident {
+    // Dropped, and so stopped, before the files that it writes to.
+    _daemon: Daemon,
+    probe: Probe,
+}
+
+impl Resident {
+    fn start(command: &Command, options: &Options) -> Result<Self, ObserveError> {
+        let probe = Probe::new(options)?;
+        Ok(Self { _daemon: Daemon::start(command, &probe)?, probe })
+    }
+
+    /// What it did during a run.
+    fn meanwhile(&self, timeline: &mut Timeline) -> Result<(), ObserveError> {
+        let (file, scale) = self.probe.buffer().read().map_err(EventsError::from)?;
+        timeline.take_in(events::read(&file, &scale, timeline.started, timeline.ended)?);
+        Ok(())
+    }
 }
 
 /// A run of one side.
@@ -139,7 +169,12 @@ impl Trial<'_> {
     ) -> Result<Tried, TrialError> {
         let warm_up = self.warm_up.max(1);
         let plan = rounds::Plan { sides: SIDES.len(), rounds: self.rounds, warm_up };
-        let run = |turn: Turn| self.one(SIDES[turn.side], signals);
+        let start = |command| Resident::start(command, &self.options(false));
+        let resident = self.daemon.map(start).transpose()?;
+        if resident.is_some() {
+            (self.when_ready)();
+        }
+        let run = |turn: Turn| self.one(SIDES[turn.side], resident.as_ref(), signals);
         let rounds = plan.run(run, || signals.asked_to_end(), progress);
         match (rounds.rounds.is_empty(), rounds.ended) {
             (true, Ended::Failed { error, .. }) => Err(error),
@@ -148,7 +183,20 @@ impl Trial<'_> {
         }
     }
 
-    fn one(&self, side: Side, signals: &Signals) -> Result<Left, TrialError> {
+    fn options(&self, on: bool) -> Options {
+        Options { fixes: self.fixes.clone(), on, data: false, size: self.size }
+    }
+
+    fn one(
+        &self,
+        side: Side,
+        resident: Option<&Resident>,
+        signals: &Signals,
+    ) -> Result<Left, TrialError> {
+        let before = resident.map(|resident| {
+            resident.probe.buffer().switch(side == Side::On);
+            resident.probe.buffer().applied()
+        });
         if side == Side::Bare {
             let run = Run::new(self.command).output(Output::Kept).input(Input::Null);
             let finished = run.finish(signals).map_err(ObserveError::from)?;
@@ -157,12 +205,7 @@ impl Trial<'_> {
             let (applied, warnings) = (Vec::new(), Vec::new());
             return Ok(Left { finished, behaviour, timeline: None, applied, warnings });
         }
-        let options = Options {
-            fixes: self.fixes.clone(),
-            on: side == Side::On,
-            data: false,
-            size: self.size,
-        };
+        let options = self.options(side == Side::On);
         let plan = observe::Plan {
             command: self.command,
             options: &options,
@@ -174,8 +217,16 @@ impl Trial<'_> {
         };
         let seen = observe::observe(&plan, signals)?;
         self.check(&seen)?;
-        let Seen { finished, timeline, applied, warnings, .. } = seen;
+        let Seen { finished, mut timeline, mut applied, warnings, .. } = seen;
         let behaviour = Behaviour::of(&finished, Some(&timeline));
+        if let Some(resident) = resident {
+            resident.meanwhile(&mut timeline)?;
+            let now = resident.probe.buffer().applied();
+            for ((count, now), before) in applied.iter_mut().zip(now).zip(before.into_iter().flatten())
+            {
+                *count = (count.0 + now.0 - before.0, count.1 + now.1 - before.1);
+            }
+        }
         Ok(Left { finished, behaviour, timeline: Some(timeline), applied, warnings })
     }
 

@@ -112,9 +112,11 @@ pub fn apdus(ran: &Ran, plan: &Plan) -> Vec<record::Apdu> {
             let key = (name.clone(), header.clone());
             let apdu = all.entry(key).or_insert_with(|| record::Apdu {
                 name,
+                object: None,
                 header,
                 count: 0,
                 repeats: 0,
+                status: BTreeMap::new(),
                 time_ns: Nanos::ZERO,
                 sent_bytes: 0,
                 received_bytes: 0,

@@ -1,0 +1,59 @@
+//! The options of `tapstone trial`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use tapstone_trace::probe::Fix;
+
+use crate::output::OutputArguments;
+use crate::values;
+
+/// Try a fix on the unmodified program, and measure what it brings.
+///
+/// The program runs many times: with the fix off, with the fix on, and without a probe, in turns.
+/// Its output and its calls are compared too: a fix that changes them is not safe.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The fix; several are tried together
+    #[arg(long = "fix", value_name = "FIX", required_unless_present = "from")]
+    pub(crate) fixes: Vec<Fix>,
+    /// Try the fixes that the findings of this trace name, one after the other
+    #[arg(long, value_name = "RECORD", conflicts_with = "fixes")]
+    pub(crate) from: Option<PathBuf>,
+    /// Rounds that count; a verdict needs 20
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) rounds: u32,
+    /// Rounds before them that do not count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) warm_up: u32,
+    /// Repeat a command that writes to a token or card
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
+    /// Start this daemon for all rounds, with the fix inside: 'pcscd --foreground' (root)
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) with_daemon: Option<String>,
+    /// The largest size of the events of one run
+    #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = values::bytes)]
+    pub(crate) events_size: usize,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Fixes:
+  no-sleep[:FUNCTION]           sleeps inside the function return at once
+  no-busy-wait[:FUNCTION]       the clock hurries while the function asks again and again
+  memoise:FUNCTION              a lookup's first answer is given again: getprotobynumber, getpwuid …
+  cache-apdu                    a reading command's first answer is given again
+  whole-read                    a length probe reads all there is
+  tcp-nodelay                   small segments do not wait for an acknowledgement
+  delay:FUNCTION=1ms..10ms      the reverse: the function takes so much longer
+
+Examples:
+  tapstone trial --fix no-busy-wait -- pkcs11-tool --list-objects
+  tapstone trial --from trace.json -- pkcs11-tool --list-objects";

@@ -1,0 +1,98 @@
+//! `tapstone trial`: a fix, tried on the unmodified program.
+
+mod arguments;
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use tapstone_record::{self as record, Record};
+use tapstone_trace::command::Command;
+use tapstone_trace::probe::{Fix, Size};
+use tapstone_trace::rounds::Progress;
+use tapstone_trace::run::Signals;
+use tapstone_trace::trial::Trial;
+
+pub(crate) use self::arguments::Arguments;
+use crate::card_lab::{self, Live};
+use crate::exit::Exit;
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    arguments.output.check()?;
+    let command = Command::from_words(arguments.command.iter().cloned())?;
+    let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
+    let trials = match &arguments.from {
+        Some(path) => named_by(path)?,
+        None => vec![arguments.fixes.clone()],
+    };
+    let mut record = card_lab::record(record::TargetKind::Command, None);
+    record.command = tapstone_trace::command::without_secrets(&record.command);
+    record.target.program = command.identity().ok();
+    let signals = Signals::watch().context("signals cannot be watched")?;
+    let live = Live::new(arguments.output.quiet);
+    let mut exit = Exit::Done;
+    for fixes in trials {
+        let trial = Trial {
+            command: &command,
+            fixes,
+            rounds: arguments.rounds as usize,
+            warm_up: arguments.warm_up as usize,
+            allow_writes: arguments.allow_writes,
+            size: Size(arguments.events_size as u64),
+            daemon: daemon.as_ref(),
+            when_ready: || (),
+        };
+        let name = trial.name();
+        let tried = trial.run(&signals, |progress| live.stage(&stage(&name, &progress)));
+        match tried {
+            Ok(tried) => {
+                record.results.extend(tried.rows(&name));
+                record.trials.extend(tried.record(&trial));
+                record.warnings.extend(tried.warnings.iter().cloned());
+                if let Some(stopped) = &tried.stopped {
+                    record.warnings.push(format!("{name}: {stopped}"));
+                    exit = Exit::NotMeasured;
+                    break;
+                }
+            }
+            // What earlier fixes gave is worth keeping.
+            Err(error) if !record.trials.is_empty() => {
+                record.warnings.push(format!("{name}: {error}"));
+                exit = Exit::NotMeasured;
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    live.end();
+    let gain = |trial: &record::Trial| trial.speedup.estimate;
+    record.trials.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+    arguments.output.put(&record)?;
+    Ok(exit)
+}
+
+fn stage(name: &str, progress: &Progress) -> String {
+    let kind = if progress.turn.warm_up { "warm-up" } else { "round" };
+    format!("{name}: {kind} {}, {} of {} runs", progress.turn.round, progress.done, progress.of)
+}
+
+/// The fixes that a trace's findings name, each once, the finding with the largest share first.
+fn named_by(path: &Path) -> anyhow::Result<Vec<Vec<Fix>>> {
+    let record = Record::read(path)?;
+    let mut findings = record.findings;
+    findings.sort_by(|one, other| other.share.0.total_cmp(&one.share.0));
+    let mut fixes: Vec<Fix> = Vec::new();
+    for text in findings.iter().filter_map(|finding| finding.trial.as_ref()) {
+        let fix = text.parse().with_context(|| format!("{}: findings", path.display()))?;
+        if !fixes.contains(&fix) {
+            fixes.push(fix);
+        }
+    }
+    if fixes.is_empty() {
+        bail!(
+            "{} names no fix to try: {} findings\nhint: trace again, or name one with --fix",
+            path.display(),
+            findings.len()
+        );
+    }
+    Ok(fixes.into_iter().map(|fix| vec![fix]).collect())
+}

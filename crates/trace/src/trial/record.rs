@@ -1,0 +1,93 @@
+//! A trial in the record's words.
+
+use tapstone_measure::compare::{self, Doubt, Round, Verdict};
+use tapstone_measure::interval::Estimate;
+use tapstone_measure::units::PerSecond;
+use tapstone_record as record;
+
+use super::{Trial, Tried};
+use crate::behaviour;
+use crate::run::Finished;
+use crate::tables;
+
+impl Trial<'_> {
+    /// Its fixes, as `--fix` takes them.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let fixes: Vec<String> = self.fixes.iter().map(ToString::to_string).collect();
+        fixes.join(" + ")
+    }
+}
+
+impl Tried {
+    /// What was tried, and what it brought; `None` of fewer than two rounds.
+    #[must_use]
+    pub fn record(&self, trial: &Trial<'_>) -> Option<record::Trial> {
+        let comparison = compare::verdict(&paired(&self.off, &self.on));
+        Some(record::Trial {
+            fix: trial.name(),
+            before_ns: mean(&self.off)?,
+            after_ns: mean(&self.on)?,
+            bare_ns: mean(&self.bare),
+            speedup: comparison.ratio?.into(),
+            predicted: None,
+            rounds: self.off.len() as u32,
+            verdict: match comparison.verdict {
+                Verdict::Faster => record::Change::Faster,
+                Verdict::Slower => record::Change::Slower,
+                Verdict::Inconclusive(
+                    Doubt::TooFewRounds | Doubt::NothingCompleted | Doubt::NoDifferenceSeen,
+                ) => record::Change::Inconclusive,
+            },
+            behaviour: match self.judgement.verdict {
+                behaviour::Verdict::Same => record::Behaviour::Same,
+                behaviour::Verdict::Differs => record::Behaviour::Differs,
+                behaviour::Verdict::NotComparable => record::Behaviour::NotComparable,
+            },
+            masked: self.judgement.masked,
+            differences: self.judgement.differences.clone(),
+            notes: self.notes(trial),
+        })
+    }
+
+    fn notes(&self, trial: &Trial<'_>) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (fix, (applied, refused)) in trial.fixes.iter().zip(&self.applied) {
+            notes.push(if *applied == 0.0 {
+                format!("{fix} never applied: the program makes no call that it changes")
+            } else {
+                format!("{fix} changed {applied:.1} calls a run")
+            });
+            if *refused > 0.0 {
+                notes.push(format!("{fix} had no room for {refused:.1} calls a run"));
+            }
+            notes.extend(fix.caution().map(str::to_owned));
+        }
+        notes
+    }
+
+    /// A row for each of the three series, with every run.
+    #[must_use]
+    pub fn rows(&self, name: &str) -> Vec<record::Row> {
+        let row = |what: &str, runs: &[Finished]| {
+            let runs: Vec<_> = runs.iter().map(|run| (run.started + run.wall, run.wall)).collect();
+            tables::command_row(&format!("command, {what}"), &runs)
+        };
+        vec![
+            row("untouched", &self.bare),
+            row(&format!("probe, without {name}"), &self.off),
+            row(&format!("probe, with {name}"), &self.on),
+        ]
+    }
+}
+
+fn paired(off: &[Finished], on: &[Finished]) -> Vec<Round> {
+    let rate = |run: &Finished| PerSecond(1.0 / run.wall.as_secs_f64());
+    off.iter().zip(on).map(|(off, on)| Round { a: rate(off), b: rate(on) }).collect()
+}
+
+/// The mean of single runs, by Student's t.
+fn mean(runs: &[Finished]) -> Option<record::Estimate> {
+    let times: Vec<f64> = runs.iter().map(|run| run.wall.0 as f64).collect();
+    Estimate::mean_of(&times).map(Into::into)
+}
