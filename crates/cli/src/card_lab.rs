@@ -10,7 +10,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tapstone_card::lab::{Lab, Observer, Options, Progress};
-use tapstone_card::protocol::Reader;
+use tapstone_card::protocol::{Cards, Reader};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record as record;
@@ -68,6 +68,14 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
         None => None,
     };
     target
+}
+
+/// Whether PC/SC has a reader with a card in it. No card is spoken to.
+pub(crate) fn sees_a_card() -> bool {
+    const TIMEOUT: Nanos = Nanos::from_secs(2);
+    let lab = open(TIMEOUT, Nanos::ZERO, Arc::new(AtomicBool::new(false)), Vec::new());
+    let readers = lab.and_then(|mut lab| Ok(lab.look(Cards::None, &mut Live::new(true))?));
+    readers.is_ok_and(|readers| readers.iter().any(|reader| reader.card_present))
 }
 
 /// Marks rows of a card that is none: for those who read rows without their record.

@@ -74,6 +74,13 @@ pub fn read(
     timeline.root = root(timeline);
     first_threads(timeline);
     still_open(timeline);
+    // A daemon was there before.
+    timeline.threads.retain_mut(|thread| {
+        if thread.start < started {
+            thread.keep_within(started, ended);
+        }
+        !thread.spans.is_empty() || !thread.leaves.is_empty()
+    });
     timeline.threads.sort_by_key(|thread| thread.start);
     Ok(builder.finish())
 }

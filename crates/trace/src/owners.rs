@@ -99,9 +99,17 @@ pub fn of(timeline: &Timeline, thread: &Thread) -> Owners {
     for (span, own) in thread.spans.iter().zip(&own) {
         *time.entry(owner_of(timeline, span)).or_default() += *own;
     }
-    *time.entry(Owner::Program).or_default() += outside;
+    *time.entry(outside_of_calls(timeline, thread)).or_default() += outside;
     time.retain(|_, time| *time > Nanos::ZERO);
     Owners { time, own }
+}
+
+/// A process that calls a reader driver is the service.
+fn outside_of_calls(timeline: &Timeline, thread: &Thread) -> Owner {
+    let mut same = timeline.threads.iter().filter(|other| other.process == thread.process);
+    let calls_a_driver =
+        |thread: &Thread| thread.spans.iter().any(|span| owner_of(timeline, span) == Owner::Driver);
+    if same.any(calls_a_driver) { Owner::Service } else { Owner::Program }
 }
 
 /// The layer of a call.

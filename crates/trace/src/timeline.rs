@@ -254,7 +254,7 @@ impl Timeline {
 
 impl Thread {
     /// Keeps what lies in a stretch of time.
-    fn keep_within(&mut self, start: Nanos, end: Nanos) {
+    pub(crate) fn keep_within(&mut self, start: Nanos, end: Nanos) {
         let inside = |from: Nanos, to: Nanos| from >= start && to <= end;
         let mut places = vec![None; self.spans.len()];
         let mut kept = Vec::new();

@@ -2,6 +2,9 @@
 
 mod arguments;
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use anyhow::Context;
 use tapstone_record as record;
 use tapstone_trace::command::Command;
@@ -37,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         input: Input::Passed,
         keep: arguments.events.clone(),
         daemon: daemon.as_ref(),
-        when_ready: || (),
+        when_ready: wait_for_a_card,
     };
     let seen = observe::observe(&plan, &signals)?;
     describe(&mut record, arguments, &seen);
@@ -71,4 +74,14 @@ fn exit(seen: &Seen) -> Exit {
         run::Exit::Signal(signal) => 128 + signal as u8,
     };
     Exit::Program(code)
+}
+
+/// A daemon that has just been started still looks for cards: what is traced is to find them.
+pub(crate) fn wait_for_a_card() {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const PAUSE: Duration = Duration::from_millis(100);
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until && !card_lab::sees_a_card() {
+        thread::sleep(PAUSE);
+    }
 }

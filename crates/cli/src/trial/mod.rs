@@ -15,6 +15,7 @@ use tapstone_trace::trial::Trial;
 pub(crate) use self::arguments::Arguments;
 use crate::card_lab::{self, Live};
 use crate::exit::Exit;
+use crate::trace::wait_for_a_card;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             allow_writes: arguments.allow_writes,
             size: Size(arguments.events_size as u64),
             daemon: daemon.as_ref(),
-            when_ready: || (),
+            when_ready: wait_for_a_card,
         };
         let name = trial.name();
         let tried = trial.run(&signals, |progress| live.stage(&stage(&name, &progress)));

@@ -3,23 +3,28 @@
 mod which;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tapstone_vcard::vpcd::{self, Acknowledge, Ended, Reader, Served};
-use tapstone_vcard::{Gone, shipped};
+use tapstone_vcard::vpcd::{self, Acknowledge, Ended, Reader, Served, Stopper};
+use tapstone_measure::units::Nanos;
+use tapstone_vcard::{Card, Gone, shipped};
 
 use self::which::Which;
 use crate::exit::Exit;
+use crate::values;
 
 /// After so long without a word from the reader something is in the way: pcscd looks for cards
 /// about twice a second.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two tries to reach a reader.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Be a smart card in a virtual reader of pcscd.
 ///
@@ -47,6 +52,9 @@ pub(crate) struct Arguments {
     /// The port of the virtual reader; Debian's second one is 35964
     #[arg(long, default_value_t = vpcd::DEFAULT_PORT)]
     port: u16,
+    /// Wait so long for a reader that is not there yet, and again when pcscd has ended
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    wait: Option<Nanos>,
     /// Acknowledge what the driver sends as late as Linux does by itself: with vpcd 3.3 each
     /// command takes some 43 ms longer
     #[arg(long)]
@@ -63,14 +71,34 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         print!("{}", which.text()?);
         return Ok(Exit::Done);
     }
+    let stop = Stop::on_signals()?;
     // Before a personality is made, which takes a while.
-    let reader = Reader::connect(&arguments.host, arguments.port)?;
-    let mut reader = reader.acknowledging(arguments.acknowledge());
+    let mut reader = arguments.reader(&stop)?;
     let mut card = which.card(arguments.personality.as_deref())?;
-    stop_on_signals(&reader)?;
+    loop {
+        stop.applies_to(&reader)?;
+        let served = serve(arguments, &which, &mut reader, &mut card)?;
+        if !matches!(served.ended, Ended::ReaderGone) || arguments.wait.is_none() {
+            return Ok(report(&served));
+        }
+        eprintln!("pcscd has ended after {} commands; waiting for another", served.commands);
+        match arguments.reader(&stop) {
+            Ok(next) => reader = next,
+            Err(_) if stop.is_asked() => return Ok(Exit::Done),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn serve(
+    arguments: &Arguments,
+    which: &Which,
+    reader: &mut Reader,
+    card: &mut Card,
+) -> anyhow::Result<Served> {
     let taken = Arc::new(AtomicBool::new(false));
     say_when_nothing_happens(&taken, arguments.port);
-    let served = reader.serve(&mut card, || {
+    let served = reader.serve(card, || {
         taken.store(true, Ordering::Release);
         eprintln!(
             "{} is in the reader at {}:{}; Ctrl-C takes it out",
@@ -79,10 +107,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             arguments.port
         );
     })?;
-    Ok(report(&served))
+    Ok(served)
 }
 
 impl Arguments {
+    /// The reader, as soon as it listens.
+    fn reader(&self, stop: &Stop) -> anyhow::Result<Reader> {
+        let until = Instant::now() + Duration::from(self.wait.unwrap_or(Nanos::ZERO));
+        loop {
+            match Reader::connect(&self.host, self.port) {
+                Err(_) if Instant::now() < until && !stop.is_asked() => thread::sleep(PAUSE),
+                connected => return Ok(connected?.acknowledging(self.acknowledge())),
+            }
+        }
+    }
+
     fn acknowledge(&self) -> Acknowledge {
         if self.delayed_ack { Acknowledge::Delayed } else { Acknowledge::AtOnce }
     }
@@ -96,16 +135,46 @@ fn list() {
     }
 }
 
-/// Ctrl-C takes the card out.
-fn stop_on_signals(reader: &Reader) -> anyhow::Result<()> {
-    let stopper = reader.stopper()?;
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    thread::spawn(move || {
-        for _ in signals.forever() {
+/// Ctrl-C takes the card out, or ends the wait for a reader.
+#[derive(Clone, Default)]
+struct Stop(Arc<(AtomicBool, Mutex<Option<Stopper>>)>);
+
+impl Stop {
+    fn on_signals() -> anyhow::Result<Self> {
+        let stop = Self::default();
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        thread::spawn({
+            let stop = stop.clone();
+            move || {
+                for _ in signals.forever() {
+                    stop.ask();
+                }
+            }
+        });
+        Ok(stop)
+    }
+
+    fn ask(&self) {
+        let (asked, current) = &*self.0;
+        asked.store(true, Ordering::Release);
+        let current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stopper) = &*current {
             stopper.stop();
         }
-    });
-    Ok(())
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.0.load(Ordering::Acquire)
+    }
+
+    fn applies_to(&self, reader: &Reader) -> anyhow::Result<()> {
+        let stopper = reader.stopper()?;
+        *self.0.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper);
+        if self.is_asked() {
+            self.ask();
+        }
+        Ok(())
+    }
 }
 
 fn say_when_nothing_happens(taken: &Arc<AtomicBool>, port: u16) {
