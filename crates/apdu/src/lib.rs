@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+pub mod names;
 mod status;
 pub mod tlv;
 

@@ -66,7 +66,7 @@ pub(crate) fn tool() -> Tool {
 }
 
 /// As any record, but CSV has the rows of the comparison.
-fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+pub(crate) fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     match (&record.comparison, output.format) {
         (Some(comparison), Format::Csv) => {
             print!("{}", comparison_csv::render(comparison)?);

@@ -4,6 +4,7 @@
 //! done, 1 when a claim, a budget or a threshold was missed, 2 when something could not be measured.
 #![forbid(unsafe_code)]
 
+mod ab;
 mod card;
 mod card_lab;
 mod compare;
@@ -56,6 +57,8 @@ enum Verb {
     Trace(trace::Arguments),
     /// Try a fix on the unmodified program, and measure what it brings
     Trial(trial::Arguments),
+    /// Compare two whole commands, run in turns
+    Ab(ab::Arguments),
     /// Compare two records, or a record with published figures
     Compare(compare::Arguments),
     /// Make a record of the result file of another program
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Verb::CardWorker => tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into),
         Verb::Trace(arguments) => trace::run(&arguments),
         Verb::Trial(arguments) => trial::run(&arguments),
+        Verb::Ab(arguments) => ab::run(&arguments),
         Verb::Compare(arguments) => compare::run(&arguments),
         Verb::Import(arguments) => import::run(&arguments),
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),

@@ -215,7 +215,7 @@ fn figure_of(row: &Row, quantity: Quantity) -> Option<Estimate> {
             Some(Estimate { estimate, low, high })
         }
         // The wall time of a program is the latency of running it.
-        Quantity::Latency | Quantity::WallTime => row.latency_ns?.mean,
+        Quantity::Latency | Quantity::WallTime | Quantity::CpuTime => row.latency_ns?.mean,
     }
 }
 

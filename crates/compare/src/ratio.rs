@@ -44,7 +44,7 @@ impl Arms {
 const fn more_is_faster(quantity: Quantity) -> bool {
     match quantity {
         Quantity::Throughput => true,
-        Quantity::Latency | Quantity::WallTime => false,
+        Quantity::Latency | Quantity::WallTime | Quantity::CpuTime => false,
     }
 }
 

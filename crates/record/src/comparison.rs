@@ -123,6 +123,9 @@ pub enum Quantity {
     Latency,
     /// Wall time of a whole program in nanoseconds: a ratio above 1 is slower.
     WallTime,
+    /// Processor time of a whole program and of the processes that it waited for, in nanoseconds: a
+    /// ratio above 1 is slower.
+    CpuTime,
 }
 
 /// What a comparison says.

@@ -1,7 +1,7 @@
 //! A comparison as CSV: a header, then one line for each operation and item.
 //!
 //! Figures are in the unit of `quantity`: operations per second for `throughput`, nanoseconds for
-//! `latency` and `wall-time`. Ratios are candidate over baseline. A cell is empty where there is
+//! `latency`, `wall-time` and `cpu-time`. Ratios are candidate over baseline. A cell is empty where there is
 //! nothing to say; empty is never zero.
 
 use ::csv::Writer;
@@ -52,6 +52,7 @@ const COLUMNS: &[Column] = &[
     ("verdict", |row| verdict(row.verdict).into()),
     ("threshold", |row| text(row.threshold.map(judgement))),
     ("more_samples", |row| text(row.more_samples)),
+    ("rounds", |row| text(row.rounds)),
 ];
 
 const fn quantity(of: Quantity) -> &'static str {
@@ -59,6 +60,7 @@ const fn quantity(of: Quantity) -> &'static str {
         Quantity::Throughput => "throughput",
         Quantity::Latency => "latency",
         Quantity::WallTime => "wall-time",
+        Quantity::CpuTime => "cpu-time",
     }
 }
 

@@ -22,7 +22,7 @@ mod shared;
 mod text;
 
 use tapstone_record::reference::Reference;
-use tapstone_record::{Cost, Outcome, Record, Row};
+use tapstone_record::{Comparison, Cost, Outcome, Pairing, Record, Row};
 
 use page::Page;
 
@@ -45,9 +45,12 @@ pub fn render(record: &Record, style: &Style) -> String {
     let mut page = Page::new(*style, record.target.emulated.as_ref());
     head::show(&mut page, record);
     let alone = matches!(&record.results[..], [only] if detail::has_any(only));
-    if !alone && !record.results.is_empty() {
+    // The sides of a comparison in turns, like the points of a cost, are rows that something else
+    // puts together: they are shown one by one only when asked for.
+    let in_turns = |of: &Comparison| of.pairing == Pairing::Interleaved && !style.verbose;
+    let compared = record.comparison.as_ref().is_some_and(in_turns);
+    if !alone && !record.results.is_empty() && !compared {
         head::show_shared(&mut page, &record.results);
-        // Rows that a cost puts together are shown one by one only when asked for.
         let told =
             |row: &&Row| !style.verbose && record.costs.iter().any(|cost| is_part(cost, row));
         let rows: Vec<Row> = record.results.iter().filter(|row| !told(row)).cloned().collect();

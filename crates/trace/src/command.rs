@@ -150,6 +150,8 @@ fn find(name: &OsStr) -> Result<PathBuf, CommandError> {
         let path = folder.join(name);
         match look_at(&path) {
             Ok(()) => return Ok(path),
+            // A folder of that name is no program that was meant.
+            Err(_) if path.is_dir() => {}
             Err(Refusal::Absent) => {}
             Err(Refusal::NotExecutable(why)) => {
                 refused.get_or_insert((path, why));

@@ -1,27 +1,43 @@
 //! Runs a program under observation, says where its time goes, and tries fixes on it.
 //!
 //! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns.
-//! - [`probe`], [`events`], [`observe`]: the same with the probe inside, and what it saw.
-//! - [`timeline`], [`owners`], [`tables`]: what the program did, and whose time it was.
+//! - [`ab`]: two whole commands in turns, and what that says of them.
+//! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw.
+//! - [`timeline`], [`owners`], [`operation`]: what the program did, whose time it was, and what
+//!   counts as one operation.
+//! - [`findings`]: time that is wasted. [`trial`], [`behaviour`], [`guard`]: a fix, tried.
+//! - [`tables`], [`exchanges`], [`perfetto`], [`folded`]: what was seen, for a record and for other
+//!   programs.
 
 mod clock;
 
+pub mod ab;
 pub mod behaviour;
 pub mod blind;
 pub mod codes;
 pub mod command;
 pub mod daemon;
 pub mod events;
+pub mod exchanges;
+pub mod findings;
+pub mod folded;
 pub mod guard;
 pub mod observe;
+pub mod operation;
 pub mod owners;
+pub mod perfetto;
 pub mod probe;
 pub mod rounds;
 pub mod run;
 pub mod tables;
-pub mod trial;
 pub mod timeline;
+pub mod trial;
 
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod synthetic;
+mod tree;
 #[path = "../../probe/src/wire.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a file of two crates")]
 mod wire;

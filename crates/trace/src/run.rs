@@ -226,8 +226,9 @@ fn wait(child: &Child) -> io::Result<(Exit, libc::rusage)> {
     loop {
         // SAFETY: both pointers are to live, writable memory of the right type. The child is ours
         // and not yet waited for: `Child::wait` is never called once this has returned well.
-        let waited =
-            unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) };
+        let waited = unsafe {
+            libc::wait4(child.id().cast_signed(), &raw mut status, 0, usage.as_mut_ptr())
+        };
         if waited >= 0 {
             break;
         }

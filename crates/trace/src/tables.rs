@@ -1,7 +1,7 @@
 //! A timeline as the tables of a record: time by layer, calls by module and function, and a row for
 //! each function, so that two traces can be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use tapstone_measure::series::Series;
@@ -10,6 +10,9 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
 use crate::codes;
+use crate::exchanges;
+use crate::findings::{self, prediction};
+use crate::operation::{Operation, Operations};
 use crate::owners::{self, Owners};
 use crate::run::Finished;
 use crate::timeline::{Call, Family, Span, Thread, Timeline};
@@ -17,16 +20,76 @@ use crate::timeline::{Call, Family, Span, Thread, Timeline};
 /// Calls up to so many are kept one by one.
 const MOST_VALUES: usize = 1000;
 
-/// Puts what was seen into a record: layers, calls, and rows for the command and each function.
-pub fn describe(record: &mut record::Record, timeline: &Timeline, finished: &Finished) {
+/// Puts what was seen into a record: layers, calls, commands to the card, findings, and rows for
+/// the command, its operations and each function.
+pub fn describe(
+    record: &mut record::Record,
+    timeline: &Timeline,
+    finished: &Finished,
+    operation: &Operation,
+) {
     let owners: Vec<Owners> =
         timeline.threads.iter().map(|thread| owners::of(timeline, thread)).collect();
+    let operations = Operations::of(operation, timeline, &[]);
     record.layers = layers(timeline, &owners);
-    let (calls, rows) = calls(timeline, &owners);
+    let (mut calls, rows) = calls(timeline, &owners);
+    if !operations.is_whole && operations.count() > 0 {
+        for call in &mut calls {
+            call.per_operation = Some(call.count as f64 / operations.count() as f64);
+        }
+    }
     record.calls = calls;
+    record.apdus = apdus(timeline);
     record.dropped = Some(timeline.dropped);
     record.results.push(command_row("command", &[(timeline.ended, finished.wall)]));
+    if !operations.is_whole {
+        let cuts = operations.cuts.iter().map(|cut| (cut.end, cut.end - cut.start)).collect::<Vec<_>>();
+        record.results.push(command_row(&format!("operation {operation}"), &cuts));
+    }
     record.results.extend(rows);
+    let findings = findings::find(timeline, &operations, &[]);
+    let described = findings.iter().map(|finding| {
+        let saving = prediction::saving(timeline, &operations, &finding.removed);
+        finding.record((!finding.removed.is_empty()).then_some(saving))
+    });
+    record.findings.extend(described);
+}
+
+/// Commands to the card by what they are and what they are about, the longest first.
+fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
+    let names = exchanges::described(timeline);
+    let mut all: BTreeMap<(&'static str, Option<&str>, String), record::Apdu> = BTreeMap::new();
+    let spans = timeline.threads.iter().flat_map(|thread| &thread.spans);
+    // The daemon's side of an exchange is not another one.
+    let clients = spans.filter(|span| timeline.call(span.call).family == Family::Pcsc);
+    let mut seen = BTreeSet::new();
+    for (span, id) in clients.filter_map(|span| Some((span, span.exchange?))) {
+        let (exchange, name) = (timeline.exchange(id), &names[id.0 as usize]);
+        let header: String =
+            exchange.command.iter().take(4).map(|byte| format!("{byte:02X}")).collect();
+        let key = (name.name, name.object.as_deref(), header.clone());
+        let apdu = all.entry(key).or_insert_with(|| record::Apdu {
+            name: name.name.to_owned(),
+            object: name.object.clone(),
+            header,
+            count: 0,
+            repeats: 0,
+            time_ns: Nanos::ZERO,
+            sent_bytes: 0,
+            received_bytes: 0,
+            status: BTreeMap::new(),
+        });
+        apdu.count += 1;
+        apdu.time_ns += span.time();
+        apdu.sent_bytes += u64::from(exchange.sent);
+        apdu.received_bytes += u64::from(exchange.received);
+        *apdu.status.entry(format!("{:04X}", exchange.status)).or_default() += 1;
+        let same = (span.handle, exchange.digest, exchange.answer);
+        apdu.repeats += u64::from(exchange.digest != 0 && !seen.insert(same));
+    }
+    let mut all: Vec<record::Apdu> = all.into_values().collect();
+    all.sort_by_key(|apdu| std::cmp::Reverse(apdu.time_ns));
+    all
 }
 
 /// The layers of every thread, the first program's first thread in front.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use tapstone_trace::operation::Operation;
 use tapstone_trace::probe::Fix;
 
 use crate::output::OutputArguments;
@@ -25,6 +26,15 @@ pub(crate) struct Arguments {
     /// Keep the data of commands to the card; never of those that carry PINs or keys
     #[arg(long)]
     pub(crate) data: bool,
+    /// What one operation is: `C_Sign` with its C_SignInit, `SCardTransmit`; without it the command
+    #[arg(long, value_name = "OPERATION", default_value = "whole")]
+    pub(crate) operation: Operation,
+    /// Write a trace for Perfetto's user interface (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// Write stacks with their own time, in nanoseconds, for flame graphs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
     /// Keep the events in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,

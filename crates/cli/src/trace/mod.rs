@@ -2,6 +2,9 @@
 
 mod arguments;
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +14,7 @@ use tapstone_trace::command::Command;
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::probe::{Options, Size};
 use tapstone_trace::run::{self, Input, Output, Signals};
-use tapstone_trace::tables;
+use tapstone_trace::{folded, perfetto, tables};
 
 pub(crate) use self::arguments::Arguments;
 use crate::card_lab;
@@ -20,7 +23,9 @@ use crate::output;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
-    arguments.events.as_deref().map_or(Ok(()), output::check)?;
+    for file in [&arguments.events, &arguments.perfetto, &arguments.folded].into_iter().flatten() {
+        output::check(file)?;
+    }
     let command = Command::from_words(arguments.command.iter().cloned())?;
     let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
     let mut record = card_lab::record(record::TargetKind::Command, None);
@@ -44,13 +49,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let seen = observe::observe(&plan, &signals)?;
     describe(&mut record, arguments, &seen);
+    export(arguments, &seen)?;
     arguments.output.put_aside(&record)?;
     Ok(exit(&seen))
 }
 
+/// Files for other programs.
+fn export(arguments: &Arguments, seen: &Seen) -> anyhow::Result<()> {
+    let create = |path: &Path| {
+        let file = File::create(path).with_context(|| path.display().to_string())?;
+        anyhow::Ok(BufWriter::new(file))
+    };
+    if let Some(path) = &arguments.perfetto {
+        perfetto::write(&seen.timeline, [], create(path)?)?;
+    }
+    if let Some(path) = &arguments.folded {
+        folded::write(&seen.timeline, create(path)?)?;
+    }
+    Ok(())
+}
+
 /// What was seen, in the record's words.
 fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
-    tables::describe(record, &seen.timeline, &seen.finished);
+    tables::describe(record, &seen.timeline, &seen.finished, &arguments.operation);
     record.warnings.extend(seen.warnings.iter().cloned());
     if let Some(blind) = &seen.blind {
         record.warnings.push(blind.to_string().replace("\nhint: ", "; "));

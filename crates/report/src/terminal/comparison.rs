@@ -20,7 +20,7 @@ mod threshold;
 const NAMED: usize = 8;
 
 pub(super) fn show(page: &mut Page, comparison: &Comparison) {
-    page.heading("comparison", pairing(comparison.pairing));
+    page.heading("comparison", &pairing(comparison));
     let of = |side: fn(&ComparisonRow) -> Option<Provenance>| {
         super::shared::common(comparison.rows.iter().map(side)).flatten()
     };
@@ -31,7 +31,7 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison) {
     page.blank();
     let items = items::of(&comparison.rows);
     if items.is_empty() {
-        page.grid(&table(&comparison.rows));
+        page.grid(&table(&comparison.rows, comparison.pairing));
     } else {
         items::show(page, comparison, &items);
     }
@@ -42,11 +42,15 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison) {
     }
 }
 
-const fn pairing(pairing: Pairing) -> &'static str {
-    match pairing {
-        Pairing::Interleaved => "in turns, in one run",
-        Pairing::Records => "two runs",
-        Pairing::Published => "a run and published figures",
+fn pairing(comparison: &Comparison) -> String {
+    let rounds = super::shared::common(comparison.rows.iter().map(|row| row.rounds)).flatten();
+    match (comparison.pairing, rounds) {
+        (Pairing::Interleaved, Some(rounds)) => {
+            format!("in turns, {}", figures::count(rounds.into(), "round", "rounds"))
+        }
+        (Pairing::Interleaved, None) => "in turns, in one run".to_owned(),
+        (Pairing::Records, _) => "two runs".to_owned(),
+        (Pairing::Published, _) => "a run and published figures".to_owned(),
     }
 }
 
@@ -63,10 +67,14 @@ fn side(side: &Side, provenance: Option<Provenance>) -> Span {
 
 fn meaning(comparison: &Comparison) -> String {
     let quantities = comparison.rows.iter().map(|row| row.quantity);
-    let what = match super::shared::common(quantities) {
+    let what = match super::shared::common(quantities.clone()) {
         Some(Quantity::Throughput) => "rates: above 1 the candidate is faster",
         Some(Quantity::Latency) => "mean times: above 1 the candidate is slower",
         Some(Quantity::WallTime) => "wall times: above 1 the candidate is slower",
+        Some(Quantity::CpuTime) => "processor times: above 1 the candidate is slower",
+        None if quantities.clone().all(|of| of != Quantity::Throughput) => {
+            "times: above 1 the candidate is slower"
+        }
         None => "of rates (…/s) above 1 is faster, of times above 1 is slower",
     };
     format!("candidate over baseline, with its 95 % interval; {what}")
@@ -95,16 +103,20 @@ const fn tint(change: Change) -> Tint {
     }
 }
 
-/// One row for each operation, both figures and the ratio.
-fn table(rows: &[ComparisonRow]) -> Grid {
+/// One row for each operation, both figures and the ratio. What was measured in turns has no
+/// records in which the intervals of the figures stand, and one threshold, which is told below.
+fn table(rows: &[ComparisonRow], pairing: Pairing) -> Grid {
+    let intervals = pairing == Pairing::Interleaved;
     let sizes = differ(rows.iter().filter_map(|row| row.message_bytes));
     let workers = differ(rows.iter().map(|row| row.concurrency));
-    let judged = rows.iter().any(|row| row.threshold.is_some());
+    let judged = !intervals && rows.iter().any(|row| row.threshold.is_some());
     let mut columns = vec![left("operation", Keep::Always)];
     columns.extend(sizes.then(|| right("message", Keep::Always)));
     columns.extend(workers.then(|| left("workers", Keep::Always)));
     columns.push(right("baseline", Keep::Rank(3)));
+    columns.extend(intervals.then(|| left("", Keep::Rank(1))));
     columns.push(right("candidate", Keep::Rank(4)));
+    columns.extend(intervals.then(|| left("", Keep::Rank(2))));
     columns.push(right("ratio", Keep::Always));
     columns.push(left("[low, high]", Keep::Always));
     columns.push(left("verdict", Keep::Always));
@@ -115,8 +127,11 @@ fn table(rows: &[ComparisonRow]) -> Grid {
         cells.extend(sizes.then(|| Span::plain(bytes)));
         let who = row.concurrency.map_or(figures::NONE.into(), words::concurrency);
         cells.extend(workers.then(|| Span::plain(who)));
-        cells.push(Span::plain(figure(row.quantity, row.baseline)));
-        cells.push(Span::plain(figure(row.quantity, row.candidate)));
+        for of in [row.baseline, row.candidate] {
+            cells.push(Span::plain(figure(row.quantity, of)));
+            let interval = || Span::faint(figures::interval(&of, print(row.quantity)));
+            cells.extend(intervals.then(interval));
+        }
         cells.push(Span::new(figures::ratio(row.ratio.estimate), Tint::Strong));
         cells.push(Span::faint(ends(row.ratio)));
         cells.push(Span::new(verdict(row.verdict), tint(row.verdict)));
@@ -127,9 +142,13 @@ fn table(rows: &[ComparisonRow]) -> Grid {
 }
 
 fn figure(quantity: Quantity, of: Estimate) -> String {
+    print(quantity)(of.estimate)
+}
+
+fn print(quantity: Quantity) -> fn(f64) -> String {
     match quantity {
-        Quantity::Throughput => figures::rate(of.estimate),
-        Quantity::Latency | Quantity::WallTime => figures::time(of.estimate),
+        Quantity::Throughput => figures::rate,
+        Quantity::Latency | Quantity::WallTime | Quantity::CpuTime => figures::time,
     }
 }
 

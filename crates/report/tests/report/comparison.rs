@@ -95,6 +95,71 @@ fn cards() -> Record {
     record
 }
 
+/// Two commands in turns, with the rows of each side that `tapstone ab` also writes.
+fn in_turns(rounds: u32) -> Record {
+    let row = |operation: &str, quantity, baseline: f64, candidate: f64, arm: f64| {
+        let ratio = around(candidate / baseline, arm);
+        let verdict = match ratio {
+            _ if rounds < 20 => Change::Inconclusive,
+            ratio if ratio.low > 1.0 => Change::Slower,
+            ratio if ratio.high < 1.0 => Change::Faster,
+            _ => Change::Inconclusive,
+        };
+        ComparisonRow {
+            message_bytes: None,
+            concurrency: None,
+            ratio,
+            verdict,
+            rounds: Some(rounds),
+            more_samples: (verdict == Change::Inconclusive).then_some(42),
+            ..row(operation, quantity, baseline, candidate)
+        }
+    };
+    let mut rows = vec![
+        row("command.wall", Quantity::WallTime, 1.204e9, 6.52e8, 0.07),
+        row("command.cpu", Quantity::CpuTime, 5.8e8, 3.32e8, 0.04),
+        row("command.user", Quantity::CpuTime, 5.41e8, 2.98e8, 0.05),
+        row("command.system", Quantity::CpuTime, 3.84e7, 3.4e7, 0.32),
+    ];
+    rows[0].threshold = Some(if rounds < 20 { Judgement::Undecided } else { Judgement::Held });
+    rows[0].baseline = around(1.204e9, 0.2);
+    let results = rows.iter().flat_map(|row| {
+        ["baseline", "candidate"].map(|side| {
+            let name = format!("{}[{side}]", row.operation);
+            let mut row = Row::new(name, Status::OK, Concurrency::ONE, Load::CLOSED);
+            row.latency_ns = Some(Latency { mean: Some(around(1e9, 0.1)), ..Latency::default() });
+            row
+        })
+    });
+    let results = results.collect();
+    let mut record = with(Comparison {
+        pairing: Pairing::Interleaved,
+        baseline: side("old", "sha256sum file"),
+        candidate: side("new", "openssl dgst -sha256 file"),
+        rows,
+        threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: false }),
+        only_in_baseline: vec![],
+        only_in_candidate: vec![],
+        warnings: vec![],
+    });
+    record.results = results;
+    record.target = Target::new(TargetKind::Command);
+    record.target.program =
+        Some(Program { path: "/usr/bin/openssl".into(), sha256: "00".repeat(32) });
+    record
+}
+
+#[test]
+fn two_commands_in_turns() {
+    insta::assert_snapshot!("comparison_in_turns", render(&in_turns(20), &STYLE));
+    let narrow = Style { width: 70, unicode: false, ..STYLE };
+    insta::assert_snapshot!("comparison_in_turns_narrow", render(&in_turns(12), &narrow));
+    let all = render(&in_turns(20), &Style { verbose: true, ..STYLE });
+    assert!(all.contains("command.wall[candidate]"), "shown when asked for: {all}");
+    let csv = comparison_csv::render(in_turns(20).comparison.as_ref().unwrap()).unwrap();
+    assert!(csv.contains("command.cpu,,,,,,cpu-time,") && csv.contains(",20\n"), "{csv}");
+}
+
 #[test]
 fn two_records_and_a_threshold() {
     insta::assert_snapshot!("comparison_records", render(&two_records(), &STYLE));
@@ -110,7 +175,7 @@ fn a_card_beside_published_ones() {
 #[test]
 fn nothing_acts_on_the_terminal_and_no_line_is_too_wide() {
     for width in [20, 60, 100] {
-        for record in [cards(), two_records()] {
+        for record in [cards(), two_records(), in_turns(20)] {
             let text = render(&record, &Style { width, ..STYLE });
             let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
             assert!(!text.contains(acts), "{text}");

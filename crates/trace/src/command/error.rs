@@ -12,7 +12,9 @@ pub enum CommandError {
     #[error("the command is empty\nhint: name a program and its arguments")]
     Empty,
     /// A quote that is not closed, or a backslash at the end.
-    #[error("`{text}` has an open quote, or ends in a backslash\nhint: close it, or write \\' or \\\\")]
+    #[error(
+        "`{text}` has an open quote, or ends in a backslash\nhint: close it, or write \\' or \\\\"
+    )]
     OpenQuote {
         /// The command.
         text: String,

@@ -11,12 +11,6 @@ use super::text::scan;
 /// What stands where a secret stood.
 const HIDDEN: &str = "***";
 
-/// Parts of the names of options and variables that hold secrets.
-const SECRET: &[&str] = &[
-    "pin", "puk", "pass", "passin", "passout", "passwd", "password", "passphrase", "passcode",
-    "pw", "pwd", "secret", "credential", "apikey", "otp",
-];
-
 /// Parts of names that hold where a secret is, or what it is like.
 const ABOUT: &[&str] =
     &["file", "env", "fd", "path", "source", "prompt", "stdin", "policy", "retries", "length"];
@@ -45,7 +39,8 @@ pub(super) fn text_without_secrets(text: &str) -> String {
         let raw = &text[range.clone()];
         let word: String = raw.chars().filter(|c| !matches!(c, '\'' | '"')).collect();
         let quoted = raw.strip_prefix(['\'', '"']).and_then(|raw| raw.strip_suffix(['\'', '"']));
-        let inner = quoted.filter(|raw| raw.contains(char::is_whitespace) && !asks_for_secret(&last));
+        let inner =
+            quoted.filter(|raw| raw.contains(char::is_whitespace) && !asks_for_secret(&last));
         let new = match inner {
             Some(inner) => raw.replace(inner, &text_without_secrets(inner)),
             None => match hide(&last, &word) {
@@ -101,10 +96,13 @@ fn asks_for_secret(option: &str) -> bool {
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let parts = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    let named = |part: &str| {
-        SECRET.contains(&part) || ["pin", "password", "secret"].iter().any(|end| part.ends_with(end))
-    };
-    parts().any(named) && !parts().any(|part| ABOUT.contains(&part))
+    parts().any(holds_secret) && !parts().any(|part| ABOUT.contains(&part))
+}
+
+/// Whether this part of a name tells of a secret: `pin`, `userpin`, `passphrase`.
+fn holds_secret(part: &str) -> bool {
+    let ends = ["pin", "password", "secret", "credential"].iter().any(|end| part.ends_with(end));
+    ends || part.starts_with("pass") || ["puk", "pw", "pwd", "otp", "apikey"].contains(&part)
 }
 
 /// As OpenSSL and others name where a password is.

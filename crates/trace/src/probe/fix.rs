@@ -143,6 +143,16 @@ impl Fix {
         }
     }
 
+    /// Whether it does what another one would: one without a function does it for all.
+    #[must_use]
+    pub fn does(&self, other: &Self) -> bool {
+        match self {
+            Self::NoSleep(None) => matches!(other, Self::NoSleep(_)),
+            Self::NoBusyWait(None) => matches!(other, Self::NoBusyWait(_)),
+            _ => self == other,
+        }
+    }
+
     /// What else it changes than what it is for.
     #[must_use]
     pub const fn caution(&self) -> Option<&'static str> {

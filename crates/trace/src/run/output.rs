@@ -81,7 +81,8 @@ impl Readers {
         loop {
             let pipes = open.iter().map(|reader| reader.pipe.as_fd());
             let all = [process].into_iter().chain(pipes);
-            let mut waited: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            let mut waited: Vec<_> =
+                all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
             match poll(&mut waited, None) {
                 Err(Errno::INTR) => continue,
                 other => other?,

@@ -15,19 +15,18 @@ use std::thread::{self, JoinHandle};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals as Arriving};
+use signal_hook::{SigId, flag, low_level};
 
 /// Watches for signals as long as it lives, for one command at a time.
 #[derive(Debug)]
 pub struct Signals {
-    shared: Arc<Shared>,
+    /// Set by the handler itself: when the terminal's SIGINT has ended a command, the same SIGINT
+    /// is pending here before wait4 can return.
+    asked: Arc<AtomicBool>,
+    target: Arc<Mutex<Target>>,
+    flags: Vec<SigId>,
     handle: Handle,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    asked: AtomicBool,
-    target: Mutex<Target>,
+    passes_on: Option<JoinHandle<()>>,
 }
 
 /// Who is to hear of SIGTERM.
@@ -48,62 +47,61 @@ impl Target {
     }
 }
 
-impl Shared {
-    fn target(&self) -> MutexGuard<'_, Target> {
-        self.target.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn arrived(&self, signal: i32) {
-        self.asked.store(true, Ordering::SeqCst);
-        if signal == SIGTERM {
-            let mut target = self.target();
-            target.terminate = true;
-            target.tell();
-        }
-    }
+fn locked(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
+    target.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP no longer end this process.
+    /// From now on SIGINT, SIGTERM and SIGHUP do not end this process.
     ///
     /// # Errors
     /// When the system refuses a handler or a thread.
     pub fn watch() -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let mut arriving = Arriving::new([SIGINT, SIGTERM, SIGHUP])?;
-        let handle = arriving.handle();
-        let watcher = Arc::clone(&shared);
-        let watch = move || arriving.forever().for_each(|signal| watcher.arrived(signal));
-        let thread = thread::Builder::new().name("signals".to_owned()).spawn(watch)?;
-        Ok(Self { shared, handle, thread: Some(thread) })
+        let (asked, target) = (Arc::default(), Arc::<Mutex<Target>>::default());
+        let set = |signal| flag::register(signal, Arc::clone(&asked));
+        let flags = [SIGINT, SIGTERM, SIGHUP].into_iter().map(set).collect::<io::Result<_>>()?;
+        let mut arriving = Arriving::new([SIGTERM])?;
+        let (handle, to) = (arriving.handle(), Arc::clone(&target));
+        let pass_on = move || {
+            for _ in arriving.forever() {
+                let mut target = locked(&to);
+                target.terminate = true;
+                target.tell();
+            }
+        };
+        let passes_on = Some(thread::Builder::new().name("signals".to_owned()).spawn(pass_on)?);
+        Ok(Self { asked, target, flags, handle, passes_on })
     }
 
     /// Whether one of them has come: end soon, and keep what there is.
     #[must_use]
     pub fn asked_to_end(&self) -> bool {
-        self.shared.asked.load(Ordering::SeqCst)
+        self.asked.load(Ordering::SeqCst)
     }
 
     /// Passes SIGTERM on to this child until the guard is dropped, also one that came before.
     pub(super) fn running(&self, child: &Child) -> io::Result<Running<'_>> {
         let process = Arc::new(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
-        let mut target = self.shared.target();
+        let mut target = locked(&self.target);
         target.process = Some(Arc::clone(&process));
         target.tell();
-        Ok(Running { shared: &self.shared, process })
+        Ok(Running { target: &self.target, process })
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
         self.handle.close();
-        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = self.passes_on.take().map(JoinHandle::join);
+        for flag in &self.flags {
+            low_level::unregister(*flag);
+        }
     }
 }
 
 /// A child that hears of SIGTERM.
 pub(super) struct Running<'a> {
-    shared: &'a Shared,
+    target: &'a Mutex<Target>,
     process: Arc<OwnedFd>,
 }
 
@@ -115,6 +113,6 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.shared.target().process = None;
+        locked(self.target).process = None;
     }
 }

@@ -7,8 +7,13 @@ use tapstone_record as record;
 
 use super::{Trial, Tried};
 use crate::behaviour;
+use crate::findings::prediction::{self, Prediction, Saving};
+use crate::findings::{self, Finding};
+use crate::operation::Operations;
+use crate::probe::Fix;
 use crate::run::Finished;
 use crate::tables;
+use crate::timeline::Timeline;
 
 impl Trial<'_> {
     /// Its fixes, as `--fix` takes them.
@@ -30,7 +35,7 @@ impl Tried {
             after_ns: mean(&self.on)?,
             bare_ns: mean(&self.bare),
             speedup: comparison.ratio?.into(),
-            predicted: None,
+            predicted: self.predicted(&trial.fixes),
             rounds: self.off.len() as u32,
             verdict: match comparison.verdict {
                 Verdict::Faster => record::Change::Faster,
@@ -48,6 +53,22 @@ impl Tried {
             differences: self.judgement.differences.clone(),
             notes: self.notes(trial),
         })
+    }
+
+    /// What the findings of the untouched rounds promise of these fixes together.
+    fn predicted(&self, fixes: &[Fix]) -> Option<record::Range> {
+        let meant = |finding: &&Finding| {
+            finding.trial.as_ref().is_some_and(|trial| fixes.iter().any(|fix| fix.does(trial)))
+        };
+        let saving = |timeline: &Timeline| {
+            let operations = Operations::whole(timeline);
+            let findings = findings::find(timeline, &operations, &[]);
+            let removed = prediction::union(findings.iter().filter(meant));
+            prediction::saving(timeline, &operations, &removed)
+        };
+        let savings: Vec<Saving> = self.timelines.iter().map(saving).collect();
+        let Saving { low, high } = Prediction::over(&savings)?.saving;
+        (high > 0.0).then_some(record::Range { low, high })
     }
 
     fn notes(&self, trial: &Trial<'_>) -> Vec<String> {

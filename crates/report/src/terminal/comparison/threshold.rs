@@ -1,7 +1,7 @@
 //! What the threshold says, and what would decide what is undecided.
 
 use tapstone_measure::units::thousands;
-use tapstone_record::{Change, Comparison, ComparisonRow, Judgement};
+use tapstone_record::{Change, Comparison, ComparisonRow, Judgement, Pairing};
 
 use super::super::page::{Page, Span, Tint};
 use crate::figures;
@@ -13,46 +13,54 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison) {
     page.blank();
     let Some(threshold) = comparison.threshold else {
         let open = |row: &&ComparisonRow| row.verdict == Change::Inconclusive;
-        return advise(page, "inconclusive", comparison.rows.iter().filter(open));
+        let rows = comparison.rows.iter().filter(open);
+        return advise(page, "inconclusive", comparison.pairing, rows);
     };
     let rows =
         |judgement| comparison.rows.iter().filter(move |row| row.threshold == Some(judgement));
     let limit = format!("slower by more than {}", figures::share(threshold.fail_above));
-    let exceeded = rows(Judgement::Exceeded).count();
-    let undecided = rows(Judgement::Undecided).count();
-    let (word, text, tint) = match (exceeded, undecided) {
-        (0, 0) => ("HELD", format!("no operation is {limit}"), Tint::Good),
-        (0, open) => (
-            "UNDECIDED",
-            format!("{} may be {limit}", figures::count(open as u64, "operation", "operations")),
-            Tint::Caution,
-        ),
-        (some, _) => (
-            "EXCEEDED",
-            format!(
-                "{} surely {limit}",
-                figures::count(some as u64, "operation is", "operations are")
-            ),
-            Tint::Bad,
-        ),
+    let judged = comparison.rows.iter().filter(|row| row.threshold.is_some()).count();
+    // A single one is named.
+    let who = |judgement| match rows(judgement).next() {
+        Some(row) if judged == 1 => row.operation.clone(),
+        _ => figures::count(rows(judgement).count() as u64, "operation", "operations"),
+    };
+    let (exceeded, undecided) = (rows(Judgement::Exceeded), rows(Judgement::Undecided));
+    let (word, text, tint) = match (exceeded.count(), undecided.count(), judged) {
+        (0, 0, 1) => ("HELD", format!("{} is not {limit}", who(Judgement::Held)), Tint::Good),
+        (0, 0, _) => ("HELD", format!("no operation is {limit}"), Tint::Good),
+        (0, ..) => {
+            ("UNDECIDED", format!("{} may be {limit}", who(Judgement::Undecided)), Tint::Caution)
+        }
+        (some, ..) => {
+            let are = if some == 1 { "is" } else { "are" };
+            let text = format!("{} {are} surely {limit}", who(Judgement::Exceeded));
+            ("EXCEEDED", text, Tint::Bad)
+        }
     };
     page.hanging(&Span::new(format!("  {word:<10} "), tint), &Span::plain(text));
-    advise(page, "undecided", rows(Judgement::Undecided));
+    advise(page, "undecided", comparison.pairing, rows(Judgement::Undecided));
 }
 
-/// How many more samples would decide.
-fn advise<'a>(page: &mut Page, state: &str, rows: impl Iterator<Item = &'a ComparisonRow>) {
+/// How many more samples would decide; of what was measured in turns, how many rounds.
+fn advise<'a>(
+    page: &mut Page,
+    state: &str,
+    pairing: Pairing,
+    rows: impl Iterator<Item = &'a ComparisonRow>,
+) {
+    let (one, many, side) = match pairing {
+        Pairing::Interleaved => ("round", "rounds", ""),
+        Pairing::Records | Pairing::Published => ("sample", "samples", " on each measured side"),
+    };
     let rows: Vec<&ComparisonRow> = rows.collect();
     let (advised, more) = rows.split_at(rows.len().min(ADVISED));
     for row in advised {
         let item = row.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();
         let advice = match row.more_samples {
-            Some(1) => "about 1 more sample on each measured side would decide".to_owned(),
-            Some(more) => {
-                let more = two_digits(more);
-                format!("about {more} more samples on each measured side would decide")
-            }
-            None => "how many more samples would decide cannot be told".to_owned(),
+            Some(1) => format!("about 1 more {one}{side} would decide"),
+            Some(count) => format!("about {} more {many}{side} would decide", two_digits(count)),
+            None => format!("how many more {many} would decide cannot be told"),
         };
         let text = format!("{}{item} is {state}: {advice}", row.operation);
         page.hanging(&Span::faint("  - "), &Span::faint(text));

@@ -1,0 +1,154 @@
+//! What observing a program costs: the same commands bare and with the probe inside, in interleaved
+//! rounds of one run.
+//!
+//! - `one call`: a client in C that calls a PKCS#11 module which does nothing, many times.
+//! - `start-up`: a program that does nothing.
+//! - `a real program`: pkcs11-tool on a virtual PIV card behind the real pcscd.
+//!
+//! `cargo bench` runs all rounds; without `--bench` a few show that it works. No time is asserted.
+
+#![allow(clippy::unwrap_used, reason = "what is shared with the tests is written like a test")]
+
+#[path = "../tests/fixtures/mod.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod fixtures;
+#[path = "../tests/pcscd/mod.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod pcscd;
+#[path = "support/rounds.rs"]
+mod rounds;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use tapstone_measure::compare::{Round, paired_ratio};
+use tapstone_measure::interval::Estimate;
+use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_trace::command::Command;
+use tapstone_trace::observe::{self, Plan};
+use tapstone_trace::probe::Options;
+use tapstone_trace::run::{Input, Output, Run, Signals};
+
+/// Operations of the client, of two calls each.
+const OPERATIONS: usize = 500_000;
+
+fn main() {
+    let signals = Signals::watch().unwrap();
+    let bench = Bench { signals };
+    println!("the same command bare and observed, interleaved; medians, ratio with its 95 % interval\n");
+    println!("                       rounds       bare   observed  ratio");
+    if let Some(client) = fixtures::built("client") {
+        let (operations, rounds) = (OPERATIONS.to_string(), rounds::rounds(20, 2));
+        let module = null_module();
+        let command = command(&[
+            client.as_os_str().to_owned(),
+            module.into(),
+            "--digest".into(),
+            operations.into(),
+            "--bytes".into(),
+            "16".into(),
+        ]);
+        let pairs = bench.pairs("one call", &command, rounds);
+        let added: Vec<f64> = pairs.iter().map(|pair| pair.added() / (2 * OPERATIONS) as f64).collect();
+        interval("added to a call, ns", &added, "at most 60 ns");
+    }
+    let pairs = bench.pairs("start-up", &command(&["true".into()]), rounds::rounds(200, 4));
+    let added: Vec<f64> = pairs.iter().map(Pair::added).collect();
+    interval("added to the start, ns", &added, "at most 1 ms");
+    if let Some(_card) = pcscd::VirtualCard::insert(&["piv"]) {
+        let command = command(&["pkcs11-tool".into(), "--list-objects".into()]);
+        bench.pairs("pkcs11-tool", &command, rounds::rounds(60, 2));
+        println!("                                                        at most 1.05");
+    }
+}
+
+fn command(words: &[OsString]) -> Command {
+    Command::from_words(words.iter().cloned()).unwrap()
+}
+
+/// Cargo puts it beside the programs of tests and benches.
+fn null_module() -> PathBuf {
+    let bench = std::env::current_exe().unwrap();
+    bench.with_file_name("libnull_module.so")
+}
+
+struct Bench {
+    signals: Signals,
+}
+
+/// One round.
+struct Pair {
+    bare: Nanos,
+    observed: Nanos,
+}
+
+impl Pair {
+    fn added(&self) -> f64 {
+        self.observed.0 as f64 - self.bare.0 as f64
+    }
+}
+
+impl Bench {
+    fn pairs(&self, name: &str, command: &Command, rounds: usize) -> Vec<Pair> {
+        let pair = |round: usize| {
+            if round % 2 == 0 {
+                let bare = self.bare(command);
+                Pair { bare, observed: self.observed(command) }
+            } else {
+                let observed = self.observed(command);
+                Pair { bare: self.bare(command), observed }
+            }
+        };
+        let pairs: Vec<Pair> = (0..rounds).map(pair).collect();
+        let median = |of: fn(&Pair) -> Nanos| {
+            let mut all: Vec<Nanos> = pairs.iter().map(of).collect();
+            all.sort_unstable();
+            all[all.len() / 2]
+        };
+        let rate = |time: Nanos| PerSecond(1.0 / time.as_secs_f64());
+        // Observed over bare, in times: bare's rate over observed's.
+        let round = |pair: &Pair| Round { a: rate(pair.observed), b: rate(pair.bare) };
+        let ratio = paired_ratio(&pairs.iter().map(round).collect::<Vec<_>>());
+        let Estimate { estimate, low, high } = ratio.unwrap();
+        let (bare, observed) = (median(|pair| pair.bare), median(|pair| pair.observed));
+        println!(
+            "  {name:20} {rounds:6} {:>10} {:>10}  {estimate:.3} [{low:.3}, {high:.3}]",
+            bare.to_string(),
+            observed.to_string()
+        );
+        pairs
+    }
+
+    fn bare(&self, command: &Command) -> Nanos {
+        let run = Run::new(command).output(Output::Tail).input(Input::Null);
+        let finished = run.finish(&self.signals).unwrap();
+        assert!(finished.exit.is_success(), "{}", finished.exit);
+        finished.wall
+    }
+
+    fn observed(&self, command: &Command) -> Nanos {
+        let options = Options::default();
+        let plan = Plan {
+            command,
+            options: &options,
+            output: Output::Tail,
+            input: Input::Null,
+            keep: None,
+            daemon: None,
+            when_ready: || (),
+        };
+        let seen = observe::observe(&plan, &self.signals).unwrap();
+        assert!(seen.finished.exit.is_success() && seen.blind.is_none(), "{:?}", seen.blind);
+        seen.finished.wall
+    }
+}
+
+fn interval(name: &str, values: &[f64], bound: &str) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(Estimate { estimate, low, high }) = Estimate::mean_of(values) else { return };
+    let median = sorted[sorted.len() / 2];
+    println!(
+        "    {name:24} median {median:.1}, mean {estimate:.1} [{low:.1}, {high:.1}]   {bound}"
+    );
+}

@@ -1,0 +1,154 @@
+//! `tapstone ab`: two whole commands against one another, in turns.
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::Timestamp;
+use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_measure::compare::Percent;
+use tapstone_record::{Judgement, Record, Target, TargetKind};
+use tapstone_trace::ab::{Ab, Side};
+use tapstone_trace::command::{Command, without_secrets};
+use tapstone_trace::rounds::Progress;
+use tapstone_trace::run::{Output, Signals};
+
+use crate::exit::Exit;
+use crate::machine_load::Watch;
+use crate::output::OutputArguments;
+use crate::{compare, environment};
+
+/// Compare two whole commands, run in turns: A B, B A, …
+///
+/// Gives the wall time and the processor time of each, and the ratio of the two with a 95 %
+/// interval over the rounds. A command is given as one argument and split as a shell splits words,
+/// but no shell is started. As soon as a run ends with an exit code that is not 0, everything
+/// stops: a wrong PIN, given again and again, would block a card.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The command to compare with
+    #[arg(value_name = "A")]
+    baseline: String,
+    /// The command to compare
+    #[arg(value_name = "B")]
+    candidate: String,
+    /// Rounds; a verdict needs at least 20
+    #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<u32>::new().range(2..=1000))]
+    rounds: u32,
+    /// Rounds before them that do not count
+    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(0..=1000))]
+    warm_up: u32,
+    /// Run the commands by /bin/sh; its start is then in every time
+    #[arg(long)]
+    shell: bool,
+    /// Run this before each run, outside its time
+    #[arg(long, value_name = "COMMAND")]
+    prepare: Option<String>,
+    /// Show what the commands print, on standard error
+    #[arg(long)]
+    show_output: bool,
+    /// What tables call a command; give it twice
+    #[arg(long, value_name = "NAME")]
+    name: Vec<String>,
+    /// Fail when B is surely slower than A by more than this part of its wall time: 5%
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    fail_above: Option<Percent>,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone ab -- 'sha256sum file' 'openssl dgst -sha256 file'
+  tapstone ab --rounds 50 --fail-above 5% -- './old --sign' './new --sign'
+  tapstone ab --shell -- 'sort file | uniq' 'sort -u file'
+  tapstone ab --prepare 'rm -f cache' --name old --name new -- ./old ./new
+
+Exit codes: 0 done, also when a threshold is undecided; 1 a threshold was surely exceeded; 2 could
+not be measured to the end.";
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    arguments.output.check()?;
+    let ab = plan(arguments)?;
+    let signals = Signals::watch().context("cannot watch for signals")?;
+    let mut record = record();
+    let machine = Watch::start();
+    let live = Live::new(arguments, &ab);
+    let measured = ab.measure(&signals, |progress| live.show(&progress));
+    live.bar.finish_and_clear();
+    let measured = measured?;
+    machine.add_to(&mut record.environment.load);
+    measured.add_to(&mut record, &ab, arguments.fail_above);
+    compare::show(&record, &arguments.output)?;
+    if let Some(failure) = measured.failure() {
+        eprintln!("error: {failure}");
+    }
+    Ok(match exceeded(&record) {
+        _ if measured.failure().is_some() || measured.interrupted() => Exit::NotMeasured,
+        true => Exit::Missed,
+        false => Exit::Done,
+    })
+}
+
+fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
+    let parse = if arguments.shell { Command::by_shell } else { Command::from_text };
+    let names = match &arguments.name[..] {
+        [] => ["A", "B"].map(str::to_owned),
+        [a, b] if a != b => [a.clone(), b.clone()],
+        _ => anyhow::bail!("--name wants two different names\nhint: --name old --name new"),
+    };
+    let [a, b] = names;
+    Ok(Ab {
+        sides: [
+            Side { name: a, command: parse(&arguments.baseline)? },
+            Side { name: b, command: parse(&arguments.candidate)? },
+        ],
+        prepare: arguments.prepare.as_deref().map(parse).transpose()?,
+        rounds: arguments.rounds,
+        warm_up: arguments.warm_up,
+        output: if arguments.show_output { Output::Shown } else { Output::Tail },
+    })
+}
+
+fn record() -> Record {
+    let environment = environment::observe(Precision::of(&Monotonic));
+    let target = Target::new(TargetKind::Command);
+    let mut record = Record::new(compare::tool(), Timestamp::now(), environment, target);
+    record.command = without_secrets(&std::env::args().collect::<Vec<_>>());
+    record
+}
+
+fn exceeded(record: &Record) -> bool {
+    let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
+    rows.into_iter().any(|row| row.threshold == Some(Judgement::Exceeded))
+}
+
+/// One line on a terminal, drawn between two runs and never during one.
+struct Live {
+    bar: ProgressBar,
+    names: [String; 2],
+}
+
+impl Live {
+    fn new(arguments: &Arguments, ab: &Ab) -> Self {
+        let quiet = arguments.output.quiet || arguments.show_output;
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:20.cyan/blue} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, names: ab.sides.clone().map(|side| side.name) }
+    }
+
+    fn show(&self, progress: &Progress) {
+        let turn = progress.turn;
+        let kind = if turn.warm_up { "warm-up round" } else { "round" };
+        self.bar.set_length(progress.of as u64);
+        self.bar.set_position(progress.done as u64);
+        let left = self.bar.eta().as_secs();
+        let left = if left > 0 { format!(", about {left} s left") } else { String::new() };
+        self.bar.set_message(format!("{kind} {}, {}{left}", turn.round, self.names[turn.side]));
+    }
+}

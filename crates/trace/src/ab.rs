@@ -1,0 +1,209 @@
+//! Two whole commands against one another, in turns: wall time and processor time of each, and the
+//! ratio of the two with its interval.
+//!
+//! There is no probe here, so nothing is known of a command but how it ended. It is therefore
+//! never run again after an exit code that is not 0, and no option changes that.
+
+mod paired;
+mod record;
+
+use std::fmt;
+
+use tapstone_measure::units::Nanos;
+use thiserror::Error;
+
+use crate::command::Command;
+use crate::rounds::{self, Ended, Progress, Rounds, Turn};
+use crate::run::{Exit, Finished, Input, Output, Run, RunError, Signals};
+
+/// Lines of a failed command's standard error that its error shows.
+const LINES: usize = 8;
+
+/// What is to be compared, and how often.
+#[derive(Clone, Debug)]
+pub struct Ab {
+    /// What is compared with, and what is compared.
+    pub sides: [Side; 2],
+    /// Run before each run of a side, outside its time.
+    pub prepare: Option<Command>,
+    /// Rounds that count.
+    pub rounds: u32,
+    /// Rounds before them that do not.
+    pub warm_up: u32,
+    /// Where the output of the commands goes: [`Output::Tail`] or [`Output::Shown`].
+    pub output: Output,
+}
+
+/// One of the two commands.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// What it is called in tables.
+    pub name: String,
+    /// What is run.
+    pub command: Command,
+}
+
+/// The times of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// When it began, on CLOCK_MONOTONIC.
+    pub started: Nanos,
+    /// From fork to end.
+    pub wall: Nanos,
+    /// Processor time in user mode.
+    pub user: Nanos,
+    /// Processor time in the kernel.
+    pub system: Nanos,
+}
+
+impl From<&Finished> for Times {
+    fn from(&Finished { started, wall, user, system, .. }: &Finished) -> Self {
+        Self { started, wall, user, system }
+    }
+}
+
+/// What the rounds gave.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    rounds: Rounds<Times, AbError>,
+}
+
+/// A comparison came to an end before its last round. The text ends with a hint.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AbError {
+    /// The system did not start a command.
+    #[error("{place}: {error}")]
+    NotRun {
+        /// Which run.
+        place: Place,
+        /// Why.
+        error: RunError,
+    },
+    /// A command did not end well.
+    #[error(
+        "{place}: `{command}` ended with {exit}{}\nhint: a command that failed is not run again, \
+         since a wrong PIN given again would block a card: run it by hand until it ends with exit \
+         code 0", told(stderr.as_deref())
+    )]
+    Failed {
+        /// Which run.
+        place: Place,
+        /// The command.
+        command: String,
+        /// How it ended.
+        exit: Exit,
+        /// The last lines of its standard error; `None` where that was shown.
+        stderr: Option<Vec<String>>,
+    },
+    /// Somebody ended it before there was anything to keep.
+    #[error("interrupted before the first round was complete\nhint: nothing was measured")]
+    Interrupted,
+}
+
+/// Which run of which side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The side's name.
+    pub side: String,
+    /// Which turn.
+    pub turn: Turn,
+    /// Of how many rounds.
+    pub rounds: u32,
+    /// Whether it was the command that prepares the run.
+    pub prepare: bool,
+}
+
+/// `B, round 3 of 20`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { side, turn, rounds, prepare } = self;
+        let (before, kind) = (["", "before "], ["round", "warm-up round"]);
+        let (before, kind) = (before[usize::from(*prepare)], kind[usize::from(turn.warm_up)]);
+        write!(f, "{before}{side}, {kind} {} of {rounds}", turn.round)
+    }
+}
+
+impl Ab {
+    /// Runs all rounds; `progress` is told before each run.
+    ///
+    /// # Errors
+    /// When it ends before the first round is complete. Later, what complete rounds have measured
+    /// stays: see [`Measured::failure`] and [`Measured::interrupted`].
+    pub fn measure(
+        &self,
+        signals: &Signals,
+        progress: impl FnMut(Progress),
+    ) -> Result<Measured, AbError> {
+        let (rounds, warm_up) = (self.rounds as usize, self.warm_up as usize);
+        let plan = rounds::Plan { sides: self.sides.len(), rounds, warm_up };
+        let run = |turn: Turn| self.run(turn, signals);
+        let rounds = plan.run(run, || signals.asked_to_end(), progress);
+        match (rounds.rounds.is_empty(), rounds.ended) {
+            (true, Ended::Failed { error, .. }) => Err(error),
+            (true, Ended::Interrupted | Ended::Done) => Err(AbError::Interrupted),
+            (false, ended) => Ok(Measured { rounds: Rounds { ended, ..rounds } }),
+        }
+    }
+
+    fn run(&self, turn: Turn, signals: &Signals) -> Result<Times, AbError> {
+        if let Some(command) = &self.prepare {
+            self.run_one(command, self.place(turn, true), signals)?;
+            if signals.asked_to_end() {
+                return Err(AbError::Interrupted);
+            }
+        }
+        let command = &self.sides[turn.side].command;
+        let finished = self.run_one(command, self.place(turn, false), signals)?;
+        Ok(Times::from(&finished))
+    }
+
+    fn run_one(
+        &self,
+        command: &Command,
+        place: Place,
+        signals: &Signals,
+    ) -> Result<Finished, AbError> {
+        let run = Run::new(command).input(Input::Null).output(self.output);
+        match run.finish(signals) {
+            Ok(finished) if finished.exit.is_success() => Ok(finished),
+            Ok(finished) => Err(AbError::Failed {
+                place,
+                command: command.shown().to_owned(),
+                exit: finished.exit,
+                stderr: finished.stderr.map(|stream| stream.last_lines(LINES)),
+            }),
+            Err(error) => Err(AbError::NotRun { place, error }),
+        }
+    }
+
+    fn place(&self, turn: Turn, prepare: bool) -> Place {
+        let rounds = if turn.warm_up { self.warm_up } else { self.rounds };
+        Place { side: self.sides[turn.side].name.clone(), turn, rounds, prepare }
+    }
+}
+
+impl Measured {
+    /// What failed in a later round, if anything did.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&AbError> {
+        match &self.rounds.ended {
+            Ended::Failed { error, .. } => Some(error),
+            Ended::Done | Ended::Interrupted => None,
+        }
+    }
+
+    /// Whether somebody ended it before the last round.
+    #[must_use]
+    pub const fn interrupted(&self) -> bool {
+        matches!(self.rounds.ended, Ended::Interrupted)
+    }
+}
+
+/// What a command printed before it failed, indented below the error.
+fn told(stderr: Option<&[String]>) -> String {
+    match stderr {
+        None => String::new(),
+        Some([]) => "; it wrote nothing to its standard error".to_owned(),
+        Some(lines) => format!("; its standard error ends with\n    {}", lines.join("\n    ")),
+    }
+}

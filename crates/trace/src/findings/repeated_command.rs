@@ -1,0 +1,326 @@
+//! `repeated-command`: the same command goes to a card again, with the same response, though
+//! nothing could have changed it; and a read that only asks how long the object is, before the
+//! read of the whole.
+//!
+//! What could have changed an answer: a command that does not only read, SELECT of something else,
+//! a reset, another connection, a call that failed, and control commands, which may verify a PIN.
+//! Other programs may change a card too; whoever tries `cache-apdu` is told.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tapstone_measure::units::{Nanos, thousands};
+
+use super::scene::{Place, Remedy, Scene, Waste};
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+use crate::probe::Fix;
+use crate::timeline::{End, Exchange, Family, Span, TextId};
+
+/// INS of ISO 7816-4.
+const SELECT: u8 = 0xA4;
+/// INS of ISO 7816-4: the rest of the response before.
+const GET_RESPONSE: u8 = 0xC0;
+/// READ BINARY, READ RECORD(S), GET DATA (ISO 7816-4, 11.3 to 11.5).
+const READS: [u8; 6] = [0xB0, 0xB1, 0xB2, 0xB3, 0xCA, 0xCB];
+/// A Le of so many bytes is enough for a tag and a length, and for no object.
+const LARGEST_PROBE: u32 = 16;
+/// SCARD_LEAVE_CARD (PC/SC, part 5): a transaction ends, and the card stays as it is.
+const LEAVE_CARD: u64 = 0;
+/// Commands that the evidence names, the most frequent first.
+const NAMED: usize = 4;
+
+/// What came back: a digest, a length, a status word.
+type Answer = (u32, u32, u16);
+
+/// A command and the GET RESPONSE commands behind it.
+#[derive(Clone, Debug)]
+struct Unit {
+    /// Where the first command was sent.
+    thread: usize,
+    span: u32,
+    command: Box<[u8]>,
+    sent: u32,
+    /// Digests of all commands.
+    key: Vec<u64>,
+    answers: Vec<Answer>,
+    spans: Vec<Removed>,
+}
+
+/// What is known of a card, by its handle.
+#[derive(Default)]
+struct Card {
+    /// The name of its reader; none: it may be in any.
+    reader: Option<TextId>,
+    /// The last SELECT.
+    selected: u64,
+    known: HashMap<Vec<u64>, Vec<Answer>>,
+    /// The unit that GET RESPONSE would go on with.
+    open: Option<Unit>,
+    /// The one before.
+    last: Option<Unit>,
+}
+
+/// What was asked in vain through one function.
+#[derive(Default)]
+struct Repeats<'a> {
+    count: u64,
+    removed: Vec<Removed>,
+    /// How often, by command, with its last answer.
+    commands: BTreeMap<Box<[u8]>, (u64, Answer)>,
+    callers: BTreeSet<&'a str>,
+}
+
+type Places<'a> = BTreeMap<Place<'a>, Repeats<'a>>;
+
+/// All cards, and what was found.
+struct Cards<'s, 'a> {
+    scene: &'s Scene<'a>,
+    /// By process and handle.
+    cards: HashMap<(u32, u64), Card>,
+    /// Commands.
+    sent: u64,
+    again: Places<'a>,
+    probes: Places<'a>,
+}
+
+pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
+    let (cards, again, probes) = (HashMap::new(), Places::new(), Places::new());
+    let mut cards = Cards { scene, cards, sent: 0, again, probes };
+    for (thread, span) in calls(scene) {
+        cards.see(thread, span);
+    }
+    let handles: Vec<_> = cards.cards.keys().copied().collect();
+    handles.into_iter().for_each(|handle| cards.finish(handle));
+    cards.reports()
+}
+
+/// Calls of PC/SC in the order in which they began, of all threads.
+fn calls(scene: &Scene<'_>) -> Vec<(usize, u32)> {
+    let mut calls = Vec::new();
+    for (number, thread) in scene.threads() {
+        for (span, at) in thread.spans.iter().zip(0..) {
+            if scene.timeline.call(span.call).family == Family::Pcsc {
+                calls.push((span.start, number, at));
+            }
+        }
+    }
+    calls.sort_unstable();
+    calls.into_iter().map(|(_, thread, span)| (thread, span)).collect()
+}
+
+/// Whether a call can leave the card different from what it was.
+fn changes(function: &str, span: &Span) -> bool {
+    match function {
+        "SCardReconnect" | "SCardDisconnect" | "SCardControl" | "SCardSetAttrib" => true,
+        "SCardEndTransaction" => span.detail != LEAVE_CARD || span.result != 0,
+        "SCardTransmit" | "SCardBeginTransaction" | "SCardStatus" => span.result != 0,
+        _ => false,
+    }
+}
+
+impl Cards<'_, '_> {
+    fn see(&mut self, thread: usize, number: u32) {
+        let of = &self.scene.timeline.threads[thread];
+        let span = &of.spans[number as usize];
+        let handle = (of.process, span.handle);
+        match self.scene.timeline.call(span.call).function {
+            "SCardConnect" => {
+                let card = Card { reader: span.text, ..Card::default() };
+                self.cards.insert((of.process, span.made), card);
+            }
+            // It did not go to the card.
+            "SCardTransmit" if span.end_kind == End::Replaced => {}
+            function if changes(function, span) => self.changed(handle),
+            "SCardTransmit" => self.transmit(thread, number, handle),
+            _ => {}
+        }
+    }
+
+    /// The card behind a handle is not what it was, nor is it for other handles of that reader.
+    fn changed(&mut self, handle: (u32, u64)) {
+        let reader = self.cards.get(&handle).and_then(|card| card.reader);
+        let is_it = |card: &Card| {
+            reader.is_none() || card.reader.is_none() || card.reader == reader
+        };
+        let all = self.cards.iter().filter(|(_, card)| is_it(card));
+        let handles: Vec<_> = all.map(|(handle, _)| *handle).collect();
+        for handle in handles {
+            self.finish(handle);
+            let card = self.cards.entry(handle).or_default();
+            *card = Card { reader: card.reader, ..Card::default() };
+        }
+    }
+
+    /// A command and its response.
+    fn transmit(&mut self, thread: usize, number: u32, handle: (u32, u64)) {
+        let span = &self.scene.timeline.threads[thread].spans[number as usize];
+        let Some(exchange) = span.exchange.map(|id| self.scene.timeline.exchange(id)) else {
+            return;
+        };
+        self.sent += u64::from(self.scene.counts(thread, span.start));
+        let here = Removed { thread, start: span.start, end: span.end };
+        match exchange.command.get(1) {
+            _ if exchange.digest == 0 => self.changed(handle),
+            Some(&GET_RESPONSE) => {
+                // Without a unit, it is the rest of a command that did more than read.
+                let card = self.cards.entry(handle).or_default();
+                if let Some(unit) = &mut card.open {
+                    unit.add(exchange, here);
+                }
+            }
+            Some(&SELECT) => {
+                self.finish(handle);
+                let card = self.cards.entry(handle).or_default();
+                // What is selected already may be selected once more.
+                if card.selected != exchange.digest {
+                    self.changed(handle);
+                }
+                let card = self.cards.entry(handle).or_default();
+                (card.selected, card.last) = (exchange.digest, None);
+            }
+            _ => {
+                self.finish(handle);
+                let mut unit = Unit {
+                    thread,
+                    span: number,
+                    command: exchange.command.clone(),
+                    sent: exchange.sent,
+                    key: Vec::new(),
+                    answers: Vec::new(),
+                    spans: Vec::new(),
+                };
+                unit.add(exchange, here);
+                self.cards.entry(handle).or_default().open = Some(unit);
+            }
+        }
+    }
+
+    /// A unit is over: another command follows, or none.
+    fn finish(&mut self, handle: (u32, u64)) {
+        let Some(card) = self.cards.get_mut(&handle) else { return };
+        let Some(unit) = card.open.take() else { return };
+        let probe = card.last.take().filter(|last| last.is_probe_of(&unit));
+        let before = card.known.insert(unit.key.clone(), unit.answers.clone());
+        card.last = Some(unit.clone());
+        if let Some(probe) = probe {
+            note(self.scene, &mut self.probes, &probe);
+        }
+        if before.as_ref() == Some(&unit.answers) {
+            note(self.scene, &mut self.again, &unit);
+        }
+    }
+
+    fn reports(self) -> Vec<Finding> {
+        let Self { scene, sent, again, probes, .. } = self;
+        let all = thousands(sent);
+        let again = again.into_iter().filter_map(|(place, repeats)| {
+            let seen = format!(
+                "{} of {all} commands went to the card again, with the same response, though \
+                 nothing could have changed it since: {}",
+                thousands(repeats.count),
+                repeats.time()
+            );
+            report(scene, place, repeats, seen, Fix::CacheApdu)
+        });
+        let probes = probes.into_iter().filter_map(|(place, repeats)| {
+            let seen = format!(
+                "{} of {all} commands only asked for the first bytes of what the next command \
+                 read as a whole: {}",
+                thousands(repeats.count),
+                repeats.time()
+            );
+            report(scene, place, repeats, seen, Fix::WholeRead)
+        });
+        again.chain(probes).collect()
+    }
+}
+
+impl Repeats<'_> {
+    fn time(&self) -> Nanos {
+        self.removed.iter().map(|span| span.end - span.start).sum()
+    }
+}
+
+impl Unit {
+    fn add(&mut self, exchange: &Exchange, span: Removed) {
+        self.key.push(exchange.digest);
+        self.answers.push((exchange.answer, exchange.received, exchange.status));
+        self.spans.push(span);
+    }
+
+    /// How many bytes it asks for, and where that stands: a short command without data (ISO 7816-4,
+    /// 5.1, case 2) or with them (case 4). `None` where the probe did not keep all of it.
+    fn expected(&self) -> Option<(u32, usize)> {
+        if self.command.len() != self.sent as usize || !READS.contains(self.command.get(1)?) {
+            return None;
+        }
+        let at = match self.command[..] {
+            [_, _, _, _, _] => 4,
+            [_, _, _, _, length, ..] if length > 0 => 5 + usize::from(length),
+            _ => return None,
+        };
+        let is_last = at + 1 == self.command.len();
+        let le = *self.command.get(at).filter(|_| is_last)?;
+        Some((if le == 0 { 256 } else { u32::from(le) }, at))
+    }
+
+    /// Whether it only asked for the beginning of what the other one read.
+    fn is_probe_of(&self, whole: &Self) -> bool {
+        let (Some((few, at)), Some((many, end))) = (self.expected(), whole.expected()) else {
+            return false;
+        };
+        let went_well = |(_, _, status): &Answer| matches!(status >> 8, 0x90 | 0x61);
+        few <= LARGEST_PROBE
+            && few < many
+            && self.answers.len() == 1
+            && self.answers.iter().all(went_well)
+            && at == end
+            && self.command[..at] == whole.command[..at]
+    }
+}
+
+fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit) {
+    let span = &scene.timeline.threads[unit.thread].spans[unit.span as usize];
+    if !scene.counts(unit.thread, span.start) {
+        return;
+    }
+    let call = scene.timeline.call(span.call);
+    let repeats = into.entry(scene.place(call)).or_default();
+    repeats.count += 1;
+    repeats.removed.extend(&unit.spans);
+    repeats.callers.insert(words::caller(&call.caller));
+    let answer = *unit.answers.last().expect("a unit has a command");
+    let (count, last) = repeats.commands.entry(unit.command.clone()).or_default();
+    (*count, *last) = (*count + 1, answer);
+}
+
+fn report(
+    scene: &Scene<'_>,
+    place: Place<'_>,
+    repeats: Repeats<'_>,
+    seen: String,
+    fix: Fix,
+) -> Option<Finding> {
+    let mut commands: Vec<_> = repeats.commands.into_iter().collect();
+    commands.sort_by_key(|(_, (count, _))| Reverse(*count));
+    let named = commands.iter().take(NAMED).map(|(command, (count, (_, received, status)))| {
+        format!(
+            "{}, answered with {} and {status:04X}: {}",
+            words::hex(command),
+            words::counted(u64::from(received.saturating_sub(2)), "byte"),
+            words::times(*count),
+        )
+    });
+    let callers: Vec<_> = repeats.callers.into_iter().collect();
+    let by = format!("sent by {}", callers.join(", "));
+    scene.report(Waste {
+        kind: FindingKind::RepeatedCommand,
+        place,
+        layer: Owner::BelowPcsc,
+        count: repeats.count,
+        evidence: [seen, by].into_iter().chain(named).collect(),
+        removed: repeats.removed,
+        remedy: Remedy::Try(fix),
+    })
+}

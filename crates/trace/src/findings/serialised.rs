@@ -1,0 +1,227 @@
+//! `serialised`: threads that wait for one another.
+//!
+//! Seen in two ways: a thread waits for a lock inside a call while another one works in a call; or
+//! the calls of several threads never overlap, and each begins as soon as another's ends, because
+//! the program lets only one in at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tapstone_measure::units::{Nanos, thousands};
+
+use super::scene::{Place, Remedy, Scene, Waste};
+use super::stretches::Stretches;
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+use crate::timeline::{Kind, Leaf, Span, Thread};
+
+/// A lock that is free takes less; the probe does not list those.
+const LOCKED: Nanos = Nanos(10_000);
+/// Who waits for another thread's end goes on so soon: two wake-ups (50 µs of timer slack each).
+const HAND_OVER: Nanos = Nanos(100_000);
+/// As many times, it is no coincidence that one begins when another ends.
+const FEWEST_HAND_OVERS: u64 = 10;
+/// Calls of different threads overlap by less than that part of their time, ...
+const MOST_OVERLAP: f64 = 0.01;
+/// ... where ten times as much would be expected if they did not wait for one another.
+const LEAST_EXPECTED: f64 = 0.1;
+
+const CHANGE: &str = "give each thread a session (or a connection) of its own, and hold locks only \
+                      around what is shared";
+
+pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
+    let mut findings = locks(scene);
+    let of_run = Scene::of_run(scene.timeline, scene.operations);
+    findings.extend(queues(&of_run));
+    findings
+}
+
+/// Threads of each program that have made calls, where there are several.
+fn programs<'a>(scene: &Scene<'a>) -> Vec<Vec<(usize, &'a Thread)>> {
+    let mut programs: BTreeMap<u32, Vec<(usize, &Thread)>> = BTreeMap::new();
+    for (number, thread) in scene.threads().filter(|(_, thread)| !thread.spans.is_empty()) {
+        programs.entry(thread.process).or_default().push((number, thread));
+    }
+    programs.into_values().filter(|threads| threads.len() > 1).collect()
+}
+
+fn outermost(thread: &Thread) -> impl Iterator<Item = &Span> {
+    thread.spans.iter().filter(|span| span.parent.is_none())
+}
+
+/// Waits for a lock inside a call that the program did not ask to wait.
+fn waits<'a>(scene: &Scene<'a>, thread: &'a Thread) -> impl Iterator<Item = (&'a Leaf, &'a Span)> {
+    thread.leaves.iter().filter_map(|leaf| {
+        let (around, span) = scene.around(thread, leaf)?;
+        let is_wait = scene.kind(leaf) == Some(Kind::Lock)
+            && leaf.end - leaf.start >= LOCKED
+            && !scene.waits_on_request(thread, around);
+        is_wait.then_some((leaf, span))
+    })
+}
+
+/// Waits of one function for other threads.
+#[derive(Default)]
+struct Waited<'a> {
+    count: u64,
+    removed: Vec<Removed>,
+    /// Functions of libc.
+    by: BTreeSet<&'a str>,
+    threads: BTreeSet<usize>,
+}
+
+fn locks(scene: &Scene<'_>) -> Vec<Finding> {
+    let mut places: BTreeMap<Place<'_>, Waited<'_>> = BTreeMap::new();
+    for threads in programs(scene) {
+        // A thread that waits does not work, so the others are all that are left.
+        let working = threads.iter().map(|(_, thread)| {
+            let calls: Stretches = outermost(thread).map(|span| (span.start, span.end)).collect();
+            let locks = thread.leaves.iter().filter(|leaf| scene.kind(leaf) == Some(Kind::Lock));
+            calls.without(&locks.map(|leaf| (leaf.start, leaf.end)).collect())
+        });
+        let working = Stretches::any_of(&working.collect::<Vec<_>>());
+        for (number, thread) in threads {
+            for (leaf, span) in waits(scene, thread) {
+                let waited = working.and(&[(leaf.start, leaf.end)].into_iter().collect());
+                if !scene.counts(number, leaf.start) || waited.total() < LOCKED {
+                    continue;
+                }
+                let of = places.entry(scene.place(scene.timeline.call(span.call))).or_default();
+                of.count += 1;
+                let removed =
+                    waited.iter().map(|(start, end)| Removed { thread: number, start, end });
+                of.removed.extend(removed);
+                of.by.insert(scene.timeline.call(leaf.call).function);
+                of.threads.insert(number);
+            }
+        }
+    }
+    let report = |(place, waited): (Place<'_>, Waited<'_>)| {
+        let by: Vec<_> = waited.by.iter().copied().collect();
+        let seen = format!(
+            "in {}, {} waited {} ({}) while another thread worked in a call: {} in all",
+            words::of(place.function, place.module),
+            words::counted(waited.threads.len() as u64, "thread"),
+            words::times(waited.count),
+            by.join(", "),
+            time(&waited.removed),
+        );
+        report(scene, place, waited.count, waited.removed, seen)
+    };
+    places.into_iter().filter_map(report).collect()
+}
+
+fn time(removed: &[Removed]) -> Nanos {
+    removed.iter().map(|wait| wait.end - wait.start).sum()
+}
+
+fn report(
+    scene: &Scene<'_>,
+    place: Place<'_>,
+    count: u64,
+    removed: Vec<Removed>,
+    seen: String,
+) -> Option<Finding> {
+    scene.report(Waste {
+        kind: FindingKind::Serialised,
+        place,
+        layer: Owner::Lock,
+        count,
+        removed,
+        evidence: vec![seen],
+        remedy: Remedy::Change(CHANGE.to_owned()),
+    })
+}
+
+/// A call of a thread, with when it was last out of one.
+struct Turn<'a> {
+    start: Nanos,
+    end: Nanos,
+    thread: usize,
+    function: &'a str,
+    /// The end of the thread's last call, or its beginning.
+    free: Nanos,
+}
+
+fn queues(scene: &Scene<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for threads in programs(scene) {
+        let mut modules: BTreeMap<&str, Vec<Turn<'_>>> = BTreeMap::new();
+        for (number, thread) in threads {
+            let mut free: BTreeMap<&str, Nanos> = BTreeMap::new();
+            for span in outermost(thread) {
+                let call = scene.timeline.call(span.call);
+                let (start, end, function) = (span.start, span.end, call.function);
+                let free = free.insert(&call.module, end).unwrap_or(thread.start);
+                let turn = Turn { start, end, thread: number, function, free };
+                modules.entry(&call.module).or_default().push(turn);
+            }
+        }
+        for (module, mut turns) in modules {
+            turns.sort_by_key(|turn| (turn.start, turn.thread));
+            findings.extend(queue(scene, module, &turns));
+        }
+    }
+    findings
+}
+
+/// Threads that take turns in one library, if they queue for it.
+fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding> {
+    let (expected, overlap) = overlaps(turns)?;
+    if expected < LEAST_EXPECTED || overlap > MOST_OVERLAP {
+        return None;
+    }
+    let busy: Stretches = turns.iter().map(|turn| (turn.start, turn.end)).collect();
+    let mut waited = Waited::default();
+    let mut functions: BTreeMap<&str, Nanos> = BTreeMap::new();
+    for pair in turns.windows(2) {
+        let (before, turn) = (&pair[0], &pair[1]);
+        let takes_over = before.thread != turn.thread
+            && turn.start <= before.end + HAND_OVER
+            && turn.free < before.end;
+        if !takes_over {
+            continue;
+        }
+        let thread = turn.thread;
+        let others = busy.and(&[(turn.free, turn.start)].into_iter().collect());
+        waited.count += 1;
+        waited.threads.insert(thread);
+        *functions.entry(turn.function).or_default() += others.total();
+        waited.removed.extend(others.iter().map(|(start, end)| Removed { thread, start, end }));
+    }
+    let (function, _) = functions.into_iter().max_by_key(|(_, time)| *time)?;
+    if waited.count < FEWEST_HAND_OVERS {
+        return None;
+    }
+    let place = Place { function, module };
+    let threads = turns.iter().map(|turn| turn.thread).collect::<BTreeSet<_>>().len() as u64;
+    let seen = format!(
+        "calls of {module} by {} never overlap, and {} of {} begin within {HAND_OVER} of the end \
+         of another thread's: they waited for up to {}",
+        words::counted(threads, "thread"),
+        thousands(waited.count),
+        thousands(turns.len() as u64),
+        time(&waited.removed),
+    );
+    report(scene, place, waited.count, waited.removed, seen)
+}
+
+/// Which part of the time in calls would overlap with another thread's if they came independently,
+/// and which part does. `None` for a single thread.
+fn overlaps(turns: &[Turn<'_>]) -> Option<(f64, f64)> {
+    let mut threads: BTreeMap<usize, f64> = BTreeMap::new();
+    let (mut until, mut overlap) = (turns.first()?.start, 0.0);
+    for turn in turns {
+        *threads.entry(turn.thread).or_default() += (turn.end - turn.start).0 as f64;
+        overlap += (turn.end.min(until) - turn.start).0 as f64;
+        until = until.max(turn.end);
+    }
+    let window = (until - turns.first()?.start).0 as f64;
+    let all: f64 = threads.values().sum();
+    if threads.len() < 2 || all <= 0.0 || window <= 0.0 {
+        return None;
+    }
+    // Of a thread's time, the part in which another one is in a call too.
+    let beside = |own: &f64| own * ((all - own) / window).min(1.0);
+    let expected: f64 = threads.values().map(beside).sum();
+    Some((expected / all, overlap / all))
+}

@@ -1,0 +1,248 @@
+//! `session-churn`: sessions, logins, contexts or connections that are opened again and again for
+//! little use.
+//!
+//! They are made to be kept. Whoever opens one for each operation pays for it each time; what is
+//! opened beforehand, for a pool or for a token each, is not meant.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tapstone_measure::units::Nanos;
+
+use super::scene::{Place, Remedy, Scene, Waste};
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+use crate::timeline::{Span, Thread};
+
+/// Once is needed, twice may be two parts of a program, from then on it is a habit.
+const FEWEST: u64 = 3;
+/// Calls that use what was opened: one operation takes as many (a login, a search in three calls,
+/// an attribute or two, the operation in two, its end).
+const LITTLE_USE: u64 = 10;
+
+/// Something that is opened and closed.
+struct Thing {
+    open: &'static str,
+    close: &'static str,
+    what: &'static str,
+    change: &'static str,
+}
+
+const THINGS: [Thing; 5] = [
+    Thing {
+        open: "C_Initialize",
+        close: "C_Finalize",
+        what: "the library was initialised",
+        change: "call C_Initialize once, when the program starts",
+    },
+    Thing {
+        open: "C_OpenSession",
+        close: "C_CloseSession",
+        what: "a session was opened",
+        change: "keep the session, one for each thread, and use it again",
+    },
+    Thing {
+        open: "C_Login",
+        close: "C_Logout",
+        what: "somebody logged in",
+        change: "log in once: the login holds for all sessions of the program with the token",
+    },
+    Thing {
+        open: "SCardEstablishContext",
+        close: "SCardReleaseContext",
+        what: "a context was established",
+        change: "keep the context, one for each thread, and use it again",
+    },
+    Thing {
+        open: "SCardConnect",
+        close: "SCardDisconnect",
+        what: "a card was connected to",
+        change: "keep the connection, and take turns with transactions",
+    },
+];
+
+/// Openings of one thing on one thread, in order.
+struct Openings {
+    layer: Owner,
+    opened: Vec<Removed>,
+    closed: Vec<Removed>,
+    /// Sessions, contexts or connections that were made, or logged in.
+    handles: BTreeSet<u64>,
+    caller: String,
+}
+
+/// Where something was opened, on which thread, and what: a token, a reader.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    place: Place<'a>,
+    thread: usize,
+    object: u64,
+}
+
+pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
+    // What an operation needs is often opened before it.
+    let scene = Scene::of_run(scene.timeline, scene.operations);
+    THINGS.iter().flat_map(|thing| churn(&scene, thing)).collect()
+}
+
+fn churn(scene: &Scene<'_>, thing: &Thing) -> Vec<Finding> {
+    let mut places: BTreeMap<Place<'_>, Vec<Openings>> = BTreeMap::new();
+    for (key, openings) in openings(scene, thing) {
+        if is_churn(scene, thing, &key, &openings) {
+            places.entry(key.place).or_default().push(openings);
+        }
+    }
+    places.into_iter().filter_map(|(place, all)| report(scene, thing, place, &all)).collect()
+}
+
+fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<Key<'a>, Openings> {
+    let mut all: BTreeMap<Key<'_>, Openings> = BTreeMap::new();
+    for (number, thread) in scene.threads() {
+        let mut objects: HashMap<u64, Key<'_>> = HashMap::new();
+        for span in &thread.spans {
+            let call = scene.timeline.call(span.call);
+            if span.result != 0 || is_inside_its_like(scene, thread, span) {
+                continue;
+            }
+            let stretch = Removed { thread: number, start: span.start, end: span.end };
+            if call.function == thing.open && !is_needed_each_time(call.function, span) {
+                let handle = thing.handle(span);
+                let object = thing.object(span);
+                let key = Key { place: scene.place(call), thread: number, object };
+                let openings = all.entry(key).or_insert_with(|| Openings {
+                    layer: scene.layer(Some(span)),
+                    opened: Vec::new(),
+                    closed: Vec::new(),
+                    handles: BTreeSet::new(),
+                    caller: call.caller.clone(),
+                });
+                openings.opened.push(stretch);
+                openings.handles.insert(handle);
+                objects.insert(handle, key);
+            } else if call.function == thing.close {
+                // What another thread opened is not looked for.
+                let key = objects.remove(&thing.closed_handle(span));
+                if let Some(openings) = key.and_then(|key| all.get_mut(&key)) {
+                    openings.closed.push(stretch);
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Thing {
+    /// What is used afterwards.
+    fn handle(&self, span: &Span) -> u64 {
+        match self.open {
+            "C_Initialize" => 0,
+            "C_Login" => span.handle,
+            _ => span.made,
+        }
+    }
+
+    fn closed_handle(&self, span: &Span) -> u64 {
+        if self.open == "C_Initialize" { 0 } else { span.handle }
+    }
+
+    /// Another one of these is another matter: a token, a reader.
+    fn object(&self, span: &Span) -> u64 {
+        match self.open {
+            "C_OpenSession" => span.handle,
+            "SCardConnect" => span.text.map_or(0, |reader| u64::from(reader.0)),
+            _ => 0,
+        }
+    }
+}
+
+/// A proxy and the module behind it are opened together.
+fn is_inside_its_like(scene: &Scene<'_>, thread: &Thread, span: &Span) -> bool {
+    let function = scene.timeline.call(span.call).function;
+    thread.path(span.parent).any(|around| scene.timeline.call(around.call).function == function)
+}
+
+/// A login for one operation, which a key with CKA_ALWAYS_AUTHENTICATE asks for (PKCS#11, 5.6).
+fn is_needed_each_time(function: &str, span: &Span) -> bool {
+    const CONTEXT_SPECIFIC: u64 = 2;
+    function == "C_Login" && span.detail == CONTEXT_SPECIFIC
+}
+
+/// For each operation of a thread, or several times in a command for little use.
+fn is_churn(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, openings: &Openings) -> bool {
+    let opened = openings.opened.len() as u64;
+    if scene.operations.is_whole {
+        let uses = uses(scene, thing, key, &openings.handles);
+        return opened >= FEWEST && uses <= LITTLE_USE * opened;
+    }
+    let cuts = || scene.operations.cuts.iter().filter(|cut| cut.thread == key.thread);
+    let (Some(first), count) = (cuts().next(), cuts().count() as u64) else { return false };
+    // What was opened before the first operation may be for all of them.
+    let later = openings.opened.iter().filter(|open| open.start > first.start).count() as u64;
+    count >= FEWEST && later >= count - 1
+}
+
+/// Functions of PKCS#11 whose first argument is a slot, and no session.
+const OF_SLOTS: [&str; 7] = [
+    "C_GetSlotInfo",
+    "C_GetTokenInfo",
+    "C_GetMechanismList",
+    "C_GetMechanismInfo",
+    "C_InitToken",
+    "C_CloseAllSessions",
+    "C_WaitForSlotEvent",
+];
+
+/// Calls of the program that used what was opened.
+fn uses(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, handles: &BTreeSet<u64>) -> u64 {
+    let process = scene.timeline.threads[key.thread].process;
+    let threads = scene.timeline.threads.iter().filter(|thread| thread.process == process);
+    let uses = threads.flat_map(|thread| &thread.spans).filter(|span| {
+        let call = scene.timeline.call(span.call);
+        let is_use = call.module == key.place.module
+            && ![thing.open, thing.close].contains(&call.function)
+            && !OF_SLOTS.contains(&call.function);
+        is_use && (thing.open == "C_Initialize" || handles.contains(&span.handle))
+    });
+    uses.count() as u64
+}
+
+fn report(
+    scene: &Scene<'_>,
+    thing: &Thing,
+    place: Place<'_>,
+    all: &[Openings],
+) -> Option<Finding> {
+    let mut removed: Vec<Removed> = Vec::new();
+    let mut count = 0;
+    for openings in all {
+        count += openings.opened.len() as u64;
+        // One is needed, from the beginning to the end.
+        removed.extend(&openings.opened[1..]);
+        let closed = openings.closed.len().min(openings.opened.len() - 1);
+        removed.extend(&openings.closed[..closed]);
+    }
+    let time: Nanos = removed.iter().map(|stretch| stretch.end - stretch.start).sum();
+    let operations = scene.operations.count();
+    let seen = format!(
+        "{} {} with {} in {}: all but the first took {time}, with their ends ({})",
+        thing.what,
+        words::times(count),
+        words::of(place.function, place.module),
+        if scene.operations.is_whole {
+            "one command".to_owned()
+        } else {
+            words::counted(operations, "operation")
+        },
+        thing.close,
+    );
+    let callers: BTreeSet<_> = all.iter().map(|openings| words::caller(&openings.caller)).collect();
+    let by = format!("called by {}", callers.into_iter().collect::<Vec<_>>().join(", "));
+    scene.report(Waste {
+        kind: FindingKind::SessionChurn,
+        place,
+        layer: all.first()?.layer.clone(),
+        count,
+        removed,
+        evidence: vec![seen, by],
+        remedy: Remedy::Change(thing.change.to_owned()),
+    })
+}

@@ -1,0 +1,81 @@
+//! Parts of the sentences that findings are told in.
+
+use std::collections::BTreeSet;
+
+use tapstone_measure::units::{Nanos, thousands};
+
+/// `once`, `twice`, `14 times`.
+pub(super) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{} times", thousands(count)),
+    }
+}
+
+/// `1 poll`, `454 polls`.
+pub(super) fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// `12.0 ms`, or `1.02 ms to 9.90 ms`.
+pub(super) fn between(shortest: Nanos, longest: Nanos) -> String {
+    let (low, high) = (shortest.to_string(), longest.to_string());
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// A function and the library that it belongs to.
+pub(super) fn of(function: &str, module: &str) -> String {
+    if module.is_empty() { function.to_owned() } else { format!("{function} of {module}") }
+}
+
+/// Who called; the program itself has no name here.
+pub(super) fn caller(caller: &str) -> &str {
+    if caller.is_empty() { "the program" } else { caller }
+}
+
+/// Bytes that came from the program, as text that does nothing to a terminal.
+pub(super) fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// `00 CB 3F FF`.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    bytes.join(" ")
+}
+
+/// How calls ended: each with its failure, or none.
+pub(super) fn ended(failures: &BTreeSet<Option<String>>) -> String {
+    let names: Vec<_> =
+        failures.iter().map(|failure| failure.as_deref().unwrap_or("success")).collect();
+    format!("{} {}", if names.len() > 1 { "ended with" } else { "always ended with" }, names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_words() {
+        assert_eq!([1, 2, 1_234].map(times), ["once", "twice", "1,234 times"]);
+        assert_eq!([1, 454].map(|count| counted(count, "poll")), ["1 poll", "454 polls"]);
+        let millis = Nanos::from_millis;
+        assert_eq!(between(millis(1), millis(9)), "1.00 ms to 9.00 ms");
+        assert_eq!(between(millis(10), Nanos(10_001_000)), "10.0 ms");
+    }
+
+    #[test]
+    fn endings_are_named() {
+        let both = BTreeSet::from([None, Some("SCARD_E_TIMEOUT".to_owned())]);
+        assert_eq!(ended(&both), "ended with success, SCARD_E_TIMEOUT");
+        assert_eq!(ended(&BTreeSet::from([None])), "always ended with success");
+    }
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        assert_eq!(printable(b"/etc/\x1B[2Jx"), "/etc/\u{FFFD}[2Jx");
+        assert_eq!(hex(&[0, 0xCB]), "00 CB");
+    }
+}

@@ -1,0 +1,236 @@
+//! A timeline as a trace for Perfetto's UI (<https://ui.perfetto.dev>): a track for each thread, on
+//! it a slice for each call, inside the slice of the call that made it.
+//!
+//! Calls of libc that were counted together become one slice as long as the sum of their times,
+//! with the number of calls as argument, or a mark where there is no room for that. System calls
+//! have a track of their own below their thread's: their times are the tracer's.
+//!
+//! Nothing is kept but names: packets are written as they are made.
+
+mod arguments;
+mod layout;
+mod packets;
+mod proto;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use tapstone_apdu::names::Described;
+use tapstone_measure::units::Nanos;
+
+use self::layout::{Child, Place, places};
+use self::packets::{Packets, Title, Track};
+use self::proto::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
+use crate::exchanges;
+use crate::timeline::{Family, Thread, Timeline};
+use crate::tree::{Node, Tree};
+
+/// A system call, with the stack that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemCall<'a> {
+    /// Whose it is.
+    pub process: u32,
+    /// Whose it is.
+    pub thread: u32,
+    /// When it began, on CLOCK_MONOTONIC.
+    pub start: Nanos,
+    /// When it returned.
+    pub end: Nanos,
+    /// Its name as in syscalls(2).
+    pub name: &'a str,
+    /// Its arguments, as many as it has.
+    pub arguments: &'a [u64],
+    /// What it worked on: a path, a descriptor's file, a socket's address.
+    pub object: Option<&'a [u8]>,
+    /// What it returned, an error as `-errno`; none when it never did.
+    pub result: Option<i64>,
+    /// Where it came from, the innermost function first.
+    pub stack: &'a [String],
+    /// It waited, so that its duration is more than the tracer's own.
+    pub slept: bool,
+}
+
+/// Writes a trace.
+///
+/// # Errors
+/// What the system says when it cannot be written.
+pub fn write<'a>(
+    timeline: &Timeline,
+    system_calls: impl IntoIterator<Item = SystemCall<'a>>,
+    to: impl Write,
+) -> io::Result<()> {
+    let mut trace = Trace {
+        timeline,
+        commands: exchanges::described(timeline),
+        packets: Packets::begin(to, timeline.started)?,
+        tracks: HashMap::new(),
+    };
+    for thread in &timeline.threads {
+        let track = trace.track(Row::Thread(thread.process, thread.id))?;
+        let tree = Tree::of(thread);
+        trace.calls(thread, &tree, None, (thread.start, thread.end), track)?;
+    }
+    for call in system_calls {
+        trace.system_call(&call)?;
+    }
+    trace.dropped()?;
+    trace.packets.finish()
+}
+
+/// What has a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Row {
+    Process(u32),
+    Thread(u32, u32),
+    SystemCalls(u32, u32),
+}
+
+struct Trace<'a, W> {
+    timeline: &'a Timeline,
+    commands: Vec<Described>,
+    packets: Packets<W>,
+    tracks: HashMap<Row, Track>,
+}
+
+impl<W: Write> Trace<'_, W> {
+    /// The track of a row, which is described when it is first asked for.
+    fn track(&mut self, row: Row) -> io::Result<Track> {
+        if let Some(track) = self.tracks.get(&row) {
+            return Ok(*track);
+        }
+        let mut descriptor = TrackDescriptor::default();
+        match row {
+            Row::Process(process) => {
+                let program = program(self.timeline, process);
+                descriptor.process = Some(ProcessDescriptor {
+                    pid: Some(process as i32),
+                    cmdline: vec![program.to_owned()],
+                    process_name: Some(program.rsplit('/').next().unwrap_or(program).to_owned()),
+                });
+            }
+            Row::Thread(process, id) => {
+                self.track(Row::Process(process))?;
+                let name = if process == id { "main".to_owned() } else { format!("thread {id}") };
+                descriptor.thread = Some(ThreadDescriptor {
+                    pid: Some(process as i32),
+                    tid: Some(id.into()),
+                    thread_name: Some(name),
+                });
+            }
+            Row::SystemCalls(process, id) => {
+                descriptor.parent_uuid = Some(self.track(Row::Thread(process, id))?.0);
+                descriptor.name = Some("system calls".to_owned());
+            }
+        }
+        let track = Track(self.tracks.len() as u64 + 1);
+        self.tracks.insert(row, track);
+        descriptor.uuid = Some(track.0);
+        self.packets.track(descriptor)?;
+        Ok(track)
+    }
+
+    /// What was called inside a call, or outside of all, as deep as it goes. Calls are at most as
+    /// deep as the probe follows them.
+    fn calls(
+        &mut self,
+        thread: &Thread,
+        tree: &Tree,
+        parent: Option<u32>,
+        around: (Nanos, Nanos),
+        track: Track,
+    ) -> io::Result<()> {
+        let children: Vec<Child<Node>> =
+            tree.inside(parent).iter().map(|node| child(thread, *node)).collect();
+        for (node, place) in places(around, &children) {
+            let (title, arguments) = match node {
+                Node::Span(at) => {
+                    let span = &thread.spans[at as usize];
+                    let arguments =
+                        arguments::of_span(&mut self.packets, self.timeline, span, &self.commands);
+                    (self.title(span.call), arguments)
+                }
+                Node::Leaf(at) => {
+                    let leaf = &thread.leaves[at as usize];
+                    let arguments = arguments::of_leaf(&mut self.packets, self.timeline, leaf);
+                    (self.title(leaf.call), arguments)
+                }
+            };
+            match place {
+                Place::Slice { start, end } => {
+                    self.packets.slice_begins(track, start, title, arguments)?;
+                    if let Node::Span(at) = node {
+                        self.calls(thread, tree, Some(at), (start, end), track)?;
+                    }
+                    self.packets.slice_ends(track, end)?;
+                }
+                Place::Mark { at } => self.packets.instant(track, at, title, arguments)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn title(&self, call: crate::timeline::CallId) -> Title<'static> {
+        let call = self.timeline.call(call);
+        let category = match call.family {
+            Family::Pkcs11 => "pkcs11",
+            Family::Pcsc => "pcsc",
+            Family::Driver => "driver",
+            Family::Libc(_) => "libc",
+        };
+        Title { name: call.function, category }
+    }
+
+    fn system_call(&mut self, call: &SystemCall<'_>) -> io::Result<()> {
+        let track = self.track(Row::SystemCalls(call.process, call.thread))?;
+        let arguments = arguments::of_system_call(&mut self.packets, call);
+        let title = Title { name: call.name, category: "system call" };
+        self.packets.slice_begins(track, call.start, title, arguments)?;
+        self.packets.slice_ends(track, call.end.max(call.start))
+    }
+
+    /// Says where the trace ends that it is not whole.
+    fn dropped(&mut self) -> io::Result<()> {
+        let (dropped, root) = (self.timeline.dropped, self.timeline.root);
+        if dropped == 0 {
+            return Ok(());
+        }
+        let track = self.track(Row::Process(root))?;
+        let arguments = vec![self.packets.number("count", dropped)];
+        let title = Title { name: "events that found no room", category: "tapstone" };
+        self.packets.instant(track, self.timeline.ended, title, arguments)
+    }
+}
+
+fn child(thread: &Thread, node: Node) -> Child<Node> {
+    match node {
+        Node::Span(at) => {
+            let span = &thread.spans[at as usize];
+            Child { what: node, start: span.start, end: span.end, sum: None }
+        }
+        Node::Leaf(at) => {
+            let leaf = &thread.leaves[at as usize];
+            let sum = (leaf.count > 1).then_some(leaf.time);
+            Child { what: node, start: leaf.start, end: leaf.end, sum }
+        }
+    }
+}
+
+/// The program that a process ran last; of one that was only forked off, its parent's.
+pub(crate) fn program(timeline: &Timeline, process: u32) -> &str {
+    let mut id = process;
+    // As many generations as there are processes: ids that are used again could go round.
+    for _ in 0..=timeline.processes.len() {
+        let images = timeline.processes.iter().rev().filter(|image| image.id == id);
+        let Some(parent) = images.clone().next().map(|image| image.parent) else { break };
+        let named = images.map(|image| image.program.as_str()).find(|name| !name.is_empty());
+        if let Some(name) = named {
+            return name;
+        }
+        id = parent;
+    }
+    "unknown program"
+}
+
+#[cfg(test)]
+#[path = "perfetto/tests.rs"]
+mod tests;
