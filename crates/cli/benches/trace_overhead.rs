@@ -35,7 +35,9 @@ const OPERATIONS: usize = 500_000;
 fn main() {
     let signals = Signals::watch().unwrap();
     let bench = Bench { signals };
-    println!("the same command bare and observed, interleaved; medians, ratio with its 95 % interval\n");
+    println!(
+        "the same command bare and observed, interleaved; medians, ratio with its 95 % interval\n"
+    );
     println!("                       rounds       bare   observed  ratio");
     if let Some(client) = fixtures::built("client") {
         let (operations, rounds) = (OPERATIONS.to_string(), rounds::rounds(20, 2));
@@ -49,7 +51,8 @@ fn main() {
             "16".into(),
         ]);
         let pairs = bench.pairs("one call", &command, rounds);
-        let added: Vec<f64> = pairs.iter().map(|pair| pair.added() / (2 * OPERATIONS) as f64).collect();
+        let added: Vec<f64> =
+            pairs.iter().map(|pair| pair.added() / (2 * OPERATIONS) as f64).collect();
         interval("added to a call, ns", &added, "at most 60 ns");
     }
     let pairs = bench.pairs("start-up", &command(&["true".into()]), rounds::rounds(200, 4));

@@ -117,9 +117,9 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { side, turn, rounds, prepare } = self;
-        let (before, kind) = (["", "before "], ["round", "warm-up round"]);
-        let (before, kind) = (before[usize::from(*prepare)], kind[usize::from(turn.warm_up)]);
-        write!(f, "{before}{side}, {kind} {} of {rounds}", turn.round)
+        let before = if *prepare { "before " } else { "" };
+        let warm_up = if turn.warm_up { "warm-up " } else { "" };
+        write!(f, "{before}{side}, {warm_up}round {} of {rounds}", turn.round)
     }
 }
 

@@ -189,7 +189,8 @@ impl Judging {
             (_, true) => {}
             (1, false) => self.differences.push(format!("{name} differs")),
             (_, false) => {
-                self.incomparable.push(format!("{name} is long, and differs in every untouched run"));
+                self.incomparable
+                    .push(format!("{name} is long, and differs in every untouched run"));
             }
         }
     }
@@ -217,13 +218,14 @@ impl Judging {
         for sort in sorts {
             let count = |run: &BTreeMap<&Called, usize>| run.get(sort).copied().unwrap_or(0);
             let usual: Vec<usize> = counts.iter().map(count).collect();
-            let (low, high) =
-                (usual.iter().min().copied().unwrap_or(0), usual.iter().max().copied().unwrap_or(0));
+            let (low, high) = (
+                usual.iter().min().copied().unwrap_or(0),
+                usual.iter().max().copied().unwrap_or(0),
+            );
             self.masked += u64::from(low != high);
             let outside = fixed.iter().map(count).find(|count| !(low..=high).contains(count));
             if let Some(count) = outside {
-                let usual =
-                    if low == high { low.to_string() } else { format!("{low} to {high}") };
+                let usual = if low == high { low.to_string() } else { format!("{low} to {high}") };
                 self.differences.push(format!("{sort} came {count} times, untouched {usual}"));
             }
         }
@@ -287,7 +289,10 @@ mod tests {
 
     #[test]
     fn what_varies_by_itself_is_masked() {
-        let untouched = [run("at 0x1 ok\nend", &[("C_Sign", "OK")]), run("at 0x2 ok\nend", &[("C_Sign", "OK")])];
+        let untouched = [
+            run("at 0x1 ok\nend", &[("C_Sign", "OK")]),
+            run("at 0x2 ok\nend", &[("C_Sign", "OK")]),
+        ];
         let judged = judge(&untouched, &[run("at 0x3 ok\nend", &[("C_Sign", "OK")])]);
         assert_eq!(judged, Judgement { verdict: Verdict::Same, masked: 1, differences: vec![] });
         let judged = judge(&untouched, &[run("at 0x3 bad\nend", &[("C_Sign", "OK")])]);

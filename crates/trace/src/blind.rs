@@ -105,9 +105,8 @@ fn linker(path: &Path, content: &[u8]) -> Option<Blind> {
         return other();
     }
     let segments = header.program_headers(endian, content).ok()?;
-    let interpreter = segments.iter().find_map(|segment| {
-        segment.interpreter(endian, content).ok().flatten()
-    });
+    let interpreter =
+        segments.iter().find_map(|segment| segment.interpreter(endian, content).ok().flatten());
     match interpreter {
         None => Some(Blind::Static(path.to_owned())),
         Some(linker) if !linker.ends_with(b"/ld-linux-x86-64.so.2") => {

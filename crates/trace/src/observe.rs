@@ -10,7 +10,7 @@ use crate::blind::{self, Blind};
 use crate::command::Command;
 use crate::daemon::{Daemon, DaemonError};
 use crate::events::{self, EventsError};
-use crate::probe::{Options, Probe, ProbeError};
+use crate::probe::{Applied, Options, Probe, ProbeError};
 use crate::run::{Finished, Input, Output, Run, RunError, Signals};
 use crate::timeline::Timeline;
 
@@ -40,8 +40,8 @@ pub struct Seen {
     pub finished: Finished,
     /// What it did.
     pub timeline: Timeline,
-    /// How often each fix changed something, and how often it could not.
-    pub applied: Vec<(u64, u64)>,
+    /// What each fix came to.
+    pub applied: Vec<Applied>,
     /// Why nothing was seen, when the probe did not run.
     pub blind: Option<Blind>,
     /// What to know of it.

@@ -132,7 +132,11 @@ fn waits_for(timeline: &Timeline, thread: &Thread, leaf: &Leaf) -> Option<Owner>
         // Without a time limit there is no waiting: it asks.
         (Kind::Poll, _) if leaf.b == 0 => None,
         (Kind::Poll | Kind::Read, On::Service) => {
-            Some(if waits_for_a_card(timeline, thread, leaf) { Owner::User } else { Owner::BelowPcsc })
+            Some(if waits_for_a_card(timeline, thread, leaf) {
+                Owner::User
+            } else {
+                Owner::BelowPcsc
+            })
         }
         (Kind::Poll | Kind::Read, On::Terminal) => Some(Owner::User),
         _ => None,
@@ -199,11 +203,7 @@ fn split(timeline: &Timeline, daemon: &Thread, driver: &Span, client: &Span) -> 
     let taken_up = read.map_or(client.start, |leaf| leaf.end);
     let queue = taken_up - client.start;
     let driver_time = driver.time();
-    Below {
-        queue,
-        driver: driver_time,
-        service: client.time() - queue - driver_time,
-    }
+    Below { queue, driver: driver_time, service: client.time() - queue - driver_time }
 }
 
 impl Below {

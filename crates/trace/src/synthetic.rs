@@ -160,13 +160,25 @@ impl Telling<'_> {
     }
 
     /// The same of one that makes something.
-    pub(crate) fn makes(&mut self, function: &str, handle: u64, made: u64, time: Nanos) -> &mut Self {
+    pub(crate) fn makes(
+        &mut self,
+        function: &str,
+        handle: u64,
+        made: u64,
+        time: Nanos,
+    ) -> &mut Self {
         self.call(function, handle, time).last_span().made = made;
         self
     }
 
     /// SCardTransmit: a command and its response with the status word.
-    pub(crate) fn transmit(&mut self, card: u64, command: &[u8], response: &[u8], time: Nanos) -> &mut Self {
+    pub(crate) fn transmit(
+        &mut self,
+        card: u64,
+        command: &[u8],
+        response: &[u8],
+        time: Nanos,
+    ) -> &mut Self {
         let reads = matches!(command[1], 0xA4 | 0xB0..=0xB3 | 0xCA | 0xCB | 0xC0);
         let status = response.last_chunk().map_or(0, |status| u16::from_be_bytes(*status));
         let exchange = Exchange {
@@ -217,14 +229,26 @@ impl Telling<'_> {
     }
 
     /// SCardConnect to a reader.
-    pub(crate) fn connect(&mut self, context: u64, reader: &str, card: u64, time: Nanos) -> &mut Self {
+    pub(crate) fn connect(
+        &mut self,
+        context: u64,
+        reader: &str,
+        card: u64,
+        time: Nanos,
+    ) -> &mut Self {
         let id = self.builder.text(reader.as_bytes());
         self.makes("SCardConnect", context, card, time).last_span().text = Some(id);
         self
     }
 
     /// Many short ones, among which others lie that begin now too: time does not go on.
-    pub(crate) fn counted(&mut self, function: &str, count: u32, each: Nanos, over: Nanos) -> &mut Self {
+    pub(crate) fn counted(
+        &mut self,
+        function: &str,
+        count: u32,
+        each: Nanos,
+        over: Nanos,
+    ) -> &mut Self {
         let now = self.now;
         self.leaf(function, over).with(|leaf| {
             (leaf.count, leaf.time) = (count, Nanos(each.0 * u64::from(count)));
@@ -237,9 +261,8 @@ impl Telling<'_> {
         let number = FUNCTIONS.iter().position(|function| function.name == name);
         let number = number.unwrap_or_else(|| panic!("{name} is not watched"));
         let around = self.open.last().map(|at| self.thread.spans[*at as usize].call);
-        let caller = around.map_or_else(String::new, |around| {
-            self.builder.timeline().call(around).module.clone()
-        });
+        let caller = around
+            .map_or_else(String::new, |around| self.builder.timeline().call(around).module.clone());
         self.builder.call(number, module, &caller)
     }
 }

@@ -43,7 +43,8 @@ pub fn describe(
     record.dropped = Some(timeline.dropped);
     record.results.push(command_row("command", &[(timeline.ended, finished.wall)]));
     if !operations.is_whole {
-        let cuts = operations.cuts.iter().map(|cut| (cut.end, cut.end - cut.start)).collect::<Vec<_>>();
+        let cuts =
+            operations.cuts.iter().map(|cut| (cut.end, cut.end - cut.start)).collect::<Vec<_>>();
         record.results.push(command_row(&format!("operation {operation}"), &cuts));
     }
     record.results.extend(rows);
@@ -201,15 +202,10 @@ fn row(call: &record::Call, tally: &Tally) -> record::Row {
         let code = tally.failed.keys().next().cloned().unwrap_or_default();
         record::Status::at(record::Outcome::Failed, call.function.clone(), code)
     };
-    let mut row = record::Row::new(
-        call.operation(),
-        status,
-        record::Concurrency::ONE,
-        record::Load::CLOSED,
-    );
+    let mut row =
+        record::Row::new(call.operation(), status, record::Concurrency::ONE, record::Load::CLOSED);
     row.failed = tally.failed.clone();
-    let operations =
-        tally.operations.iter().map(|(end, time, well)| (*end, well.then_some(*time)));
+    let operations = tally.operations.iter().map(|(end, time, well)| (*end, well.then_some(*time)));
     set_figures(&mut row, operations.collect());
     row
 }
@@ -218,8 +214,7 @@ fn row(call: &record::Call, tally: &Tally) -> record::Row {
 /// failed.
 pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<Nanos>)>) {
     let starts = operations.iter().map(|(end, time)| *end - time.unwrap_or_default());
-    let (Some(opens), Some(closes)) =
-        (starts.min(), operations.iter().map(|(end, _)| *end).max())
+    let (Some(opens), Some(closes)) = (starts.min(), operations.iter().map(|(end, _)| *end).max())
     else {
         return;
     };
@@ -241,12 +236,8 @@ pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<
 /// A row for a whole command, run so many times.
 #[must_use]
 pub fn command_row(name: &str, runs: &[(Nanos, Nanos)]) -> record::Row {
-    let mut row = record::Row::new(
-        name,
-        record::Status::OK,
-        record::Concurrency::ONE,
-        record::Load::CLOSED,
-    );
+    let mut row =
+        record::Row::new(name, record::Status::OK, record::Concurrency::ONE, record::Load::CLOSED);
     set_figures(&mut row, runs.iter().map(|(end, time)| (*end, Some(*time))).collect());
     row
 }

@@ -16,7 +16,7 @@ use crate::daemon::Daemon;
 use crate::events::{self, EventsError};
 use crate::guard;
 use crate::observe::{self, ObserveError, Seen};
-use crate::probe::{Fix, Options, Probe, Size};
+use crate::probe::{Applied, Fix, Options, Probe, Size};
 use crate::rounds::{self, Ended, Progress, Rounds, Turn};
 use crate::run::{Exit, Finished, Input, Output, Run, Signals};
 use crate::timeline::Timeline;
@@ -83,7 +83,7 @@ struct Left {
     finished: Finished,
     behaviour: Behaviour,
     timeline: Option<Timeline>,
-    applied: Vec<(u64, u64)>,
+    applied: Vec<Applied>,
     warnings: Vec<String>,
 }
 
@@ -98,8 +98,8 @@ pub struct Tried {
     pub bare: Vec<Finished>,
     /// What the untouched program did in each round: what predictions are made from.
     pub timelines: Vec<Timeline>,
-    /// How often each fix changed something in a round, and how often it could not, on average.
-    pub applied: Vec<(f64, f64)>,
+    /// What each fix came to, in all rounds together.
+    pub applied: Vec<Applied>,
     /// Whether the program behaved the same.
     pub judgement: Judgement,
     /// Why there are fewer rounds than asked for.
@@ -117,7 +117,8 @@ pub enum TrialError {
     /// A command that failed is not repeated.
     #[error(
         "`{command}` ended with {exit}{}\nhint: a command that failed is not run again: make it \
-         succeed first", told(stderr)
+         succeed first",
+        told(stderr)
     )]
     Failed {
         /// The command.
@@ -222,9 +223,10 @@ impl Trial<'_> {
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;
             let now = resident.probe.buffer().applied();
-            for ((count, now), before) in applied.iter_mut().zip(now).zip(before.into_iter().flatten())
+            for ((count, now), before) in
+                applied.iter_mut().zip(now).zip(before.unwrap_or_default())
             {
-                *count = (count.0 + now.0 - before.0, count.1 + now.1 - before.1);
+                *count = count.and(now.since(before));
             }
         }
         Ok(Left { finished, behaviour, timeline: Some(timeline), applied, warnings })
@@ -276,7 +278,10 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
             Side::On => {
                 on.push(left.finished);
                 fixed.push(left.behaviour);
-                applied.push(left.applied);
+                applied.resize(left.applied.len(), Applied::default());
+                for (sum, more) in applied.iter_mut().zip(left.applied) {
+                    *sum = sum.and(more);
+                }
             }
             Side::Bare => {
                 bare.push(left.finished);
@@ -287,13 +292,5 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
     warnings.sort_unstable();
     warnings.dedup();
     let judgement = behaviour::judge(&untouched, &fixed);
-    Tried { off, on, bare, timelines, applied: means(&applied), judgement, stopped, warnings }
-}
-
-fn means(applied: &[Vec<(u64, u64)>]) -> Vec<(f64, f64)> {
-    let fixes = applied.first().map_or(0, Vec::len);
-    let mean = |of: &dyn Fn(&Vec<(u64, u64)>) -> u64| {
-        applied.iter().map(of).sum::<u64>() as f64 / applied.len().max(1) as f64
-    };
-    (0..fixes).map(|fix| (mean(&|all| all[fix].0), mean(&|all| all[fix].1))).collect()
+    Tried { off, on, bare, timelines, applied, judgement, stopped, warnings }
 }

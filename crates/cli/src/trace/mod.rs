@@ -76,13 +76,15 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
     if let Some(blind) = &seen.blind {
         record.warnings.push(blind.to_string().replace("\nhint: ", "; "));
     }
-    for (fix, (applied, refused)) in arguments.fixes.iter().zip(&seen.applied) {
-        record.warnings.push(match applied {
+    for (fix, applied) in arguments.fixes.iter().zip(&seen.applied) {
+        record.warnings.push(match applied.changed {
             0 => format!("the fix {fix} never applied: nothing that it changes was called"),
-            _ => format!("the fix {fix} was on and changed {applied} calls"),
+            calls => format!("the fix {fix} was on and changed {calls} calls"),
         });
-        if *refused > 0 {
-            record.warnings.push(format!("{refused} calls found no room in the fix {fix}"));
+        if applied.refused > 0 {
+            record
+                .warnings
+                .push(format!("{} calls found no room in the fix {fix}", applied.refused));
         }
         record.warnings.extend(fix.caution().map(|caution| format!("{}: {caution}", fix.name())));
     }

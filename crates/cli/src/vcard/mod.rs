@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tapstone_vcard::vpcd::{self, Acknowledge, Ended, Reader, Served, Stopper};
 use tapstone_measure::units::Nanos;
+use tapstone_vcard::vpcd::{self, Acknowledge, Ended, Reader, Served, Stopper};
 use tapstone_vcard::{Card, Gone, shipped};
 
 use self::which::Which;

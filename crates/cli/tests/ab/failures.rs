@@ -43,7 +43,7 @@ fn what_complete_rounds_measured_stays() {
     assert_eq!(compared(&record, "command.wall").rounds, Some(5));
     let failed = row(&record, "command.wall[candidate]");
     assert_eq!((failed.status.outcome, failed.completed), (Outcome::Partial, 5));
-    assert_eq!(failed.status.step.as_deref(), Some("round 6"));
+    assert_eq!(failed.status.step.as_deref(), Some("B, round 6 of 20"));
     assert_eq!(failed.status.code.as_deref(), Some("exit code 1"));
     let other = row(&record, "command.wall[baseline]");
     assert_eq!((other.status.outcome, other.values_ns.len()), (Outcome::Ok, 5));

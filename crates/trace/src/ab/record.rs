@@ -131,16 +131,15 @@ impl Measured {
     }
 
     fn status(&self, side: usize) -> Status {
-        match &self.rounds.ended {
-            Ended::Failed { turn, error } if turn.side == side => {
-                let code = match error {
-                    AbError::Failed { exit, .. } => exit.to_string(),
-                    AbError::NotRun { error, .. } => format!("{:?}", error.code),
-                    AbError::Interrupted => "interrupted".to_owned(),
-                };
-                Status::at(Outcome::Partial, format!("round {}", turn.round), code)
-            }
-            _ => Status::OK,
+        let (place, code) = match self.failure() {
+            Some(AbError::Failed { place, exit, .. }) => (place, exit.to_string()),
+            Some(AbError::NotRun { place, error }) => (place, format!("{:?}", error.code)),
+            Some(AbError::Interrupted) | None => return Status::OK,
+        };
+        if place.turn.side == side {
+            Status::at(Outcome::Partial, place.to_string(), code)
+        } else {
+            Status::OK
         }
     }
 
@@ -242,16 +241,12 @@ impl Measured {
 
     fn warnings(&self, ab: &Ab) -> Vec<String> {
         let (complete, wanted) = (self.rounds.rounds.len(), ab.rounds);
-        let ended = match &self.rounds.ended {
+        let why = match &self.rounds.ended {
             Ended::Done => None,
-            Ended::Interrupted => {
-                Some(format!("interrupted: {complete} of {wanted} rounds were complete"))
-            }
-            Ended::Failed { turn, .. } => Some(format!(
-                "{} failed in round {}: {complete} of {wanted} rounds were complete",
-                ab.sides[turn.side].name, turn.round
-            )),
+            Ended::Interrupted => Some("interrupted"),
+            Ended::Failed { .. } => Some("a run failed"),
         };
+        let ended = why.map(|why| format!("{why}: {complete} of {wanted} rounds were complete"));
         let few = (complete < ROUNDS).then(|| {
             format!("{complete} rounds are too few for a verdict: that needs at least {ROUNDS}")
         });

@@ -288,9 +288,7 @@ mod tests {
         let of_the_program = one(|told| {
             told.counted("poll", 454, micros(1), millis(1)).advance(millis(2));
         });
-        for timeline in
-            [few, brief, with_data, with_a_limit, around_waits, a_log, of_the_program]
-        {
+        for timeline in [few, brief, with_data, with_a_limit, around_waits, a_log, of_the_program] {
             assert_eq!(whole(&timeline, find), []);
         }
     }

@@ -50,8 +50,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     for (number, thread) in scene.threads() {
         let mut sent: HashMap<(u32, u64), Sent> = HashMap::new();
         for leaf in &thread.leaves {
-            let (Some(kind), Some((around, span))) =
-                (scene.kind(leaf), scene.around(thread, leaf))
+            let (Some(kind), Some((around, span))) = (scene.kind(leaf), scene.around(thread, leaf))
             else {
                 continue;
             };

@@ -73,8 +73,8 @@ fn waited<'a>(scene: &Scene<'a>) -> Waits<'a> {
         let mut sums: HashMap<u32, Nanos> = HashMap::new();
         for leaf in &thread.leaves {
             let (Some(kind), Some(around)) = (scene.kind(leaf), leaf.parent) else { continue };
-            let is_wait = kind == Kind::Sleep
-                || (kind == Kind::Poll && leaf.b > 0 && leaf.result == 0);
+            let is_wait =
+                kind == Kind::Sleep || (kind == Kind::Poll && leaf.b > 0 && leaf.result == 0);
             if is_wait && scene.counts(number, leaf.start) {
                 *sums.entry(around).or_default() += leaf.time;
             }
@@ -135,9 +135,8 @@ impl Grid {
         sample.sort_by(f64::total_cmp);
         // One that is a multiple of it: most are, so one of eight throughout is.
         let picks = (0..8).map(|pick| sample[(sample.len() - 1) * (2 * pick + 1) / 16]);
-        let candidates = picks.flat_map(|length| {
-            (1..=MOST_QUANTA).map(move |count| length / f64::from(count))
-        });
+        let candidates =
+            picks.flat_map(|length| (1..=MOST_QUANTA).map(move |count| length / f64::from(count)));
         let mut candidates: Vec<_> =
             candidates.filter(|quantum| *quantum >= SHORTEST_QUANTUM).collect();
         candidates.sort_by(|one, other| other.total_cmp(one));
@@ -246,7 +245,8 @@ mod tests {
 
     #[test]
     fn calls_that_last_multiples_are_found() {
-        let lengths = [10_000, 20_100, 9_900, 30_000, 10_000, 40_000, 20_000, 10_100, 35_000, 20_000];
+        let lengths =
+            [10_000, 20_100, 9_900, 30_000, 10_000, 40_000, 20_000, 10_100, 35_000, 20_000];
         let timeline = lasting(&lengths);
         let finding = only(whole(&timeline, find));
         assert_eq!((finding.count, finding.place.as_str(), &finding.trial), (9, "C_Sign", &None));

@@ -122,7 +122,8 @@ fn alone(timeline: &Timeline, removed: &[Stretches]) -> Vec<Stretches> {
         .map(|(process, threads)| (process, Stretches::any_of(&threads)))
         .collect();
     // A thread does not work itself in what is removed of it.
-    let alone = |(thread, removed): (&Thread, &Stretches)| removed.without(&programs[&thread.process]);
+    let alone =
+        |(thread, removed): (&Thread, &Stretches)| removed.without(&programs[&thread.process]);
     timeline.threads.iter().zip(removed).map(alone).collect()
 }
 

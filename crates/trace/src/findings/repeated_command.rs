@@ -140,9 +140,8 @@ impl Cards<'_, '_> {
     /// The card behind a handle is not what it was, nor is it for other handles of that reader.
     fn changed(&mut self, handle: (u32, u64)) {
         let reader = self.cards.get(&handle).and_then(|card| card.reader);
-        let is_it = |card: &Card| {
-            reader.is_none() || card.reader.is_none() || card.reader == reader
-        };
+        let is_it =
+            |card: &Card| reader.is_none() || card.reader.is_none() || card.reader == reader;
         let all = self.cards.iter().filter(|(_, card)| is_it(card));
         let handles: Vec<_> = all.map(|(handle, _)| *handle).collect();
         for handle in handles {

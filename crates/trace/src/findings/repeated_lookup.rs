@@ -160,12 +160,7 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
 }
 
 /// A lookup is its own place; a file is opened by the call around, if there is one.
-fn asker<'a>(
-    scene: &Scene<'a>,
-    thread: &'a Thread,
-    leaf: &Leaf,
-    kind: Kind,
-) -> (Asker<'a>, Owner) {
+fn asker<'a>(scene: &Scene<'a>, thread: &'a Thread, leaf: &Leaf, kind: Kind) -> (Asker<'a>, Owner) {
     let call = scene.timeline.call(leaf.call);
     let around = scene.around(thread, leaf).map(|(_, span)| span);
     let opener = around.filter(|_| kind == Kind::Open).map(|span| scene.timeline.call(span.call));
@@ -231,24 +226,28 @@ fn told(asker: &Asker<'_>, asked: &[Asked<'_>]) -> Vec<String> {
         "" => String::new(),
         caller => format!(", called by {caller}"),
     };
-    let mut sentences: Vec<_> = asked.iter().take(NAMED).map(|asked| {
-        let function = words::of(asker.place.function, asker.place.module);
-        let times = words::times(asked.count);
-        match asked.question.lookup {
-            Some(lookup) => format!(
-                "{lookup}({}) was called {times} and returned the same each time{by}",
-                argument(&asked.question)
-            ),
-            None => {
-                let path = words::printable(asked.question.text);
-                let calls = asked.calls.iter();
-                let calls = calls.map(|(call, count)| format!("{call} {}", thousands(*count)));
-                let calls = calls.collect::<Vec<_>>().join(", ");
-                let calls = if calls.is_empty() { calls } else { format!(" ({calls})") };
-                format!("{path} was opened {times} by {function}{by}{calls}")
+    let mut sentences: Vec<_> = asked
+        .iter()
+        .take(NAMED)
+        .map(|asked| {
+            let function = words::of(asker.place.function, asker.place.module);
+            let times = words::times(asked.count);
+            match asked.question.lookup {
+                Some(lookup) => format!(
+                    "{lookup}({}) was called {times} and returned the same each time{by}",
+                    argument(&asked.question)
+                ),
+                None => {
+                    let path = words::printable(asked.question.text);
+                    let calls = asked.calls.iter();
+                    let calls = calls.map(|(call, count)| format!("{call} {}", thousands(*count)));
+                    let calls = calls.collect::<Vec<_>>().join(", ");
+                    let calls = if calls.is_empty() { calls } else { format!(" ({calls})") };
+                    format!("{path} was opened {times} by {function}{by}{calls}")
+                }
             }
-        }
-    }).collect();
+        })
+        .collect();
     if let Some(others) = asked.len().checked_sub(NAMED + 1) {
         sentences.push(format!("and {} likewise", words::counted(others as u64 + 1, "other")));
     }

@@ -205,12 +205,7 @@ fn uses(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, handles: &BTreeSet<u64>
     uses.count() as u64
 }
 
-fn report(
-    scene: &Scene<'_>,
-    thing: &Thing,
-    place: Place<'_>,
-    all: &[Openings],
-) -> Option<Finding> {
+fn report(scene: &Scene<'_>, thing: &Thing, place: Place<'_>, all: &[Openings]) -> Option<Finding> {
     let mut removed: Vec<Removed> = Vec::new();
     let mut count = 0;
     for openings in all {

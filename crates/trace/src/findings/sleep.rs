@@ -175,7 +175,10 @@ mod tests {
         });
         let finding = only(whole(&timeline, find));
         assert_eq!(figures(&finding), (2.0, 2, millis(7), 280));
-        assert_eq!((finding.place.as_str(), finding.layer.as_str()), ("SCardEndTransaction", "pcsc"));
+        assert_eq!(
+            (finding.place.as_str(), finding.layer.as_str()),
+            ("SCardEndTransaction", "pcsc")
+        );
         assert_eq!(trial(&finding).as_deref(), Some("no-sleep:SCardEndTransaction"));
         assert_eq!(
             finding.evidence,
@@ -213,10 +216,10 @@ mod tests {
         let finding = only(each("C_Sign", &timeline, find));
         assert_eq!(figures(&finding), (1.0, 4, millis(4), 250));
         let findings = whole(&timeline, find);
-        assert_eq!(findings.iter().map(figures).collect::<Vec<_>>(), [
-            (1.0, 1, millis(90), 692),
-            (4.0, 4, millis(4), 31)
-        ]);
+        assert_eq!(
+            findings.iter().map(figures).collect::<Vec<_>>(),
+            [(1.0, 1, millis(90), 692), (4.0, 4, millis(4), 31)]
+        );
     }
 
     #[test]

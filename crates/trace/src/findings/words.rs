@@ -50,7 +50,11 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 pub(super) fn ended(failures: &BTreeSet<Option<String>>) -> String {
     let names: Vec<_> =
         failures.iter().map(|failure| failure.as_deref().unwrap_or("success")).collect();
-    format!("{} {}", if names.len() > 1 { "ended with" } else { "always ended with" }, names.join(", "))
+    format!(
+        "{} {}",
+        if names.len() > 1 { "ended with" } else { "always ended with" },
+        names.join(", ")
+    )
 }
 
 #[cfg(test)]

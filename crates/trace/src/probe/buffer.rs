@@ -39,6 +39,29 @@ impl Default for Size {
     }
 }
 
+/// What a fix came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Calls that it changed.
+    pub changed: u64,
+    /// Calls that it should have changed, and had no room for.
+    pub refused: u64,
+}
+
+impl Applied {
+    /// What came after an earlier look.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self { changed: self.changed - before.changed, refused: self.refused - before.refused }
+    }
+
+    /// In two processes.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { changed: self.changed + other.changed, refused: self.refused + other.refused }
+    }
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub struct Buffer {
@@ -71,7 +94,12 @@ impl Buffer {
         let most = (options.size.0 / CHUNK_BYTES as u64).max(1);
         let first = FIRST.min(most);
         ftruncate(&file, HEADER_BYTES as u64 + most * CHUNK_BYTES as u64)?;
-        fallocate(&file, FallocateFlags::empty(), 0, HEADER_BYTES as u64 + first * CHUNK_BYTES as u64)?;
+        fallocate(
+            &file,
+            FallocateFlags::empty(),
+            0,
+            HEADER_BYTES as u64 + first * CHUNK_BYTES as u64,
+        )?;
         let header = MmapOptions::new().len(HEADER_BYTES).map_raw(&file)?;
         let start = Reading::now();
         let ticks = Ticks::of_this_machine();
@@ -111,13 +139,15 @@ impl Buffer {
         self.shared.header().on.store(u32::from(on), Ordering::Release);
     }
 
-    /// How often each fix changed something, and how often it could not.
+    /// What each fix came to so far.
     #[must_use]
-    pub fn applied(&self) -> Vec<(u64, u64)> {
+    pub fn applied(&self) -> Vec<Applied> {
         let header = self.shared.header();
         let fixes = header.fixes.iter().take(header.fix_count as usize);
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
-        fixes.map(|fix| (count(&fix.applied), count(&fix.refused))).collect()
+        fixes
+            .map(|fix| Applied { changed: count(&fix.applied), refused: count(&fix.refused) })
+            .collect()
     }
 
     /// How many processes the probe ran in.
@@ -181,10 +211,8 @@ fn keep_ahead(shared: &Shared) {
             (header.taken.load(Ordering::Acquire), header.ready.load(Ordering::Acquire));
         if taken * 2 > ready && ready < header.most {
             let more = ready.min(header.most - ready);
-            let (at, length) = (
-                HEADER_BYTES as u64 + ready * CHUNK_BYTES as u64,
-                more * CHUNK_BYTES as u64,
-            );
+            let (at, length) =
+                (HEADER_BYTES as u64 + ready * CHUNK_BYTES as u64, more * CHUNK_BYTES as u64);
             match fallocate(&shared.file, FallocateFlags::empty(), at, length) {
                 Ok(()) => header.ready.store(ready + more, Ordering::Release),
                 Err(error) => {
@@ -196,4 +224,3 @@ fn keep_ahead(shared: &Shared) {
         thread::park_timeout(PERIOD);
     }
 }
-

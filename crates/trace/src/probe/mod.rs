@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use thiserror::Error;
 
-pub use self::buffer::{Buffer, Size};
+pub use self::buffer::{Applied, Buffer, Size};
 pub use self::fix::{Fix, FixError};
 use crate::wire;
 
@@ -68,8 +68,7 @@ impl Probe {
     /// On another platform, and when the files cannot be written.
     pub fn new(options: &Options) -> Result<Self, ProbeError> {
         let folder = tempfile::Builder::new().prefix("tapstone-").tempdir();
-        let folder = folder
-            .map_err(|why| ProbeError::Files { path: std::env::temp_dir(), why })?;
+        let folder = folder.map_err(|why| ProbeError::Files { path: std::env::temp_dir(), why })?;
         let library = folder.path().join("probe.so");
         write_library(&library)?;
         let events = folder.path().join("events");

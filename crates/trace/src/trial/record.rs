@@ -73,14 +73,15 @@ impl Tried {
 
     fn notes(&self, trial: &Trial<'_>) -> Vec<String> {
         let mut notes = Vec::new();
-        for (fix, (applied, refused)) in trial.fixes.iter().zip(&self.applied) {
-            notes.push(if *applied == 0.0 {
-                format!("{fix} never applied: the program makes no call that it changes")
-            } else {
-                format!("{fix} changed {applied:.1} calls a run")
+        let runs = self.on.len().max(1) as f64;
+        for (fix, applied) in trial.fixes.iter().zip(&self.applied) {
+            notes.push(match applied.changed {
+                0 => format!("{fix} never applied: the program makes no call that it changes"),
+                calls => format!("{fix} changed {:.1} calls a run", calls as f64 / runs),
             });
-            if *refused > 0.0 {
-                notes.push(format!("{fix} had no room for {refused:.1} calls a run"));
+            if applied.refused > 0 {
+                let calls = applied.refused as f64 / runs;
+                notes.push(format!("{fix} had no room for {calls:.1} calls a run"));
             }
             notes.extend(fix.caution().map(str::to_owned));
         }
