@@ -61,11 +61,7 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
             profile: emulated.profile.clone(),
             sha256: emulated.sha256.clone(),
         }),
-        None if reader.name.starts_with(tapstone_card::VIRTUAL) => Some(record::Emulated {
-            profile: "a virtual card that does not say what it plays".to_owned(),
-            sha256: String::new(),
-        }),
-        None => None,
+        None => reader.name.starts_with(tapstone_card::VIRTUAL).then(unknown_virtual_card),
     };
     target
 }
@@ -76,6 +72,14 @@ pub(crate) fn sees_a_card() -> bool {
     let lab = open(TIMEOUT, Nanos::ZERO, Arc::new(AtomicBool::new(false)), Vec::new());
     let readers = lab.and_then(|mut lab| Ok(lab.look(Cards::None, &mut Live::new(true))?));
     readers.is_ok_and(|readers| readers.iter().any(|reader| reader.card_present))
+}
+
+/// What is in a virtual reader and was not asked.
+pub(crate) fn unknown_virtual_card() -> record::Emulated {
+    record::Emulated {
+        profile: "a virtual card that does not say what it plays".to_owned(),
+        sha256: String::new(),
+    }
 }
 
 /// Marks rows of a card that is none: for those who read rows without their record.

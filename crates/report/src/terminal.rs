@@ -20,6 +20,7 @@ mod published;
 mod results;
 mod shared;
 mod text;
+mod trace;
 
 use tapstone_record::reference::Reference;
 use tapstone_record::{Comparison, Cost, Outcome, Pairing, Record, Row};
@@ -44,22 +45,25 @@ pub struct Style {
 pub fn render(record: &Record, style: &Style) -> String {
     let mut page = Page::new(*style, record.target.emulated.as_ref());
     head::show(&mut page, record);
-    let alone = matches!(&record.results[..], [only] if detail::has_any(only));
+    // What the tables of a trace tell is shown once more only when asked for.
+    let traced = |row: &Row| !style.verbose && trace::tells(record, row);
+    let results: Vec<Row> = record.results.iter().filter(|row| !traced(row)).cloned().collect();
+    let alone = matches!(&results[..], [only] if detail::has_any(only));
     // The sides of a comparison in turns, like the points of a cost, are rows that something else
     // puts together: they are shown one by one only when asked for.
     let in_turns = |of: &Comparison| of.pairing == Pairing::Interleaved && !style.verbose;
     let compared = record.comparison.as_ref().is_some_and(in_turns);
-    if !alone && !record.results.is_empty() && !compared {
-        head::show_shared(&mut page, &record.results);
+    if !alone && !results.is_empty() && !compared {
+        head::show_shared(&mut page, &results);
         let told =
             |row: &&Row| !style.verbose && record.costs.iter().any(|cost| is_part(cost, row));
-        let rows: Vec<Row> = record.results.iter().filter(|row| !told(row)).cloned().collect();
+        let rows: Vec<Row> = results.iter().filter(|row| !told(row)).cloned().collect();
         if !rows.is_empty() {
             results::show(&mut page, &rows);
         }
     }
     let in_full = |row: &Row| (alone || style.verbose) && detail::has_any(row);
-    for row in record.results.iter().filter(|row| in_full(row)) {
+    for row in results.iter().filter(|row| in_full(row)) {
         detail::show(&mut page, row);
     }
     if let Some(knee) = &record.knee {
@@ -68,9 +72,11 @@ pub fn render(record: &Record, style: &Style) -> String {
     if let Some(comparison) = &record.comparison {
         comparison::show(&mut page, comparison);
     }
+    trace::show(&mut page, record, style);
     costs::show(&mut page, &record.costs);
     claims::show(&mut page, &record.claims, &record.results);
-    notes::show(&mut page, record, |row, note| in_full(row) && detail::is_drift(note));
+    let said = |row: &Row, note: &str| traced(row) || (in_full(row) && detail::is_drift(note));
+    notes::show(&mut page, record, said);
     page.finish()
 }
 

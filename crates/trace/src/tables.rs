@@ -56,6 +56,15 @@ pub fn describe(
     record.findings.extend(described);
 }
 
+/// The virtual reader that a program talked to, if it did: such figures are no real card's.
+#[must_use]
+pub fn virtual_reader(timeline: &Timeline) -> Option<String> {
+    let spans = timeline.threads.iter().flat_map(|thread| &thread.spans);
+    let mut readers = spans.filter_map(|span| span.text).map(|text| timeline.text(text));
+    let reader = readers.find(|reader| reader.starts_with(tapstone_card::VIRTUAL.as_bytes()))?;
+    Some(String::from_utf8_lossy(reader).into_owned())
+}
+
 /// Commands to the card by what they are and what they are about, the longest first.
 fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
     let names = exchanges::described(timeline);

@@ -72,6 +72,10 @@ fn export(arguments: &Arguments, seen: &Seen) -> anyhow::Result<()> {
 /// What was seen, in the record's words.
 fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
     tables::describe(record, &seen.timeline, &seen.finished, &arguments.operation);
+    if tables::virtual_reader(&seen.timeline).is_some() {
+        record.target.emulated = Some(card_lab::unknown_virtual_card());
+        card_lab::mark_emulated(record);
+    }
     record.warnings.extend(seen.warnings.iter().cloned());
     if let Some(blind) = &seen.blind {
         record.warnings.push(blind.to_string().replace("\nhint: ", "; "));

@@ -10,6 +10,7 @@ use tapstone_trace::command::Command;
 use tapstone_trace::probe::{Fix, Size};
 use tapstone_trace::rounds::Progress;
 use tapstone_trace::run::Signals;
+use tapstone_trace::tables;
 use tapstone_trace::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
@@ -48,6 +49,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             Ok(tried) => {
                 record.results.extend(tried.rows(&name));
                 record.trials.extend(tried.record(&trial));
+                if tried.timelines.iter().any(|it| tables::virtual_reader(it).is_some()) {
+                    record.target.emulated = Some(card_lab::unknown_virtual_card());
+                }
                 record.warnings.extend(tried.warnings.iter().cloned());
                 if let Some(stopped) = &tried.stopped {
                     record.warnings.push(format!("{name}: {stopped}"));
@@ -65,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
     }
     live.end();
+    card_lab::mark_emulated(&mut record);
     let gain = |trial: &record::Trial| trial.speedup.estimate;
     record.trials.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
     arguments.output.put(&record)?;

@@ -145,6 +145,34 @@ impl Page {
         }
     }
 
+    /// A command behind a mark, to be copied: where it goes on in another line, a shell goes on
+    /// too. Its words are never broken, unless one alone is too long.
+    pub(super) fn command(&mut self, mark: &Span, words: &[String]) {
+        let columns = |word: &String| width(&self.clean(word));
+        let room =
+            (self.style.width - width(&mark.text).min(self.style.width / 2)).saturating_sub(2);
+        if words.iter().any(|word| columns(word) > room) {
+            return self.hanging(mark, &Span::plain(words.join(" ")));
+        }
+        let mut lines: Vec<String> = Vec::new();
+        for word in words {
+            match lines.last_mut() {
+                Some(line) if columns(line) + 1 + columns(word) <= room => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.clone()),
+            }
+        }
+        let last = lines.len().saturating_sub(1);
+        for (at, line) in lines.iter().enumerate() {
+            let lead =
+                if at == 0 { mark.clone() } else { Span::plain(" ".repeat(width(&mark.text))) };
+            let goes_on = if at == last { "" } else { " \\" };
+            self.line(&[lead, Span::plain(line), Span::faint(goes_on)]);
+        }
+    }
+
     pub(super) fn grid(&mut self, grid: &Grid) {
         for line in grid.lay_out(self.style.width, |text| clean(text, self.style.unicode)) {
             self.line(&line);

@@ -10,7 +10,7 @@ use tapstone_record::*;
 use tapstone_report::terminal::{Style, render};
 use unicode_width::UnicodeWidthStr;
 
-use crate::support;
+use crate::{support, trace};
 
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![any::<f64>(), 0.0..1e9, Just(0.0), Just(f64::NAN), Just(f64::INFINITY)].boxed()
@@ -108,6 +108,87 @@ prop_compose! {
     }
 }
 
+fn counts() -> impl Strategy<Value = BTreeMap<String, u64>> {
+    btree_map(text(), any::<u64>(), 0..3).boxed()
+}
+
+prop_compose! {
+    fn call()(
+        (module, layer, function) in (text(), text(), text()),
+        (count, per_operation, failed) in (any::<u64>(), of(number()), counts()),
+        (total_ns, own_ns) in (nanos(), nanos()),
+    ) -> Call {
+        Call { module, layer, function, count, per_operation, failed, total_ns, own_ns }
+    }
+}
+
+prop_compose! {
+    fn apdu()(
+        (name, object, header, status) in (text(), of(text()), text(), counts()),
+        (count, repeats, time_ns, bytes) in (any::<u64>(), any::<u64>(), nanos(), any::<u64>()),
+    ) -> Apdu {
+        Apdu {
+            name, object, header, count, repeats, status, time_ns,
+            sent_bytes: bytes, received_bytes: bytes,
+        }
+    }
+}
+
+prop_compose! {
+    fn finding()(
+        (name, place, layer) in (text(), text(), text()),
+        (per_operation, count, time_ns) in (number(), any::<u64>(), nanos()),
+        (evidence, saving, trial) in (vec(text(), 0..3), of((number(), number())), of(text())),
+    ) -> Finding {
+        let saving = saving.map(|(low, high)| Range { low, high });
+        let (kind, share) = (FindingKind::Other(name), Fraction(per_operation));
+        Finding { kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial }
+    }
+}
+
+prop_compose! {
+    fn trial()(
+        (fix, masked, differences, notes) in
+            (text(), any::<u64>(), vec(text(), 0..8), vec(text(), 0..3)),
+        (before_ns, after_ns, speedup, bare_ns) in
+            (estimate(), estimate(), estimate(), of(estimate())),
+        (predicted, rounds) in (of((number(), number())), any::<u32>()),
+        verdict in prop::sample::select(vec![Change::Faster, Change::Slower, Change::Inconclusive]),
+        behaviour in prop::sample::select(
+            vec![Behaviour::Same, Behaviour::Differs, Behaviour::NotComparable],
+        ),
+    ) -> Trial {
+        let predicted = predicted.map(|(low, high)| Range { low, high });
+        Trial {
+            fix, before_ns, after_ns, speedup, predicted, rounds, verdict, bare_ns, behaviour,
+            masked, differences, notes,
+        }
+    }
+}
+
+prop_compose! {
+    fn traced()(
+        base in prop::sample::select(vec![trace::traced(), trace::tried()]),
+        (calls, apdus) in (vec(call().boxed(), 0..20), vec(apdu().boxed(), 0..20)),
+        (findings, trials) in (vec(finding().boxed(), 0..4), vec(trial().boxed(), 0..4)),
+        (layers, dropped) in (vec((text(), nanos(), number(), any::<bool>()), 0..9), any::<u64>()),
+        command in vec(text(), 0..6),
+    ) -> Record {
+        let mut record = base;
+        record.layers.extend(layers.into_iter().map(|(layer, time_ns, share, main)| Layer {
+            process: 4211, thread: if main { 4211 } else { 9 }, layer, time_ns,
+            share: Fraction(share),
+        }));
+        record.calls.extend(calls);
+        record.apdus.extend(apdus);
+        record.findings.extend(findings);
+        record.trials.extend(trials);
+        record.dropped = Some(dropped);
+        record.command.extend(command);
+        record
+    }
+}
+
 prop_compose! {
     fn record()(
         base in prop::sample::select(vec![support::knee(), support::hostile(), support::record()]),
@@ -135,7 +216,7 @@ proptest! {
 
     #[test]
     fn is_shown_within_the_width(
-        record in record().boxed(), width in 20usize..200, unicode: bool, verbose: bool,
+        record in prop_oneof![record().boxed(), traced().boxed()], width in 20usize..200, unicode: bool, verbose: bool,
     ) {
         let text = render(&record, &Style { width, colour: false, unicode, verbose });
         for line in text.lines() {
@@ -146,7 +227,9 @@ proptest! {
     }
 
     #[test]
-    fn is_shown_in_colour_and_as_csv(record in record().boxed()) {
+    fn is_shown_in_colour_and_as_csv(
+        record in prop_oneof![record().boxed(), traced().boxed()],
+    ) {
         let _ = render(&record, &Style { width: 80, colour: true, unicode: true, verbose: true });
         tapstone_report::csv::render(&record).unwrap();
     }

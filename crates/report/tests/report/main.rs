@@ -6,3 +6,4 @@ mod comparison;
 mod csv;
 mod support;
 mod terminal;
+mod trace;

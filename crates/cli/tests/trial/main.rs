@@ -1,0 +1,60 @@
+//! `tapstone trial` on real programs: waste that is found, the fix that is tried, and the gain that
+//! is measured beside the one that was predicted.
+//!
+//! Without a C compiler, pcscd or its virtual readers the tests that need them skip, and say so.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod cards;
+#[path = "../fixtures/mod.rs"]
+#[allow(dead_code, reason = "each of these programs needs a part of it")]
+mod fixtures;
+mod programs;
+#[path = "../card/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod support;
+
+use support::{Outcome, Tapstone};
+use tapstone_record::{Behaviour, Finding, Record, Trial};
+
+/// `tapstone VERB OPTIONS --output record.json -- COMMAND`.
+fn run(verb: &str, options: &str, variables: &[(&str, &str)], command: &[&str]) -> Outcome {
+    let mut run =
+        Tapstone::new(verb).args(options).args("--output record.json --").without_record();
+    for (name, value) in variables {
+        run = run.env(name, value);
+    }
+    for word in command {
+        run = run.arg(word);
+    }
+    run.run()
+}
+
+#[track_caller]
+fn record(outcome: &Outcome) -> Record {
+    Record::read(outcome.record_path()).unwrap()
+}
+
+/// The only trial of a run that ended well.
+#[track_caller]
+fn trial(fix: &str, options: &str, variables: &[(&str, &str)], command: &[&str]) -> Trial {
+    let options = format!("--fix {fix} {options}");
+    let outcome = run("trial", &options, variables, command).exits(0);
+    let mut trials = record(&outcome).trials;
+    assert_eq!(trials.len(), 1);
+    let trial = trials.remove(0);
+    assert_eq!(trial.behaviour, Behaviour::Same, "{:?}", trial.differences);
+    println!("{trial:?}");
+    trial
+}
+
+/// The finding that names this fix.
+#[track_caller]
+fn finding(findings: &[Finding], fix: &str) -> Finding {
+    let found = findings.iter().find(|finding| finding.trial.as_deref() == Some(fix));
+    found.unwrap_or_else(|| panic!("no {fix} in {findings:#?}")).clone()
+}
+
+/// What a trial saved in each run, in nanoseconds.
+fn saved(trial: &Trial) -> f64 {
+    trial.before_ns.estimate - trial.after_ns.estimate
+}

@@ -1,0 +1,71 @@
+//! Programs that need no card.
+
+use tapstone_record::Change;
+
+use crate::{finding, fixtures, record, run, saved, trial};
+
+/// A stand-in of the PC/SC library that sleeps 5 ms in SCardEndTransaction, and a client of it.
+#[test]
+fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
+    let (Some(client), Some(library)) =
+        (fixtures::built("linked-pcsc"), fixtures::built("pollster"))
+    else {
+        return;
+    };
+    let (client, library) = (client.to_str().unwrap(), library.to_str().unwrap());
+    let variables = [("LD_LIBRARY_PATH", library)];
+    let traced = run("trace", "", &variables, &[client, "10"]).exits(0);
+    let sleep = finding(&record(&traced).findings, "no-sleep:SCardEndTransaction");
+    assert_eq!((sleep.place.as_str(), sleep.count), ("SCardEndTransaction", 10));
+    assert!(sleep.time_ns.0 >= 50_000_000, "{sleep:?}");
+    let tried = trial("no-sleep", "--rounds 20", &variables, &[client, "10"]);
+    assert_eq!(tried.verdict, Change::Faster);
+    let predicted = tried.predicted.unwrap();
+    let ratio = saved(&tried) / f64::midpoint(predicted.low, predicted.high);
+    assert!((0.85..1.15).contains(&ratio), "saved {ratio} times what was predicted: {tried:?}");
+}
+
+/// The case of user-mode ppp: a lookup for each packet, which nobody uses.
+#[test]
+fn a_lookup_kept_in_memory_saves_what_the_fixed_program_saves() {
+    let (Some(program), Some(fixed)) =
+        (fixtures::built("packet-filter"), fixtures::built("packet-filter-fixed"))
+    else {
+        return;
+    };
+    let (program, fixed) = (program.to_str().unwrap(), fixed.to_str().unwrap());
+    let command = [program, "20000"];
+    let traced = run("trace", "", &[], &command).exits(0);
+    let lookup = finding(&record(&traced).findings, "memoise:getprotobynumber");
+    assert!(lookup.count >= 20_000, "{lookup:?}");
+    let tried = trial("memoise:getprotobynumber", "--rounds 20", &[], &command);
+    assert_eq!(tried.verdict, Change::Faster);
+    let both =
+        run("ab", "--rounds 20", &[], &[&format!("{program} 20000"), &format!("{fixed} 20000")])
+            .exits(0);
+    let comparison = record(&both).comparison.unwrap();
+    let wall = &comparison.rows[0];
+    let by_hand = wall.baseline.estimate - wall.candidate.estimate;
+    let part = saved(&tried) / by_hand;
+    println!("the trial saved {part:.3} of what the fixed program saves");
+    assert!(part >= 0.9, "{part}: {tried:?}, {wall:?}");
+}
+
+#[test]
+fn a_fix_that_changes_nothing_says_so() {
+    let Some(program) = fixtures::built("packet-filter-fixed") else { return };
+    let command = [program.to_str().unwrap(), "100"];
+    let tried = trial("memoise:getprotobynumber", "--rounds 3", &[], &command);
+    assert!(tried.notes.iter().any(|note| note.contains("never applied")), "{:?}", tried.notes);
+    assert_eq!((tried.verdict, tried.predicted), (Change::Inconclusive, None));
+}
+
+#[test]
+fn what_cannot_be_repeated_is_not() {
+    let failing = run("trial", "--fix no-sleep", &[], &["false"]).exits(2);
+    assert!(failing.stderr.contains("`false` ended with exit code 1"), "{}", failing.stderr);
+    let missing = run("trial", "--fix no-sleep", &[], &["no-such-program"]).exits(2);
+    assert!(missing.stderr.contains("no-such-program"), "{}", missing.stderr);
+    let unknown = run("trial", "--fix nosleep", &[], &["true"]).exits(2);
+    assert!(unknown.stderr.contains("there is no fix"), "{}", unknown.stderr);
+}

@@ -1,0 +1,61 @@
+//! A traced program: whose time it was, its calls, its commands to the card, what was wasted, and
+//! what became of the fixes that were tried.
+
+mod apdus;
+mod calls;
+mod findings;
+mod layers;
+mod next;
+mod trials;
+mod words;
+
+use tapstone_measure::units::thousands;
+use tapstone_record::{Record, Row, TargetKind};
+
+use super::Style;
+use super::page::{Page, Span, Tint};
+
+/// A terminal of so many columns has room for names in two columns.
+const WIDE: usize = 100;
+
+pub(super) fn show(page: &mut Page, record: &Record, style: &Style) {
+    if record.target.kind != TargetKind::Command {
+        return;
+    }
+    layers::show(page, &record.layers, style);
+    if let Some(dropped @ 1..) = record.dropped {
+        let text = format!(
+            "{} events found no room: every count and every time here is a lower bound",
+            thousands(dropped)
+        );
+        page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
+    }
+    calls::show(page, &record.calls, style);
+    apdus::show(page, &record.apdus, style);
+    // Whoever only tries a fix has not looked for others.
+    if !record.findings.is_empty() || (!record.layers.is_empty() && record.trials.is_empty()) {
+        findings::show(page, record);
+    }
+    trials::show(page, &record.trials, style);
+}
+
+/// Whether a row of the results is what these tables tell: a call, or a whole command that was run
+/// under observation or in a trial.
+pub(super) fn tells(record: &Record, row: &Row) -> bool {
+    let command = row.operation == "command" || row.operation.starts_with("command, ");
+    let observed = !record.layers.is_empty() || !record.trials.is_empty();
+    (observed && command) || record.calls.iter().any(|call| call.operation() == row.operation)
+}
+
+/// How much of a list is shown: all of it only when asked for.
+fn shown(all: usize, most: usize, style: &Style) -> usize {
+    // One line more says no less than "and 1 more".
+    if style.verbose || all <= most + 1 { all } else { most }
+}
+
+/// Says how many lines were left out.
+fn left_out(page: &mut Page, count: usize) {
+    if count > 0 {
+        page.line(&[Span::faint(format!("  and {count} more: --verbose shows them"))]);
+    }
+}

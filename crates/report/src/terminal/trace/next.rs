@@ -1,0 +1,69 @@
+//! The command that a reader types next, made from the one that wrote the record.
+
+/// Options of a trace that a trial of its findings needs too.
+const KEPT: [&str; 2] = ["--with-daemon", "--operation"];
+
+/// `tapstone trial --fix … -- …`, its words as a shell takes them; `None` when the record does not tell what was run.
+pub(super) fn trial(command: &[String], fix: &str) -> Option<Vec<String>> {
+    let end = command.iter().position(|word| word == "--")?;
+    let (options, program) = (&command[..end], &command[end + 1..]);
+    if program.is_empty() {
+        return None;
+    }
+    let mut words = vec!["tapstone", "trial", "--fix", fix];
+    for (at, word) in options.iter().enumerate() {
+        let has_value =
+            |option: &&str| word.strip_prefix(*option).is_some_and(|rest| rest.starts_with('='));
+        if KEPT.contains(&word.as_str()) {
+            words
+                .extend([word.as_str()].into_iter().chain(options.get(at + 1).map(String::as_str)));
+        } else if KEPT.iter().any(has_value) {
+            words.push(word);
+        }
+    }
+    words.push("--");
+    words.extend(program.iter().map(String::as_str));
+    Some(words.into_iter().map(quoted).collect())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &[&str]) -> Vec<String> {
+        text.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_trial_of_a_trace_runs_the_same_program() {
+        let traced = [
+            "tapstone",
+            "trace",
+            "--output",
+            "t.json",
+            "--with-daemon",
+            "pcscd --foreground",
+            "--operation=C_Sign",
+            "--",
+            "sh",
+            "-c",
+            "it's",
+            "",
+        ];
+        assert_eq!(
+            trial(&words(&traced), "no-sleep:SCardEndTransaction").unwrap().join(" "),
+            r"tapstone trial --fix no-sleep:SCardEndTransaction --with-daemon 'pcscd --foreground' --operation=C_Sign -- sh -c 'it'\''s' ''"
+        );
+        assert_eq!(trial(&words(&["tapstone", "trace", "--"]), "x"), None);
+        assert_eq!(trial(&words(&["tapstone", "trace"]), "x"), None);
+    }
+}

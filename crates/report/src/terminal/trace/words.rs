@@ -1,0 +1,62 @@
+//! Layers and kinds of findings in words. What is not known is shown as it stands in the record.
+
+use tapstone_record::{Behaviour, FindingKind};
+
+/// A layer by its name in the record.
+pub(super) fn layer(name: &str) -> String {
+    let known = match name {
+        "pcsc" => "PC/SC client",
+        "below-pcsc" => "below PC/SC",
+        "queue" => "below PC/SC: queue",
+        "pcscd" => "below PC/SC: pcscd",
+        "driver-and-card" => "below PC/SC: driver and card",
+        "lock" => "waiting for a lock",
+        "user" => "waiting for the user",
+        other => match other.strip_prefix("pkcs11") {
+            Some(module) => return format!("PKCS#11{module}"),
+            None => other,
+        },
+    };
+    known.to_owned()
+}
+
+pub(super) fn kind(kind: &FindingKind) -> &str {
+    match kind {
+        FindingKind::Sleep => "sleep",
+        FindingKind::BusyWait => "busy wait",
+        FindingKind::PollQuantum => "poll quantum",
+        FindingKind::RepeatedLookup => "repeated lookup",
+        FindingKind::RepeatedCommand => "repeated command",
+        FindingKind::DelayedAck => "delayed acknowledgement",
+        FindingKind::Serialised => "serialised threads",
+        FindingKind::SessionChurn => "session churn",
+        FindingKind::Other(name) => name,
+    }
+}
+
+/// What to change where no trial can show what that would bring.
+pub(super) const fn remedy(kind: &FindingKind) -> &'static str {
+    match kind {
+        FindingKind::Sleep => "wait for what the sleep is there for, and only as long as it takes",
+        FindingKind::BusyWait => "wait for the event with a time limit instead of asking for it",
+        FindingKind::PollQuantum => {
+            "wait for the event itself, or look for it at shorter intervals"
+        }
+        FindingKind::RepeatedLookup => "keep the answer, or look it up only when it is needed",
+        FindingKind::RepeatedCommand => "keep the response as long as nothing can have changed it",
+        FindingKind::DelayedAck => "send each command in one write, or set TCP_NODELAY",
+        FindingKind::Serialised => {
+            "give each thread a session of its own, and hold no lock during a call"
+        }
+        FindingKind::SessionChurn => "open it once, and keep it",
+        FindingKind::Other(_) => "a newer version of Tapstone may know what to try",
+    }
+}
+
+pub(super) const fn behaviour(behaviour: Behaviour) -> &'static str {
+    match behaviour {
+        Behaviour::Same => "same",
+        Behaviour::Differs => "DIFFERS",
+        Behaviour::NotComparable => "not comparable",
+    }
+}
