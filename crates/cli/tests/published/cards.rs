@@ -1,13 +1,12 @@
 //! The published cards: their profiles, measured through pcscd, give the published figures back.
 
 use std::fmt;
-use std::fs;
 use std::thread;
 
 use tapstone_record::Outcome;
 use tapstone_record::reference::{self, Figures, JcopCard};
 
-use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, skip};
+use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, undisturbed};
 
 /// How far a figure measured is from the one published.
 struct Deviation {
@@ -30,51 +29,6 @@ impl Deviation {
 
     fn seconds(&self) -> f64 {
         (self.measured - self.published).abs()
-    }
-}
-
-/// The part of the processors' time that may be used, or stolen from this machine, while a card is
-/// measured. All that takes part in it waits for the card nearly all the time, which leaves less
-/// than a tenth; one other program that computes takes a whole processor.
-const QUIET: f64 = 0.25;
-
-/// Tries before the machine is given up as too busy.
-const TRIES: usize = 6;
-
-/// Measures again what was measured while the machine did something else, which is told without
-/// looking at the figure. `None`: never quiet, which has been said then.
-fn undisturbed<T>(mut measure: impl FnMut() -> T) -> Option<T> {
-    for _ in 0..TRIES {
-        let before = ProcessorTime::now();
-        let figure = measure();
-        let used = ProcessorTime::now().used_since(&before);
-        if used <= QUIET {
-            return Some(figure);
-        }
-        println!("measured again: {:.0} % of the processors' time was used", used * 100.0);
-    }
-    skip("a machine that does nothing else");
-    None
-}
-
-/// What all processors did since the machine started, in ticks (proc_stat(5)).
-struct ProcessorTime {
-    all: u64,
-    idle: u64,
-}
-
-impl ProcessorTime {
-    fn now() -> Self {
-        let stat = fs::read_to_string("/proc/stat").unwrap();
-        let line = stat.lines().next().unwrap();
-        // user nice system idle iowait irq softirq steal; what follows is in `user` already.
-        let ticks: Vec<u64> =
-            line.split_whitespace().skip(1).take(8).map(|ticks| ticks.parse().unwrap()).collect();
-        Self { all: ticks.iter().sum(), idle: ticks[3] + ticks[4] }
-    }
-
-    fn used_since(&self, before: &Self) -> f64 {
-        1.0 - (self.idle - before.idle) as f64 / (self.all - before.all) as f64
     }
 }
 
@@ -175,7 +129,7 @@ fn five_piv_cards() {
         let profile = format!("piv-card-{number}");
         let arguments = [profile.as_ref(), "--personality".as_ref(), personality.as_os_str()];
         let _card = Card::insert(&pcscd, Slot::First, &arguments);
-        let measured = undisturbed(|| {
+        let measured = undisturbed(0.0, || {
             let run = Tapstone::at(Slot::First, "card").args("--suite piv-contact --rounds 3");
             run.pin("123456").run().exits(0)
         });

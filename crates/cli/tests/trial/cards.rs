@@ -3,13 +3,14 @@
 use tapstone_record::Change;
 
 use crate::support::{Card, Pcscd, Slot};
-use crate::{finding, fixtures, record, run, trial};
+use crate::{finding, fixtures, record, run, trial, turn};
 
 const COMMAND: [&str; 2] = ["pkcs11-tool", "--list-objects"];
 
 /// The client library of pcsc-lite 1.9.9 spins in SCardGetStatusChange.
 #[test]
 fn a_busy_wait_is_found_and_tried() {
+    let _turn = turn();
     let Some(pcscd) = Pcscd::start() else { return };
     let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
     let traced = run("trace", "", &[], &COMMAND).exits(0);
@@ -22,6 +23,7 @@ fn a_busy_wait_is_found_and_tried() {
 /// OpenSC reads the first bytes of each object to learn its length, and the same objects again.
 #[test]
 fn length_probes_and_repeated_reads_are_found_and_tried() {
+    let _turn = turn();
     let Some(pcscd) = Pcscd::start() else { return };
     let profile = fixtures::source("slow-apdu.toml");
     let _card = Card::insert(&pcscd, Slot::First, &[profile]);

@@ -13,8 +13,17 @@ mod programs;
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use support::{Outcome, Tapstone};
 use tapstone_record::{Behaviour, Finding, Record, Trial};
+
+/// One at a time: what is measured is not to meet another.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// `tapstone VERB OPTIONS --output record.json -- COMMAND`.
 fn run(verb: &str, options: &str, variables: &[(&str, &str)], command: &[&str]) -> Outcome {

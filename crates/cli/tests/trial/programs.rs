@@ -2,11 +2,13 @@
 
 use tapstone_record::Change;
 
-use crate::{finding, fixtures, record, run, saved, trial};
+use crate::support::undisturbed;
+use crate::{finding, fixtures, record, run, saved, trial, turn};
 
 /// A stand-in of the PC/SC library that sleeps 5 ms in SCardEndTransaction, and a client of it.
 #[test]
 fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
+    let _turn = turn();
     let (Some(client), Some(library)) =
         (fixtures::built("linked-pcsc"), fixtures::built("pollster"))
     else {
@@ -18,7 +20,9 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
     let sleep = finding(&record(&traced).findings, "no-sleep:SCardEndTransaction");
     assert_eq!((sleep.place.as_str(), sleep.count), ("SCardEndTransaction", 10));
     assert!(sleep.time_ns.0 >= 50_000_000, "{sleep:?}");
-    let tried = trial("no-sleep", "--rounds 20", &variables, &[client, "10"]);
+    let command = [client, "10"];
+    let trial = || trial("no-sleep", "--rounds 20", &variables, &command);
+    let Some(tried) = undisturbed(0.0, trial) else { return };
     assert_eq!(tried.verdict, Change::Faster);
     let predicted = tried.predicted.unwrap();
     let ratio = saved(&tried) / f64::midpoint(predicted.low, predicted.high);
@@ -28,6 +32,7 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
 /// The case of user-mode ppp: a lookup for each packet, which nobody uses.
 #[test]
 fn a_lookup_kept_in_memory_saves_what_the_fixed_program_saves() {
+    let _turn = turn();
     let (Some(program), Some(fixed)) =
         (fixtures::built("packet-filter"), fixtures::built("packet-filter-fixed"))
     else {
@@ -53,6 +58,7 @@ fn a_lookup_kept_in_memory_saves_what_the_fixed_program_saves() {
 
 #[test]
 fn a_fix_that_changes_nothing_says_so() {
+    let _turn = turn();
     let Some(program) = fixtures::built("packet-filter-fixed") else { return };
     let command = [program.to_str().unwrap(), "100"];
     let tried = trial("memoise:getprotobynumber", "--rounds 3", &[], &command);
@@ -62,6 +68,7 @@ fn a_fix_that_changes_nothing_says_so() {
 
 #[test]
 fn what_cannot_be_repeated_is_not() {
+    let _turn = turn();
     let failing = run("trial", "--fix no-sleep", &[], &["false"]).exits(2);
     assert!(failing.stderr.contains("`false` ended with exit code 1"), "{}", failing.stderr);
     let missing = run("trial", "--fix no-sleep", &[], &["no-such-program"]).exits(2);

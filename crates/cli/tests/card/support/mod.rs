@@ -6,6 +6,7 @@ mod outcome;
 #[path = "../../pcscd/mod.rs"]
 mod pcscd;
 mod played;
+mod quiet;
 mod run;
 mod suites;
 
@@ -13,5 +14,6 @@ pub(crate) use self::card::{Card, Slot, empty, has_card};
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::pcscd::{Pcscd, skip};
 pub(crate) use self::played::{Log, Played, Says};
+pub(crate) use self::quiet::undisturbed;
 pub(crate) use self::run::{Running, Tapstone, eventually};
 pub(crate) use self::suites::{COUNTS, bench_profile, tries};
