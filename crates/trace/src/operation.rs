@@ -140,6 +140,14 @@ impl Operations {
     pub fn count(&self) -> u64 {
         self.cuts.len() as u64
     }
+
+    /// Those of a thread, by its number.
+    #[must_use]
+    pub fn of_thread(&self, thread: usize) -> &[Cut] {
+        let first = self.cuts.partition_point(|cut| cut.thread < thread);
+        let end = self.cuts.partition_point(|cut| cut.thread <= thread);
+        &self.cuts[first..end]
+    }
 }
 
 /// Functions that another one prepares (PKCS#11, 5.8 to 5.14): `C_Sign` by `C_SignInit`.
@@ -204,4 +212,147 @@ fn between(returns: &[(usize, Nanos)]) -> Vec<Cut> {
     returns.sort_unstable();
     let pairs = returns.windows(2).filter(|pair| pair[0].0 == pair[1].0);
     pairs.map(|pair| Cut { thread: pair[0].0, start: pair[0].1, end: pair[1].1 }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::{Story, Telling, millis};
+
+    fn cuts(operation: &str, timeline: &Timeline) -> Vec<(usize, u64, u64)> {
+        let operations = Operations::of(&operation.parse().unwrap(), timeline, &[]);
+        let millis = |time: Nanos| time.0 / 1_000_000;
+        let cut = |cut: &Cut| (cut.thread, millis(cut.start), millis(cut.end));
+        operations.cuts.iter().map(cut).collect()
+    }
+
+    fn one(tell: impl FnOnce(&mut Telling<'_>)) -> Timeline {
+        Story::new().thread(tell).timeline()
+    }
+
+    #[test]
+    fn names_are_read_and_shown() {
+        for (text, operation) in [
+            ("whole", Operation::Whole),
+            ("C_Sign", Operation::Call("C_Sign")),
+            ("SCardTransmit", Operation::Call("SCardTransmit")),
+            ("IFDHTransmitToICC", Operation::Call("IFDHTransmitToICC")),
+            ("syscall:pread64", Operation::SystemCall("pread64".to_owned())),
+        ] {
+            assert_eq!(text.parse(), Ok(operation.clone()));
+            assert_eq!(operation.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_operation_is_said_with_what_may_be_meant() {
+        for (text, says) in [
+            ("C_Sing", "\"C_Sing\" is no operation (did you mean C_Sign?)"),
+            ("c_sign", "did you mean C_Sign?"),
+            ("usleep", "\"usleep\" is no operation\n"),
+            ("syscall:", "is no operation"),
+            ("syscall:re ad", "is no operation"),
+            ("", "\"\" is no operation\n"),
+        ] {
+            let error = text.parse::<Operation>().unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("\nhint: "), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_whole_command_is_one_operation_of_its_first_thread() {
+        let timeline = Story::new()
+            .process("helper")
+            .thread(|told| {
+                told.call("C_Sign", 1, millis(3));
+            })
+            .timeline();
+        let operations = Operations::whole(&timeline);
+        assert_eq!((operations.count(), operations.is_whole), (1, true));
+        assert_eq!(cuts("whole", &timeline), [(0, 0, 3)]);
+        assert_eq!(Operations::whole(&Timeline::default()).count(), 1);
+    }
+
+    #[test]
+    fn a_signature_begins_with_its_preparation() {
+        let timeline = one(|told| {
+            told.call("C_SignInit", 1, millis(1)).call("C_SignInit", 2, millis(1));
+            told.call("C_Sign", 2, millis(1)).advance(millis(5)).call("C_Sign", 1, millis(1));
+            told.advance(millis(3)).call("C_Sign", 9, millis(2));
+        });
+        assert_eq!(cuts("C_Sign", &timeline), [(0, 0, 9), (0, 1, 3), (0, 12, 14)]);
+        assert_eq!(cuts("C_SignInit", &timeline), [(0, 0, 1), (0, 1, 2)]);
+        assert_eq!(cuts("C_Verify", &timeline), []);
+    }
+
+    #[test]
+    fn asking_for_a_length_is_part_of_the_operation() {
+        let timeline = one(|told| {
+            for _ in 0..2 {
+                told.call("C_EncryptInit", 1, millis(1));
+                told.call("C_Encrypt", 1, millis(1)).call("C_Encrypt", 1, millis(3));
+                told.advance(millis(5));
+            }
+        });
+        assert_eq!(cuts("C_Encrypt", &timeline), [(0, 0, 5), (0, 10, 15)]);
+    }
+
+    #[test]
+    fn a_call_without_preparation_is_an_operation_of_its_own() {
+        let timeline = one(|told| {
+            told.call("C_SignInit", 1, millis(1)).call("C_Sign", 1, millis(1)).advance(millis(7));
+            told.enter("C_Sign").given(1, 0).advance(millis(1)).exit_with(NOT_INITIALIZED);
+            told.enter("C_SignInit").given(1, 0).advance(millis(1)).exit_with(0x60);
+            told.call("C_Sign", 1, millis(1));
+        });
+        // The last one is a second call for the only preparation that went well.
+        assert_eq!(cuts("C_Sign", &timeline), [(0, 0, 12), (0, 9, 10)]);
+    }
+
+    #[test]
+    fn threads_and_libraries_have_preparations_of_their_own() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.call("C_SignInit", 1, millis(2));
+                told.enter_in("C_SignInit", "other.so").given(1, 0).advance(millis(2)).exit();
+                told.call("C_Sign", 1, millis(2));
+            })
+            .thread(|told| {
+                told.advance(millis(8)).call("C_Sign", 1, millis(2));
+            })
+            .timeline();
+        assert_eq!(cuts("C_Sign", &timeline), [(0, 0, 6), (1, 8, 10)]);
+    }
+
+    #[test]
+    fn a_proxy_and_the_module_behind_it_are_one() {
+        let timeline = one(|told| {
+            for function in ["C_SignInit", "C_Sign"] {
+                told.enter_in(function, "proxy.so").given(7, 0).advance(millis(1));
+                told.call(function, 3, millis(2)).advance(millis(1)).exit();
+            }
+        });
+        assert_eq!(cuts("C_Sign", &timeline), [(0, 0, 8)]);
+    }
+
+    #[test]
+    fn what_never_returned_is_no_operation() {
+        let timeline = one(|told| {
+            told.call("C_Login", 1, millis(1)).enter("C_Login").advance(millis(1));
+        });
+        assert_eq!(cuts("C_Login", &timeline), [(0, 0, 1)]);
+    }
+
+    #[test]
+    fn system_calls_cut_where_they_return() {
+        let returns = [(1, 4), (0, 2), (0, 9), (0, 5), (1, 6), (2, 7)];
+        let returns = returns.map(|(thread, at)| (thread, millis(at)));
+        let read = "syscall:read".parse().unwrap();
+        let operations = Operations::of(&read, &Timeline::default(), &returns);
+        let cut = |thread, start, end| Cut { thread, start: millis(start), end: millis(end) };
+        assert_eq!(operations.cuts, [cut(0, 2, 5), cut(0, 5, 9), cut(1, 4, 6)]);
+        assert_eq!(operations.of_thread(0).len(), 2);
+        assert_eq!(operations.of_thread(1), [cut(1, 4, 6)]);
+        assert_eq!(operations.of_thread(2), []);
+    }
 }

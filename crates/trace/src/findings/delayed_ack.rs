@@ -154,3 +154,130 @@ fn report(scene: &Scene<'_>, place: Place<'_>, waits: Waits<'_>) -> Option<Findi
         remedy: Remedy::Try(Fix::TcpNodelay),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{figures, only, trial, whole};
+    use crate::synthetic::{Story, Telling, micros, millis};
+    use crate::timeline::Timeline;
+
+    fn one(tell: impl FnOnce(&mut Telling<'_>)) -> Timeline {
+        Story::new().thread(tell).timeline()
+    }
+
+    fn sends(told: &mut Telling<'_>, bytes: u64) {
+        told.leaf("send", micros(10)).with(|leaf| {
+            (leaf.a, leaf.b, leaf.result) = (7, bytes, bytes as i64);
+        });
+    }
+
+    fn waits(told: &mut Telling<'_>, time: Nanos) {
+        told.leaf("recv", time).with(|leaf| (leaf.a, leaf.b) = (7, 2));
+    }
+
+    /// A length and a command, in so many writes of so many bytes, and the wait for the response.
+    fn exchange(told: &mut Telling<'_>, writes: usize, bytes: u64, wait: Nanos) {
+        told.enter("IFDHTransmitToICC");
+        (0..writes).for_each(|_| sends(told, bytes));
+        waits(told, wait);
+        told.leaf("recv", micros(5)).with(|leaf| leaf.a = 7).exit();
+    }
+
+    #[test]
+    fn a_stall_after_two_writes_is_found() {
+        let timeline = one(|told| {
+            for _ in 0..4 {
+                exchange(told, 2, 20, millis(43));
+                told.advance(micros(6_975));
+            }
+        });
+        let finding = only(whole(&timeline, find));
+        assert_eq!(figures(&finding), (4.0, 4, millis(160), 800));
+        assert_eq!(
+            (finding.place.as_str(), finding.layer.as_str()),
+            ("IFDHTransmitToICC", "driver-and-card")
+        );
+        assert_eq!(trial(&finding).as_deref(), Some("tcp-nodelay"));
+        let says = "IFDHTransmitToICC of driver.so stalled 4 times for 43.0 ms, in the wait after \
+                    two small writes in a row to one descriptor; 0 such waits did not";
+        assert_eq!(finding.evidence[0], says);
+        let removed = Removed { thread: 0, start: micros(20), end: micros(40_020) };
+        assert_eq!(finding.removed[0], removed);
+    }
+
+    #[test]
+    fn writes_that_were_counted_and_a_wait_in_poll_are_the_same() {
+        let timeline = one(|told| {
+            for _ in 0..4 {
+                told.enter("C_Sign").counted("write", 2, micros(3), micros(8));
+                told.with(|leaf| (leaf.a, leaf.b, leaf.result) = (7, 20, 30)).advance(micros(8));
+                told.leaf("poll", millis(38)).with(|leaf| {
+                    (leaf.a, leaf.b, leaf.result) = (7, u64::MAX, 1);
+                });
+                waits(told, micros(5));
+                told.exit();
+            }
+        });
+        assert_eq!(only(whole(&timeline, find)).time, millis(4 * 38));
+    }
+
+    #[test]
+    fn these_are_none() {
+        let repeated = |writes: usize, bytes: u64, wait: Nanos| {
+            one(|told| (0..9).for_each(|_| exchange(told, writes, bytes, wait)))
+        };
+        let one_write = repeated(1, 20, millis(43));
+        let too_long = repeated(2, 20, millis(60));
+        let too_short = repeated(2, 20, millis(30));
+        let large = repeated(2, 1_448, millis(43));
+        let twice = one(|told| (0..2).for_each(|_| exchange(told, 2, 20, millis(43))));
+        let mostly_quick = one(|told| {
+            for wait in [2, 2, 2, 43, 2, 43, 43] {
+                exchange(told, 2, 20, millis(wait));
+            }
+        });
+        let a_read_between = one(|told| {
+            for _ in 0..9 {
+                told.enter("C_Sign");
+                sends(told, 20);
+                waits(told, millis(1));
+                exchange(told, 1, 20, millis(43));
+                told.exit();
+            }
+        });
+        let counted_around_a_read = one(|told| {
+            for _ in 0..9 {
+                told.enter("C_Sign").counted("send", 2, micros(5), millis(2));
+                told.with(|leaf| (leaf.a, leaf.b) = (7, 20)).advance(micros(5));
+                waits(told, millis(1));
+                told.advance(millis(1));
+                waits(told, millis(43));
+                told.exit();
+            }
+        });
+        let of_the_service = one(|told| {
+            for _ in 0..9 {
+                told.enter("SCardTransmit");
+                for function in ["send", "send", "recv"] {
+                    told.leaf(function, if function == "recv" { millis(43) } else { micros(5) });
+                    told.with(|leaf| (leaf.a, leaf.on) = (7, On::Service));
+                }
+                told.exit();
+            }
+        });
+        for timeline in [
+            one_write,
+            too_long,
+            too_short,
+            large,
+            twice,
+            mostly_quick,
+            a_read_between,
+            counted_around_a_read,
+            of_the_service,
+        ] {
+            assert_eq!(whole(&timeline, find), []);
+        }
+    }
+}

@@ -33,7 +33,7 @@ const LOOKED_AT: usize = 512;
 /// A wait: which call, and how much of it.
 #[derive(Clone, Copy)]
 struct Wait {
-    thread: usize,
+    thread: u32,
     span: u32,
     length: Nanos,
 }
@@ -82,7 +82,7 @@ fn waited<'a>(scene: &Scene<'a>) -> Waits<'a> {
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_unstable();
         for (span, length) in sums {
-            add(scene, &mut waits, Wait { thread: number, span, length });
+            add(scene, &mut waits, Wait { thread: number as u32, span, length });
         }
     }
     waits
@@ -100,7 +100,11 @@ fn took<'a>(scene: &Scene<'a>) -> Waits<'a> {
             let is_whole = span.end_kind == End::Returned && scene.counts(number, span.start);
             let could_be = span.time().0 as f64 > SHORTEST_QUANTUM / 2.0;
             if is_whole && could_be && !holds_others[at as usize] {
-                add(scene, &mut waits, Wait { thread: number, span: at, length: span.time() });
+                add(
+                    scene,
+                    &mut waits,
+                    Wait { thread: number as u32, span: at, length: span.time() },
+                );
             }
         }
     }
@@ -108,7 +112,7 @@ fn took<'a>(scene: &Scene<'a>) -> Waits<'a> {
 }
 
 fn add<'a>(scene: &Scene<'a>, waits: &mut Waits<'a>, wait: Wait) {
-    let thread = &scene.timeline.threads[wait.thread];
+    let thread = &scene.timeline.threads[wait.thread as usize];
     if !scene.waits_on_request(thread, wait.span) {
         let call = scene.timeline.call(thread.spans[wait.span as usize].call);
         waits.entry(scene.place(call)).or_default().push(wait);
@@ -195,12 +199,12 @@ fn report(
     let half = Nanos(quantum.0 / 2);
     let fits = |wait: &&Wait| quanta(wait.length.0 as f64, grid.quantum).is_some();
     let last_half = |wait: &Wait| {
-        let span = &scene.timeline.threads[wait.thread].spans[wait.span as usize];
+        let span = &scene.timeline.threads[wait.thread as usize].spans[wait.span as usize];
         let start = (span.end - half).max(span.start);
-        Removed { thread: wait.thread, start, end: span.end }
+        Removed { thread: wait.thread as usize, start, end: span.end }
     };
     let first = waits.first()?;
-    let first = &scene.timeline.threads[first.thread].spans[first.span as usize];
+    let first = &scene.timeline.threads[first.thread as usize].spans[first.span as usize];
     let (least, most) = (grid.multiples.first()?, grid.multiples.last()?);
     let seen = format!(
         "{} of the {} calls of {} {} a multiple of {quantum}: {least} to {most} times that",
@@ -240,7 +244,11 @@ mod tests {
 
     /// Calls of those lengths in microseconds.
     fn lasting(lengths: &[u64]) -> Timeline {
-        one(|told| lengths.iter().for_each(|length| drop(told.call("C_Sign", 1, micros(*length)))))
+        one(|told| {
+            for length in lengths {
+                told.call("C_Sign", 1, micros(*length));
+            }
+        })
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tapstone_measure::units::Nanos;
 use super::scene::life;
 use super::stretches::Stretches;
 use super::{Finding, Removed};
-use crate::operation::{Cut, Operations};
+use crate::operation::Operations;
 use crate::timeline::{Family, Kind, Leaf, Thread, Timeline};
 
 /// Untouched rounds that a prediction should rest on. With so many the interval of a mean is 15 %
@@ -77,29 +77,32 @@ pub fn union<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Removed
 pub fn saving(timeline: &Timeline, operations: &Operations, removed: &[Removed]) -> Saving {
     let removed = by_thread(timeline, removed);
     let alone = alone(timeline, &removed);
+    let each = |sets: &[Stretches]| {
+        let sum: Nanos = threads_with_operations(operations, sets)
+            .map(|(thread, set)| {
+                let cuts = operations.of_thread(thread).iter();
+                cuts.map(|cut| set.within(cut.start, cut.end)).sum::<Nanos>()
+            })
+            .sum();
+        sum.0 as f64 / operations.count().max(1) as f64
+    };
+    Saving { low: each(&alone), high: each(&removed) }
+}
+
+/// For each thread that makes operations, its own time and that of the threads that make none (a
+/// daemon's, a library's): those work for all.
+fn threads_with_operations(
+    operations: &Operations,
+    sets: &[Stretches],
+) -> impl Iterator<Item = (usize, Stretches)> {
     let own: BTreeSet<usize> = operations.cuts.iter().map(|cut| cut.thread).collect();
-    // Threads that make no operations of their own (a daemon's, a library's) work for all of them.
-    let of_others = |sets: &[Stretches]| {
-        let others = sets.iter().enumerate().filter(|(thread, _)| !own.contains(thread));
-        Stretches::any_of(others.map(|(_, set)| set))
+    let others = sets.iter().enumerate().filter(|(thread, _)| !own.contains(thread));
+    let others = Stretches::any_of(others.map(|(_, set)| set));
+    let with_own = move |thread: usize| {
+        let set = Stretches::any_of(sets.get(thread).into_iter().chain([&others]));
+        (thread, set)
     };
-    let (all_others, alone_others) = (of_others(&removed), of_others(&alone));
-    let within = |cut: &Cut, sets: &[Stretches], others: &Stretches| {
-        let (start, end) = (cut.start, cut.end);
-        let own = sets.get(cut.thread);
-        if others.within(start, end) == Nanos::ZERO {
-            return own.map_or(Nanos::ZERO, |own| own.within(start, end));
-        }
-        let here = [(start, end)].into_iter().collect();
-        Stretches::any_of(own.into_iter().chain([others])).and(&here).total()
-    };
-    let mut sums = (Nanos::ZERO, Nanos::ZERO);
-    for cut in &operations.cuts {
-        sums.0 += within(cut, &alone, &alone_others);
-        sums.1 += within(cut, &removed, &all_others);
-    }
-    let each = |sum: Nanos| sum.0 as f64 / operations.count().max(1) as f64;
-    Saving { low: each(sums.0), high: each(sums.1) }
+    own.into_iter().map(with_own)
 }
 
 fn by_thread(timeline: &Timeline, removed: &[Removed]) -> Vec<Stretches> {
@@ -141,4 +144,119 @@ fn waited(timeline: &Timeline, leaf: &Leaf) -> bool {
     };
     // Those that were counted together were short.
     waits && leaf.count == 1 && leaf.end - leaf.start >= WAITED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Operation;
+    use crate::synthetic::{Story, millis};
+
+    const MILLI: f64 = 1e6;
+
+    fn removed(thread: usize, start: u64, end: u64) -> Removed {
+        Removed { thread, start: millis(start), end: millis(end) }
+    }
+
+    fn of_whole(timeline: &Timeline, removed: &[Removed]) -> (f64, f64) {
+        let Saving { low, high } = saving(timeline, &Operations::whole(timeline), removed);
+        (low / MILLI, high / MILLI)
+    }
+
+    #[test]
+    fn a_single_thread_saves_all_that_is_removed() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").leaf("usleep", millis(4)).advance(millis(6)).exit();
+            })
+            .timeline();
+        assert_eq!(of_whole(&timeline, &[removed(0, 0, 4)]), (4.0, 4.0));
+        assert_eq!(of_whole(&timeline, &[]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn while_another_thread_works_nothing_may_be_saved() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").leaf("usleep", millis(10)).exit();
+            })
+            .thread(|told| {
+                told.leaf("recv", millis(3)).call("C_Sign", 2, millis(2));
+                told.leaf("poll", millis(5)).with(|leaf| leaf.b = u64::MAX);
+            })
+            .timeline();
+        assert_eq!(of_whole(&timeline, &[removed(0, 0, 10)]), (8.0, 10.0));
+        // Of the other program nothing waits for it.
+        let other = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").leaf("usleep", millis(10)).exit();
+            })
+            .process("other")
+            .thread(|told| {
+                told.call("C_Sign", 2, millis(10));
+            })
+            .timeline();
+        assert_eq!(of_whole(&other, &[removed(0, 0, 10)]), (10.0, 10.0));
+    }
+
+    #[test]
+    fn threads_that_sleep_at_once_save_that_time_once() {
+        let mut story = Story::new();
+        for _ in 0..3 {
+            story.thread(|told| {
+                told.enter("C_Sign").leaf("usleep", millis(10)).exit();
+            });
+        }
+        let all: Vec<_> = (0..3).map(|thread| removed(thread, 0, 10)).collect();
+        assert_eq!(of_whole(&story.timeline(), &all), (10.0, 10.0));
+    }
+
+    #[test]
+    fn a_poll_without_a_time_limit_is_work() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").leaf("usleep", millis(10)).exit();
+            })
+            .thread(|told| {
+                told.enter("SCardStatus").leaf("poll", millis(10)).exit();
+            })
+            .timeline();
+        assert_eq!(of_whole(&timeline, &[removed(0, 0, 10)]), (0.0, 10.0));
+    }
+
+    #[test]
+    fn operations_save_what_lies_in_them() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.leaf("usleep", millis(5));
+                for _ in 0..2 {
+                    told.enter("C_Sign").leaf("recv", millis(4)).advance(millis(1)).exit();
+                }
+            })
+            .process("daemon")
+            .thread(|told| {
+                told.advance(millis(15));
+            })
+            .timeline();
+        let operations = Operations::of(&Operation::Call("C_Sign"), &timeline, &[]);
+        // Before them, in the first, and in both by the daemon.
+        let all = [removed(0, 0, 5), removed(0, 6, 8), removed(1, 7, 11)];
+        let saving = saving(&timeline, &operations, &all);
+        assert_eq!((saving.low / MILLI, saving.high / MILLI), (2.5, 2.5));
+    }
+
+    #[test]
+    fn rounds_make_an_interval() {
+        assert_eq!(Prediction::over(&[]), None);
+        let round = |low, high| Saving { low, high };
+        let single = Prediction::over(&[round(3.0, 4.0)]).unwrap();
+        assert_eq!((single.saving, single.rounds), (round(3.0, 4.0), 1));
+        // 3 - 2.7764 x sqrt(2.5 / 5) and 30 + as much.
+        let rounds: Vec<_> = (1..=5).map(|n| round(f64::from(n), f64::from(n) + 27.0)).collect();
+        let Prediction { saving, rounds } = Prediction::over(&rounds).unwrap();
+        assert!((saving.low - 1.0368).abs() < 1e-4 && (saving.high - 31.9632).abs() < 1e-4);
+        assert_eq!(rounds, 5);
+        let scattered = Prediction::over(&[round(0.0, 1.0), round(1.0, 2.0)]).unwrap();
+        assert_eq!(scattered.saving.low, 0.0, "no time is negative");
+    }
 }

@@ -4,7 +4,8 @@
 //!
 //! What could have changed an answer: a command that does not only read, SELECT of something else,
 //! a reset, another connection, a call that failed, and control commands, which may verify a PIN.
-//! Other programs may change a card too; whoever tries `cache-apdu` is told.
+//! Other programs may change a card too; whoever tries `cache-apdu` is told. SELECT itself is never
+//! counted, since it changes what is selected, nor are commands that failed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,9 +14,10 @@ use tapstone_measure::units::{Nanos, thousands};
 
 use super::scene::{Place, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
+use crate::exchanges;
 use crate::owners::Owner;
 use crate::probe::Fix;
-use crate::timeline::{End, Exchange, Family, Span, TextId};
+use crate::timeline::{End, Exchange, ExchangeId, Family, Span, TextId};
 
 /// INS of ISO 7816-4.
 const SELECT: u8 = 0xA4;
@@ -39,6 +41,7 @@ struct Unit {
     /// Where the first command was sent.
     thread: usize,
     span: u32,
+    exchange: ExchangeId,
     command: Box<[u8]>,
     sent: u32,
     /// Digests of all commands.
@@ -66,8 +69,8 @@ struct Card {
 struct Repeats<'a> {
     count: u64,
     removed: Vec<Removed>,
-    /// How often, by command, with its last answer.
-    commands: BTreeMap<Box<[u8]>, (u64, Answer)>,
+    /// How often, by command, with its last exchange and answer.
+    commands: BTreeMap<Box<[u8]>, (u64, ExchangeId, Answer)>,
     callers: BTreeSet<&'a str>,
 }
 
@@ -131,7 +134,12 @@ impl Cards<'_, '_> {
             }
             // It did not go to the card.
             "SCardTransmit" if span.end_kind == End::Replaced => {}
-            function if changes(function, span) => self.changed(handle),
+            function if changes(function, span) => {
+                self.changed(handle);
+                if function == "SCardDisconnect" {
+                    self.cards.remove(&handle);
+                }
+            }
             "SCardTransmit" => self.transmit(thread, number, handle),
             _ => {}
         }
@@ -154,9 +162,8 @@ impl Cards<'_, '_> {
     /// A command and its response.
     fn transmit(&mut self, thread: usize, number: u32, handle: (u32, u64)) {
         let span = &self.scene.timeline.threads[thread].spans[number as usize];
-        let Some(exchange) = span.exchange.map(|id| self.scene.timeline.exchange(id)) else {
-            return;
-        };
+        let Some(id) = span.exchange else { return };
+        let exchange = self.scene.timeline.exchange(id);
         self.sent += u64::from(self.scene.counts(thread, span.start));
         let here = Removed { thread, start: span.start, end: span.end };
         match exchange.command.get(1) {
@@ -183,6 +190,7 @@ impl Cards<'_, '_> {
                 let mut unit = Unit {
                     thread,
                     span: number,
+                    exchange: id,
                     command: exchange.command.clone(),
                     sent: exchange.sent,
                     key: Vec::new(),
@@ -205,7 +213,7 @@ impl Cards<'_, '_> {
         if let Some(probe) = probe {
             note(self.scene, &mut self.probes, &probe);
         }
-        if before.as_ref() == Some(&unit.answers) {
+        if before.as_ref() == Some(&unit.answers) && unit.went_well() {
             note(self.scene, &mut self.again, &unit);
         }
     }
@@ -269,13 +277,17 @@ impl Unit {
         let (Some((few, at)), Some((many, end))) = (self.expected(), whole.expected()) else {
             return false;
         };
-        let went_well = |(_, _, status): &Answer| matches!(status >> 8, 0x90 | 0x61);
         few <= LARGEST_PROBE
             && few < many
             && self.answers.len() == 1
-            && self.answers.iter().all(went_well)
+            && self.went_well()
             && at == end
             && self.command[..at] == whole.command[..at]
+    }
+
+    /// By its status words: 9000, or 61xx while more is left.
+    fn went_well(&self) -> bool {
+        self.answers.iter().all(|(_, _, status)| *status == 0x9000 || status >> 8 == 0x61)
     }
 }
 
@@ -290,8 +302,9 @@ fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit) {
     repeats.removed.extend(&unit.spans);
     repeats.callers.insert(words::caller(&call.caller));
     let answer = *unit.answers.last().expect("a unit has a command");
-    let (count, last) = repeats.commands.entry(unit.command.clone()).or_default();
-    (*count, *last) = (*count + 1, answer);
+    let new = || (0, unit.exchange, answer);
+    let command = repeats.commands.entry(unit.command.clone()).or_insert_with(new);
+    *command = (command.0 + 1, unit.exchange, answer);
 }
 
 fn report(
@@ -302,10 +315,14 @@ fn report(
     fix: Fix,
 ) -> Option<Finding> {
     let mut commands: Vec<_> = repeats.commands.into_iter().collect();
-    commands.sort_by_key(|(_, (count, _))| Reverse(*count));
-    let named = commands.iter().take(NAMED).map(|(command, (count, (_, received, status)))| {
+    commands.sort_by_key(|(_, (count, ..))| Reverse(*count));
+    let names = exchanges::described(scene.timeline);
+    let named = commands.iter().take(NAMED).map(|(command, (count, id, (_, received, status)))| {
+        let name = &names[id.0 as usize];
+        let object = name.object.as_deref().map_or_else(String::new, |of| format!(" of {of}"));
         format!(
-            "{}, answered with {} and {status:04X}: {}",
+            "{}{object} ({}), answered with {} and {status:04X}: {}",
+            name.name,
             words::hex(command),
             words::counted(u64::from(received.saturating_sub(2)), "byte"),
             words::times(*count),
@@ -322,4 +339,251 @@ fn report(
         removed: repeats.removed,
         remedy: Remedy::Try(fix),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{each, figures, only, trial, whole};
+    use crate::synthetic::{Story, Telling, micros, millis};
+    use crate::timeline::Timeline;
+
+    const CARD: u64 = 0x6A5B;
+    const SELECT_PIV: &[u8] = &[0, 0xA4, 4, 0, 5, 0xA0, 0, 0, 3, 8, 0];
+    const SELECT_CAC: &[u8] = &[0, 0xA4, 4, 0, 5, 0xA0, 0, 0, 0, 0x79, 0];
+    const VERIFY: &[u8] = &[0, 0x20, 0, 0x80, 0];
+    const READER: &str = "Virtual PCD 00 00";
+
+    /// GET DATA of the discovery object with that Le.
+    fn discovery(le: u8) -> [u8; 9] {
+        [0, 0xCB, 0x3F, 0xFF, 3, 0x5C, 1, 0x7E, le]
+    }
+
+    /// Its first so many bytes, and what is left.
+    fn answer(bytes: usize, status: [u8; 2]) -> Vec<u8> {
+        (0..20).take(bytes).chain(status).collect()
+    }
+
+    fn probes(told: &mut Telling<'_>, card: u64) {
+        told.transmit(card, &discovery(8), &answer(8, [0x61, 12]), millis(2));
+    }
+
+    fn reads(told: &mut Telling<'_>, card: u64) {
+        told.transmit(card, &discovery(20), &answer(20, [0x90, 0]), millis(3));
+    }
+
+    fn one(tell: impl FnOnce(&mut Telling<'_>)) -> Timeline {
+        let connected = |told: &mut Telling<'_>| {
+            told.connect(1, READER, CARD, millis(1));
+            tell(told);
+        };
+        Story::new().thread(connected).timeline()
+    }
+
+    #[test]
+    fn what_a_card_said_before_is_found() {
+        let timeline = one(|told| {
+            told.transmit(CARD, SELECT_PIV, &[0x90, 0], millis(2));
+            for _ in 0..3 {
+                reads(told, CARD);
+                told.advance(millis(4)).call("SCardEndTransaction", CARD, micros(10));
+            }
+            told.transmit(CARD, SELECT_PIV, &[0x90, 0], millis(2));
+            reads(told, CARD);
+            told.advance(micros(970));
+        });
+        let finding = only(whole(&timeline, find));
+        assert_eq!(figures(&finding), (3.0, 3, millis(9), 300));
+        assert_eq!(
+            (finding.place.as_str(), finding.layer.as_str()),
+            ("SCardTransmit", "below-pcsc")
+        );
+        assert_eq!(trial(&finding).as_deref(), Some("cache-apdu"));
+        assert_eq!(
+            finding.evidence,
+            [
+                "3 of 6 commands went to the card again, with the same response, though nothing \
+                 could have changed it since: 9.00 ms",
+                "sent by the program",
+                "GET DATA of Discovery Object (00 CB 3F FF 03 5C 01 7E 14), answered with 20 bytes and \
+                 9000: 3 times",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_length_probe_is_found() {
+        let timeline = one(|told| {
+            probes(told, CARD);
+            reads(told, CARD);
+            told.advance(millis(4));
+        });
+        let finding = only(whole(&timeline, find));
+        assert_eq!(figures(&finding), (1.0, 1, millis(2), 200));
+        assert_eq!(trial(&finding).as_deref(), Some("whole-read"));
+        let probe = Removed { thread: 0, start: millis(1), end: millis(3) };
+        assert_eq!(finding.removed, [probe]);
+        let says = "GET DATA (00 CB 3F FF 03 5C 01 7E 08), answered with 8 bytes and 610C: once";
+        assert_eq!(finding.evidence[2], says);
+    }
+
+    #[test]
+    fn probe_and_read_again_are_two_findings_on_the_same_time() {
+        let timeline = one(|told| {
+            for _ in 0..2 {
+                probes(told, CARD);
+                reads(told, CARD);
+            }
+        });
+        let findings = whole(&timeline, find);
+        let all: Vec<_> = findings.iter().map(|finding| (finding.count, finding.time)).collect();
+        assert_eq!(all, [(2, millis(5)), (2, millis(4))]);
+        let union = crate::findings::prediction::union(&findings);
+        let union: Nanos = union.iter().map(|stretch| stretch.end - stretch.start).sum();
+        assert_eq!(union, millis(7));
+    }
+
+    #[test]
+    fn a_command_and_its_rest_are_one() {
+        let long = |told: &mut Telling<'_>, rest: u8| {
+            told.transmit(CARD, &discovery(0), &answer(10, [0x61, 10]), millis(2));
+            told.transmit(CARD, &[0, 0xC0, 0, 0, 10], &[rest, 0x90, 0], millis(1));
+        };
+        let same = one(|told| [1, 1].into_iter().for_each(|rest| long(told, rest)));
+        assert_eq!(figures(&only(whole(&same, find))), (1.0, 1, millis(3), 429));
+        let other = one(|told| [1, 2].into_iter().for_each(|rest| long(told, rest)));
+        assert_eq!(whole(&other, find), []);
+    }
+
+    #[test]
+    fn operations_have_what_was_asked_before_them() {
+        let timeline = one(|told| {
+            reads(told, CARD);
+            told.advance(millis(80));
+            for _ in 0..4 {
+                told.enter("C_Sign");
+                reads(told, CARD);
+                told.advance(millis(3)).exit();
+            }
+        });
+        let finding = only(each("C_Sign", &timeline, find));
+        assert_eq!(figures(&finding), (1.0, 4, millis(12), 500));
+        assert_eq!(finding.evidence[1], "sent by module.so");
+    }
+
+    /// Whether a read before and after it is a repetition.
+    fn is_repeated(between: impl FnOnce(&mut Telling<'_>)) -> bool {
+        let timeline = one(|told| {
+            reads(told, CARD);
+            between(told);
+            reads(told, CARD);
+        });
+        !whole(&timeline, find).is_empty()
+    }
+
+    #[test]
+    fn what_could_have_changed_an_answer() {
+        assert!(is_repeated(|_| {}));
+        assert!(is_repeated(|told| {
+            told.call("SCardStatus", CARD, micros(9));
+        }));
+        assert!(!is_repeated(|told| {
+            told.transmit(CARD, VERIFY, &[0x90, 0], millis(1));
+        }));
+        assert!(!is_repeated(|told| {
+            told.transmit(CARD, SELECT_CAC, &[0x6A, 0x82], millis(1));
+            told.transmit(CARD, SELECT_PIV, &[0x90, 0], millis(1));
+        }));
+        let calls = ["SCardReconnect", "SCardControl", "SCardDisconnect"];
+        for function in calls {
+            assert!(!is_repeated(|told| {
+                told.call(function, CARD, micros(9));
+            }));
+        }
+        let resets = 1;
+        assert!(!is_repeated(|told| {
+            told.enter("SCardEndTransaction").given(CARD, resets).exit();
+        }));
+        assert!(!is_repeated(|told| {
+            const RESET: u64 = 0x8010_0068;
+            told.enter("SCardBeginTransaction").given(CARD, 0).exit_with(RESET);
+        }));
+    }
+
+    #[test]
+    fn another_handle_of_the_reader_changes_the_card_too() {
+        let writes_to = |reader: &str| {
+            let reader = reader.to_owned();
+            is_repeated(move |told| {
+                told.connect(1, &reader, 99, micros(9));
+                told.transmit(99, VERIFY, &[0x90, 0], millis(1));
+            })
+        };
+        assert!(!writes_to(READER));
+        assert!(writes_to("another reader"));
+    }
+
+    #[test]
+    fn these_are_none() {
+        let another_answer = one(|told| {
+            reads(told, CARD);
+            told.transmit(CARD, &discovery(20), &answer(19, [0x90, 0]), millis(3));
+        });
+        let another_status = one(|told| {
+            reads(told, CARD);
+            told.transmit(CARD, &discovery(20), &answer(20, [0x62, 0x82]), millis(3));
+        });
+        let fails_again = one(|told| {
+            for _ in 0..3 {
+                told.transmit(CARD, &discovery(20), &[0x6A, 0x82], millis(3));
+            }
+        });
+        let another_card = one(|told| {
+            told.connect(1, "another reader", 99, millis(1));
+            reads(told, CARD);
+            reads(told, 99);
+        });
+        let selects = one(|told| {
+            for _ in 0..3 {
+                told.transmit(CARD, SELECT_PIV, &[0x90, 0], millis(2));
+            }
+        });
+        let from_memory = one(|told| {
+            for _ in 0..3 {
+                reads(told, CARD);
+                told.last_span().end_kind = End::Replaced;
+            }
+        });
+        let a_smaller_read = one(|told| {
+            reads(told, CARD);
+            probes(told, CARD);
+        });
+        let not_the_next = one(|told| {
+            probes(told, CARD);
+            told.transmit(CARD, SELECT_PIV, &[0x90, 0], millis(2));
+            reads(told, CARD);
+        });
+        let failed = one(|told| {
+            told.transmit(CARD, &discovery(8), &[0x6C, 20], millis(2));
+            reads(told, CARD);
+        });
+        let large = one(|told| {
+            told.transmit(CARD, &discovery(17), &answer(17, [0x61, 3]), millis(2));
+            reads(told, CARD);
+        });
+        for timeline in [
+            another_answer,
+            another_status,
+            fails_again,
+            another_card,
+            selects,
+            from_memory,
+            a_smaller_read,
+            not_the_next,
+            failed,
+            large,
+        ] {
+            assert_eq!(whole(&timeline, find), []);
+        }
+    }
 }

@@ -282,3 +282,175 @@ fn report(
         remedy: Remedy::fix_or(&fix, change),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{each, figures, only, trial, whole};
+    use crate::synthetic::{Story, Telling, micros, millis};
+    use crate::timeline::Timeline;
+
+    fn one(tell: impl FnOnce(&mut Telling<'_>)) -> Timeline {
+        Story::new().thread(tell).timeline()
+    }
+
+    fn leaves(scene: &Scene<'_>) -> Vec<Finding> {
+        find(scene, &[])
+    }
+
+    /// Asks for a protocol's name for each packet.
+    fn packets(told: &mut Telling<'_>, count: u64) {
+        for _ in 0..count {
+            told.leaf("getprotobynumber", micros(40)).with(|leaf| {
+                (leaf.a, leaf.result) = (6, 0x1234);
+            });
+            told.advance(micros(60));
+        }
+    }
+
+    #[test]
+    fn a_lookup_for_each_packet_is_found() {
+        let timeline = one(|told| packets(told, 1_000));
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!(figures(&finding), (999.0, 999, micros(999 * 40), 400));
+        assert_eq!(
+            (finding.place.as_str(), finding.layer.as_str()),
+            ("getprotobynumber", "program")
+        );
+        assert_eq!(trial(&finding).as_deref(), Some("memoise:getprotobynumber"));
+        let says = "getprotobynumber(6) was called 1,000 times and returned the same each time";
+        assert_eq!(finding.evidence, [says]);
+        // The first one is needed.
+        let second = Removed { thread: 0, start: micros(100), end: micros(140) };
+        assert_eq!(finding.removed[0], second);
+    }
+
+    #[test]
+    fn lookups_that_were_counted_are_all_but_the_first_in_vain() {
+        let timeline = one(|told| {
+            told.counted("getpwnam", 10, micros(15), micros(200)).about("card");
+            told.advance(micros(300));
+        });
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!((finding.count, finding.time), (9, micros(135)));
+        assert!(finding.evidence[0].starts_with("getpwnam(\"card\") was called 10 times"));
+    }
+
+    #[test]
+    fn what_cannot_be_memoised_says_what_to_change() {
+        let timeline = one(|told| {
+            for _ in 0..4 {
+                told.leaf("getaddrinfo", millis(5)).about("hsm.example").advance(millis(5));
+            }
+        });
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!((finding.time, finding.trial), (millis(15), None));
+        assert!(finding.advice.unwrap().starts_with("ask once"));
+    }
+
+    /// Opens, reads and closes a file.
+    fn reads(told: &mut Telling<'_>, path: &str) {
+        told.leaf("open", micros(30)).about(path).with(|leaf| leaf.result = 5);
+        told.leaf("read", micros(50)).with(|leaf| leaf.a = 5);
+        told.leaf("close", micros(20)).with(|leaf| leaf.a = 5);
+    }
+
+    #[test]
+    fn a_file_that_is_read_for_each_operation_is_found() {
+        let timeline = one(|told| {
+            for _ in 0..5 {
+                told.enter("C_Sign");
+                reads(told, "/etc/module.conf");
+                told.advance(micros(400)).exit().advance(millis(1));
+            }
+        });
+        let finding = only(each("C_Sign", &timeline, leaves));
+        assert_eq!(figures(&finding), (0.8, 4, micros(400), 160));
+        assert_eq!((finding.place.as_str(), finding.module.as_str()), ("C_Sign", "module.so"));
+        assert_eq!((finding.layer.as_str(), finding.trial), ("pkcs11 module.so", None));
+        let says = "/etc/module.conf was opened 5 times by C_Sign of module.so";
+        assert_eq!(finding.evidence, [says]);
+    }
+
+    #[test]
+    fn these_are_none() {
+        let twice = one(|told| (0..2).for_each(|_| reads(told, "/etc/module.conf")));
+        let others = one(|told| {
+            for number in 0..9 {
+                reads(told, &format!("/etc/{number}.conf"));
+            }
+        });
+        let other_answers = one(|told| {
+            for answer in 0..9 {
+                told.leaf("getpwnam", millis(1)).about("card").with(|leaf| leaf.result = answer);
+            }
+        });
+        let other_questions = one(|told| {
+            for number in 0..9 {
+                told.leaf("getpwuid", millis(1)).with(|leaf| leaf.a = number);
+            }
+        });
+        let kept = one(|told| {
+            for _ in 0..9 {
+                told.leaf("getpwuid", millis(1)).with(|leaf| leaf.replaced = true);
+            }
+        });
+        let too_short = one(|told| {
+            packets(told, 3);
+            told.advance(millis(100));
+        });
+        let two_programs = Story::new()
+            .thread(|told| packets(told, 2))
+            .process("other")
+            .thread(|told| packets(told, 2))
+            .timeline();
+        for timeline in
+            [twice, others, other_answers, other_questions, kept, too_short, two_programs]
+        {
+            assert_eq!(whole(&timeline, leaves), []);
+        }
+    }
+
+    fn of_libc() -> Origin<'static> {
+        Origin { function: "getprotobynumber", module: "libc.so.6", caller: "filter_packet" }
+    }
+
+    /// The system calls of so many lookups.
+    fn files(count: u64, origin: Origin<'static>) -> Vec<FileCall<'static>> {
+        let parts = [("openat", 0, 9), ("read", 12, 6), ("read", 20, 2), ("close", 25, 5)];
+        let calls = (0..count).flat_map(|packet| {
+            parts.map(|(call, after, time)| {
+                let start = micros(packet * 100 + after);
+                let end = start + micros(time);
+                FileCall { thread: 0, start, end, call, path: "/etc/protocols", origin }
+            })
+        });
+        calls.collect()
+    }
+
+    #[test]
+    fn system_calls_say_what_a_lookup_reads_and_for_whom() {
+        let timeline = one(|told| packets(told, 1_000));
+        let operations = crate::operation::Operations::whole(&timeline);
+        let scene = Scene::new(&timeline, &operations);
+        let finding = only(find(&scene, &files(1_000, of_libc())));
+        assert_eq!((finding.count, finding.time), (999, micros(999 * 40)));
+        let says = "/etc/protocols was opened 1,000 times by getprotobynumber of libc.so.6, called \
+                    by filter_packet (close 1,000, openat 1,000, read 2,000)";
+        assert_eq!(finding.evidence[1], says);
+    }
+
+    #[test]
+    fn system_calls_alone_are_enough() {
+        let timeline = one(|told| {
+            told.advance(millis(10));
+        });
+        let operations = crate::operation::Operations::whole(&timeline);
+        let scene = Scene::new(&timeline, &operations);
+        let finding = only(find(&scene, &files(100, of_libc())));
+        assert_eq!((finding.count, finding.time), (99, micros(99 * 22)));
+        assert_eq!(finding.place, "getprotobynumber");
+        assert_eq!(trial(&finding).as_deref(), Some("memoise:getprotobynumber"));
+        assert_eq!(find(&scene, &files(2, of_libc())), []);
+    }
+}

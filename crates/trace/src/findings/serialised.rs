@@ -81,15 +81,18 @@ fn locks(scene: &Scene<'_>) -> Vec<Finding> {
         let working = Stretches::any_of(&working.collect::<Vec<_>>());
         for (number, thread) in threads {
             for (leaf, span) in waits(scene, thread) {
-                let waited = working.and(&[(leaf.start, leaf.end)].into_iter().collect());
-                if !scene.counts(number, leaf.start) || waited.total() < LOCKED {
+                let waited = working.within(leaf.start, leaf.end);
+                if !scene.counts(number, leaf.start) || waited < LOCKED {
                     continue;
                 }
                 let of = places.entry(scene.place(scene.timeline.call(span.call))).or_default();
                 of.count += 1;
-                let removed =
-                    waited.iter().map(|(start, end)| Removed { thread: number, start, end });
-                of.removed.extend(removed);
+                let removed = working.between(leaf.start, leaf.end);
+                of.removed.extend(removed.map(|(start, end)| Removed {
+                    thread: number,
+                    start,
+                    end,
+                }));
                 of.by.insert(scene.timeline.call(leaf.call).function);
                 of.threads.insert(number);
             }
@@ -182,11 +185,11 @@ fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding>
             continue;
         }
         let thread = turn.thread;
-        let others = busy.and(&[(turn.free, turn.start)].into_iter().collect());
         waited.count += 1;
         waited.threads.insert(thread);
-        *functions.entry(turn.function).or_default() += others.total();
-        waited.removed.extend(others.iter().map(|(start, end)| Removed { thread, start, end }));
+        *functions.entry(turn.function).or_default() += busy.within(turn.free, turn.start);
+        let others = busy.between(turn.free, turn.start);
+        waited.removed.extend(others.map(|(start, end)| Removed { thread, start, end }));
     }
     let (function, _) = functions.into_iter().max_by_key(|(_, time)| *time)?;
     if waited.count < FEWEST_HAND_OVERS {
@@ -224,4 +227,143 @@ fn overlaps(turns: &[Turn<'_>]) -> Option<(f64, f64)> {
     let beside = |own: &f64| own * ((all - own) / window).min(1.0);
     let expected: f64 = threads.values().map(beside).sum();
     Some((expected / all, overlap / all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{figures, only, whole};
+    use crate::synthetic::{Story, Telling, micros, millis};
+    use crate::timeline::Timeline;
+
+    #[test]
+    fn a_lock_that_another_call_holds_is_found() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").advance(millis(8)).exit().advance(millis(2));
+            })
+            .thread(|told| {
+                told.advance(millis(1)).enter("C_Sign").leaf("pthread_mutex_lock", millis(7));
+                told.advance(millis(2)).exit();
+            })
+            .timeline();
+        let finding = only(whole(&timeline, find));
+        assert_eq!(figures(&finding), (1.0, 1, millis(7), 700));
+        assert_eq!((finding.layer.as_str(), &finding.trial), ("lock", &None));
+        let says = "in C_Sign of module.so, 1 thread waited once (pthread_mutex_lock) while \
+                    another thread worked in a call: 7.00 ms in all";
+        assert_eq!(finding.evidence, [says]);
+        assert!(finding.advice.unwrap().starts_with("give each thread a session"));
+        let removed = Removed { thread: 1, start: millis(1), end: millis(8) };
+        assert_eq!(finding.removed, [removed]);
+    }
+
+    #[test]
+    fn two_that_wait_for_a_third_wait_for_it_alone() {
+        let waiter = |told: &mut Telling<'_>| {
+            told.enter("C_Sign").leaf("pthread_mutex_lock", millis(9)).exit();
+        };
+        let timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_Sign").advance(millis(5)).exit().advance(millis(5));
+            })
+            .thread(waiter)
+            .thread(waiter)
+            .timeline();
+        let finding = only(whole(&timeline, find));
+        // Nobody works after 5 ms.
+        assert_eq!((finding.count, finding.time), (2, millis(10)));
+    }
+
+    /// Threads that take turns: in a call for a millisecond, out of it for as long as all others
+    /// need and a little longer.
+    fn turns(threads: u64, rounds: u64, gap: Nanos) -> Timeline {
+        let mut story = Story::new();
+        for thread in 0..threads {
+            story.thread(|told| {
+                for round in 0..rounds {
+                    let start = (millis(1) + gap).0 * (round * threads + thread);
+                    told.until(Nanos(start)).call("C_Sign", thread, millis(1));
+                }
+            });
+        }
+        story.timeline()
+    }
+
+    #[test]
+    fn threads_that_queue_for_one_session_are_found() {
+        let timeline = turns(4, 10, micros(20));
+        let finding = only(whole(&timeline, find));
+        // All but the first of 40; each waits for what the three others do.
+        assert_eq!(finding.count, 39);
+        assert_eq!(finding.time, millis(1 + 2 + 3 + 36 * 3));
+        let says = "calls of module.so by 4 threads never overlap, and 39 of 40 begin within 100 \
+                    µs of the end of another thread's: they waited for up to 114 ms";
+        assert_eq!(finding.evidence, [says]);
+    }
+
+    #[test]
+    fn these_are_none() {
+        let free = Story::new()
+            .thread(|told| {
+                told.call("C_Sign", 1, millis(9));
+            })
+            .thread(|told| {
+                told.enter("C_Sign").leaf("pthread_mutex_lock", micros(9));
+                told.advance(millis(9)).exit();
+            })
+            .timeline();
+        let nobody_works = Story::new()
+            .thread(|told| {
+                told.call("C_Sign", 1, millis(1)).advance(millis(9));
+            })
+            .thread(|told| {
+                told.advance(millis(2)).enter("C_Finalize");
+                told.leaf("pthread_join", millis(5)).exit();
+            })
+            .timeline();
+        let asked_for = Story::new()
+            .thread(|told| {
+                told.call("C_Sign", 1, millis(9));
+            })
+            .thread(|told| {
+                told.enter("C_WaitForSlotEvent").leaf("pthread_cond_wait", millis(9)).exit();
+            })
+            .timeline();
+        let another_program = Story::new()
+            .thread(|told| {
+                told.call("C_Sign", 1, millis(9));
+            })
+            .process("other")
+            .thread(|told| {
+                told.enter("C_Sign").leaf("pthread_mutex_lock", millis(9)).exit();
+            })
+            .timeline();
+        let at_the_same_time = Story::new()
+            .thread(|told| {
+                (0..40).for_each(|_| {
+                    told.call("C_Sign", 1, millis(1));
+                })
+            })
+            .thread(|told| {
+                (0..40).for_each(|_| {
+                    told.call("C_Sign", 2, millis(1));
+                })
+            })
+            .timeline();
+        let alone = Story::new()
+            .thread(|told| {
+                (0..40).for_each(|_| {
+                    told.call("C_Sign", 1, millis(1));
+                })
+            })
+            .timeline();
+        let seldom = turns(2, 40, millis(20));
+        let few = turns(2, 4, micros(20));
+        for timeline in
+            [free, nobody_works, asked_for, another_program, at_the_same_time, alone, seldom, few]
+        {
+            assert_eq!(whole(&timeline, find), []);
+        }
+    }
 }

@@ -169,12 +169,14 @@ fn is_needed_each_time(function: &str, span: &Span) -> bool {
 /// For each operation of a thread, or several times in a command for little use.
 fn is_churn(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, openings: &Openings) -> bool {
     let opened = openings.opened.len() as u64;
-    if scene.operations.is_whole {
-        let uses = uses(scene, thing, key, &openings.handles);
-        return opened >= FEWEST && uses <= LITTLE_USE * opened;
+    if opened < FEWEST {
+        return false;
     }
-    let cuts = || scene.operations.cuts.iter().filter(|cut| cut.thread == key.thread);
-    let (Some(first), count) = (cuts().next(), cuts().count() as u64) else { return false };
+    if scene.operations.is_whole {
+        return uses(scene, thing, key, &openings.handles) <= LITTLE_USE * opened;
+    }
+    let cuts = scene.operations.of_thread(key.thread);
+    let (Some(first), count) = (cuts.first(), cuts.len() as u64) else { return false };
     // What was opened before the first operation may be for all of them.
     let later = openings.opened.iter().filter(|open| open.start > first.start).count() as u64;
     count >= FEWEST && later >= count - 1
@@ -240,4 +242,150 @@ fn report(scene: &Scene<'_>, thing: &Thing, place: Place<'_>, all: &[Openings]) 
         evidence: vec![seen, by],
         remedy: Remedy::Change(thing.change.to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{each, figures, only, whole};
+    use crate::synthetic::{Story, Telling, micros, millis};
+    use crate::timeline::Timeline;
+
+    const SLOT: u64 = 1;
+
+    fn one(tell: impl FnOnce(&mut Telling<'_>)) -> Timeline {
+        Story::new().thread(tell).timeline()
+    }
+
+    fn signs(told: &mut Telling<'_>, session: u64) {
+        told.call("C_SignInit", session, millis(1)).call("C_Sign", session, millis(5));
+    }
+
+    fn opens(told: &mut Telling<'_>, session: u64) {
+        told.makes("C_OpenSession", SLOT, session, millis(3));
+    }
+
+    fn closes(told: &mut Telling<'_>, session: u64) {
+        told.call("C_CloseSession", session, millis(1));
+    }
+
+    #[test]
+    fn a_session_for_each_operation_is_found() {
+        let timeline = one(|told| {
+            for session in 1..=5 {
+                opens(told, session);
+                signs(told, session);
+                closes(told, session);
+            }
+        });
+        let finding = only(each("C_Sign", &timeline, find));
+        // All but the first opening and the last end, of 50 ms.
+        assert_eq!(figures(&finding), (1.0, 5, millis(16), 320));
+        assert_eq!((finding.place.as_str(), &finding.trial), ("C_OpenSession", &None));
+        assert_eq!(finding.layer, "pkcs11 module.so");
+        let says = "a session was opened 5 times with C_OpenSession of module.so in 5 operations: \
+                    all but the first took 16.0 ms, with their ends (C_CloseSession)";
+        assert_eq!(finding.evidence[0], says);
+        assert!(finding.advice.unwrap().starts_with("keep the session"));
+        let finding = only(whole(&timeline, find));
+        assert_eq!(figures(&finding), (5.0, 5, millis(16), 320));
+    }
+
+    #[test]
+    fn connections_and_logins_are_found_too() {
+        let timeline = one(|told| {
+            for time in 0..3 {
+                told.makes("SCardEstablishContext", 0, 10 + time, millis(2));
+                told.connect(10 + time, "reader", 20 + time, millis(2));
+                told.transmit(20 + time, &[0, 0xB0, 0, 0, 0], &[0x90, 0], millis(5));
+                told.call("SCardDisconnect", 20 + time, millis(1));
+                told.call("SCardReleaseContext", 10 + time, millis(1));
+                told.enter("C_Login").given(7, 1).advance(millis(4)).exit();
+            }
+        });
+        let found: Vec<_> = whole(&timeline, find)
+            .into_iter()
+            .map(|finding| (finding.place, finding.time))
+            .collect();
+        let named = |place: &str, time| (place.to_owned(), millis(time));
+        let expected =
+            [named("C_Login", 8), named("SCardEstablishContext", 6), named("SCardConnect", 6)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_proxy_and_its_module_are_opened_once() {
+        let timeline = one(|told| {
+            for session in 1..=3 {
+                told.enter_in("C_OpenSession", "proxy.so").given(SLOT, 0).advance(millis(1));
+                told.last_span().made = session;
+                told.enter("C_OpenSession").given(SLOT, 0).advance(millis(3)).exit().exit();
+            }
+        });
+        let finding = only(whole(&timeline, find));
+        assert_eq!((finding.module.as_str(), finding.time), ("proxy.so", millis(8)));
+    }
+
+    #[test]
+    fn these_are_none() {
+        let once = one(|told| {
+            opens(told, 1);
+            (0..9).for_each(|_| signs(told, 1));
+            closes(told, 1);
+        });
+        let much_used = one(|told| {
+            for session in 1..=3 {
+                opens(told, session);
+                (0..6).for_each(|_| signs(told, session));
+                closes(told, session);
+            }
+        });
+        let a_token_each = one(|told| {
+            for slot in 0..5 {
+                told.makes("C_OpenSession", slot, slot + 10, millis(3));
+            }
+        });
+        let failed = one(|told| {
+            for _ in 0..5 {
+                told.enter("C_OpenSession").given(SLOT, 0).advance(millis(3)).exit_with(0xE1);
+            }
+        });
+        let needed_each_time = one(|told| {
+            for _ in 0..5 {
+                told.enter("C_Login").given(1, 2).advance(millis(4)).exit();
+                signs(told, 1);
+            }
+        });
+        let a_session_each = {
+            let mut story = Story::new();
+            for session in 1..=8 {
+                story.thread(|told| {
+                    opens(told, session);
+                    signs(told, session);
+                });
+            }
+            story.timeline()
+        };
+        for timeline in [once, much_used, a_token_each, failed, needed_each_time, a_session_each] {
+            assert_eq!(whole(&timeline, find), []);
+        }
+        let a_pool = one(|told| {
+            (1..=5).for_each(|session| opens(told, session));
+            (1..=5).for_each(|session| signs(told, session));
+        });
+        assert_eq!(each("C_Sign", &a_pool, find), []);
+    }
+
+    #[test]
+    fn few_operations_are_no_habit() {
+        let timeline = one(|told| {
+            for session in 1..=2 {
+                opens(told, session);
+                signs(told, session);
+                closes(told, session);
+            }
+            told.advance(micros(1));
+        });
+        assert_eq!(each("C_Sign", &timeline, find), []);
+    }
 }

@@ -66,14 +66,11 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     });
     let injected = injected(scene).into_iter().filter_map(|(place, slept)| {
         let evidence = format!(
-            "injected: a fix made {} {} later, by {}: {} in all",
-            match slept.count {
-                1 => format!("a call of {} return", place.function),
-                count => format!("{count} calls of {} return", place.function),
-            },
-            if slept.count == 1 { "once" } else { "each" },
-            words::between(slept.shortest, slept.longest),
+            "injected: a fix made {} of {} return later: {} in all, {} at a time",
+            words::counted(slept.count, "call"),
+            words::of(place.function, place.module),
             total(&slept),
+            words::between(slept.shortest, slept.longest),
         );
         let remedy = Remedy::Change("nothing: without the fix it is not there".to_owned());
         report(scene, place, slept, evidence, remedy)
@@ -233,8 +230,9 @@ mod tests {
         let finding = only(whole(&timeline, find));
         assert_eq!(figures(&finding), (2.0, 2, millis(6), 750));
         assert_eq!(finding.trial, None);
-        let says = "injected: a fix made 2 calls of C_Sign return later, each by 3.00 ms";
-        assert!(finding.evidence[0].starts_with(says), "{:?}", finding.evidence);
+        let says = "injected: a fix made 2 calls of C_Sign of module.so return later: 6.00 ms in \
+                    all, 3.00 ms at a time";
+        assert_eq!(finding.evidence[0], says);
         assert_eq!(finding.removed[1], Removed { thread: 0, start: millis(5), end: millis(8) });
     }
 

@@ -80,11 +80,16 @@ impl Stretches {
         sets.into_iter().flat_map(Self::iter).collect()
     }
 
-    /// How much of a stretch they cover.
-    pub(crate) fn within(&self, start: Nanos, end: Nanos) -> Nanos {
+    /// What of them lies between two moments.
+    pub(crate) fn between(&self, start: Nanos, end: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         let first = self.0.partition_point(|stretch| stretch.1 <= start);
-        let here = self.0[first..].iter().take_while(|stretch| stretch.0 < end);
-        here.map(|stretch| stretch.1.min(end) - stretch.0.max(start)).sum()
+        let here = self.0[first..].iter().take_while(move |stretch| stretch.0 < end);
+        here.map(move |stretch| (stretch.0.max(start), stretch.1.min(end)))
+    }
+
+    /// How much of them lies between two moments.
+    pub(crate) fn within(&self, start: Nanos, end: Nanos) -> Nanos {
+        self.between(start, end).map(|(start, end)| end - start).sum()
     }
 }
 
