@@ -94,7 +94,7 @@ impl Pair {
 impl Bench {
     fn pairs(&self, name: &str, command: &Command, rounds: usize) -> Vec<Pair> {
         let pair = |round: usize| {
-            if round % 2 == 0 {
+            if round.is_multiple_of(2) {
                 let bare = self.bare(command);
                 Pair { bare, observed: self.observed(command) }
             } else {

@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 
 use anyhow::Context;
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tapstone_measure::clock::{Monotonic, Precision};
@@ -36,10 +35,10 @@ pub(crate) struct Arguments {
     #[arg(value_name = "B")]
     candidate: String,
     /// Rounds; a verdict needs at least 20
-    #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<u32>::new().range(2..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
     /// Rounds before them that do not count
-    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(0..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     warm_up: u32,
     /// Run the commands by /bin/sh; its start is then in every time
     #[arg(long)]

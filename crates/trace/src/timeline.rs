@@ -2,8 +2,7 @@
 //! and what they waited for. Everything that is found out is found out from this.
 //!
 //! Times are CLOCK_MONOTONIC. A [`Span`] is a call of PKCS#11, PC/SC or a reader driver; a [`Leaf`]
-//! is a call of libc inside one or outside of all, or many short ones of the same kind in a row;
-//! a [`SystemCall`](crate::syscalls::SystemCall) comes with the stack that made it.
+//! is a call of libc inside one or outside of all, or many short ones of the same kind in a row.
 
 use std::collections::HashMap;
 
