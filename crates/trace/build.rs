@@ -22,6 +22,8 @@ fn main() {
     for option in [
         "panic=abort",
         "opt-level=3",
+        // One copy of what several parts use: less to relocate at each start of a program.
+        "codegen-units=1",
         "strip=debuginfo",
         "overflow-checks=off",
         "link-arg=-nostdlib",

@@ -81,7 +81,8 @@ pub fn describe(command: &[u8], selected: Option<Application>) -> Described {
         let own = match selected {
             Some(Application::Piv) => piv::describe(&view),
             Some(Application::OpenPgp) => openpgp::describe(&view),
-            None | Some(Application::GlobalPlatform) => global_platform::describe_data(&view),
+            None => piv::describe_data(&view).or_else(|| global_platform::describe_data(&view)),
+            Some(Application::GlobalPlatform) => global_platform::describe_data(&view),
             Some(_) => None,
         };
         own.or_else(|| iso::describe(&view))

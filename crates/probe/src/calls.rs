@@ -6,15 +6,16 @@
 //! that cannot wait are written only when they are over.
 
 use core::ptr;
+use core::sync::atomic::Ordering;
 
 use crate::fixes::{self, Answer};
-use crate::stubs::{Frame, kind, slot};
+use crate::stubs::{Frame, Slot, kind, slot};
 use crate::thread::{self, DEPTH, Thread, now};
 use crate::wire::{
-    EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head, Kind,
-    Leaf, MOST_BYTES,
+    EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FUNCTIONS,
+    Head, Kind, Leaf, MOST_BYTES,
 };
-use crate::{capture, state, sys, tables};
+use crate::{capture, hooks, state, sys, tables};
 
 const NOT_WATCHED: u64 = 0;
 const SPAN: u64 = 1;
@@ -37,14 +38,20 @@ fn ticks(micros: u64) -> u64 {
 /// Before the call. Returns what to call; null when a fix has answered.
 pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
     let slot = slot(frame.slot as u32);
-    let original = slot.original.load(core::sync::atomic::Ordering::Relaxed);
-    let function = slot.function.load(core::sync::atomic::Ordering::Relaxed);
-    frame.state = NOT_WATCHED;
-    let Some(thread) = thread::enter() else { return original };
-    thread.forget_abandoned(ptr::from_ref(frame) as usize);
+    let original = slot.original.load(Ordering::Relaxed);
+    let function = slot.function.load(Ordering::Relaxed);
+    (frame.state, frame.function) = (NOT_WATCHED, function);
+    if let Some(hook) = (function as usize).checked_sub(FUNCTIONS.len()) {
+        // SAFETY: a call of that function.
+        unsafe { hooks::called(hook, frame) };
+        return original;
+    }
+    let here = ptr::from_ref(frame) as usize;
+    let Some(thread) = thread::enter(here) else { return original };
+    thread.forget_abandoned(here);
     let answer = match kind(function) {
-        None => enter_span(thread, frame, function),
-        Some(kind) => enter_leaf(thread, frame, function, kind),
+        None => enter_span(thread, frame, slot),
+        Some(kind) => enter_leaf(thread, frame, slot, kind),
     };
     thread.leave();
     match answer {
@@ -60,55 +67,59 @@ pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
 /// After the call.
 pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
     let end = now();
-    let slot = slot(frame.slot as u32);
-    let function = slot.function.load(core::sync::atomic::Ordering::Relaxed);
-    if let Some(thread) = thread::enter() {
+    if let Some(thread) = thread::enter(ptr::from_ref(frame) as usize) {
         match frame.state & !REPLACED {
-            SPAN => leave_span(thread, frame, function, end),
-            LEAF => leave_leaf(thread, frame, function, end),
-            _ => leave_quick(thread, frame, function, end),
+            SPAN => leave_span(thread, frame, end),
+            LEAF => leave_leaf(thread, frame, end),
+            _ => leave_quick(thread, frame, end),
         }
         thread.leave();
     }
-    if frame.result == 0 && tables::hands_out_a_list(function) {
+    if frame.result == 0 && tables::hands_out_a_list(frame.function) {
         // SAFETY: the function's own arguments, after it succeeded.
-        unsafe { tables::replace(function, frame, slot) };
+        unsafe { tables::replace(frame, slot(frame.slot as u32)) };
     }
 }
 
-fn enter_span(thread: &mut Thread, frame: &mut Frame, function: u32) -> Answer {
-    thread.close_counts();
+fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
+    thread.journal.close_counts();
+    thread.journal.make_room();
     if thread.depth >= DEPTH {
+        thread::dropped(&state().header().crowded);
         return Answer::Call;
     }
+    frame.id = slot.id(thread);
+    let function = frame.function;
     let mut bytes = [0; MOST_BYTES];
     // SAFETY: the arguments are that function's.
     let (words, length) = unsafe { capture::before(function, frame, &mut bytes) };
     let bytes = bytes.get(..length).unwrap_or_default();
-    thread.push(ptr::from_ref(frame) as usize, frame.slot as u32, function);
+    thread.push(ptr::from_ref(frame) as usize, frame.id, function);
     frame.state = SPAN;
     frame.start = now();
-    frame.written = thread.put(frame.start, EVENT_ENTER, 0, frame.slot as u32, &words, bytes);
+    thread.journal.put(frame.start, EVENT_ENTER, 0, frame.id, &words, bytes);
     // SAFETY: as above.
     unsafe { fixes::before_span(thread, frame, function) }
 }
 
-fn leave_span(thread: &mut Thread, frame: &mut Frame, function: u32, mut end: u64) {
+fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
+    let function = frame.function;
     // SAFETY: the arguments are that function's, and it has returned.
-    let changed = unsafe { fixes::after_span(thread, frame, function, frame.state & REPLACED != 0) };
+    let changed =
+        unsafe { fixes::after_span(thread, frame, function, frame.state & REPLACED != 0) };
     if changed {
         end = now();
     }
     // SAFETY: as above.
     let word = unsafe { capture::after(function, frame) };
-    if thread.pop(ptr::from_ref(frame) as usize).is_some() {
+    if thread.pop(ptr::from_ref(frame) as usize) {
         let flags = if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED };
-        thread.put(end, EVENT_EXIT, flags, frame.slot as u32, &[frame.result, word], &[]);
-        thread.close_counts();
+        thread.journal.put(end, EVENT_EXIT, flags, frame.id, &[frame.result, word], &[]);
     }
 }
 
-fn enter_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind) -> Answer {
+fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &Slot, kind: Kind) -> Answer {
+    let function = frame.function;
     // SAFETY: the arguments are that function's.
     let (a, b) = unsafe { capture::leaf(function, kind, frame) };
     let outside = thread.depth == 0;
@@ -122,6 +133,11 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind)
     if outside && (kind == Kind::Lock || (quick && kind != Kind::Close && kind != Kind::Write)) {
         return Answer::Call;
     }
+    // SAFETY: as above.
+    if kind == Kind::Lock && unsafe { capture::is_free(function, frame) } {
+        return Answer::Call;
+    }
+    frame.id = slot.id(thread);
     frame.note = a;
     frame.state = if quick { QUICK } else { LEAF };
     // SAFETY: as above.
@@ -136,7 +152,8 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind)
         let start = now();
         let leaf = leaf(frame, start, (a, b));
         frame.start = start;
-        frame.written = thread.put_leaf(&leaf, bytes).cast();
+        let written = thread.journal.put_leaf(&leaf, bytes);
+        frame.written = thread.begin_wait(ptr::from_ref(frame) as usize, written);
     } else {
         frame.start = now();
     }
@@ -144,7 +161,7 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind)
 }
 
 fn leaf(frame: &Frame, start: u64, (a, b): (u64, u64)) -> Leaf {
-    let head = Head { time: start, kind: EVENT_LEAF, flags: 0, words: 0, slot: frame.slot as u32 };
+    let head = Head { time: start, kind: EVENT_LEAF, flags: 0, words: 0, slot: frame.id };
     Leaf { head, end: 0, count: 1, sum: 0, min: 0, max: 0, result: 0, a, b }
 }
 
@@ -155,7 +172,8 @@ fn close(leaf: &mut Leaf, frame: &Frame, end: u64, flags: u8) {
     leaf.head.flags = flags;
 }
 
-fn leave_quick(thread: &mut Thread, frame: &mut Frame, function: u32, end: u64) {
+fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
+    let function = frame.function;
     let Some(kind) = kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
     let (a, b) = unsafe {
@@ -170,19 +188,20 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, function: u32, end: u64) 
         leaf.a = 0;
     }
     if end.saturating_sub(frame.start) < ticks(LISTED_MICROS) && kind != Kind::Close {
-        thread.count(&leaf);
+        thread.journal.count(&leaf);
     } else {
-        thread.put_leaf(&leaf, &[]);
+        thread.journal.put_leaf(&leaf, &[]);
     }
 }
 
-fn leave_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, end: u64) {
+fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
+    let function = frame.function;
     let Some(kind) = kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
     unsafe { fixes::after_leaf(thread, frame, function, kind) };
     capture::note_descriptor(kind, frame, frame.note);
-    let written: *mut Leaf = frame.written.cast();
-    if written.is_null() {
+    let written = frame.written;
+    if written.is_null() || !thread.end_wait(ptr::from_ref(frame) as usize) {
         return;
     }
     let time = end.saturating_sub(frame.start);
@@ -191,9 +210,9 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, end: u64) {
     close(event, frame, end, flags(frame, kind, event.a, time));
     let short = time < ticks(LISTED_MICROS);
     match kind {
-        Kind::Lock if time < ticks(LOCKED_MICROS) => thread.take_back(written),
+        Kind::Lock if time < ticks(LOCKED_MICROS) => thread.journal.take_back(written),
         Kind::Sleep | Kind::Connect => {}
-        _ if short => thread.join(written),
+        _ if short => thread.journal.join(written),
         _ => {}
     }
 }

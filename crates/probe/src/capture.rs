@@ -1,7 +1,7 @@
 //! What is kept of a call's arguments and results: numbers, names and lengths; of APDUs the header,
 //! and of data only what tells which object is read. No PIN, no key, no data of other commands.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::stubs::Frame;
 use crate::wire::{CAPTURE_DATA, ENTER_WORDS, Kind, MOST_BYTES};
@@ -13,6 +13,8 @@ const WORDS: usize = ENTER_WORDS - 2;
 const HEADER: usize = 5;
 /// Of the data of commands that read: an AID or a tag list.
 const NAMED: usize = 40;
+/// An extended APDU has 65,544 bytes at most (ISO 7816-4, 5.1); what is said to be longer is none.
+const LONGEST: usize = 1 << 17;
 
 /// Numbers of functions whose arguments have a meaning of their own.
 pub(crate) mod known {
@@ -78,6 +80,9 @@ pub(crate) mod known {
         OPENAT64 = "openat64";
         CLOCK_GETTIME = "clock_gettime";
         FLOCK = "flock";
+        MUTEX_LOCK = "pthread_mutex_lock";
+        RDLOCK = "pthread_rwlock_rdlock";
+        WRLOCK = "pthread_rwlock_wrlock";
         RECVMSG = "recvmsg";
         SENDMSG = "sendmsg";
     }
@@ -112,7 +117,8 @@ pub(crate) unsafe fn exchange(function: u32, frame: &Frame) -> Option<Exchange> 
         response: response as *mut u8,
         received,
     };
-    (!exchange.command.is_null() && !received.is_null()).then_some(exchange)
+    let is_one = !exchange.command.is_null() && !received.is_null() && exchange.sent <= LONGEST;
+    is_one.then_some(exchange)
 }
 
 /// Words and bytes for the event of a call's beginning.
@@ -130,9 +136,14 @@ pub(crate) unsafe fn before(
     // SAFETY: a call of that function.
     words[3] = u64::from(unsafe { makes_token_object(function, frame) });
     match function {
-        known::C_ENCRYPT_INIT | known::C_DECRYPT_INIT | known::C_DIGEST_INIT
-        | known::C_SIGN_INIT | known::C_SIGN_RECOVER_INIT | known::C_VERIFY_INIT
-        | known::C_VERIFY_RECOVER_INIT | known::C_GENERATE_KEY..=known::C_DERIVE_KEY => {
+        known::C_ENCRYPT_INIT
+        | known::C_DECRYPT_INIT
+        | known::C_DIGEST_INIT
+        | known::C_SIGN_INIT
+        | known::C_SIGN_RECOVER_INIT
+        | known::C_VERIFY_INIT
+        | known::C_VERIFY_RECOVER_INIT
+        | known::C_GENERATE_KEY..=known::C_DERIVE_KEY => {
             // CK_MECHANISM begins with its type.
             let mechanism = second as *const u64;
             // SAFETY: the function reads it itself.
@@ -231,7 +242,7 @@ unsafe fn answer(exchange: Exchange) -> u64 {
     // SAFETY: the response's length and as many bytes.
     let response = unsafe {
         let length = *exchange.received as usize;
-        if exchange.response.is_null() || length > 1 << 17 {
+        if exchange.response.is_null() || length > LONGEST {
             return 0;
         }
         core::slice::from_raw_parts(exchange.response, length)
@@ -304,15 +315,8 @@ unsafe fn text_at(from: u64, bytes: &mut [u8; MOST_BYTES]) -> usize {
 pub(crate) unsafe fn leaf(function: u32, kind: Kind, frame: &Frame) -> (u64, u64) {
     let [first, second, third, fourth, fifth, _] = frame.arguments;
     match kind {
-        Kind::Sleep => (0, match function {
-            known::SLEEP => u64::from(first as u32) * 1_000_000_000,
-            known::USLEEP => u64::from(first as u32) * 1_000,
-            // SAFETY: the function reads it itself.
-            known::NANOSLEEP => unsafe { seconds(first, 1) },
-            // clock_nanosleep: until a moment, which is not so long from now, or for a time.
-            // SAFETY: as above.
-            _ => if second == 0 { unsafe { seconds(third, 1) } } else { 0 },
-        }),
+        // SAFETY: a call of that function.
+        Kind::Sleep => (0, unsafe { sleep(function, frame) }),
         // SAFETY: as above.
         Kind::Poll => unsafe {
             match function {
@@ -333,6 +337,46 @@ pub(crate) unsafe fn leaf(function: u32, kind: Kind, frame: &Frame) -> (u64, u64
         Kind::Lock => (first, 0),
         Kind::Clock | Kind::Open | Kind::Stat | Kind::LookupName => (0, 0),
     }
+}
+
+/// How long a call is to sleep.
+///
+/// # Safety
+/// The frame is a call of that function.
+unsafe fn sleep(function: u32, frame: &Frame) -> u64 {
+    let [first, flags, third, ..] = frame.arguments;
+    let number = u64::from(first as u32);
+    // SAFETY: the function reads it itself.
+    unsafe {
+        match function {
+            known::SLEEP => number * 1_000_000_000,
+            known::USLEEP => number * 1_000,
+            known::NANOSLEEP => seconds(first, 1),
+            // clock_nanosleep: for a time, or until a moment, which is not so long from now.
+            _ if flags as u32 == 0 => seconds(third, 1),
+            _ => 0,
+        }
+    }
+}
+
+/// Whether a lock is there to be taken: most are, and libraries take thousands. glibc keeps the
+/// state of a mutex (0: free) and of a read-write lock (bit 1: a writer has it, from bit 3:
+/// readers) in the first word.
+///
+/// # Safety
+/// The frame is a call of that function.
+pub(crate) unsafe fn is_free(function: u32, frame: &Frame) -> bool {
+    const WRITER: u32 = 2;
+    const READERS: u32 = !7;
+    let word = frame.arguments[0] as *const AtomicU32;
+    let taken = match function {
+        known::MUTEX_LOCK => u32::MAX,
+        known::RDLOCK => WRITER,
+        known::WRLOCK => WRITER | READERS,
+        _ => return false,
+    };
+    // SAFETY: the function's own argument, which it is about to read.
+    unsafe { (*word).load(Ordering::Relaxed) & taken == 0 }
 }
 
 /// A timespec (parts of 1 ns) or a timeval (of 1,000 ns) as nanoseconds; none is for ever.
@@ -395,15 +439,26 @@ pub(crate) unsafe fn text(
             }
             Kind::Open | Kind::Stat | Kind::LookupName => text_at(first, bytes),
             Kind::Connect => {
-                let length = (third as usize).min(128);
-                for (at, to) in bytes.iter_mut().enumerate().take(length) {
-                    *to = *(second as *const u8).add(at);
+                let address = address(second, third);
+                for (to, from) in bytes.iter_mut().zip(address) {
+                    *to = *from;
                 }
-                length
+                address.len()
             }
             _ => 0,
         }
     }
+}
+
+/// # Safety
+/// `at` is null or points to an address of that length.
+unsafe fn address<'a>(at: u64, length: u64) -> &'a [u8] {
+    if at == 0 {
+        return &[];
+    }
+    // sockaddr_un has 110 bytes, and no other is longer in practice.
+    // SAFETY: the caller's promise.
+    unsafe { core::slice::from_raw_parts(at as *const u8, (length as usize).min(128)) }
 }
 
 /// Descriptors that are connected to pcscd.
@@ -435,8 +490,7 @@ pub(crate) fn note_descriptor(kind: Kind, frame: &Frame, descriptor: u64) {
 /// By the address that was just connected to.
 fn leads_to_pcscd(frame: &Frame) -> bool {
     const AF_UNIX: u8 = 1;
-    let (address, length) = (frame.arguments[1] as *const u8, frame.arguments[2] as usize);
     // SAFETY: connect(2) has just read it.
-    let address = unsafe { core::slice::from_raw_parts(address, length.min(128)) };
+    let address = unsafe { address(frame.arguments[1], frame.arguments[2]) };
     matches!(address, [AF_UNIX, 0, ..]) && address.windows(5).any(|window| window == b"pcscd")
 }

@@ -10,15 +10,21 @@
 //! the C library is too old, the program runs as it is.
 //!
 //! - [`wire`]: what is written, shared with the tracer.
-//! - [`stubs`], [`calls`]: what happens around a call.
-//! - [`objects`]: loaded libraries, and calls that bypass the linker's tables.
+//! - [`stubs`], [`calls`], [`capture`]: what happens around a call, and what is kept of it.
+//! - [`thread`], [`journal`]: what a thread is in, and where its events go.
+//! - [`objects`], [`elf`]: loaded libraries, and calls that bypass the linker's tables.
 //! - [`tables`]: PKCS#11 function lists, through which modules are called.
+//! - [`hooks`], [`limit`]: what the program does that the probe has to follow.
 //! - [`fixes`]: changes that a trial makes.
 #![no_std]
 
 mod calls;
 mod capture;
+mod elf;
 mod fixes;
+mod hooks;
+mod journal;
+mod limit;
 mod objects;
 mod stubs;
 mod sys;
@@ -31,18 +37,22 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_uint};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::objects::{LinkMap, Symbol};
-use crate::wire::{Header, MAGIC, VERSION};
+use crate::elf::{LinkMap, Symbol};
+use crate::wire::{CHUNK_BYTES, HEADER_BYTES, Header, MAGIC, VERSION};
 
 /// The interface of rtld-audit that this is written for (glibc 2.35: LAV_CURRENT is 2).
 const LAV_CURRENT: c_uint = 2;
 
 /// What the probe knows of its process.
 pub(crate) struct State {
-    file: *mut u8,
-    pub(crate) threads: *mut thread::Thread,
+    pub(crate) file: *mut u8,
+    /// Of the file, as it was mapped.
+    pub(crate) bytes: usize,
+    /// Chunks of it that are mapped.
+    pub(crate) reach: AtomicU64,
+    pub(crate) threads: *mut thread::Table,
     /// Whether a thread's id is where glibc is known to keep it.
     pub(crate) tid_in_thread: bool,
     pub(crate) process: AtomicU32,
@@ -84,31 +94,37 @@ extern "C" fn initialise(_: i32, _: *const *const c_char, environment: *const *c
 /// Agrees to audit, or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_version(offered: c_uint) -> c_uint {
-    if offered < LAV_CURRENT || !begin() { 0 } else { LAV_CURRENT }
+    if begin(offered >= LAV_CURRENT) { LAV_CURRENT } else { 0 }
 }
 
-fn begin() -> bool {
+fn begin(is_new_enough: bool) -> bool {
     let environment = ENVIRONMENT.load(Ordering::Relaxed) as *const *const u8;
     // SAFETY: the linker's list of variables, which ends with null.
     let (path, auxiliary) = unsafe { variable(environment) };
     if path.is_null() {
         return false;
     }
+    let fits = |bytes| is_new_enough && limit::leaves_room_for(bytes + thread::TABLE_BYTES);
     // SAFETY: the value of a variable ends with a zero.
-    let (file, bytes) = unsafe { sys::map_file(path) };
-    if file.is_null() || bytes < wire::HEADER_BYTES {
-        return false;
-    }
-    // SAFETY: mapped, and longer than the header.
+    let Some(mapped) = (unsafe { sys::map_file(path, HEADER_BYTES, fits) }) else { return false };
+    let (file, bytes) = (mapped.at, mapped.bytes);
+    // SAFETY: mapped, and as long as the header.
     let header = unsafe { &*file.cast::<Header>() };
-    let threads = thread::table();
-    if header.magic != MAGIC || header.version != VERSION || threads.is_null() {
+    let ours = header.magic == MAGIC && header.version == VERSION;
+    let threads = if ours && mapped.whole { thread::table() } else { ptr::null_mut() };
+    if threads.is_null() {
+        let why = if is_new_enough { &header.limited } else { &header.outdated };
+        why.fetch_add(u64::from(ours), Ordering::Relaxed);
+        // SAFETY: nobody else knows of it.
+        unsafe { sys::unmap(file, bytes) };
         return false;
     }
+    let reach = AtomicU64::new(((bytes - HEADER_BYTES) / CHUNK_BYTES) as u64);
     let tid_in_thread = sys::thread_from_library() == sys::thread_from_kernel();
     let process = AtomicU32::new(sys::process());
+    let state = State { file, bytes, reach, threads, tid_in_thread, process };
     // SAFETY: nothing reads it before this function has returned true.
-    unsafe { (*STATE.0.get()).write(State { file, threads, tid_in_thread, process }) };
+    unsafe { (*STATE.0.get()).write(state) };
     objects::begin(auxiliary);
     header.processes.fetch_add(1, Ordering::Relaxed);
     announce();
@@ -146,9 +162,9 @@ fn announce() {
     let mut path = [0; wire::MOST_BYTES];
     let length = sys::program(&mut path);
     let both = u64::from(sys::process()) | u64::from(sys::parent()) << 32;
-    if let Some(thread) = thread::enter() {
+    if let Some(thread) = thread::enter(thread::here()) {
         let path = path.get(..length).unwrap_or_default();
-        thread.put(thread::now(), wire::EVENT_PROCESS, 0, 0, &[both], path);
+        thread.journal.put(thread::now(), wire::EVENT_PROCESS, 0, 0, &[both], path);
         thread.leave();
     }
 }
@@ -166,8 +182,11 @@ pub unsafe extern "C" fn la_objopen(
     const LA_FLG_BINDTO: c_uint = 1;
     const LA_FLG_BINDFROM: c_uint = 2;
     // SAFETY: the linker's own.
-    unsafe { *cookie = objects::add(map) };
-    LA_FLG_BINDTO | LA_FLG_BINDFROM
+    let (number, bindings) = unsafe { objects::add(map) };
+    // SAFETY: as above.
+    unsafe { *cookie = number };
+    let flag = |flag, set| if set { flag } else { 0 };
+    flag(LA_FLG_BINDTO, bindings.to) | flag(LA_FLG_BINDFROM, bindings.from)
 }
 
 /// An object is unloaded.
@@ -202,11 +221,12 @@ pub unsafe extern "C" fn la_symbind64(
 ) -> usize {
     const LA_SYMB_DLSYM: c_uint = 4;
     // SAFETY: the linker's own; cookies are the numbers that la_objopen left.
-    let (address, flags, caller, definer) =
-        unsafe { ((*symbol).value, *flags, *caller, *definer) };
+    let (address, flags, caller, definer) = unsafe { ((*symbol).value, *flags, *caller, *definer) };
     if flags & LA_SYMB_DLSYM != 0 {
         objects::patch_pending();
     }
     // SAFETY: a symbol's name ends with a zero.
-    unsafe { stubs::watch(name, address, caller, definer) }.unwrap_or(address)
+    let function = unsafe { stubs::number_of(name) };
+    let stub = function.and_then(|function| stubs::watch(function, address, caller, definer));
+    stub.unwrap_or(address)
 }

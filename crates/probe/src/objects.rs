@@ -5,60 +5,29 @@
 //! fills without asking the auditor (R_X86_64_GLOB_DAT). Such slots are rewritten here: at
 //! la_preinit for the objects of the start, and at the next dlsym(3) for those of a dlopen(3),
 //! since la_activity comes before they are relocated.
+//!
+//! Objects go by numbers. One that was closed leaves its number to the next of the same name, so
+//! that a program may load and close a module as often as it likes.
 
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::{stubs, sys};
-
-/// What `<link.h>` shows of an object.
-#[repr(C)]
-pub struct LinkMap {
-    base: usize,
-    name: *const u8,
-    dynamic: *const [usize; 2],
-}
-
-/// Elf64_Sym.
-#[repr(C)]
-pub struct Symbol {
-    name: u32,
-    kind: u8,
-    other: u8,
-    section: u16,
-    /// Where it is, as the linker hands it to an auditor.
-    pub value: usize,
-    size: usize,
-}
-
-/// Elf64_Rela.
-#[repr(C)]
-struct Relocation {
-    offset: usize,
-    info: usize,
-    addend: isize,
-}
-
-/// Elf64_Phdr.
-#[repr(C)]
-struct Segment {
-    kind: u32,
-    flags: u32,
-    offset: usize,
-    address: usize,
-    physical: usize,
-    in_file: usize,
-    in_memory: usize,
-    align: usize,
-}
+use crate::elf::{self, Dynamic, Headers, LinkMap};
+use crate::{stubs, sys, tables};
 
 const OBJECTS: usize = 2048;
-/// More objects than that share the last number, and have no name.
+/// More objects than that share the last number; they have no name, and their slots stay.
 const LAST: usize = OBJECTS - 1;
 const NAME: usize = 128;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static PATCHED: AtomicUsize = AtomicUsize::new(0);
+/// Numbers that can be given again.
+static CLOSED: AtomicUsize = AtomicUsize::new(0);
+/// Objects whose slots were not looked at yet.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+static WAITS: [AtomicBool; OBJECTS] = [const { AtomicBool::new(false) }; OBJECTS];
+/// Whether an object defines something to watch.
+static DEFINES: [AtomicBool; OBJECTS] = [const { AtomicBool::new(true) }; OBJECTS];
 static MAPS: [AtomicUsize; OBJECTS] = [const { AtomicUsize::new(0) }; OBJECTS];
 static mut NAMES: [[u8; NAME]; OBJECTS] = [[0; NAME]; OBJECTS];
 /// The program headers of the program itself, from the kernel (AT_PHDR).
@@ -82,39 +51,92 @@ pub(crate) fn begin(mut auxiliary: *const [usize; 2]) {
     }
 }
 
+/// Which of an object's symbols the linker is to ask about.
+pub(crate) struct Bindings {
+    /// Those that it calls.
+    pub(crate) from: bool,
+    /// Those that it defines.
+    pub(crate) to: bool,
+}
+
 /// Takes an object in and returns its number.
 ///
 /// # Safety
 /// The linker's description of an object.
-pub(crate) unsafe fn add(map: *const LinkMap) -> usize {
-    let number = COUNT.fetch_add(1, Ordering::Relaxed).min(LAST);
-    // SAFETY: the name ends with a zero; only the linker, under its lock, comes here.
+pub(crate) unsafe fn add(map: *const LinkMap) -> (usize, Bindings) {
+    // SAFETY: only the linker, under its lock, comes here; the name ends with a zero.
     unsafe {
         let path = (*map).name;
-        let length = sys::length(path, 4096);
-        let mut start = length;
-        while start > 0 && *path.add(start - 1) != b'/' {
-            start -= 1;
+        let path = core::slice::from_raw_parts(path, sys::length(path, 4096));
+        let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let file = file.get(..NAME - 1).unwrap_or(file);
+        let number = number_for(file);
+        if number < LAST {
+            MAPS[number].store(map as usize, Ordering::Release);
+            WAITS[number].store(true, Ordering::Release);
+            WAITING.fetch_add(1, Ordering::Release);
         }
-        let kept = (length - start).min(NAME - 1);
-        let name = (&raw mut NAMES[number]).cast::<u8>();
-        ptr::write_bytes(name, 0, NAME);
-        ptr::copy_nonoverlapping(path.add(start), name, kept);
+        let to = Dynamic::of(&*map).is_none_or(|object| object.defines_one_of(&stubs::HASHES));
+        DEFINES[number].store(to || number == LAST, Ordering::Relaxed);
+        (number, Bindings { from: !is_system(number), to })
     }
-    MAPS[number].store(map as usize, Ordering::Release);
+}
+
+/// A number for an object of that name.
+///
+/// # Safety
+/// Under the linker's lock.
+unsafe fn number_for(file: &[u8]) -> usize {
+    let count = COUNT.load(Ordering::Relaxed);
+    let is_closed = |number: &usize| MAPS[*number].load(Ordering::Relaxed) == 0;
+    let mut closed = (0..count.min(LAST)).filter(is_closed);
+    let again = match CLOSED.load(Ordering::Relaxed) {
+        0 => None,
+        _ => closed.clone().find(|number| name(*number) == file),
+    };
+    if let Some(number) = again {
+        CLOSED.fetch_sub(1, Ordering::Relaxed);
+        return number;
+    }
+    let number = if count < LAST {
+        COUNT.store(count + 1, Ordering::Release);
+        count
+    } else if let Some(number) = closed.next() {
+        CLOSED.fetch_sub(1, Ordering::Relaxed);
+        stubs::forget(number);
+        number
+    } else {
+        return LAST;
+    };
+    // SAFETY: inside the table; the linker's lock is held.
+    unsafe {
+        let to = (&raw mut NAMES[number]).cast::<u8>();
+        ptr::write_bytes(to, 0, NAME);
+        ptr::copy_nonoverlapping(file.as_ptr(), to, file.len());
+    }
     number
 }
 
+/// An object is closed: what is known of it may be another's soon.
 pub(crate) fn remove(number: usize) {
-    if let Some(map) = MAPS.get(number) {
-        map.store(0, Ordering::Release);
+    if number >= LAST {
+        return;
     }
+    stubs::release(number);
+    tables::close(number);
+    if WAITS[number].swap(false, Ordering::AcqRel) {
+        WAITING.fetch_sub(1, Ordering::Release);
+    }
+    MAPS[number].store(0, Ordering::Release);
+    CLOSED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// An object's file name; empty for the program itself.
 pub(crate) fn name(number: usize) -> &'static [u8] {
+    let number = number.min(LAST);
     // SAFETY: names change only when the linker, under its lock, loads another object.
-    let name: &'static [u8; NAME] = unsafe { &*(&raw const NAMES[number.min(LAST)]) };
+    let name: &'static [u8; NAME] =
+        unsafe { &*(&raw const NAMES).cast::<[u8; NAME]>().add(number) };
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
     name.get(..length).unwrap_or_default()
 }
@@ -122,8 +144,15 @@ pub(crate) fn name(number: usize) -> &'static [u8] {
 /// Libraries whose own calls of libc say nothing about who asked for them.
 pub(crate) fn is_system(number: usize) -> bool {
     const SYSTEM: [&[u8]; 9] = [
-        b"libc.so", b"ld-linux", b"libpthread", b"libdl.so", b"libm.so", b"libgcc_s", b"libstdc++",
-        b"librt.so", b"linux-vdso",
+        b"libc.so",
+        b"ld-linux",
+        b"libpthread",
+        b"libdl.so",
+        b"libm.so",
+        b"libgcc_s",
+        b"libstdc++",
+        b"librt.so",
+        b"linux-vdso",
     ];
     let name = name(number);
     SYSTEM.iter().any(|start| name.starts_with(start))
@@ -131,9 +160,14 @@ pub(crate) fn is_system(number: usize) -> bool {
 
 /// Rewrites the slots of objects that were loaded since the last time.
 pub(crate) fn patch_pending() {
-    let count = COUNT.load(Ordering::Acquire).min(LAST);
-    let from = PATCHED.swap(count, Ordering::AcqRel);
-    for number in from..count {
+    if WAITING.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    for number in 0..COUNT.load(Ordering::Acquire).min(LAST) {
+        if !WAITS[number].swap(false, Ordering::AcqRel) {
+            continue;
+        }
+        WAITING.fetch_sub(1, Ordering::Release);
         let map = MAPS[number].load(Ordering::Acquire) as *const LinkMap;
         if !map.is_null() && !is_system(number) {
             // SAFETY: the linker keeps the description while the object is loaded.
@@ -145,51 +179,25 @@ pub(crate) fn patch_pending() {
 /// # Safety
 /// The object is loaded and relocated.
 unsafe fn patch(number: usize, map: &LinkMap) {
-    const DT_STRTAB: usize = 5;
-    const DT_SYMTAB: usize = 6;
-    const DT_RELA: usize = 7;
-    const DT_RELASZ: usize = 8;
-    const R_X86_64_GLOB_DAT: usize = 6;
-    let (mut names, mut symbols) = (ptr::null::<u8>(), ptr::null::<Symbol>());
-    let (mut relocations, mut bytes) = (ptr::null::<Relocation>(), 0);
-    let mut entry = map.dynamic;
-    // SAFETY: a dynamic section ends with DT_NULL; glibc has made its addresses absolute.
+    let program = (number == 0).then(|| Headers {
+        at: PROGRAM_HEADERS.load(Ordering::Relaxed),
+        count: PROGRAM_HEADER_COUNT.load(Ordering::Relaxed),
+    });
+    // SAFETY: the caller's promise; slots are the object's own.
     unsafe {
-        while !entry.is_null() && (*entry)[0] != 0 {
-            let [tag, value] = *entry;
-            match tag {
-                DT_STRTAB => names = value as *const u8,
-                DT_SYMTAB => symbols = value as *const Symbol,
-                DT_RELA => relocations = value as *const Relocation,
-                DT_RELASZ => bytes = value,
-                _ => {}
-            }
-            entry = entry.add(1);
-        }
-    }
-    // The vDSO's stay relative; it calls nobody.
-    if names.is_null() || (names as usize) < map.base || relocations.is_null() {
-        return;
-    }
-    for at in 0..bytes / size_of::<Relocation>() {
-        // SAFETY: inside the table; an index into the symbols; a name that ends with a zero.
-        unsafe {
-            let relocation = &*relocations.add(at);
-            if relocation.info as u32 as usize != R_X86_64_GLOB_DAT {
-                continue;
-            }
-            let symbol = &*symbols.add(relocation.info >> 32);
-            let slot = (map.base + relocation.offset) as *mut usize;
+        let Some(object) = Dynamic::of(map) else { return };
+        object.each_slot(|slot, symbol| {
             let address = *slot;
             let definer = definer(address);
-            if address == 0 || definer == number {
-                continue;
+            // Names are looked at last: their pages may be in nobody's memory yet.
+            if address == 0 || definer == number || !DEFINES[definer].load(Ordering::Relaxed) {
+                return;
             }
-            let stub = stubs::watch(names.add(symbol.name as usize), address, number, definer);
-            if let Some(stub) = stub {
-                write(map, number, slot, stub);
+            let Some(function) = stubs::number_of(object.name(symbol)) else { return };
+            if let Some(stub) = stubs::watch(function, address, number, definer) {
+                elf::write(map, program, slot, stub);
             }
-        }
+        });
     }
 }
 
@@ -205,56 +213,4 @@ fn definer(address: usize) -> usize {
         }
     }
     best.1
-}
-
-/// Writes a slot, which may be read-only by now (PT_GNU_RELRO).
-///
-/// # Safety
-/// A slot of that object.
-unsafe fn write(map: &LinkMap, number: usize, slot: *mut usize, value: usize) {
-    const PAGE: usize = 4096;
-    let page = slot as usize & !(PAGE - 1);
-    // SAFETY: the page holds the slot, so it is mapped; it is made as it was.
-    unsafe {
-        if !sys::protect(page, PAGE, true) {
-            return;
-        }
-        slot.write_volatile(value);
-        if is_read_only(map, number, slot as usize) {
-            sys::protect(page, PAGE, false);
-        }
-    }
-}
-
-/// # Safety
-/// The object is loaded.
-unsafe fn is_read_only(map: &LinkMap, number: usize, address: usize) -> bool {
-    const PT_GNU_RELRO: u32 = 0x6474_e552;
-    // Elf64_Ehdr: e_phoff and e_phnum.
-    const E_PHOFF: usize = 32;
-    const E_PHNUM: usize = 56;
-    let (mut segment, count) = if number == 0 {
-        let at = PROGRAM_HEADERS.load(Ordering::Relaxed);
-        (at as *const Segment, PROGRAM_HEADER_COUNT.load(Ordering::Relaxed))
-    } else {
-        // SAFETY: the first page of a library is its ELF header.
-        unsafe {
-            let at = map.base + *((map.base + E_PHOFF) as *const usize);
-            (at as *const Segment, usize::from(*((map.base + E_PHNUM) as *const u16)))
-        }
-    };
-    for _ in 0..count {
-        // SAFETY: as many as the header says.
-        unsafe {
-            let Segment { kind, address: start, in_memory, .. } = *segment;
-            let start = map.base + start;
-            // The linker protects whole pages, from the first down to the last.
-            let end = (start + in_memory) & !4095;
-            if kind == PT_GNU_RELRO && (start & !4095..end).contains(&address) {
-                return true;
-            }
-            segment = segment.add(1);
-        }
-    }
-    false
 }

@@ -9,13 +9,17 @@ use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::calls::{enter, leave};
-use crate::wire::{self, Family, FUNCTIONS, Kind};
-use crate::{objects, state, thread};
+use crate::hooks::HOOKS;
+use crate::thread::{self, Thread};
+use crate::wire::{self, FUNCTIONS, Family, Kind, Leaf};
+use crate::{objects, state, sys};
 
 const STUBS: usize = 4096;
 const STUB_BYTES: usize = 16;
 /// Buckets for the names that are watched.
 const BUCKETS: usize = 1024;
+/// Functions that are watched, and those behind them that are only listened to.
+const NAMED: usize = FUNCTIONS.len() + HOOKS.len();
 
 /// What a stub calls.
 pub(crate) struct Slot {
@@ -23,13 +27,80 @@ pub(crate) struct Slot {
     pub(crate) function: AtomicU32,
     /// Who calls, and who is called: numbers of objects.
     objects: AtomicU32,
+    /// What events call it. A stub that is taken again has another.
+    id: AtomicU32,
+    state: AtomicU32,
 }
+
+/// An object that it is about was closed: nobody should call it any more.
+const RELEASED: u32 = 1;
+/// Events say what it stands for.
+const DECLARED: u32 = 2;
+/// It is about to stand for something else.
+const CHANGES: u32 = 4;
 
 impl Slot {
     /// Who calls and who is called.
     pub(crate) fn objects(&self) -> (usize, usize) {
         let both = self.objects.load(Ordering::Relaxed);
         ((both >> 16) as usize, (both & 0xFFFF) as usize)
+    }
+
+    /// What events are to call it. Before the first of them it is told what it stands for.
+    #[inline(always)]
+    pub(crate) fn id(&self, thread: &mut Thread) -> u32 {
+        if self.state.load(Ordering::Relaxed) & DECLARED == 0 {
+            self.declare(thread);
+        }
+        self.id.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn declare(&self, thread: &mut Thread) {
+        let (caller, definer) = self.objects();
+        let (module, client) = (objects::name(definer), objects::name(caller));
+        let mut bytes = [0; 256];
+        let (first, rest) = bytes.split_at_mut(module.len().min(128));
+        first.copy_from_slice(module.get(..first.len()).unwrap_or_default());
+        let (second, _) = rest.split_at_mut(client.len().min(128));
+        second.copy_from_slice(client.get(..second.len()).unwrap_or_default());
+        let lengths = (first.len(), second.len());
+        let function = self.function.load(Ordering::Relaxed);
+        let word = u64::from(function) | (lengths.0 as u64) << 16 | (lengths.1 as u64) << 32;
+        let bytes = bytes.get(..lengths.0 + lengths.1).unwrap_or_default();
+        let id = self.id.load(Ordering::Relaxed);
+        if !thread.journal.put(thread::now(), wire::EVENT_SLOT, 0, id, &[word], bytes).is_null() {
+            self.state.fetch_or(DECLARED, Ordering::Relaxed);
+        }
+    }
+
+    fn is_for(&self, function: usize, address: usize, objects: u32) -> bool {
+        self.original.load(Ordering::Acquire) == address
+            && self.objects.load(Ordering::Relaxed) == objects
+            && self.function.load(Ordering::Relaxed) == function as u32
+    }
+
+    /// Takes a stub that was released, to stand for the same again or for something else.
+    fn take(&self, becomes: u32) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        state & (RELEASED | CHANGES) == RELEASED
+            && self
+                .state
+                .compare_exchange(
+                    state,
+                    state & !RELEASED | becomes,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
+    fn set(&self, function: usize, address: usize, objects: u32) {
+        self.function.store(function as u32, Ordering::Relaxed);
+        self.objects.store(objects, Ordering::Relaxed);
+        self.id.store(IDS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.original.store(address, Ordering::Release);
+        self.state.store(0, Ordering::Release);
     }
 }
 
@@ -38,18 +109,37 @@ static SLOTS: [Slot; STUBS] = [const {
         original: AtomicUsize::new(0),
         function: AtomicU32::new(0),
         objects: AtomicU32::new(0),
+        id: AtomicU32::new(0),
+        state: AtomicU32::new(CHANGES),
     }
 }; STUBS];
 static USED: AtomicUsize = AtomicUsize::new(0);
+static IDS: AtomicU32 = AtomicU32::new(0);
+/// Where to look for a stub that was released: those that were released last are looked at last.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
+/// Hashes of the names as DT_GNU_HASH has them, by number of the function.
+pub(crate) static HASHES: [u32; NAMED] = hashes();
 /// Names by their hash: numbers of functions, from 1.
 static NAMES: [u16; BUCKETS] = names();
 
+const fn name_of(number: usize) -> &'static str {
+    if number < FUNCTIONS.len() { FUNCTIONS[number].name } else { HOOKS[number - FUNCTIONS.len()] }
+}
+
+const fn hashes() -> [u32; NAMED] {
+    let (mut hashes, mut number) = ([0; NAMED], 0);
+    while number < NAMED {
+        hashes[number] = hash(name_of(number).as_bytes());
+        number += 1;
+    }
+    hashes
+}
+
 const fn names() -> [u16; BUCKETS] {
-    let mut buckets = [0; BUCKETS];
-    let mut number = 0;
-    while number < FUNCTIONS.len() {
-        let mut at = hash(FUNCTIONS[number].name.as_bytes());
+    let (mut buckets, hashes, mut number) = ([0; BUCKETS], hashes(), 0);
+    while number < NAMED {
+        let mut at = hashes[number] as usize;
         while buckets[at % BUCKETS] != 0 {
             at += 1;
         }
@@ -59,22 +149,29 @@ const fn names() -> [u16; BUCKETS] {
     buckets
 }
 
-/// FNV-1a, folded.
-const fn hash(name: &[u8]) -> usize {
-    let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
+/// As in DT_GNU_HASH.
+const fn hash(name: &[u8]) -> u32 {
+    let (mut hash, mut at) = (5381_u32, 0);
     while at < name.len() {
-        hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
+        hash = hash.wrapping_mul(33).wrapping_add(name[at] as u32);
         at += 1;
     }
-    (hash ^ hash >> 15) as usize
+    hash
 }
 
-/// The number of a function that is watched.
-fn number_of(name: &[u8]) -> Option<usize> {
-    let mut at = hash(name);
+/// The number of a function that is watched, or listened to.
+///
+/// # Safety
+/// `name` ends with a zero.
+pub(crate) unsafe fn number_of(name: *const u8) -> Option<usize> {
+    const LONGEST: usize = 40;
+    // SAFETY: the name ends.
+    let name = unsafe { core::slice::from_raw_parts(name, sys::length(name, LONGEST)) };
+    let hash = hash(name);
+    let mut at = hash as usize;
     loop {
         let number = usize::from(NAMES[at % BUCKETS]).checked_sub(1)?;
-        if FUNCTIONS.get(number)?.name.as_bytes() == name {
+        if HASHES[number] == hash && name_of(number).as_bytes() == name {
             return Some(number);
         }
         at += 1;
@@ -87,24 +184,17 @@ pub(crate) fn slot(number: u32) -> &'static Slot {
     unsafe { SLOTS.get_unchecked(number as usize) }
 }
 
-/// The stub for a call, when it is one to watch.
-///
-/// # Safety
-/// `name` ends with a zero; `address` is that function.
-pub(crate) unsafe fn watch(
-    name: *const u8,
+/// The stub for a call of that function, when it is one to watch.
+pub(crate) fn watch(
+    function: usize,
     address: usize,
     caller: usize,
     definer: usize,
 ) -> Option<usize> {
-    const LONGEST: usize = 40;
-    // SAFETY: the name ends.
-    let name = unsafe { core::slice::from_raw_parts(name, crate::sys::length(name, LONGEST)) };
-    let function = number_of(name)?;
-    let watched = match FUNCTIONS.get(function)?.family {
+    let watched = match FUNCTIONS.get(function).map(|function| function.family) {
         // A library that calls what it exports itself is not its own client.
-        Family::Pkcs11 | Family::Pcsc | Family::Driver => caller != definer,
-        Family::Libc(_) => !objects::is_system(caller),
+        Some(Family::Pkcs11 | Family::Pcsc | Family::Driver) => caller != definer,
+        Some(Family::Libc(_)) | None => !objects::is_system(caller),
     };
     if watched { assign(function, address, caller, definer) } else { None }
 }
@@ -119,43 +209,64 @@ pub(crate) fn assign(
     if is_stub(address) {
         return Some(address);
     }
-    let both = (caller as u32) << 16 | definer as u32;
+    let objects = (caller as u32) << 16 | definer as u32;
     let used = USED.load(Ordering::Acquire).min(STUBS);
     for (number, slot) in SLOTS.iter().enumerate().take(used) {
-        if slot.original.load(Ordering::Acquire) == address
-            && slot.objects.load(Ordering::Relaxed) == both
-            && slot.function.load(Ordering::Relaxed) == function as u32
-        {
+        if !slot.is_for(function, address, objects) {
+            continue;
+        }
+        let state = slot.state.load(Ordering::Acquire);
+        if state & (RELEASED | CHANGES) == 0 || slot.take(0) {
             return Some(stub(number));
         }
     }
-    let number = USED.fetch_add(1, Ordering::AcqRel);
-    let Some(slot) = SLOTS.get(number) else {
-        USED.store(STUBS, Ordering::Release);
+    let Some(number) = unused().or_else(released) else {
         state().header().unwatched.fetch_add(1, Ordering::Relaxed);
         return None;
     };
-    slot.function.store(function as u32, Ordering::Relaxed);
-    slot.objects.store(both, Ordering::Relaxed);
-    slot.original.store(address, Ordering::Release);
-    announce(number, function, caller, definer);
+    slot(number as u32).set(function, address, objects);
     Some(stub(number))
 }
 
-/// Tells the tracer what a stub stands for.
-fn announce(number: usize, function: usize, caller: usize, definer: usize) {
-    let (module, client) = (objects::name(definer), objects::name(caller));
-    let mut bytes = [0; 256];
-    let (first, rest) = bytes.split_at_mut(module.len().min(128));
-    first.copy_from_slice(module.get(..first.len()).unwrap_or_default());
-    let (second, _) = rest.split_at_mut(client.len().min(128));
-    second.copy_from_slice(client.get(..second.len()).unwrap_or_default());
-    let lengths = (first.len(), second.len());
-    let word = function as u64 | (lengths.0 as u64) << 16 | (lengths.1 as u64) << 32;
-    if let Some(thread) = thread::enter() {
-        let bytes = bytes.get(..lengths.0 + lengths.1).unwrap_or_default();
-        thread.put(thread::now(), wire::EVENT_SLOT, 0, number as u32, &[word], bytes);
-        thread.leave();
+/// A stub that was never used.
+fn unused() -> Option<usize> {
+    let used = USED.load(Ordering::Relaxed);
+    if used >= STUBS {
+        return None;
+    }
+    let number = USED.fetch_add(1, Ordering::AcqRel);
+    if number < STUBS { Some(number) } else { None }
+}
+
+/// A stub of an object that was closed.
+fn released() -> Option<usize> {
+    let start = NEXT.load(Ordering::Relaxed);
+    let found = (start..start + STUBS).find(|number| slot((number % STUBS) as u32).take(CHANGES));
+    let number = found? % STUBS;
+    NEXT.store(number + 1, Ordering::Relaxed);
+    Some(number)
+}
+
+/// An object is closed: its stubs, and those of calls to it, may stand for something else when no
+/// others are left.
+pub(crate) fn release(object: usize) {
+    let used = USED.load(Ordering::Acquire).min(STUBS);
+    for slot in SLOTS.iter().take(used) {
+        let (caller, definer) = slot.objects();
+        if caller == object || definer == object {
+            slot.state.fetch_or(RELEASED, Ordering::AcqRel);
+        }
+    }
+}
+
+/// An object's number becomes another's: what was released is not for that one.
+pub(crate) fn forget(object: usize) {
+    let used = USED.load(Ordering::Acquire).min(STUBS);
+    for slot in SLOTS.iter().take(used) {
+        let (caller, definer) = slot.objects();
+        if caller == object || definer == object {
+            slot.objects.store(u32::MAX, Ordering::Relaxed);
+        }
     }
 }
 
@@ -188,8 +299,8 @@ pub(crate) struct Frame {
     pub(crate) slot: u64,
     /// When the call began.
     pub(crate) start: u64,
-    /// What was written at its beginning.
-    pub(crate) written: *mut u64,
+    /// What was written at its beginning, of a call of libc that may wait.
+    pub(crate) written: *mut Leaf,
     /// What it returns.
     pub(crate) result: u64,
     /// 0: not watched after all. Otherwise what `leave` is to do.
@@ -198,9 +309,14 @@ pub(crate) struct Frame {
     pub(crate) stack: *const u64,
     /// For the call's kind.
     pub(crate) note: u64,
+    /// Which function, and what events call the stub.
+    pub(crate) function: u32,
+    pub(crate) id: u32,
+    /// Keeps the stack aligned.
+    reserved: u64,
 }
 
-const _: () = assert!(size_of::<Frame>() == 112);
+const _: () = assert!(size_of::<Frame>() == 128);
 
 unsafe extern "C" {
     static tapstone_stubs: u8;
@@ -227,28 +343,28 @@ global_asm!(
     "2:",
     "push rbp", ".cfi_def_cfa_offset 16", ".cfi_offset rbp, -16",
     "mov rbp, rsp", ".cfi_def_cfa_register rbp",
-    "sub rsp, 112",
-    "mov [rbp - 112], rdi", "mov [rbp - 104], rsi", "mov [rbp - 96], rdx",
-    "mov [rbp - 88], rcx", "mov [rbp - 80], r8", "mov [rbp - 72], r9",
-    "mov [rbp - 64], rax", "mov [rbp - 56], r11",
-    "lea rax, [rbp + 16]", "mov [rbp - 16], rax",
-    "lea rdi, [rbp - 112]",
+    "sub rsp, 128",
+    "mov [rbp - 128], rdi", "mov [rbp - 120], rsi", "mov [rbp - 112], rdx",
+    "mov [rbp - 104], rcx", "mov [rbp - 96], r8", "mov [rbp - 88], r9",
+    "mov [rbp - 80], rax", "mov [rbp - 72], r11",
+    "lea rax, [rbp + 16]", "mov [rbp - 32], rax",
+    "lea rdi, [rbp - 128]",
     "call {enter}",
     "test rax, rax", "jz 3f",
     "mov r11, rax",
     "push [rbp + 40]", "push [rbp + 32]", "push [rbp + 24]", "push [rbp + 16]",
-    "mov rdi, [rbp - 112]", "mov rsi, [rbp - 104]", "mov rdx, [rbp - 96]",
-    "mov rcx, [rbp - 88]", "mov r8, [rbp - 80]", "mov r9, [rbp - 72]",
-    "mov rax, [rbp - 64]",
+    "mov rdi, [rbp - 128]", "mov rsi, [rbp - 120]", "mov rdx, [rbp - 112]",
+    "mov rcx, [rbp - 104]", "mov r8, [rbp - 96]", "mov r9, [rbp - 88]",
+    "mov rax, [rbp - 80]",
     "call r11",
     "add rsp, 32",
-    "mov [rbp - 32], rax",
+    "mov [rbp - 48], rax",
     "3:",
-    "cmp qword ptr [rbp - 24], 0", "je 4f",
-    "lea rdi, [rbp - 112]",
+    "cmp qword ptr [rbp - 40], 0", "je 4f",
+    "lea rdi, [rbp - 128]",
     "call {leave}",
     "4:",
-    "mov rax, [rbp - 32]",
+    "mov rax, [rbp - 48]",
     "leave", ".cfi_def_cfa rsp, 8",
     "ret",
     ".cfi_endproc", ".size tapstone_call, . - tapstone_call",

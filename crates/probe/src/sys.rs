@@ -2,12 +2,14 @@
 //! has neither threads nor errno of the program, and loading it costs more than all of the probe.
 
 use core::arch::{asm, global_asm};
+use core::ops::Range;
 
 const OPEN: usize = 2;
 const CLOSE: usize = 3;
 const FSTAT: usize = 5;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
+const MUNMAP: usize = 11;
 const IOCTL: usize = 16;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
@@ -15,8 +17,11 @@ const GETPID: usize = 39;
 const SETSOCKOPT: usize = 54;
 const READLINK: usize = 89;
 const GETPPID: usize = 110;
+const SIGALTSTACK: usize = 131;
 const GETTID: usize = 186;
 const CLOCK_GETTIME: usize = 228;
+const TGKILL: usize = 234;
+const PRLIMIT64: usize = 302;
 
 const PROT_READ: usize = 1;
 const PROT_WRITE: usize = 2;
@@ -27,6 +32,7 @@ const MAP_NORESERVE: usize = 0x4000;
 const O_RDWR: usize = 2;
 const O_CLOEXEC: usize = 0o2_000_000;
 const MADV_WIPEONFORK: usize = 18;
+const MADV_POPULATE_WRITE: usize = 23;
 const CLOCK_MONOTONIC: usize = 1;
 const TCGETS: usize = 0x5401;
 /// Bytes of the kernel's struct stat, and where the size is.
@@ -84,6 +90,44 @@ pub(crate) fn thread_from_library() -> u32 {
     thread
 }
 
+/// The secret that glibc mangles addresses with: `tcbhead_t`, `pointer_guard`.
+pub(crate) fn pointer_guard() -> u64 {
+    const POINTER_GUARD: usize = 0x30;
+    let guard;
+    // SAFETY: as above.
+    unsafe {
+        asm!("mov {0}, fs:[{1}]", out(reg) guard, const POINTER_GUARD, options(nostack, readonly, preserves_flags));
+    }
+    guard
+}
+
+/// Whether a thread of this process has not ended yet.
+pub(crate) fn is_alive(process: u32, thread: u32) -> bool {
+    const ESRCH: isize = 3;
+    // SAFETY: no signal is sent.
+    unsafe { call(TGKILL, [process as usize, thread as usize, 0, 0, 0, 0]) != -ESRCH }
+}
+
+/// The stack of its own that a signal handler runs on, inside one.
+pub(crate) fn signal_stack() -> Option<Range<usize>> {
+    const SS_ONSTACK: u32 = 1;
+    // stack_t: where it begins, flags, how long it is.
+    let mut stack = [0_usize; 3];
+    // SAFETY: the kernel writes three words.
+    let result = unsafe { call(SIGALTSTACK, [0, stack.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let [start, flags, bytes] = stack;
+    (result == 0 && flags as u32 & SS_ONSTACK != 0).then_some(start..start + bytes)
+}
+
+/// How much this process may map in all, unless it may as much as it likes.
+pub(crate) fn address_space_limit() -> Option<usize> {
+    const RLIMIT_AS: usize = 9;
+    let mut limit = [usize::MAX; 2];
+    // SAFETY: the kernel writes two words.
+    unsafe { call(PRLIMIT64, [0, RLIMIT_AS, 0, limit.as_mut_ptr() as usize, 0, 0]) };
+    (limit[0] != usize::MAX).then_some(limit[0])
+}
+
 /// The time-stamp counter.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
@@ -104,26 +148,54 @@ pub(crate) fn sleep(nanos: u64) {
     unsafe { call(NANOSLEEP, [time.as_ptr() as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Maps a whole file that both sides write. Its descriptor is closed again.
+/// A file that is mapped, or the beginning of it.
+pub(crate) struct Mapped {
+    pub(crate) at: *mut u8,
+    pub(crate) bytes: usize,
+    pub(crate) whole: bool,
+}
+
+/// Maps a file that both sides write: all of it where it `fits`, else so much of its beginning. Its
+/// descriptor is closed again.
 ///
 /// # Safety
 /// `path` ends with a zero.
-pub(crate) unsafe fn map_file(path: *const u8) -> (*mut u8, usize) {
+pub(crate) unsafe fn map_file(
+    path: *const u8,
+    beginning: usize,
+    fits: impl FnOnce(usize) -> bool,
+) -> Option<Mapped> {
     let mut stat = [0_u8; STAT_BYTES];
-    // SAFETY: the path ends; the kernel fills `stat`; a mapping at an address of its choice.
+    // SAFETY: the path ends; the kernel fills `stat`; mappings at addresses of its choice.
     unsafe {
         let file = call(OPEN, [path as usize, O_RDWR | O_CLOEXEC, 0, 0, 0, 0]);
         if file < 0 {
-            return (core::ptr::null_mut(), 0);
+            return None;
         }
         call(FSTAT, [file as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]);
         let size = stat.as_ptr().add(STAT_SIZE).cast::<usize>().read_unaligned();
         let protection = PROT_READ | PROT_WRITE;
         let flags = MAP_SHARED | MAP_NORESERVE;
-        let mapped = call(MMAP, [0, size, protection, flags, file as usize, 0]);
+        let map = |bytes| address(call(MMAP, [0, bytes, protection, flags, file as usize, 0]));
+        let mut mapped = Mapped { at: core::ptr::null_mut(), bytes: size, whole: true };
+        if fits(size) {
+            mapped.at = map(size);
+        }
+        if mapped.at.is_null() && size >= beginning {
+            mapped = Mapped { at: map(beginning), bytes: beginning, whole: false };
+        }
         call(CLOSE, [file as usize, 0, 0, 0, 0, 0]);
-        (address(mapped), size)
+        (!mapped.at.is_null() && size >= beginning).then_some(mapped)
     }
+}
+
+/// Takes a mapping away.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub(crate) unsafe fn unmap(start: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { call(MUNMAP, [start as usize, bytes, 0, 0, 0, 0]) };
 }
 
 /// Zeroed memory of this process; null when there is none.
@@ -140,6 +212,15 @@ pub(crate) fn memory(bytes: usize) -> *mut u8 {
 pub(crate) unsafe fn wipe_on_fork(start: *mut u8, bytes: usize) {
     // SAFETY: the caller's own mapping.
     unsafe { call(MADVISE, [start as usize, bytes, MADV_WIPEONFORK, 0, 0, 0]) };
+}
+
+/// Has memory's pages made now rather than one by one (Linux 5.14; older ones refuse).
+///
+/// # Safety
+/// The memory is mapped and may be written.
+pub(crate) unsafe fn populate(start: *mut u8, bytes: usize) {
+    // SAFETY: nothing in it changes.
+    unsafe { call(MADVISE, [start as usize, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
 }
 
 /// Lets a page be written, or no longer.
@@ -194,22 +275,57 @@ pub(crate) unsafe fn length(text: *const u8, most: usize) -> usize {
 
 // What the compiler calls for copies. In assembler: in Rust it would call itself.
 global_asm!(
-    ".globl memcpy", ".hidden memcpy", "memcpy:",
-    ".globl memmove", ".hidden memmove", "memmove:",
-    "mov rax, rdi", "mov rcx, rdx",
-    "mov r8, rdi", "sub r8, rsi", "cmp r8, rdx", "jb 2f",
-    "rep movsb", "ret",
-    "2: std", "lea rdi, [rdi + rdx - 1]", "lea rsi, [rsi + rdx - 1]", "rep movsb", "cld", "ret",
-    ".globl memset", ".hidden memset", "memset:",
-    "mov r8, rdi", "mov eax, esi", "mov rcx, rdx", "rep stosb", "mov rax, r8", "ret",
-    ".globl memcmp", ".hidden memcmp", "memcmp:",
-    ".globl bcmp", ".hidden bcmp", "bcmp:",
-    "xor eax, eax", "xor ecx, ecx",
-    "3: cmp rcx, rdx", "je 4f", "mov al, [rdi + rcx]", "movzx r8d, byte ptr [rsi + rcx]",
-    "inc rcx", "movzx eax, al", "sub eax, r8d", "je 3b",
+    ".globl memcpy",
+    ".hidden memcpy",
+    "memcpy:",
+    ".globl memmove",
+    ".hidden memmove",
+    "memmove:",
+    "mov rax, rdi",
+    "mov rcx, rdx",
+    "mov r8, rdi",
+    "sub r8, rsi",
+    "cmp r8, rdx",
+    "jb 2f",
+    "rep movsb",
+    "ret",
+    "2: std",
+    "lea rdi, [rdi + rdx - 1]",
+    "lea rsi, [rsi + rdx - 1]",
+    "rep movsb",
+    "cld",
+    "ret",
+    ".globl memset",
+    ".hidden memset",
+    "memset:",
+    "mov r8, rdi",
+    "mov eax, esi",
+    "mov rcx, rdx",
+    "rep stosb",
+    "mov rax, r8",
+    "ret",
+    ".globl memcmp",
+    ".hidden memcmp",
+    "memcmp:",
+    ".globl bcmp",
+    ".hidden bcmp",
+    "bcmp:",
+    "xor eax, eax",
+    "xor ecx, ecx",
+    "3: cmp rcx, rdx",
+    "je 4f",
+    "mov al, [rdi + rcx]",
+    "movzx r8d, byte ptr [rsi + rcx]",
+    "inc rcx",
+    "movzx eax, al",
+    "sub eax, r8d",
+    "je 3b",
     "4: ret",
     // Named by the unwinding tables of the core library. Nothing unwinds through it.
-    ".globl rust_eh_personality", ".hidden rust_eh_personality", "rust_eh_personality:", "ud2",
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    "rust_eh_personality:",
+    "ud2",
 );
 
 #[panic_handler]

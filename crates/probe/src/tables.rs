@@ -1,15 +1,16 @@
 //! PKCS#11 function lists: a client asks for the list once and calls through it, past the linker.
 //!
 //! The client gets a copy of the list whose functions are stubs. There is one copy for each list,
-//! so a client that compares lists finds them equal.
+//! so a client that compares lists finds them equal. The copy of a module that was closed serves
+//! another one.
 
 use core::ffi::c_char;
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::stubs::{self, Frame, Slot};
-use crate::sys;
 use crate::wire::{PKCS11_V2, PKCS11_V3_0, PKCS11_V3_2};
+use crate::{state, sys};
 
 /// CK_FUNCTION_LIST, as far as the longest goes.
 #[repr(C)]
@@ -27,13 +28,29 @@ struct Interface {
     flags: u64,
 }
 
+/// A list that was copied.
+struct Known {
+    original: AtomicUsize,
+    copy: AtomicUsize,
+    /// The number of the object that it is of; [`CLOSED`].
+    definer: AtomicU32,
+}
+
 const LISTS: usize = 64;
 const INTERFACES: usize = 64;
+/// The module is there no more.
+const CLOSED: u32 = u32::MAX;
 
-/// Lists that were copied, and their copies.
-static ORIGINALS: [AtomicUsize; LISTS] = [const { AtomicUsize::new(0) }; LISTS];
-static COPIES: [AtomicUsize; LISTS] = [const { AtomicUsize::new(0) }; LISTS];
+static KNOWN: [Known; LISTS] = [const {
+    Known {
+        original: AtomicUsize::new(0),
+        copy: AtomicUsize::new(0),
+        definer: AtomicU32::new(CLOSED),
+    }
+}; LISTS];
 static INTERFACE_COPIES: AtomicUsize = AtomicUsize::new(0);
+/// The process that copies at the moment.
+static TURN: AtomicU32 = AtomicU32::new(0);
 
 /// Numbers in [`FUNCTIONS`]: places in the list.
 const GET_FUNCTION_LIST: u32 = 3;
@@ -50,21 +67,51 @@ pub(crate) fn hands_out_a_list(function: u32) -> bool {
 ///
 /// # Safety
 /// The arguments of a call that has succeeded.
-pub(crate) unsafe fn replace(function: u32, frame: &Frame, slot: &Slot) {
+pub(crate) unsafe fn replace(frame: &Frame, slot: &Slot) {
+    if !take_turn() {
+        state().header().unwatched.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let (_, definer) = slot.objects();
+    // SAFETY: the caller's promise, and nobody else copies now.
+    unsafe { replace_lists(frame, definer) };
+    TURN.store(0, Ordering::Release);
+}
+
+/// Waits until nobody else copies. False in a signal handler that interrupted that.
+fn take_turn() -> bool {
+    const PATIENCE: u32 = 1 << 20;
+    let process = sys::process();
+    for _ in 0..PATIENCE {
+        // Whoever had it in a process from which this one was forked off is not here.
+        let turn = TURN.load(Ordering::Relaxed);
+        let free = turn != process
+            && TURN.compare_exchange(turn, process, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if free {
+            return true;
+        }
+        core::hint::spin_loop();
+    }
+    false
+}
+
+/// # Safety
+/// What PKCS#11 says of these functions' arguments.
+unsafe fn replace_lists(frame: &Frame, definer: usize) {
     let [first, second, third, ..] = frame.arguments;
-    // SAFETY: what PKCS#11 says of these functions' arguments.
+    // SAFETY: the caller's promise.
     unsafe {
-        match function {
+        match frame.function {
             GET_FUNCTION_LIST => {
                 let list = first as *mut *const List;
                 if !list.is_null() && !(*list).is_null() {
-                    *list = copy(*list, slot);
+                    *list = copy(*list, definer);
                 }
             }
             GET_INTERFACE => {
                 let interface = third as *mut *const Interface;
                 if !interface.is_null() && !(*interface).is_null() {
-                    *interface = copy_interface(*interface, slot);
+                    *interface = copy_interface(*interface, definer);
                 }
             }
             GET_INTERFACE_LIST => {
@@ -75,11 +122,22 @@ pub(crate) unsafe fn replace(function: u32, frame: &Frame, slot: &Slot) {
                 for at in 0..*count as usize {
                     let interface = &mut *interfaces.add(at);
                     if is_pkcs11(interface) {
-                        interface.list = copy(interface.list, slot);
+                        interface.list = copy(interface.list, definer);
                     }
                 }
             }
             _ => {}
+        }
+    }
+}
+
+/// An object is closed: its lists may be somewhere else when it is loaded again, and where they
+/// were may be another's.
+pub(crate) fn close(object: usize) {
+    for known in &KNOWN {
+        let of = known.definer.load(Ordering::Relaxed);
+        if of == object as u32 {
+            known.definer.store(CLOSED, Ordering::Relaxed);
         }
     }
 }
@@ -95,45 +153,58 @@ unsafe fn is_pkcs11(interface: &Interface) -> bool {
 
 /// # Safety
 /// A module's list.
-unsafe fn copy(list: *const List, slot: &Slot) -> *const List {
-    let (_, definer) = slot.objects();
-    for (original, copy) in ORIGINALS.iter().zip(&COPIES) {
-        let known = original.load(Ordering::Acquire);
-        if known == list as usize || copy.load(Ordering::Acquire) == list as usize {
-            let copy = copy.load(Ordering::Acquire);
-            return if copy == 0 { list } else { copy as *const List };
-        }
-        let mine = known == 0
-            && original
-                .compare_exchange(0, list as usize, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok();
-        if mine {
-            let made = sys::memory(size_of::<List>()).cast::<List>();
-            if made.is_null() {
-                return list;
-            }
-            // SAFETY: fresh memory of that size; the list has as many functions as its version.
-            unsafe { fill(made, list, definer) };
-            copy.store(made as usize, Ordering::Release);
-            return made;
-        }
+unsafe fn copy(list: *const List, definer: usize) -> *const List {
+    let address = list as usize;
+    let open = KNOWN.iter().find(|known| {
+        let is_it = known.original.load(Ordering::Relaxed) == address
+            || known.copy.load(Ordering::Relaxed) == address;
+        is_it && known.definer.load(Ordering::Relaxed) != CLOSED
+    });
+    if let Some(known) = open {
+        return known.copy.load(Ordering::Relaxed) as *const List;
     }
-    list
+    // A client may have kept the copy from before: the same list has the same one again.
+    let closed = |known: &&Known| known.definer.load(Ordering::Relaxed) == CLOSED;
+    let original = |known: &&Known| known.original.load(Ordering::Relaxed);
+    let again = || KNOWN.iter().filter(closed).find(|known| original(known) == address);
+    let unused = || KNOWN.iter().find(|known| original(known) == 0);
+    let known = again().or_else(unused).or_else(|| KNOWN.iter().find(closed));
+    // SAFETY: the version is in front of the functions.
+    let count = count(unsafe { (*list).version });
+    let (Some(known), Some(count)) = (known, count) else {
+        state().header().unwatched.fetch_add(1, Ordering::Relaxed);
+        return list;
+    };
+    if known.copy.load(Ordering::Relaxed) == 0 {
+        known.copy.store(sys::memory(size_of::<List>()) as usize, Ordering::Relaxed);
+    }
+    let copy = known.copy.load(Ordering::Relaxed) as *mut List;
+    if copy.is_null() {
+        return list;
+    }
+    // SAFETY: memory of that size; the list has as many functions as its version.
+    unsafe { fill(copy, list, count, definer) };
+    known.original.store(address, Ordering::Relaxed);
+    known.definer.store(definer as u32, Ordering::Relaxed);
+    copy
+}
+
+/// How many functions a list of this version has. One that is newer may have more than are known.
+fn count(version: [u8; 2]) -> Option<usize> {
+    match version {
+        [..=2, _] => Some(PKCS11_V2),
+        [3, ..=1] => Some(PKCS11_V3_0),
+        [3, 2] => Some(PKCS11_V3_2),
+        _ => None,
+    }
 }
 
 /// # Safety
-/// `list` is a module's, `made` has room for the longest.
-unsafe fn fill(made: *mut List, list: *const List, definer: usize) {
-    // SAFETY: the version is in front of the functions.
-    let version = unsafe { (*list).version };
-    let count = match version {
-        [major, minor] if (major, minor) >= (3, 2) => PKCS11_V3_2,
-        [3, _] => PKCS11_V3_0,
-        _ => PKCS11_V2,
-    };
-    // SAFETY: as many as the version says.
+/// `list` is a module's with so many functions, `made` has room for the longest.
+unsafe fn fill(made: *mut List, list: *const List, count: usize, definer: usize) {
+    // SAFETY: the caller's promise.
     unsafe {
-        (*made).version = version;
+        (*made).version = (*list).version;
         for at in 0..count {
             let function = (&raw const (*list).functions).cast::<usize>().add(at).read();
             let stub = match function {
@@ -148,28 +219,26 @@ unsafe fn fill(made: *mut List, list: *const List, definer: usize) {
 
 /// # Safety
 /// A module's interface.
-unsafe fn copy_interface(interface: *const Interface, slot: &Slot) -> *const Interface {
+unsafe fn copy_interface(interface: *const Interface, definer: usize) -> *const Interface {
     // SAFETY: the caller's promise.
     unsafe {
         if !is_pkcs11(&*interface) {
             return interface;
         }
-        let list = copy((*interface).list, slot);
-        let size = size_of::<Interface>();
-        if INTERFACE_COPIES.load(Ordering::Acquire) == 0 {
-            let page = sys::memory(size * INTERFACES) as usize;
-            let _ = INTERFACE_COPIES.compare_exchange(0, page, Ordering::AcqRel, Ordering::Relaxed);
+        let list = copy((*interface).list, definer);
+        if INTERFACE_COPIES.load(Ordering::Relaxed) == 0 {
+            let page = sys::memory(size_of::<Interface>() * INTERFACES) as usize;
+            INTERFACE_COPIES.store(page, Ordering::Relaxed);
         }
-        let copies = INTERFACE_COPIES.load(Ordering::Acquire) as *mut Interface;
-        if copies.is_null() {
+        let copies = INTERFACE_COPIES.load(Ordering::Relaxed) as *mut Interface;
+        if copies.is_null() || list == (*interface).list {
             return interface;
         }
         for at in 0..INTERFACES {
             let copy = copies.add(at);
-            if (*copy).list == list && (*copy).flags == (*interface).flags {
-                return copy;
-            }
-            if (*copy).list.is_null() {
+            let same = (*copy).list == list && (*copy).flags == (*interface).flags;
+            if same || (*copy).list.is_null() {
+                // Its name is the module's, which may have been loaded again.
                 ptr::write(copy, Interface { list, ..*interface });
                 return copy;
             }

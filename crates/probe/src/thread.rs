@@ -1,31 +1,38 @@
-//! What the probe knows of a thread: the chunk it writes to, and the calls that are open.
+//! What the probe knows of a thread: the calls that are open, and where its events go.
 //!
 //! An audit namespace has no thread-local storage that works, so threads find their state by their
-//! id in a table. The table is wiped in a process that is forked off: its threads begin anew, with
+//! id in a table, in which a thread that has ended leaves its place to another, with what is left
+//! of its chunk. The table is wiped in a process that is forked off: its threads begin anew, with
 //! chunks of their own.
+//!
+//! Whether a call is still open is told by where it is on the stack, which grows downwards: it is
+//! over when another begins at the same place or above.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
-use crate::wire::{
-    CHUNK_BYTES, CHUNK_HEAD_BYTES, CLOCK_TSC, Chunk, EVENT_FORKED, FLAG_ABANDONED, HEADER_BYTES,
-    Head, Header, Leaf,
-};
-use crate::{state, sys};
+use crate::journal::Journal;
+use crate::wire::{CLOCK_TSC, EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Leaf};
+use crate::{State, state, sys};
 
-/// Threads of one process that are told apart; those beyond it are dropped, and counted.
+/// Threads of one process at a time; what those beyond it do is dropped, and counted.
 const THREADS: usize = 4096;
+/// Places at which the search for a thread begins. There are few, so that a thread meets the places
+/// of those that have ended, rather than one that nobody had yet.
+const DOORS: usize = 128;
+/// Places that a thread may have, from its door on.
+const NEAR: usize = 96;
 /// Calls open at a time, one inside the other; those deeper are not seen.
 pub(crate) const DEPTH: usize = 48;
-/// Sorts of repeated libc calls inside one call that are counted rather than listed.
-const SORTS: usize = 6;
+/// Calls of libc open at a time: signal handlers make them too.
+const WAITS: usize = 4;
 
 /// A call that has not returned.
 #[derive(Clone, Copy)]
 pub(crate) struct Open {
-    /// Where its stub's frame is. A frame that begins at a higher address is older.
-    pub(crate) frame: usize,
-    pub(crate) slot: u32,
+    /// Where its stub's frame is.
+    frame: usize,
+    id: u32,
     pub(crate) function: u32,
     /// Polls in it that found nothing, one after the other.
     pub(crate) empty_polls: u32,
@@ -33,51 +40,138 @@ pub(crate) struct Open {
     pub(crate) ahead_nanos: u64,
 }
 
-#[repr(C, align(64))]
-pub(crate) struct Thread {
-    id: AtomicU32,
-    busy: AtomicU32,
-    pub(crate) depth: usize,
-    chunk: *mut Chunk,
-    used: usize,
-    /// The events of repeated calls since the last other event.
-    sorts: [*mut Leaf; SORTS],
-    next_sort: usize,
-    pub(crate) random: u64,
-    pub(crate) open: [Open; DEPTH],
+/// A call of libc that has not returned, and its event.
+#[derive(Clone, Copy)]
+struct Wait {
+    frame: usize,
+    leaf: *mut Leaf,
 }
 
+/// The table: who has which place, and what is known of them.
+#[repr(C)]
+pub(crate) struct Table {
+    owners: [AtomicU32; THREADS],
+    threads: [Thread; THREADS],
+}
+
+#[repr(C, align(64))]
+pub(crate) struct Thread {
+    /// Where the probe's work for it began on the stack, while it goes on; else 0.
+    busy: AtomicUsize,
+    pub(crate) depth: usize,
+    pub(crate) journal: Journal,
+    pub(crate) random: u64,
+    waiting: usize,
+    waits: [Wait; WAITS],
+    open: [Open; DEPTH],
+}
+
+pub(crate) const TABLE_BYTES: usize = size_of::<Table>();
+
 /// A table for the threads of this process.
-pub(crate) fn table() -> *mut Thread {
-    let bytes = THREADS * size_of::<Thread>();
-    let table = sys::memory(bytes);
+pub(crate) fn table() -> *mut Table {
+    let table = sys::memory(TABLE_BYTES);
     if !table.is_null() {
         // SAFETY: just mapped, and as long.
-        unsafe { sys::wipe_on_fork(table, bytes) };
+        unsafe { sys::wipe_on_fork(table, TABLE_BYTES) };
     }
     table.cast()
 }
 
-/// This thread's state, and nobody else's until it is dropped. `None` inside the probe's own work
-/// (a signal handler that interrupted it), and where there is no room.
-pub(crate) fn enter() -> Option<&'static mut Thread> {
-    let state = state();
-    let id = if state.tid_in_thread { sys::thread_from_library() } else { sys::thread_from_kernel() };
-    let mut at = id as usize * 0x9E37_79B1 >> 7;
-    for _ in 0..64 {
-        at &= THREADS - 1;
-        // SAFETY: inside the table. Only the thread of that id goes on from here.
-        let thread = unsafe { &mut *state.threads.add(at) };
-        let owner = thread.id.load(Ordering::Relaxed);
-        if owner == id || (owner == 0 && thread.claim(id)) {
-            if thread.busy.swap(1, Ordering::Relaxed) != 0 {
-                return None;
-            }
+/// This thread's state, and nobody else's until it is left. `None` inside the probe's own work (a
+/// signal handler that interrupted it), and where there is no room: both count as dropped.
+///
+/// `here` is where the stack is.
+#[inline(always)]
+pub(crate) fn enter(here: usize) -> Option<&'static mut Thread> {
+    let (state, id) = (state(), own_id());
+    match find(state, id) {
+        Some(thread) => thread.begin(here),
+        None => claim(state, id, here),
+    }
+}
+
+/// longjmp(3) or an exception is about to leave `here` for a frame that begins at `to`.
+pub(crate) fn left(here: usize, to: usize) {
+    let Some(thread) = find(state(), own_id()) else { return };
+    if thread.depth == 0 && thread.waiting == 0 && thread.busy.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    // A signal handler may leave a stack of its own.
+    let stack = sys::signal_stack().filter(|stack| stack.contains(&here) && !stack.contains(&to));
+    if to < here && stack.is_none() {
+        // For another stack, as coroutines do: nothing is over.
+        return;
+    }
+    let is_left = |frame| {
+        let of_handler = stack.as_ref().is_some_and(|stack| stack.contains(&frame));
+        frame < to || of_handler
+    };
+    // The handler may have interrupted the probe's own work.
+    if is_left(thread.busy.load(Ordering::Relaxed)) {
+        thread.busy.store(here, Ordering::Relaxed);
+        thread.forget(is_left);
+        thread.leave();
+    }
+}
+
+#[inline(always)]
+fn own_id() -> u32 {
+    if state().tid_in_thread { sys::thread_from_library() } else { sys::thread_from_kernel() }
+}
+
+#[inline(always)]
+fn find(state: &State, id: u32) -> Option<&'static mut Thread> {
+    let door = door(id);
+    for at in door..door + NEAR {
+        let (owner, thread) = state.place(at);
+        match owner.load(Ordering::Relaxed) {
+            // SAFETY: only the thread of that id comes here.
+            owner if owner == id => return Some(unsafe { &mut *thread }),
+            0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[inline(always)]
+fn door(id: u32) -> usize {
+    ((id as usize).wrapping_mul(0x9E37_79B1) >> 7) % DOORS * (THREADS / DOORS)
+}
+
+impl State {
+    #[inline(always)]
+    fn place(&self, at: usize) -> (&'static AtomicU32, *mut Thread) {
+        let at = at % THREADS;
+        // SAFETY: inside the table, which is mapped for good.
+        unsafe {
+            let owners = (&raw const (*self.threads).owners).cast::<AtomicU32>();
+            (&*owners.add(at), (&raw mut (*self.threads).threads).cast::<Thread>().add(at))
+        }
+    }
+}
+
+/// A place for a thread that has none: one whose owner has ended, or that nobody has.
+#[cold]
+fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
+    let (process, door) = (sys::process(), door(id));
+    for at in door..door + NEAR {
+        let (place, thread) = state.place(at);
+        let owner = place.load(Ordering::Relaxed);
+        let free = owner == 0 || !sys::is_alive(process, owner);
+        if free && place.compare_exchange(owner, id, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            // SAFETY: who has won the exchange has the place.
+            let thread = unsafe { &mut *thread };
+            thread.busy.store(here, Ordering::Relaxed);
+            (thread.depth, thread.waiting) = (0, 0);
+            thread.random = u64::from(id) << 32 | 0x9E37_79B9;
+            thread.journal.begin(id);
+            thread.tell_of_fork(state, process);
             return Some(thread);
         }
-        at += 1;
     }
-    state.header().dropped.fetch_add(1, Ordering::Relaxed);
+    dropped(&state.header().crowded);
     None
 }
 
@@ -86,24 +180,61 @@ pub(crate) fn now() -> u64 {
     if state().header().clock == CLOCK_TSC { sys::ticks() } else { sys::monotonic_nanos() }
 }
 
+/// Whether what began at `then` on the stack is over when something begins at `now`: unless one of
+/// the two is a signal handler on a stack of its own.
+#[inline(always)]
+fn is_over(then: usize, now: usize) -> bool {
+    then <= now && !other_stacks(then, now)
+}
+
+#[cold]
+fn other_stacks(then: usize, now: usize) -> bool {
+    sys::signal_stack().is_some_and(|stack| stack.contains(&now) && !stack.contains(&then))
+}
+
 impl Thread {
-    fn claim(&mut self, id: u32) -> bool {
-        if self.id.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return false;
+    #[inline(always)]
+    fn begin(&'static mut self, here: usize) -> Option<&'static mut Self> {
+        let before = self.busy.load(Ordering::Relaxed);
+        // A signal handler may have left the probe's work by siglongjmp(3): then it is over too.
+        if before != 0 && !is_over(before, here) {
+            dropped(&state().header().interrupted);
+            return None;
         }
-        self.random = u64::from(id) << 32 | 0x9E37_79B9;
-        let (process, state) = (sys::process(), state());
-        // The first thread of a process that was forked off says so.
-        if state.process.swap(process, Ordering::Relaxed) != process {
-            let both = u64::from(process) | u64::from(sys::parent()) << 32;
-            self.put(now(), EVENT_FORKED, 0, 0, &[both], &[]);
-        }
-        true
+        self.busy.store(here, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        Some(self)
     }
 
     #[inline(always)]
     pub(crate) fn leave(&mut self) {
+        compiler_fence(Ordering::SeqCst);
         self.busy.store(0, Ordering::Relaxed);
+    }
+
+    /// The first thread of a process that was forked off says so, before any other writes.
+    fn tell_of_fork(&mut self, state: &State, process: u32) {
+        const TELLING: u32 = 1 << 31;
+        loop {
+            match state.process.load(Ordering::Acquire) {
+                told if told == process => return,
+                // Another thread of this process does.
+                told if told == process | TELLING => core::hint::spin_loop(),
+                told => {
+                    let mine = state.process.compare_exchange(
+                        told,
+                        process | TELLING,
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                    );
+                    if mine.is_ok() {
+                        let both = u64::from(process) | u64::from(sys::parent()) << 32;
+                        self.journal.put(now(), EVENT_FORKED, 0, 0, &[both], &[]);
+                        state.process.store(process, Ordering::Release);
+                    }
+                }
+            }
+        }
     }
 
     /// The innermost call.
@@ -113,217 +244,107 @@ impl Thread {
 
     /// Notes a call. False: too deep.
     #[inline(always)]
-    pub(crate) fn push(&mut self, frame: usize, slot: u32, function: u32) -> bool {
+    pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32) -> bool {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
-        *open = Open { frame, slot, function, empty_polls: 0, ahead_nanos: 0 };
+        *open = Open { frame, id, function, empty_polls: 0, ahead_nanos: 0 };
         self.depth += 1;
         true
     }
 
-    /// Calls that an exception or longjmp(3) went past: their frames are where a new one is now.
-    #[inline(always)]
-    pub(crate) fn forget_abandoned(&mut self, frame: usize) {
-        while let Some(open) = self.depth.checked_sub(1).and_then(|at| self.open.get(at)) {
-            if open.frame > frame {
-                return;
-            }
-            let slot = open.slot;
-            self.depth -= 1;
-            self.put(now(), crate::wire::EVENT_EXIT, FLAG_ABANDONED, slot, &[0, 0], &[]);
-        }
-    }
-
     /// Whether this is the frame of a call that is open; those inside it are abandoned.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, frame: usize) -> Option<Open> {
-        while let Some(open) = self.depth.checked_sub(1).and_then(|at| self.open.get(at)).copied() {
-            if open.frame > frame {
-                return None;
-            }
-            self.depth -= 1;
+    pub(crate) fn pop(&mut self, frame: usize) -> bool {
+        if self.waiting > 0 {
+            self.forget_waits(|wait| is_over(wait, frame));
+        }
+        while let Some(open) = self.innermost().copied() {
             if open.frame == frame {
-                return Some(open);
-            }
-            self.put(now(), crate::wire::EVENT_EXIT, FLAG_ABANDONED, open.slot, &[0, 0], &[]);
-        }
-        None
-    }
-
-    /// Writes an event: words, then bytes. Null when there is no room for it.
-    #[inline(always)]
-    pub(crate) fn put(
-        &mut self,
-        time: u64,
-        kind: u8,
-        flags: u8,
-        slot: u32,
-        words: &[u64],
-        bytes: &[u8],
-    ) -> *mut u64 {
-        let count = 2 + words.len() + bytes.len().div_ceil(8);
-        let at = self.reserve(count);
-        if at.is_null() {
-            return at;
-        }
-        // SAFETY: `count` words are this thread's from there on.
-        unsafe {
-            at.cast::<Head>().write(Head { time, kind, flags, words: count as u16, slot });
-            let mut to = at.add(2);
-            for word in words {
-                to.write(*word);
-                to = to.add(1);
-            }
-            if !bytes.is_empty() {
-                at.add(count - 1).write(0);
-                ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
-            }
-        }
-        self.commit(count);
-        self.sorts = [ptr::null_mut(); SORTS];
-        at
-    }
-
-    /// A libc call that is about to begin, or has ended.
-    #[inline(always)]
-    pub(crate) fn put_leaf(&mut self, leaf: &Leaf, bytes: &[u8]) -> *mut Leaf {
-        const WORDS: usize = size_of::<Leaf>() / 8;
-        let count = WORDS + bytes.len().div_ceil(8);
-        let at = self.reserve(count);
-        if at.is_null() {
-            return at.cast();
-        }
-        // SAFETY: as in `put`.
-        unsafe {
-            at.cast::<Leaf>().write(*leaf);
-            (*at.cast::<Head>()).words = count as u16;
-            if !bytes.is_empty() {
-                at.add(count - 1).write(0);
-                ptr::copy_nonoverlapping(bytes.as_ptr(), at.add(WORDS).cast(), bytes.len());
-            }
-        }
-        self.commit(count);
-        at.cast()
-    }
-
-    /// Takes the last event back.
-    pub(crate) fn take_back(&mut self, leaf: *mut Leaf) {
-        // SAFETY: the last event of the chunk, which this thread wrote.
-        let words = unsafe { usize::from((*leaf).head.words) };
-        let end = leaf as usize + words * 8;
-        if end == self.chunk as usize + self.used {
-            self.used -= words * 8;
-            // SAFETY: the chunk is mapped and this thread's.
-            unsafe { (*self.chunk).used.store(self.used as u32, Ordering::Release) };
-        }
-    }
-
-    /// Adds a short call to its like, or writes it as the first of them.
-    #[inline(always)]
-    pub(crate) fn count(&mut self, leaf: &Leaf) {
-        if !self.add(leaf) {
-            let written = self.put_leaf(leaf, &[]);
-            self.remember(written);
-        }
-    }
-
-    /// The same for one that is written already.
-    pub(crate) fn join(&mut self, written: *mut Leaf) {
-        // SAFETY: an event of this thread's chunk.
-        let leaf = unsafe { *written };
-        if self.add(&leaf) {
-            self.take_back(written);
-        } else {
-            self.remember(written);
-        }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, leaf: &Leaf) -> bool {
-        for sort in self.sorts {
-            if sort.is_null() {
-                break;
-            }
-            // SAFETY: an event of this thread's chunk, written since the list was last emptied.
-            let sort = unsafe { &mut *sort };
-            let alike = sort.head.slot == leaf.head.slot
-                && sort.a == leaf.a
-                && sort.head.flags == leaf.head.flags
-                && ((sort.result as i32) < 0) == ((leaf.result as i32) < 0)
-                && (sort.result as i32 == 0) == (leaf.result as i32 == 0);
-            if alike {
-                sort.end = leaf.end;
-                sort.count += 1;
-                sort.sum += leaf.sum;
-                sort.min = sort.min.min(leaf.sum);
-                sort.max = sort.max.max(leaf.sum);
-                sort.result = leaf.result;
+                self.depth -= 1;
                 return true;
             }
+            if !is_over(open.frame, frame) {
+                return false;
+            }
+            self.abandon(open);
         }
         false
     }
 
-    /// A new chunk takes the list away, and with it what could be added to.
-    #[inline(always)]
-    fn remember(&mut self, written: *mut Leaf) {
-        self.sorts[self.next_sort % SORTS] = written;
-        self.next_sort += 1;
-    }
-
-    /// What follows is no repetition of what was before.
-    pub(crate) fn close_counts(&mut self) {
-        self.sorts = [ptr::null_mut(); SORTS];
-        self.next_sort = 0;
-    }
-
-    #[inline(always)]
-    fn reserve(&mut self, words: usize) -> *mut u64 {
-        if self.chunk.is_null() || self.used + words * 8 > CHUNK_BYTES {
-            self.take_chunk();
+    /// Notes a call of libc whose event was just written, unless there was no room for that. Null:
+    /// too deep, and the event is gone again.
+    pub(crate) fn begin_wait(&mut self, frame: usize, leaf: *mut Leaf) -> *mut Leaf {
+        if leaf.is_null() {
+            return leaf;
         }
-        if self.chunk.is_null() {
-            state().header().dropped.fetch_add(1, Ordering::Relaxed);
+        let Some(wait) = self.waits.get_mut(self.waiting) else {
+            self.journal.take_back(leaf);
+            dropped(&state().header().crowded);
             return ptr::null_mut();
-        }
-        // SAFETY: inside the chunk.
-        unsafe { self.chunk.cast::<u8>().add(self.used).cast() }
+        };
+        *wait = Wait { frame, leaf };
+        self.waiting += 1;
+        leaf
     }
 
+    /// Whether this is the frame of such a call, and this the process that began it.
+    pub(crate) fn end_wait(&mut self, frame: usize) -> bool {
+        self.forget_waits(|wait| wait != frame && is_over(wait, frame));
+        let ends = self.last_wait().is_some_and(|wait| wait.frame == frame);
+        self.waiting -= usize::from(ends);
+        ends
+    }
+
+    /// Calls that were left without returning: their frames are where a new one is now.
     #[inline(always)]
-    fn commit(&mut self, words: usize) {
-        self.used += words * 8;
-        // SAFETY: the chunk is mapped and this thread's.
-        unsafe { (*self.chunk).used.store(self.used as u32, Ordering::Release) };
+    pub(crate) fn forget_abandoned(&mut self, frame: usize) {
+        let waits = self.last_wait().is_some_and(|wait| wait.frame <= frame);
+        if waits || self.innermost().is_some_and(|open| open.frame <= frame) {
+            self.forget(|then| is_over(then, frame));
+        }
     }
 
     #[cold]
-    fn take_chunk(&mut self) {
-        self.close_counts();
-        self.chunk = ptr::null_mut();
-        let header = state().header();
-        let Some(number) = next(&header.taken, &header.ready) else { return };
-        // SAFETY: the tracer has made room for as many chunks as are ready.
-        unsafe {
-            let at = state().file.add(HEADER_BYTES + number * CHUNK_BYTES);
-            self.chunk = at.cast();
-            let (process, thread) = (sys::process(), self.id.load(Ordering::Relaxed));
-            let used = AtomicU32::new(CHUNK_HEAD_BYTES as u32);
-            self.chunk.write(Chunk { process, thread, used, reserved: 0 });
+    fn forget(&mut self, is_over: impl Fn(usize) -> bool) {
+        self.forget_waits(&is_over);
+        while let Some(open) = self.innermost().copied().filter(|open| is_over(open.frame)) {
+            self.abandon(open);
         }
-        self.used = CHUNK_HEAD_BYTES;
+    }
+
+    /// The innermost call will not return.
+    #[cold]
+    fn abandon(&mut self, open: Open) {
+        self.depth -= 1;
+        self.journal.put(now(), EVENT_EXIT, FLAG_ABANDONED, open.id, &[0, 0], &[]);
+    }
+
+    fn last_wait(&self) -> Option<Wait> {
+        self.waiting.checked_sub(1).and_then(|at| self.waits.get(at)).copied()
+    }
+
+    fn forget_waits(&mut self, is_over: impl Fn(usize) -> bool) {
+        while let Some(wait) = self.last_wait().filter(|wait| is_over(wait.frame)) {
+            self.waiting -= 1;
+            let end = now();
+            // SAFETY: an event of this thread, in a chunk that is its own for good.
+            let leaf = unsafe { &mut *wait.leaf };
+            let time = end.saturating_sub(leaf.head.time);
+            (leaf.end, leaf.sum, leaf.min, leaf.max) = (end, time, time, time);
+            leaf.head.flags |= FLAG_ABANDONED;
+        }
     }
 }
 
-/// The number of a chunk that is ready and not taken.
-fn next(taken: &AtomicU64, ready: &AtomicU64) -> Option<usize> {
-    let mut number = taken.load(Ordering::Relaxed);
-    while number < ready.load(Ordering::Acquire) {
-        match taken.compare_exchange_weak(number, number + 1, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return Some(number as usize),
-            Err(other) => number = other,
-        }
-    }
-    None
+/// A call is not written, and this is why.
+#[cold]
+pub(crate) fn dropped(why: &AtomicU64) {
+    why.fetch_add(1, Ordering::Relaxed);
+    state().header().dropped.fetch_add(1, Ordering::Relaxed);
 }
 
-const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
+/// Where the stack is.
+#[inline(always)]
+pub(crate) fn here() -> usize {
+    let place = 0_u8;
+    ptr::from_ref(&place) as usize
+}

@@ -7,7 +7,9 @@
 //! ```
 //!
 //! A thread takes a chunk by raising [`Header::taken`], writes events into it, and raises
-//! [`Chunk::used`] behind each. Nobody reads while the program runs, and nothing is ever moved.
+//! [`Chunk::used`] behind each. Nobody reads while the program runs, and nothing is ever moved. A
+//! chunk that was taken in a program's last moment may be empty.
+//!
 //! This file is part of two programs: the probe, which has no library, and the tracer.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -15,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -45,10 +47,22 @@ pub struct Header {
     pub ready: AtomicU64,
     /// Chunks that threads have taken.
     pub taken: AtomicU64,
-    /// Events for which there was no chunk.
+    /// Events that are not here: there was no chunk for them, or one of the reasons below.
     pub dropped: AtomicU64,
-    /// Functions that were called but could not be watched: all stubs were in use.
+    /// Functions that were bound but could not be watched: all stubs were in use, or a function
+    /// list is of a kind that is not known.
     pub unwatched: AtomicU64,
+    /// Programs in which the probe did not begin: they limit their address space (RLIMIT_AS), and
+    /// this file is too large a part of it.
+    pub limited: AtomicU64,
+    /// Programs in which it did not begin because their C library is too old.
+    pub outdated: AtomicU64,
+    /// Of `dropped`: calls in signal handlers that interrupted the probe's own work.
+    pub interrupted: AtomicU64,
+    /// Of `dropped`: calls of more threads, or of calls inside calls, than the probe keeps apart.
+    pub crowded: AtomicU64,
+    /// Of `dropped`: events of programs that gave the file back when they set such a limit.
+    pub out_of_reach: AtomicU64,
     /// Processes in which the probe runs.
     pub processes: AtomicU64,
     /// Whether fixes act. A tracer switches it between the rounds of a trial.
@@ -111,7 +125,7 @@ pub const FIX_TCP_NODELAY: u32 = 7;
 pub struct Chunk {
     /// Whose it is.
     pub process: u32,
-    /// Whose it is.
+    /// Whose it is, up to an [`EVENT_THREAD`].
     pub thread: u32,
     /// Bytes used, this head included. 0: taken, and nothing in it.
     pub used: AtomicU32,
@@ -131,7 +145,7 @@ pub struct Head {
     pub flags: u8,
     /// Words of eight bytes, this head included.
     pub words: u16,
-    /// Which stub, where a call is meant.
+    /// Which call is meant, as [`EVENT_SLOT`] declares it.
     pub slot: u32,
 }
 
@@ -139,8 +153,8 @@ pub struct Head {
 pub const EVENT_PROCESS: u8 = 1;
 /// A process was forked off: process and parent (a word).
 pub const EVENT_FORKED: u8 = 2;
-/// What a stub stands for: function (`FUNCTIONS`), lengths of two names, a word; then the module
-/// that defines it and the one that calls it.
+/// What a slot stands for, in this program from here on: function (`FUNCTIONS`), lengths of two
+/// names, a word; then the module that defines it and the one that calls it.
 pub const EVENT_SLOT: u8 = 3;
 /// A call begins: `ENTER_WORDS` arguments, then bytes.
 pub const EVENT_ENTER: u8 = 4;
@@ -151,7 +165,12 @@ pub const EVENT_LEAF: u8 = 6;
 /// A fix changed something in the call that is open: fix number, nanoseconds.
 pub const EVENT_FIXED: u8 = 7;
 
-/// The call never returned by itself: an exception or longjmp(3) went past it.
+/// What follows in this chunk is of another thread of the process, whose id is a word: the one
+/// before has ended.
+pub const EVENT_THREAD: u8 = 8;
+
+/// The call never returned by itself: an exception or longjmp(3) went past it. Its end is when the
+/// probe noticed.
 pub const FLAG_ABANDONED: u8 = 1;
 /// It waited for pcscd's socket.
 pub const FLAG_SERVICE: u8 = 2;

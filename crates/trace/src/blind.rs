@@ -26,6 +26,10 @@ pub enum Blind {
     OtherMachine(PathBuf),
     /// Its dynamic linker is not glibc's.
     OtherLinker(PathBuf, PathBuf),
+    /// It limits its address space, and the file of events takes too much of it.
+    Limited(PathBuf),
+    /// Its C library is too old.
+    Outdated(PathBuf),
     /// All seems well, but the probe did not run.
     Unknown(PathBuf),
 }
@@ -59,11 +63,25 @@ impl fmt::Display for Blind {
                 path.display(),
                 linker.display()
             ),
+            Self::Limited(path) => write!(
+                f,
+                "{} may use little address space (RLIMIT_AS, ulimit -v), and the probe would take \
+                 a large part of it\n\
+                 hint: ulimit -v unlimited, or a smaller --events-size: a fourth of the limit fits",
+                path.display()
+            ),
+            Self::Outdated(path) => write!(
+                f,
+                "the glibc of {} does not ask auditors about all symbols: it is older than 2.35\n\
+                 hint: trace on a newer system; tapstone trace --syscalls works here",
+                path.display()
+            ),
             Self::Unknown(path) => write!(
                 f,
-                "the probe did not run in {}: its glibc may be older than 2.35, or a sandbox keeps \
-                 it from files of {}\n\
-                 hint: ldd --version tells which glibc it is; tapstone trace --syscalls needs none",
+                "the probe did not run in {}: a sandbox may keep it from files of {}, or it runs \
+                 as another user\n\
+                 hint: trace it outside, as the user that it runs as; tapstone trace --syscalls \
+                 needs no probe",
                 path.display(),
                 std::env::temp_dir().display()
             ),

@@ -18,8 +18,8 @@ use crate::timeline::{
 };
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED,
-    EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, FLAG_ABANDONED, FLAG_REPLACED,
-    FLAG_SERVICE, FLAG_TERMINAL, FUNCTIONS, HEADER_BYTES,
+    EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_THREAD, FLAG_ABANDONED,
+    FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FUNCTIONS, HEADER_BYTES,
 };
 
 const WORD: usize = 8;
@@ -51,17 +51,16 @@ pub fn read(
 ) -> Result<Timeline, EventsError> {
     let mut reader = Reader { file, scale, builder: Builder::default(), images: Images::default() };
     let chunks = reader.chunks()?;
-    for chunk in &chunks {
-        reader.declarations(chunk)?;
-    }
-    let mut of_threads: BTreeMap<(u32, u32), Vec<&Chunk>> = BTreeMap::new();
-    for chunk in &chunks {
-        of_threads.entry((chunk.process, chunk.thread)).or_default().push(chunk);
+    let mut of_threads: BTreeMap<(u32, u32), Vec<Chunk>> = BTreeMap::new();
+    for chunk in chunks {
+        for part in reader.declarations(chunk)? {
+            of_threads.entry((part.process, part.thread)).or_default().push(part);
+        }
     }
     for ((process, id), chunks) in of_threads {
         let mut thread = Building::new(process, id);
         for chunk in chunks {
-            reader.events(chunk, &mut thread)?;
+            reader.events(&chunk, &mut thread)?;
         }
         if let Some(thread) = thread.finish() {
             reader.builder.timeline().threads.push(thread);
@@ -120,13 +119,15 @@ fn still_open(timeline: &mut Timeline) {
     }
 }
 
-/// A chunk of the file, and the program that wrote it.
-#[derive(Debug)]
+/// A chunk of the file, or the part of one that a thread wrote.
+#[derive(Clone, Copy, Debug)]
 struct Chunk {
     number: u64,
     process: u32,
     thread: u32,
-    used: usize,
+    /// Where its events begin and end.
+    from: usize,
+    to: usize,
 }
 
 /// A program between two exec(3): stubs have a meaning inside it.
@@ -215,32 +216,40 @@ impl Reader<'_> {
     /// The chunks that were used.
     fn chunks(&self) -> io::Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
-        let length = self.file.metadata()?.len();
+        let length = self.file.metadata()?.len().min(used(self.file)?);
         for number in 0..(length.saturating_sub(HEADER_BYTES as u64)) / CHUNK_BYTES as u64 {
             let mut head = [0; CHUNK_HEAD_BYTES];
             self.file.read_exact_at(&mut head, at(number))?;
             let field = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four"));
             let (process, thread, used) = (field(0), field(4), field(8) as usize);
-            if process == 0 {
-                // Chunks are taken in order.
-                break;
+            // Who took it may have ended before its first event.
+            if process != 0 {
+                let (from, to) = (CHUNK_HEAD_BYTES, used.clamp(CHUNK_HEAD_BYTES, CHUNK_BYTES));
+                chunks.push(Chunk { number, process, thread, from, to });
             }
-            chunks.push(Chunk { number, process, thread, used: used.min(CHUNK_BYTES) });
         }
         Ok(chunks)
     }
 
     fn content(&self, chunk: &Chunk) -> io::Result<Vec<u8>> {
-        let mut content = vec![0; chunk.used.saturating_sub(CHUNK_HEAD_BYTES)];
-        self.file.read_exact_at(&mut content, at(chunk.number) + CHUNK_HEAD_BYTES as u64)?;
+        let mut content = vec![0; chunk.to - chunk.from];
+        self.file.read_exact_at(&mut content, at(chunk.number) + chunk.from as u64)?;
         Ok(content)
     }
 
-    /// Programs and stubs: they are told of by one thread and used by others.
-    fn declarations(&mut self, chunk: &Chunk) -> io::Result<()> {
-        let content = self.content(chunk)?;
+    /// Programs and stubs: they are told of by one thread and used by others. Returns the parts of
+    /// the chunk that each thread wrote.
+    fn declarations(&mut self, mut chunk: Chunk) -> io::Result<Vec<Chunk>> {
+        let content = self.content(&chunk)?;
+        let (mut parts, mut next) = (Vec::new(), chunk.from);
         for event in events(&content) {
+            let start = next;
+            next += HEAD * WORD + event.words.len();
             match event.kind {
+                EVENT_THREAD => {
+                    parts.push(Chunk { to: start, ..chunk });
+                    (chunk.from, chunk.thread) = (start, event.word(0) as u32);
+                }
                 EVENT_PROCESS | EVENT_FORKED => {
                     let (process, parent) = (event.word(0) as u32, (event.word(0) >> 32) as u32);
                     let forked_from = match event.kind {
@@ -277,7 +286,8 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        Ok(())
+        parts.push(chunk);
+        Ok(parts)
     }
 
     fn events(&mut self, chunk: &Chunk, thread: &mut Building) -> io::Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns.
 //! - [`ab`]: two whole commands in turns, and what that says of them.
-//! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw.
+//! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw;
+//!   [`blind`], [`losses`]: what it did not see.
 //! - [`timeline`], [`owners`], [`operation`]: what the program did, whose time it was, and what
 //!   counts as one operation.
 //! - [`findings`]: time that is wasted. [`trial`], [`behaviour`], [`guard`]: a fix, tried.
@@ -22,6 +23,7 @@ pub mod exchanges;
 pub mod findings;
 pub mod folded;
 pub mod guard;
+pub mod losses;
 pub mod observe;
 pub mod operation;
 pub mod owners;

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::mem;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -10,6 +11,7 @@ use crate::blind::{self, Blind};
 use crate::command::Command;
 use crate::daemon::{Daemon, DaemonError};
 use crate::events::{self, EventsError};
+use crate::losses::Losses;
 use crate::probe::{Applied, Options, Probe, ProbeError};
 use crate::run::{Finished, Input, Output, Run, RunError, Signals};
 use crate::timeline::Timeline;
@@ -83,6 +85,7 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     if daemon.is_some() {
         (plan.when_ready)();
     }
+    let daemons = probe.buffer().processes();
     let mut run = Run::new(plan.command).output(plan.output).input(plan.input);
     for (name, value) in probe.environment() {
         run = run.variable(name, value);
@@ -98,33 +101,24 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     }
     let ended = finished.started + finished.wall;
     let mut timeline = events::read(&file, &scale, finished.started, ended)?;
-    timeline.dropped = probe.buffer().dropped();
-    let blind = (probe.buffer().processes() == 0).then(|| {
-        let program = plan.command.program();
-        blind::reason(program).unwrap_or_else(|| Blind::Unknown(program.to_owned()))
-    });
+    let mut losses = probe.buffer().losses();
+    timeline.dropped = losses.dropped;
+    let is_blind = probe.buffer().processes() == daemons;
+    let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));
     let applied = probe.buffer().applied();
-    Ok(Seen { finished, timeline, applied, blind, warnings: warnings(&probe) })
+    Ok(Seen { finished, timeline, applied, blind, warnings: losses.sentences() })
 }
 
-fn warnings(probe: &Probe) -> Vec<String> {
-    let buffer = probe.buffer();
-    let mut warnings = Vec::new();
-    if buffer.dropped() > 0 {
-        let why = match buffer.disk_full() {
-            Some(error) => format!("{error}: set TMPDIR to a folder with room"),
-            None => "the file of events was full: --events-size makes it larger".to_owned(),
-        };
-        warnings.push(format!("{} events were dropped ({why})", buffer.dropped()));
+/// As the probe says, which then is no loss beside it, or else as the program's file tells.
+fn why_blind(program: &Path, losses: &mut Losses) -> Blind {
+    let path = || program.to_owned();
+    if mem::take(&mut losses.limited) > 0 {
+        return Blind::Limited(path());
     }
-    if buffer.unwatched() > 0 {
-        warnings.push(format!(
-            "{} functions were bound after all stubs of the probe were in use; their calls are not \
-             here",
-            buffer.unwatched()
-        ));
+    if mem::take(&mut losses.outdated) > 0 {
+        return Blind::Outdated(path());
     }
-    warnings
+    blind::reason(program).unwrap_or_else(|| Blind::Unknown(path()))
 }
 
 /// Only what is used: the file has room for much more.

@@ -80,7 +80,8 @@ fn cuttable() -> impl Iterator<Item = &'static str> {
 }
 
 fn nearest(text: &str) -> Option<&'static str> {
-    let likeness = |name| (strsim::jaro_winkler(name, text), name);
+    let text = text.to_lowercase();
+    let likeness = |name: &'static str| (strsim::jaro_winkler(&name.to_lowercase(), &text), name);
     let best = cuttable().map(likeness).max_by(|one, other| one.0.total_cmp(&other.0));
     best.filter(|(likeness, _)| *likeness > ALIKE).map(|(_, name)| name)
 }

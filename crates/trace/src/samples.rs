@@ -55,7 +55,7 @@ pub(crate) fn signature() -> Timeline {
     let polls =
         Leaf { count: 12, time: Nanos(180), on: On::Service, ..leaf(2310, 2600, 3, Some(2)) };
     let poll = Leaf { on: On::Service, b: u64::MAX, ..leaf(2650, 2850, 3, Some(3)) };
-    let open = Leaf { text: Some(TextId(0)), ..leaf(2100, 2200, 4, None) };
+    let open = Leaf { text: Some(TextId(0)), result: 3, ..leaf(2100, 2200, 4, None) };
     let transmit = |start, end, exchange, result| Span {
         exchange: Some(ExchangeId(exchange)),
         result,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::view::View;
-use super::{Application, Described, describe};
+use super::{Application, Described, describe, piv};
 use crate::Status;
 
 /// Names the commands of one card in the order in which they are sent.
@@ -45,6 +45,11 @@ impl Interpreter {
         let described = channel.describe(command, &view);
         if view.instruction == 0xA4 && !view.is_proprietary() && status.is_success() {
             channel.select(&view, &described);
+        }
+        // PIV is the default application of many cards, and OpenSC asks for its objects first.
+        if channel.selected.is_none() && status.is_success() && piv::describe_data(&view).is_some()
+        {
+            channel.selected = Some(Application::Piv);
         }
         let chained = view.is_chained().then_some([view.instruction, view.p1, view.p2]);
         channel.last = Some(Last { described: described.clone(), chained });

@@ -35,17 +35,27 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
     })
 }
 
+/// GET DATA of an object that only PIV has: it tells what is selected when no SELECT was seen.
+pub(super) fn describe_data(view: &View<'_>) -> Option<Described> {
+    let known = view.instruction == 0xCB && view.parameters() == 0x3FFF;
+    let name = view.tag_in_data().filter(|_| known).and_then(object_name)?;
+    Some(Described::of(open("GET DATA"), Some(name)))
+}
+
 fn object(view: &View<'_>) -> Option<String> {
     let tag = view.tag_in_data()?;
-    Some(match tag {
+    Some(object_name(tag).unwrap_or_else(|| format!("data object {}", tag_text(tag))))
+}
+
+fn object_name(tag: u32) -> Option<String> {
+    match tag {
         0x5F_C10D..=0x5F_C120 => {
             let number = tag - 0x5F_C10C;
-            format!("X.509 Certificate for retired Key Management {number} ({:02X})", 0x81 + number)
+            let key = 0x81 + number;
+            Some(format!("X.509 Certificate for retired Key Management {number} ({key:02X})"))
         }
-        tag => {
-            data_object(tag).map_or_else(|| format!("data object {}", tag_text(tag)), str::to_owned)
-        }
-    })
+        tag => data_object(tag).map(str::to_owned),
+    }
 }
 
 /// SP 800-73-5 part 1, table 3.

@@ -220,7 +220,7 @@ fn an_interpreter_follows_what_is_selected() {
     };
     assert_eq!(say("80 50 00 00 08", 0x9000), "INITIALIZE UPDATE");
     assert_eq!(say("00 A4 04 00 06 D2 76 00 01 24 01 00", 0x6A82), "SELECT: OpenPGP D27600012401");
-    assert_eq!(say("00 CB 3F FF 03 5C 01 7E 00", 0x6A88), "GET DATA: data object 7E");
+    assert_eq!(say("00 CA 00 7E 00", 0x6A88), "GET DATA: data object 7E");
     let piv = "00 A4 04 00 0B A0 00 00 03 08 00 00 10 00 01 00 00";
     assert_eq!(say(piv, 0x6114), "SELECT: PIV A000000308000010000100");
     assert_eq!(say("00 C0 00 00 14", 0x9000), "GET RESPONSE: PIV A000000308000010000100");
@@ -240,6 +240,25 @@ fn an_interpreter_follows_what_is_selected() {
     assert_eq!(card.selected(), Some(Application::Piv));
     card.reset();
     assert_eq!(card.selected(), None);
+}
+
+/// As OpenSC finds a PIV card: it asks for the discovery object before it selects anything.
+#[test]
+fn what_only_piv_has_tells_that_it_is_selected() {
+    let mut card = Interpreter::new();
+    let mut say = |command: &str, status: u16| {
+        card.exchange(&bytes(command), Status(status)).object.unwrap_or_default()
+    };
+    assert_eq!(say("00 20 00 80", 0x63C3), "reference 80, state only");
+    assert_eq!(say("00 CB 3F FF 03 5C 01 7E 08", 0x6A82), "Discovery Object");
+    assert_eq!(say("00 20 00 80", 0x63C3), "reference 80, state only");
+    assert_eq!(say("00 CB 3F FF 03 5C 01 7E 08", 0x610C), "Discovery Object");
+    assert_eq!(say("00 20 00 80", 0x63C3), "PIV Card Application PIN, state only");
+    // Another application's objects are not taken for PIV's.
+    assert_eq!(
+        said("00 CB 3F FF 0A 4D 08 70 06 BF 81 01 02 A0 80", None),
+        "GET DATA: data object 4D"
+    );
 }
 
 #[test]

@@ -16,9 +16,9 @@ use core::sync::atomic::Ordering;
 use super::{Answer, FIX_CACHE_APDU, FIX_WHOLE_READ, are_on, of_kind};
 use crate::capture::{self, Exchange, known};
 use crate::stubs::Frame;
+use crate::sys;
 use crate::thread::Thread;
 use crate::wire::Fix;
-use crate::sys;
 
 const CARDS: usize = 8;
 const COMMAND: usize = 64;

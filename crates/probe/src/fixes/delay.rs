@@ -2,10 +2,10 @@
 //! and measures how sensitive a whole program is to one call.
 
 use super::{FIX_DELAY, are_on, of_kind};
+use crate::state;
 use crate::sys;
 use crate::thread::{Thread, now};
 use crate::wire::CLOCK_TSC;
-use crate::state;
 
 /// Waits after the call. Returns whether it did.
 pub(super) fn after(thread: &mut Thread, function: u32) -> bool {

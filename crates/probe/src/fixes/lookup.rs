@@ -164,7 +164,8 @@ pub(super) unsafe fn after(frame: &Frame, function: u32) {
         return;
     };
     let mine = entries().iter().find(|entry| {
-        let claimed = entry.state.compare_exchange(EMPTY, FILLING, Ordering::AcqRel, Ordering::Relaxed);
+        let claimed =
+            entry.state.compare_exchange(EMPTY, FILLING, Ordering::AcqRel, Ordering::Relaxed);
         claimed.is_ok()
     });
     let Some(entry) = mine else {

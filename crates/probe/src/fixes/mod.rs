@@ -14,7 +14,7 @@ use crate::stubs::Frame;
 use crate::thread::Thread;
 use crate::wire::{
     EVENT_FIXED, FIX_CACHE_APDU, FIX_DELAY, FIX_MEMOISE, FIX_NO_BUSY_WAIT, FIX_NO_SLEEP,
-    FIX_TCP_NODELAY, FIX_WHOLE_READ, FIXES, Fix, FUNCTIONS, Kind,
+    FIX_TCP_NODELAY, FIX_WHOLE_READ, FIXES, FUNCTIONS, Fix, Kind,
 };
 
 /// Whether to call the function.
@@ -52,7 +52,7 @@ impl Fix {
 
     fn apply(&self, number: usize, thread: &mut Thread, nanos: u64) {
         self.applied.fetch_add(1, Ordering::Relaxed);
-        thread.put(crate::thread::now(), EVENT_FIXED, 0, 0, &[number as u64, nanos], &[]);
+        thread.journal.put(crate::thread::now(), EVENT_FIXED, 0, 0, &[number as u64, nanos], &[]);
     }
 }
 
@@ -121,12 +121,7 @@ pub(crate) unsafe fn before_leaf(
 /// # Safety
 /// The frame is a call of that function, which has returned.
 #[inline(always)]
-pub(crate) unsafe fn after_leaf(
-    thread: &mut Thread,
-    frame: &mut Frame,
-    function: u32,
-    kind: Kind,
-) {
+pub(crate) unsafe fn after_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind) {
     if none() {
         return;
     }

@@ -42,8 +42,7 @@ pub(super) unsafe fn before_sleep(
 /// The frame is a call of a function that polls, and that has returned.
 pub(super) unsafe fn after_poll(thread: &mut Thread, frame: &Frame, function: u32) {
     // SAFETY: a call of that function.
-    let (_, limit) =
-        unsafe { crate::capture::leaf(function, crate::wire::Kind::Poll, frame) };
+    let (_, limit) = unsafe { crate::capture::leaf(function, crate::wire::Kind::Poll, frame) };
     let empty = frame.result as i32 == 0 && limit == 0;
     let Some(open) = thread.innermost() else { return };
     open.empty_polls = if empty { open.empty_polls + 1 } else { 0 };

@@ -20,6 +20,7 @@ mod sleep;
 mod stretches;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod words;
 
 use std::cmp::Reverse;

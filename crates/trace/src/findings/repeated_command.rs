@@ -13,55 +13,35 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tapstone_measure::units::{Nanos, thousands};
 
 use super::scene::{Place, Remedy, Scene, Waste};
+use super::unit::Unit;
 use super::{Finding, FindingKind, Removed, words};
 use crate::exchanges;
 use crate::owners::Owner;
 use crate::probe::Fix;
-use crate::timeline::{End, Exchange, ExchangeId, Family, Span, TextId};
+use crate::timeline::{End, ExchangeId, Family, Span, TextId};
 
 /// INS of ISO 7816-4.
 const SELECT: u8 = 0xA4;
 /// INS of ISO 7816-4: the rest of the response before.
 const GET_RESPONSE: u8 = 0xC0;
-/// READ BINARY, READ RECORD(S), GET DATA (ISO 7816-4, 11.3 to 11.5).
-const READS: [u8; 6] = [0xB0, 0xB1, 0xB2, 0xB3, 0xCA, 0xCB];
-/// A Le of so many bytes is enough for a tag and a length, and for no object.
-const LARGEST_PROBE: u32 = 16;
 /// SCARD_LEAVE_CARD (PC/SC, part 5): a transaction ends, and the card stays as it is.
 const LEAVE_CARD: u64 = 0;
 /// Commands that the evidence names, the most frequent first.
 const NAMED: usize = 4;
 
-/// What came back: a digest, a length, a status word.
-type Answer = (u32, u32, u16);
-
-/// A command and the GET RESPONSE commands behind it.
-#[derive(Clone, Debug)]
-struct Unit {
-    /// Where the first command was sent.
-    thread: usize,
-    span: u32,
-    exchange: ExchangeId,
-    command: Box<[u8]>,
-    sent: u32,
-    /// Digests of all commands.
-    key: Vec<u64>,
-    answers: Vec<Answer>,
-    spans: Vec<Removed>,
-}
-
 /// What is known of a card, by its handle.
 #[derive(Default)]
-struct Card {
+struct Card<'a> {
     /// The name of its reader; none: it may be in any.
     reader: Option<TextId>,
     /// The last SELECT.
     selected: u64,
-    known: HashMap<Vec<u64>, Vec<Answer>>,
+    /// What was asked, and the answer.
+    known: HashMap<u64, u64>,
     /// The unit that GET RESPONSE would go on with.
-    open: Option<Unit>,
+    open: Option<Unit<'a>>,
     /// The one before.
-    last: Option<Unit>,
+    last: Option<Unit<'a>>,
 }
 
 /// What was asked in vain through one function.
@@ -69,18 +49,20 @@ struct Card {
 struct Repeats<'a> {
     count: u64,
     removed: Vec<Removed>,
-    /// How often, by command, with its last exchange and answer.
-    commands: BTreeMap<Box<[u8]>, (u64, ExchangeId, Answer)>,
+    /// How often, by command, and its last exchange.
+    commands: BTreeMap<&'a [u8], (u64, ExchangeId)>,
     callers: BTreeSet<&'a str>,
 }
 
 type Places<'a> = BTreeMap<Place<'a>, Repeats<'a>>;
 
+/// A process, and the number by which it knows a card.
+type Handle = (u32, u64);
+
 /// All cards, and what was found.
 struct Cards<'s, 'a> {
     scene: &'s Scene<'a>,
-    /// By process and handle.
-    cards: HashMap<(u32, u64), Card>,
+    cards: HashMap<Handle, Card<'a>>,
     /// Commands.
     sent: u64,
     again: Places<'a>,
@@ -99,17 +81,14 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 /// Calls of PC/SC in the order in which they began, of all threads.
-fn calls(scene: &Scene<'_>) -> Vec<(usize, u32)> {
+fn calls<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Span)> {
     let mut calls = Vec::new();
     for (number, thread) in scene.threads() {
-        for (span, at) in thread.spans.iter().zip(0..) {
-            if scene.timeline.call(span.call).family == Family::Pcsc {
-                calls.push((span.start, number, at));
-            }
-        }
+        let of_pcsc = |span: &&Span| scene.timeline.call(span.call).family == Family::Pcsc;
+        calls.extend(thread.spans.iter().filter(of_pcsc).map(|span| (number, span)));
     }
-    calls.sort_unstable();
-    calls.into_iter().map(|(_, thread, span)| (thread, span)).collect()
+    calls.sort_by_key(|(_, span)| span.start);
+    calls
 }
 
 /// Whether a call can leave the card different from what it was.
@@ -122,15 +101,14 @@ fn changes(function: &str, span: &Span) -> bool {
     }
 }
 
-impl Cards<'_, '_> {
-    fn see(&mut self, thread: usize, number: u32) {
-        let of = &self.scene.timeline.threads[thread];
-        let span = &of.spans[number as usize];
-        let handle = (of.process, span.handle);
+impl<'a> Cards<'_, 'a> {
+    fn see(&mut self, thread: usize, span: &'a Span) {
+        let process = self.scene.timeline.threads[thread].process;
+        let handle = (process, span.handle);
         match self.scene.timeline.call(span.call).function {
             "SCardConnect" => {
                 let card = Card { reader: span.text, ..Card::default() };
-                self.cards.insert((of.process, span.made), card);
+                self.cards.insert((process, span.made), card);
             }
             // It did not go to the card.
             "SCardTransmit" if span.end_kind == End::Replaced => {}
@@ -140,16 +118,16 @@ impl Cards<'_, '_> {
                     self.cards.remove(&handle);
                 }
             }
-            "SCardTransmit" => self.transmit(thread, number, handle),
+            "SCardTransmit" => self.transmit(thread, span, handle),
             _ => {}
         }
     }
 
     /// The card behind a handle is not what it was, nor is it for other handles of that reader.
-    fn changed(&mut self, handle: (u32, u64)) {
+    fn changed(&mut self, handle: Handle) {
         let reader = self.cards.get(&handle).and_then(|card| card.reader);
         let is_it =
-            |card: &Card| reader.is_none() || card.reader.is_none() || card.reader == reader;
+            |card: &Card<'_>| reader.is_none() || card.reader.is_none() || card.reader == reader;
         let all = self.cards.iter().filter(|(_, card)| is_it(card));
         let handles: Vec<_> = all.map(|(handle, _)| *handle).collect();
         for handle in handles {
@@ -160,19 +138,17 @@ impl Cards<'_, '_> {
     }
 
     /// A command and its response.
-    fn transmit(&mut self, thread: usize, number: u32, handle: (u32, u64)) {
-        let span = &self.scene.timeline.threads[thread].spans[number as usize];
+    fn transmit(&mut self, thread: usize, span: &'a Span, handle: Handle) {
         let Some(id) = span.exchange else { return };
         let exchange = self.scene.timeline.exchange(id);
         self.sent += u64::from(self.scene.counts(thread, span.start));
-        let here = Removed { thread, start: span.start, end: span.end };
         match exchange.command.get(1) {
             _ if exchange.digest == 0 => self.changed(handle),
             Some(&GET_RESPONSE) => {
                 // Without a unit, it is the rest of a command that did more than read.
                 let card = self.cards.entry(handle).or_default();
                 if let Some(unit) = &mut card.open {
-                    unit.add(exchange, here);
+                    unit.add(thread, span, id, exchange);
                 }
             }
             Some(&SELECT) => {
@@ -187,59 +163,51 @@ impl Cards<'_, '_> {
             }
             _ => {
                 self.finish(handle);
-                let mut unit = Unit {
-                    thread,
-                    span: number,
-                    exchange: id,
-                    command: exchange.command.clone(),
-                    sent: exchange.sent,
-                    key: Vec::new(),
-                    answers: Vec::new(),
-                    spans: Vec::new(),
-                };
-                unit.add(exchange, here);
+                let unit = Unit::new(thread, span, id, exchange);
                 self.cards.entry(handle).or_default().open = Some(unit);
             }
         }
     }
 
     /// A unit is over: another command follows, or none.
-    fn finish(&mut self, handle: (u32, u64)) {
+    fn finish(&mut self, handle: Handle) {
         let Some(card) = self.cards.get_mut(&handle) else { return };
         let Some(unit) = card.open.take() else { return };
-        let probe = card.last.take().filter(|last| last.is_probe_of(&unit));
-        let before = card.known.insert(unit.key.clone(), unit.answers.clone());
-        card.last = Some(unit.clone());
-        if let Some(probe) = probe {
+        if let Some(probe) = card.last.take().filter(|last| last.is_probe_of(&unit)) {
             note(self.scene, &mut self.probes, &probe);
         }
-        if before.as_ref() == Some(&unit.answers) && unit.went_well() {
+        let before = card.known.insert(unit.question, unit.answer);
+        if before == Some(unit.answer) && unit.went_well {
             note(self.scene, &mut self.again, &unit);
         }
+        card.last = Some(unit);
     }
 
     fn reports(self) -> Vec<Finding> {
         let Self { scene, sent, again, probes, .. } = self;
         let all = thousands(sent);
-        let again = again.into_iter().filter_map(|(place, repeats)| {
+        let again = again.into_iter().map(|(place, repeats)| {
             let seen = format!(
                 "{} of {all} commands went to the card again, with the same response, though \
                  nothing could have changed it since: {}",
                 thousands(repeats.count),
                 repeats.time()
             );
-            report(scene, place, repeats, seen, Fix::CacheApdu)
+            (place, repeats, seen, Fix::CacheApdu)
         });
-        let probes = probes.into_iter().filter_map(|(place, repeats)| {
+        let probes = probes.into_iter().map(|(place, repeats)| {
             let seen = format!(
                 "{} of {all} commands only asked for the first bytes of what the next command \
                  read as a whole: {}",
                 thousands(repeats.count),
                 repeats.time()
             );
-            report(scene, place, repeats, seen, Fix::WholeRead)
+            (place, repeats, seen, Fix::WholeRead)
         });
-        again.chain(probes).collect()
+        let found = again.chain(probes);
+        found
+            .filter_map(|(place, repeats, seen, fix)| report(scene, place, repeats, seen, fix))
+            .collect()
     }
 }
 
@@ -249,62 +217,17 @@ impl Repeats<'_> {
     }
 }
 
-impl Unit {
-    fn add(&mut self, exchange: &Exchange, span: Removed) {
-        self.key.push(exchange.digest);
-        self.answers.push((exchange.answer, exchange.received, exchange.status));
-        self.spans.push(span);
-    }
-
-    /// How many bytes it asks for, and where that stands: a short command without data (ISO 7816-4,
-    /// 5.1, case 2) or with them (case 4). `None` where the probe did not keep all of it.
-    fn expected(&self) -> Option<(u32, usize)> {
-        if self.command.len() != self.sent as usize || !READS.contains(self.command.get(1)?) {
-            return None;
-        }
-        let at = match self.command[..] {
-            [_, _, _, _, _] => 4,
-            [_, _, _, _, length, ..] if length > 0 => 5 + usize::from(length),
-            _ => return None,
-        };
-        let is_last = at + 1 == self.command.len();
-        let le = *self.command.get(at).filter(|_| is_last)?;
-        Some((if le == 0 { 256 } else { u32::from(le) }, at))
-    }
-
-    /// Whether it only asked for the beginning of what the other one read.
-    fn is_probe_of(&self, whole: &Self) -> bool {
-        let (Some((few, at)), Some((many, end))) = (self.expected(), whole.expected()) else {
-            return false;
-        };
-        few <= LARGEST_PROBE
-            && few < many
-            && self.answers.len() == 1
-            && self.went_well()
-            && at == end
-            && self.command[..at] == whole.command[..at]
-    }
-
-    /// By its status words: 9000, or 61xx while more is left.
-    fn went_well(&self) -> bool {
-        self.answers.iter().all(|(_, _, status)| *status == 0x9000 || status >> 8 == 0x61)
-    }
-}
-
-fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit) {
-    let span = &scene.timeline.threads[unit.thread].spans[unit.span as usize];
-    if !scene.counts(unit.thread, span.start) {
+fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit<'a>) {
+    if !scene.counts(unit.thread, unit.first.start) {
         return;
     }
-    let call = scene.timeline.call(span.call);
+    let call = scene.timeline.call(unit.first.call);
     let repeats = into.entry(scene.place(call)).or_default();
     repeats.count += 1;
-    repeats.removed.extend(&unit.spans);
+    repeats.removed.extend(&unit.removed);
     repeats.callers.insert(words::caller(&call.caller));
-    let answer = *unit.answers.last().expect("a unit has a command");
-    let new = || (0, unit.exchange, answer);
-    let command = repeats.commands.entry(unit.command.clone()).or_insert_with(new);
-    *command = (command.0 + 1, unit.exchange, answer);
+    let command = repeats.commands.entry(&unit.exchange.command).or_insert((0, unit.last));
+    *command = (command.0 + 1, unit.last);
 }
 
 fn report(
@@ -314,31 +237,33 @@ fn report(
     seen: String,
     fix: Fix,
 ) -> Option<Finding> {
-    let mut commands: Vec<_> = repeats.commands.into_iter().collect();
-    commands.sort_by_key(|(_, (count, ..))| Reverse(*count));
-    let names = exchanges::described(scene.timeline);
-    let named = commands.iter().take(NAMED).map(|(command, (count, id, (_, received, status)))| {
-        let name = &names[id.0 as usize];
-        let object = name.object.as_deref().map_or_else(String::new, |of| format!(" of {of}"));
-        format!(
-            "{}{object} ({}), answered with {} and {status:04X}: {}",
-            name.name,
-            words::hex(command),
-            words::counted(u64::from(received.saturating_sub(2)), "byte"),
-            words::times(*count),
-        )
-    });
     let callers: Vec<_> = repeats.callers.into_iter().collect();
-    let by = format!("sent by {}", callers.join(", "));
-    scene.report(Waste {
+    let mut finding = scene.report(Waste {
         kind: FindingKind::RepeatedCommand,
         place,
         layer: Owner::BelowPcsc,
         count: repeats.count,
-        evidence: [seen, by].into_iter().chain(named).collect(),
         removed: repeats.removed,
+        evidence: vec![seen, format!("sent by {}", callers.join(", "))],
         remedy: Remedy::Try(fix),
-    })
+    })?;
+    let mut commands: Vec<_> = repeats.commands.into_iter().collect();
+    commands.sort_by_key(|(_, (count, _))| Reverse(*count));
+    let names = exchanges::described(scene.timeline);
+    let named = commands.iter().take(NAMED).map(|(command, (count, last))| {
+        let (name, last) = (&names[last.0 as usize], scene.timeline.exchange(*last));
+        let object = name.object.as_deref().map_or_else(String::new, |of| format!(" of {of}"));
+        format!(
+            "{}{object} ({}), answered with {} and {:04X}: {}",
+            name.name,
+            words::hex(command),
+            words::counted(u64::from(last.received.saturating_sub(2)), "byte"),
+            last.status,
+            words::times(*count),
+        )
+    });
+    finding.evidence.extend(named);
+    Some(finding)
 }
 
 #[cfg(test)]
@@ -423,7 +348,8 @@ mod tests {
         assert_eq!(trial(&finding).as_deref(), Some("whole-read"));
         let probe = Removed { thread: 0, start: millis(1), end: millis(3) };
         assert_eq!(finding.removed, [probe]);
-        let says = "GET DATA (00 CB 3F FF 03 5C 01 7E 08), answered with 8 bytes and 610C: once";
+        let says = "GET DATA of data object 7E (00 CB 3F FF 03 5C 01 7E 08), answered with 8 bytes \
+                    and 610C: once";
         assert_eq!(finding.evidence[2], says);
     }
 

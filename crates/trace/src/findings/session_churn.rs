@@ -85,6 +85,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 fn churn(scene: &Scene<'_>, thing: &Thing) -> Vec<Finding> {
+    if !scene.timeline.calls.iter().any(|call| call.function == thing.open) {
+        return Vec::new();
+    }
     let mut places: BTreeMap<Place<'_>, Vec<Openings>> = BTreeMap::new();
     for (key, openings) in openings(scene, thing) {
         if is_churn(scene, thing, &key, &openings) {
@@ -100,7 +103,8 @@ fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<Key<'a>, Openings>
         let mut objects: HashMap<u64, Key<'_>> = HashMap::new();
         for span in &thread.spans {
             let call = scene.timeline.call(span.call);
-            if span.result != 0 || is_inside_its_like(scene, thread, span) {
+            let is_one = [thing.open, thing.close].contains(&call.function) && span.result == 0;
+            if !is_one || is_inside_its_like(scene, thread, span) {
                 continue;
             }
             let stretch = Removed { thread: number, start: span.start, end: span.end };
@@ -118,7 +122,7 @@ fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<Key<'a>, Openings>
                 openings.opened.push(stretch);
                 openings.handles.insert(handle);
                 objects.insert(handle, key);
-            } else if call.function == thing.close {
+            } else {
                 // What another thread opened is not looked for.
                 let key = objects.remove(&thing.closed_handle(span));
                 if let Some(openings) = key.and_then(|key| all.get_mut(&key)) {

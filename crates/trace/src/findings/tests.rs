@@ -132,8 +132,8 @@ mod together {
             0 => told.advance(time),
             1 => told.enter("SCardEndTransaction").leaf("usleep", time).exit(),
             2 => {
-                told.enter("SCardGetStatusChange").counted("gettimeofday", 99, Nanos(50), time);
-                told.counted("poll", 99, Nanos(50), time).advance(time).exit()
+                told.enter("SCardGetStatusChange").counted("gettimeofday", 999, Nanos(50), time);
+                told.counted("poll", 999, Nanos(50), time).advance(time).exit()
             }
             3 => told.leaf("getpwuid", time).with(|leaf| leaf.a = object % 2),
             4 => told.transmit(CARD, &command, &[1, 0x90, 0], time),

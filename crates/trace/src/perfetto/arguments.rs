@@ -102,7 +102,14 @@ pub(super) fn of_leaf<W: Write>(
     if matches!(kind, Kind::Poll | Kind::Close | Kind::Read | Kind::Write | Kind::Connect) {
         arguments.push(to.signed("descriptor", i64::from(leaf.a as i32)));
     }
-    arguments.push(to.signed("result", leaf.result));
+    match kind {
+        // The time of day says nothing here.
+        Kind::Clock => {}
+        _ if gives_pointer(call.function) => {
+            arguments.push(to.text("result", if leaf.result == 0 { "null" } else { "found" }));
+        }
+        _ => arguments.push(to.signed("result", leaf.result)),
+    }
     match leaf.on {
         On::Something => {}
         On::Service => arguments.push(to.text("on", "pcscd")),
@@ -140,7 +147,8 @@ pub(super) fn of_system_call<W: Write>(to: &mut Packets<W>, call: &SystemCall<'_
 /// Who is called, and by whom.
 fn of_call<W: Write>(to: &mut Packets<W>, call: &Call) -> Arguments {
     let mut arguments = Vec::new();
-    if !call.module.is_empty() {
+    // Functions of libc are all of one library.
+    if !matches!(call.family, Family::Libc(_)) {
         arguments.push(to.text("module", &call.module));
     }
     let caller = if call.caller.is_empty() { "the program" } else { &call.caller };
@@ -216,6 +224,13 @@ fn made(function: &str) -> Option<&'static str> {
         "SCardEstablishContext" => "context",
         _ => return None,
     })
+}
+
+/// Functions of libc whose result is an address, or none.
+fn gives_pointer(function: &str) -> bool {
+    let lookup = ["getproto", "getserv", "getpw", "getgr", "gethost"];
+    matches!(function, "fopen" | "fopen64" | "opendir")
+        || (lookup.iter().any(|name| function.starts_with(name)) && !function.ends_with("_r"))
 }
 
 /// A sockaddr as people write it; its beginning when it is cut off or of another kind.

@@ -157,7 +157,8 @@ fn commands_and_results_are_arguments() {
     assert_eq!((polls[0]["count"].as_str(), polls[0]["summed_ns"].as_str()), ("12", "180"));
     assert_eq!(polls[1]["on"], "pcscd");
     assert!(!polls[1].contains_key("count") && !polls[1].contains_key("time_limit_ns"));
-    assert_eq!(read.arguments("open")[0]["path"], "/etc/opensc.conf");
+    let open = read.arguments("open")[0];
+    assert_eq!((open["path"].as_str(), open["result"].as_str()), ("/etc/opensc.conf", "3"));
 }
 
 #[test]

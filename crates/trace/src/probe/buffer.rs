@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use tapstone_measure::units::Nanos;
 
 use super::Options;
 use crate::clock::{Reading, Ticks};
+use crate::losses::Losses;
 use crate::wire::{
     CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES, Header, MAGIC, VERSION,
 };
@@ -94,12 +96,8 @@ impl Buffer {
         let most = (options.size.0 / CHUNK_BYTES as u64).max(1);
         let first = FIRST.min(most);
         ftruncate(&file, HEADER_BYTES as u64 + most * CHUNK_BYTES as u64)?;
-        fallocate(
-            &file,
-            FallocateFlags::empty(),
-            0,
-            HEADER_BYTES as u64 + first * CHUNK_BYTES as u64,
-        )?;
+        fallocate(&file, FallocateFlags::empty(), 0, HEADER_BYTES as u64)?;
+        make_room(&file, 0, first)?;
         let header = MmapOptions::new().len(HEADER_BYTES).map_raw(&file)?;
         let start = Reading::now();
         let ticks = Ticks::of_this_machine();
@@ -156,23 +154,22 @@ impl Buffer {
         self.shared.header().processes.load(Ordering::Acquire)
     }
 
-    /// Events that found no space.
+    /// What is missing so far.
     #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.shared.header().dropped.load(Ordering::Acquire)
-    }
-
-    /// Calls that could not be watched, all stubs being in use.
-    #[must_use]
-    pub fn unwatched(&self) -> u64 {
-        self.shared.header().unwatched.load(Ordering::Acquire)
-    }
-
-    /// What the disk said when it gave no more space.
-    #[must_use]
-    pub fn disk_full(&self) -> Option<io::Error> {
-        let errno = self.shared.full.load(Ordering::Acquire);
-        (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32))
+    pub fn losses(&self) -> Losses {
+        let header = self.shared.header();
+        let count = |count: &AtomicU64| count.load(Ordering::Acquire);
+        let errno = count(&self.shared.full);
+        Losses {
+            dropped: count(&header.dropped),
+            interrupted: count(&header.interrupted),
+            crowded: count(&header.crowded),
+            out_of_reach: count(&header.out_of_reach),
+            unwatched: count(&header.unwatched),
+            limited: count(&header.limited),
+            outdated: count(&header.outdated),
+            disk: (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32)),
+        }
     }
 
     /// The events so far, and what turns their moments into nanoseconds.
@@ -203,6 +200,15 @@ impl Drop for Buffer {
     }
 }
 
+/// Gives chunks space on the disk. Their first pages are written too: a program that is the first
+/// to touch a page waits for the file system ten times as long.
+fn make_room(file: &File, from: u64, count: u64) -> io::Result<()> {
+    const PAGE: [u8; 4096] = [0; 4096];
+    let at = |chunk: u64| HEADER_BYTES as u64 + chunk * CHUNK_BYTES as u64;
+    fallocate(file, FallocateFlags::empty(), at(from), count * CHUNK_BYTES as u64)?;
+    (from..from + count).try_for_each(|chunk| file.write_all_at(&PAGE, at(chunk)))
+}
+
 /// Doubles the space when half of it is in use.
 fn keep_ahead(shared: &Shared) {
     let header = shared.header();
@@ -211,12 +217,10 @@ fn keep_ahead(shared: &Shared) {
             (header.taken.load(Ordering::Acquire), header.ready.load(Ordering::Acquire));
         if taken * 2 > ready && ready < header.most {
             let more = ready.min(header.most - ready);
-            let (at, length) =
-                (HEADER_BYTES as u64 + ready * CHUNK_BYTES as u64, more * CHUNK_BYTES as u64);
-            match fallocate(&shared.file, FallocateFlags::empty(), at, length) {
+            match make_room(&shared.file, ready, more) {
                 Ok(()) => header.ready.store(ready + more, Ordering::Release),
                 Err(error) => {
-                    let errno = error.raw_os_error() as u64;
+                    let errno = error.raw_os_error().unwrap_or(libc::EIO) as u64;
                     return shared.full.store(errno, Ordering::Release);
                 }
             }

@@ -50,12 +50,12 @@ fn sentence(finding: &Finding) -> String {
 }
 
 fn saving(saving: Option<Range>) -> String {
-    match saving {
-        None => "cannot be predicted".to_owned(),
-        Some(Range { low, high }) => {
-            format!("{} an operation (predicted)", figures::range(low, high, figures::time))
-        }
-    }
+    let Some(Range { low, high }) = saving else { return "cannot be predicted".to_owned() };
+    let saved = match [low, high].map(figures::time) {
+        [low, high] if low == high => low,
+        _ => figures::range(low, high, figures::time),
+    };
+    format!("{saved} an operation (predicted)")
 }
 
 /// The fix to try, or what to change.

@@ -1,0 +1,59 @@
+//! Functions that are not recorded, but say what the probe has to know: that calls are left without
+//! returning, and that the program limits its address space.
+
+use core::ptr;
+
+use crate::stubs::Frame;
+use crate::thread;
+use crate::{limit, sys};
+
+/// Their names. Their numbers follow those of the functions that are watched.
+pub(crate) const HOOKS: [&str; 9] = [
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "__longjmp_chk",
+    "__cxa_begin_catch",
+    "setrlimit",
+    "setrlimit64",
+    "prlimit",
+    "prlimit64",
+];
+const BEGIN_CATCH: usize = 4;
+const SETRLIMIT: usize = 5;
+const PRLIMIT: usize = 7;
+
+/// Before one of them is called.
+///
+/// # Safety
+/// The frame is a call of that function.
+pub(crate) unsafe fn called(hook: usize, frame: &Frame) {
+    let [first, second, third, ..] = frame.arguments;
+    let here = ptr::from_ref(frame) as usize;
+    match hook {
+        // SAFETY: a jmp_buf.
+        ..BEGIN_CATCH => thread::left(here, unsafe { target(first) }),
+        // The handler is in the function that calls this one: what was below that is gone.
+        BEGIN_CATCH => thread::left(here, frame.stack as usize),
+        // SAFETY: a struct rlimit that the function reads itself.
+        SETRLIMIT..PRLIMIT => unsafe { limit::set(first, second) },
+        // SAFETY: as above; only of this process.
+        _ if first as u32 == 0 || first as u32 == sys::process() => unsafe {
+            limit::set(second, third);
+        },
+        _ => {}
+    }
+}
+
+/// Where longjmp(3) will put the stack. glibc on x86-64 keeps eight registers, %rsp the seventh,
+/// and mangles it: an exclusive or with a secret of the thread, and a rotation.
+///
+/// # Safety
+/// `buffer` is a jmp_buf that setjmp(3) has filled.
+unsafe fn target(buffer: u64) -> usize {
+    const STACK: usize = 6;
+    const ROTATION: u32 = 17;
+    // SAFETY: the caller's promise.
+    let mangled = unsafe { *(buffer as *const u64).add(STACK) };
+    (mangled.rotate_right(ROTATION) ^ sys::pointer_guard()) as usize
+}

@@ -1,0 +1,104 @@
+//! What the probe could not see or keep, in sentences: nothing is lost in silence.
+
+use std::io;
+
+/// Counts of what is missing.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// Events and calls that are not in the file, for any of the reasons below or because the file
+    /// was full.
+    pub dropped: u64,
+    /// Of these: calls in signal handlers that interrupted the probe's own work.
+    pub interrupted: u64,
+    /// Of these: calls of more threads than the probe keeps apart, or in too many others.
+    pub crowded: u64,
+    /// Of these: events of programs that have limited their address space.
+    pub out_of_reach: u64,
+    /// Functions that were bound, or handed out in a list, but could not be watched.
+    pub unwatched: u64,
+    /// Programs in which the probe did not begin for want of address space.
+    pub limited: u64,
+    /// Programs in which it did not begin because their C library is too old.
+    pub outdated: u64,
+    /// What the disk said when it gave no more space.
+    pub disk: Option<io::Error>,
+}
+
+impl Losses {
+    /// What to tell whoever reads the results. Empty when nothing is missing.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let explained = self.interrupted + self.crowded + self.out_of_reach;
+        let full = match &self.disk {
+            Some(error) => format!("{error}: set TMPDIR to a folder with room"),
+            None => "the file of events was full: --events-size makes it larger".to_owned(),
+        };
+        let of_this = |count: u64, what: &str, why: &str| {
+            let plural = if count == 1 { "" } else { "s" };
+            (count > 0).then(|| format!("{count} {what}{plural} {why}"))
+        };
+        let all = [
+            of_this(
+                self.dropped.saturating_sub(explained),
+                "event",
+                &format!("had to be dropped ({full})"),
+            ),
+            of_this(
+                self.interrupted,
+                "call",
+                "in a signal handler could not be written (it came while the probe wrote)",
+            ),
+            of_this(
+                self.crowded,
+                "call",
+                "could not be written (more than 4,000 threads at a time, or 48 calls inside one \
+                 another)",
+            ),
+            of_this(
+                self.out_of_reach,
+                "event",
+                "had to be dropped (the program limited its address space, RLIMIT_AS, and the file \
+                 of events had to leave it: a smaller --events-size may fit)",
+            ),
+            of_this(
+                self.unwatched,
+                "function",
+                "could not be watched (all stubs of the probe were in use, or it came in a list of \
+                 an unknown version)",
+            ),
+            of_this(
+                self.limited,
+                "program",
+                "could not be watched for want of address space (RLIMIT_AS, ulimit -v): a smaller \
+                 --events-size may fit",
+            ),
+            of_this(self.outdated, "program", "could not be watched (a glibc older than 2.35)"),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_nothing_when_nothing_is_missing() {
+        assert_eq!(Losses::default().sentences(), [""; 0]);
+    }
+
+    #[test]
+    fn each_loss_has_its_reason_and_none_is_told_twice() {
+        let losses = Losses { dropped: 10, interrupted: 3, crowded: 7, ..Losses::default() };
+        let said = losses.sentences();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("3 calls in a signal handler"), "{said:?}");
+        assert!(said[1].starts_with("7 calls could not be written (more"), "{said:?}");
+        let disk = Some(io::Error::from_raw_os_error(libc::ENOSPC));
+        let said = Losses { dropped: 2, disk, ..Losses::default() }.sentences();
+        assert!(said[0].starts_with("2 events had to be dropped (No space left"), "{said:?}");
+        assert!(said[0].contains("TMPDIR"), "{said:?}");
+        let said = Losses { limited: 1, ..Losses::default() }.sentences();
+        assert!(said[0].starts_with("1 program could"), "{said:?}");
+    }
+}
