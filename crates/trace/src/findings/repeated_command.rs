@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(trial(&finding).as_deref(), Some("whole-read"));
         let probe = Removed { thread: 0, start: millis(1), end: millis(3) };
         assert_eq!(finding.removed, [probe]);
-        let says = "GET DATA of data object 7E (00 CB 3F FF 03 5C 01 7E 08), answered with 8 bytes \
+        let says = "GET DATA of Discovery Object (00 CB 3F FF 03 5C 01 7E 08), answered with 8 bytes \
                     and 610C: once";
         assert_eq!(finding.evidence[2], says);
     }
