@@ -99,7 +99,7 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
     frame.start = now();
     thread.journal.put(frame.start, EVENT_ENTER, 0, frame.id, &words, bytes);
     // SAFETY: as above.
-    unsafe { fixes::before_span(thread, frame, function) }
+    unsafe { fixes::before_span(frame, function) }
 }
 
 fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
@@ -141,7 +141,7 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &Slot, kind: Kind) -
     frame.note = a;
     frame.state = if quick { QUICK } else { LEAF };
     // SAFETY: as above.
-    let answer = unsafe { fixes::before_leaf(thread, frame, function, kind, b) };
+    let answer = unsafe { fixes::before_leaf(thread, frame, function, kind) };
     if !quick {
         let mut bytes = [0; MOST_BYTES];
         // SAFETY: as above.

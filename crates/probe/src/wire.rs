@@ -162,7 +162,7 @@ pub const EVENT_ENTER: u8 = 4;
 pub const EVENT_EXIT: u8 = 5;
 /// A call of libc, or many alike: see [`Leaf`].
 pub const EVENT_LEAF: u8 = 6;
-/// A fix changed something in the call that is open: fix number, nanoseconds.
+/// A fix put time into the call that is open: nanoseconds.
 pub const EVENT_FIXED: u8 = 7;
 
 /// What follows in this chunk is of another thread of the process, whose id is a word: the one

@@ -311,7 +311,7 @@ impl Reader<'_> {
                         thread.leaf(leaf);
                     }
                 }
-                EVENT_FIXED => thread.fixed(Nanos(event.word(1))),
+                EVENT_FIXED => thread.fixed(Nanos(event.word(0))),
                 _ => {}
             }
         }

@@ -17,7 +17,6 @@ use super::{Answer, FIX_CACHE_APDU, FIX_WHOLE_READ, are_on, of_kind};
 use crate::capture::{self, Exchange, known};
 use crate::stubs::Frame;
 use crate::sys;
-use crate::thread::Thread;
 use crate::wire::Fix;
 
 const CARDS: usize = 8;
@@ -87,7 +86,7 @@ impl Card {
     }
 }
 
-fn fix(kind: u32) -> Option<(usize, &'static Fix)> {
+fn fix(kind: u32) -> Option<&'static Fix> {
     if are_on() { of_kind(kind).next() } else { None }
 }
 
@@ -101,7 +100,7 @@ const GET_RESPONSE: u8 = 0xC0;
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub(super) unsafe fn before(thread: &mut Thread, frame: &mut Frame, function: u32) -> Answer {
+pub(super) unsafe fn before(frame: &mut Frame, function: u32) -> Answer {
     let (cache, whole) = (fix(FIX_CACHE_APDU), fix(FIX_WHOLE_READ));
     if cache.is_none() && whole.is_none() {
         return Answer::Call;
@@ -123,12 +122,12 @@ pub(super) unsafe fn before(thread: &mut Thread, frame: &mut Frame, function: u3
             }
             // SAFETY: the exchange's own pointers.
             unsafe {
-                if let Some(number) = cache.filter(|_| from_memory(card, command, exchange)) {
-                    number.1.apply(number.0, thread, 0);
+                if let Some(fix) = cache.filter(|_| from_memory(card, command, exchange)) {
+                    fix.apply();
                     return Answer::Replaced(0);
                 }
-                if let Some(number) = whole.filter(|_| from_probe(card, command, exchange)) {
-                    number.1.apply(number.0, thread, 0);
+                if let Some(fix) = whole.filter(|_| from_probe(card, command, exchange)) {
+                    fix.apply();
                     return Answer::Replaced(0);
                 }
                 if whole.is_some() {

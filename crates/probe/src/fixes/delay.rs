@@ -5,7 +5,7 @@ use super::{FIX_DELAY, are_on, of_kind};
 use crate::state;
 use crate::sys;
 use crate::thread::{Thread, now};
-use crate::wire::CLOCK_TSC;
+use crate::wire::{CLOCK_TSC, EVENT_FIXED};
 
 /// Waits after the call. Returns whether it did.
 pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
@@ -13,7 +13,7 @@ pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
     if !are_on() {
         return waited;
     }
-    for (number, fix) in of_kind(FIX_DELAY) {
+    for fix in of_kind(FIX_DELAY) {
         if fix.is_about(function) {
             let spread = fix.high_ns.saturating_sub(fix.low_ns) + 1;
             let nanos = fix.low_ns + random(thread) % spread;
@@ -21,7 +21,8 @@ pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
             sys::sleep(nanos);
             let taken = now().saturating_sub(start);
             // What it took, which is more than what was asked for.
-            fix.apply(number, thread, in_nanos(taken));
+            fix.apply();
+            thread.journal.put(now(), EVENT_FIXED, 0, 0, &[in_nanos(taken)], &[]);
             waited = true;
         }
     }

@@ -9,7 +9,6 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::{Answer, FIX_MEMOISE, are_on, of_kind};
 use crate::stubs::Frame;
 use crate::sys;
-use crate::thread::Thread;
 use crate::wire::{FUNCTIONS, Fix};
 
 const ENTRIES: usize = 512;
@@ -69,13 +68,13 @@ struct Question {
     key: [u8; KEY],
     length: usize,
     fields: &'static [Field],
-    fix: (usize, &'static Fix),
+    fix: &'static Fix,
 }
 
 /// # Safety
 /// The frame is a call of that function.
 unsafe fn question(frame: &Frame, function: u32) -> Option<Question> {
-    let fix = of_kind(FIX_MEMOISE).find(|(_, fix)| fix.is_about(function))?;
+    let fix = of_kind(FIX_MEMOISE).find(|fix| fix.is_about(function))?;
     let name = FUNCTIONS.get(function as usize)?.name;
     let (fields, protocol) = shape(name)?;
     let (mut key, mut length) = ([0; KEY], 0);
@@ -130,7 +129,7 @@ fn find(question: &Question) -> Option<&'static Entry> {
 
 /// # Safety
 /// The frame is a call of that function.
-pub(super) unsafe fn before(thread: &mut Thread, frame: &Frame, function: u32) -> Answer {
+pub(super) unsafe fn before(frame: &Frame, function: u32) -> Answer {
     if !are_on() {
         return Answer::Call;
     }
@@ -138,8 +137,7 @@ pub(super) unsafe fn before(thread: &mut Thread, frame: &Frame, function: u32) -
     let Some(question) = (unsafe { question(frame, function) }) else { return Answer::Call };
     match find(&question) {
         Some(entry) => {
-            let (number, fix) = question.fix;
-            fix.apply(number, thread, 0);
+            question.fix.apply();
             Answer::Replaced(entry.answer as u64)
         }
         None => Answer::Call,
@@ -157,7 +155,7 @@ pub(super) unsafe fn after(frame: &Frame, function: u32) {
     if find(&question).is_some() {
         return;
     }
-    let refuse = || question.fix.1.refused.fetch_add(1, Ordering::Relaxed);
+    let refuse = || question.fix.refused.fetch_add(1, Ordering::Relaxed);
     // SAFETY: what the function returned, of that shape.
     let Some(answer) = (unsafe { copy(frame.result as *const usize, question.fields) }) else {
         refuse();

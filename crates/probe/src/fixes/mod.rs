@@ -13,8 +13,8 @@ use crate::state;
 use crate::stubs::Frame;
 use crate::thread::Thread;
 use crate::wire::{
-    EVENT_FIXED, FIX_CACHE_APDU, FIX_DELAY, FIX_MEMOISE, FIX_NO_BUSY_WAIT, FIX_NO_SLEEP,
-    FIX_TCP_NODELAY, FIX_WHOLE_READ, FIXES, FUNCTIONS, Fix, Kind,
+    FIX_CACHE_APDU, FIX_DELAY, FIX_MEMOISE, FIX_NO_BUSY_WAIT, FIX_NO_SLEEP, FIX_TCP_NODELAY,
+    FIX_WHOLE_READ, FIXES, FUNCTIONS, Fix, Kind,
 };
 
 /// Whether to call the function.
@@ -23,12 +23,11 @@ pub(crate) enum Answer {
     Replaced(u64),
 }
 
-/// The fixes of a kind, with their numbers.
-fn of_kind(kind: u32) -> impl Iterator<Item = (usize, &'static Fix)> {
+/// The fixes of a kind.
+fn of_kind(kind: u32) -> impl Iterator<Item = &'static Fix> {
     let header = state().header();
     let count = (header.fix_count as usize).min(FIXES);
-    let fixes = header.fixes.iter().take(count).enumerate();
-    fixes.filter(move |(_, fix)| fix.kind == kind)
+    header.fixes.iter().take(count).filter(move |fix| fix.kind == kind)
 }
 
 #[inline(always)]
@@ -50,9 +49,9 @@ impl Fix {
             || (self.function.starts_with(name) && self.function.get(name.len()) == Some(&0))
     }
 
-    fn apply(&self, number: usize, thread: &mut Thread, nanos: u64) {
+    /// Counts a call that was changed. Writing about each would cost more than some of them.
+    fn apply(&self) {
         self.applied.fetch_add(1, Ordering::Relaxed);
-        thread.journal.put(crate::thread::now(), EVENT_FIXED, 0, 0, &[number as u64, nanos], &[]);
     }
 }
 
@@ -61,12 +60,12 @@ impl Fix {
 /// # Safety
 /// The frame is a call of that function.
 #[inline(always)]
-pub(crate) unsafe fn before_span(thread: &mut Thread, frame: &mut Frame, function: u32) -> Answer {
+pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> Answer {
     if none() {
         return Answer::Call;
     }
     // SAFETY: as above.
-    unsafe { apdu::before(thread, frame, function) }
+    unsafe { apdu::before(frame, function) }
 }
 
 /// After one. Returns whether it took time.
@@ -98,18 +97,17 @@ pub(crate) unsafe fn before_leaf(
     frame: &mut Frame,
     function: u32,
     kind: Kind,
-    asked: u64,
 ) -> Answer {
     if none() {
         return Answer::Call;
     }
     match kind {
         // SAFETY: as above.
-        Kind::Sleep => unsafe { wait::before_sleep(thread, frame, function, asked) },
+        Kind::Sleep => unsafe { wait::before_sleep(thread, frame, function) },
         // SAFETY: as above.
-        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before(thread, frame, function) },
+        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before(frame, function) },
         Kind::Write => {
-            nodelay::before(thread, frame.arguments[0] as u32);
+            nodelay::before(frame.arguments[0] as u32);
             Answer::Call
         }
         _ => Answer::Call,

@@ -5,20 +5,19 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{FIX_TCP_NODELAY, are_on, of_kind};
 use crate::sys;
-use crate::thread::Thread;
 
 /// Sockets on which it is set, by descriptor.
 static SET: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
-pub(super) fn before(thread: &mut Thread, descriptor: u32) {
-    let Some((number, fix)) = of_kind(FIX_TCP_NODELAY).next() else { return };
+pub(super) fn before(descriptor: u32) {
+    let Some(fix) = of_kind(FIX_TCP_NODELAY).next() else { return };
     let Some(word) = SET.get(descriptor as usize / 64) else { return };
     let bit = 1 << (descriptor % 64);
     let (is_set, wanted) = (word.load(Ordering::Relaxed) & bit != 0, are_on());
     // Descriptors are used again, so it is set each time; taken away only where it was set here.
     if wanted && sys::set_nodelay(descriptor, true) {
         word.fetch_or(bit, Ordering::Relaxed);
-        fix.apply(number, thread, 0);
+        fix.apply();
     } else if is_set && !wanted {
         sys::set_nodelay(descriptor, false);
         word.fetch_and(!bit, Ordering::Relaxed);

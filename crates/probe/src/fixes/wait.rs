@@ -17,19 +17,14 @@ const STEP_NANOS: u64 = 1_000_000;
 
 /// # Safety
 /// The frame is a call that sleeps.
-pub(super) unsafe fn before_sleep(
-    thread: &mut Thread,
-    frame: &Frame,
-    function: u32,
-    asked: u64,
-) -> Answer {
+pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: u32) -> Answer {
     let Some(inside) = thread.innermost().map(|open| open.function) else { return Answer::Call };
     if !are_on() {
         return Answer::Call;
     }
-    let mut fixes = of_kind(FIX_NO_SLEEP).filter(|(_, fix)| fix.is_about(inside));
-    let Some((number, fix)) = fixes.next() else { return Answer::Call };
-    fix.apply(number, thread, asked);
+    let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| fix.is_about(inside));
+    let Some(fix) = fixes.next() else { return Answer::Call };
+    fix.apply();
     let left = frame.arguments[1] as *mut [u64; 2];
     if function == known::NANOSLEEP && !left.is_null() {
         // SAFETY: nanosleep(2) would write the time that is left.
@@ -50,12 +45,12 @@ pub(super) unsafe fn after_poll(thread: &mut Thread, frame: &Frame, function: u3
     if !spins || !are_on() {
         return;
     }
-    let mut fixes = of_kind(FIX_NO_BUSY_WAIT).filter(|(_, fix)| fix.is_about(inside));
-    if let Some((number, fix)) = fixes.next() {
+    let mut fixes = of_kind(FIX_NO_BUSY_WAIT).filter(|fix| fix.is_about(inside));
+    if let Some(fix) = fixes.next() {
         if let Some(open) = thread.innermost() {
             open.ahead_nanos += STEP_NANOS;
         }
-        fix.apply(number, thread, STEP_NANOS);
+        fix.apply();
     }
 }
 

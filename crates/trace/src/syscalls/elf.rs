@@ -1,0 +1,35 @@
+//! The head of an ELF file of 64 bits, read with few system calls.
+
+use object::Endianness;
+use object::elf::{FileHeader64, SectionHeader64};
+use object::read::ReadRef;
+use object::read::elf::{FileHeader, SectionHeader};
+
+/// The head of a file.
+pub(super) struct Elf<'a> {
+    pub(super) header: &'a FileHeader64<Endianness>,
+    pub(super) endian: Endianness,
+    /// None of a file that was stripped of them.
+    pub(super) sections: &'a [SectionHeader64<Endianness>],
+    /// The sections' names; read at once, as `object` would read each by itself.
+    names: &'a [u8],
+}
+
+impl<'a> Elf<'a> {
+    pub(super) fn parse<R: ReadRef<'a>>(data: R) -> Option<Self> {
+        let header = FileHeader64::<Endianness>::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.section_headers(endian, data).unwrap_or_default();
+        let names = header.section_strings_index(endian, data).ok();
+        let names = names.and_then(|index| sections.get(index.0)?.data(endian, data).ok());
+        Some(Self { header, endian, sections, names: names.unwrap_or_default() })
+    }
+
+    /// The section of this name.
+    pub(super) fn section(&self, name: &[u8]) -> Option<&'a SectionHeader64<Endianness>> {
+        self.sections.iter().find(|section| {
+            let rest = self.names.get(section.sh_name(self.endian) as usize..).unwrap_or_default();
+            rest.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&0))
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! The observed processes and their threads: who there is, and who has been.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libc::pid_t;
+use tapstone_measure::units::Nanos;
+
+use super::call::Call;
+use super::placement::Placement;
+use super::signals::Listener;
+use super::space::Space;
+use super::{Process, exec};
+use crate::run::Exit;
+
+/// All that are observed.
+pub(super) struct Family<'a> {
+    threads: HashMap<pid_t, Thread>,
+    processes: HashMap<pid_t, Alive>,
+    ended: Vec<Process>,
+    listener: &'a Listener,
+    placement: Placement,
+}
+
+/// A thread that has not ended.
+pub(super) struct Thread {
+    /// Whose it is.
+    pub(super) process: pid_t,
+    /// The call that it is in, or was in when it was interrupted.
+    pub(super) call: Option<Call>,
+}
+
+/// A process that has not ended.
+struct Alive {
+    parent: Option<pid_t>,
+    program: PathBuf,
+    started: Nanos,
+    space: Space,
+}
+
+impl<'a> Family<'a> {
+    pub(super) fn new(listener: &'a Listener) -> Self {
+        Self {
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            ended: Vec::new(),
+            listener,
+            placement: Placement::new(),
+        }
+    }
+
+    /// A thread, which is followed from now on if it was not already.
+    pub(super) fn thread(&mut self, thread: pid_t, seen: Nanos) -> &mut Thread {
+        if !self.threads.contains_key(&thread) {
+            self.adopt(thread, process_of(thread), None, seen);
+        }
+        self.threads.get_mut(&thread).expect("it was adopted")
+    }
+
+    /// The code of a thread's process.
+    pub(super) fn space(&mut self, thread: pid_t) -> Option<&mut Space> {
+        let process = self.threads.get(&thread)?.process;
+        self.processes.get_mut(&process).map(|alive| &mut alive.space)
+    }
+
+    /// A thread has made another thread or process. That one may have been seen first, and may
+    /// even be gone.
+    pub(super) fn born(&mut self, parent: pid_t, child: pid_t, seen: Nanos) {
+        let parent = self.thread(parent, seen).process;
+        let exists = |path: String| Path::new(&path).exists();
+        if exists(format!("/proc/{parent}/task/{child}")) {
+            self.adopt(child, parent, Some(parent), seen);
+        } else if exists(format!("/proc/{child}")) {
+            self.adopt(child, child, Some(parent), seen);
+        }
+    }
+
+    /// Follows a thread. What is new about one that is followed already is noted.
+    fn adopt(&mut self, thread: pid_t, process: pid_t, parent: Option<pid_t>, seen: Nanos) {
+        self.placement.apart(Some(thread));
+        self.threads.entry(thread).or_insert(Thread { process, call: None });
+        if thread != process {
+            return;
+        }
+        if let Some(alive) = self.processes.get_mut(&process) {
+            alive.parent = parent.or(alive.parent);
+            return;
+        }
+        let maker = parent.and_then(|parent| self.processes.get(&parent));
+        let program = maker.map_or_else(|| exec::program(process), |maker| maker.program.clone());
+        let space = Space::new();
+        self.processes.insert(process, Alive { parent, program, started: seen, space });
+        self.listener.began(process);
+    }
+
+    /// A process runs another program from now on. One thread is left, which had the number
+    /// `former` until now; what the others were doing is returned.
+    pub(super) fn executed(
+        &mut self,
+        process: pid_t,
+        former: pid_t,
+        program: PathBuf,
+    ) -> Vec<(pid_t, Thread)> {
+        let only = self.threads.remove(&former);
+        let others = self.threads.extract_if(|_, thread| thread.process == process).collect();
+        self.threads.insert(process, only.unwrap_or(Thread { process, call: None }));
+        if let Some(alive) = self.processes.get_mut(&process) {
+            (alive.program, alive.space) = (program, Space::new());
+        }
+        self.settle();
+        others
+    }
+
+    /// A thread is no more; what it was doing is returned. With its first thread goes the process:
+    /// the kernel reports that one last.
+    pub(super) fn ended(&mut self, thread: pid_t, exit: Exit, seen: Nanos) -> Option<Thread> {
+        let last = self.threads.remove(&thread);
+        if let Some(alive) = self.processes.remove(&thread) {
+            self.listener.ended(thread);
+            self.ended.push(Process {
+                process: thread as u32,
+                parent: alive.parent.map(|parent| parent as u32),
+                program: alive.program,
+                started: alive.started,
+                ended: seen,
+                exit,
+            });
+        }
+        self.settle();
+        last
+    }
+
+    /// Who is alone shares the tracer's processor.
+    pub(super) fn settle(&mut self) {
+        if self.threads.len() == 1 {
+            self.threads.keys().for_each(|thread| self.placement.alone(*thread));
+        }
+    }
+
+    /// Where everyone runs.
+    pub(super) fn placement(&mut self) -> &mut Placement {
+        &mut self.placement
+    }
+
+    /// All processes, when the last of them has ended.
+    pub(super) fn into_ended(self) -> Vec<Process> {
+        self.ended
+    }
+}
+
+/// A thread's process; the thread itself, if it is gone already.
+fn process_of(thread: pid_t) -> pid_t {
+    status(thread, "Tgid:").and_then(|text| text.parse().ok()).unwrap_or(thread)
+}
+
+/// Whether a thread's process has a handler for a signal.
+pub(super) fn is_caught(thread: pid_t, signal: i32) -> bool {
+    let caught = status(thread, "SigCgt:").and_then(|text| u64::from_str_radix(&text, 16).ok());
+    caught.is_some_and(|caught| caught >> (signal - 1) & 1 == 1)
+}
+
+/// A line of /proc/PID/status.
+fn status(thread: pid_t, name: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+}

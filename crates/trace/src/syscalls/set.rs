@@ -1,0 +1,177 @@
+//! Which system calls a program is stopped at.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use super::table;
+
+/// What opens and looks at files, connects, sends, receives and sleeps. Not `futex`, `read`,
+/// `write` and `close`: some programs make millions of them, and each costs a stop.
+const DEFAULT: &[&str] = &[
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "connect",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "nanosleep",
+    "clock_nanosleep",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+];
+
+/// Names that resemble what was asked for this much are offered instead of it.
+const ALIKE: f64 = 0.8;
+
+/// A choice of system calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    numbers: BTreeSet<u32>,
+}
+
+/// A choice that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SetError {
+    /// There is no such call.
+    #[error("no system call is named \"{name}\"\nhint: {hint}", hint = hint(.alike))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What may have been meant, the likeliest first.
+        alike: Vec<&'static str>,
+    },
+    /// Nothing would be seen.
+    #[error("no system call is chosen\nhint: name some, like \"default,+read,+close\"")]
+    Empty,
+}
+
+impl Set {
+    /// Calls that open and look at files, connect, send, receive and sleep.
+    #[must_use]
+    pub fn default_set() -> Self {
+        let known =
+            DEFAULT.iter().map(|name| table::by_name(name).expect("these are in the table"));
+        Self { numbers: known.map(|known| known.number).collect() }
+    }
+
+    /// Names with commas between them: `default`, a call's name, `+name` or `-name`. A text that
+    /// begins with a sign changes the default.
+    ///
+    /// # Errors
+    /// A name that no call has, or nothing that is left.
+    pub fn parse(text: &str) -> Result<Self, SetError> {
+        let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty()).peekable();
+        let begins_with_a_sign = words.peek().is_some_and(|word| word.starts_with(['+', '-']));
+        let mut set = match begins_with_a_sign {
+            true => Self::default_set(),
+            false => Self { numbers: BTreeSet::new() },
+        };
+        for word in words {
+            let (adds, name) = match word.strip_prefix('-') {
+                Some(name) => (false, name),
+                None => (true, word.strip_prefix('+').unwrap_or(word)),
+            };
+            let meant = named(name)?;
+            match adds {
+                true => set.numbers.extend(meant.numbers),
+                false => set.numbers.retain(|number| !meant.numbers.contains(number)),
+            }
+        }
+        if set.numbers.is_empty() { Err(SetError::Empty) } else { Ok(set) }
+    }
+
+    /// Whether a program is stopped at this call.
+    #[must_use]
+    pub fn contains(&self, number: u32) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// The calls' names, in the order of their numbers.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.numbers.iter().filter_map(|number| table::by_number(*number)).map(|known| known.name)
+    }
+
+    /// The calls' numbers, ascending.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.numbers.iter().copied()
+    }
+}
+
+fn named(name: &str) -> Result<Set, SetError> {
+    if name == "default" {
+        return Ok(Set::default_set());
+    }
+    match table::by_name(name) {
+        Some(known) => Ok(Set { numbers: BTreeSet::from([known.number]) }),
+        None => Err(SetError::Unknown { name: name.to_owned(), alike: alike(name) }),
+    }
+}
+
+fn alike(wanted: &str) -> Vec<&'static str> {
+    let names = table::all().iter().map(|known| known.name);
+    let mut scored: Vec<(f64, &str)> = names
+        .map(|name| (strsim::jaro_winkler(wanted, name), name))
+        .filter(|(score, _)| *score >= ALIKE)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+fn hint(alike: &[&str]) -> String {
+    match alike {
+        [] => "syscalls(2) lists the names; those of Linux on x86-64 are known".to_owned(),
+        alike => format!("did you mean {}?", alike.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<&'static str> {
+        Set::parse(text).unwrap().names().collect()
+    }
+
+    #[test]
+    fn names_are_added_and_taken_away() {
+        let default = Set::default_set();
+        assert_eq!(Set::parse("default"), Ok(default.clone()));
+        assert_eq!(names("read"), ["read"]);
+        assert_eq!(names("close, read"), ["read", "close"]);
+        let more = Set::parse("default,+read,+close").unwrap();
+        assert_eq!(more.names().count(), default.names().count() + 2);
+        assert_eq!(Set::parse("+read,+close"), Ok(more));
+        let fewer = Set::parse("-poll").unwrap();
+        assert_eq!(fewer.names().count(), default.names().count() - 1);
+        assert!(!fewer.contains(libc::SYS_poll as u32));
+    }
+
+    #[test]
+    fn what_is_not_a_call_is_refused_with_what_may_have_been_meant() {
+        let error = Set::parse("default,+opennat").unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("no system call is named \"opennat\""), "{text}");
+        assert!(text.contains("hint: did you mean openat"), "{text}");
+        assert!(Set::parse("+zzzz").unwrap_err().to_string().contains("syscalls(2)"));
+        assert_eq!(Set::parse(""), Err(SetError::Empty));
+        assert_eq!(Set::parse("read,-read"), Err(SetError::Empty));
+    }
+}

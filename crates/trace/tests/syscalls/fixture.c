@@ -1,0 +1,350 @@
+/* What the tests of the system-call tracer observe: one mode a run, named by the first argument.
+ * Each mode makes a number of calls that is known. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOT_INLINED __attribute__((noinline))
+
+/* An address that is never mapped, unknown to the compiler. */
+static int *volatile nowhere = (int *)8;
+
+static char **arguments;
+
+static long number(int place) { return strtol(arguments[place], NULL, 10); }
+
+static void sleep_ms(long ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* `count` times open and close of a path that is there. */
+NOT_INLINED void open_many(const char *path, long count) {
+    for (long i = 0; i < count; i++) {
+        int file = open(path, O_RDONLY);
+        if (file < 0)
+            exit(99);
+        close(file);
+    }
+}
+
+/* The published case in small: a lookup per packet, whose caller must come out by name. */
+NOT_INLINED long look_up_protocol(int protocol) {
+    setprotoent(0);
+    struct protoent *entry = getprotobynumber(protocol);
+    endprotoent();
+    return entry ? (long)strlen(entry->p_name) : 0;
+}
+
+/* opens COUNT PATH */
+static int opens(void) {
+    open_many(arguments[3], number(2));
+    return 0;
+}
+
+static void *thread_opens(void *nothing) {
+    (void)nothing;
+    open_many(arguments[4], number(3));
+    return NULL;
+}
+
+/* threads THREADS COUNT PATH */
+static int threads(void) {
+    pthread_t started[64];
+    long count = number(2);
+    for (long i = 0; i < count; i++)
+        pthread_create(&started[i], NULL, thread_opens, NULL);
+    for (long i = 0; i < count; i++)
+        pthread_join(started[i], NULL);
+    return 0;
+}
+
+static void become_by_fork(char **then) {
+    if (fork() == 0) {
+        execv(then[0], then);
+        _exit(98);
+    }
+}
+
+static void become_by_vfork(char **then) {
+    if (vfork() == 0) {
+        execv(then[0], then);
+        _exit(98);
+    }
+}
+
+/* processes PROCESSES COUNT PATH: forks that become `opens`, every other by vfork. */
+static int processes(void) {
+    char *then[] = {arguments[0], "opens", arguments[3], arguments[4], NULL};
+    for (long i = 0; i < number(2); i++)
+        i % 2 ? become_by_vfork(then) : become_by_fork(then);
+    int status, wrong = 0;
+    while (wait(&status) > 0)
+        wrong += status != 0;
+    return wrong;
+}
+
+/* forks PROCESSES COUNT PATH: without exec */
+static int forks(void) {
+    for (long i = 0; i < number(2); i++)
+        if (fork() == 0) {
+            open_many(arguments[4], number(3));
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}
+
+/* crash COUNT PATH */
+static int crash(void) {
+    open_many(arguments[3], number(2));
+    *nowhere = 1;
+    return 0;
+}
+
+static void *thread_crashes(void *nothing) {
+    (void)nothing;
+    sleep_ms(20);
+    *nowhere = 1;
+    return NULL;
+}
+
+/* crash-in-sleep: the first thread sleeps while another crashes */
+static int crash_in_sleep(void) {
+    pthread_t started;
+    pthread_create(&started, NULL, thread_crashes, NULL);
+    sleep_ms(60000);
+    return 0;
+}
+
+/* exit CODE TEXT */
+static int exit_with(void) {
+    printf("%s\n", arguments[3]);
+    fprintf(stderr, "and an error\n");
+    return (int)number(2);
+}
+
+static void *thread_sleeps(void *nothing) {
+    (void)nothing;
+    sleep_ms(60000);
+    return NULL;
+}
+
+/* exit-early: leaves while threads run */
+static int exit_early(void) {
+    pthread_t started;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&started, NULL, thread_sleeps, NULL);
+    sleep_ms(10);
+    _exit(5);
+}
+
+static void *thread_executes(void *nothing) {
+    (void)nothing;
+    char *then[] = {arguments[0], "opens", arguments[2], arguments[3], NULL};
+    execv(then[0], then);
+    return NULL;
+}
+
+/* exec-from-thread COUNT PATH: another than the first thread becomes `opens` */
+static int exec_from_thread(void) {
+    pthread_t started;
+    pthread_create(&started, NULL, thread_sleeps, NULL);
+    sleep_ms(10);
+    pthread_create(&started, NULL, thread_executes, NULL);
+    sleep_ms(60000);
+    return 97;
+}
+
+/* daemon MS COUNT PATH: the program ends, and a child of its goes on */
+static int daemonise(void) {
+    if (fork() == 0) {
+        setsid();
+        sleep_ms(number(2));
+        open_many(arguments[4], number(3));
+        _exit(0);
+    }
+    return 0;
+}
+
+/* left-behind MS: a child says that the program has ended, and goes on */
+static int left_behind(void) {
+    pid_t program = getpid();
+    if (fork() == 0) {
+        setsid();
+        while (getppid() == program)
+            usleep(1000);
+        if (write(1, "ready\n", 6) == 6)
+            sleep_ms(number(2));
+        _exit(0);
+    }
+    return 0;
+}
+
+/* protocols COUNT */
+static int protocols(void) {
+    long sum = 0;
+    for (long i = 0; i < number(2); i++)
+        sum += look_up_protocol(17);
+    return sum == 3 * number(2) ? 0 : 96;
+}
+
+/* sleep MS */
+static int sleep_once(void) {
+    sleep_ms(number(2));
+    return 0;
+}
+
+static void do_nothing(int signal) { (void)signal; }
+
+static void child_ends_soon(void) {
+    if (fork() == 0) {
+        sleep_ms(200);
+        _exit(0);
+    }
+}
+
+/* interrupted HANDLED: a child ends while this process waits; with a handler or without */
+static int interrupted(void) {
+    if (number(2)) {
+        struct sigaction action = {.sa_handler = do_nothing};
+        sigaction(SIGCHLD, &action, NULL);
+    }
+    child_ends_soon();
+    int ready = poll(NULL, 0, 600);
+    struct timespec time = {0, 600000000};
+    child_ends_soon();
+    int slept = clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+    printf("%d %d\n", ready, slept);
+    return 0;
+}
+
+static volatile sig_atomic_t heard;
+static void hear(int signal) { heard += signal; }
+
+/* signals: ordinary and real-time ones reach their handlers */
+static int signals(void) {
+    struct sigaction action = {.sa_handler = hear};
+    int all[] = {SIGUSR1, SIGALRM, SIGTRAP, SIGRTMIN, SIGRTMAX};
+    for (int i = 0; i < 5; i++) {
+        sigaction(all[i], &action, NULL);
+        raise(all[i]);
+        heard -= all[i];
+    }
+    return heard;
+}
+
+/* stopped COUNT PATH: a child stops itself and is continued */
+static int stopped(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        raise(SIGSTOP);
+        open_many(arguments[3], number(2));
+        _exit(4);
+    }
+    int status;
+    waitpid(child, &status, WUNTRACED);
+    if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
+        return 95;
+    kill(child, SIGCONT);
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+static volatile sig_atomic_t interrupts, ends;
+static void count_signals(int signal) { signal == SIGINT ? interrupts++ : ends++; }
+
+/* wait-for-signals MS: 10 for each SIGINT and 1 for each SIGTERM */
+static int wait_for_signals(void) {
+    struct sigaction action = {.sa_handler = count_signals};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (write(1, "ready\n", 6) != 6)
+        return 91;
+    for (long i = 0; i < number(2) / 10; i++)
+        sleep_ms(10);
+    return 10 * interrupts + ends;
+}
+
+/* processors: how many it may run on, alone and with a second thread, and as a child of its own */
+static int processors(void) {
+    cpu_set_t set;
+    pthread_t started;
+    for (int i = 0; i < 3; i++) {
+        sched_getaffinity(0, sizeof set, &set);
+        printf("%d ", CPU_COUNT(&set));
+    }
+    pthread_create(&started, NULL, thread_sleeps, NULL);
+    sched_getaffinity(0, sizeof set, &set);
+    printf("%d ", CPU_COUNT(&set));
+    fflush(stdout);
+    return system("nproc");
+}
+
+/* by-gate: a system call of 32 bits in a program of 64 */
+static int by_gate(void) {
+    long process;
+    __asm__ volatile("int $0x80" : "=a"(process) : "a"(20) : "memory");
+    return process == getpid() ? 0 : 93;
+}
+
+/* connect PATH: to a socket where nobody listens, then a datagram to itself */
+static int connect_to(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, arguments[2]);
+    int one = socket(AF_UNIX, SOCK_DGRAM, 0);
+    if (bind(one, (struct sockaddr *)&address, sizeof address) != 0)
+        return 92;
+    int two = socket(AF_UNIX, SOCK_DGRAM, 0);
+    connect(two, (struct sockaddr *)&address, sizeof address);
+    send(two, "x", 1, 0);
+    char byte;
+    recv(one, &byte, 1, 0);
+    return 0;
+}
+
+int main(int count, char **values) {
+    arguments = values;
+    struct {
+        const char *name;
+        int (*run)(void);
+    } modes[] = {
+        {"opens", opens},
+        {"threads", threads},
+        {"processes", processes},
+        {"forks", forks},
+        {"crash", crash},
+        {"crash-in-sleep", crash_in_sleep},
+        {"exit", exit_with},
+        {"exit-early", exit_early},
+        {"exec-from-thread", exec_from_thread},
+        {"daemon", daemonise},
+        {"left-behind", left_behind},
+        {"protocols", protocols},
+        {"sleep", sleep_once},
+        {"interrupted", interrupted},
+        {"signals", signals},
+        {"stopped", stopped},
+        {"wait-for-signals", wait_for_signals},
+        {"processors", processors},
+        {"by-gate", by_gate},
+        {"connect", connect_to},
+    };
+    for (size_t i = 0; count > 1 && i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(values[1], modes[i].name) == 0)
+            return modes[i].run();
+    return 90;
+}
