@@ -4,6 +4,7 @@
 //! - [`ab`]: two whole commands in turns, and what that says of them.
 //! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw;
 //!   [`blind`], [`losses`]: what it did not see.
+//! - `syscalls`: the system calls that a program makes, with the stacks that made them.
 //! - [`timeline`], [`owners`], [`operation`]: what the program did, whose time it was, and what
 //!   counts as one operation.
 //! - [`findings`]: time that is wasted. [`trial`], [`behaviour`], [`guard`]: a fix, tried.
@@ -31,6 +32,8 @@ pub mod perfetto;
 pub mod probe;
 pub mod rounds;
 pub mod run;
+#[cfg(probe)]
+pub mod syscalls;
 pub mod tables;
 pub mod timeline;
 pub mod trial;
