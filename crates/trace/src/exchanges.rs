@@ -51,3 +51,41 @@ fn resets(function: &str, span: &Span) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+    use crate::timeline::{Call, CallId, Family};
+    use tapstone_measure::units::Nanos;
+
+    fn objects(timeline: &Timeline) -> Vec<String> {
+        described(timeline).into_iter().map(|name| name.object.unwrap_or_default()).collect()
+    }
+
+    /// The sample with the end of a transaction between its SELECT and its VERIFY.
+    fn with_an_end(disposition: u64, process: u32) -> Timeline {
+        let mut timeline = samples::signature();
+        let call = Call { function: "SCardEndTransaction", ..timeline.calls[2].clone() };
+        assert_eq!(call.family, Family::Pcsc);
+        timeline.calls.push(call);
+        let of_card = timeline.threads[0].spans[2];
+        let call = CallId(timeline.calls.len() as u32 - 1);
+        let (start, end) = (Nanos(2610), Nanos(2620));
+        let ends =
+            Span { start, end, call, detail: disposition, exchange: None, parent: None, ..of_card };
+        timeline.threads[1].process = process;
+        timeline.threads[1].spans.push(ends);
+        timeline
+    }
+
+    #[test]
+    fn a_name_follows_what_is_selected() {
+        let piv = "PIV A000000308000010000100";
+        assert_eq!(objects(&samples::signature()), [piv, "PIV Card Application PIN"]);
+        // SCARD_LEAVE_CARD, SCARD_RESET_CARD; and in another process, of another card.
+        assert_eq!(objects(&with_an_end(0, 4211)), [piv, "PIV Card Application PIN"]);
+        assert_eq!(objects(&with_an_end(1, 4211)), [piv, "reference 80"]);
+        assert_eq!(objects(&with_an_end(1, 4300)), [piv, "PIV Card Application PIN"]);
+    }
+}

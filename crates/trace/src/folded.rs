@@ -2,7 +2,7 @@
 //! the nanoseconds that its innermost function had for itself.
 //!
 //! ```text
-//! pkcs11-tool;main 4211;C_Sign [opensc-pkcs11.so];SCardTransmit;poll 1234000
+//! pkcs11-tool;main-4211;C_Sign [opensc-pkcs11.so];SCardTransmit;poll 1234000
 //! ```
 //!
 //! The lines of a thread add up to its wall time, so a flame graph's width is time (`--countname
@@ -29,7 +29,7 @@ pub fn write(timeline: &Timeline, mut to: impl Write) -> io::Result<()> {
         let process = program(timeline, thread.process);
         let process = process.rsplit('/').next().unwrap_or(process);
         let name = if thread.process == thread.id { "main" } else { "thread" };
-        let thread = format!("{};{name} {}", printable(process), thread.id);
+        let thread = format!("{};{name}-{}", printable(process), thread.id);
         for (at, stack) in stacks.list.iter().enumerate() {
             if stack.own > Nanos::ZERO {
                 writeln!(to, "{thread}{} {}", stacks.path(at, &frames), stack.own.0)?;
@@ -52,7 +52,7 @@ impl Frames {
         let mut known = HashMap::new();
         for call in &timeline.calls {
             let name = match call.family {
-                Family::Pkcs11 => printable(&format!("{} [{}]", call.function, call.module)),
+                Family::Pkcs11 => format!("{} [{}]", call.function, printable(&call.module)),
                 Family::Pcsc | Family::Driver | Family::Libc(_) => call.function.to_owned(),
             };
             let frame = *known.entry(name).or_insert_with_key(|name| {
@@ -144,9 +144,11 @@ impl Stacks {
     }
 }
 
-/// A name without what has a meaning in this format.
+/// A name without what has a meaning in this format. A number behind a blank at the end of a stack
+/// is a second count to those who read it.
 fn printable(name: &str) -> String {
-    name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
+    let apart = |c: char| c == ';' || c.is_control() || c.is_whitespace();
+    name.chars().map(|c| if apart(c) { '_' } else { c }).collect()
 }
 
 #[cfg(test)]

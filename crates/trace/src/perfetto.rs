@@ -11,9 +11,11 @@ mod arguments;
 mod layout;
 mod packets;
 mod proto;
+mod system_calls;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use tapstone_apdu::names::Described;
 use tapstone_measure::units::Nanos;
@@ -21,6 +23,7 @@ use tapstone_measure::units::Nanos;
 use self::layout::{Child, Place, places};
 use self::packets::{Packets, Title, Track};
 use self::proto::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
+pub use self::system_calls::system_calls;
 use crate::exchanges;
 use crate::timeline::{Family, Thread, Timeline};
 use crate::tree::{Node, Tree};
@@ -38,19 +41,19 @@ pub struct SystemCall<'a> {
     pub end: Nanos,
     /// Its name as in syscalls(2).
     pub name: &'a str,
-    /// Its arguments, as many as it has.
-    pub arguments: &'a [u64],
+    /// Its arguments, without zeros at the end.
+    pub arguments: Vec<u64>,
     /// What it worked on: a path, a descriptor's file, a socket's address.
     pub object: Option<&'a [u8]>,
     /// What it returned, an error as `-errno`; none when it never did.
     pub result: Option<i64>,
     /// Where it came from, the innermost function first.
-    pub stack: &'a [String],
+    pub stack: Arc<[String]>,
     /// It waited, so that its duration is more than the tracer's own.
     pub slept: bool,
 }
 
-/// Writes a trace.
+/// Writes a trace, with the [system calls](system_calls()) that were seen or none.
 ///
 /// # Errors
 /// What the system says when it cannot be written.

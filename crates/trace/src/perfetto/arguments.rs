@@ -139,7 +139,7 @@ pub(super) fn of_system_call<W: Write>(to: &mut Packets<W>, call: &SystemCall<'_
         arguments.push(to.list("stack", call.stack.iter().map(String::as_str)));
     }
     if !call.slept {
-        arguments.push(to.truth("duration_is_the_tracer's"));
+        arguments.push(to.truth("duration_is_of_the_tracer"));
     }
     arguments
 }

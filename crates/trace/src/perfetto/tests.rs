@@ -1,11 +1,15 @@
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
 
 use proptest::prelude::*;
 use prost::Message;
 
-use super::proto::{DebugAnnotation, Interned, Packet, Trace as File, Type};
+use super::proto::{self, DebugAnnotation, Interned, Packet, Type};
 use super::*;
+use crate::command::Command;
 use crate::samples;
+use crate::syscalls::{Launch, Options, observe};
 
 /// A trace as a reader of the format has it.
 #[derive(Default)]
@@ -29,7 +33,8 @@ struct Event {
 
 impl Read {
     fn of(bytes: &[u8]) -> Self {
-        let mut read = Self { packets: File::decode(bytes).unwrap().packet, ..Self::default() };
+        let mut read =
+            Self { packets: proto::Trace::decode(bytes).unwrap().packet, ..Self::default() };
         for packet in read.packets.clone() {
             let learn = |known: &mut BTreeMap<u64, String>, fresh: Vec<Interned>| {
                 for text in fresh {
@@ -184,17 +189,17 @@ fn threads_and_processes_have_tracks() {
 
 #[test]
 fn system_calls_have_a_track_of_their_own() {
-    let stack = ["open64 [libc.so.6]".to_owned(), "main [packet-filter]".to_owned()];
+    let stack = ["open64 [libc.so.6]", "main [packet-filter]"].map(str::to_owned);
     let call = |thread, start, end, result| SystemCall {
         process: 4211,
         thread,
         start: Nanos(start),
         end: Nanos(end),
         name: "openat",
-        arguments: &[0xFFFF_FF9C, 0x7FFF_0000, 0, 0],
+        arguments: vec![0xFFFF_FF9C, 0x7FFF_0000, 0, 0],
         object: Some(b"/etc/protocols"),
         result,
-        stack: &stack,
+        stack: stack.as_slice().into(),
         slept: false,
     };
     // Of two threads, in the order in which they ended; one of them is nowhere else.
@@ -217,6 +222,30 @@ fn system_calls_have_a_track_of_their_own() {
     let named: Vec<_> = rows.filter(|track| track.name.is_some()).collect();
     assert_eq!(named.len(), 2);
     assert!(named.iter().all(|track| track.parent_uuid.is_some() && track.thread.is_none()));
+}
+
+/// A real program: what it opens is there, with the stack that opened it.
+#[test]
+fn a_program_s_system_calls_are_told_with_what_they_are_about() {
+    let command = Command::from_words(["cat", "/etc/passwd"].map(OsString::from)).unwrap();
+    let nowhere = File::options().write(true).open("/dev/null").unwrap();
+    let launch = Launch::new(&command).stdout(nowhere.into());
+    let observed = match observe(&launch, &Options::default()) {
+        Ok(observed) => observed,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    let calls: Vec<_> = system_calls(&observed).collect();
+    assert_eq!(calls.len() as u64, observed.calls.len());
+    let timeline = Timeline { threads: Vec::new(), ..samples::signature() };
+    let read = written(&timeline, &calls);
+    assert_eq!(read.slices().len(), calls.len());
+    let opened = read.arguments("openat");
+    let opened = opened
+        .iter()
+        .find(|arguments| arguments.get("object").is_some_and(|it| it == "/etc/passwd"));
+    let opened = opened.expect("cat opens its file");
+    assert!(opened["result"].parse::<i64>().unwrap() >= 0);
+    assert!(opened["stack"].contains("[libc.so.6]"), "{}", opened["stack"]);
 }
 
 #[test]

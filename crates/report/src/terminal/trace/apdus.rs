@@ -20,8 +20,8 @@ struct Line<'a> {
     count: u64,
     repeats: u64,
     time: Nanos,
-    sent_bytes: u64,
-    received_bytes: u64,
+    /// Both ways.
+    bytes: u64,
     status: BTreeMap<&'a str, u64>,
 }
 
@@ -54,8 +54,7 @@ fn lines(apdus: &[Apdu]) -> Vec<Line<'_>> {
         line.count = line.count.saturating_add(apdu.count);
         line.repeats = line.repeats.saturating_add(apdu.repeats);
         line.time += apdu.time_ns;
-        line.sent_bytes = line.sent_bytes.saturating_add(apdu.sent_bytes);
-        line.received_bytes = line.received_bytes.saturating_add(apdu.received_bytes);
+        line.bytes = line.bytes.saturating_add(apdu.sent_bytes).saturating_add(apdu.received_bytes);
         for (word, count) in &apdu.status {
             let sum = line.status.entry(word).or_default();
             *sum = sum.saturating_add(*count);
@@ -72,18 +71,14 @@ fn grid(lines: &[Line<'_>], wide: bool) -> Grid {
     let repeats = lines.iter().any(|line| line.repeats > 0);
     let refused = lines.iter().any(|line| !refusals(line).is_empty());
     let name: Cell = if wide { |line| Span::plain(line.name) } else { whole_name };
-    let all: [(bool, Column, Cell); 10] = [
+    let all: [(bool, Column, Cell); 8] = [
         (true, left("command", Keep::Always), name),
         (wide, left("object", Keep::Rank(7)), object),
         (true, right("count", Keep::Always), |line| Span::plain(thousands(line.count))),
         (repeats, right("repeats", Keep::Always), repeated),
         (true, right("time", Keep::Always), |line| Span::new(line.time.to_string(), Tint::Strong)),
         (true, right("mean", Keep::Rank(3)), mean),
-        (!wide, right("bytes", Keep::Always), |line| {
-            bytes(line.sent_bytes.saturating_add(line.received_bytes))
-        }),
-        (wide, right("sent", Keep::Rank(4)), |line| bytes(line.sent_bytes)),
-        (wide, right("received", Keep::Rank(5)), |line| bytes(line.received_bytes)),
+        (true, right("bytes", Keep::Always), |line| Span::plain(figures::bytes(line.bytes))),
         (refused, left("refused", Keep::Rank(6)), |line| Span::new(refusals(line), Tint::Caution)),
     ];
     let fields: Vec<(Column, Cell)> = all
@@ -112,10 +107,6 @@ fn repeated(line: &Line<'_>) -> Span {
         0 => Span::faint("0"),
         repeats => Span::new(thousands(repeats), Tint::Caution),
     }
-}
-
-fn bytes(count: u64) -> Span {
-    Span::plain(figures::bytes(count))
 }
 
 fn mean(line: &Line<'_>) -> Span {

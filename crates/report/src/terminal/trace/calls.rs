@@ -41,7 +41,7 @@ fn grid(calls: &[&Call], wide: bool) -> Grid {
         (true, right("total", Keep::Always), |call| {
             Span::new(call.total_ns.to_string(), Tint::Strong)
         }),
-        (true, right("own", Keep::Rank(5)), |call| Span::plain(call.own_ns.to_string())),
+        (true, right("own", Keep::Always), |call| Span::plain(call.own_ns.to_string())),
         (true, right("mean", Keep::Rank(3)), mean),
         (failed, right("failed", Keep::Always), failed_cell),
     ];
