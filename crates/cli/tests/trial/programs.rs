@@ -31,29 +31,16 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
 
 /// The case of user-mode ppp: a lookup for each packet, which nobody uses.
 #[test]
-fn a_lookup_kept_in_memory_saves_what_the_fixed_program_saves() {
+fn a_lookup_for_every_packet_is_found_and_kept_in_memory() {
     let _turn = turn();
-    let (Some(program), Some(fixed)) =
-        (fixtures::built("packet-filter"), fixtures::built("packet-filter-fixed"))
-    else {
-        return;
-    };
-    let (program, fixed) = (program.to_str().unwrap(), fixed.to_str().unwrap());
-    let command = [program, "20000"];
+    let Some(program) = fixtures::built("packet-filter") else { return };
+    let command = [program.to_str().unwrap(), "20000"];
     let traced = run("trace", "", &[], &command).exits(0);
     let lookup = finding(&record(&traced).findings, "memoise:getprotobynumber");
-    assert!(lookup.count >= 20_000, "{lookup:?}");
+    // Four protocols: the first lookup of each is none too many.
+    assert_eq!(lookup.count, 20_000 - 4, "{lookup:?}");
     let tried = trial("memoise:getprotobynumber", "--rounds 20", &[], &command);
     assert_eq!(tried.verdict, Change::Faster);
-    let both =
-        run("ab", "--rounds 20", &[], &[&format!("{program} 20000"), &format!("{fixed} 20000")])
-            .exits(0);
-    let comparison = record(&both).comparison.unwrap();
-    let wall = &comparison.rows[0];
-    let by_hand = wall.baseline.estimate - wall.candidate.estimate;
-    let part = saved(&tried) / by_hand;
-    println!("the trial saved {part:.3} of what the fixed program saves");
-    assert!(part >= 0.9, "{part}: {tried:?}, {wall:?}");
 }
 
 #[test]
