@@ -3,7 +3,7 @@
 .PHONY: help demo test setup build lint bench clean
 
 help:
-	@echo 'make demo    measure a token in software: builds, makes a SoftHSM2 token, removes it again'
+	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
 	@echo 'make test    everything that must hold before a change is taken'
 	@echo 'make setup   install what the tests need: system packages, cargo-deny'
 	@echo 'make build   target/release/tapstone'
@@ -14,7 +14,7 @@ help:
 demo:
 	@scripts/setup demo
 	@cargo build --locked --release -p tapstone
-	@scripts/demo
+	@"$${CARGO_TARGET_DIR:-target}/release/tapstone" demo
 
 test:
 	@scripts/test

@@ -210,6 +210,13 @@ pub enum Fault {
     },
     /// The user ended it.
     Interrupted,
+    /// Everything was carried out, and the answer is no.
+    Decision {
+        /// One word for a record.
+        code: String,
+        /// Why.
+        why: String,
+    },
     /// The tool will not go on, for the card's sake.
     Refused {
         /// Why, and what to do.
@@ -240,6 +247,7 @@ impl Fault {
         match self {
             Self::Call { failure, .. } => failure.code.to_string(),
             Self::Status { status, .. } | Self::Pin { status, .. } => Status(status.0).to_string(),
+            Self::Decision { code, .. } => code.clone(),
             Self::Interrupted => "interrupted".to_owned(),
             Self::Garbage { .. } => "garbage".to_owned(),
             Self::Refused { .. } => "refused".to_owned(),
@@ -255,6 +263,7 @@ impl Fault {
             Self::Status { step, .. } | Self::Garbage { step, .. } | Self::Pin { step, .. } => {
                 step.clone()
             }
+            Self::Decision { .. } => "decision".to_owned(),
             Self::Interrupted | Self::Refused { .. } => "safety".to_owned(),
         }
     }
@@ -263,7 +272,7 @@ impl Fault {
     /// and another try would cost one more.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        !matches!(self, Self::Status { .. })
+        !matches!(self, Self::Status { .. } | Self::Decision { .. })
     }
 
     /// What to do about it.
@@ -281,7 +290,10 @@ impl Fault {
                 _ => None,
             },
             Self::Pin { .. } => Some("it is tried once: look at the PIN before you try again"),
-            Self::Garbage { .. } | Self::Interrupted | Self::Refused { .. } => None,
+            Self::Garbage { .. }
+            | Self::Decision { .. }
+            | Self::Interrupted
+            | Self::Refused { .. } => None,
         }
     }
 }
@@ -306,7 +318,7 @@ impl fmt::Display for Fault {
             }
             Self::Interrupted => f.write_str("interrupted"),
             Self::Garbage { step, why } => write!(f, "{step}: {why}"),
-            Self::Refused { why } => f.write_str(why),
+            Self::Decision { why, .. } | Self::Refused { why } => f.write_str(why),
         }
     }
 }

@@ -14,6 +14,7 @@
 #![allow(clippy::unwrap_used, reason = "what is shared with the tests is written like a test")]
 
 #[path = "../tests/pcscd/mod.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
 mod pcscd;
 #[path = "support/rounds.rs"]
 mod rounds;

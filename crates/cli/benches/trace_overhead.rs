@@ -3,7 +3,9 @@
 //!
 //! - `one call`: a client in C that calls a PKCS#11 module which does nothing, many times.
 //! - `start-up`: a program that does nothing.
-//! - `a real program`: pkcs11-tool on a virtual PIV card behind the real pcscd.
+//! - `pkcs11-tool`: a real program on a virtual PIV card behind the real pcscd, with the probe; with
+//!   its system calls too, the default set; and, bare, with strace looking at the same system calls
+//!   and their stacks.
 //!
 //! `cargo bench` runs all rounds; without `--bench` a few show that it works. No time is asserted.
 
@@ -28,6 +30,7 @@ use tapstone_trace::command::Command;
 use tapstone_trace::observe::{self, Plan};
 use tapstone_trace::probe::Options;
 use tapstone_trace::run::{Input, Output, Run, Signals};
+use tapstone_trace::syscalls::Set;
 
 /// Operations of the client, of two calls each.
 const OPERATIONS: usize = 500_000;
@@ -50,18 +53,30 @@ fn main() {
             "--bytes".into(),
             "16".into(),
         ]);
-        let pairs = bench.pairs("one call", &command, rounds);
+        let pairs = bench.pairs("one call", &command, rounds, Bench::observed);
         let added: Vec<f64> =
             pairs.iter().map(|pair| pair.added() / (2 * OPERATIONS) as f64).collect();
         interval("added to a call, ns", &added, "at most 60 ns");
     }
-    let pairs = bench.pairs("start-up", &command(&["true".into()]), rounds::rounds(200, 4));
+    let pairs = bench.pairs(
+        "start-up",
+        &command(&["true".into()]),
+        rounds::rounds(200, 4),
+        Bench::observed,
+    );
     let added: Vec<f64> = pairs.iter().map(Pair::added).collect();
     interval("added to the start, ns", &added, "at most 1 ms");
     if let Some(_card) = pcscd::VirtualCard::insert(&["piv"]) {
         let command = command(&["pkcs11-tool".into(), "--list-objects".into()]);
-        bench.pairs("pkcs11-tool", &command, rounds::rounds(60, 2));
+        bench.pairs("pkcs11-tool", &command, rounds::rounds(60, 2), Bench::observed);
         println!("                                                        at most 1.05");
+        bench.pairs("--syscalls", &command, rounds::rounds(40, 2), Bench::stopped);
+        println!("                                                        at most 3");
+        if Command::from_words(["strace".into()]).is_ok() {
+            bench.pairs("strace -f -k", &command, rounds::rounds(5, 1), Bench::straced);
+        } else {
+            println!("  strace is not there (Debian: strace)");
+        }
     }
 }
 
@@ -92,13 +107,19 @@ impl Pair {
 }
 
 impl Bench {
-    fn pairs(&self, name: &str, command: &Command, rounds: usize) -> Vec<Pair> {
+    fn pairs(
+        &self,
+        name: &str,
+        command: &Command,
+        rounds: usize,
+        observed: fn(&Self, &Command) -> Nanos,
+    ) -> Vec<Pair> {
         let pair = |round: usize| {
             if round.is_multiple_of(2) {
                 let bare = self.bare(command);
-                Pair { bare, observed: self.observed(command) }
+                Pair { bare, observed: observed(self, command) }
             } else {
-                let observed = self.observed(command);
+                let observed = observed(self, command);
                 Pair { bare: self.bare(command), observed }
             }
         };
@@ -130,10 +151,28 @@ impl Bench {
     }
 
     fn observed(&self, command: &Command) -> Nanos {
+        self.seen(command, None)
+    }
+
+    fn stopped(&self, command: &Command) -> Nanos {
+        self.seen(command, Some(Set::default_set()))
+    }
+
+    /// The same calls, with their stacks.
+    fn straced(&self, command: &Command) -> Nanos {
+        let calls = Set::default_set().names().collect::<Vec<_>>().join(",");
+        let options = ["strace", "-f", "-k", "-qq", "-o", "/dev/null", "-e", &calls];
+        let words = options.iter().map(OsString::from).chain([command.program().into()]);
+        let words = words.chain(command.arguments().iter().cloned());
+        self.bare(&Command::from_words(words).unwrap())
+    }
+
+    fn seen(&self, command: &Command, system_calls: Option<Set>) -> Nanos {
         let options = Options::default();
         let plan = Plan {
             command,
             options: &options,
+            system_calls,
             output: Output::Tail,
             input: Input::Null,
             keep: None,

@@ -15,6 +15,8 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record as record;
 use tapstone_record::Record;
+use tapstone_trace::tables;
+use tapstone_trace::timeline::Timeline;
 
 use crate::environment;
 
@@ -45,7 +47,8 @@ pub(crate) fn record(kind: record::TargetKind, reader: Option<&Reader>) -> Recor
 
 fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
     let mut target = record::Target::new(kind);
-    target.daemon = pcscd();
+    // Whether a command uses it is seen later.
+    target.daemon = if kind == record::TargetKind::Command { None } else { pcscd() };
     let Some(reader) = reader else { return target };
     target.reader = Some(record::Reader {
         name: reader.name.clone(),
@@ -88,6 +91,16 @@ pub(crate) fn mark_emulated(record: &mut Record) {
         for row in &mut record.results {
             row.provenance = record::Provenance::Emulated;
         }
+    }
+}
+
+/// What a traced program turned out to talk to.
+pub(crate) fn note_cards(target: &mut record::Target, timeline: &Timeline) {
+    if tables::uses_pcsc(timeline) {
+        target.daemon = pcscd();
+    }
+    if tables::virtual_reader(timeline).is_some() {
+        target.emulated = Some(unknown_virtual_card());
     }
 }
 

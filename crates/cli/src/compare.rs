@@ -1,23 +1,33 @@
 //! `tapstone compare`: two records, or a record and published figures, against one another.
 
 mod arguments;
+mod baseline;
 mod sides;
+
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use tapstone_record::reference::{Conclusion, Item};
-use tapstone_record::{Comparison, Judgement, Record, Tool};
+use tapstone_record::{Comparison, Judgement, Record, Target, Tool};
 use tapstone_report::{comparison_csv, terminal};
 
 pub(crate) use self::arguments::Arguments;
-use self::sides::Side;
+use self::baseline::Baselines;
+use self::sides::{Opened, Side};
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let first = Side::open(&arguments.first)?;
+    if let Some(folder) = &arguments.baseline {
+        return with_baseline(arguments, first, folder);
+    }
     let Some(second) = &arguments.second else { return alone(arguments, first) };
+    if !arguments.more.is_empty() {
+        return beside(arguments, first, second);
+    }
     let (comparison, candidate) = match (first, Side::open(second)?) {
         (Side::Record(one), Side::Record(other)) => {
             (tapstone_compare::records(one.named(), other.named(), arguments.fail_above)?, other)
@@ -43,6 +53,70 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let record = record(comparison, candidate.record);
     show(&record, &arguments.output)?;
     Ok(exit)
+}
+
+/// A record and the one that a folder keeps for it.
+fn with_baseline(arguments: &Arguments, side: Side, folder: &Path) -> anyhow::Result<Exit> {
+    let Side::Record(candidate) = side else {
+        anyhow::bail!(
+            "{} is published, and no run\nhint: --baseline goes with one record, the new one",
+            arguments.first
+        )
+    };
+    let baselines = Baselines(folder);
+    let found = baselines.find(&candidate)?;
+    anyhow::ensure!(
+        found.is_some() || arguments.update,
+        "{} has no record of the same work on the same device as {}\nhint: --update keeps {} there, \
+         for later runs to be compared with",
+        folder.display(),
+        candidate.path,
+        candidate.path
+    );
+    let compare = |kept: &Opened| {
+        tapstone_compare::records(kept.named(), candidate.named(), arguments.fail_above)
+    };
+    let compared = found.as_ref().map(compare).transpose()?;
+    if arguments.update {
+        let kept =
+            baselines.keep(&candidate, found.as_ref().map(|found| Path::new(&found.path)))?;
+        eprintln!("{} is now the baseline: {}", candidate.path, kept.display());
+    }
+    let Some(comparison) = compared else { return Ok(Exit::Done) };
+    let exit = exit(&comparison);
+    show(&record(comparison, candidate.record), &arguments.output)?;
+    Ok(exit)
+}
+
+/// Several records, in the order in which they were named.
+fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Exit> {
+    let others = [second].into_iter().chain(arguments.more.iter().map(String::as_str));
+    let sides = [Ok(first)].into_iter().chain(others.map(Side::open));
+    let records = sides.map(|side| match side? {
+        Side::Record(record) => Ok(record),
+        Side::Reference(reference) => anyhow::bail!(
+            "reference:{} is published, and has items of its own\nhint: compare one record with it, \
+             or records with one another",
+            reference.name
+        ),
+    });
+    let records = records.collect::<anyhow::Result<Vec<_>>>()?;
+    let named: Vec<_> = records.iter().map(|record| record.named()).collect();
+    let all = tapstone_compare::side_by_side(&named)?;
+    let newest = &records.last().expect("there are three at least").record;
+    let (environment, target) = (newest.environment.clone(), Target::new(newest.target.kind));
+    let mut record = Record::new(tool(), Timestamp::now(), environment, target);
+    record.command = std::env::args().collect();
+    let csv = comparison_csv::render_side_by_side(&all)?;
+    record.side_by_side = Some(all);
+    match arguments.output.format {
+        Format::Csv => {
+            print!("{csv}");
+            arguments.output.output.as_deref().map_or(Ok(()), |path| record.write(path))?;
+        }
+        _ => arguments.output.put(&record)?,
+    }
+    Ok(Exit::Done)
 }
 
 /// Surely exceeded is a miss. Undecided is not: the text says what would decide it.
@@ -89,8 +163,8 @@ fn alone(arguments: &Arguments, side: Side) -> anyhow::Result<Exit> {
     let reference = match side {
         Side::Reference(reference) => *reference,
         Side::Record(opened) => anyhow::bail!(
-            "{} alone has nothing to be compared with\nhint: name a second record, or a \
-             reference: {}",
+            "{} alone has nothing to be compared with\nhint: name a second record, a folder with \
+             --baseline, or a reference: {}",
             opened.path,
             sides::references()
         ),

@@ -1,5 +1,7 @@
 //! `tapstone import`: records from the result files of other programs.
 
+mod panel_log;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -11,6 +13,7 @@ use tapstone_report::terminal;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
+use panel_log::PanelLog;
 
 /// Lines shown of those that could not be read; more are counted.
 const SHOWN: usize = 20;
@@ -29,6 +32,7 @@ pub(crate) struct Arguments {
 enum Source {
     /// A result file of JCAlgTest, the public study of Java Cards
     Jcalgtest(JcAlgTest),
+    PanelLog(PanelLog),
 }
 
 /// Make a record of a result file of JCAlgTest's performance tests.
@@ -54,11 +58,17 @@ Examples:
 Exit codes: 0 done, 2 not a result file of JCAlgTest.";
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let Source::Jcalgtest(arguments) = &arguments.format;
+    match &arguments.format {
+        Source::Jcalgtest(arguments) => jcalgtest(arguments),
+        Source::PanelLog(arguments) => panel_log::run(arguments),
+    }
+}
+
+fn jcalgtest(arguments: &JcAlgTest) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let Imported { mut record, skipped } = jcalgtest::read(&arguments.file, tool())?;
     record.command = std::env::args().collect();
-    tell(&skipped);
+    tell(&skipped, skipped.len() as u64);
     show(&record, &arguments.output)?;
     Ok(Exit::Done)
 }
@@ -86,13 +96,13 @@ fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
 }
 
-/// Lines that could not be read, by number.
-fn tell(skipped: &[SkippedLine]) {
+/// Lines that could not be read, by number, of so many in all.
+fn tell(skipped: &[SkippedLine], all: u64) {
     for SkippedLine { line, why } in skipped.iter().take(SHOWN) {
         // From the file: nothing in it may act on the terminal.
         eprintln!("skipped: line {line}: {}", why.escape_debug());
     }
-    let more = skipped.len().saturating_sub(SHOWN);
+    let more = all.saturating_sub(SHOWN as u64);
     if more > 0 {
         eprintln!("skipped: {more} more lines");
     }

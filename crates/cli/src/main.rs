@@ -5,17 +5,27 @@
 #![forbid(unsafe_code)]
 
 mod ab;
+mod agent;
 mod card;
 mod card_lab;
 mod compare;
+mod completions;
+mod demo;
+#[cfg(test)]
+mod documented;
+mod door;
 mod environment;
 mod exit;
+mod failure;
+mod hosts;
 mod import;
 mod interrupt;
 mod machine_load;
+mod nats;
 mod output;
 mod pcsc;
 mod progress;
+mod report;
 mod samples;
 mod targets;
 mod token;
@@ -23,16 +33,20 @@ mod trace;
 mod trial;
 mod values;
 mod vcard;
+mod version;
 
+use std::panic;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
+use crate::failure::Failure;
 
 /// A performance laboratory for hardware-backed cryptography.
 #[derive(Debug, Parser)]
-#[command(name = "tapstone", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "tapstone", version, long_version = version::BUILD_FACTS)]
+#[command(max_term_width = 100, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -44,6 +58,10 @@ enum Verb {
     Targets(targets::Arguments),
     /// Measure how fast a PKCS#11 token or HSM is
     Token(Box<token::Arguments>),
+    /// Offer this machine's targets to a load from many machines
+    Agent(agent::Arguments),
+    /// List the agents that are there
+    Hosts(hosts::Arguments),
     /// Be a smart card in a virtual reader of pcscd
     Vcard(vcard::Arguments),
     /// Measure what a smart card costs, command by command
@@ -53,6 +71,8 @@ enum Verb {
     /// A process that talks to PC/SC for the lab; not for people
     #[command(hide = true)]
     CardWorker,
+    /// Measure and model PIV authentication at a door
+    Door(door::Arguments),
     /// Run a program and say where its time goes
     Trace(trace::Arguments),
     /// Try a fix on the unmodified program, and measure what it brings
@@ -61,33 +81,62 @@ enum Verb {
     Ab(ab::Arguments),
     /// Compare two records, or a record with published figures
     Compare(compare::Arguments),
+    /// Show records: as one page for a browser, or on the terminal
+    Report(report::Arguments),
+    /// Show everything on a token in software and a virtual card, and make one page of it
+    Demo(demo::Arguments),
     /// Make a record of the result file of another program
     Import(import::Arguments),
+    /// Print completions of verbs and options for a shell
+    Completions(completions::Arguments),
     /// A process that loads a module for the lab; not for people
     #[command(hide = true)]
     Worker,
 }
 
 fn main() -> ExitCode {
+    leave_when_nobody_reads();
     let outcome = match Arguments::parse().verb {
         Verb::Targets(arguments) => targets::run(&arguments),
         Verb::Token(arguments) => token::run(*arguments),
+        Verb::Agent(arguments) => agent::run(&arguments),
+        Verb::Hosts(arguments) => hosts::run(&arguments),
         Verb::Vcard(arguments) => vcard::run(&arguments),
         Verb::Card(arguments) => card::run(&arguments),
         Verb::Pcsc(arguments) => pcsc::run(&arguments),
         Verb::CardWorker => tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into),
+        Verb::Door(arguments) => door::run(&arguments),
         Verb::Trace(arguments) => trace::run(&arguments),
         Verb::Trial(arguments) => trial::run(&arguments),
         Verb::Ab(arguments) => ab::run(&arguments),
         Verb::Compare(arguments) => compare::run(&arguments),
+        Verb::Report(arguments) => report::run(&arguments),
+        Verb::Demo(arguments) => demo::run(&arguments),
         Verb::Import(arguments) => import::run(&arguments),
+        Verb::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),
     };
     match outcome {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", Failure(&error));
             Exit::NotMeasured.into()
         }
     }
+}
+
+/// What the shell says of a program that SIGPIPE ended: 128 and the signal's number.
+const NOBODY_READS: i32 = 141;
+
+/// `tapstone report run.json | head`: whoever closes the pipe has seen enough. Rust ignores SIGPIPE
+/// and panics when it prints. Records are written before anything is printed, so nothing is lost.
+fn leave_when_nobody_reads() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
+            std::process::exit(NOBODY_READS);
+        }
+        usual(panic);
+    }));
 }

@@ -18,6 +18,7 @@ use crate::values;
 /// Looks in p11-kit's configuration and at well-known paths. Each module is loaded in a process of
 /// its own, so one that hangs or crashes hides no other. Nobody logs in.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Look at this module; several may be named, and then no others are looked at
     #[arg(long, value_name = "PATH")]
@@ -32,6 +33,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone targets
+  tapstone targets --module /usr/lib/softhsm/libsofthsm2.so --mechanisms
+
+Exit codes: 0 done, 2 no module was found, or one that was named failed.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {

@@ -20,6 +20,15 @@ pub enum CompareError {
         /// The items that there are.
         names: Vec<String>,
     },
+    /// Not one operation is in two of several.
+    #[error(
+        "{} have no comparable operation in common\nhint: compare runs of the same operations \
+         with the same concurrency, message size and loop", names.join(", ")
+    )]
+    NothingShared {
+        /// What was to be compared.
+        names: Vec<String>,
+    },
     /// Not one operation is in both.
     #[error(
         "{baseline} and {candidate} have no comparable operation in common: the first has \

@@ -10,14 +10,18 @@
 //! Nothing here reads a file or prints: records go in, a [`Comparison`] comes out.
 #![forbid(unsafe_code)]
 
+pub mod baseline;
+mod calls;
 mod differences;
 mod error;
 pub mod pairs;
 mod ratio;
 mod side;
+mod side_by_side;
 
 pub use error::CompareError;
 pub use ratio::{Budget, judge, more_samples, ratio_of};
+pub use side_by_side::side_by_side;
 
 use tapstone_measure::compare::Percent;
 use tapstone_record::reference::{Item, Reference};
@@ -56,6 +60,7 @@ pub fn records(
         baseline: side::of_record(baseline),
         candidate: side::of_record(candidate),
         rows: matched.pairs.iter().filter_map(|pair| row(pair, fail_above)).collect(),
+        calls: calls::of_records(baseline.record, candidate.record),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
         only_in_candidate: matched.only_in_candidate,
@@ -88,6 +93,7 @@ pub fn with_reference(
         baseline: side::of_reference(reference),
         candidate: side::of_record(candidate),
         rows: matched.pairs.iter().filter_map(|pair| row(pair, fail_above)).collect(),
+        calls: Vec::new(),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
         only_in_candidate: matched.only_in_candidate,

@@ -74,7 +74,10 @@ pub fn of_records(baseline: &Record, candidate: &Record) -> Matched {
         match counterpart {
             Some((place, pair)) => {
                 met.insert(place);
-                matched.add(pair);
+                // Calls of a short run: how they changed is told without a verdict.
+                if pair.reliable || !is_a_call(candidate, row) {
+                    matched.add(pair);
+                }
             }
             None => matched.only_in_candidate.push(row.operation.clone()),
         }
@@ -131,8 +134,12 @@ impl Matched {
     }
 }
 
+fn is_a_call(record: &Record, row: &Row) -> bool {
+    record.calls.iter().any(|call| call.operation() == row.operation)
+}
+
 /// Rows that have figures to compare.
-fn usable(record: &Record) -> impl Iterator<Item = &Row> {
+pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &Row> {
     let right = |row: &Row| row.verification.is_none_or(|of| of.wrong == 0);
     let rows = record.results.iter();
     rows.filter(move |row| {
@@ -140,7 +147,7 @@ fn usable(record: &Record) -> impl Iterator<Item = &Row> {
     })
 }
 
-fn same_work(one: &Row, other: &Row) -> bool {
+pub(crate) fn same_work(one: &Row, other: &Row) -> bool {
     let bytes = one.message_bytes.zip(other.message_bytes).is_none_or(|(one, other)| one == other);
     one.operation == other.operation
         && one.concurrency == other.concurrency
@@ -208,7 +215,7 @@ fn published(item: &Item, figure: &Figure, row: &Row, candidate: &Record) -> Opt
 }
 
 /// In nanoseconds, or in operations per second.
-fn figure_of(row: &Row, quantity: Quantity) -> Option<Estimate> {
+pub(crate) fn figure_of(row: &Row, quantity: Quantity) -> Option<Estimate> {
     match quantity {
         Quantity::Throughput => {
             let Throughput { estimate, low, high, .. } = row.throughput?;

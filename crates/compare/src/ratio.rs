@@ -206,6 +206,72 @@ mod tests {
         assert!((1_860..=1_960).contains(&held), "{held} of 2,000");
     }
 
+    /// What a run of so many samples says of a time whose true mean and spread are known.
+    fn measured(mean: f64, samples: u64, rng: &mut Pcg64Mcg) -> Estimate {
+        let error = 0.2 / (samples as f64).sqrt();
+        let estimate = Normal::new(mean, error * mean).unwrap().sample(rng);
+        // The normal distribution's 0.975 quantile: the spread counts as known.
+        around(estimate, 1.96 * error)
+    }
+
+    /// The advice is held to what happens when it is followed. One step more decides about half of
+    /// all cases, since estimates move as well; a few steps decide nearly all, and rightly.
+    #[test]
+    fn who_takes_the_advised_samples_comes_to_a_decision() {
+        const RUNS: usize = 2_000;
+        let mut rng = Pcg64Mcg::seed_from_u64(7);
+        let budget = Budget::new(Quantity::Latency, Percent(5.0));
+        for (truth, right) in [(1.02, Judgement::Held), (1.08, Judgement::Exceeded)] {
+            let (mut undecided, mut at_once, mut later, mut wrong) = (0, 0, 0, 0);
+            while undecided < RUNS {
+                let mut samples = 60;
+                let mut step = |samples: u64| {
+                    let sides = (
+                        measured(3.0, samples, &mut rng),
+                        measured(3.0 * truth, samples, &mut rng),
+                    );
+                    ratio_of(sides.0, sides.1).unwrap()
+                };
+                let mut ratio = step(samples);
+                if judge(budget, ratio) != Judgement::Undecided {
+                    continue;
+                }
+                undecided += 1;
+                for round in 0..12 {
+                    // Where the estimate lies on the limit there is no advice: twice as many.
+                    let more = more_samples(ratio, budget.limit(), samples);
+                    samples += more.unwrap_or(samples).min(9 * samples);
+                    ratio = step(samples);
+                    let judgement = judge(budget, ratio);
+                    if judgement == Judgement::Undecided {
+                        continue;
+                    }
+                    at_once += usize::from(round == 0);
+                    later += 1;
+                    wrong += usize::from(judgement != right);
+                    break;
+                }
+            }
+            assert!(at_once * 10 >= RUNS * 4, "{truth}: {at_once} at once");
+            assert!(later * 100 >= RUNS * 99, "{truth}: {later} in the end");
+            assert!(wrong * 100 <= RUNS * 5, "{truth}: {wrong} wrong");
+        }
+    }
+
+    #[test]
+    fn the_advice_follows_the_root_of_the_number() {
+        // With the estimate on its true value, what is needed is known: (width / distance)^2.
+        for (samples, times) in [(100, 4.0f64), (1_000, 2.25), (50, 100.0)] {
+            let distance = 0.03f64;
+            let arm = distance * times.sqrt();
+            let ratio =
+                Estimate { estimate: (-distance).exp(), low: 0.5, high: (arm - distance).exp() };
+            let more = more_samples(ratio, 1.0, samples).unwrap();
+            let needed = samples as f64 * (times - 1.0);
+            assert!((more as f64 - needed).abs() <= 1.0, "{more} {needed}");
+        }
+    }
+
     proptest! {
         #[test]
         fn exchanging_the_sides_inverts_the_ratio(

@@ -47,4 +47,27 @@ pub enum ImportError {
         /// The file.
         path: PathBuf,
     },
+    /// A column that the map names is not in the log.
+    #[error("{} has no column {column:?}\nhint: its columns are {there}", path.display())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Those that it has.
+        there: String,
+    },
+    /// The log has not a single stage of the map.
+    #[error(
+        "{} has {lines} lines and not one stage of the map: {why}\nhint: hold the map's events, \
+         columns and format against the first lines of the log", path.display()
+    )]
+    NoStages {
+        /// The file.
+        path: PathBuf,
+        /// How many lines it has.
+        lines: u64,
+        /// What is wrong with the first of them.
+        why: String,
+    },
 }

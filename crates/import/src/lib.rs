@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod jcalgtest;
+pub mod panel_log;
 
 mod error;
 

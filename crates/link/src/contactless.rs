@@ -89,6 +89,19 @@ const TURN_B_CARD: u64 = (64 + 80) * 16;
 /// and 32/fs.
 const TURN_B_READER: u64 = 10 * 128 + 32 * 16;
 
+impl Kbit {
+    /// Thousands of bits per second, as the rate is called.
+    #[must_use]
+    pub const fn per_second_thousands(self) -> u16 {
+        match self {
+            Self::K106 => 106,
+            Self::K212 => 212,
+            Self::K424 => 424,
+            Self::K848 => 848,
+        }
+    }
+}
+
 impl TryFrom<u16> for Kbit {
     type Error = LinkError;
 

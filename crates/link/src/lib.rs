@@ -3,12 +3,17 @@
 //! A link between a card and a reader: how long a command and its response are on the way, when
 //! neither side is slower than it has to be. What the card computes in between is not in it. The
 //! formulas are those of ISO/IEC 7816-3:2006 for contacts and of ISO/IEC 14443-2 to -4:2018
-//! without contacts; each names its section. Nothing here reads a clock or does any I/O.
+//! without contacts. Behind a reader: Wiegand (SIA AC-01), OSDP (SIA OSDP v2, IEC 60839-11-5) and
+//! IP. Each names its standard. Nothing here reads a clock or does any I/O.
 #![forbid(unsafe_code)]
 
 mod contact;
 mod contactless;
 mod error;
+mod hop;
+mod ip;
+mod osdp;
+mod wiegand;
 
 use serde::Deserialize;
 use tapstone_measure::units::Nanos;
@@ -16,6 +21,10 @@ use tapstone_measure::units::Nanos;
 pub use contact::{Contact, ContactLink, Protocol, RedundancyCode};
 pub use contactless::{Contactless, ContactlessLink, Kbit, Type};
 pub use error::LinkError;
+pub use hop::Hop;
+pub use ip::{Ip, IpLink};
+pub use osdp::{Osdp, OsdpLink};
+pub use wiegand::{Wiegand, WiegandLink};
 
 /// A link between a card and a reader.
 ///

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 use proptest::prelude::*;
-use tapstone_link::Link;
+use tapstone_link::{Hop, Link};
 use tapstone_measure::units::Nanos;
 
 fn link(text: &str) -> Link {
@@ -110,5 +110,81 @@ proptest! {
         prop_assert!(time > Nanos::ZERO);
         prop_assert!(link.exchange(command + more, response) >= time);
         prop_assert!(link.exchange(command, response + more) >= time);
+    }
+}
+
+fn hop(text: &str) -> Hop {
+    toml::from_str(text).unwrap()
+}
+
+#[test]
+fn two_hundred_bits_of_wiegand_at_2_ms_take_400_ms() {
+    let line = hop("kind = 'wiegand'\nbits = 200\ninterval_us = 2000\n");
+    assert_eq!(line.exchange(0, 25), Nanos::from_millis(400));
+    assert_eq!(line.exchange(10, 0), Nanos::ZERO, "nothing goes back over Wiegand");
+}
+
+#[test]
+fn osdp_counts_packets_polls_and_the_secure_channel() {
+    let line = |more: &str| hop(&format!("kind = 'osdp'\nbaud = 9600\n{more}"));
+    // A command of 10 bytes: 9 + 10 characters, its ACK of 9, 10 bits each, and 3 ms.
+    let plain = line("poll_us = 0\n");
+    let expected = 28.0 * 10.0 / 9600.0 + 0.003;
+    assert!((plain.exchange(10, 0).as_secs_f64() - expected).abs() < 1e-8);
+    // The secure channel adds 6 bytes to both packets and pads 10 bytes to 16.
+    let secure = line("poll_us = 0\nsecure_channel = true\n");
+    let expected = (28.0 + 12.0 + 6.0) * 10.0 / 9600.0 + 0.003;
+    assert!((secure.exchange(10, 0).as_secs_f64() - expected).abs() < 1e-8);
+    // What the peripheral has to say waits half a poll on average.
+    let polled = line("poll_us = 50000\n");
+    assert_eq!(polled.exchange(0, 10), plain.exchange(0, 10) + Nanos::from_millis(25));
+    // 300 bytes in packets of 128 are 114 + 114 + 72, so two further polls.
+    let fast = hop("kind = 'osdp'\nbaud = 230400\npoll_us = 50000\n");
+    let last = (9.0 + 9.0 + 78.0) * 10.0 / 230_400.0 + 0.003;
+    let expected = 0.025 + 2.0 * 0.050 + last;
+    assert!((fast.exchange(0, 300).as_secs_f64() - expected).abs() < 1e-7);
+}
+
+#[test]
+fn ip_counts_round_trips_and_bytes_on_the_wire() {
+    let path = hop("kind = 'ip'\nround_trip_us = 2000\nbits_per_second = 1000000\n");
+    // 78 bytes around each of 2 segments there and 1 back.
+    let expected = 0.002 + 8.0 * (2000.0 + 100.0 + 3.0 * 78.0) / 1e6;
+    assert!((path.exchange(2000, 100).as_secs_f64() - expected).abs() < 1e-8);
+    let one_way = 0.001 + 8.0 * 178.0 / 1e6;
+    assert!((path.exchange(0, 100).as_secs_f64() - one_way).abs() < 1e-8);
+    let tls = hop(
+        "kind = 'ip'\nround_trip_us = 2000\nbits_per_second = 1000000\nsetup_round_trips = 2\n",
+    );
+    assert_eq!(tls.exchange(0, 100), path.exchange(0, 100) + Nanos::from_millis(4));
+}
+
+#[test]
+fn links_behind_a_reader_refuse_what_their_standards_do_not_have() {
+    let wrong = [
+        ("kind = 'wiegand'\nbits = 200\ninterval_us = 50\n", "interval_us = 50"),
+        ("kind = 'wiegand'\nbits = 0\ninterval_us = 2000\n", "bits = 0"),
+        ("kind = 'osdp'\nbaud = 12345\n", "baud = 12345"),
+        ("kind = 'osdp'\nbaud = 9600\npacket_bytes = 32\n", "packet_bytes = 32"),
+        ("kind = 'osdp'\nbaud = 9600\npoll_us = 9000000\n", "poll_us = 9000000"),
+        ("kind = 'ip'\nround_trip_us = 1\nbits_per_second = 1\n", "bits_per_second = 1"),
+        ("kind = 'pigeon'\n", "unknown variant `pigeon`"),
+    ];
+    for (text, says) in wrong {
+        let error = toml::from_str::<Hop>(text).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn more_bytes_never_take_less(bytes in 0usize..4000, more in 0usize..400, baud in 0usize..6) {
+        let baud = [9600, 19200, 38400, 57600, 115_200, 230_400][baud];
+        for secure in [false, true] {
+            let line = hop(&format!("kind='osdp'\nbaud={baud}\nsecure_channel={secure}\n"));
+            // The header of fragments is the only thing that a split may cost beside its poll.
+            prop_assert!(line.exchange(bytes, 0) <= line.exchange(bytes + more, 0));
+            prop_assert!(line.exchange(0, bytes) <= line.exchange(0, bytes + more));
+        }
     }
 }

@@ -130,6 +130,13 @@ impl Series {
         Self { length: self.length, slices: slices.collect() }
     }
 
+    /// The series without slices that start when the window has closed.
+    #[must_use]
+    pub fn closed_at(&self, end: Nanos) -> Self {
+        let slices = self.slices.iter().take_while(|slice| slice.start < end);
+        Self { length: self.length, slices: slices.cloned().collect() }
+    }
+
     fn place(&self, slice: &Slice) -> usize {
         (slice.start.0 / self.length.0) as usize
     }
@@ -177,6 +184,14 @@ mod tests {
         let later = series.opened_later(Nanos(20));
         assert_eq!(later.total().completed, 2);
         assert_eq!(later.slices()[0].start, Nanos::ZERO);
+    }
+
+    #[test]
+    fn what_comes_after_the_window_does_not_count() {
+        let mut series = Series::new(Nanos(10));
+        [0, 10, 20, 30].into_iter().for_each(|start| series.add(&one(start, 10, 3)));
+        assert_eq!(series.closed_at(Nanos(20)).total().completed, 2);
+        assert_eq!(series.closed_at(Nanos(21)).total().completed, 3);
     }
 
     #[test]

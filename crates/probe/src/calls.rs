@@ -8,12 +8,13 @@
 use core::ptr;
 use core::sync::atomic::Ordering;
 
+use crate::capture::Before;
 use crate::fixes::{self, Answer};
 use crate::stubs::{Frame, Slot, kind, slot};
 use crate::thread::{self, DEPTH, Thread, now};
 use crate::wire::{
     EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FUNCTIONS,
-    Head, Kind, Leaf, MOST_BYTES,
+    Head, Kind, Leaf,
 };
 use crate::{capture, hooks, state, sys, tables};
 
@@ -41,6 +42,17 @@ pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
     let original = slot.original.load(Ordering::Relaxed);
     let function = slot.function.load(Ordering::Relaxed);
     (frame.state, frame.function) = (NOT_WATCHED, function);
+    // SAFETY: a call of that function.
+    if unsafe { capture::is_free_lock(function, frame) } {
+        return original;
+    }
+    enter_watched(frame, slot, original)
+}
+
+/// Apart, so that a call of which nothing is written costs next to nothing.
+#[inline(never)]
+fn enter_watched(frame: &mut Frame, slot: &Slot, original: usize) -> usize {
+    let function = frame.function;
     if let Some(hook) = (function as usize).checked_sub(FUNCTIONS.len()) {
         // SAFETY: a call of that function.
         unsafe { hooks::called(hook, frame) };
@@ -82,7 +94,6 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
 }
 
 fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
-    thread.journal.close_counts();
     thread.journal.make_room();
     if thread.depth >= DEPTH {
         thread::dropped(&state().header().crowded);
@@ -90,14 +101,12 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
     }
     frame.id = slot.id(thread);
     let function = frame.function;
-    let mut bytes = [0; MOST_BYTES];
     // SAFETY: the arguments are that function's.
-    let (words, length) = unsafe { capture::before(function, frame, &mut bytes) };
-    let bytes = bytes.get(..length).unwrap_or_default();
+    let Before { words, bytes, flags } = unsafe { capture::before(function, frame) };
     thread.push(ptr::from_ref(frame) as usize, frame.id, function);
     frame.state = SPAN;
     frame.start = now();
-    thread.journal.put(frame.start, EVENT_ENTER, 0, frame.id, &words, bytes);
+    thread.journal.put(frame.start, EVENT_ENTER, flags, frame.id, words, bytes);
     // SAFETY: as above.
     unsafe { fixes::before_span(frame, function) }
 }
@@ -114,7 +123,7 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     let word = unsafe { capture::after(function, frame) };
     if thread.pop(ptr::from_ref(frame) as usize) {
         let flags = if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED };
-        thread.journal.put(end, EVENT_EXIT, flags, frame.id, &[frame.result, word], &[]);
+        thread.journal.put(end, EVENT_EXIT, flags, frame.id, [frame.result, word], &[]);
     }
 }
 
@@ -133,20 +142,14 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &Slot, kind: Kind) -
     if outside && (kind == Kind::Lock || (quick && kind != Kind::Close && kind != Kind::Write)) {
         return Answer::Call;
     }
-    // SAFETY: as above.
-    if kind == Kind::Lock && unsafe { capture::is_free(function, frame) } {
-        return Answer::Call;
-    }
     frame.id = slot.id(thread);
     frame.note = a;
     frame.state = if quick { QUICK } else { LEAF };
     // SAFETY: as above.
     let answer = unsafe { fixes::before_leaf(thread, frame, function, kind) };
     if !quick {
-        let mut bytes = [0; MOST_BYTES];
         // SAFETY: as above.
-        let length = unsafe { capture::text(function, kind, frame, &mut bytes) };
-        let bytes = bytes.get(..length).unwrap_or_default();
+        let bytes = unsafe { capture::text(function, kind, frame) };
         // Calls with the same text are alike.
         let a = if bytes.is_empty() || kind == Kind::Connect { a } else { capture::hash(bytes) };
         let start = now();

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::stubs::Frame;
-use crate::wire::{CAPTURE_DATA, ENTER_WORDS, Kind, MOST_BYTES};
+use crate::wire::{CAPTURE_DATA, ENTER_WORDS, FLAG_TOKEN, Kind, MOST_BYTES};
 use crate::{state, sys};
 
 /// Words of an event of a call's beginning, behind its head.
@@ -59,6 +59,9 @@ pub(crate) mod known {
         C_VERIFY_RECOVER_INIT = "C_VerifyRecoverInit";
         C_GENERATE_KEY = "C_GenerateKey";
         C_DERIVE_KEY = "C_DeriveKey";
+        C_UNWRAP_KEY_AUTHENTICATED = "C_UnwrapKeyAuthenticated";
+        C_ENCAPSULATE_KEY = "C_EncapsulateKey";
+        C_DECAPSULATE_KEY = "C_DecapsulateKey";
         SCARD_ESTABLISH_CONTEXT = "SCardEstablishContext";
         SCARD_CONNECT = "SCardConnect";
         SCARD_RECONNECT = "SCardReconnect";
@@ -121,20 +124,21 @@ pub(crate) unsafe fn exchange(function: u32, frame: &Frame) -> Option<Exchange> 
     is_one.then_some(exchange)
 }
 
-/// Words and bytes for the event of a call's beginning.
-///
+/// What is kept of a call's beginning.
+pub(crate) struct Before {
+    pub(crate) words: [u64; WORDS],
+    /// Whatever they are in, it is the program's.
+    pub(crate) bytes: &'static [u8],
+    pub(crate) flags: u8,
+}
+
 /// # Safety
-/// The frame is a call of that function.
-pub(crate) unsafe fn before(
-    function: u32,
-    frame: &Frame,
-    bytes: &mut [u8; MOST_BYTES],
-) -> ([u64; WORDS], usize) {
-    let [first, second, third, ..] = frame.arguments;
-    let mut words = [first, second, third, 0, 0];
-    let mut length = 0;
-    // SAFETY: a call of that function.
-    words[3] = u64::from(unsafe { makes_token_object(function, frame) });
+/// The frame is a call of that function, and the result is dropped before it returns.
+pub(crate) unsafe fn before(function: u32, frame: &Frame) -> Before {
+    let [first, second, ..] = frame.arguments;
+    // Numbers tell something, addresses nothing.
+    let mut words = [first, if is_address(second) { 0 } else { second }, 0];
+    let mut bytes: &[u8] = &[];
     match function {
         known::C_ENCRYPT_INIT
         | known::C_DECRYPT_INIT
@@ -151,7 +155,7 @@ pub(crate) unsafe fn before(
         }
         known::SCARD_CONNECT => {
             // SAFETY: a reader's name ends with a zero.
-            length = unsafe { text_at(second, bytes) };
+            bytes = unsafe { text_at(second) };
         }
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function.
@@ -161,12 +165,19 @@ pub(crate) unsafe fn before(
                     unsafe { core::slice::from_raw_parts(exchange.command, exchange.sent) };
                 words[1] = if reads(command) { hash(command) } else { 0 };
                 words[2] = exchange.sent as u64;
-                length = keep(command, bytes);
+                bytes = kept(command);
             }
         }
         _ => {}
     }
-    (words, length)
+    // SAFETY: a call of that function.
+    let on_token = unsafe { makes_token_object(function, frame) };
+    Before { words, bytes, flags: if on_token { FLAG_TOKEN } else { 0 } }
+}
+
+/// Of the program's half of the address space, above what a number could be.
+fn is_address(word: u64) -> bool {
+    (1 << 32..1 << 47).contains(&word)
 }
 
 /// Whether a template of new objects says that they stay on the token.
@@ -185,8 +196,10 @@ unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
             known::C_UNWRAP_KEY => says_token(fifth, *frame.stack),
             // Newer ones have their templates in other places: taken for the worst.
             _ => matches!(
-                crate::wire::FUNCTIONS.get(function as usize).map_or("", |function| function.name),
-                "C_UnwrapKeyAuthenticated" | "C_EncapsulateKey" | "C_DecapsulateKey"
+                function,
+                known::C_UNWRAP_KEY_AUTHENTICATED
+                    | known::C_ENCAPSULATE_KEY
+                    | known::C_DECAPSULATE_KEY
             ),
         }
     }
@@ -272,7 +285,7 @@ fn is_secret(command: &[u8]) -> bool {
 }
 
 /// The header, and of the data what may be known.
-fn keep(command: &[u8], bytes: &mut [u8; MOST_BYTES]) -> usize {
+fn kept(command: &[u8]) -> &[u8] {
     let most = if reads(command) {
         HEADER + NAMED
     } else if state().header().options & CAPTURE_DATA != 0 && !is_secret(command) {
@@ -280,11 +293,7 @@ fn keep(command: &[u8], bytes: &mut [u8; MOST_BYTES]) -> usize {
     } else {
         HEADER
     };
-    let length = command.len().min(most);
-    for (to, from) in bytes.iter_mut().zip(command).take(length) {
-        *to = *from;
-    }
-    length
+    command.get(..most).unwrap_or(command)
 }
 
 /// FNV-1a of 64 bits.
@@ -296,16 +305,13 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 
 /// # Safety
 /// `from` is null or a text that ends with a zero.
-unsafe fn text_at(from: u64, bytes: &mut [u8; MOST_BYTES]) -> usize {
+unsafe fn text_at(from: u64) -> &'static [u8] {
+    if from == 0 {
+        return &[];
+    }
     let from = from as *const u8;
     // SAFETY: not past the zero.
-    unsafe {
-        let length = sys::length(from, MOST_BYTES);
-        for (at, to) in bytes.iter_mut().enumerate().take(length) {
-            *to = *from.add(at);
-        }
-        length
-    }
+    unsafe { core::slice::from_raw_parts(from, sys::length(from, MOST_BYTES)) }
 }
 
 /// What a libc call works on, and how much: see [`Kind`].
@@ -359,13 +365,14 @@ unsafe fn sleep(function: u32, frame: &Frame) -> u64 {
     }
 }
 
-/// Whether a lock is there to be taken: most are, and libraries take thousands. glibc keeps the
-/// state of a mutex (0: free) and of a read-write lock (bit 1: a writer has it, from bit 3:
-/// readers) in the first word.
+/// Whether a lock is there to be taken: most are, libraries take thousands, and none of those is
+/// written about. glibc keeps the state of a mutex (0: free) and of a read-write lock (bit 1: a
+/// writer has it, from bit 3: readers) in the first word.
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub(crate) unsafe fn is_free(function: u32, frame: &Frame) -> bool {
+#[inline(always)]
+pub(crate) unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
     const WRITER: u32 = 2;
     const READERS: u32 = !7;
     let word = frame.arguments[0] as *const AtomicU32;
@@ -420,32 +427,19 @@ unsafe fn first_in_set(count: u64, at: u64) -> u64 {
     u64::MAX
 }
 
-/// A path, an address or a name that a libc call is given.
+/// A path, an address or a name that a libc call is given, where the program has it.
 ///
 /// # Safety
-/// The frame is a call of that function.
-pub(crate) unsafe fn text(
-    function: u32,
-    kind: Kind,
-    frame: &Frame,
-    bytes: &mut [u8; MOST_BYTES],
-) -> usize {
+/// The frame is a call of that function, and the result is dropped before it returns.
+pub(crate) unsafe fn text(function: u32, kind: Kind, frame: &Frame) -> &'static [u8] {
     let [first, second, third, ..] = frame.arguments;
     // SAFETY: the function reads them itself.
     unsafe {
         match kind {
-            Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => {
-                text_at(second, bytes)
-            }
-            Kind::Open | Kind::Stat | Kind::LookupName => text_at(first, bytes),
-            Kind::Connect => {
-                let address = address(second, third);
-                for (to, from) in bytes.iter_mut().zip(address) {
-                    *to = *from;
-                }
-                address.len()
-            }
-            _ => 0,
+            Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => text_at(second),
+            Kind::Open | Kind::Stat | Kind::LookupName => text_at(first),
+            Kind::Connect => address(second, third),
+            _ => &[],
         }
     }
 }

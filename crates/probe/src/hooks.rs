@@ -1,5 +1,5 @@
 //! Functions that are not recorded, but say what the probe has to know: that calls are left without
-//! returning, and that the program limits its address space.
+//! returning, and that the program limits its memory.
 
 use core::ptr;
 
@@ -8,7 +8,7 @@ use crate::thread;
 use crate::{limit, sys};
 
 /// Their names. Their numbers follow those of the functions that are watched.
-pub(crate) const HOOKS: [&str; 9] = [
+pub(crate) const HOOKS: [&str; 10] = [
     "longjmp",
     "_longjmp",
     "siglongjmp",
@@ -18,10 +18,12 @@ pub(crate) const HOOKS: [&str; 9] = [
     "setrlimit64",
     "prlimit",
     "prlimit64",
+    "mlockall",
 ];
 const BEGIN_CATCH: usize = 4;
 const SETRLIMIT: usize = 5;
 const PRLIMIT: usize = 7;
+const MLOCKALL: usize = 9;
 
 /// Before one of them is called.
 ///
@@ -37,6 +39,7 @@ pub(crate) unsafe fn called(hook: usize, frame: &Frame) {
         BEGIN_CATCH => thread::left(here, frame.stack as usize),
         // SAFETY: a struct rlimit that the function reads itself.
         SETRLIMIT..PRLIMIT => unsafe { limit::set(first, second) },
+        MLOCKALL => limit::lock(),
         // SAFETY: as above; only of this process.
         _ if first as u32 == 0 || first as u32 == sys::process() => unsafe {
             limit::set(second, third);

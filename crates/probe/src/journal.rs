@@ -33,8 +33,12 @@ impl Journal {
     /// A thread begins, with the chunk of one that has ended or without any.
     pub(crate) fn begin(&mut self, thread: u32) {
         self.thread = thread;
+        // SAFETY: a chunk that this process took, or the one that it was forked off from.
+        if !self.chunk.is_null() && unsafe { (*self.chunk).process } != sys::process() {
+            self.chunk = ptr::null_mut();
+        }
         if !self.chunk.is_null() {
-            self.put(now(), EVENT_THREAD, 0, 0, &[u64::from(thread)], &[]);
+            self.put(now(), EVENT_THREAD, 0, 0, [u64::from(thread)], &[]);
         }
     }
 
@@ -47,33 +51,33 @@ impl Journal {
         }
     }
 
-    /// Writes an event: words, then bytes. Null when there is no room for it.
+    /// Writes an event: words, then bytes. Null when there is no room for it. Zeros at its end stand
+    /// for themselves: what is not written needs no memory.
     #[inline(always)]
-    pub(crate) fn put(
+    pub(crate) fn put<const N: usize>(
         &mut self,
         time: u64,
         kind: u8,
         flags: u8,
         slot: u32,
-        words: &[u64],
+        words: [u64; N],
         bytes: &[u8],
     ) -> *mut u64 {
-        let count = 2 + words.len() + bytes.len().div_ceil(8);
+        let mut count = 2 + N + bytes.len().div_ceil(8);
         let at = self.reserve(count);
         if at.is_null() {
             return at;
         }
+        if bytes.is_empty() {
+            count -= last_zeros(words);
+        }
         // SAFETY: `count` words are this thread's from there on.
         unsafe {
             at.cast::<Head>().write(Head { time, kind, flags, words: count as u16, slot });
-            let mut to = at.add(2);
-            for word in words {
-                to.write(*word);
-                to = to.add(1);
-            }
+            at.add(2).cast::<[u64; N]>().write(words);
             if !bytes.is_empty() {
                 at.add(count - 1).write(0);
-                ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
+                ptr::copy_nonoverlapping(bytes.as_ptr(), at.add(2 + N).cast(), bytes.len());
             }
         }
         self.commit(count);
@@ -141,9 +145,9 @@ impl Journal {
 
     #[inline(always)]
     fn add(&mut self, leaf: &Leaf) -> bool {
-        for sort in self.sorts {
+        for sort in self.sorts.into_iter().take(self.next_sort) {
             if sort.is_null() {
-                break;
+                continue;
             }
             // SAFETY: an event of this thread's chunk, written since the list was last emptied.
             let sort = unsafe { &mut *sort };
@@ -174,7 +178,6 @@ impl Journal {
 
     /// What follows is no repetition of what was before.
     pub(crate) fn close_counts(&mut self) {
-        self.sorts = [ptr::null_mut(); SORTS];
         self.next_sort = 0;
     }
 
@@ -225,6 +228,15 @@ impl Journal {
         }
         (self.used, self.chunk) = (used, chunk);
     }
+}
+
+#[inline(always)]
+fn last_zeros<const N: usize>(words: [u64; N]) -> usize {
+    let mut count = 0;
+    while count < N && words[N - 1 - count] == 0 {
+        count += 1;
+    }
+    count
 }
 
 /// An event finds no room.

@@ -48,8 +48,6 @@ const LAV_CURRENT: c_uint = 2;
 /// What the probe knows of its process.
 pub(crate) struct State {
     pub(crate) file: *mut u8,
-    /// Of the file, as it was mapped.
-    pub(crate) bytes: usize,
     /// Chunks of it that are mapped.
     pub(crate) reach: AtomicU64,
     pub(crate) threads: *mut thread::Table,
@@ -104,14 +102,16 @@ fn begin(is_new_enough: bool) -> bool {
     if path.is_null() {
         return false;
     }
-    let fits = |bytes| is_new_enough && limit::leaves_room_for(bytes + thread::TABLE_BYTES);
+    let most = if is_new_enough { limit::most_bytes() } else { 0 };
+    let most = HEADER_BYTES + most.saturating_sub(HEADER_BYTES) / CHUNK_BYTES * CHUNK_BYTES;
     // SAFETY: the value of a variable ends with a zero.
-    let Some(mapped) = (unsafe { sys::map_file(path, HEADER_BYTES, fits) }) else { return false };
+    let Some(mapped) = (unsafe { sys::map_file(path, most, HEADER_BYTES) }) else { return false };
     let (file, bytes) = (mapped.at, mapped.bytes);
     // SAFETY: mapped, and as long as the header.
     let header = unsafe { &*file.cast::<Header>() };
     let ours = header.magic == MAGIC && header.version == VERSION;
-    let threads = if ours && mapped.whole { thread::table() } else { ptr::null_mut() };
+    let enough = bytes >= mapped.size.min(limit::least_bytes());
+    let threads = if ours && enough { thread::table() } else { ptr::null_mut() };
     if threads.is_null() {
         let why = if is_new_enough { &header.limited } else { &header.outdated };
         why.fetch_add(u64::from(ours), Ordering::Relaxed);
@@ -122,7 +122,7 @@ fn begin(is_new_enough: bool) -> bool {
     let reach = AtomicU64::new(((bytes - HEADER_BYTES) / CHUNK_BYTES) as u64);
     let tid_in_thread = sys::thread_from_library() == sys::thread_from_kernel();
     let process = AtomicU32::new(sys::process());
-    let state = State { file, bytes, reach, threads, tid_in_thread, process };
+    let state = State { file, reach, threads, tid_in_thread, process };
     // SAFETY: nothing reads it before this function has returned true.
     unsafe { (*STATE.0.get()).write(state) };
     objects::begin(auxiliary);
@@ -164,7 +164,7 @@ fn announce() {
     let both = u64::from(sys::process()) | u64::from(sys::parent()) << 32;
     if let Some(thread) = thread::enter(thread::here()) {
         let path = path.get(..length).unwrap_or_default();
-        thread.journal.put(thread::now(), wire::EVENT_PROCESS, 0, 0, &[both], path);
+        thread.journal.put(thread::now(), wire::EVENT_PROCESS, 0, 0, [both], path);
         thread.leave();
     }
 }

@@ -1,20 +1,34 @@
-//! Programs that limit their address space (RLIMIT_AS): the file of events takes a part of it that
-//! they may need. There the probe gives its part back, or does not begin.
+//! Programs that limit their memory: their address space (RLIMIT_AS), or all of it to what can be
+//! locked (mlockall). The file of events takes a part of it that they may need, so the probe takes
+//! less there, or gives back what it has.
 
 use core::sync::atomic::Ordering;
 
+use crate::thread::TABLE_BYTES;
 use crate::wire::{CHUNK_BYTES, HEADER_BYTES};
 use crate::{state, sys};
 
 /// The probe's part of a limited address space, at most.
 const PART: usize = 4;
-/// Chunks that a program keeps when it gives the rest back.
-const KEPT: u64 = 16;
-const RLIMIT_AS: u64 = 9;
+/// Chunks that are the least to begin with, and to go on with.
+const LEAST: u64 = 16;
+/// Chunks that are locked with the program's memory.
+const LOCKED: u64 = 256;
+const RLIMIT_AS: u32 = 9;
 
-/// Whether so much may be mapped.
-pub(crate) fn leaves_room_for(bytes: usize) -> bool {
-    sys::address_space_limit().is_none_or(|limit| bytes <= limit / PART)
+/// How much of the file may be mapped.
+pub(crate) fn most_bytes() -> usize {
+    let limit = sys::address_space_limit();
+    limit.map_or(usize::MAX, |limit| (limit / PART).saturating_sub(TABLE_BYTES))
+}
+
+/// How much of it is enough.
+pub(crate) fn least_bytes() -> usize {
+    bytes_of(LEAST)
+}
+
+fn bytes_of(chunks: u64) -> usize {
+    HEADER_BYTES + chunks as usize * CHUNK_BYTES
 }
 
 /// A limit is about to be set.
@@ -22,30 +36,39 @@ pub(crate) fn leaves_room_for(bytes: usize) -> bool {
 /// # Safety
 /// `to` is null or points to a struct rlimit.
 pub(crate) unsafe fn set(resource: u64, to: u64) {
-    let to = to as *const u64;
-    if resource as u32 as u64 != RLIMIT_AS || to.is_null() {
+    let to = to as *const usize;
+    if resource as u32 != RLIMIT_AS || to.is_null() {
         return;
     }
     // SAFETY: its first word is the limit that counts.
     let limit = unsafe { *to };
-    let state = state();
-    let (bytes, reach) = (state.bytes, state.reach.load(Ordering::SeqCst));
-    let mapped = HEADER_BYTES + reach as usize * CHUNK_BYTES;
-    if limit == u64::MAX || mapped as u64 <= limit / PART as u64 {
-        return;
-    }
-    let header = state.header();
-    // A thread that takes a chunk looks at the limit behind it: either it sees this one, or its
-    // chunk is seen here.
-    let mut kept = reach;
-    while kept == reach || header.taken.load(Ordering::SeqCst) > kept {
-        kept = header.taken.load(Ordering::SeqCst) + KEPT;
+    keep((limit / PART / CHUNK_BYTES) as u64);
+}
+
+/// All memory is about to be locked.
+pub(crate) fn lock() {
+    keep(LOCKED);
+}
+
+/// Gives back all but so many chunks of the file, or what is in use and a little more.
+fn keep(chunks: u64) {
+    let (state, header) = (state(), state().header());
+    let reach = state.reach.load(Ordering::SeqCst);
+    loop {
+        let taken = header.taken.load(Ordering::SeqCst);
+        let kept = chunks.max(taken + LEAST);
         if kept >= reach {
             return;
         }
+        // A thread that takes a chunk looks at the reach afterwards: either it sees this one, or
+        // what it took is seen here.
         state.reach.store(kept, Ordering::SeqCst);
+        if header.taken.load(Ordering::SeqCst) <= kept {
+            break;
+        }
+        state.reach.store(reach, Ordering::SeqCst);
     }
-    let start = HEADER_BYTES + kept as usize * CHUNK_BYTES;
-    // SAFETY: nobody writes behind the limit any more.
-    unsafe { sys::unmap(state.file.wrapping_add(start), bytes - start) };
+    let kept = bytes_of(state.reach.load(Ordering::SeqCst));
+    // SAFETY: nobody writes behind the reach any more.
+    unsafe { sys::unmap(state.file.wrapping_add(kept), bytes_of(reach) - kept) };
 }

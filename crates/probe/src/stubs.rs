@@ -69,7 +69,7 @@ impl Slot {
         let word = u64::from(function) | (lengths.0 as u64) << 16 | (lengths.1 as u64) << 32;
         let bytes = bytes.get(..lengths.0 + lengths.1).unwrap_or_default();
         let id = self.id.load(Ordering::Relaxed);
-        if !thread.journal.put(thread::now(), wire::EVENT_SLOT, 0, id, &[word], bytes).is_null() {
+        if !thread.journal.put(thread::now(), wire::EVENT_SLOT, 0, id, [word], bytes).is_null() {
             self.state.fetch_or(DECLARED, Ordering::Relaxed);
         }
     }
@@ -113,6 +113,8 @@ static SLOTS: [Slot; STUBS] = [const {
         state: AtomicU32::new(CHANGES),
     }
 }; STUBS];
+/// What each stands for, mixed: looking through these is quicker.
+static KEYS: [AtomicU32; STUBS] = [const { AtomicU32::new(0) }; STUBS];
 static USED: AtomicUsize = AtomicUsize::new(0);
 static IDS: AtomicU32 = AtomicU32::new(0);
 /// Where to look for a stub that was released: those that were released last are looked at last.
@@ -210,9 +212,11 @@ pub(crate) fn assign(
         return Some(address);
     }
     let objects = (caller as u32) << 16 | definer as u32;
+    let key = key(function, address, objects);
     let used = USED.load(Ordering::Acquire).min(STUBS);
-    for (number, slot) in SLOTS.iter().enumerate().take(used) {
-        if !slot.is_for(function, address, objects) {
+    for (number, known) in KEYS.iter().enumerate().take(used) {
+        let slot = slot(number as u32);
+        if known.load(Ordering::Acquire) != key || !slot.is_for(function, address, objects) {
             continue;
         }
         let state = slot.state.load(Ordering::Acquire);
@@ -225,7 +229,13 @@ pub(crate) fn assign(
         return None;
     };
     slot(number as u32).set(function, address, objects);
+    KEYS[number].store(key, Ordering::Release);
     Some(stub(number))
+}
+
+fn key(function: usize, address: usize, objects: u32) -> u32 {
+    let all = address as u64 ^ u64::from(objects) << 24 ^ (function as u64) << 56;
+    (all.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
 }
 
 /// A stub that was never used.

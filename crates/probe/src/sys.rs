@@ -148,23 +148,20 @@ pub(crate) fn sleep(nanos: u64) {
     unsafe { call(NANOSLEEP, [time.as_ptr() as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// A file that is mapped, or the beginning of it.
+/// A file, or the beginning of it, that is mapped.
 pub(crate) struct Mapped {
     pub(crate) at: *mut u8,
     pub(crate) bytes: usize,
-    pub(crate) whole: bool,
+    /// Of the whole file.
+    pub(crate) size: usize,
 }
 
-/// Maps a file that both sides write: all of it where it `fits`, else so much of its beginning. Its
-/// descriptor is closed again.
+/// Maps a file that both sides write, up to `most`. Where that fails only its first `least` bytes.
+/// Its descriptor is closed again.
 ///
 /// # Safety
 /// `path` ends with a zero.
-pub(crate) unsafe fn map_file(
-    path: *const u8,
-    beginning: usize,
-    fits: impl FnOnce(usize) -> bool,
-) -> Option<Mapped> {
+pub(crate) unsafe fn map_file(path: *const u8, most: usize, least: usize) -> Option<Mapped> {
     let mut stat = [0_u8; STAT_BYTES];
     // SAFETY: the path ends; the kernel fills `stat`; mappings at addresses of its choice.
     unsafe {
@@ -176,16 +173,13 @@ pub(crate) unsafe fn map_file(
         let size = stat.as_ptr().add(STAT_SIZE).cast::<usize>().read_unaligned();
         let protection = PROT_READ | PROT_WRITE;
         let flags = MAP_SHARED | MAP_NORESERVE;
-        let map = |bytes| address(call(MMAP, [0, bytes, protection, flags, file as usize, 0]));
-        let mut mapped = Mapped { at: core::ptr::null_mut(), bytes: size, whole: true };
-        if fits(size) {
-            mapped.at = map(size);
-        }
-        if mapped.at.is_null() && size >= beginning {
-            mapped = Mapped { at: map(beginning), bytes: beginning, whole: false };
-        }
+        let map = |bytes| {
+            let at = address(call(MMAP, [0, bytes, protection, flags, file as usize, 0]));
+            (!at.is_null() && bytes >= least).then_some(Mapped { at, bytes, size })
+        };
+        let mapped = map(size.min(most)).or_else(|| map(size.min(least)));
         call(CLOSE, [file as usize, 0, 0, 0, 0, 0]);
-        (!mapped.at.is_null() && size >= beginning).then_some(mapped)
+        mapped
     }
 }
 

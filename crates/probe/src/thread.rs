@@ -215,7 +215,8 @@ impl Thread {
     /// The first thread of a process that was forked off says so, before any other writes.
     fn tell_of_fork(&mut self, state: &State, process: u32) {
         const TELLING: u32 = 1 << 31;
-        loop {
+        const PATIENCE: u32 = 1 << 20;
+        for _ in 0..PATIENCE {
             match state.process.load(Ordering::Acquire) {
                 told if told == process => return,
                 // Another thread of this process does.
@@ -229,7 +230,7 @@ impl Thread {
                     );
                     if mine.is_ok() {
                         let both = u64::from(process) | u64::from(sys::parent()) << 32;
-                        self.journal.put(now(), EVENT_FORKED, 0, 0, &[both], &[]);
+                        self.journal.put(now(), EVENT_FORKED, 0, 0, [both], &[]);
                         state.process.store(process, Ordering::Release);
                     }
                 }
@@ -315,7 +316,7 @@ impl Thread {
     #[cold]
     fn abandon(&mut self, open: Open) {
         self.depth -= 1;
-        self.journal.put(now(), EVENT_EXIT, FLAG_ABANDONED, open.id, &[0, 0], &[]);
+        self.journal.put(now(), EVENT_EXIT, FLAG_ABANDONED, open.id, [0, 0], &[]);
     }
 
     fn last_wait(&self) -> Option<Wait> {

@@ -12,12 +12,17 @@
 //!
 //! This file is part of two programs: the probe, which has no library, and the tracer.
 
+#[path = "functions.rs"]
+mod functions;
+
 use core::sync::atomic::{AtomicU32, AtomicU64};
+
+pub use functions::*;
 
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -75,6 +80,23 @@ pub struct Header {
     pub ticks_per_micro: u32,
     /// What to change.
     pub fixes: [Fix; FIXES],
+    /// What the tracer writes when all is over, for whoever reads the file later.
+    pub run: Run,
+}
+
+/// The run that a file is about, in nanoseconds of CLOCK_MONOTONIC and in ticks of the probe's
+/// clock. All zeros while it goes on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run {
+    /// Both clocks when the file was made, nanoseconds first, ...
+    pub first: [u64; 2],
+    /// ... and when the run was over.
+    pub last: [u64; 2],
+    /// When the command was started.
+    pub started: u64,
+    /// When it had ended.
+    pub ended: u64,
 }
 
 /// Moments are readings of the processor's time-stamp counter.
@@ -156,7 +178,7 @@ pub const EVENT_FORKED: u8 = 2;
 /// What a slot stands for, in this program from here on: function (`FUNCTIONS`), lengths of two
 /// names, a word; then the module that defines it and the one that calls it.
 pub const EVENT_SLOT: u8 = 3;
-/// A call begins: `ENTER_WORDS` arguments, then bytes.
+/// A call begins: three numbers, of its arguments or what stands for them, then bytes.
 pub const EVENT_ENTER: u8 = 4;
 /// The innermost call ends: result, and a word that the function's kind explains.
 pub const EVENT_EXIT: u8 = 5;
@@ -178,6 +200,8 @@ pub const FLAG_SERVICE: u8 = 2;
 pub const FLAG_TERMINAL: u8 = 4;
 /// A fix answered instead.
 pub const FLAG_REPLACED: u8 = 8;
+/// Of a call's beginning: it makes an object that stays on the token.
+pub const FLAG_TOKEN: u8 = 16;
 
 /// A call of libc, or many alike in a row inside one call.
 #[repr(C)]
@@ -204,311 +228,8 @@ pub struct Leaf {
     // Bytes may follow: a path, an address, the argument of a lookup.
 }
 
-/// Words of an [`EVENT_ENTER`] before its bytes, head included.
-pub const ENTER_WORDS: usize = 7;
+/// Words of an [`EVENT_ENTER`] before its bytes, head included. Without bytes those at the end that
+/// are zero are left out, as in every event.
+pub const ENTER_WORDS: usize = 5;
 /// Bytes that follow an event, at most.
 pub const MOST_BYTES: usize = 512;
-
-/// What a function is, as far as it is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// A function of a PKCS#11 module.
-    Pkcs11,
-    /// A function of the PC/SC client library.
-    Pcsc,
-    /// A function of a reader driver (IFD handler).
-    Driver,
-    /// A function of libc, watched in the libraries that call it.
-    Libc(Kind),
-}
-
-/// What a function of libc does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Sleeps; `b` is nanoseconds.
-    Sleep,
-    /// Waits until something is ready; `b` is the time limit in nanoseconds, `u64::MAX` for none,
-    /// `a` the first descriptor.
-    Poll,
-    /// Reads a clock.
-    Clock,
-    /// Opens a file; the bytes are its path.
-    Open,
-    /// Asks about a file; the bytes are its path.
-    Stat,
-    /// Closes descriptor `a`.
-    Close,
-    /// Reads or receives from `a` up to `b` bytes.
-    Read,
-    /// Writes or sends `b` bytes to `a`.
-    Write,
-    /// Connects `a`; the bytes are the address.
-    Connect,
-    /// Waits for another thread.
-    Lock,
-    /// Asks a database by a name, which the bytes are.
-    LookupName,
-    /// Asks a database by a number `a`.
-    LookupNumber,
-}
-
-/// A function that is watched.
-#[derive(Clone, Copy, Debug)]
-pub struct Function {
-    /// Its name, as it is exported.
-    pub name: &'static str,
-    /// What it is.
-    pub family: Family,
-}
-
-const fn of(family: Family, name: &'static str) -> Function {
-    Function { name, family }
-}
-
-/// Functions of CK_FUNCTION_LIST (PKCS#11 v2.40, 5.1), of CK_FUNCTION_LIST_3_0 and of
-/// CK_FUNCTION_LIST_3_2, in the order in which those have them.
-pub const PKCS11_V2: usize = 68;
-/// All of version 3.0.
-pub const PKCS11_V3_0: usize = 92;
-/// All of version 3.2.
-pub const PKCS11_V3_2: usize = 104;
-
-/// What is watched, by number. The first [`PKCS11_V3_2`] are a PKCS#11 function list.
-pub const FUNCTIONS: &[Function] = &functions();
-
-const FUNCTION_COUNT: usize = PKCS11_V3_2 + PCSC.len() + DRIVER.len() + LIBC.len();
-
-const fn functions() -> [Function; FUNCTION_COUNT] {
-    let mut all = [of(Family::Pkcs11, ""); FUNCTION_COUNT];
-    let mut at = 0;
-    while at < PKCS11.len() {
-        all[at] = of(Family::Pkcs11, PKCS11[at]);
-        at += 1;
-    }
-    let mut next = 0;
-    while next < PCSC.len() {
-        all[at] = of(Family::Pcsc, PCSC[next]);
-        at += 1;
-        next += 1;
-    }
-    next = 0;
-    while next < DRIVER.len() {
-        all[at] = of(Family::Driver, DRIVER[next]);
-        at += 1;
-        next += 1;
-    }
-    next = 0;
-    while next < LIBC.len() {
-        all[at] = of(Family::Libc(LIBC[next].0), LIBC[next].1);
-        at += 1;
-        next += 1;
-    }
-    all
-}
-
-const PKCS11: [&str; PKCS11_V3_2] = [
-    "C_Initialize",
-    "C_Finalize",
-    "C_GetInfo",
-    "C_GetFunctionList",
-    "C_GetSlotList",
-    "C_GetSlotInfo",
-    "C_GetTokenInfo",
-    "C_GetMechanismList",
-    "C_GetMechanismInfo",
-    "C_InitToken",
-    "C_InitPIN",
-    "C_SetPIN",
-    "C_OpenSession",
-    "C_CloseSession",
-    "C_CloseAllSessions",
-    "C_GetSessionInfo",
-    "C_GetOperationState",
-    "C_SetOperationState",
-    "C_Login",
-    "C_Logout",
-    "C_CreateObject",
-    "C_CopyObject",
-    "C_DestroyObject",
-    "C_GetObjectSize",
-    "C_GetAttributeValue",
-    "C_SetAttributeValue",
-    "C_FindObjectsInit",
-    "C_FindObjects",
-    "C_FindObjectsFinal",
-    "C_EncryptInit",
-    "C_Encrypt",
-    "C_EncryptUpdate",
-    "C_EncryptFinal",
-    "C_DecryptInit",
-    "C_Decrypt",
-    "C_DecryptUpdate",
-    "C_DecryptFinal",
-    "C_DigestInit",
-    "C_Digest",
-    "C_DigestUpdate",
-    "C_DigestKey",
-    "C_DigestFinal",
-    "C_SignInit",
-    "C_Sign",
-    "C_SignUpdate",
-    "C_SignFinal",
-    "C_SignRecoverInit",
-    "C_SignRecover",
-    "C_VerifyInit",
-    "C_Verify",
-    "C_VerifyUpdate",
-    "C_VerifyFinal",
-    "C_VerifyRecoverInit",
-    "C_VerifyRecover",
-    "C_DigestEncryptUpdate",
-    "C_DecryptDigestUpdate",
-    "C_SignEncryptUpdate",
-    "C_DecryptVerifyUpdate",
-    "C_GenerateKey",
-    "C_GenerateKeyPair",
-    "C_WrapKey",
-    "C_UnwrapKey",
-    "C_DeriveKey",
-    "C_SeedRandom",
-    "C_GenerateRandom",
-    "C_GetFunctionStatus",
-    "C_CancelFunction",
-    "C_WaitForSlotEvent",
-    "C_GetInterfaceList",
-    "C_GetInterface",
-    "C_LoginUser",
-    "C_SessionCancel",
-    "C_MessageEncryptInit",
-    "C_EncryptMessage",
-    "C_EncryptMessageBegin",
-    "C_EncryptMessageNext",
-    "C_MessageEncryptFinal",
-    "C_MessageDecryptInit",
-    "C_DecryptMessage",
-    "C_DecryptMessageBegin",
-    "C_DecryptMessageNext",
-    "C_MessageDecryptFinal",
-    "C_MessageSignInit",
-    "C_SignMessage",
-    "C_SignMessageBegin",
-    "C_SignMessageNext",
-    "C_MessageSignFinal",
-    "C_MessageVerifyInit",
-    "C_VerifyMessage",
-    "C_VerifyMessageBegin",
-    "C_VerifyMessageNext",
-    "C_MessageVerifyFinal",
-    "C_EncapsulateKey",
-    "C_DecapsulateKey",
-    "C_VerifySignatureInit",
-    "C_VerifySignature",
-    "C_VerifySignatureUpdate",
-    "C_VerifySignatureFinal",
-    "C_GetSessionValidationFlags",
-    "C_AsyncComplete",
-    "C_AsyncGetID",
-    "C_AsyncJoin",
-    "C_WrapKeyAuthenticated",
-    "C_UnwrapKeyAuthenticated",
-];
-
-const PCSC: [&str; 18] = [
-    "SCardEstablishContext",
-    "SCardReleaseContext",
-    "SCardIsValidContext",
-    "SCardConnect",
-    "SCardReconnect",
-    "SCardDisconnect",
-    "SCardBeginTransaction",
-    "SCardEndTransaction",
-    "SCardStatus",
-    "SCardGetStatusChange",
-    "SCardControl",
-    "SCardTransmit",
-    "SCardListReaderGroups",
-    "SCardListReaders",
-    "SCardFreeMemory",
-    "SCardCancel",
-    "SCardGetAttrib",
-    "SCardSetAttrib",
-];
-
-/// Interface of IFD handlers, MUSCLE PC/SC IFD Driver API 3.0. Without IFDHGetCapabilities, which
-/// asks the driver and not the card.
-const DRIVER: [&str; 7] = [
-    "IFDHCreateChannelByName",
-    "IFDHCreateChannel",
-    "IFDHSetProtocolParameters",
-    "IFDHPowerICC",
-    "IFDHTransmitToICC",
-    "IFDHControl",
-    "IFDHICCPresence",
-];
-
-const LIBC: [(Kind, &str); 64] = [
-    (Kind::Sleep, "sleep"),
-    (Kind::Sleep, "usleep"),
-    (Kind::Sleep, "nanosleep"),
-    (Kind::Sleep, "clock_nanosleep"),
-    (Kind::Poll, "poll"),
-    (Kind::Poll, "__poll_chk"),
-    (Kind::Poll, "ppoll"),
-    (Kind::Poll, "select"),
-    (Kind::Poll, "pselect"),
-    (Kind::Poll, "epoll_wait"),
-    (Kind::Clock, "clock_gettime"),
-    (Kind::Clock, "gettimeofday"),
-    (Kind::Clock, "time"),
-    (Kind::Open, "open"),
-    (Kind::Open, "open64"),
-    (Kind::Open, "openat"),
-    (Kind::Open, "openat64"),
-    (Kind::Open, "fopen"),
-    (Kind::Open, "fopen64"),
-    (Kind::Open, "opendir"),
-    (Kind::Stat, "stat"),
-    (Kind::Stat, "stat64"),
-    (Kind::Stat, "lstat"),
-    (Kind::Stat, "lstat64"),
-    (Kind::Stat, "access"),
-    (Kind::Close, "close"),
-    (Kind::Read, "read"),
-    (Kind::Read, "__read_chk"),
-    (Kind::Read, "recv"),
-    (Kind::Read, "__recv_chk"),
-    (Kind::Read, "recvfrom"),
-    (Kind::Read, "recvmsg"),
-    (Kind::Write, "write"),
-    (Kind::Write, "send"),
-    (Kind::Write, "sendto"),
-    (Kind::Write, "sendmsg"),
-    (Kind::Connect, "connect"),
-    (Kind::Lock, "pthread_mutex_lock"),
-    (Kind::Lock, "pthread_cond_wait"),
-    (Kind::Lock, "pthread_cond_timedwait"),
-    (Kind::Lock, "pthread_rwlock_rdlock"),
-    (Kind::Lock, "pthread_rwlock_wrlock"),
-    (Kind::Lock, "pthread_join"),
-    (Kind::Lock, "sem_wait"),
-    (Kind::Lock, "sem_timedwait"),
-    (Kind::Lock, "flock"),
-    (Kind::LookupName, "getprotobyname"),
-    (Kind::LookupNumber, "getprotobynumber"),
-    (Kind::LookupName, "getservbyname"),
-    (Kind::LookupNumber, "getservbyport"),
-    (Kind::LookupName, "getpwnam"),
-    (Kind::LookupNumber, "getpwuid"),
-    (Kind::LookupName, "getgrnam"),
-    (Kind::LookupNumber, "getgrgid"),
-    (Kind::LookupName, "getprotobyname_r"),
-    (Kind::LookupNumber, "getprotobynumber_r"),
-    (Kind::LookupName, "getservbyname_r"),
-    (Kind::LookupNumber, "getservbyport_r"),
-    (Kind::LookupName, "getpwnam_r"),
-    (Kind::LookupNumber, "getpwuid_r"),
-    (Kind::LookupName, "getgrnam_r"),
-    (Kind::LookupNumber, "getgrgid_r"),
-    (Kind::LookupName, "getaddrinfo"),
-    (Kind::LookupName, "gethostbyname"),
-];

@@ -37,6 +37,20 @@ pub struct Phase {
     pub mean_ns: f64,
     /// Its part of the time in all calls of the operation.
     pub share: Fraction,
+    /// The middle one of the times that were seen, in nanoseconds, where they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<f64>,
+    /// The time that 95 in 100 of those seen do not exceed, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ns: Option<f64>,
+}
+
+impl Phase {
+    /// Without quantiles.
+    #[must_use]
+    pub const fn new(call: String, mean_ns: f64, share: Fraction) -> Self {
+        Self { call, mean_ns, share, p50_ns: None, p95_ns: None }
+    }
 }
 
 /// Times that were got by subtracting a baseline: how the figures of others are often made.
@@ -75,6 +89,10 @@ pub struct Share {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub longest_ns: Option<Nanos>,
+    /// Of a host: the processor time that its workers used, as a part of what they could have used.
+    /// From 0.9 on the host is its own limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_utilisation: Option<Fraction>,
 }
 
 /// By what the work of a row is split.

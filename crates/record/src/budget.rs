@@ -23,6 +23,45 @@ pub struct Budget {
     pub verdict: Option<Verdict>,
     /// Its parts, in the order in which they happen.
     pub parts: Vec<BudgetPart>,
+    /// What the model is of, where parts come from a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioName>,
+    /// What sums of a path leave out, but whoever stands there waits for: the card's self-check.
+    /// Not in `total_ns`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<BudgetPart>,
+    /// `total_ns` with the extras, in nanoseconds. Where it is there, the limit is for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_extras_ns: Option<Estimate>,
+    /// How often the transaction keeps within the limit; absent where nothing is known of the
+    /// spread of any part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<Chance>,
+}
+
+/// A scenario of a door.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScenarioName {
+    /// As it was named: a file, or a shipped scenario.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+}
+
+/// How often a limit is kept, by drawing every part at random many times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Chance {
+    /// The part of transactions that keep it, with its interval: that of the drawing, not of what
+    /// was put into it.
+    pub met: Estimate,
+    /// The time that half of the transactions keep, in nanoseconds.
+    pub p50_ns: f64,
+    /// The time that 95 % of the transactions keep, in nanoseconds.
+    pub p95_ns: f64,
+    /// How many transactions were drawn.
+    pub draws: u64,
+    /// The seed of the drawing.
+    pub seed: u64,
 }
 
 /// One part of a transaction.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tapstone_measure::units::Nanos;
 
 use crate::figures::{Estimate, Fraction, Provenance};
 use crate::load::Concurrency;
@@ -17,6 +18,9 @@ pub struct Comparison {
     pub candidate: Side,
     /// One row for each operation that both have.
     pub rows: Vec<ComparisonRow>,
+    /// Of two traces, one run each: calls by module and function, without a verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallChange>,
     /// The change that counts as a failure, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Threshold>,
@@ -30,6 +34,62 @@ pub struct Comparison {
     /// was emulated or published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// Several devices, each measured in a run of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideBySide {
+    /// The devices.
+    pub sides: Vec<Side>,
+    /// One row for each operation that at least two of them have.
+    pub rows: Vec<SideBySideRow>,
+}
+
+/// One operation on several devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideBySideRow {
+    /// The operation.
+    pub operation: String,
+    /// The length of the message in bytes, where the operation has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_bytes: Option<u64>,
+    /// How many worked at a time.
+    pub concurrency: Concurrency,
+    /// What the figures are, and with it their unit.
+    pub quantity: Quantity,
+    /// A figure for each device, null where it has none.
+    pub figures: Vec<Option<Estimate>>,
+    /// How much longer one operation takes than on the fastest device, as a part of that: 0 is the
+    /// fastest, 0.94 takes 94 % longer.
+    pub excess: Vec<Option<Fraction>>,
+}
+
+/// One function of one module in two traces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallChange {
+    /// The function, as its specification spells it.
+    pub function: String,
+    /// The file name of the library that was called.
+    pub module: String,
+    /// Its calls in the baseline; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<CallFigures>,
+    /// Its calls in the candidate; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<CallFigures>,
+}
+
+/// All calls of a function in one trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallFigures {
+    /// How often it was called.
+    pub count: u64,
+    /// From entry to return, in nanoseconds, all calls together.
+    #[schemars(with = "u64")]
+    pub total_ns: Nanos,
+    /// The part of it that no inner call owns, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub own_ns: Nanos,
 }
 
 /// How two things were measured.

@@ -65,14 +65,22 @@ impl Record {
     /// As [`Record::to_json`], and when the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), RecordError> {
         let path = path.as_ref();
-        let text = self.to_json()?;
-        let written = if is_special(path) {
-            fs::write(path, text)
-        } else {
-            replace(&through_links(path), text.as_bytes())
-        };
-        written.map_err(|source| RecordError::Write { path: path.into(), source })
+        write_file(path, self.to_json()?.as_bytes())
     }
+}
+
+/// Writes a file whole or not at all, as records are written.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), RecordError> {
+    let path = path.as_ref();
+    let written = if is_special(path) {
+        fs::write(path, content)
+    } else {
+        replace(&through_links(path), content)
+    };
+    written.map_err(|source| RecordError::Write { path: path.into(), source })
 }
 
 /// Whether something other than a file is there: renaming a file over it would destroy it.
@@ -130,13 +138,17 @@ fn check_schema(text: &str, origin: &Path) -> Result<(), RecordError> {
     struct Head {
         schema: String,
     }
+    let no_record = |reason: String| Err(RecordError::NotARecord { path: origin.into(), reason });
+    match text.trim_start().chars().next() {
+        None => return no_record("the file is empty".into()),
+        Some('{') => {}
+        Some(_) => return no_record("it is no JSON object".into()),
+    }
     match serde_json::from_str::<Head>(text) {
         Ok(head) if head.schema == SchemaName::V1.as_str() => Ok(()),
         Ok(head) => Err(RecordError::OtherSchema { path: origin.into(), found: head.schema }),
-        Err(error) if error.is_data() => {
-            Err(RecordError::NotARecord { path: origin.into(), reason: without_place(&error) })
-        }
-        // No JSON at all, or cut off: reading the whole says where, and in which field.
+        Err(error) if error.is_data() => no_record(without_place(&error)),
+        // Broken JSON, or cut off: reading the whole says where, and in which field.
         Err(_) => Ok(()),
     }
 }

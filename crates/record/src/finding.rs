@@ -35,6 +35,9 @@ pub struct Finding {
     /// The fix to try, as `tapstone trial` takes it; null when there is none.
     #[serde(rename = "try")]
     pub trial: Option<String>,
+    /// What to change, where there is no fix to try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// A kind of waste. Readers must expect kinds that are not in this list.
@@ -71,6 +74,15 @@ pub struct Trial {
     pub before_ns: Estimate,
     /// One operation with the fix, in nanoseconds.
     pub after_ns: Estimate,
+    /// User and system time together, without the fix and with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_ns: Option<BeforeAfter>,
+    /// User time; absent where runs are too short for the kernel to tell it from system time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_ns: Option<BeforeAfter>,
+    /// System time; absent where user time is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_ns: Option<BeforeAfter>,
     /// Before over after: 3.26 is 3.26 times as fast.
     pub speedup: Estimate,
     /// What the finding promised, in nanoseconds saved per operation.
@@ -97,6 +109,15 @@ pub struct Trial {
     /// limits that were shortened.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// The same figure without a fix and with it, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BeforeAfter {
+    /// Without.
+    pub before: Estimate,
+    /// With.
+    pub after: Estimate,
 }
 
 /// Whether a program did the same with a fix and without: exit code, output, and the sequence of

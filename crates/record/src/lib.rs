@@ -16,12 +16,14 @@ mod budget;
 mod claim;
 mod comparison;
 mod cost;
+mod door;
 mod environment;
 mod error;
 mod figures;
 mod file;
 mod finding;
 mod histogram;
+mod host;
 mod knee;
 mod load;
 mod record;
@@ -34,20 +36,24 @@ mod trace;
 mod transcribe;
 
 pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
-pub use budget::{Budget, BudgetPart, PartKind};
+pub use budget::{Budget, BudgetPart, Chance, PartKind, ScenarioName};
 pub use claim::{Claim, Judged, Verdict};
 pub use comparison::{
-    Change, Comparison, ComparisonRow, Judgement, Pairing, Quantity, Side, Threshold,
+    CallChange, CallFigures, Change, Comparison, ComparisonRow, Judgement, Pairing, Quantity, Side,
+    SideBySide, SideBySideRow, Threshold,
 };
 pub use cost::Cost;
+pub use door::{Projection, Queue, QueueFormula, WaterfallStep, WhatIf, WhatIfChange, WhatIfSet};
 pub use environment::{ClockPrecision, Environment, SystemLoad};
 pub use error::RecordError;
 pub use figures::{
     Estimate, Fraction, Interval, Latency, Provenance, Range, RateBasis, RateUnit, Seconds,
     Throughput,
 };
-pub use finding::{Behaviour, Finding, FindingKind, Trial};
+pub use file::write_file;
+pub use finding::{BeforeAfter, Behaviour, Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
+pub use host::{Host, HostClock, HostState};
 pub use knee::{Knee, KneeStop, Level, ScalabilityLaw};
 pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};
 pub use record::{DataFile, Imported, Record, SchemaName, Tool};
@@ -58,4 +64,4 @@ pub use schema::{SCHEMA_JSON, schema};
 pub use target::{
     Card, Daemon, Emulated, Library, Module, Program, Reader, Slot, Target, TargetKind, Token,
 };
-pub use trace::{Apdu, Call, Layer};
+pub use trace::{Apdu, Call, CommandTime, Layer, Origin, SystemCall};

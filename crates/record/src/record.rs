@@ -6,14 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::claim::Claim;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, SideBySide};
 use crate::cost::Cost;
+use crate::door::{Queue, WhatIf};
 use crate::environment::Environment;
 use crate::finding::{Finding, Trial};
+use crate::host::Host;
 use crate::knee::Knee;
 use crate::row::Row;
 use crate::target::Target;
-use crate::trace::{Apdu, Call, Layer};
+use crate::trace::{Apdu, Call, CommandTime, Layer, SystemCall};
 
 /// One run of Tapstone: what was run, on what, and what came out.
 ///
@@ -36,6 +38,9 @@ pub struct Record {
     pub environment: Environment,
     /// What was measured.
     pub target: Target,
+    /// The machines that the load came from, when it came from several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
     /// One row for each operation and load that was measured.
     pub results: Vec<Row>,
     /// How the rate grew with concurrency, and where it stopped growing.
@@ -47,9 +52,21 @@ pub struct Record {
     /// A transaction split into its parts, held against a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Which changes to a transaction reach a target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIf>,
+    /// People at a door, simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// Two things measured against one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
+    /// Several devices beside one another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_by_side: Option<SideBySide>,
+    /// What a traced command took, with whatever observing it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_time: Option<CommandTime>,
     /// Where the time of a traced program went: the time of each thread by the layer that owns it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
@@ -59,6 +76,9 @@ pub struct Record {
     /// The commands that a traced program sent to the card. Their data is never recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apdus: Vec<Apdu>,
+    /// The system calls of a traced program, where they were observed: the most frequent kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub system_calls: Vec<SystemCall>,
     /// Events that a trace had no room for; more than 0 makes its counts lower bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
@@ -99,14 +119,20 @@ impl Record {
             imported: None,
             environment,
             target,
+            hosts: Vec::new(),
             results: Vec::new(),
             knee: None,
             costs: Vec::new(),
             budget: None,
+            what_if: None,
+            queue: None,
             comparison: None,
+            side_by_side: None,
+            command_time: None,
             layers: Vec::new(),
             calls: Vec::new(),
             apdus: Vec::new(),
+            system_calls: Vec::new(),
             dropped: None,
             findings: Vec::new(),
             trials: Vec::new(),

@@ -106,6 +106,21 @@ pub fn load(name: &str) -> Result<Reference, UnknownReference> {
     }
 }
 
+/// The file of the reference of this name, as it is in the folder `reference`.
+///
+/// # Errors
+/// When there is none.
+pub fn text(name: &str) -> Result<&'static str, UnknownReference> {
+    match name {
+        hsm_speed::NAME => Ok(hsm_speed::TEXT),
+        jcop_cards::NAME => Ok(jcop_cards::TEXT),
+        pcsc_lite::NAME => Ok(pcsc_lite::TEXT),
+        piv_door::NAME => Ok(piv_door::TEXT),
+        ppp_protocol_lookup::NAME => Ok(ppp_protocol_lookup::TEXT),
+        _ => Err(UnknownReference { name: name.to_owned() }),
+    }
+}
+
 /// There is no reference of this name.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("there is no reference \"{name}\"\nhint: known references are {}", NAMES.join(", "))]

@@ -8,6 +8,20 @@ use tapstone_measure::units::Nanos;
 
 use crate::figures::Fraction;
 
+/// What a whole command took: user and system time are of all its processes that were waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandTime {
+    /// From just before its process was made until it had ended, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub wall_ns: Nanos,
+    /// Processor time in user mode, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub user_ns: Nanos,
+    /// Processor time in the kernel, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub system_ns: Nanos,
+}
+
 /// The time of one thread that one layer owns. The layers of a thread add up to its wall time;
 /// threads are never added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +62,45 @@ pub struct Call {
     /// The part of it that no inner call owns, in nanoseconds.
     #[schemars(with = "u64")]
     pub own_ns: Nanos,
+}
+
+/// The function of a library that made system calls for the program.
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Origin {
+    /// Its name, for example `getprotobynumber`.
+    pub function: String,
+    /// The file name of the library.
+    pub module: String,
+    /// The program's function that called it; absent on a thread that the library began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+}
+
+/// System calls of one kind: the same call on the same object, made by the same functions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SystemCall {
+    /// Its name, as in syscalls(2).
+    pub call: String,
+    /// What it worked on, where that is known: a path, a descriptor's file, a socket's peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Who wanted it; absent where the program made the call itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The functions that were under way, the innermost first. Those of programs without symbols
+    /// are addresses.
+    pub stack: Vec<String>,
+    /// How often it was made.
+    pub count: u64,
+    /// Calls that failed, by error.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed: BTreeMap<String, u64>,
+    /// From entry to return, in nanoseconds, all calls together. Of calls that do not sleep this is
+    /// the tracer's time.
+    #[schemars(with = "u64")]
+    pub time_ns: Nanos,
 }
 
 impl Call {

@@ -5,7 +5,9 @@
 //! nothing to say; empty is never zero.
 
 use ::csv::Writer;
-use tapstone_record::{Change, Comparison, ComparisonRow, Judgement, Provenance, Quantity};
+use tapstone_record::{
+    Change, Comparison, ComparisonRow, Judgement, Provenance, Quantity, SideBySide,
+};
 
 use crate::csv::CsvError;
 use crate::words;
@@ -20,6 +22,46 @@ pub fn render(comparison: &Comparison) -> Result<String, CsvError> {
     writer.write_record(COLUMNS.iter().map(|(name, _)| name))?;
     for row in &comparison.rows {
         writer.write_record(COLUMNS.iter().map(|(_, cell)| cell(row)))?;
+    }
+    writer.flush().map_err(::csv::Error::from)?;
+    drop(writer);
+    Ok(String::from_utf8(text).expect("every cell was a string"))
+}
+
+/// Several devices beside one another, a line for each operation and device that has a figure.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_side_by_side(all: &SideBySide) -> Result<String, CsvError> {
+    let mut text = Vec::new();
+    let mut writer = Writer::from_writer(&mut text);
+    writer.write_record([
+        "operation",
+        "message_bytes",
+        "quantity",
+        "device",
+        "source",
+        "figure",
+        "low",
+        "high",
+        "excess",
+    ])?;
+    for row in &all.rows {
+        let sides = all.sides.iter().zip(row.figures.iter().zip(&row.excess));
+        for (side, (figure, excess)) in sides {
+            let (Some(figure), Some(excess)) = (figure, excess) else { continue };
+            writer.write_record([
+                row.operation.clone(),
+                self::text(row.message_bytes),
+                quantity(row.quantity).to_owned(),
+                side.name.clone(),
+                side.source.clone(),
+                figure.estimate.to_string(),
+                figure.low.to_string(),
+                figure.high.to_string(),
+                excess.0.to_string(),
+            ])?;
+        }
     }
     writer.flush().map_err(::csv::Error::from)?;
     drop(writer);

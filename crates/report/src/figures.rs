@@ -1,7 +1,7 @@
 //! Figures as text. Each comes with its unit, and each estimate with its interval.
 
 use tapstone_measure::units::{Nanos, PerSecond, thousands, three_digits};
-use tapstone_record::{Estimate, Fraction, Seconds};
+use tapstone_record::{Estimate, Fraction, Range, Seconds};
 
 /// What stands where there is no figure.
 pub(crate) const NONE: &str = "–";
@@ -20,6 +20,21 @@ pub(crate) fn rate(per_second: f64) -> String {
 /// A length of time: `43.1 µs`.
 pub(crate) fn time(nanos: f64) -> String {
     finite(nanos).map_or(NONE.into(), |value| Nanos(value.round() as u64).to_string())
+}
+
+/// Milliseconds throughout, so that a reader can add them up: `1,367 ms`, `-414 ms`, `8.21 ms`.
+pub(crate) fn ms(nanos: f64) -> String {
+    let millis = nanos / 1e6;
+    if !millis.is_finite() {
+        return NONE.into();
+    }
+    let sign = if millis < 0.0 { "-" } else { "" };
+    let length = millis.abs();
+    if length >= 99.95 || length == 0.0 {
+        format!("{sign}{} ms", thousands(length.round() as u64))
+    } else {
+        format!("{sign}{} ms", three_digits(length))
+    }
 }
 
 /// A length of time that is recorded in seconds: `10.0 s`.
@@ -51,6 +66,15 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{} B", thousands(count))
 }
 
+/// A size to be read, not to be calculated with: `12 kB`, `1.4 MB`.
+pub(crate) fn bytes_about(count: u64) -> String {
+    match count {
+        0..1000 => format!("{count} B"),
+        1000..1_000_000 => format!("{} kB", three_digits(count as f64 / 1e3)),
+        _ => format!("{} MB", three_digits(count as f64 / 1e6)),
+    }
+}
+
 /// A number of things: `1 thread`, `4 threads`.
 pub(crate) fn count(number: u64, one: &str, more: &str) -> String {
     format!("{} {}", thousands(number), if number == 1 { one } else { more })
@@ -79,6 +103,14 @@ pub(crate) fn range(low: f64, high: f64, print: fn(f64) -> String) -> String {
     let same = unit(&from) == unit(&to);
     let from = if same { from.trim_end_matches(&unit(&to)) } else { &from };
     format!("{from} … {to}")
+}
+
+/// What is predicted: `589 ms`, `396 … 589 ms`.
+pub(crate) fn span(of: &Range) -> String {
+    match [of.low, of.high].map(time) {
+        [low, high] if low == high => low,
+        _ => range(of.low, of.high, time),
+    }
 }
 
 /// An estimate followed by its interval in brackets: `4,980/s (± 1.0 %)`.

@@ -6,8 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod bins;
+mod chart;
 pub mod comparison_csv;
 pub mod csv;
+pub mod door_csv;
 mod figures;
+pub mod html;
+mod sections;
+mod style;
 pub mod terminal;
+mod text;
+pub mod verdict;
 mod words;

@@ -3,8 +3,8 @@
 
 use tapstone_measure::units::thousands;
 use tapstone_record::{
-    Concurrency, Estimate, LimitedBy, LoadKind, Outcome, Provenance, Row, ShareKind, Status,
-    StoppedBy, TargetKind, Throughput, Verdict, Verification, Verifier,
+    Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance, Row, ShareKind,
+    Status, StoppedBy, TargetKind, Throughput, Verdict, Verification, Verifier,
 };
 
 use crate::figures::count;
@@ -94,6 +94,38 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Met => "MET",
         Verdict::Missed => "MISSED",
         Verdict::Undecided => "UNDECIDED",
+    }
+}
+
+/// A layer by its name in the record. What is not known is shown as it stands there.
+pub(crate) fn layer(name: &str) -> String {
+    let known = match name {
+        "pcsc" => "PC/SC client",
+        "below-pcsc" => "below PC/SC",
+        "queue" => "below PC/SC: queue",
+        "pcscd" => "below PC/SC: pcscd",
+        "driver-and-card" => "below PC/SC: driver and card",
+        "lock" => "waiting for a lock",
+        "user" => "waiting for the user",
+        other => match other.strip_prefix("pkcs11") {
+            Some(module) => return format!("PKCS#11{module}"),
+            None => other,
+        },
+    };
+    known.to_owned()
+}
+
+pub(crate) fn finding(kind: &FindingKind) -> &str {
+    match kind {
+        FindingKind::Sleep => "sleep",
+        FindingKind::BusyWait => "busy wait",
+        FindingKind::PollQuantum => "poll quantum",
+        FindingKind::RepeatedLookup => "repeated lookup",
+        FindingKind::RepeatedCommand => "repeated command",
+        FindingKind::DelayedAck => "delayed acknowledgement",
+        FindingKind::Serialised => "serialised threads",
+        FindingKind::SessionChurn => "session churn",
+        FindingKind::Other(name) => name,
     }
 }
 

@@ -1,8 +1,11 @@
 //! What the lab and a worker process say to each other.
 //!
 //! A module runs in a process of its own, because it can hang, crash or print. Orders go in by
-//! one pipe and reports come back by another, as length-prefixed postcard frames. Nothing in them
-//! depends on both ends sharing a machine, apart from the clock that moments are counted on.
+//! one pipe and reports come back by another, as length-prefixed postcard frames.
+//!
+//! An [`Order`] names paths and holds the PIN, and stays on its machine. A [`Task`] does neither:
+//! it is what may come from another machine, through an agent that adds its own paths and PIN.
+//! Only the clock that moments are counted on is then another one.
 
 use std::path::PathBuf;
 
@@ -19,7 +22,7 @@ use crate::material::{ForToken, KeyMaterial, Output};
 use crate::module::{LibraryInfo, LoadError, MechanismInfo, SlotInfo, TokenInfo};
 use crate::pin::Pin;
 
-/// From the lab to a worker.
+/// To a worker, from whoever started it on the same machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Load and initialise a module; the board names the call in flight if that never returns.
@@ -36,6 +39,13 @@ pub enum Order {
     },
     /// Use this slot's token from now on.
     Enter(Enter),
+    /// Everything after that.
+    Task(Task),
+}
+
+/// What a worker does with the token that it has entered. It names no file and holds no secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
     /// Make or find the keys of a row.
     Prepare(Box<Job>),
     /// The inputs of the row's lanes, each for every key; then one trial operation a lane.
@@ -61,6 +71,8 @@ pub enum Order {
         /// When; a moment in the past means now.
         at: Nanos,
     },
+    /// Send the raw samples that were kept where they were made.
+    Samples,
     /// Send the results that were kept for verification.
     Outputs,
     /// Destroy the row's keys.
@@ -255,7 +267,7 @@ pub enum Report {
     },
     /// Closed slices by lane; the lane after the last is the generator's lateness.
     Slices(Vec<(u8, Slice)>),
-    /// Raw samples.
+    /// Raw samples: while the row runs, or when they are asked for; then the last part is empty.
     Samples(Vec<RawSample>),
     /// All threads have ended.
     Done(Box<Done>),

@@ -26,7 +26,7 @@ pub enum Blind {
     OtherMachine(PathBuf),
     /// Its dynamic linker is not glibc's.
     OtherLinker(PathBuf, PathBuf),
-    /// It limits its address space, and the file of events takes too much of it.
+    /// It has too little address space.
     Limited(PathBuf),
     /// Its C library is too old.
     Outdated(PathBuf),
@@ -65,9 +65,8 @@ impl fmt::Display for Blind {
             ),
             Self::Limited(path) => write!(
                 f,
-                "{} may use little address space (RLIMIT_AS, ulimit -v), and the probe would take \
-                 a large part of it\n\
-                 hint: ulimit -v unlimited, or a smaller --events-size: a fourth of the limit fits",
+                "{} may use too little address space (RLIMIT_AS, ulimit -v) for the probe beside it\n\
+                 hint: ulimit -v unlimited, or at least 40000",
                 path.display()
             ),
             Self::Outdated(path) => write!(

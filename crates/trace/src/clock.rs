@@ -35,6 +35,15 @@ impl Reading {
     pub(crate) fn nanos(self) -> Nanos {
         Nanos(self.nanos)
     }
+
+    /// Nanoseconds, then ticks.
+    pub(crate) fn both(self) -> [u64; 2] {
+        [self.nanos, self.ticks]
+    }
+
+    pub(crate) fn of_both([nanos, ticks]: [u64; 2]) -> Self {
+        Self { nanos, ticks }
+    }
 }
 
 /// CLOCK_MONOTONIC, in nanoseconds.
@@ -82,18 +91,25 @@ impl Ticks {
 /// Turns moments of the probe into nanoseconds of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
+    readings: [Reading; 2],
     start: Reading,
     nanos_per_tick: f64,
 }
 
 impl Scale {
     pub(crate) fn between(start: Reading, end: Reading, clock: u32) -> Self {
+        let readings = [start, end];
         if clock == CLOCK_TSC && end.ticks > start.ticks {
             let nanos_per_tick =
                 (end.nanos - start.nanos) as f64 / (end.ticks - start.ticks) as f64;
-            return Self { start, nanos_per_tick };
+            return Self { readings, start, nanos_per_tick };
         }
-        Self { start: Reading { nanos: 0, ticks: 0 }, nanos_per_tick: 1.0 }
+        Self { readings, start: Reading { nanos: 0, ticks: 0 }, nanos_per_tick: 1.0 }
+    }
+
+    /// What it was made from.
+    pub(crate) fn readings(&self) -> [Reading; 2] {
+        self.readings
     }
 
     /// A moment.

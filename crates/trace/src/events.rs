@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
@@ -19,7 +19,7 @@ use crate::timeline::{
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED,
     EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_THREAD, FLAG_ABANDONED,
-    FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FUNCTIONS, HEADER_BYTES,
+    FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, FUNCTIONS, HEADER_BYTES,
 };
 
 const WORD: usize = 8;
@@ -34,9 +34,20 @@ pub enum EventsError {
     /// The system says no.
     #[error("the file of events cannot be read: {0}\nhint: is its disk still there?")]
     Read(#[from] io::Error),
+    /// A file that was kept cannot be opened.
+    #[error("{}: {why}\nhint: `tapstone trace --events FILE -- COMMAND` keeps one", path.display())]
+    Open {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
     /// It is something else.
-    #[error("{0} holds no events of this version of Tapstone\nhint: trace again")]
-    NoEvents(String),
+    #[error(
+        "{} holds no events of this version of Tapstone\nhint: trace the program again, with \
+         --events", .0.display()
+    )]
+    NoEvents(PathBuf),
 }
 
 /// Reads events that a probe has written, of the run from `started` to `ended`.
@@ -217,14 +228,16 @@ impl Reader<'_> {
     fn chunks(&self) -> io::Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         let length = self.file.metadata()?.len().min(used(self.file)?);
-        for number in 0..(length.saturating_sub(HEADER_BYTES as u64)) / CHUNK_BYTES as u64 {
+        let whole = |number: u64| at(number) + CHUNK_HEAD_BYTES as u64 <= length;
+        for number in (0..).take_while(|number| whole(*number)) {
             let mut head = [0; CHUNK_HEAD_BYTES];
             self.file.read_exact_at(&mut head, at(number))?;
             let field = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four"));
             let (process, thread, used) = (field(0), field(4), field(8) as usize);
             // Who took it may have ended before its first event.
             if process != 0 {
-                let (from, to) = (CHUNK_HEAD_BYTES, used.clamp(CHUNK_HEAD_BYTES, CHUNK_BYTES));
+                let there = (length - at(number)).min(CHUNK_BYTES as u64) as usize;
+                let (from, to) = (CHUNK_HEAD_BYTES, used.clamp(CHUNK_HEAD_BYTES, there));
                 chunks.push(Chunk { number, process, thread, from, to });
             }
         }
@@ -352,7 +365,7 @@ impl Reader<'_> {
             made: 0,
             exchange,
             text,
-            on_token: event.word(3) != 0,
+            on_token: event.flags & FLAG_TOKEN != 0,
             injected: Nanos::ZERO,
         }
     }
@@ -503,17 +516,4 @@ pub fn used(file: &File) -> io::Result<u64> {
     let mut head = [0; size_of::<u64>()];
     file.read_exact_at(&mut head, std::mem::offset_of!(wire::Header, taken) as u64)?;
     Ok(HEADER_BYTES as u64 + u64::from_ne_bytes(head) * CHUNK_BYTES as u64)
-}
-
-/// A file of events that was kept by an earlier run.
-///
-/// # Errors
-/// When it is none.
-pub fn check(path: &Path, file: &File) -> Result<(), EventsError> {
-    let mut head = [0; 12];
-    let none = || EventsError::NoEvents(path.display().to_string());
-    file.read_exact_at(&mut head, 0).map_err(|_| none())?;
-    let (magic, version) = head.split_at(8);
-    let whole = magic == wire::MAGIC.to_ne_bytes() && version == wire::VERSION.to_ne_bytes();
-    if whole { Ok(()) } else { Err(none()) }
 }

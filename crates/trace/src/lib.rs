@@ -3,8 +3,9 @@
 //! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns.
 //! - [`ab`]: two whole commands in turns, and what that says of them.
 //! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw;
-//!   [`blind`], [`losses`]: what it did not see.
-//! - `syscalls`: the system calls that a program makes, with the stacks that made them.
+//!   [`kept`]: what an earlier one saw; [`blind`], [`losses`]: what it did not see.
+//! - [`syscalls`], [`system_calls`]: the system calls that a program makes, with the stacks that
+//!   made them.
 //! - [`timeline`], [`owners`], [`operation`]: what the program did, whose time it was, and what
 //!   counts as one operation.
 //! - [`findings`]: time that is wasted. [`trial`], [`behaviour`], [`guard`]: a fix, tried.
@@ -24,6 +25,7 @@ pub mod exchanges;
 pub mod findings;
 pub mod folded;
 pub mod guard;
+pub mod kept;
 pub mod losses;
 pub mod observe;
 pub mod operation;
@@ -32,8 +34,9 @@ pub mod perfetto;
 pub mod probe;
 pub mod rounds;
 pub mod run;
-#[cfg(probe)]
+#[cfg_attr(not(probe), path = "syscalls_elsewhere.rs")]
 pub mod syscalls;
+pub mod system_calls;
 pub mod tables;
 pub mod timeline;
 pub mod trial;

@@ -12,7 +12,7 @@ pub struct Losses {
     pub interrupted: u64,
     /// Of these: calls of more threads than the probe keeps apart, or in too many others.
     pub crowded: u64,
-    /// Of these: events of programs that have limited their address space.
+    /// Of these: events of programs that limit their memory.
     pub out_of_reach: u64,
     /// Functions that were bound, or handed out in a list, but could not be watched.
     pub unwatched: u64,
@@ -57,8 +57,8 @@ impl Losses {
             of_this(
                 self.out_of_reach,
                 "event",
-                "had to be dropped (the program limited its address space, RLIMIT_AS, and the file \
-                 of events had to leave it: a smaller --events-size may fit)",
+                "had to be dropped (the program limits its memory by RLIMIT_AS or mlockall, and the \
+                 file of events may have only a part of it)",
             ),
             of_this(
                 self.unwatched,
@@ -69,8 +69,7 @@ impl Losses {
             of_this(
                 self.limited,
                 "program",
-                "could not be watched for want of address space (RLIMIT_AS, ulimit -v): a smaller \
-                 --events-size may fit",
+                "could not be watched for want of address space (RLIMIT_AS, ulimit -v)",
             ),
             of_this(self.outdated, "program", "could not be watched (a glibc older than 2.35)"),
         ];

@@ -1,5 +1,8 @@
 //! A command, run once with the probe inside.
 
+#[cfg(probe)]
+mod stopped;
+
 use std::fs::File;
 use std::io;
 use std::mem;
@@ -14,6 +17,7 @@ use crate::events::{self, EventsError};
 use crate::losses::Losses;
 use crate::probe::{Applied, Options, Probe, ProbeError};
 use crate::run::{Finished, Input, Output, Run, RunError, Signals};
+use crate::syscalls::{Observed, Set, TracingError};
 use crate::timeline::Timeline;
 
 /// How to run it.
@@ -23,6 +27,8 @@ pub struct Plan<'a> {
     pub command: &'a Command,
     /// How the probe is to behave.
     pub options: &'a Options,
+    /// System calls to observe too: those of the command, not of the daemon.
+    pub system_calls: Option<Set>,
     /// Where its output goes.
     pub output: Output,
     /// What it reads.
@@ -42,6 +48,8 @@ pub struct Seen {
     pub finished: Finished,
     /// What it did.
     pub timeline: Timeline,
+    /// Its system calls, where they were asked for.
+    pub system_calls: Option<Observed>,
     /// What each fix came to.
     pub applied: Vec<Applied>,
     /// Why nothing was seen, when the probe did not run.
@@ -62,6 +70,12 @@ pub enum ObserveError {
     /// The command was not started, or not seen to its end.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Its system calls could not be observed.
+    #[error(transparent)]
+    SystemCalls(#[from] TracingError),
+    /// The command has nowhere to write to, or nothing to read from.
+    #[error("/dev/null: {0}\nhint: too many files may be open: see ulimit -n")]
+    Streams(io::Error),
     /// What it left behind cannot be read.
     #[error(transparent)]
     Events(#[from] EventsError),
@@ -86,18 +100,24 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
         (plan.when_ready)();
     }
     let daemons = probe.buffer().processes();
-    let mut run = Run::new(plan.command).output(plan.output).input(plan.input);
-    for (name, value) in probe.environment() {
-        run = run.variable(name, value);
-    }
-    let finished = run.finish(signals)?;
+    let (finished, system_calls) = match &plan.system_calls {
+        None => (run(plan, &probe, signals)?, None),
+        Some(set) => {
+            let (finished, observed) = stopped::run(plan, &probe, set)?;
+            (finished, Some(observed))
+        }
+    };
     // What it has yet to say is not about this command.
     if let Some(daemon) = daemon {
         daemon.stop();
     }
     let (file, scale) = probe.buffer().read().map_err(EventsError::from)?;
     if let Some(path) = &plan.keep {
-        keep(&file, path).map_err(|why| ObserveError::Keep { path: path.clone(), why })?;
+        let ended = finished.started + finished.wall;
+        let signed = probe.buffer().sign(&scale, finished.started, ended);
+        signed
+            .and_then(|()| keep(&file, path))
+            .map_err(|why| ObserveError::Keep { path: path.clone(), why })?;
     }
     let ended = finished.started + finished.wall;
     let mut timeline = events::read(&file, &scale, finished.started, ended)?;
@@ -106,7 +126,17 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     let is_blind = probe.buffer().processes() == daemons;
     let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));
     let applied = probe.buffer().applied();
-    Ok(Seen { finished, timeline, applied, blind, warnings: losses.sentences() })
+    let mut warnings = losses.sentences();
+    warnings.extend(system_calls.iter().flat_map(stopped::sentences));
+    Ok(Seen { finished, timeline, system_calls, applied, blind, warnings })
+}
+
+fn run(plan: &Plan<'_>, probe: &Probe, signals: &Signals) -> Result<Finished, RunError> {
+    let mut run = Run::new(plan.command).output(plan.output).input(plan.input);
+    for (name, value) in probe.environment() {
+        run = run.variable(name, value);
+    }
+    run.finish(signals)
 }
 
 /// As the probe says, which then is no loss beside it, or else as the program's file tells.
@@ -128,4 +158,21 @@ fn keep(file: &File, path: &PathBuf) -> io::Result<()> {
     io::Seek::rewind(&mut from)?;
     io::copy(&mut io::Read::take(&mut from, events::used(file)?), &mut to)?;
     Ok(())
+}
+
+#[cfg(not(probe))]
+mod stopped {
+    use super::{Finished, ObserveError, Observed, Plan, Probe, Set};
+
+    pub(super) fn run(
+        _plan: &Plan<'_>,
+        _probe: &Probe,
+        set: &Set,
+    ) -> Result<(Finished, Observed), ObserveError> {
+        match *set {}
+    }
+
+    pub(super) fn sentences(observed: &Observed) -> Vec<String> {
+        match *observed {}
+    }
 }

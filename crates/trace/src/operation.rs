@@ -29,11 +29,11 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "\"{name}\" is no operation{}\nhint: an operation is whole, a function of PKCS#11 (C_…), PC/SC \
-     (SCard…) or a reader driver (IFDH…), or syscall:NAME", did_you_mean(*.near)
+     (SCard…) or a reader driver (IFDH…), or syscall:NAME", did_you_mean(.near.as_deref())
 )]
 pub struct OperationError {
     name: String,
-    near: Option<&'static str>,
+    near: Option<String>,
 }
 
 fn did_you_mean(near: Option<&str>) -> String {
@@ -53,12 +53,16 @@ impl FromStr for Operation {
         if text == WHOLE {
             return Ok(Self::Whole);
         }
-        if let Some(call) = text.strip_prefix(SYSTEM_CALL).filter(|call| is_name(call)) {
-            return Ok(Self::SystemCall(call.to_owned()));
+        let error = |near| OperationError { name: text.to_owned(), near };
+        if let Some(call) = text.strip_prefix(SYSTEM_CALL) {
+            return match unknown_system_call(call) {
+                None => Ok(Self::SystemCall(call.to_owned())),
+                Some(near) => Err(error(near.map(|near| format!("{SYSTEM_CALL}{near}")))),
+            };
         }
         match cuttable().find(|name| *name == text) {
             Some(name) => Ok(Self::Call(name)),
-            None => Err(OperationError { name: text.to_owned(), near: nearest(text) }),
+            None => Err(error(nearest(text).map(str::to_owned))),
         }
     }
 }
@@ -86,10 +90,22 @@ fn nearest(text: &str) -> Option<&'static str> {
     best.filter(|(likeness, _)| *likeness > ALIKE).map(|(_, name)| name)
 }
 
-/// Whether a system call could have that name.
-fn is_name(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    !text.is_empty() && text.bytes().all(fits)
+/// Of a name that no system call has, what may have been meant.
+#[cfg(probe)]
+fn unknown_system_call(name: &str) -> Option<Option<&'static str>> {
+    use crate::syscalls::{Set, SetError};
+    match name.parse::<Set>() {
+        // Not a list, nor a change of one.
+        Ok(set) if set.names().eq([name]) => None,
+        Err(SetError::Unknown { alike, .. }) => Some(alike.first().copied()),
+        Ok(_) | Err(SetError::Empty) => Some(None),
+    }
+}
+
+/// Where no system calls are observed, names are not known.
+#[cfg(not(probe))]
+fn unknown_system_call(_name: &str) -> Option<Option<&'static str>> {
+    None
 }
 
 /// One operation: a stretch of a thread.
@@ -251,8 +267,11 @@ mod tests {
             ("C_Sing", "\"C_Sing\" is no operation (did you mean C_Sign?)"),
             ("c_sign", "did you mean C_Sign?"),
             ("usleep", "\"usleep\" is no operation\n"),
-            ("syscall:", "is no operation"),
-            ("syscall:re ad", "is no operation"),
+            ("syscall:raed", "\"syscall:raed\" is no operation (did you mean syscall:read?)"),
+            ("syscall:", "is no operation\n"),
+            ("syscall:default", "is no operation\n"),
+            ("syscall:read,write", "is no operation\n"),
+            ("syscall:+read", "is no operation\n"),
             ("", "\"\" is no operation\n"),
         ] {
             let error = text.parse::<Operation>().unwrap_err().to_string();

@@ -89,6 +89,10 @@ pub(crate) struct Telling<'a> {
 }
 
 impl Telling<'_> {
+    pub(crate) fn now(&self) -> Nanos {
+        self.now
+    }
+
     pub(crate) fn advance(&mut self, time: Nanos) -> &mut Self {
         self.now += time;
         self

@@ -11,26 +11,27 @@ use tapstone_record as record;
 
 use crate::codes;
 use crate::exchanges;
-use crate::findings::{self, prediction};
+use crate::findings::{self, FileCall, prediction};
 use crate::operation::{Operation, Operations};
 use crate::owners::{self, Owners};
-use crate::run::Finished;
+use crate::system_calls::SystemCalls;
 use crate::timeline::{Call, Family, Span, Thread, Timeline};
 
 /// Calls up to so many are kept one by one.
 const MOST_VALUES: usize = 1000;
 
-/// Puts what was seen into a record: layers, calls, commands to the card, findings, and rows for
-/// the command, its operations and each function.
+/// Puts what was seen into a record: layers, calls, commands to the card, system calls, findings,
+/// and rows for the command, which took `wall`, its operations and each function.
 pub fn describe(
     record: &mut record::Record,
     timeline: &Timeline,
-    finished: &Finished,
+    wall: Nanos,
     operation: &Operation,
+    system_calls: SystemCalls<'_>,
 ) {
     let owners: Vec<Owners> =
         timeline.threads.iter().map(|thread| owners::of(timeline, thread)).collect();
-    let operations = Operations::of(operation, timeline, &[]);
+    let operations = Operations::of(operation, timeline, &system_calls.returns);
     record.layers = layers(timeline, &owners);
     let (mut calls, rows) = calls(timeline, &owners);
     if !operations.is_whole && operations.count() > 0 {
@@ -40,20 +41,35 @@ pub fn describe(
     }
     record.calls = calls;
     record.apdus = apdus(timeline);
+    record.system_calls = system_calls.kinds;
     record.dropped = Some(timeline.dropped);
-    record.results.push(command_row("command", &[(timeline.ended, finished.wall)]));
-    if !operations.is_whole {
+    record.results.push(command_row("command", &[(timeline.ended, wall)]));
+    if operations.count() == 0 {
+        record.warnings.push(format!(
+            "{operation} was not called: there is no operation, so figures per operation are \
+             missing"
+        ));
+    } else if !operations.is_whole {
         let cuts =
             operations.cuts.iter().map(|cut| (cut.end, cut.end - cut.start)).collect::<Vec<_>>();
         record.results.push(command_row(&format!("operation {operation}"), &cuts));
     }
     record.results.extend(rows);
-    let findings = findings::find(timeline, &operations, &[]);
+    // For as long as this function looks at them.
+    let files = system_calls.files.map(|file| FileCall { ..file });
+    let findings = findings::find(timeline, &operations, files);
     let described = findings.iter().map(|finding| {
         let saving = prediction::saving(timeline, &operations, &finding.removed);
         finding.record((!finding.removed.is_empty()).then_some(saving))
     });
     record.findings.extend(described);
+}
+
+/// Whether any program called PC/SC.
+#[must_use]
+pub fn uses_pcsc(timeline: &Timeline) -> bool {
+    let mut spans = timeline.threads.iter().flat_map(|thread| &thread.spans);
+    spans.any(|span| timeline.call(span.call).family == Family::Pcsc)
 }
 
 /// The virtual reader that a program talked to, if it did: such figures are no real card's.

@@ -210,6 +210,7 @@ impl Trial<'_> {
         let plan = observe::Plan {
             command: self.command,
             options: &options,
+            system_calls: None,
             output: Output::Kept,
             input: Input::Null,
             keep: None,

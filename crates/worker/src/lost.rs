@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// A worker process that is no more. `C` is a call; until it has a name, its number on the board.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum Lost<C: Display> {
     /// It ended by itself, in the code that it called or after it.
     #[error("the worker process ended ({how}){}", during(call.as_ref()))]
@@ -24,6 +25,9 @@ pub enum Lost<C: Display> {
         /// What it was calling.
         call: Option<C>,
     },
+    /// It is on another machine, of which nothing is heard any more.
+    #[error("{0}")]
+    Unreachable(String),
     /// It said something that is not in the protocol.
     #[error("the worker process could not be understood: {0}")]
     Garbled(String),
@@ -39,7 +43,7 @@ impl<C: Display> Lost<C> {
     pub const fn call(&self) -> Option<&C> {
         match self {
             Self::Crashed { call, .. } | Self::Hung { call, .. } => call.as_ref(),
-            Self::Garbled(_) => None,
+            Self::Unreachable(_) | Self::Garbled(_) => None,
         }
     }
 
@@ -49,6 +53,7 @@ impl<C: Display> Lost<C> {
         match self {
             Self::Crashed { .. } => "crashed",
             Self::Hung { .. } => "timeout",
+            Self::Unreachable(_) => "unreachable",
             Self::Garbled(_) => "garbled",
         }
     }
@@ -59,6 +64,7 @@ impl<C: Display> Lost<C> {
         match self {
             Self::Crashed { how, call } => Lost::Crashed { how, call: call.and_then(name) },
             Self::Hung { after, call } => Lost::Hung { after, call: call.and_then(name) },
+            Self::Unreachable(why) => Lost::Unreachable(why),
             Self::Garbled(why) => Lost::Garbled(why),
         }
     }

@@ -79,6 +79,6 @@ fn lost_hint(lost: &Lost) -> &'static str {
         Lost::Hung { .. } => {
             "\nhint: is pcscd still alive? Restart it, or give it longer with --timeout"
         }
-        Lost::Crashed { .. } | Lost::Garbled(_) => "",
+        Lost::Crashed { .. } | Lost::Unreachable(_) | Lost::Garbled(_) => "",
     }
 }

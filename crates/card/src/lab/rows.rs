@@ -132,10 +132,10 @@ fn phases(ran: &Ran, plan: &RowPlan, number: u16) -> Vec<record::Phase> {
         }
     }
     let all: Nanos = sums.iter().copied().sum();
-    let phase = |(name, sum): (&String, Nanos)| record::Phase {
-        call: name.clone(),
-        mean_ns: sum.0 as f64 / operations.max(1) as f64,
-        share: record::Fraction(sum.0 as f64 / all.0.max(1) as f64),
+    let phase = |(name, sum): (&String, Nanos)| {
+        let mean = sum.0 as f64 / operations.max(1) as f64;
+        let share = record::Fraction(sum.0 as f64 / all.0.max(1) as f64);
+        record::Phase::new(name.clone(), mean, share)
     };
     plan.steps.iter().zip(sums).map(phase).collect()
 }
@@ -153,6 +153,7 @@ fn shares(lane: &LaneFigures, window: Nanos) -> Vec<record::Share> {
         rate: PerSecond(part.completed as f64 / window.as_secs_f64().max(1e-9)),
         share: record::Fraction(part.completed as f64 / all.max(1) as f64),
         mean_ns: (part.completed > 0).then_some(part.mean_ns),
+        client_utilisation: None,
         longest_ns: (part.completed > 0).then_some(part.longest),
     };
     lane.parts.iter().enumerate().map(share).collect()

@@ -58,6 +58,7 @@ pub(crate) fn measure(lab: &mut Lab, threads: u32, window: Nanos) -> Summary {
         lanes: vec![LanePlan { variant, weight: 1 }],
         threads,
         processes: 1,
+        hosts: 1,
         load: LoadPlan::Closed,
         stop: Stop::Seconds(window),
         keys: KeysPlan::Own { count: KeyCount::Shared, on_token: false },

@@ -1,5 +1,7 @@
 //! The options of `tapstone compare`, as typed.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tapstone_measure::compare::Percent;
 
@@ -19,6 +21,15 @@ pub(crate) struct Arguments {
     /// A record, or reference:NAME
     #[arg(value_name = "RECORD|reference:NAME")]
     pub(crate) second: Option<String>,
+    /// More records: all of them side by side, each with its excess over the fastest
+    #[arg(value_name = "RECORD", conflicts_with_all = ["fail_above", "item"])]
+    pub(crate) more: Vec<String>,
+    /// Compare with the record in this folder that is of the same work on the same device
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["second", "item"])]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Keep the record in that folder, as the baseline of later runs; the first one starts so
+    #[arg(long, requires = "baseline", conflicts_with = "second")]
+    pub(crate) update: bool,
     /// Fail when the candidate is surely slower by more than this part of the baseline: 5%
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub(crate) fail_above: Option<Percent>,
@@ -36,6 +47,9 @@ Examples:
   tapstone compare card.json reference:jcop-cards
   tapstone compare card.json reference:jcop-cards --item JCOP31 --fail-above 5%
   tapstone compare reference:jcop-cards
+  tapstone compare card1.json card2.json card3.json
+  tapstone compare new.json --baseline baselines --fail-above 5%
+  tapstone compare new.json --baseline baselines --update
 
 Exit codes: 0 done, also when a threshold is undecided; 1 a threshold was surely exceeded; 2 could
 not compare.";

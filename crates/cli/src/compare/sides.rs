@@ -22,10 +22,21 @@ pub(super) enum Side {
 pub(super) struct Opened {
     pub(super) record: Record,
     pub(super) path: String,
+    pub(super) content: String,
     sha256: String,
 }
 
 impl Opened {
+    pub(super) fn read(name: &str) -> anyhow::Result<Self> {
+        let path = Path::new(name);
+        let content = fs::read_to_string(path).with_context(|| {
+            format!("cannot read {name}\nhint: name a record, or a reference: {}", references())
+        })?;
+        let record = Record::from_json(&content, path)?;
+        let sha256 = hex::encode(Sha256::digest(&content));
+        Ok(Self { record, path: name.to_owned(), content, sha256 })
+    }
+
     pub(super) fn named(&self) -> Named<'_> {
         Named { record: &self.record, path: &self.path, sha256: &self.sha256 }
     }
@@ -36,24 +47,7 @@ impl Side {
         if let Some(name) = name.strip_prefix(PREFIX) {
             return Ok(Self::Reference(Box::new(reference::load(name)?)));
         }
-        let path = Path::new(name);
-        let content = fs::read_to_string(path).with_context(|| {
-            format!("cannot read {name}\nhint: name a record, or a reference: {}", references())
-        });
-        let content = content.map_err(|error| in_one_line(&error))?;
-        let record = Record::from_json(&content, path)?;
-        let sha256 = hex::encode(Sha256::digest(&content));
-        Ok(Self::Record(Box::new(Opened { record, path: name.to_owned(), sha256 })))
-    }
-}
-
-/// The cause before the hint, so that the hint ends the text.
-fn in_one_line(error: &anyhow::Error) -> anyhow::Error {
-    let text = error.to_string();
-    let cause = error.root_cause();
-    match text.split_once('\n') {
-        Some((what, hint)) => anyhow::anyhow!("{what}: {cause}\n{hint}"),
-        None => anyhow::anyhow!("{text}: {cause}"),
+        Ok(Self::Record(Box::new(Opened::read(name)?)))
     }
 }
 

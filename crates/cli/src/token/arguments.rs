@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tapstone_measure::units::{Nanos, PerSecond};
 
+use crate::nats::NatsArguments;
 use crate::output;
 use crate::values::{self, Hexadecimal};
 
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) limit: LimitArguments,
     #[command(flatten)]
+    pub(crate) hosts: HostArguments,
+    #[command(flatten)]
     pub(crate) endurance: EnduranceArguments,
     #[command(flatten)]
     pub(crate) leftovers: LeftoversArguments,
@@ -45,6 +48,7 @@ Examples:
   tapstone token … --op rsa1024.sign --find-limit
   tapstone token … --op rsa2048.sign --rate 500
   tapstone token … --mix rsa2048.sign=70,aes256-gcm.encrypt=30
+  tapstone token --hosts 4 --nats tls://hub:4222 --target hsm-a --op rsa2048.sign --find-limit
   tapstone token … --claim 'rsa1024.sign >= 13000/s'
 
 Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
@@ -53,7 +57,7 @@ Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
 #[command(next_help_heading = "Token")]
 pub(crate) struct TargetArguments {
     /// The PKCS#11 module; `tapstone targets` lists those found
-    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE", required_unless_present = "list")]
+    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE", required_unless_present_any = ["list", "hosts"])]
     pub(crate) module: Option<PathBuf>,
     /// The token with this label; several are measured at once
     #[arg(long, value_name = "LABEL")]
@@ -198,7 +202,7 @@ pub(crate) struct KeyArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where is the limit")]
 pub(crate) struct LimitArguments {
-    /// More threads, then more processes, until the rate stops growing
+    /// More threads, then more processes, then more hosts, until the rate stops growing
     #[arg(long, conflicts_with_all = ["rate", "count", "threads", "mix", "suite", "samples"])]
     pub(crate) find_limit: bool,
     /// Go no further than so many threads
@@ -208,6 +212,32 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_processes: u32,
 }
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "One load from many machines")]
+pub(crate) struct HostArguments {
+    /// Let so many machines do it, on each of which a `tapstone agent` offers the target
+    #[arg(long, value_name = "N", requires_all = ["nats", "target"], conflicts_with_all = LOCAL, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) hosts: Option<u32>,
+    /// The target, by its name in the agents' configurations
+    #[arg(long, value_name = "NAME", requires = "hosts")]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) nats: NatsArguments,
+}
+
+/// What an agent reads from its own configuration.
+const LOCAL: [&str; 9] = [
+    "token_label",
+    "token_serial",
+    "slot",
+    "pin_file",
+    "pin_env",
+    "pin_fd",
+    "pin_prompt",
+    "accept_low_count",
+    "leftovers",
+];
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Endurance")]

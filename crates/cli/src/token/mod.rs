@@ -1,6 +1,7 @@
 //! `tapstone token`: how fast a PKCS#11 token or HSM is, really.
 
 mod arguments;
+mod host_list;
 mod judge;
 mod leftovers;
 mod rows;

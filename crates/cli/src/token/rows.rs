@@ -156,6 +156,7 @@ impl Maker<'_> {
             lanes,
             threads: load.threads.unwrap_or(1),
             processes: load.processes,
+            hosts: self.arguments.hosts.hosts.unwrap_or(1),
             load: match load.rate {
                 Some(rate) => LoadPlan::Open { rate, poisson: load.arrivals == Arrivals::Poisson },
                 None if load.chained_clock => LoadPlan::Chained,
@@ -186,7 +187,7 @@ impl Rows {
             Stop::Seconds(window) => Stop::Seconds(window),
             Stop::Precision { .. } | Stop::Count(_) => Stop::Seconds(LEVEL_TIME),
         };
-        RowPlan { stop, threads: 1, processes: 1, ..row.clone() }
+        RowPlan { stop, threads: 1, processes: 1, hosts: 1, ..row.clone() }
     }
 }
 
@@ -234,7 +235,7 @@ fn check(rows: &[RowPlan]) -> anyhow::Result<()> {
             );
         }
         if let Stop::Count(count) = row.stop
-            && count < u64::from(row.threads * row.processes)
+            && count < u64::from(row.threads * row.processes * row.hosts)
         {
             bail!(
                 "--count {count} is less than one operation for each worker\n\

@@ -6,13 +6,17 @@ use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_token::catalogue::Catalogue;
-use tapstone_token::lab::{Lab, LimitPlan, RowOutcome, RowPlan, SampleSink};
+use tapstone_token::lab::{
+    Lab, LabError, LimitPlan, RowOutcome, RowPlan, SampleSink, not_measured,
+};
 
 use super::arguments::Arguments;
+use super::host_list::HostsOfRun;
 use super::judge::{Asked, judge};
 use super::rows::{self, Rows};
-use super::target;
+use super::target::{self, NoHosts};
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::machine_load::Watch;
 use crate::progress::Live;
 use crate::samples::SamplesFile;
@@ -26,6 +30,13 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         list();
         return Ok(Exit::Done);
     }
+    // The environment may name a module for runs on this machine; who types one means it.
+    let typed = arguments.target.module.is_some() && std::env::var_os("TAPSTONE_MODULE").is_none();
+    if arguments.hosts.hosts.is_some() && typed {
+        anyhow::bail!(
+            "--module is of no use with --hosts\nhint: each agent's configuration names its module"
+        );
+    }
     let precision = Precision::of(&Monotonic);
     let rows = rows::rows(&arguments, precision.step)?;
     let samples = samples_file(&arguments, &rows)?;
@@ -33,12 +44,20 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let interrupt = interrupt::flag_on_signals()?;
     let environment = environment::observe(precision);
     let started_at = Timestamp::now();
-    let lab = target::open(&arguments, interrupt)?;
+    let nothing = record::Target::new(record::TargetKind::Token);
     let tool =
         record::Tool { name: "tapstone".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    let mut record = Record::new(tool, started_at, environment, target::describe(&lab));
+    let mut record = Record::new(tool, started_at, environment, nothing);
     // No secret is ever an argument.
     record.command = std::env::args().collect();
+    let (lab, watch) = match arguments.hosts.hosts {
+        None => (target::open(&arguments, interrupt)?, None),
+        Some(count) => match target::open_on_hosts(&arguments, count, interrupt) {
+            Ok((lab, watch)) => (lab, Some(watch)),
+            Err(why) => return without_hosts(&arguments, &rows, record, why),
+        },
+    };
+    record.target = target::describe(&lab, watch.as_ref());
     let live = Live::new(arguments.output.shared.quiet);
     let mut session = Session {
         arguments: &arguments,
@@ -48,9 +67,31 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         samples,
         machine: Watch::start(),
         exit: Exit::Done,
+        hosts: watch.map(HostsOfRun::new),
     };
     session.measure(&rows)?;
     session.end()
+}
+
+/// A run that could not begin says in a record who was missing.
+fn without_hosts(
+    arguments: &Arguments,
+    rows: &Rows,
+    mut record: Record,
+    why: NoHosts,
+) -> anyhow::Result<Exit> {
+    if why.hosts.is_empty() {
+        return Err(why.error);
+    }
+    eprintln!("error: {}", Failure(&why.error));
+    record.hosts = why.hosts;
+    for row in &rows.rows {
+        let host = arguments.hosts.target.clone().unwrap_or_default();
+        let error = LabError::Host { host, text: why.error.to_string() };
+        record.results.extend(not_measured(row, error).rows);
+    }
+    arguments.output.shared.put(&record)?;
+    Ok(Exit::NotMeasured)
 }
 
 fn list() {
@@ -74,6 +115,7 @@ struct Session<'a> {
     samples: Option<SamplesFile>,
     machine: Watch,
     exit: Exit,
+    hosts: Option<HostsOfRun>,
 }
 
 impl Session<'_> {
@@ -103,6 +145,7 @@ impl Session<'_> {
         let limits = LimitPlan {
             max_threads: self.arguments.limit.max_threads,
             max_processes: self.arguments.limit.max_processes,
+            max_hosts: self.arguments.hosts.hosts.unwrap_or(1),
             time: self.arguments.load.max_time.map_or(LIMIT_TIME, Into::into),
         };
         let limit = self.lab.find_limit(&rows.level(row), limits, &mut self.live);
@@ -145,17 +188,22 @@ impl Session<'_> {
             self.exit = Exit::NotMeasured;
         }
         self.record.results.extend(outcome.rows);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.take(outcome.hosts);
+        }
     }
 
     fn end(mut self) -> anyhow::Result<Exit> {
         self.live.end();
+        // As they stand now: leaving is no loss.
+        self.record.hosts = self.hosts.map(|hosts| hosts.for_record()).unwrap_or_default();
         self.lab.close();
         self.machine.add_to(&mut self.record.environment.load);
         if let Some(samples) = self.samples.take() {
             match samples.finish() {
                 Ok(file) => self.record.samples = Some(file),
                 Err(error) => {
-                    eprintln!("error: {error:#}");
+                    eprintln!("error: {}", Failure(&error));
                     self.exit = Exit::NotMeasured;
                 }
             }

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
+use tapstone_hosts::{Fleet, Watch, Wish};
 use tapstone_record as record;
 use tapstone_token::lab::{Lab, Options, TokenChoice, WorkerCommand};
 use tapstone_token::pin::Pin;
@@ -32,6 +33,41 @@ pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow:
         announce: |text| eprintln!("{text}"),
     };
     Ok(Lab::open(options)?)
+}
+
+/// The lab on other machines, and what follows them for the record.
+pub(super) fn open_on_hosts(
+    arguments: &Arguments,
+    count: u32,
+    interrupt: Arc<AtomicBool>,
+) -> Result<(Lab, Watch), NoHosts> {
+    let timeout = arguments.target.timeout.into();
+    let fleet = Fleet::gather(Wish {
+        server: arguments.hosts.nats.server().map_err(NoHosts::before)?,
+        count: count as usize,
+        target: arguments.hosts.target.clone().unwrap_or_default(),
+        timeout,
+        interrupt: Arc::clone(&interrupt),
+    });
+    let fleet = fleet.map_err(|error| NoHosts { hosts: error.hosts(), error: error.into() })?;
+    let watch = fleet.watch();
+    match Lab::open_on(Box::new(fleet), timeout, interrupt) {
+        Ok(lab) => Ok((lab, watch)),
+        Err(error) => Err(NoHosts { hosts: watch.hosts(), error: error.into() }),
+    }
+}
+
+/// Why a run on other machines could not begin.
+pub(super) struct NoHosts {
+    pub(super) error: anyhow::Error,
+    /// What is known of the machines; none, if nobody was asked yet.
+    pub(super) hosts: Vec<record::Host>,
+}
+
+impl NoHosts {
+    fn before(error: anyhow::Error) -> Self {
+        Self { error, hosts: Vec::new() }
+    }
 }
 
 /// This program again, as a worker.
@@ -69,21 +105,31 @@ pub(crate) fn read_pin(arguments: &PinSourceArguments) -> anyhow::Result<Option<
 }
 
 /// What a record says of the module and its tokens.
-pub(super) fn describe(lab: &Lab) -> record::Target {
+pub(super) fn describe(lab: &Lab, watch: Option<&Watch>) -> record::Target {
     let library = &lab.library;
-    let module = lab.module();
-    record::Target {
-        module: Some(record::Module {
-            path: module.display().to_string(),
-            sha256: sha256(module).unwrap_or_default(),
+    let module = match watch {
+        Some(watch) => watch.module(),
+        None => Some(record::Module {
+            path: lab.module().display().to_string(),
+            sha256: sha256(lab.module()).unwrap_or_default(),
         }),
+    };
+    // Many hosts often share one token.
+    let mut tokens: Vec<record::Token> = Vec::new();
+    for token in lab.targets.iter().map(token) {
+        if !tokens.contains(&token) {
+            tokens.push(token);
+        }
+    }
+    record::Target {
+        module,
         library: Some(record::Library {
             description: library.description.clone(),
             version: library.version.to_string(),
             manufacturer: library.manufacturer.clone(),
             cryptoki_version: library.cryptoki_version.to_string(),
         }),
-        tokens: lab.targets.iter().map(token).collect(),
+        tokens,
         ..record::Target::new(record::TargetKind::Token)
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapstone_trace::operation::Operation;
 use tapstone_trace::probe::Fix;
+use tapstone_trace::syscalls::Set;
 
 use crate::output::OutputArguments;
 use crate::values;
@@ -23,6 +24,11 @@ pub(crate) struct Arguments {
     /// Start this daemon first and trace it too: 'pcscd --foreground' (root)
     #[arg(long, value_name = "COMMAND")]
     pub(crate) with_daemon: Option<String>,
+    /// Also observe system calls, with the stacks that made them: `--syscalls=+write,-read` changes
+    /// the default set: files, connections, sockets, sleep
+    #[arg(long, value_name = "SET", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "default")]
+    pub(crate) syscalls: Option<Set>,
     /// Keep the data of commands to the card; never of those that carry PINs or keys
     #[arg(long)]
     pub(crate) data: bool,
@@ -43,16 +49,34 @@ pub(crate) struct Arguments {
     pub(crate) events_size: usize,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    /// Run nothing: read the events that an earlier trace kept
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "command", "fixes", "with_daemon", "syscalls", "data", "events", "events_size",
+    ])]
+    pub(crate) read: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "read", value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl Arguments {
+    /// System calls to observe. An operation that is one needs it.
+    pub(crate) fn system_calls(&self) -> Option<Set> {
+        match (&self.syscalls, &self.operation) {
+            (Some(set), Operation::SystemCall(name)) => Some(set.clone().with(name)),
+            (None, Operation::SystemCall(name)) => name.parse().ok(),
+            (set, _) => set.clone(),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   tapstone trace -- pkcs11-tool --list-objects
   tapstone trace --output trace.json -- ./my-program --its-option
+  tapstone trace --syscalls -- ./my-program                                also system calls
   tapstone trace --with-daemon 'pcscd --foreground' -- opensc-tool --atr      (as root)
   tapstone trace --fix 'delay:SCardEndTransaction=1ms..10ms' -- pkcs11-tool --list-objects
+  tapstone trace --events e -- ./my-program; tapstone trace --read e --operation C_Sign
 
-The program's exit code is passed on; 2 also stands for what could not be traced.";
+Exit codes: the program's own is passed on; 2 also stands for what could not be traced.";

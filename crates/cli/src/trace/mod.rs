@@ -9,11 +9,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use tapstone_measure::units::thousands;
 use tapstone_record as record;
 use tapstone_trace::command::Command;
+use tapstone_trace::kept::{self, Kept};
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::probe::{Options, Size};
 use tapstone_trace::run::{self, Input, Output, Signals};
+use tapstone_trace::syscalls::Observed;
+use tapstone_trace::system_calls::SystemCalls;
+use tapstone_trace::timeline::Timeline;
 use tapstone_trace::{folded, perfetto, tables};
 
 pub(crate) use self::arguments::Arguments;
@@ -25,6 +30,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     for file in [&arguments.events, &arguments.perfetto, &arguments.folded].into_iter().flatten() {
         output::check(file)?;
+    }
+    if let Some(file) = &arguments.read {
+        return read(arguments, file);
     }
     let command = Command::from_words(arguments.command.iter().cloned())?;
     let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
@@ -41,6 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let plan = Plan {
         command: &command,
         options: &options,
+        system_calls: arguments.system_calls(),
         output: Output::Passed,
         input: Input::Passed,
         keep: arguments.events.clone(),
@@ -49,36 +58,76 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let seen = observe::observe(&plan, &signals)?;
     describe(&mut record, arguments, &seen);
-    export(arguments, &seen)?;
+    record.events = arguments.events.as_ref().map(|path| record::DataFile {
+        file: path.display().to_string(),
+        rows: seen.timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>()
+            as u64,
+    });
+    export(arguments, &seen.timeline, seen.system_calls.as_ref())?;
     arguments.output.put_aside(&record)?;
     Ok(exit(&seen))
 }
 
+/// What an earlier run saw, looked at again.
+fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
+    let Kept { timeline, wall, missing } = kept::read(file)?;
+    let mut record = card_lab::record(record::TargetKind::Command, None);
+    let calls = SystemCalls::none();
+    tables::describe(&mut record, &timeline, wall, &arguments.operation, calls);
+    card_lab::note_cards(&mut record.target, &timeline);
+    card_lab::mark_emulated(&mut record);
+    if missing > 0 {
+        let (file, missing) = (file.display(), thousands(missing));
+        record.warnings.push(format!(
+            "{file} was cut short by {missing} bytes: every count and every time here is a lower \
+             bound"
+        ));
+    }
+    export(arguments, &timeline, None)?;
+    arguments.output.put_aside(&record)?;
+    Ok(Exit::Done)
+}
+
 /// Files for other programs.
-fn export(arguments: &Arguments, seen: &Seen) -> anyhow::Result<()> {
+fn export(
+    arguments: &Arguments,
+    timeline: &Timeline,
+    system_calls: Option<&Observed>,
+) -> anyhow::Result<()> {
     let create = |path: &Path| {
         let file = File::create(path).with_context(|| path.display().to_string())?;
         anyhow::Ok(BufWriter::new(file))
     };
     if let Some(path) = &arguments.perfetto {
-        perfetto::write(&seen.timeline, [], create(path)?)?;
+        let system_calls = system_calls.into_iter().flat_map(perfetto::system_calls);
+        perfetto::write(timeline, system_calls, create(path)?)?;
     }
     if let Some(path) = &arguments.folded {
-        folded::write(&seen.timeline, create(path)?)?;
+        folded::write(timeline, create(path)?)?;
     }
     Ok(())
 }
 
 /// What was seen, in the record's words.
 fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
-    tables::describe(record, &seen.timeline, &seen.finished, &arguments.operation);
-    if tables::virtual_reader(&seen.timeline).is_some() {
-        record.target.emulated = Some(card_lab::unknown_virtual_card());
-        card_lab::mark_emulated(record);
-    }
+    record.command_time = Some(record::CommandTime {
+        wall_ns: seen.finished.wall,
+        user_ns: seen.finished.user,
+        system_ns: seen.finished.system,
+    });
+    let operation = &arguments.operation;
+    let system_calls = SystemCalls::of(seen.system_calls.as_ref(), &seen.timeline, operation);
+    tables::describe(record, &seen.timeline, seen.finished.wall, operation, system_calls);
+    card_lab::note_cards(&mut record.target, &seen.timeline);
+    card_lab::mark_emulated(record);
     record.warnings.extend(seen.warnings.iter().cloned());
     if let Some(blind) = &seen.blind {
         record.warnings.push(blind.to_string().replace("\nhint: ", "; "));
+    }
+    if seen.blind.is_none() && seen.timeline.threads.is_empty() {
+        let nothing =
+            "it made no call of PKCS#11 or PC/SC, and none of libc that waits or looks up";
+        record.warnings.push(nothing.to_owned());
     }
     for (fix, applied) in arguments.fixes.iter().zip(&seen.applied) {
         record.warnings.push(match applied.changed {

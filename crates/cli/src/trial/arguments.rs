@@ -56,4 +56,6 @@ Fixes:
 
 Examples:
   tapstone trial --fix no-busy-wait -- pkcs11-tool --list-objects
-  tapstone trial --from trace.json -- pkcs11-tool --list-objects";
+  tapstone trial --from trace.json -- pkcs11-tool --list-objects
+
+Exit codes: 0 done, 2 could not measure.";

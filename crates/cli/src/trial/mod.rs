@@ -10,7 +10,6 @@ use tapstone_trace::command::Command;
 use tapstone_trace::probe::{Fix, Size};
 use tapstone_trace::rounds::Progress;
 use tapstone_trace::run::Signals;
-use tapstone_trace::tables;
 use tapstone_trace::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
@@ -49,8 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             Ok(tried) => {
                 record.results.extend(tried.rows(&name));
                 record.trials.extend(tried.record(&trial));
-                if tried.timelines.iter().any(|it| tables::virtual_reader(it).is_some()) {
-                    record.target.emulated = Some(card_lab::unknown_virtual_card());
+                for timeline in &tried.timelines {
+                    card_lab::note_cards(&mut record.target, timeline);
                 }
                 record.warnings.extend(tried.warnings.iter().cloned());
                 if let Some(stopped) = &tried.stopped {

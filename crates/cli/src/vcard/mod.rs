@@ -33,6 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// late as the card that it describes. A PIV card that is made at first use has the PIN 123456 and
 /// the PUK 12345678.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// `piv`, `bench`, the name of a shipped profile, or a profile file
     #[arg(value_name = "PROFILE", required_unless_present = "list")]
@@ -60,6 +61,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     delayed_ack: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone vcard piv
+  tapstone vcard bench --port 35964
+  tapstone vcard jcop41-v2.2 --show > my-card.toml
+  tapstone vcard my-card.toml --personality my-card
+
+Exit codes: 0 taken out, 2 no reader, or no such card.";
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Some(name) = arguments.profile.as_deref().filter(|_| !arguments.list) else {

@@ -1,6 +1,8 @@
 //! `tapstone compare` on records written here, and on published figures.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod baseline;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -195,4 +197,65 @@ fn bad_input_is_one_error_with_a_hint() {
     }
     let percent = cards.compare(&[&card, &card, "--fail-above", "5"]);
     assert_eq!(percent.status.code(), Some(2));
+}
+
+/// The published comparison of five contact cards: each one's excess over the fastest.
+#[test]
+fn several_cards_stand_beside_one_another() {
+    let cards = Cards::new();
+    let totals = [1291.0, 2504.0, 1993.0, 2148.0, 2137.0];
+    let files: Vec<String> = totals
+        .iter()
+        .enumerate()
+        .map(|(number, total)| {
+            let mut times = vec![("door.contact", *total, 1.0)];
+            if number < 2 {
+                times.push(("door.contact.sign", 700.0 + number as f64, 1.0));
+            }
+            cards.write(&format!("card-{}", number + 1), "6.1", &times)
+        })
+        .collect();
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    let mut arguments = names.clone();
+    arguments.extend(["--format", "json"]);
+    let output = cards.compare(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = record["side_by_side"]["rows"].as_array().unwrap();
+    let excess: Vec<f64> =
+        rows[0]["excess"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
+    for (excess, published) in excess.iter().zip([0.0, 0.94, 0.54, 0.66, 0.66]) {
+        assert!((excess - published).abs() < 0.006, "{excess} {published}");
+    }
+    assert_eq!(rows[1]["figures"][2], Value::Null);
+    let text = String::from_utf8(cards.compare(&names).stdout).unwrap();
+    assert!(text.contains("+94.0 %") && text.contains("fastest"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    arguments.truncate(names.len());
+    arguments.extend(["--format", "csv"]);
+    let csv = String::from_utf8(cards.compare(&arguments).stdout).unwrap();
+    // A header, five totals, two signatures.
+    assert_eq!(csv.lines().count(), 8, "{csv}");
+}
+
+#[test]
+fn several_records_are_records() {
+    let cards = Cards::new();
+    let [one, two] = ["one", "two"].map(|name| cards.write(name, "6.1", &[("a", 1.0, 0.1)]));
+    let other = cards.write("other", "6.1", &[("b", 1.0, 0.1)]);
+    for (arguments, says) in [
+        (vec![&*one, &two, "reference:jcop-cards"], "is published"),
+        (vec![&*one, &other, "none.json"], "none.json"),
+        (vec![&*one, &two, &other, "--fail-above", "5%"], "--fail-above"),
+    ] {
+        let output = cards.compare(&arguments);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    }
+    let third = cards.write("third", "6.1", &[("c", 1.0, 0.1)]);
+    let output = cards.compare(&[&one, &other, &third]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("no comparable operation") && stderr.contains("\nhint: "), "{stderr}");
 }

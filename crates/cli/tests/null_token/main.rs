@@ -11,6 +11,7 @@ mod leftovers;
 mod limit;
 mod open_loop;
 mod pin;
+mod python;
 mod rates;
 mod reconnect;
 mod samples;

@@ -47,10 +47,7 @@ impl Pcscd {
             skip("the reader driver vpcd (Debian: vsmartcard-vpcd)");
             return None;
         }
-        // Whoever made the file, others may lock it: that takes no right to write.
-        let path = env::temp_dir().join("tapstone-pcscd.lock");
-        let turn = File::open(&path).or_else(|_| File::create(&path)).unwrap();
-        flock(&turn, FlockOperation::LockExclusive).unwrap();
+        let turn = turn();
         if answers() {
             return Some(Self { started: None, _turn: turn });
         }
@@ -69,6 +66,35 @@ impl Pcscd {
         }
         Some(Self { started: Some(pcscd), _turn: turn })
     }
+}
+
+/// A turn without pcscd: for whoever starts it differently.
+pub(crate) struct NoPcscd {
+    _turn: File,
+}
+
+impl NoPcscd {
+    /// `None`, which has been said then: one runs, or there is none that this user may start.
+    pub(crate) fn take_turn() -> Option<Self> {
+        if !Path::new(READERS).exists() || !rustix::process::geteuid().is_root() {
+            skip("the reader driver vpcd (Debian: vsmartcard-vpcd), or root");
+            return None;
+        }
+        let turn = turn();
+        if answers() {
+            skip("a machine on which no pcscd runs");
+            return None;
+        }
+        Some(Self { _turn: turn })
+    }
+}
+
+fn turn() -> File {
+    // Whoever made the file, others may lock it: that takes no right to write.
+    let path = env::temp_dir().join("tapstone-pcscd.lock");
+    let turn = File::open(&path).or_else(|_| File::create(&path)).unwrap();
+    flock(&turn, FlockOperation::LockExclusive).unwrap();
+    turn
 }
 
 impl Drop for Pcscd {
@@ -140,7 +166,7 @@ pub(crate) fn skip(missing: &str) {
     writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
 }
 
-fn answers() -> bool {
+pub(crate) fn answers() -> bool {
     UnixStream::connect(SOCKET).is_ok()
 }
 

@@ -1,11 +1,97 @@
 //! pkcs11-tool on a virtual PIV card behind the real pcscd.
 
-use tapstone_record::Change;
+use tapstone_record::{Change, FindingKind};
 
-use crate::support::{Card, Pcscd, Slot};
-use crate::{finding, fixtures, record, run, trial, turn};
+use tapstone_vcard::piv::{Personality, Recipe};
+
+use crate::support::{Card, NoPcscd, Pcscd, Slot, Tapstone, Waiting, undisturbed};
+use crate::{assert_predicted, finding, fixtures, record, run, trial, turn};
 
 const COMMAND: [&str; 2] = ["pkcs11-tool", "--list-objects"];
+
+/// What libpcsclite once did at the end of each transaction, put into the one of today.
+#[test]
+fn an_old_defect_is_recreated_and_seen() {
+    let _turn = turn();
+    let Some(pcscd) = Pcscd::start() else { return };
+    let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
+    let delay = "--fix delay:SCardEndTransaction=1ms..10ms";
+    let traced = record(&run("trace", delay, &[], &COMMAND).exits(0));
+    let ends = traced.calls.iter().find(|call| call.function == "SCardEndTransaction").unwrap();
+    let injected = traced.findings.iter().find(|finding| {
+        finding.kind == FindingKind::Sleep && finding.evidence[0].contains("injected")
+    });
+    let injected = injected.unwrap_or_else(|| panic!("{:#?}", traced.findings));
+    assert_eq!((injected.place.as_str(), injected.count), ("SCardEndTransaction", ends.count));
+    // It lies inside the calls, each of which takes that long and no longer.
+    assert!(injected.time_ns.0 >= ends.count * 1_000_000, "{injected:?}");
+    assert!(injected.time_ns <= ends.total_ns, "{injected:?} {ends:?}");
+    // The whole program is slower by what was put into it.
+    let command = |fix: &str| {
+        let tapstone = env!("CARGO_BIN_EXE_tapstone");
+        format!("{tapstone} trace --quiet {fix} -- {}", COMMAND.join(" "))
+    };
+    let compared = Tapstone::new("ab").args("--rounds 20 --output record.json").without_record();
+    let compared = record(&compared.arg(command("")).arg(command(delay)).run().exits(0));
+    let change = compared.comparison.unwrap().rows[0].clone();
+    assert_eq!(change.verdict, Change::Slower, "{change:?}");
+}
+
+/// A library that really sleeps 1 to 10 ms there, and forwards the rest to the installed one.
+#[test]
+fn a_sleep_in_the_library_is_found_and_its_removal_brings_what_was_predicted() {
+    let _turn = turn();
+    let Some((library, pcscd)) = fixtures::built("slow-pcsc").zip(Pcscd::start()) else { return };
+    let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
+    let variables = [("LD_LIBRARY_PATH", library.to_str().unwrap())];
+    let traced = record(&run("trace", "", &variables, &COMMAND).exits(0));
+    let sleep = finding(&traced.findings, "no-sleep:SCardEndTransaction");
+    // The stand-in and the library behind it have one each, under the same name.
+    let ends = traced.calls.iter().find(|call| call.function == "SCardEndTransaction").unwrap();
+    assert_eq!(ends.count, 2 * sleep.count);
+    assert!(sleep.time_ns.0 >= sleep.count * 1_000_000, "{sleep:?}");
+    let trial = || trial("no-sleep", "--rounds 20", &variables, &COMMAND);
+    if let Some(tried) = undisturbed(0.5, trial) {
+        assert_predicted(&tried);
+    }
+}
+
+/// The socket between pcscd and its reader driver, with Nagle's algorithm on one side and late
+/// acknowledgements on the other.
+#[test]
+fn a_late_acknowledgement_is_found_in_the_driver_and_tried() {
+    let _turn = turn();
+    let Some(nobody) = NoPcscd::take_turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let personality = folder.path().join("card");
+    Personality::open_or_generate(&personality, &Recipe::default()).unwrap();
+    let arguments = ["piv", "--delayed-ack", "--personality", personality.to_str().unwrap()];
+    let _card = Waiting::start(&nobody, &arguments);
+    // A selection, and the discovery object four times.
+    let select = "00A404000BA000000308000010000100";
+    let read = "00CB3FFF035C017E00";
+    let mut command = vec!["opensc-tool", "--card-driver", "default"];
+    for apdu in [select, read, read, read, read] {
+        command.extend(["--send-apdu", apdu]);
+    }
+    let daemon = ["--with-daemon", "pcscd --foreground"];
+    let with_daemon = |verb: &str, options: &str| {
+        let run = Tapstone::new(verb).args(options).arg(daemon[0]).arg(daemon[1]);
+        let run = run.args("--output record.json --").without_record();
+        record(&command.iter().fold(run, |run, word| run.arg(word)).run().exits(0))
+    };
+    let traced = with_daemon("trace", "");
+    let late = finding(&traced.findings, "tcp-nodelay");
+    assert_eq!((late.kind, late.layer.starts_with("driver")), (FindingKind::DelayedAck, true));
+    let each = late.time_ns.0 as f64 / late.count as f64;
+    assert!((38e6..50e6).contains(&each), "{each} ns each");
+    let tried = with_daemon("trial", "--fix tcp-nodelay --rounds 20").trials.remove(0);
+    assert_eq!(
+        (tried.verdict, tried.behaviour),
+        (Change::Faster, tapstone_record::Behaviour::Same)
+    );
+    assert!(tried.speedup.estimate > 5.0, "{tried:?}");
+}
 
 /// The client library of pcsc-lite 1.9.9 spins in SCardGetStatusChange.
 #[test]

@@ -8,7 +8,11 @@ mod cards;
 #[path = "../fixtures/mod.rs"]
 #[allow(dead_code, reason = "each of these programs needs a part of it")]
 mod fixtures;
+mod guards;
 mod programs;
+#[path = "../softhsm/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod softhsm;
 #[path = "../card/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;
@@ -16,7 +20,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::{Outcome, Tapstone};
-use tapstone_record::{Behaviour, Finding, Record, Trial};
+use tapstone_record::{Behaviour, Change, Finding, Record, Trial};
 
 /// One at a time: what is measured is not to meet another.
 static TURN: Mutex<()> = Mutex::new(());
@@ -66,4 +70,13 @@ fn finding(findings: &[Finding], fix: &str) -> Finding {
 /// What a trial saved in each run, in nanoseconds.
 fn saved(trial: &Trial) -> f64 {
     trial.before_ns.estimate - trial.after_ns.estimate
+}
+
+/// It is faster, and saved what its untouched rounds predicted, within 15 %.
+#[track_caller]
+fn assert_predicted(trial: &Trial) {
+    assert_eq!(trial.verdict, Change::Faster, "{trial:?}");
+    let predicted = trial.predicted.unwrap();
+    let ratio = saved(trial) / f64::midpoint(predicted.low, predicted.high);
+    assert!((0.85..1.15).contains(&ratio), "saved {ratio} times what was predicted: {trial:?}");
 }

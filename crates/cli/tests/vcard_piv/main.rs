@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "each of these programs needs a part of it")]
 mod fixtures;
 #[path = "../pcscd/mod.rs"]
+#[allow(dead_code, reason = "each of these programs needs a part of it")]
 mod pcscd;
 mod session;
 mod timing;

@@ -22,7 +22,7 @@ pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
             let taken = now().saturating_sub(start);
             // What it took, which is more than what was asked for.
             fix.apply();
-            thread.journal.put(now(), EVENT_FIXED, 0, 0, &[in_nanos(taken)], &[]);
+            thread.journal.put(now(), EVENT_FIXED, 0, 0, [in_nanos(taken)], &[]);
             waited = true;
         }
     }

@@ -8,7 +8,7 @@ use super::{Figures, Reference};
 use crate::figures::{Provenance, Seconds};
 
 pub(super) const NAME: &str = "hsm-speed";
-const TEXT: &str = include_str!("../../../../reference/hsm-speed.toml");
+pub(super) const TEXT: &str = include_str!("../../../../reference/hsm-speed.toml");
 
 /// The figures of hsm-speed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

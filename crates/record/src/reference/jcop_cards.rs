@@ -7,7 +7,7 @@ use super::{Figures, Reference};
 use crate::figures::{Provenance, Range, Seconds};
 
 pub(super) const NAME: &str = "jcop-cards";
-const TEXT: &str = include_str!("../../../../reference/jcop-cards.toml");
+pub(super) const TEXT: &str = include_str!("../../../../reference/jcop-cards.toml");
 
 /// The figures of the JCOP cards.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

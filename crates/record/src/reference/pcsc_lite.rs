@@ -7,7 +7,7 @@ use super::{Figures, Reference};
 use crate::figures::{Provenance, Seconds};
 
 pub(super) const NAME: &str = "pcsc-lite";
-const TEXT: &str = include_str!("../../../../reference/pcsc-lite.toml");
+pub(super) const TEXT: &str = include_str!("../../../../reference/pcsc-lite.toml");
 
 /// The figures of pcsc-lite.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

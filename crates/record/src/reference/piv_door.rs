@@ -9,7 +9,7 @@ use super::{Figures, Reference};
 use crate::figures::{Fraction, Provenance, Seconds};
 
 pub(super) const NAME: &str = "piv-door";
-const TEXT: &str = include_str!("../../../../reference/piv-door.toml");
+pub(super) const TEXT: &str = include_str!("../../../../reference/piv-door.toml");
 
 /// A length of time in milliseconds, as this source publishes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Deserialize)]

@@ -8,7 +8,7 @@ use super::{Figures, Reference};
 use crate::figures::{Fraction, Provenance, Seconds};
 
 pub(super) const NAME: &str = "ppp-protocol-lookup";
-const TEXT: &str = include_str!("../../../../reference/ppp-protocol-lookup.toml");
+pub(super) const TEXT: &str = include_str!("../../../../reference/ppp-protocol-lookup.toml");
 
 /// The figures of ppp.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

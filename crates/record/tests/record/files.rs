@@ -104,9 +104,14 @@ fn a_malformed_field_is_named_with_file_and_line() {
 #[test]
 fn a_file_that_is_cut_off_anywhere_is_refused_and_never_misread() {
     let text = record().to_json().unwrap();
-    for end in (0..text.trim_end().len()).step_by(97) {
+    for end in (1..text.trim_end().len()).step_by(97) {
         let error = Record::from_json(&text[..end], "cut.json").unwrap_err();
         assert!(matches!(error, RecordError::Malformed { .. }), "{end}: {error}");
+    }
+    for (nothing, says) in [("", "is empty"), (" \n", "is empty"), ("[]", "no JSON object")] {
+        let error = Record::from_json(nothing, "cut.json").unwrap_err();
+        assert!(matches!(error, RecordError::NotARecord { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
     }
     let error = Record::from_json(&(text + "{}"), "two.json").unwrap_err();
     assert!(error.to_string().contains("after the record"), "{error}");

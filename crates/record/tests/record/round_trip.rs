@@ -122,11 +122,14 @@ prop_compose! {
     fn finding()(
         (kind, place, layer) in (finding_kind(), text(), text()),
         (per_operation, count, time_ns) in (number(), any::<u64>(), nanos()),
-        (evidence, saving, trial) in (vec(text(), 0..3), of((number(), number())), of(text())),
+        (evidence, saving) in (vec(text(), 0..3), of((number(), number()))),
+        (trial, advice) in (of(text()), of(text())),
     ) -> Finding {
         let saving = saving.map(|(low, high)| Range { low, high });
         let share = Fraction(per_operation);
-        Finding { kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial }
+        Finding {
+            kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial, advice,
+        }
     }
 }
 

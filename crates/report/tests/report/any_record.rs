@@ -7,6 +7,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record::*;
+use tapstone_report::html;
 use tapstone_report::terminal::{Style, render};
 use unicode_width::UnicodeWidthStr;
 
@@ -95,7 +96,7 @@ prop_compose! {
             estimate, low, high, unit: RateUnit::default(), over: RateBasis::default(),
         });
         row.phases.extend(names.into_iter().map(|call| {
-            Phase { call, mean_ns: offered.unwrap_or(0.0), share: Fraction(0.5) }
+            Phase::new(call, offered.unwrap_or(0.0), Fraction(0.5))
         }));
         row.verification = checked.map(|(eligible, checked, wrong)| {
             Verification { eligible, checked, wrong, by: Verifier::Token }
@@ -135,14 +136,29 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn system_call()(
+        (call, object, stack, failed) in (text(), of(text()), vec(text(), 0..3), counts()),
+        origin in of((text(), text(), of(text()))),
+        (count, time_ns) in (any::<u64>(), nanos()),
+    ) -> SystemCall {
+        let origin =
+            origin.map(|(function, module, caller)| Origin { function, module, caller });
+        SystemCall { call, object, origin, stack, count, failed, time_ns }
+    }
+}
+
+prop_compose! {
     fn finding()(
         (name, place, layer) in (text(), text(), text()),
         (per_operation, count, time_ns) in (number(), any::<u64>(), nanos()),
-        (evidence, saving, trial) in (vec(text(), 0..3), of((number(), number())), of(text())),
+        (evidence, saving) in (vec(text(), 0..3), of((number(), number()))),
+        (trial, advice) in (of(text()), of(text())),
     ) -> Finding {
         let saving = saving.map(|(low, high)| Range { low, high });
         let (kind, share) = (FindingKind::Other(name), Fraction(per_operation));
-        Finding { kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial }
+        Finding {
+            kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial, advice,
+        }
     }
 }
 
@@ -152,6 +168,7 @@ prop_compose! {
             (text(), any::<u64>(), vec(text(), 0..8), vec(text(), 0..3)),
         (before_ns, after_ns, speedup, bare_ns) in
             (estimate(), estimate(), estimate(), of(estimate())),
+        times in of(((estimate(), estimate()), of((estimate(), estimate())))),
         (predicted, rounds) in (of((number(), number())), any::<u32>()),
         verdict in prop::sample::select(vec![Change::Faster, Change::Slower, Change::Inconclusive]),
         behaviour in prop::sample::select(
@@ -159,8 +176,11 @@ prop_compose! {
         ),
     ) -> Trial {
         let predicted = predicted.map(|(low, high)| Range { low, high });
+        let both = |(before, after)| BeforeAfter { before, after };
+        let processor_ns = times.map(|(sum, _)| both(sum));
+        let user_ns = times.and_then(|(_, part)| part).map(both);
         Trial {
-            fix, before_ns, after_ns, speedup, predicted, rounds, verdict, bare_ns, behaviour,
+            processor_ns, user_ns, system_ns: user_ns, fix, before_ns, after_ns, speedup, predicted, rounds, verdict, bare_ns, behaviour,
             masked, differences, notes,
         }
     }
@@ -170,6 +190,7 @@ prop_compose! {
     fn traced()(
         base in prop::sample::select(vec![trace::traced(), trace::tried()]),
         (calls, apdus) in (vec(call().boxed(), 0..20), vec(apdu().boxed(), 0..20)),
+        system_calls in vec(system_call().boxed(), 0..20),
         (findings, trials) in (vec(finding().boxed(), 0..4), vec(trial().boxed(), 0..4)),
         (layers, dropped) in (vec((text(), nanos(), number(), any::<bool>()), 0..9), any::<u64>()),
         command in vec(text(), 0..6),
@@ -181,6 +202,7 @@ prop_compose! {
         }));
         record.calls.extend(calls);
         record.apdus.extend(apdus);
+        record.system_calls.extend(system_calls);
         record.findings.extend(findings);
         record.trials.extend(trials);
         record.dropped = Some(dropped);
@@ -190,13 +212,38 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn side_by_side()(
+        names in vec((text(), text()), 2..15),
+        rows in vec((text(), vec(of((estimate(), number())), 2..15), any::<bool>()), 0..5),
+    ) -> SideBySide {
+        let side = |(name, source)| Side { name, source, sha256: None, emulated: None };
+        let row = |(operation, figures, rate): (String, Vec<Option<(Estimate, f64)>>, bool)| {
+            SideBySideRow {
+                operation,
+                message_bytes: Some(figures.len() as u64),
+                concurrency: Concurrency::ONE,
+                quantity: if rate { Quantity::Throughput } else { Quantity::Latency },
+                excess: figures.iter().map(|of| of.map(|(_, part)| Fraction(part))).collect(),
+                figures: figures.iter().map(|of| of.map(|(figure, _)| figure)).collect(),
+            }
+        };
+        SideBySide {
+            sides: names.into_iter().map(side).collect(),
+            rows: rows.into_iter().map(row).collect(),
+        }
+    }
+}
+
+prop_compose! {
     fn record()(
         base in prop::sample::select(vec![support::knee(), support::hostile(), support::record()]),
         results in vec(row().boxed(), 0..4),
         levels in vec((concurrency(), estimate()), 0..5),
         (label, plateau, profile) in (text(), of(estimate()), of(text())),
+        side_by_side in of(side_by_side().boxed()),
     ) -> Record {
         let mut record = base;
+        record.side_by_side = side_by_side;
         record.results.extend(results);
         record.target.tokens.push(support::token(&label, &label));
         record.target.emulated =
@@ -211,12 +258,44 @@ prop_compose! {
     }
 }
 
+/// The example of a door with any figures and texts in it.
+fn door() -> impl Strategy<Value = Record> {
+    const TEXT: &str = include_str!("../../../record/tests/examples/door.json");
+    (text(), vec(number(), 6), any::<bool>()).prop_map(|(label, numbers, any)| {
+        let mut record = Record::from_json(TEXT, std::path::Path::new("door.json")).unwrap();
+        let mut numbers = numbers.into_iter().cycle();
+        let mut next = || numbers.next().unwrap_or_default();
+        let budget = record.budget.as_mut().unwrap();
+        for part in &mut budget.parts {
+            part.component.clone_from(&label);
+            part.time_ns.estimate = next();
+            part.share = Fraction(next());
+            part.source = any.then(|| label.clone());
+        }
+        let what_if = record.what_if.as_mut().unwrap();
+        what_if.base_ns = next();
+        for step in what_if.sets.iter_mut().flat_map(|set| &mut set.waterfall) {
+            (step.saves_ns, step.left_ns) = (next(), next());
+            step.change.clone_from(&label);
+        }
+        if any {
+            what_if.sets.clear();
+            what_if.sets_found = 0;
+        }
+        let queue = record.queue.as_mut().unwrap();
+        queue.overloaded = any;
+        queue.passed_per_minute.estimate = next();
+        queue.capacity_per_minute = next();
+        record
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn is_shown_within_the_width(
-        record in prop_oneof![record().boxed(), traced().boxed()], width in 20usize..200, unicode: bool, verbose: bool,
+        record in prop_oneof![record().boxed(), traced().boxed(), door().boxed()], width in 20usize..200, unicode: bool, verbose: bool,
     ) {
         let text = render(&record, &Style { width, colour: false, unicode, verbose });
         for line in text.lines() {
@@ -228,9 +307,20 @@ proptest! {
 
     #[test]
     fn is_shown_in_colour_and_as_csv(
-        record in prop_oneof![record().boxed(), traced().boxed()],
+        record in prop_oneof![record().boxed(), traced().boxed(), door().boxed()],
     ) {
         let _ = render(&record, &Style { width: 80, colour: true, unicode: true, verbose: true });
         tapstone_report::csv::render(&record).unwrap();
+    }
+
+    #[test]
+    fn is_a_page_in_which_nothing_acts(
+        record in prop_oneof![record().boxed(), traced().boxed(), door().boxed()],
+    ) {
+        let page = html::render(&[html::Entry { name: "run.json", record: &record, timeline: None, note: None }]);
+        prop_assert_eq!(page.matches("<script").count(), 1);
+        prop_assert!(!page.contains("<img"));
+        let acts = |c: char| c.is_control() && c != '\n' && c != '\t';
+        prop_assert!(!page.contains(acts), "control characters");
     }
 }

@@ -184,12 +184,13 @@ pub(crate) fn single() -> Record {
     });
     row.series = (0..100).map(slice).collect();
     row.phases = vec![
-        Phase { call: "C_SignInit".into(), mean_ns: 4_113.2, share: Fraction(0.002) },
-        Phase { call: "C_Sign".into(), mean_ns: 2.56e6, share: Fraction(0.998) },
+        Phase::new("C_SignInit".into(), 4_113.2, Fraction(0.002)),
+        Phase::new("C_Sign".into(), 2.56e6, Fraction(0.998)),
     ];
     let share = |name: &str, completed, share| Share {
         mean_ns: None,
         longest_ns: None,
+        client_utilisation: None,
         kind: ShareKind::Token,
         name: name.into(),
         completed,
@@ -226,6 +227,52 @@ fn slice(number: u64) -> SeriesPoint {
         p50_ns: Some(Nanos(2_450_000 + 1_000 * number)),
         p99_ns: None,
     }
+}
+
+/// A load from three machines, of which one is its own limit, one was lost and one was not there.
+pub(crate) fn hosts() -> Record {
+    let mut record = single();
+    let environment = record.environment.clone();
+    let host = |name: &str, state, lost: Option<&str>| Host {
+        name: name.into(),
+        agent: "5e0c8a3b91d2f647".into(),
+        version: "0.1.0".into(),
+        state,
+        lost: lost.map(Into::into),
+        environment: Some(environment.clone()),
+        clock: Some(HostClock {
+            offset_ns: 1_210_034_187_512,
+            bound_ns: Nanos(184_020),
+            round_trip_ns: Nanos(361_770),
+        }),
+        window: None,
+    };
+    record.hosts = vec![
+        host("client-1", HostState::Done, None),
+        host("client-2", HostState::Lost, Some("nothing was heard of it for 10 s")),
+        Host {
+            environment: None,
+            clock: None,
+            ..host("client-3", HostState::Refused, Some("is busy with lab (process 4711)"))
+        },
+    ];
+    let row = &mut record.results[0];
+    row.concurrency = Concurrency { threads: 4, processes: 1, hosts: 2 };
+    let share = |name: &str, completed, rate, share, used| Share {
+        kind: ShareKind::Host,
+        name: name.into(),
+        completed,
+        rate: PerSecond(rate),
+        share: Fraction(share),
+        mean_ns: None,
+        longest_ns: None,
+        client_utilisation: Some(Fraction(used)),
+    };
+    row.shares = vec![
+        share("client-1", 8_000, 801.2, 0.5, 0.31),
+        share("client-2", 8_000, 801.2, 0.5, 0.953),
+    ];
+    record
 }
 
 /// An open loop that could not keep up, on an emulated token.

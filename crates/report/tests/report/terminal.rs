@@ -45,6 +45,12 @@ fn a_single_row_in_full() {
 }
 
 #[test]
+fn hosts_with_what_became_of_them() {
+    insta::assert_snapshot!("hosts_80", text(&support::hosts(), NARROW));
+    insta::assert_snapshot!("hosts_120", text(&support::hosts(), WIDE));
+}
+
+#[test]
 fn an_open_loop_on_an_emulated_token() {
     insta::assert_snapshot!("open_loop_80", text(&support::open_loop(), NARROW));
 }

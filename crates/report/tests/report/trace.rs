@@ -31,9 +31,15 @@ pub(crate) fn traced() -> Record {
     record.target.program =
         Some(Program { path: "/usr/bin/pkcs11-tool".into(), sha256: "00".repeat(32) });
     record.command = COMMAND.iter().map(|word| (*word).to_owned()).collect();
+    record.command_time = Some(CommandTime {
+        wall_ns: Nanos(98_300_000),
+        user_ns: Nanos(41_000_000),
+        system_ns: Nanos(12_500_000),
+    });
     record.layers = layers();
     record.calls = calls();
     record.apdus = apdus();
+    record.system_calls = system_calls();
     record.dropped = Some(0);
     record.findings = findings();
     record.results = vec![row("command", 0, 10.2, 98.0e6)];
@@ -105,6 +111,35 @@ fn calls() -> Vec<Call> {
     calls
 }
 
+fn system_calls() -> Vec<SystemCall> {
+    let call = |call: &str, object: Option<&str>, origin, count, time_ns| SystemCall {
+        call: call.into(),
+        object: object.map(Into::into),
+        origin,
+        stack: vec!["__open64 [libc.so.6]".into(), "main [pkcs11-tool]".into()],
+        count,
+        failed: BTreeMap::new(),
+        time_ns: Nanos(time_ns),
+    };
+    let origin = |function: &str, module: &str, caller: Option<&str>| {
+        let (function, module) = (function.into(), module.into());
+        Some(Origin { function, module, caller: caller.map(Into::into) })
+    };
+    let socket = Some("/run/pcscd/pcscd.comm");
+    let transmit = origin("SCardTransmit", "libpcsclite.so.1", None);
+    let list = origin("C_GetSlotList", "opensc-pkcs11.so", Some("list_slots"));
+    let mut all = vec![
+        call("recvfrom", socket, transmit.clone(), 82, 61_000_000),
+        call("sendto", socket, transmit, 82, 1_300_000),
+        // The same from another place below.
+        call("openat", Some("/etc/opensc/opensc.conf"), list.clone(), 2, 40_000),
+        call("openat", Some("/etc/opensc/opensc.conf"), list, 1, 20_000),
+        call("clock_nanosleep", None, None, 1, 1_060_000),
+    ];
+    all[2].failed = BTreeMap::from([("ENOENT".to_owned(), 2)]);
+    all
+}
+
 fn apdus() -> Vec<Apdu> {
     let apdu = |name: &str, object: Option<&str>, header: &str, count, repeats, time_ns| Apdu {
         name: name.into(),
@@ -151,6 +186,7 @@ fn findings() -> Vec<Finding> {
             ],
             saving: Some(Range { low: 19.9e6, high: 21.4e6 }),
             trial: Some("no-busy-wait:SCardGetStatusChange".into()),
+            advice: None,
         },
         Finding {
             kind: FindingKind::RepeatedCommand,
@@ -166,6 +202,7 @@ fn findings() -> Vec<Finding> {
             ],
             saving: None,
             trial: None,
+            advice: Some("keep the object as long as the card is there".into()),
         },
     ]
 }
@@ -175,6 +212,9 @@ fn trials() -> Vec<Trial> {
         fix: fix.into(),
         before_ns: around(before, 0.015),
         after_ns: around(after, 0.01),
+        processor_ns: Some(BeforeAfter { before: around(41e6, 0.01), after: around(20e6, 0.01) }),
+        user_ns: Some(BeforeAfter { before: around(29e6, 0.05), after: around(13e6, 0.05) }),
+        system_ns: Some(BeforeAfter { before: around(12e6, 0.05), after: around(7e6, 0.05) }),
         speedup: around(before / after, 0.02),
         predicted: Some(Range { low: 60e6, high: 70e6 }),
         rounds: 20,
@@ -188,12 +228,14 @@ fn trials() -> Vec<Trial> {
     let mut unsafe_one = trial("cache-apdu", 98.5e6, 20.1e6, Change::Faster);
     unsafe_one.behaviour = Behaviour::Differs;
     unsafe_one.masked = 12;
+    (unsafe_one.user_ns, unsafe_one.system_ns) = (None, None);
     unsafe_one.differences =
         (1..9).map(|at| format!("standard output, line {at}: another address")).collect();
     let mut nothing = trial("tcp-nodelay", 98.5e6, 99.0e6, Change::Inconclusive);
     nothing.behaviour = Behaviour::NotComparable;
     nothing.masked = 1;
     nothing.bare_ns = None;
+    (nothing.processor_ns, nothing.user_ns, nothing.system_ns) = (None, None, None);
     nothing.predicted = None;
     nothing.notes =
         vec!["tcp-nodelay never applied: the program makes no call that it changes".into()];
@@ -204,7 +246,8 @@ fn trials() -> Vec<Trial> {
 pub(crate) fn tried() -> Record {
     let mut record = traced();
     (record.layers, record.calls, record.apdus) = (vec![], vec![], vec![]);
-    (record.findings, record.dropped) = (vec![], None);
+    (record.findings, record.dropped, record.command_time) = (vec![], None, None);
+    record.system_calls = vec![];
     record.results = vec![
         row("command, untouched", 0, 10.2, 98e6),
         row("command, probe, with x", 0, 30.0, 30e6),

@@ -86,6 +86,14 @@ pub enum LabError {
         "login needs a PIN to log in with\nhint: give one: --pin-file, --pin-env, --pin-fd or --pin-prompt"
     )]
     NoPin,
+    /// Another machine could not do what was asked.
+    #[error("{host}: {text}")]
+    Host {
+        /// The machine.
+        host: String,
+        /// What its agent says, with a hint.
+        text: String,
+    },
     /// Keys could not be found or made.
     #[error("{trouble}\nhint: {}", trouble_hint(.trouble))]
     Keys {
@@ -124,6 +132,7 @@ fn lost_hint(lost: &Lost) -> &'static str {
     match lost {
         Lost::Hung { .. } => "--timeout gives the module more time",
         Lost::Crashed { .. } => "run the module's own tool on it; its logs are on standard error",
+        Lost::Unreachable(_) => "look at its agent; it removes the run's keys once it has noticed",
         Lost::Garbled(_) => "the module seems to write into descriptors that are not its own",
     }
 }

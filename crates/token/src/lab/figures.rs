@@ -9,14 +9,16 @@ use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 use tapstone_record::{Fraction, Seconds};
 
+use super::HostClock;
 use super::Lab;
+use super::describe::{concurrency, describe_variant, load};
 use super::error::{LabError, Lost};
+use super::host_figures::used_cores;
 use super::plan::{KeysPlan, LoadPlan, RowPlan, Stop};
 use super::prepare::Prepared;
 use super::row::{NoRow, Ran};
 use super::verify::Judged;
 use super::warnings;
-use crate::catalogue::{Parameters, Variant};
 use crate::protocol::{Done, Trouble};
 use crate::rv::Rv;
 
@@ -31,6 +33,19 @@ pub struct RowOutcome {
     pub trouble: Vec<LabError>,
     /// The user ended it.
     pub interrupted: bool,
+    /// With hosts: what each had a part in.
+    pub hosts: Vec<HostPart>,
+}
+
+/// A host's part in a row.
+#[derive(Clone, Debug)]
+pub struct HostPart {
+    /// Its number.
+    pub host: usize,
+    /// From the window's opening to the last that was heard of it.
+    pub window: record::Window,
+    /// Its clock, as it was known over the row.
+    pub clock: Option<HostClock>,
 }
 
 impl RowOutcome {
@@ -56,8 +71,14 @@ impl RowOutcome {
     }
 }
 
+/// The outcome of a row that a lab which could not be opened was to measure.
+#[must_use]
+pub fn not_measured(plan: &RowPlan, error: LabError) -> RowOutcome {
+    without(plan, NoRow::Error(error))
+}
+
 /// A client that used this much of the processor it could have is the limit itself.
-const CLIENT_LIMIT: f64 = 0.9;
+pub(super) const CLIENT_LIMIT: f64 = 0.9;
 
 /// A row that was not measured.
 pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
@@ -99,6 +120,7 @@ pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
         summary: None,
         trouble: trouble.into_iter().collect(),
         interrupted,
+        hosts: Vec::new(),
     }
 }
 
@@ -152,15 +174,16 @@ pub(super) fn outcome(
         rows.push(row);
     }
     let interrupted = ran.interrupted;
+    let hosts = maker.host_parts();
     let trouble = ran.lost.map(|lost| lab.lost(lost)).into_iter().collect();
-    RowOutcome { rows, summary: first_summary, trouble, interrupted }
+    RowOutcome { rows, summary: first_summary, trouble, interrupted, hosts }
 }
 
-struct Maker<'a> {
-    lab: &'a Lab,
-    plan: &'a RowPlan,
-    prepared: &'a Prepared,
-    ran: &'a Ran,
+pub(super) struct Maker<'a> {
+    pub(super) lab: &'a Lab,
+    pub(super) plan: &'a RowPlan,
+    pub(super) prepared: &'a Prepared,
+    pub(super) ran: &'a Ran,
 }
 
 impl Maker<'_> {
@@ -211,6 +234,7 @@ impl Maker<'_> {
             self.add_schedule(&mut row, &total, window);
         }
         row.warnings = warnings::of(&row, self.plan, self.ran, &series, &summary);
+        row.warnings.extend(self.host_warnings());
         (row, summary)
     }
 
@@ -291,6 +315,7 @@ impl Maker<'_> {
         };
         let all: u64 = (0..self.ran.took_part.len()).map(completed).sum();
         let share = |kind, name: String, completed: u64| record::Share {
+            client_utilisation: None,
             mean_ns: None,
             longest_ns: None,
             kind,
@@ -300,7 +325,18 @@ impl Maker<'_> {
             share: Fraction(completed as f64 / all.max(1) as f64),
         };
         let mut shares = Vec::new();
-        if self.prepared.processes.len() > 1 {
+        if let Some(hosts) = self.lab.hosts() {
+            for (host, name) in hosts.names().into_iter().enumerate() {
+                let places = self.places_of(host);
+                if !places.is_empty() {
+                    let sum = places.iter().copied().map(completed).sum();
+                    shares.push(record::Share {
+                        client_utilisation: self.utilisation_of(host).map(Fraction),
+                        ..share(record::ShareKind::Host, name, sum)
+                    });
+                }
+            }
+        } else if self.prepared.processes.len() > 1 {
             for (token, processes) in self.prepared.processes.iter().enumerate() {
                 let of_token = self.ran.took_part.iter().enumerate();
                 let sum = of_token
@@ -311,7 +347,9 @@ impl Maker<'_> {
                 shares.push(share(record::ShareKind::Token, label, sum));
             }
         }
-        if self.ran.took_part.len() > 1 {
+        // One process on each host is that host.
+        let alone = self.lab.hosts().is_some() && self.plan.processes == 1;
+        if self.ran.took_part.len() > 1 && !alone {
             for place in 0..self.ran.took_part.len() {
                 let name = format!("process {}", place + 1);
                 shares.push(share(record::ShareKind::Process, name, completed(place)));
@@ -363,10 +401,10 @@ impl Maker<'_> {
             }
         }
         let all: Nanos = sums.iter().map(|(.., sum)| *sum).sum();
-        let phase = |(call, _, sum): (crate::calls::Call, u64, Nanos)| record::Phase {
-            call: call.to_string(),
-            mean_ns: sum.0 as f64 / total.completed.max(1) as f64,
-            share: Fraction(sum.0 as f64 / all.0.max(1) as f64),
+        let phase = |(call, _, sum): (crate::calls::Call, u64, Nanos)| {
+            let mean = sum.0 as f64 / total.completed.max(1) as f64;
+            let share = Fraction(sum.0 as f64 / all.0.max(1) as f64);
+            record::Phase::new(call.to_string(), mean, share)
         };
         sums.into_iter().map(phase).collect()
     }
@@ -388,17 +426,9 @@ impl Maker<'_> {
     /// Processor time, busy share, and whose limit the rate is.
     fn add_client(&self, row: &mut record::Row, total: &Slice, window: Nanos) {
         let workers = f64::from(self.workers());
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()) as f64;
-        let (mut user, mut system, mut used) = (0.0, 0.0, 0.0);
-        for done in self.done() {
-            user += done.user.as_secs_f64();
-            system += done.system.as_secs_f64();
-            let elapsed = done.elapsed.as_secs_f64();
-            if elapsed > 0.0 {
-                used += (done.user + done.system).as_secs_f64() / elapsed;
-            }
-        }
-        let utilisation = used / workers.min(cores);
+        let user = self.done().map(|done| done.user.as_secs_f64()).sum();
+        let system = self.done().map(|done| done.system.as_secs_f64()).sum();
+        let utilisation = used_cores(self.done()) / self.usable_cores();
         row.client_cpu = Some(record::ClientCpu {
             user_seconds: Seconds(user),
             system_seconds: Seconds(system),
@@ -412,6 +442,8 @@ impl Maker<'_> {
         row.limited_by = match () {
             () if self.done().next().is_none() => record::LimitedBy::Unknown,
             () if utilisation >= CLIENT_LIMIT => record::LimitedBy::Client,
+            // The device was not asked as fast as it could have been by all of them.
+            () if !self.own_limits().is_empty() => record::LimitedBy::Unknown,
             () if closed => record::LimitedBy::Device,
             () => record::LimitedBy::Unknown,
         };
@@ -437,44 +469,4 @@ impl Maker<'_> {
             max: late.max,
         });
     }
-}
-
-fn concurrency(plan: &RowPlan) -> record::Concurrency {
-    record::Concurrency { threads: plan.threads, processes: plan.processes, hosts: 1 }
-}
-
-fn load(plan: &RowPlan) -> record::Load {
-    match plan.load {
-        LoadPlan::Closed | LoadPlan::Chained => record::Load::CLOSED,
-        LoadPlan::Open { rate, .. } => record::Load::open(rate),
-    }
-}
-
-fn describe_variant(
-    row: &mut record::Row,
-    variant: &Variant,
-    ready: Option<&crate::protocol::LaneReady>,
-) {
-    row.mechanism = variant.mechanism.map(|mechanism| record::Mechanism {
-        name: mechanism.name().to_owned(),
-        parameters: parameters(variant),
-        hardware: ready.and_then(|ready| ready.hardware),
-    });
-    row.message_bytes = (variant.message_bytes > 0).then_some(variant.message_bytes as u64);
-}
-
-fn parameters(variant: &Variant) -> Option<String> {
-    Some(match variant.parameters {
-        Parameters::None | Parameters::Objects { .. } => return None,
-        Parameters::Pss { hash, salt_bytes } => {
-            format!("{0}, MGF1 {0}, salt {salt_bytes} bytes", hash.mechanism())
-        }
-        Parameters::Oaep { hash } => format!("{0}, MGF1 {0}", hash.mechanism()),
-        Parameters::Iv { bytes } => format!("IV {bytes} bytes"),
-        Parameters::Counter { bits } => format!("counter {bits} bits"),
-        Parameters::Gcm { iv_bytes, tag_bits } => {
-            format!("IV {iv_bytes} bytes, tag {tag_bits} bits")
-        }
-        Parameters::Ecdh { secret_bytes } => format!("CKD_NULL, {secret_bytes} bytes"),
-    })
 }

@@ -80,6 +80,28 @@ impl Gathered {
         self.closed = self.closed.max(self.opened);
     }
 
+    /// Lets go of what was done after the window closed, by workers that heard of it too late.
+    pub(super) fn end_with_window(&mut self) {
+        let window = self.window();
+        let all = self.lanes.iter_mut().chain([&mut self.lateness]);
+        for series in all.chain(self.shares.iter_mut().flatten()) {
+            *series = series.closed_at(window);
+        }
+    }
+
+    /// A moment not before this, in an open window, at which all slices that there are end.
+    pub(super) fn between_slices(&self, at: Nanos) -> Nanos {
+        let all = self.lanes.iter().chain([&self.lateness]);
+        let coarsest = all.map(Series::length).max().unwrap_or(Nanos(1)).0;
+        self.opened + Nanos((at - self.opened).0.next_multiple_of(coarsest))
+    }
+
+    /// The moment up to which all of these processes have reported.
+    pub(super) fn last_of(&self, places: &[usize]) -> Nanos {
+        let span = |place: &usize| self.shares[*place].iter().map(Series::span).max();
+        self.opened + places.iter().filter_map(span).min().unwrap_or(Nanos::ZERO)
+    }
+
     /// The end of the last slice that was reported.
     pub(super) fn last_slice(&self) -> Nanos {
         self.opened + self.lanes.iter().map(Series::span).max().unwrap_or(Nanos::ZERO)

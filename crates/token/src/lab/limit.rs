@@ -1,5 +1,6 @@
 //! The recipe of hsm-speed, automated: more threads until the rate stops growing, then more
-//! processes; each step judged by paired passes, so that a drifting device cannot fake a gain.
+//! processes, then more hosts; each step judged by paired passes, so that a drifting device cannot
+//! fake a gain.
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub struct LimitPlan {
     pub max_threads: u32,
     /// No level has more processes for a token.
     pub max_processes: u32,
+    /// No level has more hosts.
+    pub max_hosts: u32,
     /// When to stop looking.
     pub time: Duration,
 }
@@ -59,7 +62,7 @@ impl Lab {
         observer: &mut dyn Observer,
     ) -> Limit {
         observer.stage(plan.name(), "preparing keys");
-        let prepared = match self.prepare(plan, 1) {
+        let prepared = match self.prepare(plan, 1, 1) {
             Ok(prepared) => prepared,
             Err(why) => return Limit { knee: None, outcome: figures::without(plan, why) },
         };
@@ -71,7 +74,7 @@ impl Lab {
             levels: Vec::new(),
             begun: Instant::now(),
             stopped: None,
-            enough_threads: 1,
+            enough: Concurrency::ONE,
         };
         search.climb(observer);
         search.end()
@@ -87,8 +90,37 @@ struct Search<'a> {
     levels: Vec<Measured>,
     begun: Instant,
     stopped: Option<Stopped>,
-    /// The fewest threads that are enough for one process.
-    enough_threads: u32,
+    /// The fewest threads that are enough for one process, and the fewest such processes that are
+    /// enough for one host.
+    enough: Concurrency,
+}
+
+/// One kind of concurrency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Axis {
+    Threads,
+    Processes,
+    Hosts,
+}
+
+impl Axis {
+    const ALL: [Self; 3] = [Self::Threads, Self::Processes, Self::Hosts];
+
+    const fn of(self, level: Concurrency) -> u32 {
+        match self {
+            Self::Threads => level.threads,
+            Self::Processes => level.processes,
+            Self::Hosts => level.hosts,
+        }
+    }
+
+    const fn set(self, level: Concurrency, number: u32) -> Concurrency {
+        match self {
+            Self::Threads => Concurrency { threads: number, ..level },
+            Self::Processes => Concurrency { processes: number, ..level },
+            Self::Hosts => Concurrency { hosts: number, ..level },
+        }
+    }
 }
 
 /// Where the rate stops growing.
@@ -105,41 +137,45 @@ enum Stopped {
 
 impl Search<'_> {
     fn climb(&mut self, observer: &mut dyn Observer) {
-        let mut threads = 1;
-        self.add(threads, 1);
+        self.add(Concurrency::ONE);
         self.pass_over(&[0], observer);
-        while self.stopped.is_none() && threads < self.limits.max_threads {
-            threads = (threads * 2).min(self.limits.max_threads);
-            self.step(threads, 1, observer);
-            if should_stop(&self.by_threads()) {
-                break;
-            }
-        }
+        self.climb_by(Axis::Threads, Concurrency::ONE, observer);
         self.refine(observer);
-        // Processes are tried from the fewest threads that are enough.
-        self.enough_threads = knee(&self.by_threads()).map_or(1, |knee| knee.concurrency);
-        let mut processes = 1;
-        while self.stopped.is_none() && processes < self.limits.max_processes {
-            processes = (processes * 2).min(self.limits.max_processes);
-            self.step(self.enough_threads, processes, observer);
-            if should_stop(&self.by_processes()) {
-                break;
-            }
-        }
+        // Processes are tried from the fewest threads that are enough, and hosts from those.
+        self.enough.threads = knee(&self.by(Axis::Threads)).map_or(1, |knee| knee.concurrency);
+        self.climb_by(Axis::Processes, self.enough, observer);
+        self.enough.processes = knee(&self.by(Axis::Processes)).map_or(1, |knee| knee.concurrency);
+        self.climb_by(Axis::Hosts, self.enough, observer);
         if self.stopped.is_none() {
-            let flat = should_stop(&self.by_threads()) || should_stop(&self.by_processes());
+            let flat = Axis::ALL.into_iter().any(|axis| should_stop(&self.by(axis)));
             let reason = if flat { record::KneeStop::Plateau } else { record::KneeStop::Limit };
             self.stopped = Some(Stopped::By(reason));
         }
     }
 
-    /// Measures a new level and the one with half as much, pass by pass, in turned order.
-    fn step(&mut self, threads: u32, processes: u32, observer: &mut dyn Observer) {
-        let before = match processes {
-            1 => self.levels.len() - 1,
-            _ => self.place(threads, processes / 2).unwrap_or(self.levels.len() - 1),
+    /// Doubles one kind of concurrency until that no longer helps.
+    fn climb_by(&mut self, axis: Axis, from: Concurrency, observer: &mut dyn Observer) {
+        let most = match axis {
+            Axis::Threads => self.limits.max_threads,
+            Axis::Processes => self.limits.max_processes,
+            Axis::Hosts => self.limits.max_hosts,
         };
-        self.add(threads, processes);
+        let mut below = from;
+        while self.stopped.is_none() && axis.of(below) < most {
+            let level = axis.set(below, (axis.of(below) * 2).min(most));
+            self.step(below, level, observer);
+            if should_stop(&self.by(axis)) {
+                break;
+            }
+            below = level;
+        }
+    }
+
+    /// Measures a new level and the one below it, pass by pass, in turned order.
+    fn step(&mut self, below: Concurrency, level: Concurrency, observer: &mut dyn Observer) {
+        let known = self.levels.iter().position(|known| known.concurrency == below);
+        let before = known.unwrap_or(self.levels.len() - 1);
+        self.add(level);
         let last = self.levels.len() - 1;
         self.pass_over(&[before, last], observer);
         if self.levels[last].rates.is_empty() {
@@ -147,23 +183,17 @@ impl Search<'_> {
         }
     }
 
-    fn place(&self, threads: u32, processes: u32) -> Option<usize> {
-        let wanted = Concurrency { threads, processes, hosts: 1 };
-        self.levels.iter().position(|level| level.concurrency == wanted)
-    }
-
     /// One halving towards the knee: it is a place on a curve, not a number of threads.
     fn refine(&mut self, observer: &mut dyn Observer) {
-        let between = knee(&self.by_threads()).and_then(|knee| knee.refine());
+        let between = knee(&self.by(Axis::Threads)).and_then(|knee| knee.refine());
         let Some(between) = between.filter(|_| self.stopped.is_none()) else { return };
-        self.add(between, 1);
+        self.add(Axis::Threads.set(Concurrency::ONE, between));
         let last = self.levels.len() - 1;
         self.pass_over(&[last], observer);
         self.levels.sort_by_key(|level| level.concurrency.threads);
     }
 
-    fn add(&mut self, threads: u32, processes: u32) {
-        let concurrency = Concurrency { threads, processes, hosts: 1 };
+    fn add(&mut self, concurrency: Concurrency) {
         self.levels.push(Measured { concurrency, rates: Vec::new(), best: None });
     }
 
@@ -217,13 +247,16 @@ impl Search<'_> {
         let plan = RowPlan {
             threads: concurrency.threads,
             processes: concurrency.processes,
+            hosts: concurrency.hosts,
             ..self.plan.clone()
         };
-        self.prepare_for(concurrency.processes)?;
+        self.prepare_for(concurrency)?;
         let some = |of_token: &Vec<usize>| {
             of_token.iter().copied().take(concurrency.processes as usize).collect::<Vec<usize>>()
         };
-        let numbers: Vec<usize> = self.prepared.processes.iter().flat_map(some).collect();
+        let tokens = self.lab.tokens_of(concurrency.hosts);
+        let used = self.prepared.processes.iter().take(tokens);
+        let numbers: Vec<usize> = used.flat_map(some).collect();
         let prepared = &self.prepared;
         let ran = self.lab.run(&plan, prepared, &numbers, concurrency.threads, observer, None)?;
         let judged = verify::judge(self.lab, &plan, prepared, &ran);
@@ -234,55 +267,49 @@ impl Search<'_> {
         Ok((ran, judged, summary))
     }
 
-    /// Keys live in the processes that use them: for more processes the row is prepared anew.
-    fn prepare_for(&mut self, processes: u32) -> Result<(), NoRow> {
+    /// Keys live in the processes that use them: for more of them the row is prepared anew.
+    fn prepare_for(&mut self, level: Concurrency) -> Result<(), NoRow> {
+        let tokens = self.lab.tokens_of(level.hosts);
         let has = self.prepared.processes.iter().map(Vec::len).min().unwrap_or(0);
-        if has < processes as usize {
+        if has < level.processes as usize || self.prepared.processes.len() < tokens {
             self.lab.finish(&self.prepared)?;
-            self.prepared = self.lab.prepare(self.plan, processes)?;
+            self.prepared = self.lab.prepare(self.plan, level.hosts, level.processes)?;
         }
         Ok(())
     }
 
-    /// The levels of one process for each token.
-    fn by_threads(&self) -> Vec<Level> {
-        self.levels_of(|level| (level.processes == 1).then_some(level.threads))
-    }
-
-    /// The levels with as many threads as are enough for one process.
-    fn by_processes(&self) -> Vec<Level> {
-        let enough = self.enough_threads;
-        self.levels_of(|level| (level.threads == enough).then_some(level.processes))
-    }
-
-    fn levels_of(&self, concurrency: impl Fn(&Concurrency) -> Option<u32>) -> Vec<Level> {
-        let level = |measured: &Measured| {
-            let concurrency = concurrency(&measured.concurrency)?;
-            Some(Level { concurrency, rates: measured.rates.clone() })
+    /// The levels that differ in this only, from as much of the other kinds as is enough.
+    fn by(&self, axis: Axis) -> Vec<Level> {
+        let from = match axis {
+            Axis::Threads => Concurrency::ONE,
+            Axis::Processes => Axis::Processes.set(self.enough, 1),
+            Axis::Hosts => self.enough,
         };
-        self.levels.iter().filter_map(level).collect()
+        let alike = |level: &&Measured| axis.set(level.concurrency, axis.of(from)) == from;
+        let level = |level: &Measured| Level {
+            concurrency: axis.of(level.concurrency),
+            rates: level.rates.clone(),
+        };
+        self.levels.iter().filter(alike).map(level).collect()
     }
 
     /// The knee, and how much concurrency it is: of processes where one is not enough.
     fn found(&self) -> Option<Found> {
-        let threads = knee(&self.by_threads())?;
-        let enough = self.enough_threads;
-        let processes = knee(&self.by_processes()).filter(|knee| knee.concurrency > 1);
-        Some(match processes {
-            Some(knee) => Found {
-                smallest: Concurrency { threads: enough, processes: knee.concurrency, hosts: 1 },
-                below: knee.below.map(|processes| Concurrency {
-                    threads: enough,
-                    processes,
-                    hosts: 1,
-                }),
-                knee,
-            },
-            None => Found {
-                smallest: Concurrency { threads: threads.concurrency, processes: 1, hosts: 1 },
-                below: threads.below.map(|threads| Concurrency { threads, processes: 1, hosts: 1 }),
-                knee: threads,
-            },
+        let threads = knee(&self.by(Axis::Threads))?;
+        let more = |axis: Axis| {
+            let knee = knee(&self.by(axis)).filter(|knee| knee.concurrency > 1)?;
+            Some((axis, knee))
+        };
+        let found = more(Axis::Hosts).or_else(|| more(Axis::Processes));
+        let (axis, knee) = found.unwrap_or((Axis::Threads, threads));
+        let from = match axis {
+            Axis::Threads => Concurrency::ONE,
+            Axis::Processes | Axis::Hosts => self.enough,
+        };
+        Some(Found {
+            smallest: axis.set(from, knee.concurrency),
+            below: knee.below.map(|below| axis.set(from, below)),
+            knee,
         })
     }
 
@@ -303,6 +330,7 @@ impl Search<'_> {
                 let plan = RowPlan {
                     threads: concurrency.threads,
                     processes: concurrency.processes,
+                    hosts: concurrency.hosts,
                     ..self.plan.clone()
                 };
                 let mut outcome = figures::outcome(self.lab, &plan, &self.prepared, ran, judged);

@@ -1,44 +1,52 @@
-//! The lab: starts worker processes, steers a row through them, gathers what they report, and
-//! judges the results. It never loads a module itself.
+//! The lab: steers a row through workers, gathers what they report, and judges the results. It never
+//! loads a module itself. Workers are processes here, or on other machines: once they have entered
+//! their token, nothing but the way to them differs.
 
+mod describe;
 mod error;
 mod figures;
 mod gather;
+mod here;
+mod host_figures;
+mod hosts;
 mod judge;
 mod limit;
+mod link;
 mod plan;
 mod prepare;
+mod relay;
 mod row;
 mod steering;
+mod talk;
 mod targets;
 mod verify;
 mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tapstone_measure::pace::SplitMix;
+use tapstone_measure::units::Nanos;
+use tapstone_worker as worker;
 pub use tapstone_worker::Command as WorkerCommand;
-use tapstone_worker::{self as worker, Process};
-
-use cryptoki_sys::{
-    CKF_PROTECTED_AUTHENTICATION_PATH, CKF_TOKEN_INITIALIZED, CKF_USER_PIN_COUNT_LOW,
-    CKF_USER_PIN_FINAL_TRY, CKF_USER_PIN_LOCKED,
-};
 
 pub use self::error::{LabError, Lost};
-pub use self::figures::RowOutcome;
+pub use self::figures::{HostPart, RowOutcome, not_measured};
 pub use self::gather::{Gathered, SampleSink};
+pub use self::hosts::{HostClock, Hosts, Joined, Joining, Wanted};
 pub use self::limit::{Limit, LimitPlan};
+pub use self::link::Link;
+use self::link::Way;
 pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
+pub use self::relay::{Heard, Relay, Waker};
 pub use self::steering::{Observer, Progress};
 pub use self::targets::{Answer, ModuleReport, look_at};
-use crate::calls::Call;
-use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
-use crate::protocol::{Enter, Leftover, Login, Order, Report, Trouble};
+use crate::module::{LibraryInfo, SlotInfo, TokenInfo};
+use crate::protocol::{Leftover, Login, Report, Task};
 use crate::worker::RUN_MARK;
 
 /// Which module and tokens are measured, and how patiently.
@@ -76,7 +84,7 @@ pub enum TokenChoice {
 }
 
 /// A token that is measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Target {
     /// Its slot.
     pub slot: SlotInfo,
@@ -84,20 +92,19 @@ pub struct Target {
     pub token: TokenInfo,
 }
 
-/// How long a token with a PIN pad of its own waits for a person.
-const PIN_PAD: Duration = Duration::from_secs(300);
-
-/// After an interrupt, how long a call in flight may go on.
-const AFTER_INTERRUPT: Duration = Duration::from_secs(5);
-
 /// See the module's text.
 pub struct Lab {
-    options: Options,
+    site: Site,
+    /// How long a call may take.
+    timeout: Duration,
+    interrupt: Arc<AtomicBool>,
     /// Marks everything that this run makes on a token.
     run: String,
+    /// With hosts: the module of the first one.
+    module: PathBuf,
     /// Of the module, as it describes itself.
     pub library: LibraryInfo,
-    /// The tokens.
+    /// The tokens; with hosts, that of each.
     pub targets: Vec<Target>,
     /// By number, which is how their reports are known; `None` for those that are gone.
     members: Vec<Option<Member>>,
@@ -110,15 +117,20 @@ pub struct Lab {
     mourned: usize,
 }
 
+/// Where the workers are.
+enum Site {
+    /// On this machine.
+    Here(Options),
+    /// On others.
+    Hosts(Box<dyn Hosts>),
+}
+
 /// Something that a worker said, or that it says no more.
-type Word = worker::Word<Report>;
+pub type Word = worker::Word<Report>;
 
-/// How long a worker may take to clean up, C_Logout and C_Finalize included.
-const FAREWELL: Duration = Duration::from_secs(5);
-
-/// A process and the token that it has entered.
+/// A worker and the token that it has entered.
 struct Member {
-    process: Process<Order, Report>,
+    way: Way,
     token: Option<usize>,
 }
 
@@ -143,29 +155,45 @@ impl Lab {
     /// # Errors
     /// The module, a token or the PIN does not allow it; the error says what to do.
     pub fn open(options: Options) -> Result<Self, LabError> {
-        let mut lab = Self::idle(options)?;
-        let first = lab.spawn()?;
-        lab.library = lab.load(first)?;
-        let slots = lab.slots(first)?;
-        lab.targets = targets::choose(&lab.options.module, &lab.options.tokens, slots)?;
-        lab.enter(first, 0)?;
-        for token in 1..lab.targets.len() {
-            lab.join(token)?;
-        }
+        let mut lab = Self::idle(options, entropy())?;
+        lab.open_here()?;
         Ok(lab)
     }
 
-    /// A lab in which nothing runs yet.
-    fn idle(options: Options) -> Result<Self, LabError> {
+    /// The same on other machines. One host logs in first, the others only after it succeeded.
+    ///
+    /// # Errors
+    /// A host is lost, or its module, token or PIN does not allow it.
+    pub fn open_on(
+        hosts: Box<dyn Hosts>,
+        timeout: Duration,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Self, LabError> {
+        let (run, count) = (hosts.run(), hosts.names().len());
+        let mut lab = Self::empty(Site::Hosts(hosts), timeout, interrupt, run);
+        lab.join_hosts(&[0])?;
+        lab.join_hosts(&(1..count).collect::<Vec<usize>>())?;
+        Ok(lab)
+    }
+
+    /// A lab on this machine in which nothing runs yet.
+    fn idle(options: Options, seed: u64) -> Result<Self, LabError> {
         // A bare name is looked for where the dynamic linker looks.
         if options.module.components().count() > 1 && !options.module.exists() {
             return Err(LabError::NoModule(options.module));
         }
+        let (timeout, interrupt) = (options.timeout, Arc::clone(&options.interrupt));
+        Ok(Self::empty(Site::Here(options), timeout, interrupt, seed))
+    }
+
+    fn empty(site: Site, timeout: Duration, interrupt: Arc<AtomicBool>, seed: u64) -> Self {
         let (sender, inbox) = mpsc::channel();
-        let seed = entropy();
-        Ok(Self {
+        Self {
+            site,
+            timeout,
+            interrupt,
             run: format!("{RUN_MARK}{seed:016x}"),
-            options,
+            module: PathBuf::new(),
             library: targets::unknown_library(),
             targets: Vec::new(),
             members: Vec::new(),
@@ -174,7 +202,7 @@ impl Lab {
             fresh: Fresh(SplitMix(seed)),
             interrupted_at: None,
             mourned: 0,
-        })
+        }
     }
 
     /// What keys made by this run are labelled with.
@@ -183,10 +211,22 @@ impl Lab {
         &self.run
     }
 
-    /// The module's path.
+    /// The hosts, if the workers are on other machines.
+    #[must_use]
+    pub fn hosts(&self) -> Option<&dyn Hosts> {
+        match &self.site {
+            Site::Here(_) => None,
+            Site::Hosts(hosts) => Some(&**hosts),
+        }
+    }
+
+    /// The module's path; with hosts, that of the first one.
     #[must_use]
     pub fn module(&self) -> &Path {
-        &self.options.module
+        match &self.site {
+            Site::Here(options) => &options.module,
+            Site::Hosts(_) => &self.module,
+        }
     }
 
     /// Keys that killed runs left on the tokens; destroys them if asked.
@@ -213,7 +253,7 @@ impl Lab {
         run: Option<String>,
     ) -> Result<Vec<Leftover>, LabError> {
         let Some(&number) = self.processes_of(token).first() else { return Ok(Vec::new()) };
-        let left = self.ask(number, Order::Leftovers { remove, run }, |report| match report {
+        let left = self.ask(number, Task::Leftovers { remove, run }, |report| match report {
             Report::Leftovers(left) => Some(left),
             _ => None,
         })?;
@@ -228,114 +268,69 @@ impl Lab {
         self.members.iter().enumerate().filter_map(of_token).collect()
     }
 
-    /// As many processes for each token as a row needs; their numbers, by token.
-    fn ensure(&mut self, per_token: u32) -> Result<Vec<Vec<usize>>, LabError> {
-        let mut all = Vec::new();
-        for token in 0..self.targets.len() {
-            while self.processes_of(token).len() < per_token as usize {
-                self.join(token)?;
-            }
-            all.push(self.processes_of(token).into_iter().take(per_token as usize).collect());
-        }
-        Ok(all)
-    }
-
-    /// One more process for a token. The token's flags are read again before it logs in.
-    fn join(&mut self, token: usize) -> Result<(), LabError> {
-        let number = self.spawn()?;
-        self.load(number)?;
-        let id = self.targets[token].slot.id;
-        let slots = self.slots(number)?;
-        let now = slots.into_iter().find(|slot| slot.id == id).and_then(|slot| slot.token);
-        if let Some(now) = now {
-            self.targets[token].token.flags = now.flags;
-        }
-        self.enter(number, token)
-    }
-
-    fn spawn(&mut self) -> Result<usize, LabError> {
-        let number = self.members.len();
-        let process = Process::start(&self.options.worker, number, self.sender.clone(), FAREWELL);
-        let process = process.map_err(LabError::Spawn)?;
-        self.members.push(Some(Member { process, token: None }));
-        Ok(number)
-    }
-
-    fn load(&mut self, number: usize) -> Result<LibraryInfo, LabError> {
-        let module = self.options.module.clone();
-        let board = self.member(number).map(|member| member.process.board()).unwrap_or_default();
-        let loaded = self.ask(number, Order::Load { module, board }, |report| match report {
-            Report::Loaded(loaded) => Some(loaded),
-            _ => None,
-        })?;
-        let module = self.options.module.clone();
-        loaded.map_err(|error| LabError::Load { module, error })
-    }
-
-    fn slots(&mut self, number: usize) -> Result<Vec<SlotInfo>, LabError> {
-        let with_mechanisms = self.slots_and_mechanisms(number, false)?;
-        Ok(with_mechanisms.into_iter().map(|(slot, _)| slot).collect())
-    }
-
-    fn slots_and_mechanisms(
-        &mut self,
-        number: usize,
-        mechanisms: bool,
-    ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, LabError> {
-        let slots = self.ask(number, Order::Slots { mechanisms }, |report| match report {
-            Report::Slots(slots) => Some(slots),
-            _ => None,
-        })?;
-        let what = self.options.module.display().to_string();
-        slots.map_err(|failure| LabError::Call { what, failure })
-    }
-
-    /// Opens the token's first session and logs in: one try, and none when the flags forbid it.
-    fn enter(&mut self, number: usize, token: usize) -> Result<(), LabError> {
-        let target = &self.targets[token];
-        if !target.token.has(CKF_TOKEN_INITIALIZED) {
-            return Err(LabError::Uninitialised { slot: target.slot.id });
-        }
-        let login = self.login_for(&target.token);
-        allow_login(&target.token, &login, self.options.accept_low_count)?;
-        let limit = match login {
-            Login::ProtectedPath => {
-                (self.options.announce)(&format!(
-                    "enter the PIN of {} on the token's own pad",
-                    self.describe(token)
-                ));
-                PIN_PAD.max(self.options.timeout)
-            }
-            _ => self.options.timeout,
+    /// As many processes for each of the first tokens as a row needs; their numbers, by token.
+    fn ensure(&mut self, tokens: usize, per_token: u32) -> Result<Vec<Vec<usize>>, LabError> {
+        let has = |lab: &Self, token: usize| lab.processes_of(token).len();
+        let missing = |token: usize| {
+            let missing = (per_token as usize).saturating_sub(has(self, token));
+            std::iter::repeat_n(token, missing)
         };
-        let enter = Enter { slot: target.slot.id, login };
-        let order = |_| Order::Enter(enter.clone());
-        let entered = self.ask_all(&[number], order, 0, limit, |report| match report {
-            Report::Entered(entered) => Some(entered),
-            _ => None,
-        });
-        let entered = entered.into_iter().next().transpose().map_err(|lost| self.lost(lost))?;
-        match entered {
-            Some(Ok(_)) | None => {
-                if let Some(member) = self.member(number) {
-                    member.token = Some(token);
-                }
-                Ok(())
-            }
-            Some(Err(Trouble::Call { failure, .. })) => {
-                Err(LabError::Call { what: self.describe(token), failure })
-            }
-            Some(Err(other)) => Err(LabError::Keys { trouble: other }),
+        let missing: Vec<usize> = (0..tokens).flat_map(missing).collect();
+        match self.site {
+            Site::Here(_) => missing.into_iter().try_for_each(|token| self.join(token))?,
+            Site::Hosts(_) => self.join_hosts(&missing)?,
+        }
+        let some = |token| self.processes_of(token).into_iter().take(per_token as usize).collect();
+        Ok((0..tokens).map(some).collect())
+    }
+
+    /// How many tokens a row on so many hosts uses: here all of them.
+    fn tokens_of(&self, hosts: u32) -> usize {
+        match self.site {
+            Site::Here(_) => self.targets.len(),
+            Site::Hosts(_) => hosts as usize,
         }
     }
 
-    /// A token with a PIN pad of its own asks for the PIN itself, unless the user gave one.
-    fn login_for(&self, token: &TokenInfo) -> Login {
-        let pad = token.has(CKF_PROTECTED_AUTHENTICATION_PATH);
-        match &self.options.login {
-            Login::None if pad => Login::ProtectedPath,
-            login => login.clone(),
+    /// One more process for a token.
+    fn join(&mut self, token: usize) -> Result<(), LabError> {
+        match self.site {
+            Site::Here(_) => self.join_here(token),
+            Site::Hosts(_) => self.join_hosts(&[token]),
         }
+    }
+
+    /// One more worker on each of these hosts, all at once.
+    fn join_hosts(&mut self, hosts: &[usize]) -> Result<(), LabError> {
+        let Site::Hosts(site) = &mut self.site else { return Ok(()) };
+        let first = self.members.len();
+        let wanted = |(place, host): (usize, &usize)| Wanted { number: first + place, host: *host };
+        let wanted: Vec<Wanted> = hosts.iter().enumerate().map(wanted).collect();
+        let mut outcome = Ok(());
+        for (wanted, joined) in wanted.iter().zip(site.join(&wanted, &self.sender)) {
+            let member = match joined {
+                Ok(Joined { link, module, library, target }) => {
+                    if wanted.host >= self.targets.len() {
+                        (self.module, self.library) = (module, library);
+                        self.targets.push(target);
+                    }
+                    Some(Member { way: Way::Link(link), token: Some(wanted.host) })
+                }
+                Err(error) => {
+                    outcome = outcome.and(Err(error));
+                    None
+                }
+            };
+            // A number that never worked has left nothing behind.
+            self.mourned += usize::from(member.is_none());
+            self.members.push(member);
+        }
+        outcome
+    }
+
+    /// How long ahead workers have to be told of a moment, of which this is enough here.
+    fn notice(&self, here: Nanos) -> Nanos {
+        self.hosts().map_or(here, |hosts| here.max(hosts.notice()))
     }
 
     fn member(&mut self, number: usize) -> Option<&mut Member> {
@@ -350,136 +345,13 @@ impl Lab {
         if self.interrupted_at.is_some() {
             return LabError::Interrupted;
         }
-        LabError::Lost { module: self.options.module.clone(), lost }
-    }
-
-    /// Sends one worker an order and waits for its answer.
-    fn ask<T>(
-        &mut self,
-        number: usize,
-        order: Order,
-        pick: impl Fn(Report) -> Option<T>,
-    ) -> Result<T, LabError> {
-        let limit = self.options.timeout;
-        let mut answers = self.ask_all(&[number], |_| order.clone(), 0, limit, pick);
-        match answers.pop() {
-            Some(answer) => answer.map_err(|lost| self.lost(lost)),
-            None => Err(self.lost(Lost::Garbled("no answer".into()))),
-        }
-    }
-
-    /// Sends workers an order each and waits for all their answers. A worker that is lost is
-    /// buried; `threads` of each are watched besides its main one.
-    fn ask_all<T>(
-        &mut self,
-        numbers: &[usize],
-        order: impl Fn(usize) -> Order,
-        threads: usize,
-        limit: Duration,
-        pick: impl Fn(Report) -> Option<T>,
-    ) -> Vec<Result<T, Lost>> {
-        for (place, &number) in numbers.iter().enumerate() {
-            if let Some(member) = self.member(number) {
-                member.process.order(&order(place));
-            }
-        }
-        let mut answers: Vec<Option<Result<T, Lost>>> = numbers.iter().map(|_| None).collect();
-        while answers.iter().any(Option::is_none) {
-            let heard = self.hear(Duration::from_millis(50));
-            match heard {
-                Some((number, word)) => {
-                    let place = numbers.iter().position(|other| *other == number);
-                    let answer = match word {
-                        Word::Report(report) => pick(report).map(Ok),
-                        Word::Gone => Some(Err(self.bury(number, threads, None))),
-                        Word::Garbled(why) => {
-                            Some(Err(self.bury(number, threads, Some(Lost::Garbled(why)))))
-                        }
-                    };
-                    // Late words of workers that were not asked mean nothing.
-                    if let (Some(place), Some(answer)) = (place, answer) {
-                        answers[place].get_or_insert(answer);
-                    }
-                }
-                None => {
-                    for (place, &number) in numbers.iter().enumerate() {
-                        if answers[place].is_none() {
-                            answers[place] = self.check(number, threads, limit).map(Err);
-                        }
-                    }
-                }
-            }
-        }
-        answers.into_iter().flatten().collect()
-    }
-
-    /// Whether a worker is dead or has been in one call for too long; if so, it is buried.
-    fn check(&mut self, number: usize, threads: usize, limit: Duration) -> Option<Lost> {
-        let limit = self.patience(limit);
-        match self.member(number) {
-            None => Some(Lost::Garbled("the worker process is gone".into())),
-            Some(member) => {
-                let stuck = member.process.stuck(threads, limit)?;
-                Some(self.bury(number, threads, Some(stuck.named(Call::from_number))))
-            }
-        }
-    }
-
-    /// Ends what is left of a worker; says why it was lost if nobody knows better.
-    fn bury(&mut self, number: usize, threads: usize, why: Option<Lost>) -> Lost {
-        let gone = Lost::Garbled("the worker process is gone".into());
-        let Some(mut member) = self.members.get_mut(number).and_then(Option::take) else {
-            return why.unwrap_or(gone);
+        let module = match self.hosts() {
+            // The error names the machine, and the target is what machines have in common.
+            Some(hosts) => hosts.target().into(),
+            None => self.module().to_owned(),
         };
-        match why {
-            Some(why) => {
-                member.process.kill();
-                why
-            }
-            None => member.process.post_mortem(threads).named(Call::from_number),
-        }
+        LabError::Lost { module, lost }
     }
-
-    /// The next word of any worker, or nothing for so long.
-    fn hear(&mut self, patience: Duration) -> Option<(usize, Word)> {
-        if self.interrupted_at.is_none() && self.options.interrupt.load(Relaxed) {
-            self.interrupted_at = Some(Instant::now());
-        }
-        // The lab holds a sender itself, so the channel never closes.
-        self.inbox.recv_timeout(patience).ok()
-    }
-
-    /// A call's limit, shorter once the user has asked to end.
-    fn patience(&self, limit: Duration) -> Duration {
-        match self.interrupted_at {
-            Some(at) if at.elapsed() > AFTER_INTERRUPT => AFTER_INTERRUPT.min(limit),
-            _ => limit,
-        }
-    }
-}
-
-/// Whether the token's flags leave room for a try of the PIN.
-fn allow_login(token: &TokenInfo, login: &Login, accept_low_count: bool) -> Result<(), LabError> {
-    if *login == Login::None {
-        return Ok(());
-    }
-    let risk = |why, hint| Err(LabError::PinAtRisk { label: token.label.clone(), why, hint });
-    if token.has(CKF_USER_PIN_LOCKED) {
-        return risk("the PIN is locked", "only the security officer can unlock it");
-    }
-    if token.has(CKF_USER_PIN_FINAL_TRY) {
-        return risk(
-            "one wrong PIN more would lock it",
-            "log in once with the vendor's own tool, which resets the counter",
-        );
-    }
-    if token.has(CKF_USER_PIN_COUNT_LOW) && !accept_low_count {
-        return risk(
-            "a wrong PIN was given since the last login",
-            "if you are sure of the PIN, say --accept-low-count",
-        );
-    }
-    Ok(())
 }
 
 /// A seed that differs from run to run.

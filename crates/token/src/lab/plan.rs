@@ -11,8 +11,10 @@ pub struct RowPlan {
     pub lanes: Vec<LanePlan>,
     /// Threads in each process.
     pub threads: u32,
-    /// Processes for each token.
+    /// Processes for each token; with hosts, on each host.
     pub processes: u32,
+    /// Hosts: 1 where workers run here.
+    pub hosts: u32,
     /// What makes a worker start its next operation.
     pub load: LoadPlan,
     /// What ends the row.

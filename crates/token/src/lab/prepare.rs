@@ -9,7 +9,7 @@ use super::{Lab, Target};
 use crate::catalogue::Shape;
 use crate::material::{KeyMaterial, MaterialError};
 use crate::protocol::{
-    Job, KeyPlan, KeyUse, LaneJob, LaneReady, Login, Order, Report, Ring, Trouble,
+    Job, KeyPlan, KeyUse, LaneJob, LaneReady, Login, Report, Ring, Task, Trouble,
 };
 
 /// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
@@ -35,13 +35,19 @@ impl Prepared {
 
 impl Lab {
     /// Makes or finds the keys, prepares the inputs, and tries one operation of each lane.
-    pub(super) fn prepare(&mut self, plan: &RowPlan, processes: u32) -> Result<Prepared, NoRow> {
+    pub(super) fn prepare(
+        &mut self,
+        plan: &RowPlan,
+        hosts: u32,
+        processes: u32,
+    ) -> Result<Prepared, NoRow> {
         let logs_in = plan.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
-        let pad = |target: &Target| self.login_for(&target.token) == Login::ProtectedPath;
-        if logs_in && self.options.login == Login::None && !self.targets.iter().all(pad) {
+        // An agent knows its own login, and its worker says when there is none.
+        let without = |target: &Target| self.login_for(&target.token) == Login::None;
+        if logs_in && self.hosts().is_none() && self.targets.iter().any(without) {
             return Err(LabError::NoPin.into());
         }
-        let processes = self.ensure(processes)?;
+        let processes = self.ensure(self.tokens_of(hosts), processes)?;
         let mut prepared = Prepared {
             processes,
             first_workers: Vec::new(),
@@ -52,8 +58,8 @@ impl Lab {
         prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();
         let jobs: Vec<Job> =
             prepared.first_workers.iter().map(|first| self.job(plan, *first)).collect();
-        let limit = self.options.timeout;
-        let order = |place: usize| Order::Prepare(Box::new(jobs[place].clone()));
+        let limit = self.timeout;
+        let order = |place: usize| Task::Prepare(Box::new(jobs[place].clone()));
         let answers = self.ask_all(&numbers, order, 0, limit, |report| match report {
             Report::Prepared(ready) => Some(ready),
             _ => None,
@@ -98,8 +104,8 @@ impl Lab {
     }
 
     fn try_inputs(&mut self, numbers: &[usize], inputs: &[Vec<Vec<Ring>>]) -> Result<(), NoRow> {
-        let limit = self.options.timeout;
-        let order = |place: usize| Order::Inputs(inputs[place].clone());
+        let limit = self.timeout;
+        let order = |place: usize| Task::Inputs(inputs[place].clone());
         let answers = self.ask_all(numbers, order, 0, limit, |report| match report {
             Report::Tried(tried) => Some(tried),
             _ => None,
@@ -120,10 +126,10 @@ impl Lab {
             .into_iter()
             .filter(|number| self.member(*number).is_some())
             .collect();
-        let limit = self.options.timeout;
+        let limit = self.timeout;
         let answers = self.ask_all(
             &living,
-            |_| Order::Finish,
+            |_| Task::Finish,
             0,
             limit,
             |report| match report {
@@ -152,6 +158,10 @@ impl Lab {
         }
         self.mourned = dead;
         for token in 0..self.targets.len() {
+            // The agent of a lost host removes what it made, when it has noticed.
+            if self.hosts().is_some_and(|hosts| hosts.lost(token).is_some()) {
+                continue;
+            }
             if self.processes_of(token).is_empty() {
                 self.join(token)?;
             }

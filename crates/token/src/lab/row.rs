@@ -6,7 +6,7 @@ use super::error::{LabError, Lost};
 use super::gather::{Gathered, SampleSink};
 use super::plan::RowPlan;
 use super::steering::Observer;
-use super::{Lab, RowOutcome, figures, verify};
+use super::{HostClock, Lab, RowOutcome, figures, verify};
 use crate::calls::Failure;
 
 /// A row that ran.
@@ -19,6 +19,8 @@ pub(super) struct Ran {
     /// The rate was known well enough before the time was up.
     pub(super) precise: bool,
     pub(super) lost: Option<Lost>,
+    /// With hosts: their clocks, as they were known over the whole row.
+    pub(super) clocks: Vec<HostClock>,
     pub(super) interrupted: bool,
 }
 
@@ -45,7 +47,7 @@ impl Lab {
         samples: Option<&mut dyn SampleSink>,
     ) -> RowOutcome {
         observer.stage(plan.name(), "preparing keys");
-        let prepared = match self.prepare(plan, plan.processes) {
+        let prepared = match self.prepare(plan, plan.hosts, plan.processes) {
             Ok(prepared) => prepared,
             Err(why) => return self.without_figures(plan, why),
         };

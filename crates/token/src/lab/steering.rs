@@ -13,8 +13,8 @@ use super::gather::{Gathered, SampleSink};
 use super::plan::{LoadPlan, RowPlan, Stop};
 use super::prepare::Prepared;
 use super::row::{NoRow, Ran};
-use super::{Lab, Word};
-use crate::protocol::{Order, Pace, Report, Run};
+use super::{Lab, Site, Word};
+use crate::protocol::{Pace, RawSample, Report, Run, Task};
 
 /// Watches a row while it runs.
 pub trait Observer {
@@ -77,9 +77,9 @@ impl Lab {
         samples: Option<&mut dyn SampleSink>,
     ) -> Result<Ran, NoRow> {
         observer.stage(plan.name(), "warming up");
-        let limit = self.options.timeout;
+        let limit = self.timeout;
         let runs = self.runs(plan, numbers.len() as u32, threads);
-        let order = |place: usize| Order::Run(Box::new(runs[place].clone()));
+        let order = |place: usize| Task::Run(Box::new(runs[place].clone()));
         let ready = self.ask_all(numbers, order, threads as usize, limit, |report| match report {
             Report::Ready(ready) => Some(ready),
             _ => None,
@@ -107,6 +107,9 @@ impl Lab {
             .filter_map(|number| prepared.numbers().iter().position(|other| other == number))
             .collect();
         let gathered = Gathered::new(plan.lanes.len(), numbers.len(), grid);
+        if let Site::Hosts(hosts) = &mut self.site {
+            hosts.set_clocks();
+        }
         let mut steering = Steering {
             lab: self,
             plan,
@@ -123,22 +126,30 @@ impl Lab {
             next_look: FIRST_LOOK,
             precise: false,
             lost: None,
+            lost_places: Vec::new(),
             closing: false,
             interrupted: false,
             last_progress: Instant::now(),
         };
         steering.start();
         steering.until_done();
+        if plan.common.samples {
+            steering.fetch_samples();
+        }
         let Steering { gathered, precise, lost, interrupted, .. } = steering;
-        Ok(Ran { gathered, warm_ups, took_part, threads, precise, lost, interrupted })
+        let clocks = match &mut self.site {
+            Site::Here(_) => Vec::new(),
+            Site::Hosts(hosts) => hosts.clocks(),
+        };
+        Ok(Ran { gathered, warm_ups, took_part, threads, precise, lost, clocks, interrupted })
     }
 
     /// Ends threads that are warm for a run that will not be.
     fn call_off(&mut self, warm: &[usize]) {
-        let limit = self.options.timeout;
+        let limit = self.timeout;
         self.ask_all(
             warm,
-            |_| Order::Close { at: Nanos::ZERO },
+            |_| Task::Close { at: Nanos::ZERO },
             0,
             limit,
             |report| matches!(report, Report::Done(_)).then_some(()),
@@ -206,6 +217,8 @@ struct Steering<'a, 'b> {
     next_look: Nanos,
     precise: bool,
     lost: Option<Lost>,
+    /// Which workers are gone.
+    lost_places: Vec<usize>,
     closing: bool,
     interrupted: bool,
     last_progress: Instant,
@@ -213,8 +226,8 @@ struct Steering<'a, 'b> {
 
 impl Steering<'_, '_> {
     fn start(&mut self) {
-        let at = Monotonic.now() + START_NOTICE;
-        self.order(&Order::Start { at });
+        let at = Monotonic.now() + self.lab.notice(START_NOTICE);
+        self.tell(&Task::Start { at });
         if matches!(self.plan.stop, Stop::Count(_)) {
             self.gathered.opened = at;
         }
@@ -228,7 +241,7 @@ impl Steering<'_, '_> {
             }
             if self.lab.interrupted_at.is_some() && !self.closing {
                 self.interrupted = true;
-                self.close(Monotonic.now() + CLOSE_NOTICE);
+                self.close_soon();
             }
             self.look();
         }
@@ -237,12 +250,19 @@ impl Steering<'_, '_> {
         let now = Monotonic.now();
         let cut_short = self.lost.is_some() || self.everyone_gave_up();
         if counted || cut_short {
-            let last = if self.lost.is_some() { None } else { ended };
-            let end = last.unwrap_or_else(|| self.gathered.last_slice());
+            let end = match self.lost {
+                None => ended.unwrap_or_else(|| self.gathered.last_slice()),
+                // What other machines did without the lost one is no common window.
+                Some(_) if self.lab.hosts().is_some() => self.gathered.last_of(&self.lost_places),
+                Some(_) => self.gathered.last_slice(),
+            };
             self.gathered.closed = end.min(self.gathered.closed);
         }
         if self.gathered.opened == Nanos::NEVER {
             (self.gathered.opened, self.gathered.closed) = (now, now);
+        }
+        if self.lab.hosts().is_some() {
+            self.gathered.end_with_window();
         }
         if self.known_to_all > self.gathered.opened {
             self.gathered.open_later(self.known_to_all);
@@ -271,7 +291,7 @@ impl Steering<'_, '_> {
                 self.first_done += 1;
                 if self.first_done == self.numbers.len() && !self.closing {
                     self.pinged = Monotonic.now();
-                    self.order(&Order::Ping);
+                    self.tell(&Task::Ping);
                 }
             }
             Word::Report(Report::Pong) => {
@@ -288,25 +308,59 @@ impl Steering<'_, '_> {
                     self.gathered.take(place, lane, &slice);
                 }
             }
-            Word::Report(Report::Samples(samples)) => {
-                let names: Vec<String> =
-                    self.plan.lanes.iter().map(|lane| lane.variant.name.clone()).collect();
-                // A file that cannot be written is told by its owner; the row goes on.
-                if let Some(sink) = &mut self.samples
-                    && sink.take(&names, &samples).is_err()
-                {
-                    self.samples = None;
-                }
-            }
+            Word::Report(Report::Samples(samples)) => self.keep(&samples),
             Word::Report(Report::Done(done)) => self.gathered.done[place] = Some(*done),
             Word::Report(_) => {}
             Word::Gone => {
                 let lost = self.lab.bury(number, self.threads as usize, None);
-                self.lose(lost);
+                self.lose(place, lost);
             }
             Word::Garbled(why) => {
                 let lost = self.lab.bury(number, self.threads as usize, Some(Lost::Garbled(why)));
-                self.lose(lost);
+                self.lose(place, lost);
+            }
+        }
+    }
+
+    fn keep(&mut self, samples: &[RawSample]) {
+        let names: Vec<String> =
+            self.plan.lanes.iter().map(|lane| lane.variant.name.clone()).collect();
+        // A file that cannot be written is told by its owner; the row goes on.
+        if let Some(sink) = &mut self.samples
+            && sink.take(&names, samples).is_err()
+        {
+            self.samples = None;
+        }
+    }
+
+    /// Samples that were kept where they were made, now that nobody measures any more.
+    fn fetch_samples(&mut self) {
+        for &number in self.numbers {
+            let Some(member) = self.lab.member(number) else { continue };
+            member.way.give(Task::Samples);
+            loop {
+                match self.lab.hear(Duration::from_millis(50)) {
+                    Some((from, Word::Report(Report::Samples(mut some)))) if from == number => {
+                        if some.is_empty() {
+                            break;
+                        }
+                        // The window may have been opened later, or closed earlier, than this
+                        // worker knew.
+                        let window = self.gathered.opened..self.gathered.closed;
+                        some.retain(|sample| window.contains(&(sample.start + sample.latency)));
+                        self.keep(&some);
+                    }
+                    Some((from, Word::Gone | Word::Garbled(_))) => {
+                        let lost = self.lab.bury(from, 0, None);
+                        self.lost.get_or_insert(lost);
+                        if from == number {
+                            break;
+                        }
+                    }
+                    Some(_) => {}
+                    None if self.lab.check(number, 0, self.lab.timeout).is_some() => break,
+                    None => {}
+                }
             }
         }
     }
@@ -315,7 +369,7 @@ impl Steering<'_, '_> {
     fn open(&mut self) {
         // Workers with more threads than cores hear late: four times as long as they just took.
         let heard = Nanos(4 * (Monotonic.now() - self.pinged).0);
-        let at = Monotonic.now() + OPEN_NOTICE.max(heard);
+        let at = Monotonic.now() + self.lab.notice(OPEN_NOTICE).max(heard);
         let closes = match self.plan.stop {
             Stop::Seconds(window) => Some(at + self.grid.whole(window)),
             Stop::Precision { longest, .. } => Some(at + self.grid.whole(longest)),
@@ -323,31 +377,43 @@ impl Steering<'_, '_> {
         };
         self.gathered.opened = at;
         self.gathered.closed = closes.unwrap_or(Nanos::NEVER);
-        self.order(&Order::Open { at, closes });
+        self.tell(&Task::Open { at, closes });
+    }
+
+    /// As early as all workers can hear of it; where that takes a while, between two slices, so that
+    /// what is done after it can be told apart.
+    fn close_soon(&mut self) {
+        let notice = self.lab.notice(CLOSE_NOTICE);
+        let mut at = Monotonic.now() + notice;
+        if notice > CLOSE_NOTICE && self.gathered.opened < at {
+            at = self.gathered.between_slices(at);
+        }
+        self.close(at);
     }
 
     fn close(&mut self, at: Nanos) {
         self.closing = true;
         self.gathered.closed = self.gathered.closed.min(at);
-        self.order(&Order::Close { at });
+        self.tell(&Task::Close { at });
     }
 
     /// A worker is gone: the others end too, and what they measured is kept.
-    fn lose(&mut self, lost: Lost) {
+    fn lose(&mut self, place: usize, lost: Lost) {
+        self.lost_places.push(place);
         self.lost.get_or_insert(lost);
         if !self.closing {
-            self.close(Monotonic.now() + CLOSE_NOTICE);
+            self.close_soon();
         }
     }
 
     fn check(&mut self) {
-        let limit = self.lab.options.timeout;
+        let limit = self.lab.timeout;
         for (place, number) in self.numbers.iter().enumerate() {
             if self.gathered.done[place].is_some() || self.lab.members[*number].is_none() {
                 continue;
             }
             if let Some(lost) = self.lab.check(*number, self.threads as usize, limit) {
-                self.lose(lost);
+                self.lose(place, lost);
                 return;
             }
         }
@@ -362,7 +428,7 @@ impl Steering<'_, '_> {
         }
         let elapsed = now - opened;
         if let Stop::Precision { relative, .. } = self.plan.stop
-            && elapsed >= self.next_look + CLOSE_NOTICE
+            && elapsed >= self.next_look + self.lab.notice(CLOSE_NOTICE)
         {
             self.look_at_precision(relative);
         }
@@ -381,9 +447,8 @@ impl Steering<'_, '_> {
         let summary = so_far.summary(&so_far.combined(), None, workers, step);
         if summary.reliable && summary.rate.relative_half_width() <= relative {
             self.precise = true;
-            let length = self.gathered.lateness.length().0;
-            let at = Monotonic.now() + CLOSE_NOTICE - self.gathered.opened;
-            self.close(self.gathered.opened + Nanos(at.0.next_multiple_of(length)));
+            let at = Monotonic.now() + self.lab.notice(CLOSE_NOTICE);
+            self.close(self.gathered.between_slices(at));
         } else {
             self.next_look = Nanos(self.next_look.0 * 2);
         }
@@ -410,10 +475,10 @@ impl Steering<'_, '_> {
         }
     }
 
-    fn order(&mut self, order: &Order) {
+    fn tell(&mut self, task: &Task) {
         for number in self.numbers {
             if let Some(member) = self.lab.member(*number) {
-                member.process.order(order);
+                member.way.give(task.clone());
             }
         }
     }

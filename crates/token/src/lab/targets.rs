@@ -36,7 +36,7 @@ pub fn look_at(worker: &WorkerCommand, module: &Path, timeout: Duration) -> Modu
 pub type Answer = (LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>);
 
 fn ask(options: Options) -> Result<Answer, LabError> {
-    let mut lab = Lab::idle(options)?;
+    let mut lab = Lab::idle(options, 0)?;
     let number = lab.spawn()?;
     let library = lab.load(number)?;
     let slots = lab.slots_and_mechanisms(number, true)?;

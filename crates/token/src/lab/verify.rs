@@ -10,7 +10,7 @@ use super::prepare::{Prepared, key_use};
 use super::row::Ran;
 use super::{Lab, Word};
 use crate::material::{By, Effort, Output};
-use crate::protocol::{Order, Report};
+use crate::protocol::{Report, Task};
 
 /// How the results of one lane were judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Lab {
     fn outputs_of(&mut self, number: usize, lanes: usize) -> Vec<Vec<Output>> {
         let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];
         let Some(member) = self.member(number) else { return outputs };
-        member.process.order(&Order::Outputs);
+        member.way.give(Task::Outputs);
         let mut ended = 0;
         while ended < lanes {
             match self.hear(Duration::from_millis(50)) {
@@ -96,7 +96,10 @@ impl Lab {
                     if from == number =>
                 {
                     ended += usize::from(some.is_empty());
-                    outputs[usize::from(lane)].extend(some);
+                    // Another machine may say anything: lanes that it was not given are none.
+                    if let Some(kept) = outputs.get_mut(usize::from(lane)) {
+                        kept.extend(some);
+                    }
                 }
                 Some((from, Word::Gone | Word::Garbled(_))) => {
                     self.bury(from, 0, None);
@@ -106,7 +109,7 @@ impl Lab {
                 }
                 Some(_) => {}
                 None => {
-                    let limit = self.options.timeout;
+                    let limit = self.timeout;
                     if self.check(number, 0, limit).is_some() {
                         break;
                     }

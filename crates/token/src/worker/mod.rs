@@ -35,7 +35,7 @@ use self::row::{Row, Thread};
 use self::running::RunningRow;
 use crate::calls::Failure;
 use crate::module::{Module, Session};
-use crate::protocol::{Enter, Job, Login, Order, Report, Trouble, receive, send};
+use crate::protocol::{Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
 
 /// Runs a worker on this process's standard input and output until the lab has no more orders.
 ///
@@ -139,28 +139,36 @@ impl Worker {
                     self.enter(enter).map_err(|failure| Trouble::Call { lane: 0, failure });
                 self.report(&Report::Entered(entered))
             }
-            Order::Prepare(job) => {
+            Order::Task(task) => self.perform(task),
+        }
+    }
+
+    fn perform(&mut self, task: Task) -> io::Result<()> {
+        match task {
+            Task::Prepare(job) => {
                 let prepared = self.token()?.prepare(*job);
                 self.report(&Report::Prepared(prepared))
             }
-            Order::Inputs(inputs) => {
+            Task::Inputs(inputs) => {
                 let place = self.board()?.place(0);
                 let tried = self.token()?.try_inputs(inputs, &place);
                 self.report(&Report::Tried(tried))
             }
-            Order::Run(run) => RunningRow::start(self, *run)?.steer(self),
-            Order::Outputs => self.send_outputs(),
-            Order::Finish => {
+            Task::Run(run) => RunningRow::start(self, *run)?.steer(self),
+            // They went as they were made.
+            Task::Samples => self.report(&Report::Samples(Vec::new())),
+            Task::Outputs => self.send_outputs(),
+            Task::Finish => {
                 let finished = self.token()?.finish();
                 self.report(&Report::Finished(finished))
             }
-            Order::Leftovers { remove, run } => {
+            Task::Leftovers { remove, run } => {
                 let main = &self.token()?.main;
                 let left = keys::leftovers(main, run.as_deref(), remove);
                 self.report(&Report::Leftovers(left))
             }
             // Steering what does not run is no mistake: a run can end by itself.
-            Order::Start { .. } | Order::Ping | Order::Open { .. } | Order::Close { .. } => Ok(()),
+            Task::Start { .. } | Task::Ping | Task::Open { .. } | Task::Close { .. } => Ok(()),
         }
     }
 

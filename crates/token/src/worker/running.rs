@@ -18,7 +18,7 @@ use super::watch::Watch;
 use super::{Event, Worker};
 use crate::calls::Failure;
 use crate::module::Session;
-use crate::protocol::{Done, Order, Report, Run};
+use crate::protocol::{Done, Order, Report, Run, Task};
 
 /// How often slices are forwarded.
 const TICK: Duration = Duration::from_millis(50);
@@ -115,7 +115,7 @@ impl RunningRow {
                 self.close(Nanos::ZERO);
             }
             Event::Ended => self.ended += 1,
-            Event::Order(Order::Start { at }) => {
+            Event::Order(Order::Task(Task::Start { at })) => {
                 if self.counted {
                     self.running.gate.open_at(at);
                     self.opened = Some(Usage::now());
@@ -123,7 +123,7 @@ impl RunningRow {
                 self.running.release(at);
                 self.released = true;
             }
-            Event::Order(Order::Open { at, closes }) => {
+            Event::Order(Order::Task(Task::Open { at, closes })) => {
                 if let Some(closes) = closes {
                     self.running.gate.close_at(closes);
                 }
@@ -132,8 +132,8 @@ impl RunningRow {
                 self.opened = Some(opened);
                 worker.report(&Report::Opened { from: at.max(opened.at) })?;
             }
-            Event::Order(Order::Ping) => worker.report(&Report::Pong)?,
-            Event::Order(Order::Close { at }) => self.close(at),
+            Event::Order(Order::Task(Task::Ping)) => worker.report(&Report::Pong)?,
+            Event::Order(Order::Task(Task::Close { at })) => self.close(at),
             Event::Order(_) => {}
             Event::Abandoned => self.abandon(worker),
         }

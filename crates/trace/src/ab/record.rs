@@ -191,6 +191,7 @@ impl Measured {
             baseline: side(&ab.sides[0]),
             candidate: side(&ab.sides[1]),
             rows,
+            calls: Vec::new(),
             threshold,
             only_in_baseline: Vec::new(),
             only_in_candidate: Vec::new(),

@@ -141,8 +141,8 @@ fn report(scene: &Scene<'_>, place: Place<'_>, waits: Waits<'_>) -> Option<Findi
     );
     let why = format!(
         "the second write waits until the first is acknowledged, which takes {DELAY} when the \
-         other side has nothing to send; called by {}",
-        words::caller(waits.caller),
+         other side has nothing to send; {}",
+        words::called(place.module, [waits.caller]),
     );
     scene.report(Waste {
         kind: FindingKind::DelayedAck,

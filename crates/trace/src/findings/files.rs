@@ -1,6 +1,9 @@
 //! System calls on files as detectors take them: what, which file, and who wanted it.
 
 use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+use crate::probe;
 
 /// A system call on a file.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +17,7 @@ pub struct FileCall<'a> {
     /// Its name as in syscalls(2).
     pub call: &'a str,
     /// The file, also where the call was given a descriptor.
-    pub path: &'a str,
+    pub path: &'a [u8],
     /// Who made it.
     pub origin: Origin<'a>,
 }
@@ -36,6 +39,9 @@ impl<'a> Origin<'a> {
     /// has names, as in a program that makes the call itself.
     #[must_use]
     pub fn of(stack: &[(&'a str, Option<&'a str>)], program: &str) -> Option<Self> {
+        // The probe stands between a caller and what it calls.
+        let stack: Vec<_> =
+            stack.iter().copied().filter(|(file, _)| *file != probe::FILE).collect();
         let libraries = match stack.iter().position(|(file, _)| *file == program) {
             Some(end) => &stack[..end],
             // The thread began in the library that makes system calls: that is nobody's caller.
@@ -51,6 +57,16 @@ impl<'a> Origin<'a> {
         let caller = caller.map_or("", |(file, function)| function.unwrap_or(file));
         Some(Self { function, module, caller })
     }
+
+    /// As it stands in a record.
+    #[must_use]
+    pub fn record(&self) -> record::Origin {
+        record::Origin {
+            function: self.function.to_owned(),
+            module: self.module.to_owned(),
+            caller: (!self.caller.is_empty()).then(|| self.caller.to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +79,7 @@ mod tests {
             ("libc.so.6", Some("openat64")),
             ("libc.so.6", None),
             ("libc.so.6", Some("getprotobynumber")),
+            ("probe.so", Some("tapstone_call")),
             ("filter", Some("filter_packet")),
             ("filter", Some("main")),
             ("libc.so.6", Some("__libc_start_main")),

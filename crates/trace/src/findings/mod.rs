@@ -78,7 +78,11 @@ pub struct Removed {
 /// All waste of at least 1 % of an operation, the longest first. `files` are system calls on
 /// files with the stacks that made them, when those were observed; or none.
 #[must_use]
-pub fn find(timeline: &Timeline, operations: &Operations, files: &[FileCall<'_>]) -> Vec<Finding> {
+pub fn find<'a>(
+    timeline: &'a Timeline,
+    operations: &'a Operations,
+    files: impl IntoIterator<Item = FileCall<'a>>,
+) -> Vec<Finding> {
     let scene = Scene::new(timeline, operations);
     let mut findings = sleep::find(&scene);
     findings.extend(busy_wait::find(&scene));
@@ -104,9 +108,10 @@ impl Finding {
             count: self.count,
             time_ns: self.time,
             share: record::Fraction(self.share),
-            evidence: self.evidence.iter().chain(&self.advice).cloned().collect(),
+            evidence: self.evidence.clone(),
             saving: saving.map(|saving| record::Range { low: saving.low, high: saving.high }),
             trial: self.trial.as_ref().map(Fix::to_string),
+            advice: self.advice.clone(),
         }
     }
 }

@@ -9,7 +9,7 @@ use tapstone_measure::units::Nanos;
 
 use super::scene::{Place, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
-use crate::timeline::{End, Kind};
+use crate::timeline::{End, Kind, Leaf};
 
 /// So many waits that could have had any length lie at multiples by chance once in 10^8 times: each
 /// does in one of ten ([`TOLERANCE`] to both sides).
@@ -25,8 +25,11 @@ const SHORTEST_QUANTUM: f64 = 1e6;
 const MOST_QUANTA: u32 = 20;
 /// Any two lengths have something like a common measure; a third one seldom fits.
 const FEWEST_MULTIPLES: usize = 3;
-/// The part of the waits that must lie at other multiples than the most frequent one.
+/// The part of the waits that must lie at other multiples than the most frequent one, ...
 const VARIED: f64 = 0.25;
+/// ... and how many: the interval can be chosen for the most frequent one, so only the others tell
+/// something, and these do once in 10^5 times by chance.
+const FEWEST_OTHERS: usize = 5;
 /// As many lengths are enough to look for an interval that then has to hold for all of them.
 const LOOKED_AT: usize = 512;
 
@@ -76,7 +79,7 @@ fn waited<'a>(scene: &Scene<'a>) -> Waits<'a> {
             let is_wait =
                 kind == Kind::Sleep || (kind == Kind::Poll && leaf.b > 0 && leaf.result == 0);
             if is_wait && scene.counts(number, leaf.start) {
-                *sums.entry(around).or_default() += leaf.time;
+                *sums.entry(around).or_default() += asked(leaf);
             }
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
@@ -88,7 +91,17 @@ fn waited<'a>(scene: &Scene<'a>) -> Waits<'a> {
     waits
 }
 
-/// Calls that hold no other.
+/// How long a call was asked to wait, where that is known: it takes a little longer, and on a busy
+/// machine much.
+fn asked(leaf: &Leaf) -> Nanos {
+    match leaf.b {
+        0 | u64::MAX => leaf.time,
+        each => Nanos(each.saturating_mul(leaf.count.into())),
+    }
+}
+
+/// Calls that hold no other. Short ones count too: of a call that is quick, those last multiples of
+/// the scheduler's interval that were put off the processor.
 fn took<'a>(scene: &Scene<'a>) -> Waits<'a> {
     let mut waits = Waits::new();
     for (number, thread) in scene.threads() {
@@ -98,8 +111,7 @@ fn took<'a>(scene: &Scene<'a>) -> Waits<'a> {
         }
         for (span, at) in thread.spans.iter().zip(0..) {
             let is_whole = span.end_kind == End::Returned && scene.counts(number, span.start);
-            let could_be = span.time().0 as f64 > SHORTEST_QUANTUM / 2.0;
-            if is_whole && could_be && !holds_others[at as usize] {
+            if is_whole && !holds_others[at as usize] {
                 add(
                     scene,
                     &mut waits,
@@ -164,6 +176,7 @@ impl Grid {
         let all = lengths.len() as f64;
         let fits = explained as f64 >= EXPLAINED * all
             && multiples.len() >= FEWEST_MULTIPLES
+            && explained - most >= FEWEST_OTHERS
             && (explained - most) as f64 >= VARIED * all;
         fits.then(|| Self { quantum, explained, multiples: multiples.into_keys().collect() })
     }
@@ -213,7 +226,7 @@ fn report(
         words::of(place.function, place.module),
         match source {
             Source::Waited => "that slept or waited in vain did so for",
-            Source::Took => "that took over half a millisecond lasted",
+            Source::Took => "lasted",
         },
     );
     scene.report(Waste {
@@ -260,8 +273,8 @@ mod tests {
         assert_eq!((finding.count, finding.place.as_str(), &finding.trial), (9, "C_Sign", &None));
         // Half of 10 ms each.
         assert!(finding.time.0.abs_diff(45_000_000) < 450_000, "{}", finding.time);
-        let says = "9 of the 10 calls of C_Sign of module.so that took over half a millisecond \
-                    lasted a multiple of 10.0 ms: 1 to 4 times that";
+        let says = "9 of the 10 calls of C_Sign of module.so lasted a multiple of 10.0 ms: 1 to 4 \
+                    times that";
         assert_eq!(finding.evidence[0], says);
         assert!(finding.advice.unwrap().contains("looking every 10.0 ms"));
     }
@@ -285,6 +298,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_for_counts_and_not_when_the_thread_woke_up() {
+        let timeline = one(|told| {
+            for (count, late) in [(1, 3_000), (2, 40), (3, 900), (1, 70), (2, 4_000), (3, 60)] {
+                told.enter("SCardStatus").advance(micros(late * 3));
+                for _ in 0..count {
+                    told.leaf("nanosleep", micros(10_000 + late)).with(|leaf| leaf.b = 10_000_000);
+                }
+                told.leaf("poll", micros(10_000 + late)).with(|leaf| leaf.b = 10_000_000).exit();
+            }
+            told.enter("SCardStatus").leaf("usleep", millis(10)).exit();
+            told.enter("SCardStatus").leaf("usleep", millis(10)).exit();
+        });
+        let finding = only(whole(&timeline, find));
+        assert!(finding.evidence[0].ends_with("a multiple of 10.0 ms: 1 to 4 times that"));
+    }
+
+    #[test]
     fn these_are_none() {
         for lengths in [
             // Too few.
@@ -295,8 +325,12 @@ mod tests {
             &[10_000, 30_000, 10_000, 30_000, 10_000, 30_000, 10_000, 30_000],
             // All but one are the same.
             &[10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 20_000, 30_000],
+            // One length, and three that happen to fit.
+            &[1_100, 1_130, 1_120, 1_110, 1_130, 1_120, 1_100, 1_110, 3_360, 6_720, 10_080],
             // No common measure.
             &[11_300, 17_900, 23_100, 31_700, 14_300, 27_700, 19_100, 12_700, 37_300, 24_900],
+            // Quick, but for those that were put off the processor.
+            &[60, 70, 60, 8_000, 60, 50, 4_000, 60, 12_000, 4_000, 70, 8_000, 12_000, 4_000, 60],
             // Shorter than what a thread is woken up late by.
             &[600, 900, 1_200, 600, 900, 1_500, 1_200, 600, 900],
         ] {

@@ -10,18 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::Nanos;
 
-use super::scene::life;
+use super::scene::{life, waits};
 use super::stretches::Stretches;
 use super::{Finding, Removed};
 use crate::operation::Operations;
-use crate::timeline::{Family, Kind, Leaf, Thread, Timeline};
+use crate::timeline::{Thread, Timeline};
 
 /// Untouched rounds that a prediction should rest on. With so many the interval of a mean is 15 %
 /// wider than of any number more (Student's t: 2.26 standard errors instead of 1.96).
 pub const ROUNDS: usize = 10;
-
-/// Nothing sleeps and wakes up in less: a shorter call did not wait.
-const WAITED: Nanos = Nanos(20_000);
 
 /// What would be saved in each operation, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -132,18 +129,7 @@ fn alone(timeline: &Timeline, removed: &[Stretches]) -> Vec<Stretches> {
 
 /// When a thread may have worked: whenever it is not known to have waited.
 fn working(timeline: &Timeline, thread: &Thread) -> Stretches {
-    let waits = thread.leaves.iter().filter(|leaf| waited(timeline, leaf));
-    life(thread).without(&waits.map(|leaf| (leaf.start, leaf.end)).collect())
-}
-
-fn waited(timeline: &Timeline, leaf: &Leaf) -> bool {
-    let waits = match timeline.call(leaf.call).family {
-        Family::Libc(Kind::Sleep | Kind::Lock | Kind::Read | Kind::Connect) => true,
-        Family::Libc(Kind::Poll) => leaf.b > 0,
-        _ => false,
-    };
-    // Those that were counted together were short.
-    waits && leaf.count == 1 && leaf.end - leaf.start >= WAITED
+    life(thread).without(&waits(timeline, thread))
 }
 
 #[cfg(test)]

@@ -225,7 +225,7 @@ fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit<'a>) {
     let repeats = into.entry(scene.place(call)).or_default();
     repeats.count += 1;
     repeats.removed.extend(&unit.removed);
-    repeats.callers.insert(words::caller(&call.caller));
+    repeats.callers.insert(&call.caller);
     let command = repeats.commands.entry(&unit.exchange.command).or_insert((0, unit.last));
     *command = (command.0 + 1, unit.last);
 }
@@ -237,14 +237,13 @@ fn report(
     seen: String,
     fix: Fix,
 ) -> Option<Finding> {
-    let callers: Vec<_> = repeats.callers.into_iter().collect();
     let mut finding = scene.report(Waste {
         kind: FindingKind::RepeatedCommand,
         place,
         layer: Owner::BelowPcsc,
         count: repeats.count,
         removed: repeats.removed,
-        evidence: vec![seen, format!("sent by {}", callers.join(", "))],
+        evidence: vec![seen, words::called(place.module, repeats.callers)],
         remedy: Remedy::Try(fix),
     })?;
     let mut commands: Vec<_> = repeats.commands.into_iter().collect();
@@ -329,7 +328,7 @@ mod tests {
             [
                 "3 of 6 commands went to the card again, with the same response, though nothing \
                  could have changed it since: 9.00 ms",
-                "sent by the program",
+                "called by the program",
                 "GET DATA of Discovery Object (00 CB 3F FF 03 5C 01 7E 14), answered with 20 bytes and \
                  9000: 3 times",
             ]
@@ -394,7 +393,7 @@ mod tests {
         });
         let finding = only(each("C_Sign", &timeline, find));
         assert_eq!(figures(&finding), (1.0, 4, millis(12), 500));
-        assert_eq!(finding.evidence[1], "sent by module.so");
+        assert_eq!(finding.evidence[1], "called by module.so");
     }
 
     /// Whether a read before and after it is a repetition.

@@ -60,7 +60,10 @@ struct Questions<'a> {
     places: HashMap<(Asker<'a>, Question<'a>), usize>,
 }
 
-pub(super) fn find(scene: &Scene<'_>, files: &[FileCall<'_>]) -> Vec<Finding> {
+pub(super) fn find<'a>(
+    scene: &Scene<'a>,
+    files: impl IntoIterator<Item = FileCall<'a>>,
+) -> Vec<Finding> {
     let mut known = by_asker(from_leaves(scene));
     let from_system = by_asker(from_system_calls(scene, files));
     let mut extra: BTreeMap<Asker<'_>, Vec<String>> = BTreeMap::new();
@@ -187,14 +190,16 @@ fn is_open(function: &str, result: i64) -> bool {
     }
 }
 
-fn from_system_calls<'a>(scene: &Scene<'a>, files: &[FileCall<'a>]) -> Questions<'a> {
+fn from_system_calls<'a>(
+    scene: &Scene<'a>,
+    files: impl IntoIterator<Item = FileCall<'a>>,
+) -> Questions<'a> {
     let mut questions = Questions::default();
     for file in files {
         let Origin { function, module, caller } = file.origin;
         let asker = Asker { place: Place { function, module }, caller };
         let process = scene.timeline.threads[file.thread].process;
-        let text = file.path.as_bytes();
-        let question = Question { process, lookup: None, text, number: 0, answer: 0 };
+        let question = Question { process, lookup: None, text: file.path, number: 0, answer: 0 };
         let at = questions.number(asker, Owner::Program, question);
         let asked = &mut questions.all[at];
         *asked.calls.entry(file.call).or_default() += 1;
@@ -295,7 +300,7 @@ mod tests {
     }
 
     fn leaves(scene: &Scene<'_>) -> Vec<Finding> {
-        find(scene, &[])
+        find(scene, [])
     }
 
     /// Asks for a protocol's name for each packet.
@@ -422,7 +427,7 @@ mod tests {
             parts.map(|(call, after, time)| {
                 let start = micros(packet * 100 + after);
                 let end = start + micros(time);
-                FileCall { thread: 0, start, end, call, path: "/etc/protocols", origin }
+                FileCall { thread: 0, start, end, call, path: b"/etc/protocols", origin }
             })
         });
         calls.collect()
@@ -433,7 +438,7 @@ mod tests {
         let timeline = one(|told| packets(told, 1_000));
         let operations = crate::operation::Operations::whole(&timeline);
         let scene = Scene::new(&timeline, &operations);
-        let finding = only(find(&scene, &files(1_000, of_libc())));
+        let finding = only(find(&scene, files(1_000, of_libc())));
         assert_eq!((finding.count, finding.time), (999, micros(999 * 40)));
         let says = "/etc/protocols was opened 1,000 times by getprotobynumber of libc.so.6, called \
                     by filter_packet (close 1,000, openat 1,000, read 2,000)";
@@ -447,10 +452,10 @@ mod tests {
         });
         let operations = crate::operation::Operations::whole(&timeline);
         let scene = Scene::new(&timeline, &operations);
-        let finding = only(find(&scene, &files(100, of_libc())));
+        let finding = only(find(&scene, files(100, of_libc())));
         assert_eq!((finding.count, finding.time), (99, micros(99 * 22)));
         assert_eq!(finding.place, "getprotobynumber");
         assert_eq!(trial(&finding).as_deref(), Some("memoise:getprotobynumber"));
-        assert_eq!(find(&scene, &files(2, of_libc())), []);
+        assert_eq!(find(&scene, files(2, of_libc())), []);
     }
 }

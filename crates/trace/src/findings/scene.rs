@@ -65,7 +65,9 @@ impl<'a> Scene<'a> {
     /// those of others, while they last.
     pub(super) fn new(timeline: &'a Timeline, operations: &'a Operations) -> Self {
         if operations.is_whole {
-            return Self::of_run(timeline, operations);
+            let times = timeline.threads.iter().map(life).collect();
+            let walls = vec![timeline.wall(); timeline.threads.len()];
+            return Self { timeline, operations, times, walls };
         }
         let mut own: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();
         for cut in &operations.cuts {
@@ -81,10 +83,14 @@ impl<'a> Scene<'a> {
         Self { timeline, operations, times, walls }
     }
 
-    /// Of the whole run, also what lies between operations.
-    pub(super) fn of_run(timeline: &'a Timeline, operations: &'a Operations) -> Self {
-        let times = timeline.threads.iter().map(life).collect();
-        let walls = vec![timeline.wall(); timeline.threads.len()];
+    /// The same, with what lies between a thread's operations.
+    pub(super) fn with_gaps(&self) -> Self {
+        let (timeline, operations) = (self.timeline, self.operations);
+        if operations.is_whole {
+            return Self::new(timeline, operations);
+        }
+        let times: Vec<_> = self.times.iter().map(Stretches::with_gaps).collect();
+        let walls = times.iter().map(Stretches::total).collect();
         Self { timeline, operations, times, walls }
     }
 
@@ -187,6 +193,26 @@ impl<'a> Scene<'a> {
 /// When a thread was there.
 pub(super) fn life(thread: &Thread) -> Stretches {
     [(thread.start, thread.end)].into_iter().collect()
+}
+
+/// Nothing sleeps and wakes up in less: a shorter call did not wait.
+const WAITED: Nanos = Nanos(20_000);
+
+/// Whether a call of libc is known to have waited.
+pub(super) fn waited(timeline: &Timeline, leaf: &Leaf) -> bool {
+    let waits = match timeline.call(leaf.call).family {
+        Family::Libc(Kind::Sleep | Kind::Lock | Kind::Read | Kind::Connect) => true,
+        Family::Libc(Kind::Poll) => leaf.b > 0,
+        _ => false,
+    };
+    // Those that were counted together were short.
+    waits && leaf.count == 1 && leaf.end - leaf.start >= WAITED
+}
+
+/// When a thread is known to have waited.
+pub(super) fn waits(timeline: &Timeline, thread: &Thread) -> Stretches {
+    let waits = thread.leaves.iter().filter(|leaf| waited(timeline, leaf));
+    waits.map(|leaf| (leaf.start, leaf.end)).collect()
 }
 
 fn part(time: Nanos, whole: Nanos) -> f64 {

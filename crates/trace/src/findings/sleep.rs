@@ -89,14 +89,13 @@ fn report(
     evidence: String,
     remedy: Remedy,
 ) -> Option<Finding> {
-    let callers: Vec<_> = slept.callers.iter().map(|caller| words::caller(caller)).collect();
     scene.report(Waste {
         kind: FindingKind::Sleep,
         place,
         layer: slept.layer,
         count: slept.count,
         removed: slept.removed,
-        evidence: vec![evidence, format!("called by {}", callers.join(", "))],
+        evidence: vec![evidence, words::called(place.module, slept.callers)],
         remedy,
     })
 }
@@ -133,12 +132,11 @@ fn injected<'a>(scene: &Scene<'a>) -> Sleeps<'a> {
     let mut sleeps = Sleeps::new();
     for (number, thread) in scene.threads() {
         for span in &thread.spans {
-            // Other fixes note the time that they took away.
-            let is_longer = span.injected > Nanos::ZERO && span.injected <= span.time();
-            if !is_longer || !scene.counts(number, span.start) {
+            if span.injected == Nanos::ZERO || !scene.counts(number, span.start) {
                 continue;
             }
-            let start = span.end - span.injected;
+            // Moments are rounded.
+            let start = (span.end - span.injected).max(span.start);
             let sleep = Removed { thread: number, start, end: span.end };
             entry(scene, &mut sleeps, span).add(sleep);
         }

@@ -75,6 +75,12 @@ impl Stretches {
         self.and(&Self(gaps))
     }
 
+    /// From the first to the last.
+    pub(crate) fn with_gaps(&self) -> Self {
+        let ends = self.0.first().zip(self.0.last());
+        ends.map(|(first, last)| (first.0, last.1)).into_iter().collect()
+    }
+
     /// What lies in any of them.
     pub(crate) fn any_of<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
         sets.into_iter().flat_map(Self::iter).collect()
@@ -106,6 +112,7 @@ mod tests {
     fn touching_stretches_are_one() {
         assert_eq!(set(&[(5, 7), (1, 3), (3, 4), (2, 3), (9, 9)]), set(&[(1, 4), (5, 7)]));
         assert_eq!(set(&[(1, 4), (5, 7)]).total(), Nanos(5));
+        assert_eq!(set(&[(1, 4), (5, 7)]).with_gaps(), set(&[(1, 7)]));
     }
 
     #[test]

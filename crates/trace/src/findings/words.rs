@@ -29,9 +29,16 @@ pub(super) fn of(function: &str, module: &str) -> String {
     if module.is_empty() { function.to_owned() } else { format!("{function} of {module}") }
 }
 
-/// Who called; the program itself has no name here.
-pub(super) fn caller(caller: &str) -> &str {
-    if caller.is_empty() { "the program" } else { caller }
+/// Who called a function of a library.
+pub(super) fn called<'a>(module: &str, callers: impl IntoIterator<Item = &'a str>) -> String {
+    let named = callers.into_iter().map(|caller| match caller {
+        "" => "the program",
+        // A function list of PKCS#11 does not tell who has it.
+        caller if caller == module => "whoever has its function list",
+        caller => caller,
+    });
+    let names: Vec<_> = named.collect::<BTreeSet<_>>().into_iter().collect();
+    format!("called by {}", names.join(", "))
 }
 
 /// Bytes that came from the program, as text that does nothing to a terminal.
@@ -68,6 +75,13 @@ mod tests {
         let millis = Nanos::from_millis;
         assert_eq!(between(millis(1), millis(9)), "1.00 ms to 9.00 ms");
         assert_eq!(between(millis(10), Nanos(10_001_000)), "10.0 ms");
+    }
+
+    #[test]
+    fn callers_are_named_once() {
+        let callers = ["module.so", "", "client.so", ""];
+        let all = "called by client.so, the program, whoever has its function list";
+        assert_eq!(called("module.so", callers), all);
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::SystemCall;
-use crate::syscalls::{Frame, Observed, StackId};
+use crate::syscalls::{Observed, StackId};
 
-/// The system calls of a run, in the order in which they ended.
+/// The system calls of a run but the probe's, in the order in which they ended.
 pub fn system_calls(observed: &Observed) -> impl Iterator<Item = SystemCall<'_>> {
     let mut stacks: HashMap<StackId, Arc<[String]>> = HashMap::new();
-    observed.calls.iter().map(move |call| {
-        let frames = || observed.stacks.frames(call.stack).map(frame).collect();
+    observed.program_calls().map(move |call| {
+        let frames = || observed.program_frames(call.stack).map(ToString::to_string).collect();
         let used = call.arguments.iter().rposition(|argument| *argument != 0);
         SystemCall {
             process: call.process,
@@ -25,12 +25,4 @@ pub fn system_calls(observed: &Observed) -> impl Iterator<Item = SystemCall<'_>>
             slept: observed.slept(&call),
         }
     })
-}
-
-/// `getprotobynumber [libc.so.6]`; without symbols, where it is.
-fn frame(frame: &Frame) -> String {
-    match &frame.function {
-        Some(function) => format!("{function} [{}]", frame.module),
-        None => format!("{}+{:#x}", frame.module, frame.offset),
-    }
 }

@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use tapstone_measure::units::Nanos;
 
 use super::Options;
-use crate::clock::{Reading, Ticks};
+use crate::clock::{Reading, Scale, Ticks};
 use crate::losses::Losses;
 use crate::wire::{
     CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES, Header, MAGIC, VERSION,
@@ -176,10 +177,22 @@ impl Buffer {
     ///
     /// # Errors
     /// What mapping says.
-    pub fn read(&self) -> io::Result<(File, crate::clock::Scale)> {
+    pub fn read(&self) -> io::Result<(File, Scale)> {
         let header = self.shared.header();
-        let scale = crate::clock::Scale::between(self.start, Reading::now(), header.clock);
+        let scale = Scale::between(self.start, Reading::now(), header.clock);
         Ok((self.shared.file.try_clone()?, scale))
+    }
+
+    /// Writes down which run the file is about, so that it can be read later.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn sign(&self, scale: &Scale, started: Nanos, ended: Nanos) -> io::Result<()> {
+        let [first, last] = scale.readings().map(Reading::both);
+        let words = [first[0], first[1], last[0], last[1], started.0, ended.0];
+        let at = offset_of!(Header, run);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.shared.file.write_all_at(&bytes, at as u64)
     }
 
     /// When it was made.

@@ -6,14 +6,18 @@ mod fix;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::statvfs;
 use tempfile::TempDir;
 use thiserror::Error;
 
 pub use self::buffer::{Applied, Buffer, Size};
 pub use self::fix::{Fix, FixError};
 use crate::wire;
+
+/// The file name of its library, as stacks show it.
+pub(crate) const FILE: &str = "probe.so";
 
 #[cfg(probe)]
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.so"));
@@ -36,7 +40,7 @@ pub struct Options {
 pub struct Probe {
     library: PathBuf,
     buffer: Buffer,
-    _folder: TempDir,
+    _folders: [TempDir; 2],
 }
 
 /// Why a program cannot be watched.
@@ -62,19 +66,20 @@ pub enum ProbeError {
 }
 
 impl Probe {
-    /// Puts the library and an empty file of events into a folder of temporary files.
+    /// Puts the library into a folder of temporary files, and an empty file of events into memory
+    /// or beside it.
     ///
     /// # Errors
     /// On another platform, and when the files cannot be written.
     pub fn new(options: &Options) -> Result<Self, ProbeError> {
-        let folder = tempfile::Builder::new().prefix("tapstone-").tempdir();
-        let folder = folder.map_err(|why| ProbeError::Files { path: std::env::temp_dir(), why })?;
-        let library = folder.path().join("probe.so");
+        let folder = folder_in(&std::env::temp_dir())?;
+        let library = folder.path().join(FILE);
         write_library(&library)?;
-        let events = folder.path().join("events");
+        let place = folder_in(&folder_of_events(options.size))?;
+        let events = place.path().join("events");
         let buffer = Buffer::create(&events, options)
             .map_err(|why| ProbeError::Files { path: events, why })?;
-        Ok(Self { library, buffer, _folder: folder })
+        Ok(Self { library, buffer, _folders: [folder, place] })
     }
 
     /// What a program's environment needs. LD_AUDIT may name other auditors already.
@@ -98,12 +103,35 @@ impl Probe {
     }
 }
 
+fn folder_in(path: &Path) -> Result<TempDir, ProbeError> {
+    let folder = tempfile::Builder::new().prefix("tapstone-").tempdir_in(path);
+    folder.map_err(|why| ProbeError::Files { path: path.to_owned(), why })
+}
+
+/// Where events go: into memory where there is plenty of it, because a new page of a file on a disk
+/// costs the program more than all the events on it. Whoever sets TMPDIR has decided.
+fn folder_of_events(size: Size) -> PathBuf {
+    const MEMORY: &str = "/dev/shm";
+    let fits = |room: u64| room / 2 >= size.0;
+    let in_files = statvfs(MEMORY).is_ok_and(|of| fits(of.f_bavail.saturating_mul(of.f_frsize)));
+    let is_free = std::env::var_os("TMPDIR").is_none() && in_files && available().is_some_and(fits);
+    if is_free { PathBuf::from(MEMORY) } else { std::env::temp_dir() }
+}
+
+/// Bytes of memory that programs may still take, as the kernel estimates them (proc(5)).
+fn available() -> Option<u64> {
+    let all = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 #[cfg(probe)]
-fn write_library(path: &std::path::Path) -> Result<(), ProbeError> {
+fn write_library(path: &Path) -> Result<(), ProbeError> {
     fs::write(path, LIBRARY).map_err(|why| ProbeError::Files { path: path.to_owned(), why })
 }
 
 #[cfg(not(probe))]
-fn write_library(_path: &std::path::Path) -> Result<(), ProbeError> {
+fn write_library(_path: &Path) -> Result<(), ProbeError> {
     Err(ProbeError::Platform)
 }

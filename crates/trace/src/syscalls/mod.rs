@@ -52,6 +52,7 @@ pub use self::set::{Set, SetError};
 pub use self::stacks::{Frame, StackId, Stacks};
 
 use crate::command::Command;
+use crate::probe;
 use crate::run::Exit;
 
 /// How a command is to be run.
@@ -167,6 +168,27 @@ impl Observed {
     pub fn slept(&self, call: &SystemCall) -> bool {
         let may_wait = table::by_number(call.number).is_some_and(|known| known.waits);
         may_wait && call.end - call.start >= self.stop_cost.shortest_sleep()
+    }
+}
+
+impl Observed {
+    /// All calls but those that the probe makes.
+    pub fn program_calls(&self) -> impl Iterator<Item = SystemCall> {
+        let innermost = |call: &SystemCall| self.stacks.frames(call.stack).next();
+        let by_probe = move |call: &SystemCall| innermost(call).is_some_and(Frame::is_of_probe);
+        self.calls.iter().filter(move |call| !by_probe(call))
+    }
+
+    /// The frames of a stack, the innermost first, without the probe's: it stands between a caller
+    /// and what it calls.
+    pub fn program_frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        self.stacks.frames(stack).filter(|frame| !frame.is_of_probe())
+    }
+}
+
+impl Frame {
+    fn is_of_probe(&self) -> bool {
+        &*self.module == probe::FILE
     }
 }
 

@@ -1,18 +1,21 @@
 //! Which system calls a program is stopped at.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 
 use thiserror::Error;
 
 use super::table;
 
-/// What opens and looks at files, connects, sends, receives and sleeps. Not `futex`, `read`,
-/// `write` and `close`: some programs make millions of them, and each costs a stop.
+/// What opens, looks at, reads and closes files, connects, sends, receives and sleeps. Not `futex`
+/// and `write`: some programs make millions of them, and each costs a stop.
 const DEFAULT: &[&str] = &[
     "open",
     "openat",
     "openat2",
     "creat",
+    "read",
+    "close",
     "connect",
     "stat",
     "lstat",
@@ -59,12 +62,12 @@ pub enum SetError {
         alike: Vec<&'static str>,
     },
     /// Nothing would be seen.
-    #[error("no system call is chosen\nhint: name some, like \"default,+read,+close\"")]
+    #[error("no system call is chosen\nhint: name some, like \"default,+write,+fsync\"")]
     Empty,
 }
 
 impl Set {
-    /// Calls that open and look at files, connect, send, receive and sleep.
+    /// Calls that open, look at, read and close files, connect, send, receive and sleep.
     #[must_use]
     pub fn default_set() -> Self {
         let known =
@@ -72,12 +75,36 @@ impl Set {
         Self { numbers: known.map(|known| known.number).collect() }
     }
 
+    /// With one more, if there is a call of that name.
+    #[must_use]
+    pub fn with(mut self, name: &str) -> Self {
+        self.numbers.extend(table::by_name(name).map(|known| known.number));
+        self
+    }
+
+    /// Whether a program is stopped at this call.
+    #[must_use]
+    pub fn contains(&self, number: u32) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// The calls' names, in the order of their numbers.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.numbers.iter().filter_map(|number| table::by_number(*number)).map(|known| known.name)
+    }
+
+    /// The calls' numbers, ascending.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.numbers.iter().copied()
+    }
+}
+
+impl FromStr for Set {
+    type Err = SetError;
+
     /// Names with commas between them: `default`, a call's name, `+name` or `-name`. A text that
     /// begins with a sign changes the default.
-    ///
-    /// # Errors
-    /// A name that no call has, or nothing that is left.
-    pub fn parse(text: &str) -> Result<Self, SetError> {
+    fn from_str(text: &str) -> Result<Self, SetError> {
         let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty()).peekable();
         let begins_with_a_sign = words.peek().is_some_and(|word| word.starts_with(['+', '-']));
         let mut set = match begins_with_a_sign {
@@ -96,22 +123,6 @@ impl Set {
             }
         }
         if set.numbers.is_empty() { Err(SetError::Empty) } else { Ok(set) }
-    }
-
-    /// Whether a program is stopped at this call.
-    #[must_use]
-    pub fn contains(&self, number: u32) -> bool {
-        self.numbers.contains(&number)
-    }
-
-    /// The calls' names, in the order of their numbers.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.numbers.iter().filter_map(|number| table::by_number(*number)).map(|known| known.name)
-    }
-
-    /// The calls' numbers, ascending.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.numbers.iter().copied()
     }
 }
 
@@ -147,31 +158,31 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<&'static str> {
-        Set::parse(text).unwrap().names().collect()
+        Set::from_str(text).unwrap().names().collect()
     }
 
     #[test]
     fn names_are_added_and_taken_away() {
         let default = Set::default_set();
-        assert_eq!(Set::parse("default"), Ok(default.clone()));
+        assert_eq!(Set::from_str("default"), Ok(default.clone()));
         assert_eq!(names("read"), ["read"]);
         assert_eq!(names("close, read"), ["read", "close"]);
-        let more = Set::parse("default,+read,+close").unwrap();
+        let more = Set::from_str("default,+write,+fsync").unwrap();
         assert_eq!(more.names().count(), default.names().count() + 2);
-        assert_eq!(Set::parse("+read,+close"), Ok(more));
-        let fewer = Set::parse("-poll").unwrap();
+        assert_eq!(Set::from_str("+write,+fsync"), Ok(more));
+        let fewer = Set::from_str("-poll").unwrap();
         assert_eq!(fewer.names().count(), default.names().count() - 1);
         assert!(!fewer.contains(libc::SYS_poll as u32));
     }
 
     #[test]
     fn what_is_not_a_call_is_refused_with_what_may_have_been_meant() {
-        let error = Set::parse("default,+opennat").unwrap_err();
+        let error = Set::from_str("default,+opennat").unwrap_err();
         let text = error.to_string();
         assert!(text.starts_with("no system call is named \"opennat\""), "{text}");
         assert!(text.contains("hint: did you mean openat"), "{text}");
-        assert!(Set::parse("+zzzz").unwrap_err().to_string().contains("syscalls(2)"));
-        assert_eq!(Set::parse(""), Err(SetError::Empty));
-        assert_eq!(Set::parse("read,-read"), Err(SetError::Empty));
+        assert!(Set::from_str("+zzzz").unwrap_err().to_string().contains("syscalls(2)"));
+        assert_eq!(Set::from_str(""), Err(SetError::Empty));
+        assert_eq!(Set::from_str("read,-read"), Err(SetError::Empty));
     }
 }

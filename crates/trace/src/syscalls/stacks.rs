@@ -4,6 +4,7 @@
 //! program makes its calls from few places, so a million calls need a few hundred nodes.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::image::Image;
@@ -27,6 +28,16 @@ pub struct Frame {
     /// How far behind the function's start it will go on; without a function, the address that
     /// the place is linked for, as `addr2line` takes it.
     pub offset: u64,
+}
+
+impl fmt::Display for Frame {
+    /// `getprotobynumber [libc.so.6]`; without symbols, where it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.function {
+            Some(function) => write!(f, "{function} [{}]", self.module),
+            None => write!(f, "{}+{:#x}", self.module, self.offset),
+        }
+    }
 }
 
 /// All stacks of a run.

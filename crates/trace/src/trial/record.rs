@@ -2,7 +2,7 @@
 
 use tapstone_measure::compare::{self, Doubt, Round, Verdict};
 use tapstone_measure::interval::Estimate;
-use tapstone_measure::units::PerSecond;
+use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 
 use super::{Trial, Tried};
@@ -31,9 +31,12 @@ impl Tried {
         let comparison = compare::verdict(&paired(&self.off, &self.on));
         Some(record::Trial {
             fix: trial.name(),
-            before_ns: mean(&self.off)?,
-            after_ns: mean(&self.on)?,
-            bare_ns: mean(&self.bare),
+            before_ns: mean(&self.off, |run| run.wall)?,
+            after_ns: mean(&self.on, |run| run.wall)?,
+            bare_ns: mean(&self.bare, |run| run.wall),
+            processor_ns: self.times(Finished::processor),
+            user_ns: self.times(|run| run.user).filter(|_| self.are_told_apart()),
+            system_ns: self.times(|run| run.system).filter(|_| self.are_told_apart()),
             speedup: comparison.ratio?.into(),
             predicted: self.predicted(&trial.fixes),
             rounds: self.off.len() as u32,
@@ -55,6 +58,17 @@ impl Tried {
         })
     }
 
+    fn times(&self, of: impl Fn(&Finished) -> Nanos) -> Option<record::BeforeAfter> {
+        let (before, after) = (mean(&self.off, &of)?, mean(&self.on, &of)?);
+        Some(record::BeforeAfter { before, after })
+    }
+
+    /// Whether most runs met clock ticks, by which the kernel tells user from system time.
+    fn are_told_apart(&self) -> bool {
+        let met = |run: &&Finished| run.user > Nanos::ZERO && run.system > Nanos::ZERO;
+        [&self.off, &self.on].iter().all(|runs| runs.iter().filter(met).count() * 2 > runs.len())
+    }
+
     /// What the findings of the untouched rounds promise of these fixes together.
     fn predicted(&self, fixes: &[Fix]) -> Option<record::Range> {
         let meant = |finding: &&Finding| {
@@ -62,7 +76,7 @@ impl Tried {
         };
         let saving = |timeline: &Timeline| {
             let operations = Operations::whole(timeline);
-            let findings = findings::find(timeline, &operations, &[]);
+            let findings = findings::find(timeline, &operations, []);
             let removed = prediction::union(findings.iter().filter(meant));
             prediction::saving(timeline, &operations, &removed)
         };
@@ -109,7 +123,7 @@ fn paired(off: &[Finished], on: &[Finished]) -> Vec<Round> {
 }
 
 /// The mean of single runs, by Student's t.
-fn mean(runs: &[Finished]) -> Option<record::Estimate> {
-    let times: Vec<f64> = runs.iter().map(|run| run.wall.0 as f64).collect();
+fn mean(runs: &[Finished], of: impl Fn(&Finished) -> Nanos) -> Option<record::Estimate> {
+    let times: Vec<f64> = runs.iter().map(|run| of(run).0 as f64).collect();
     Estimate::mean_of(&times).map(Into::into)
 }

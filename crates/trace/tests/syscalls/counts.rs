@@ -1,7 +1,7 @@
 //! Counts are exact, whatever the program does.
 
 use tapstone_trace::run::Exit;
-use tapstone_trace::syscalls::{Observed, Options, Set};
+use tapstone_trace::syscalls::{Observed, Options};
 
 use crate::support::{
     calls, count, file_of_its_own, fixture, name, observed, observed_with, of_fixture, plain,
@@ -106,7 +106,7 @@ fn an_interrupted_call_is_one_call() {
 fn what_does_not_fit_is_counted() {
     let (_directory, path) = file_of_its_own();
     let command = of_fixture(&["opens", "20000", &path]);
-    let options = Options { set: Set::parse(FILES).unwrap(), most_bytes: 256 << 10 };
+    let options = Options { set: FILES.parse().unwrap(), most_bytes: 256 << 10 };
     let (seen, outcome) = observed_with(&command, &options);
     assert_eq!(outcome.exit, Exit::Code(0));
     assert!(seen.dropped > 0);

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tapstone_trace::command::Command;
 use tapstone_trace::run::Exit;
-use tapstone_trace::syscalls::{Launch, Observed, Options, Set, SystemCall, observe};
+use tapstone_trace::syscalls::{Launch, Observed, Options, SystemCall, observe};
 use tempfile::TempDir;
 
 /// A program and what it has on its streams.
@@ -50,7 +50,7 @@ pub(crate) fn of_fixture(arguments: &[&str]) -> Command {
 
 /// Observes a command; what it writes is kept.
 pub(crate) fn observed(command: &Command, set: &str) -> (Observed, Outcome) {
-    let options = Options { set: Set::parse(set).unwrap(), ..Options::default() };
+    let options = Options { set: set.parse().unwrap(), ..Options::default() };
     observed_with(command, &options)
 }
 

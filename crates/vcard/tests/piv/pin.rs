@@ -135,7 +135,9 @@ fn only_what_is_compared_and_written_is_work() {
 #[test]
 fn nothing_of_pin_and_keys_is_printed() {
     let printed = format!("{:?}", card());
+    // As text, and as the bytes that a derived Debug would show. Random serial numbers are printed
+    // too, so nothing shorter is looked for.
     assert!(!printed.contains("123456"), "{printed}");
-    assert!(!printed.contains("49, 50, 51"), "{printed}");
+    assert!(!printed.contains("49, 50, 51, 52, 53, 54"), "{printed}");
     assert!(printed.contains("PrivateKey(rsa2048, …)"), "{printed}");
 }

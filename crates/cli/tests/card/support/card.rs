@@ -12,7 +12,7 @@ use tapstone_card::scard::{Pcsc, reader_name};
 use tapstone_worker::Board;
 use tempfile::NamedTempFile;
 
-use super::pcscd::Pcscd;
+use super::pcscd::{NoPcscd, Pcscd};
 use super::run::eventually;
 
 /// A card makes RSA keys before it goes into the reader.
@@ -58,6 +58,26 @@ pub(crate) fn has_card(slot: Slot) -> bool {
 /// Waits until a reader is empty; says whether it came to be.
 pub(crate) fn empty(slot: Slot) -> bool {
     eventually(PATIENCE, || !has_card(slot))
+}
+
+/// A card that waits for a pcscd to come, for as long as this lives.
+pub(crate) struct Waiting(Child);
+
+impl Waiting {
+    pub(crate) fn start<A: AsRef<OsStr>>(_: &NoPcscd, arguments: &[A]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        command.arg("vcard").args(arguments).args(["--wait", "120s"]);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let _ = self.0.wait();
+    }
 }
 
 /// In a reader for as long as this lives, or until it is pulled.

@@ -10,9 +10,9 @@ mod quiet;
 mod run;
 mod suites;
 
-pub(crate) use self::card::{Card, Slot, empty, has_card};
+pub(crate) use self::card::{Card, Slot, Waiting, empty, has_card};
 pub(crate) use self::outcome::Outcome;
-pub(crate) use self::pcscd::{Pcscd, skip};
+pub(crate) use self::pcscd::{NoPcscd, Pcscd, skip};
 pub(crate) use self::played::{Log, Played, Says};
 pub(crate) use self::quiet::undisturbed;
 pub(crate) use self::run::{Running, Tapstone, eventually};

@@ -1,0 +1,367 @@
+//! What was seen as the rows of a record: every strategy, every step of the first one, the host's
+//! own time, and what the strategies gained beside what was predicted.
+
+use std::collections::BTreeMap;
+
+use tapstone_card::lab::{RowPlan, Stop, rows};
+use tapstone_card::protocol::{Fault, Sample};
+use tapstone_measure::compare::{self, Verdict};
+use tapstone_measure::interval::Estimate;
+use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_piv::{Log, Mechanism, Step};
+use tapstone_record as record;
+
+use super::model::{Model, Parts, predicted, start_of_chuid};
+use super::protocol::Ran;
+use super::row_name;
+use crate::exit::Exit;
+
+/// One authentication of each kind; `None` of one that did not take place.
+pub(super) struct Round(pub(super) Vec<Option<Ran>>);
+
+/// All that was seen.
+pub(super) struct Run {
+    /// What took turns, the plain way first.
+    pub(super) mechanisms: Vec<Mechanism>,
+    pub(super) rounds: Vec<Round>,
+    pub(super) interrupted: bool,
+}
+
+impl Run {
+    fn of(&self, place: usize) -> impl Iterator<Item = &Ran> {
+        self.rounds.iter().filter_map(move |round| round.0[place].as_ref())
+    }
+
+    /// Only those that were granted have times that mean something.
+    fn granted(&self, place: usize) -> Vec<&Ran> {
+        self.of(place).filter(|ran| is_granted(ran)).collect()
+    }
+}
+
+fn is_granted(ran: &Ran) -> bool {
+    matches!(ran.dialogue.outcome, Ok(Ok(_)))
+}
+
+/// Everything that the run has brought, even if it did not end well.
+pub(super) fn fill(record: &mut record::Record, run: &Run) -> Exit {
+    let first = run.granted(0);
+    let logs: Vec<&Log> = first.iter().map(|ran| &ran.dialogue.log).collect();
+    let steps = steps(&logs);
+    record.results = made(run, &steps);
+    let model = Model::of(&logs);
+    let ways = run.mechanisms.len();
+    for (place, row) in record.results.iter_mut().take(ways).enumerate() {
+        row.phases = whole(&run.granted(place));
+    }
+    for (step, row) in steps.iter().zip(&mut record.results[ways..]) {
+        row.phases = apart(&logs, *step, model.as_ref());
+    }
+    // Steps of a card that was never granted would be rows without anything.
+    record.results.retain(|row| row.completed > 0 || !row.failed.is_empty());
+    if let Some(model) = &model {
+        record.costs.push(model.cost(&row_name(run.mechanisms[0]), &logs));
+    }
+    record.apdus = apdus(run);
+    for place in 1..ways {
+        record.trials.extend(trial(run, place, model.as_ref()));
+    }
+    if run.interrupted {
+        record.warnings.push("the run was interrupted: some rows have fewer rounds".into());
+    }
+    decide(record, run)
+}
+
+/// The steps in their order.
+fn steps(logs: &[&Log]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (step, _) in logs.first().iter().flat_map(|log| &log.steps) {
+        if !steps.contains(step) {
+            steps.push(*step);
+        }
+    }
+    steps
+}
+
+/// A row for each way, for each step of the first one, and for the host in it.
+fn made(run: &Run, steps: &[Step]) -> Vec<record::Row> {
+    let ways = run.mechanisms.len();
+    let first = row_name(run.mechanisms[0]);
+    let mut names: Vec<String> = run.mechanisms.iter().map(|one| row_name(*one)).collect();
+    names.extend(steps.iter().map(|step| format!("{first}.{step}")));
+    names.push(format!("{first}.host"));
+    let mut samples = Vec::new();
+    for (number, round) in (0_u64..).zip(&run.rounds) {
+        for (place, ran) in round.0.iter().enumerate() {
+            let Some(ran) = ran else { continue };
+            let mut put = |lane: usize, latency: Nanos, fault: Option<Fault>| {
+                samples.push(Sample {
+                    lane: lane as u16,
+                    number,
+                    start: ran.start,
+                    latency,
+                    fault,
+                    exchanges: Vec::new(),
+                    output: Vec::new(),
+                });
+            };
+            put(place, ran.latency, fault(ran));
+            if place > 0 || !is_granted(ran) {
+                continue;
+            }
+            for (lane, step) in (ways..).zip(steps) {
+                if let Some(time) = ran.dialogue.log.step(*step) {
+                    put(lane, time, None);
+                }
+            }
+            put(ways + steps.len(), host(ran), None);
+        }
+    }
+    samples.sort_by_key(|sample| sample.start);
+    let ran = tapstone_card::lab::Ran {
+        samples: vec![samples],
+        ready: vec![None],
+        done: vec![None],
+        lost: None,
+        interrupted: run.interrupted,
+        precise: false,
+    };
+    let plan = |operation| RowPlan { operation, ..RowPlan::default() };
+    rows(&ran, &names.into_iter().map(plan).collect::<Vec<_>>(), Stop::Count)
+}
+
+/// All that is not the card, the way to it, or the wait for a slower module.
+fn host(ran: &Ran) -> Nanos {
+    ran.latency - ran.dialogue.log.card() - ran.dialogue.log.replayed
+}
+
+fn fault(ran: &Ran) -> Option<Fault> {
+    match &ran.dialogue.outcome {
+        Ok(Ok(_)) => None,
+        Ok(Err(refusal)) => Some(Fault::Decision {
+            code: format!("refused: {}", refusal.code()),
+            why: refusal.to_string(),
+        }),
+        Err(lost) => Some(Fault::Decision { code: lost.code.clone(), why: lost.to_string() }),
+    }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    values.sum::<f64>() / count
+}
+
+fn phase(call: &str, mean_ns: f64, all: f64) -> record::Phase {
+    let share = record::Fraction(mean_ns / all.max(1.0));
+    record::Phase::new(call.to_owned(), mean_ns, share)
+}
+
+/// One of the times that were seen: so many of a hundred do not exceed it (nearest rank).
+fn quantile(times: &[f64], percent: f64) -> Option<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// A whole dialogue by its steps; with `overlap` they are more than the whole.
+fn whole(ran: &[&Ran]) -> Vec<record::Phase> {
+    let logs: Vec<&Log> = ran.iter().map(|ran| &ran.dialogue.log).collect();
+    let all = mean(ran.iter().map(|ran| ran.latency.0 as f64));
+    let one = |step: Step| {
+        let times: Vec<f64> =
+            logs.iter().map(|log| log.step(step).unwrap_or_default().0 as f64).collect();
+        record::Phase {
+            p50_ns: quantile(&times, 50.0),
+            p95_ns: quantile(&times, 95.0),
+            ..phase(step.name(), mean(times.iter().copied()), all)
+        }
+    };
+    steps(&logs).into_iter().map(one).collect()
+}
+
+/// A step by what it is made of.
+fn apart(logs: &[&Log], step: Step, model: Option<&Model>) -> Vec<record::Phase> {
+    let time = |log: &&Log| log.step(step).unwrap_or_default().0 as f64;
+    let in_card = |log: &&Log| match step {
+        Step::Connect => time(log),
+        _ => log.exchanges.iter().filter(|one| one.step == step).map(|one| one.time.0 as f64).sum(),
+    };
+    let all = mean(logs.iter().map(time));
+    let card = mean(logs.iter().map(in_card));
+    let mut phases = Vec::new();
+    match model.filter(|_| card > 0.0 && step != Step::Connect) {
+        Some(model) => {
+            let parts: Vec<Parts> = logs.iter().map(|log| model.step(log, step)).collect();
+            let part = |name, of: fn(&Parts) -> f64| phase(name, mean(parts.iter().map(of)), all);
+            phases.push(part("commands", |parts| parts.commands));
+            phases.push(part("transfer", |parts| parts.transfer));
+            phases.push(part("processing", |parts| parts.processing));
+        }
+        None if card > 0.0 => phases.push(phase("card", card, all)),
+        None => {}
+    }
+    phases.push(phase("host", (all - card).max(0.0), all));
+    if step == Step::ReadChuid {
+        // A known card gives no more than that.
+        let start = mean(logs.iter().map(|log| start_of_chuid(log, model)));
+        phases.push(phase("start", start, all));
+    }
+    phases
+}
+
+/// Every command, summed up by name and header.
+fn apdus(run: &Run) -> Vec<record::Apdu> {
+    let mut all: BTreeMap<(Step, [u8; 4]), record::Apdu> = BTreeMap::new();
+    let ran = (0..run.mechanisms.len()).flat_map(|place| run.of(place));
+    for exchange in ran.flat_map(|ran| &ran.dialogue.log.exchanges) {
+        let apdu = all.entry((exchange.step, exchange.header)).or_insert_with(|| record::Apdu {
+            name: command(exchange.header[1]).to_owned(),
+            object: object(exchange.step).map(str::to_owned),
+            header: hex::encode_upper(exchange.header),
+            count: 0,
+            repeats: 0,
+            status: BTreeMap::new(),
+            time_ns: Nanos::ZERO,
+            sent_bytes: 0,
+            received_bytes: 0,
+        });
+        apdu.count += 1;
+        apdu.time_ns += exchange.time;
+        apdu.sent_bytes += u64::from(exchange.sent);
+        apdu.received_bytes += u64::from(exchange.received);
+        *apdu.status.entry(format!("{:04X}", exchange.status)).or_default() += 1;
+    }
+    all.into_values().collect()
+}
+
+fn command(ins: u8) -> &'static str {
+    match ins {
+        0x20 => "VERIFY",
+        0x87 => "GENERAL AUTHENTICATE",
+        0xA4 => "SELECT",
+        0xC0 => "GET RESPONSE",
+        _ => "GET DATA",
+    }
+}
+
+fn object(step: Step) -> Option<&'static str> {
+    match step {
+        Step::ReadCertificate => Some("certificate"),
+        Step::ReadChuid => Some("CHUID"),
+        Step::Challenge => Some("challenge"),
+        Step::Connect | Step::Select | Step::Pin | Step::Validate => None,
+    }
+}
+
+/// A strategy against the plain way, over the rounds in which both were granted.
+fn trial(run: &Run, place: usize, model: Option<&Model>) -> Option<record::Trial> {
+    let Mechanism::PkiCak(strategy) = run.mechanisms[place] else { return None };
+    let both = |round: &'_ Round| {
+        let [plain, way] = [0, place].map(|place| round.0[place].clone().filter(is_granted));
+        plain.zip(way)
+    };
+    let pairs: Vec<(Ran, Ran)> = run.rounds.iter().filter_map(both).collect();
+    let times = |of: fn(&(Ran, Ran)) -> &Ran| -> Vec<f64> {
+        pairs.iter().map(|pair| of(pair).latency.0 as f64).collect()
+    };
+    let (before, after) = (times(|pair| &pair.0), times(|pair| &pair.1));
+    let rate = |time: &f64| PerSecond(1e9 / time.max(1.0));
+    let rounds: Vec<compare::Round> = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| compare::Round { a: rate(before), b: rate(after) })
+        .collect();
+    let comparison = compare::verdict(&rounds);
+    // What each plain dialogue would have taken: a difference of medians would be no median.
+    let left: Vec<f64> = pairs
+        .iter()
+        .map(|(plain, _)| plain.latency.0 as f64 - predicted(strategy, &plain.dialogue.log, model))
+        .collect();
+    let left = middle(&left)?;
+    let (before, after) = (middle(&before)?, middle(&after)?);
+    let off = left.estimate / after.estimate - 1.0;
+    Some(record::Trial {
+        processor_ns: None,
+        user_ns: None,
+        system_ns: None,
+        fix: strategy.name().to_owned(),
+        before_ns: before.into(),
+        after_ns: after.into(),
+        speedup: comparison.ratio?.into(),
+        predicted: Some(record::Range {
+            low: before.estimate - left.high,
+            high: before.estimate - left.low,
+        }),
+        rounds: pairs.len() as u32,
+        verdict: match comparison.verdict {
+            Verdict::Faster => record::Change::Faster,
+            Verdict::Slower => record::Change::Slower,
+            Verdict::Inconclusive(_) => record::Change::Inconclusive,
+        },
+        bare_ns: None,
+        // Only granted ones are compared.
+        behaviour: record::Behaviour::Same,
+        masked: 0,
+        differences: Vec::new(),
+        notes: vec![
+            format!("predicted {}, which is {:+.1} % off", time(left.estimate), off * 100.0),
+            strategy.condition().to_owned(),
+        ],
+    })
+}
+
+/// The median, which one disturbed round does not move, with an interval as wide as the mean's.
+fn middle(values: &[f64]) -> Option<Estimate> {
+    let Estimate { estimate, low, high } = Estimate::mean_of(values)?;
+    let median = quantile(values, 50.0)?;
+    Some(Estimate {
+        estimate: median,
+        low: median - (estimate - low),
+        high: median + (high - estimate),
+    })
+}
+
+fn time(nanos: f64) -> String {
+    Nanos(nanos.max(0.0) as u64).to_string()
+}
+
+/// The decisions, on standard error and in the record, and what they mean for the exit code.
+fn decide(record: &mut record::Record, run: &Run) -> Exit {
+    let mut exit = Exit::Done;
+    for (place, mechanism) in run.mechanisms.iter().enumerate() {
+        let mut told: BTreeMap<String, u64> = BTreeMap::new();
+        for ran in run.of(place) {
+            let (text, worth) = match &ran.dialogue.outcome {
+                Ok(Ok(identity)) => (format!("granted to {identity}"), Exit::Done),
+                Ok(Err(refusal)) => (format!("refused: {refusal}"), Exit::Missed),
+                Err(lost) => (format!("no decision: {lost}"), Exit::NotMeasured),
+            };
+            exit = exit.max(worth);
+            *told.entry(text).or_default() += 1;
+        }
+        let all: u64 = told.values().sum();
+        if all == 0 {
+            exit = Exit::NotMeasured;
+        }
+        let name = row_name(*mechanism);
+        for (text, count) in &told {
+            let often = if *count == all { String::new() } else { format!(" ({count} of {all})") };
+            eprintln!("{name}: {text}{often}");
+            if !text.starts_with("granted") {
+                record.warnings.push(format!("{name}: {text}{often}"));
+            }
+        }
+        let decision = told.into_keys().collect::<Vec<_>>().join("; ");
+        if let Some(row) = record.results.iter_mut().find(|row| row.operation == name) {
+            let name = match mechanism {
+                Mechanism::PkiCak(_) => "PKI-CAK",
+                Mechanism::Chuid => "CHUID",
+                Mechanism::PkiAuth | Mechanism::Contact => "PKI-AUTH",
+            };
+            let parameters = Some(decision);
+            row.mechanism =
+                Some(record::Mechanism { name: name.to_owned(), parameters, hardware: None });
+        }
+    }
+    if run.interrupted { Exit::NotMeasured } else { exit }
+}

@@ -1,0 +1,237 @@
+//! The process that talks to the card: SCardTransmit has no time limit and cannot be cancelled, so
+//! whoever calls it can hang. This process can be ended at any moment, and pcscd then ends its
+//! transaction.
+
+use std::fs::File;
+use std::io;
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use tapstone_card::scard::{
+    Code, Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Pcsc, Share, reader_name,
+};
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::units::Nanos;
+use tapstone_piv::{Card, Desk, Dialogue, Log, Lost, Mechanism, Oid, Pin, Rules, Step, Time};
+use tapstone_worker::{Board, private_pipes, receive, send};
+
+use super::files;
+use super::protocol::{Order, Ran, Report, Setup};
+use crate::failure;
+
+/// Between two attempts to get the reader or the card.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Runs the worker on standard input and output until its orders end.
+pub(crate) fn serve() -> anyhow::Result<()> {
+    let lab = getppid();
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let (mut orders, mut reports) = private_pipes()?;
+    let mut worker = None;
+    while let Some(order) = receive(&mut orders)? {
+        if getppid() != lab {
+            break;
+        }
+        match order {
+            Order::Open { board, setup } => match Worker::open(&board, *setup) {
+                Ok(opened) => {
+                    worker = Some(opened);
+                    send(&mut reports, &Report::Opened(Ok(())))?;
+                }
+                Err(error) => {
+                    send(&mut reports, &Report::Opened(Err(failure::Failure(&error).to_string())))?;
+                }
+            },
+            Order::Run { mechanism, at } => {
+                let worker = worker.as_mut().ok_or_else(|| io::Error::other("not open"))?;
+                let ran = worker.run(mechanism, at, &mut reports)?;
+                send(&mut reports, &Report::Ran(Box::new(ran)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Worker {
+    pcsc: Pcsc,
+    setup: Setup,
+    desk: Desk,
+    pin: Option<Pin>,
+    card: Option<Held>,
+    memory: Vec<u8>,
+}
+
+/// A card that is connected to. The connection goes before its context.
+struct Held {
+    card: Connection,
+    context: Context,
+}
+
+/// SCardTransmit as the way to the card.
+struct Wire<'a> {
+    card: &'a Connection,
+    memory: &'a mut [u8],
+}
+
+impl Card for Wire<'_> {
+    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), Lost> {
+        let answer = self.card.transmit(command, self.memory).map_err(lost)?;
+        response.extend_from_slice(answer);
+        Ok(())
+    }
+}
+
+fn lost(failure: Failure) -> Lost {
+    Lost { call: failure.call.to_string(), code: failure.code.to_string() }
+}
+
+/// Nothing was said with the card, or nothing that counts.
+fn without(outcome: Result<tapstone_piv::Refusal, Lost>) -> Dialogue {
+    Dialogue { outcome: outcome.map(Err), fell_back: false, log: Log::default() }
+}
+
+impl Worker {
+    fn open(board: &std::path::Path, setup: Setup) -> anyhow::Result<Self> {
+        let pcsc = Pcsc::open(Board::open(board)?.place(0))?;
+        let trust = files::trust(&setup.certificates, setup.crls.as_deref())?;
+        let policy = setup.policy.as_deref().map(Oid::from_str).transpose();
+        let policy = policy.map_err(|error| anyhow::anyhow!("{error}"))?;
+        let rules =
+            Rules { policy, age_limit: setup.age_limit.into(), module_time: setup.module_time };
+        let pin = match &setup.pin {
+            None => None,
+            Some(pin) => Some(Pin::new(pin.expose()).ok_or_else(|| {
+                anyhow::anyhow!("a PIV card's PIN has 1 to 8 characters\nhint: look at the PIN")
+            })?),
+        };
+        let desk = Desk::new(trust, rules);
+        Ok(Self { pcsc, setup, desk, pin, card: None, memory: vec![0; LONGEST_RESPONSE] })
+    }
+
+    /// One authentication with everything that it needs beforehand.
+    fn run(
+        &mut self,
+        mechanism: Mechanism,
+        at: Option<Time>,
+        reports: &mut File,
+    ) -> io::Result<Ran> {
+        let at = || at.unwrap_or_else(Time::now);
+        let start = Monotonic.now();
+        let nothing = |dialogue, gave_up| Ran { start, latency: Nanos::ZERO, dialogue, gave_up };
+        if self.card.is_none() {
+            match self.patiently(reports)? {
+                Ok(held) => self.card = Some(held),
+                Err(failure) => return Ok(nothing(without(Err(lost(failure))), true)),
+            }
+        }
+        let prepared = self.prepare(mechanism, at());
+        let ran = match prepared {
+            Ok(Ok(())) if mechanism == Mechanism::Contact => self.cold(at()),
+            Ok(Ok(())) => Ok(self.timed(mechanism, at(), Monotonic.now(), None)),
+            Ok(Err(refusal)) => Ok(nothing(without(Ok(refusal)), false)),
+            Err(lost) => Err(lost),
+        };
+        let ran = ran.unwrap_or_else(|lost| nothing(without(Err(lost)), false));
+        self.part(mechanism, ran.dialogue.outcome.is_err());
+        Ok(ran)
+    }
+
+    /// Begins the transaction, and does what is not part of the authentication.
+    fn prepare(
+        &mut self,
+        mechanism: Mechanism,
+        at: Time,
+    ) -> Result<Result<(), tapstone_piv::Refusal>, Lost> {
+        let Some(held) = &self.card else { return Ok(Ok(())) };
+        held.card.begin().map_err(lost)?;
+        let mut wire = Wire { card: &held.card, memory: &mut self.memory };
+        self.desk.prepare(&mut wire, mechanism, at)?;
+        match mechanism.needs_pin() {
+            true => self.desk.look_at_tries(&mut wire),
+            false => Ok(Ok(())),
+        }
+    }
+
+    /// The sequence from a card without power on.
+    fn cold(&mut self, at: Time) -> Result<Ran, Lost> {
+        let Some(Held { card, context }) = self.card.take() else {
+            return Err(Lost { call: "SCardConnect".into(), code: "no card".into() });
+        };
+        card.end().map_err(lost)?;
+        card.disconnect(Disposition::Unpower).map_err(lost)?;
+        let start = Monotonic.now();
+        let card =
+            context.connect(&reader_name(&self.setup.reader), Share::Shared).map_err(lost)?;
+        let connected = Monotonic.now() - start;
+        card.begin().map_err(lost)?;
+        self.card = Some(Held { card, context });
+        Ok(self.timed(Mechanism::Contact, at, start, Some(connected)))
+    }
+
+    /// The authentication itself, counted from `start`.
+    fn timed(
+        &mut self,
+        mechanism: Mechanism,
+        at: Time,
+        start: Nanos,
+        connected: Option<Nanos>,
+    ) -> Ran {
+        let Some(held) = &self.card else { unreachable!("a card is held before it is asked") };
+        let mut wire = Wire { card: &held.card, memory: &mut self.memory };
+        let mut dialogue = self.desk.authenticate(&mut wire, mechanism, self.pin.as_ref(), at);
+        let latency = Monotonic.now() - start;
+        if let Some(time) = connected {
+            dialogue.log.steps.insert(0, (Step::Connect, time));
+        }
+        Ran { start, latency, dialogue, gave_up: false }
+    }
+
+    /// Ends the transaction. A card with a verified PIN is reset; one that was lost is let go.
+    fn part(&mut self, mechanism: Mechanism, was_lost: bool) {
+        let Some(held) = &self.card else { return };
+        let ended = held.card.end();
+        if (was_lost || mechanism.needs_pin() || ended.is_err())
+            && let Some(Held { card, context }) = self.card.take()
+        {
+            // Of a card that is gone nothing can be reset.
+            let _ = card.disconnect(Disposition::Reset);
+            drop(context);
+        }
+    }
+
+    /// A connection; waits for a reader that another program has, and for a card.
+    fn patiently(&mut self, reports: &mut File) -> io::Result<Result<Held, Failure>> {
+        let until = Instant::now() + Duration::from(self.setup.wait);
+        let mut said = false;
+        loop {
+            let failure = match self.connect() {
+                Ok(held) => return Ok(Ok(held)),
+                Err(failure) => failure,
+            };
+            let passing = matches!(
+                failure.code,
+                Code::SHARING_VIOLATION
+                    | Code::NO_SMARTCARD
+                    | Code::REMOVED_CARD
+                    | Code::UNRESPONSIVE_CARD
+                    | Code::UNPOWERED_CARD
+            );
+            if !passing || Instant::now() >= until {
+                return Ok(Err(failure));
+            }
+            if !said {
+                said = true;
+                send(reports, &Report::Waiting(format!("{failure}: waiting for the card")))?;
+            }
+            thread::sleep(RETRY);
+        }
+    }
+
+    fn connect(&self) -> Result<Held, Failure> {
+        let context = self.pcsc.establish()?;
+        let card = context.connect(&reader_name(&self.setup.reader), Share::Shared)?;
+        Ok(Held { card, context })
+    }
+}

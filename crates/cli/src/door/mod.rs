@@ -1,0 +1,40 @@
+//! `tapstone door`: PIV authentication at a door.
+
+mod budget;
+mod measure;
+mod scenario;
+mod simulate;
+mod what_if;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+
+/// Measure and model PIV authentication at a door.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Authenticate a real card as a door does, in several ways, and say where the time goes
+    Measure(Box<measure::Arguments>),
+    /// A process that talks to the card for the lab; not for people
+    #[command(hide = true)]
+    Worker,
+    Budget(Box<budget::Arguments>),
+    WhatIf(Box<what_if::Arguments>),
+    Simulate(Box<simulate::Arguments>),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    match &arguments.verb {
+        Verb::Measure(arguments) => measure::run(arguments),
+        Verb::Worker => measure::serve().map(|()| Exit::Done),
+        Verb::Budget(arguments) => budget::run(arguments),
+        Verb::WhatIf(arguments) => what_if::run(arguments),
+        Verb::Simulate(arguments) => simulate::run(arguments),
+    }
+}

@@ -1,0 +1,99 @@
+//! Which scenario: a file, or one that is shipped; and the card in it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jiff::Timestamp;
+use tapstone_door::{SHIPPED, Scenario, UnknownScenario, with_card};
+use tapstone_record::{Emulated, Environment, Record, Target, TargetKind};
+use tapstone_report::door_csv;
+
+use crate::compare::tool;
+use crate::output::{Format, OutputArguments};
+
+/// A scenario file is some kilobytes.
+const LARGEST_BYTES: u64 = 4 << 20;
+
+/// What all verbs of the model take.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ScenarioArguments {
+    /// A scenario: a TOML file, or the name of a shipped one (hid-rsa2048, hid-p256,
+    /// osdp-ip-rsa2048, osdp-ip-p256)
+    #[arg(value_name = "SCENARIO")]
+    name: String,
+    /// A record of `tapstone door measure`: its times take the place of the card's
+    #[arg(long, value_name = "RECORD")]
+    card: Option<PathBuf>,
+}
+
+/// A scenario, and what stood in for a real card.
+pub(super) struct Opened {
+    pub(super) name: String,
+    pub(super) scenario: Scenario,
+    emulated: Option<Emulated>,
+}
+
+impl ScenarioArguments {
+    /// The TOML of a shipped scenario.
+    pub(super) fn text(&self) -> anyhow::Result<&'static str> {
+        let found = SHIPPED.iter().find(|(name, _)| *name == self.name).map(|(_, text)| *text);
+        found.ok_or_else(|| UnknownScenario { name: self.name.clone() }.into())
+    }
+
+    pub(super) fn open(&self) -> anyhow::Result<Opened> {
+        let mut scenario = self.read()?;
+        let mut emulated = None;
+        if let Some(card) = &self.card {
+            let record = Record::read(card)?;
+            scenario = with_card(scenario, &record, &card.display().to_string())?;
+            emulated = record.target.emulated;
+        }
+        Ok(Opened { name: self.name.clone(), scenario, emulated })
+    }
+
+    /// A file of that name goes before a shipped scenario: it is the nearer one.
+    fn read(&self) -> anyhow::Result<Scenario> {
+        let path = Path::new(&self.name);
+        let is_path = self.name.contains('/') || path.extension().is_some();
+        if !is_path && !path.is_file() {
+            return Ok(Scenario::shipped(&self.name)?);
+        }
+        let unreadable = |error: std::io::Error| {
+            let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+            anyhow::anyhow!(
+                "cannot read {}: {error}\nhint: name a TOML file, or one of {}",
+                self.name,
+                shipped.join(", ")
+            )
+        };
+        let bytes = path.metadata().map_err(unreadable)?.len();
+        anyhow::ensure!(
+            bytes <= LARGEST_BYTES,
+            "{} has {bytes} bytes, and a scenario some thousand\nhint: name the TOML file itself",
+            self.name
+        );
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        Ok(Scenario::read(&text, &self.name)?)
+    }
+}
+
+impl Opened {
+    /// A record for what is made of it. No machine has a part in the figures of a model.
+    pub(super) fn record(&self) -> Record {
+        let target = Target { emulated: self.emulated.clone(), ..Target::new(TargetKind::Door) };
+        let mut record = Record::new(tool(), Timestamp::now(), Environment::default(), target);
+        record.command = std::env::args().collect();
+        record
+    }
+}
+
+/// As any record, but CSV has the lines of the model.
+pub(super) fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+    match (output.format, door_csv::render(record)?) {
+        (Format::Csv, Some(lines)) => {
+            print!("{lines}");
+            Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
+        }
+        _ => output.put(record),
+    }
+}

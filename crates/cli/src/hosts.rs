@@ -1,0 +1,136 @@
+//! `tapstone hosts`: which agents are there, what they offer, and how their clocks stand.
+
+use clap::Args;
+use serde::Serialize;
+use tapstone_hosts::{Present, clock_of, look_around};
+use tapstone_measure::units::Nanos;
+use tapstone_record::{Environment, HostClock};
+
+use crate::exit::Exit;
+use crate::nats::NatsArguments;
+use crate::{interrupt, values};
+
+/// List the agents that are there.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    nats: NatsArguments,
+    /// How long to wait for answers
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
+    wait: Nanos,
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone hosts --nats tls://hub:4222 --creds coordinator.creds
+  tapstone hosts --nats nats://127.0.0.1:4222 --format json
+
+Exit codes: 0 done, also when no agent answered; 2 could not reach the server.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A table for people
+    Text,
+    /// A list of objects
+    Json,
+}
+
+/// An agent for `--format json`.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    name: &'a str,
+    agent: String,
+    version: &'a str,
+    /// Of the version of this program.
+    usable: bool,
+    busy: Option<&'a str>,
+    targets: &'a [tapstone_hosts::TargetFacts],
+    environment: Option<&'a Environment>,
+    clock: Option<HostClock>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let interrupt = interrupt::flag_on_signals()?;
+    let all = look_around(&arguments.nats.server()?, arguments.wait.into(), &interrupt)?;
+    match arguments.format {
+        Format::Json => {
+            let listed: Vec<Listed<'_>> = all.iter().map(listed).collect();
+            println!("{}", serde_json::to_string_pretty(&listed)?);
+        }
+        Format::Text => print(&all),
+    }
+    if all.is_empty() {
+        eprintln!(
+            "no agent answered\nhint: `tapstone agent` on each client machine, with the same server"
+        );
+    }
+    Ok(Exit::Done)
+}
+
+fn listed(present: &Present) -> Listed<'_> {
+    let facts = present.facts.as_ref();
+    Listed {
+        name: &present.calling.name,
+        agent: present.calling.agent.to_string(),
+        version: &present.calling.version,
+        usable: facts.is_some(),
+        busy: facts.and_then(|facts| facts.busy.as_deref()),
+        targets: facts.map_or(&[], |facts| &facts.targets),
+        environment: facts.map(|facts| &facts.environment),
+        clock: present.offset.map(|offset| clock_of(offset.clock())),
+    }
+}
+
+fn print(all: &[Present]) {
+    let mut lines = vec![["HOST", "CORES", "CLOCK OFFSET", "STATE", "TARGETS"].map(str::to_owned)];
+    lines.extend(all.iter().map(line));
+    let mut widths = [0; 5];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for line in lines {
+        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        println!("{}", cells.collect::<Vec<String>>().join("  ").trim_end());
+    }
+}
+
+fn line(present: &Present) -> [String; 5] {
+    let Some(facts) = &present.facts else {
+        let state =
+            format!("version {}, this is {}", present.calling.version, env!("CARGO_PKG_VERSION"));
+        return [
+            clean(&present.calling.name),
+            String::new(),
+            String::new(),
+            clean(&state),
+            String::new(),
+        ];
+    };
+    let cores = facts.environment.cores.map(|cores| cores.to_string()).unwrap_or_default();
+    let clock = present.offset.map(tapstone_hosts::Offset::clock);
+    let offset = clock.map_or_else(
+        || "no answer".to_owned(),
+        |clock| format!("{:+.6} s \u{b1} {}", clock.offset_ns as f64 / 1e9, clock.bound),
+    );
+    let state = match &facts.busy {
+        Some(by) => format!("busy with {by}"),
+        None => "free".to_owned(),
+    };
+    let target = |target: &tapstone_hosts::TargetFacts| {
+        let module = target.module.rsplit('/').next().unwrap_or_default();
+        format!("{} ({module}, {})", target.name, target.token)
+    };
+    let targets: Vec<String> = facts.targets.iter().map(target).collect();
+    [clean(&present.calling.name), cores, offset, clean(&state), clean(&targets.join(", "))]
+}
+
+/// What other machines say must not act on a terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

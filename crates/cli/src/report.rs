@@ -1,0 +1,137 @@
+//! `tapstone report`: records as a page, or on the terminal.
+
+mod timeline;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jiff::Timestamp;
+use tapstone_compare::Named;
+use tapstone_record::reference::{self, NAMES};
+use tapstone_record::{Record, TargetKind};
+use tapstone_report::{html, terminal};
+
+use self::timeline::Found;
+use crate::compare::tool;
+use crate::exit::Exit;
+use crate::output;
+
+/// Show records: as one page for a browser, or on the terminal.
+///
+/// The page is one file that asks nothing of any server, readable without JavaScript and printable.
+/// A card that others have published figures of is shown beside them; of a traced program whose
+/// events were kept (`tapstone trace --events`), the page has a timeline.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The records, in the order in which they are shown
+    #[arg(required = true, value_name = "RECORD")]
+    records: Vec<PathBuf>,
+    /// Write a page to this file; without it, the records are shown here
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Events that `tapstone trace --events` kept, where the record does not say or they were moved
+    #[arg(long, value_name = "FILE", requires = "output")]
+    events: Option<PathBuf>,
+    /// On the terminal, show each row at length
+    #[arg(long, short, conflicts_with = "output")]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapstone report run.json
+  tapstone report run.json --output report.html
+  tapstone report token.json card.json trace.json --output report.html
+
+Exit codes: 0 done; 2 could not read a record or write the page.";
+
+/// A record and what it is called.
+struct Opened {
+    name: String,
+    record: Record,
+    timeline: Option<html::Timeline>,
+    note: Option<String>,
+}
+
+impl Opened {
+    fn entry(&self) -> html::Entry<'_> {
+        let Self { name, record, timeline, note } = self;
+        html::Entry { name, record, timeline: timeline.as_ref(), note: note.as_deref() }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if let Some(path) = &arguments.output {
+        output::check(path)?;
+    }
+    let opened = open_all(&arguments.records, arguments.events.as_deref())?;
+    let Some(path) = &arguments.output else {
+        show(&opened, arguments.verbose);
+        return Ok(Exit::Done);
+    };
+    tapstone_record::write_file(path, page(opened).as_bytes())?;
+    eprintln!("{}", path.display());
+    Ok(Exit::Done)
+}
+
+/// Writes the page of these records.
+pub(crate) fn write_page(records: &[PathBuf], page: &Path) -> anyhow::Result<()> {
+    let opened = open_all(records, None)?;
+    Ok(tapstone_record::write_file(page, self::page(opened).as_bytes())?)
+}
+
+fn open_all(records: &[PathBuf], events: Option<&Path>) -> anyhow::Result<Vec<Opened>> {
+    records.iter().map(|path| open(path, events)).collect()
+}
+
+/// The page of records, each followed by what can be said of it beside published figures.
+fn page(opened: Vec<Opened>) -> String {
+    let mut all = Vec::new();
+    for one in opened {
+        let beside = beside_published(&one);
+        all.push(one);
+        all.extend(beside);
+    }
+    let entries = all.iter().map(Opened::entry).collect::<Vec<_>>();
+    html::render(&entries)
+}
+
+fn show(opened: &[Opened], verbose: bool) {
+    let style = output::style(verbose);
+    for (place, one) in opened.iter().enumerate() {
+        if place > 0 {
+            println!();
+        }
+        print!("{}", terminal::render(&one.record, &style));
+    }
+}
+
+fn open(path: &Path, events: Option<&Path>) -> anyhow::Result<Opened> {
+    let record = Record::read(path)?;
+    let (timeline, note) = match timeline::of(&record, path, events)? {
+        Found::Nothing => (None, None),
+        Found::Gone(note) => (None, Some(note)),
+        Found::Events(timeline) => (Some(timeline), None),
+    };
+    Ok(Opened { name: path.display().to_string(), record, timeline, note })
+}
+
+/// A measured card among those that others have published.
+fn beside_published(one: &Opened) -> Vec<Opened> {
+    if one.record.target.kind != TargetKind::Card || one.record.comparison.is_some() {
+        return Vec::new();
+    }
+    let compared = |name: &&str| {
+        let reference = reference::load(name).ok()?;
+        let named = Named { record: &one.record, path: &one.name, sha256: "" };
+        // A reference of other things is no error here: nobody asked for it.
+        let comparison = tapstone_compare::with_reference(&reference, None, named, None).ok()?;
+        let (environment, target) = (one.record.environment.clone(), one.record.target.clone());
+        let mut record = Record::new(tool(), Timestamp::now(), environment, target);
+        record.comparison = Some(comparison);
+        let name = format!("{} beside {name}", one.name);
+        Some(Opened { name, record, timeline: None, note: None })
+    };
+    NAMES.iter().filter_map(compared).collect()
+}

@@ -1,0 +1,140 @@
+//! The events of a traced program as spans of a page.
+
+use std::path::{Path, PathBuf};
+
+use tapstone_apdu::names::Described;
+use tapstone_measure::units::{Nanos, thousands};
+use tapstone_record::Record;
+use tapstone_report::html;
+use tapstone_trace::exchanges;
+use tapstone_trace::kept;
+use tapstone_trace::timeline::{Family, Leaf, Span, Thread, Timeline};
+
+/// So many spans are a picture, and the page stays small. The longest are kept.
+const MOST: usize = 20_000;
+
+/// What there is of a record's events.
+pub(super) enum Found {
+    /// It has none, or nobody kept them.
+    Nothing,
+    /// They were kept, and cannot be found; the sentence says so.
+    Gone(String),
+    /// Here they are.
+    Events(html::Timeline),
+}
+
+/// The timeline of a traced program: from the file that was named, or the one that the record
+/// names.
+pub(super) fn of(record: &Record, path: &Path, named: Option<&Path>) -> anyhow::Result<Found> {
+    if record.layers.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    let found = match (named, &record.events) {
+        (Some(file), _) => file.to_owned(),
+        (None, None) => return Ok(Found::Nothing),
+        (None, Some(events)) => match beside(path, Path::new(&events.file)) {
+            Some(found) => found,
+            None => {
+                return Ok(Found::Gone(format!(
+                    "there is no timeline: the events of this run, {}, are not there any more; if \
+                     they were moved, --events FILE names them",
+                    events.file
+                )));
+            }
+        },
+    };
+    Ok(Found::Events(drawn(&kept::read(&found)?.timeline)))
+}
+
+/// The file as it was named, or in the folder of the record.
+fn beside(record: &Path, events: &Path) -> Option<PathBuf> {
+    let moved = record.with_file_name(events.file_name()?);
+    [events.to_owned(), moved].into_iter().find(|path| path.is_file())
+}
+
+fn drawn(timeline: &Timeline) -> html::Timeline {
+    let commands = exchanges::described(timeline);
+    let mut lanes: Vec<html::Lane> =
+        timeline.threads.iter().map(|thread| lane(timeline, thread, &commands)).collect();
+    lanes.retain(|lane| !lane.spans.is_empty());
+    let mut lengths: Vec<u64> =
+        lanes.iter().flat_map(|lane| lane.spans.iter().map(|span| span.length.0)).collect();
+    let left_out = lengths.len().saturating_sub(MOST);
+    if left_out > 0 {
+        let (_, shortest, _) = lengths.select_nth_unstable(left_out);
+        let shortest = *shortest;
+        // Of equally long ones, the first.
+        let mut room = MOST;
+        for lane in &mut lanes {
+            lane.spans.retain(|span| {
+                let kept = span.length.0 >= shortest && room > 0;
+                room -= usize::from(kept);
+                kept
+            });
+        }
+    }
+    html::Timeline { wall: timeline.wall(), lanes, left_out: left_out as u64 }
+}
+
+fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::Lane {
+    let mut depths: Vec<u32> = Vec::with_capacity(thread.spans.len());
+    let mut spans = Vec::new();
+    for span in &thread.spans {
+        let depth = span.parent.map_or(0, |parent| depths[parent as usize] + 1);
+        depths.push(depth);
+        spans.push(html::TimelineSpan {
+            name: call_name(timeline, span, commands),
+            start: since(timeline, span.start),
+            length: span.end - span.start,
+            depth,
+            layer: layer(&timeline.call(span.call).family),
+        });
+    }
+    spans.extend(thread.leaves.iter().map(|leaf| html::TimelineSpan {
+        name: leaf_name(timeline, leaf),
+        start: since(timeline, leaf.start),
+        length: leaf.end - leaf.start,
+        depth: leaf.parent.map_or(0, |parent| depths[parent as usize] + 1),
+        layer: html::TimelineLayer::Libc,
+    }));
+    spans.sort_by_key(|span| (span.start, span.depth));
+    let process = timeline.processes.iter().rfind(|process| process.id == thread.process);
+    let program = process.map_or("", |process| process.program.as_str());
+    let program = program.rsplit('/').next().unwrap_or(program);
+    html::Lane { name: format!("{program} {}, thread {}", thread.process, thread.id), spans }
+}
+
+fn since(timeline: &Timeline, moment: Nanos) -> Nanos {
+    Nanos(moment.0.saturating_sub(timeline.started.0))
+}
+
+/// `SCardTransmit: GET DATA, X.509 certificate for card authentication`.
+fn call_name(timeline: &Timeline, span: &Span, commands: &[Described]) -> String {
+    let function = timeline.call(span.call).function;
+    let Some(command) = span.exchange.and_then(|id| commands.get(id.0 as usize)) else {
+        return function.to_owned();
+    };
+    match &command.object {
+        Some(object) => format!("{function}: {}, {object}", command.name),
+        None => format!("{function}: {}", command.name),
+    }
+}
+
+/// `poll of libpcsclite.so.1, 31,000 times`.
+fn leaf_name(timeline: &Timeline, leaf: &Leaf) -> String {
+    let call = timeline.call(leaf.call);
+    let by = if call.caller.is_empty() { String::new() } else { format!(" by {}", call.caller) };
+    match leaf.count {
+        0 | 1 => format!("{}{by}", call.function),
+        count => format!("{}{by}, {} times", call.function, thousands(count.into())),
+    }
+}
+
+const fn layer(family: &Family) -> html::TimelineLayer {
+    match family {
+        Family::Pkcs11 => html::TimelineLayer::Pkcs11,
+        Family::Pcsc => html::TimelineLayer::Pcsc,
+        Family::Driver => html::TimelineLayer::Driver,
+        Family::Libc(_) => html::TimelineLayer::Libc,
+    }
+}

@@ -1,0 +1,43 @@
+//! What is refused before any card is touched; no pcscd is needed for that.
+
+use crate::support::{Outcome, Tapstone};
+
+fn measure(arguments: &str) -> Outcome {
+    let run = Tapstone::new("door").args("measure").args(arguments);
+    run.file("text.der", "no certificate").run()
+}
+
+#[test]
+fn files_that_say_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().display();
+    let said = measure(&format!("--trust {empty}")).refusal();
+    assert!(said.contains("no certificate in "), "{said}");
+    let said = measure("--trust text.der").refusal();
+    assert!(said.contains("text.der") && said.contains("no X.509 certificate"), "{said}");
+    let said = measure("--trust nowhere").exits(2).stderr;
+    assert!(said.contains("nowhere"), "{said}");
+}
+
+#[test]
+fn options_that_contradict_each_other() {
+    let said = measure("--trust text.der --mechanism chuid --strategy overlap").refusal();
+    assert!(said.contains("--strategy is for --mechanism pki-cak"), "{said}");
+    for arguments in ["", "--trust x --policy common", "--trust x --at yesterday"] {
+        assert!(!measure(arguments).exits(2).stderr.is_empty());
+    }
+}
+
+#[test]
+fn help_says_what_each_strategy_asks_of_security() {
+    let help = Tapstone::new("door").args("measure --help").without_record().run().exits(0).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for condition in [
+        "a CHUID of another card cannot be noticed",
+        "a key enters it only after one full reading that was granted",
+        "the decision is the and of both",
+        "a revocation may take effect as late as the age limit",
+    ] {
+        assert!(help.contains(condition), "{condition}: {help}");
+    }
+}

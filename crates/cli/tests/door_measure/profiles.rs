@@ -1,0 +1,119 @@
+//! The five published contact cards: their totals, and what a strategy gains against what was
+//! predicted. Only while the machine does nothing else.
+
+use std::path::Path;
+
+use tapstone_record::Record;
+use tapstone_record::reference::{self, Figures};
+use tapstone_vcard::piv::Recipe;
+
+use crate::people::{Holder, row};
+use crate::support::{Outcome, Pcscd, Tapstone, undisturbed};
+
+/// All five ask for a CHUID of this length.
+fn holder() -> Holder {
+    Holder::with(&Recipe { chuid_bytes: Some(2339), ..Recipe::default() })
+}
+
+fn median(values: &[tapstone_measure::units::Nanos]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2].as_secs_f64() * 1e3
+}
+
+#[test]
+fn contact_sequences_take_the_published_times() {
+    let Some(pcscd) = Pcscd::start() else { return };
+    let Figures::PivDoor(study) = reference::load("piv-door").unwrap().figures else {
+        panic!("the cards of the study")
+    };
+    let holder = holder();
+    let mut totals = Vec::new();
+    for number in 1..=5 {
+        let profile = format!("piv-card-{number}");
+        let _card = holder.insert(&pcscd, Path::new(&profile));
+        let measured = undisturbed(0.0, || {
+            holder.measure().args("--mechanism contact --rounds 3").pin("123456").run().exits(0)
+        });
+        let Some(outcome) = measured else { return };
+        let total = median(&row(&outcome.record(), "door.contact").values_ns);
+        let published = study.contact_cards[&format!("card_{number}")].0;
+        println!("{profile}: {total:.1} ms for {published} ms\n{}", outcome.stdout);
+        assert!((total / published - 1.0).abs() <= 0.005, "{profile}: {total} for {published}");
+        totals.push(total);
+    }
+    for (total, published) in totals[1..].iter().zip([94.0, 54.0, 66.0, 66.0]) {
+        let excess = 100.0 * (total / totals[0] - 1.0);
+        assert!((excess - published).abs() <= 1.0, "{excess} for {published}");
+    }
+}
+
+#[test]
+fn predictions_hold_on_every_profile() {
+    let Some(pcscd) = Pcscd::start() else { return };
+    let holder = holder();
+    for number in 1..=5 {
+        let profile = format!("piv-card-{number}");
+        let _card = holder.insert(&pcscd, Path::new(&profile));
+        let measured = undisturbed(0.2, || {
+            holder.measure().args("--rounds 5 --module-time 200ms").run().exits(0)
+        });
+        let Some(outcome) = measured else { return };
+        let trials = outcome.record().trials;
+        assert_eq!(trials.len(), 4);
+        what_if_agrees(&holder, &outcome, &profile);
+        for trial in trials {
+            let saved = trial.predicted.map(|of| f64::midpoint(of.low, of.high)).unwrap();
+            let predicted = trial.before_ns.estimate - saved;
+            let off = predicted / trial.after_ns.estimate - 1.0;
+            println!("{profile} {}: {:+.1} %", trial.fix, 100.0 * off);
+            assert!(off.abs() <= 0.10, "{profile} {}: {off}\n{}", trial.fix, outcome.stdout);
+        }
+    }
+}
+
+/// A door of which nothing is known but the card, which is to be measured, and a module.
+const DOOR: &str = r#"
+title = "a measured card"
+target_ms = 100
+
+[[component]]
+kind = "card"
+from = "assumed"
+work = [
+    { step = "select", time_ms = 1 },
+    { step = "read-certificate", time_ms = 1 },
+    { step = "challenge", time_ms = 1 },
+    { step = "read-chuid", time_ms = 1 },
+]
+
+[[component]]
+kind = "module"
+from = "assumed"
+work = [{ step = "validate", time_ms = 200 }]
+"#;
+
+/// `door what-if` knows the plain way alone; the strategies were executed in the same run.
+#[track_caller]
+fn what_if_agrees(holder: &Holder, outcome: &Outcome, profile: &str) {
+    let door = holder.file("door.toml", DOOR);
+    let asked = Tapstone::new("door")
+        .args("what-if")
+        .arg(&door)
+        .args("--card")
+        .arg(outcome.record_path())
+        .args("--format json")
+        .without_record()
+        .run();
+    let record = Record::from_json(&asked.stdout, "a what-if").unwrap();
+    let changes = record.what_if.unwrap().considered;
+    for strategy in ["known-card", "overlap", "background-validation"] {
+        let change = changes.iter().find(|change| change.change == strategy).unwrap();
+        let executed = outcome.record().trials;
+        let executed = executed.iter().find(|trial| trial.fix == strategy).unwrap();
+        let predicted = executed.before_ns.estimate - change.saves_ns;
+        let off = predicted / executed.after_ns.estimate - 1.0;
+        println!("{profile} what-if {strategy}: {:+.1} %", 100.0 * off);
+        assert!(off.abs() <= 0.10, "{profile} {strategy}: {off}\n{}", outcome.stdout);
+    }
+}

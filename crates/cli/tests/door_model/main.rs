@@ -1,0 +1,58 @@
+//! `tapstone door budget`, `what-if` and `simulate`, and `tapstone import panel-log`, as a user runs
+//! them. No card is needed.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod bad_input;
+mod card;
+mod panel_log;
+mod scenarios;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tapstone_record::Record;
+use tempfile::TempDir;
+
+/// What a command said, and how it ended.
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    /// Its record, held to the schema.
+    fn record(&self) -> Record {
+        let value: Value = serde_json::from_str(&self.out).expect(&self.err);
+        let schema: Value = serde_json::from_str(tapstone_record::SCHEMA_JSON).unwrap();
+        assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&value), "{}", self.out);
+        Record::from_json(&self.out, Path::new("standard output")).unwrap()
+    }
+
+    /// The text without its first line, which has the time of day.
+    fn text(&self) -> String {
+        self.out.split_once('\n').unwrap().1.to_owned()
+    }
+}
+
+/// Runs Tapstone in a folder.
+fn tapstone(folder: &Path, arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    let output = command.current_dir(folder).args(arguments).output().unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A folder with these files in it.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}

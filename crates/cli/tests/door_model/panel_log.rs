@@ -1,0 +1,150 @@
+//! A panel's log: its stages, its resolution, and its broken lines.
+
+use std::fmt::Write;
+
+use tapstone_record::Outcome;
+
+use crate::{folder, tapstone};
+
+const MAP: &str = "\
+made_by = 'Example panel'
+format = '%Y-%m-%d %H:%M:%S%.f'
+[events]
+time = 'Timestamp'
+transaction = 'Badge'
+event = 'Event'
+[[stage]]
+operation = 'door.pki-cak'
+from = 'detected'
+to = 'sent'
+[[stage]]
+operation = 'door.pki-cak.challenge'
+from = 'read'
+to = 'sent'
+";
+
+/// 400 transactions, ten seconds apart, of 3.0 to 3.4 s in tenths of a second.
+fn log() -> String {
+    let mut log = String::from("Timestamp,Badge,Event\n");
+    for tap in 0..400_u64 {
+        let at = |tenths: u64| {
+            let tenths = tap * 100 + tenths;
+            let (s, tenth) = (tenths / 10, tenths % 10);
+            format!("2026-01-15 {:02}:{:02}:{:02}.{tenth}", 9 + s / 3600, s / 60 % 60, s % 60)
+        };
+        let more = tap % 5;
+        writeln!(log, "{},{},detected", at(0), tap % 50).unwrap();
+        writeln!(log, "{},{},read", at(14), tap % 50).unwrap();
+        writeln!(log, "{},{},door opened", at(20), tap % 50).unwrap();
+        writeln!(log, "{},{},sent", at(30 + more), tap % 50).unwrap();
+    }
+    log
+}
+
+fn import(files: &[(&str, &str)], more: &[&str]) -> crate::Said {
+    let here = folder(files);
+    let arguments = ["import", "panel-log", "door.csv", "--map", "map.toml"];
+    tapstone(here.path(), &[&arguments[..], more].concat())
+}
+
+#[test]
+fn stages_have_their_times_and_intervals_as_wide_as_the_resolution() {
+    let said = import(&[("door.csv", &log()), ("map.toml", MAP)], &["--format", "json"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    let record = said.record();
+    let whole = &record.results[0];
+    assert_eq!((whole.operation.as_str(), whole.completed), ("door.pki-cak", 400));
+    let latency = whole.latency_ns.unwrap();
+    let mean = latency.mean.unwrap();
+    assert_eq!(mean.estimate, 3.2e9);
+    assert!(mean.low <= 3.1e9 && mean.high >= 3.3e9, "{mean:?}");
+    assert_eq!((latency.min.0, latency.max.0), (3_000_000_000, 3_400_000_000));
+    assert_eq!(record.results[1].latency_ns.unwrap().mean.unwrap().estimate, 1.8e9);
+    let imported = record.imported.unwrap();
+    assert_eq!((imported.format.as_str(), imported.lines_skipped), ("panel-log", 0));
+    assert_eq!(imported.sha256.len(), 64);
+    assert_eq!(record.started_at.to_string(), "2026-01-15T09:00:00Z");
+    assert!(record.warnings[0].contains("100 ms apart"), "{:?}", record.warnings);
+    assert!(whole.interval.as_ref().unwrap().method.contains("wider by the log's 100 ms"));
+}
+
+#[test]
+fn broken_lines_are_counted_shown_and_skipped() {
+    let mut log = log();
+    let whole = import(&[("door.csv", &log), ("map.toml", MAP)], &["--format", "json"]).record();
+    for line in 0..30 {
+        writeln!(log, "broken {line}\u{1b}[31m").unwrap();
+    }
+    log.push_str("2026-99-15 09:00:00,7,detected\n2026-01-15 09:00:00.0,,detected\n");
+    // Ends before it starts.
+    log.push_str("2026-01-15 12:00:05.0,x,detected\n2026-01-15 12:00:00.0,x,sent\n");
+    let said = import(&[("door.csv", &log), ("map.toml", MAP)], &["--format", "json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(said.err.matches("skipped: line ").count(), 20, "{}", said.err);
+    assert!(said.err.contains("skipped: line 1602: 1 fields in the place of 3"), "{}", said.err);
+    assert!(said.err.ends_with("skipped: 13 more lines\n"), "{}", said.err);
+    assert!(!said.err.contains('\u{1b}'));
+    let record = said.record();
+    assert_eq!(record.imported.as_ref().unwrap().lines_skipped, 33);
+    assert_eq!(record.results, whole.results, "what is broken moves nothing");
+    assert!(
+        record.warnings.iter().any(|it| it.contains("33 of 1,634 lines")),
+        "{:?}",
+        record.warnings
+    );
+    assert!(
+        record.warnings.iter().any(|it| it.contains("1 transaction began")),
+        "{:?}",
+        record.warnings
+    );
+}
+
+#[test]
+fn a_log_with_a_line_for_each_transaction_is_read_too() {
+    let log = "\u{feff}start;end;sign_ms\n09:00:00.5;09:00:03.5;812,5\n23:59:59.0;00:00:02.0;800\n;;790\n";
+    let map = "delimiter = ';'\nformat = '%H:%M:%S%.f'\n[[stage]]\noperation = 'door.pki-cak'\n\
+               from = 'start'\nto = 'end'\n[[stage]]\noperation = 'sign'\nlength = 'sign_ms'\nunit = 'ms'\n";
+    let said = import(&[("door.csv", log), ("map.toml", map)], &["--format", "json"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    let rows = said.record().results;
+    let mean = |row: usize| rows[row].latency_ns.unwrap().mean.unwrap().estimate;
+    assert_eq!((rows[0].completed, mean(0)), (2, 3e9), "midnight is passed");
+    assert_eq!((rows[1].completed, mean(1)), (3, 800_833_333.333_333_4));
+}
+
+#[test]
+fn a_stage_that_never_happened_has_no_figures() {
+    let map = format!("{MAP}[[stage]]\noperation = 'never'\nfrom = 'detected'\nto = 'moon'\n");
+    let said = import(&[("door.csv", &log()), ("map.toml", &map)], &["--format", "json"]);
+    let row = said.record().results[2].clone();
+    assert_eq!((row.status.outcome, row.latency_ns), (Outcome::Failed, None));
+}
+
+#[test]
+fn maps_and_logs_that_do_not_fit_are_refused_with_a_hint() {
+    let log = log();
+    let other_column = MAP.replace("'Badge'", "'Card'");
+    let other_format = MAP.replace("%Y-%m-%d ", "%d/%m/%Y ");
+    for (log, map, says) in [
+        (
+            log.as_str(),
+            other_column.as_str(),
+            "has no column \"Card\"\nhint: its columns are Timestamp, Badge, Event",
+        ),
+        (&log, &other_format, "is no moment in the map's format\nhint: "),
+        (&log, "stage = 3", "map.toml, line 1: "),
+        (&log, "stage = []", "it has no stage"),
+        (&log, "[[stage]]\noperation = 'x'\nfrom = 'a'\n", "has not what a stage has"),
+        (&log, &MAP.replace("from = 'read'", "form = 'read'"), "line 13: unknown field `form`"),
+        ("", MAP, "has no column \"Timestamp\""),
+        ("Timestamp,Badge,Event\n", MAP, "0 lines and not one stage"),
+    ] {
+        let said = import(&[("door.csv", log), ("map.toml", map)], &["--output", "x.json"]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{says}");
+        assert!(said.err.contains(says), "{says}\n{}", said.err);
+        assert!(said.err.contains("\nhint: "), "{}", said.err);
+    }
+    let here = folder(&[("map.toml", MAP)]);
+    let said = tapstone(here.path(), &["import", "panel-log", "none.csv", "--map", "map.toml"]);
+    assert!(said.code == 2 && said.err.contains("cannot read none.csv"), "{}", said.err);
+}

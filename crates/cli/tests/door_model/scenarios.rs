@@ -1,0 +1,133 @@
+//! The shipped scenarios, and what the published one must give.
+
+use tapstone_record::{PartKind, Provenance, Verdict};
+
+use crate::{folder, tapstone};
+
+#[test]
+fn the_published_budget_comes_out() {
+    let here = folder(&[]);
+    let said = tapstone(here.path(), &["door", "budget", "hid-rsa2048", "--format", "json"]);
+    assert_eq!(said.code, 1, "the target is missed: {}", said.err);
+    let budget = said.record().budget.unwrap();
+    let sum = |kind: PartKind| -> f64 {
+        let parts = budget.parts.iter().filter(|part| part.kind == kind);
+        parts.map(|part| part.time_ns.estimate).sum()
+    };
+    assert_eq!((sum(PartKind::Transfer), sum(PartKind::Processing)), (1011e6, 2667e6));
+    assert_eq!(budget.total_ns.estimate, 3678e6);
+    assert_eq!(budget.with_extras_ns.unwrap().estimate, 4078e6);
+    assert_eq!(budget.verdict, Some(Verdict::Missed));
+    assert!(budget.parts.iter().all(|part| part.provenance == Provenance::Published));
+    let met = tapstone(here.path(), &["door", "budget", "hid-rsa2048", "--target", "5s"]);
+    assert_eq!(met.code, 0, "{}", met.out);
+}
+
+#[test]
+fn texts_are_as_they_were_looked_at() {
+    let here = folder(&[]);
+    for (name, arguments) in [
+        ("budget_hid", &["door", "budget", "hid-rsa2048"][..]),
+        ("budget_chance", &["door", "budget", "osdp-ip-p256"]),
+        ("what_if_hid", &["door", "what-if", "hid-rsa2048"]),
+        (
+            "what_if_unreachable",
+            &["door", "what-if", "hid-rsa2048", "--target", "100ms", "--without", "link"],
+        ),
+        (
+            "simulate",
+            &["door", "simulate", "osdp-ip-rsa2048", "--people", "500/h", "--count", "20000"],
+        ),
+        (
+            "overloaded",
+            &["door", "simulate", "hid-rsa2048", "--people", "20/min", "--count", "1000"],
+        ),
+        ("budget_csv", &["door", "budget", "hid-rsa2048", "--format", "csv"]),
+    ] {
+        let said = tapstone(here.path(), arguments);
+        assert_eq!(said.err, "", "{arguments:?}");
+        let csv = arguments.contains(&"csv");
+        insta::assert_snapshot!(name, if csv { said.out.clone() } else { said.text() });
+    }
+}
+
+/// What the page shows is what is printed, apart from the moment in the first line.
+#[test]
+fn the_page_is_current() {
+    const PAGE: &str = include_str!("../../../../docs/door.md");
+    let here = folder(&[]);
+    let mut seen = 0;
+    for block in PAGE.split("```text\n$ tapstone ").skip(1) {
+        let (command, shown) = block.split_once('\n').unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let arguments: Vec<&str> = command.split(' ').collect();
+        if arguments[0] != "door" {
+            continue;
+        }
+        let (_, shown) = shown.split_once('\n').unwrap();
+        assert_eq!(tapstone(here.path(), &arguments).text(), shown, "{command}");
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
+}
+
+#[test]
+fn what_if_reaches_the_target_with_conditions() {
+    let here = folder(&[]);
+    let said = tapstone(here.path(), &["door", "what-if", "hid-rsa2048", "--format", "json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let answer = said.record().what_if.unwrap();
+    assert!(answer.sets_found >= answer.sets.len() as u64 && !answer.sets.is_empty());
+    assert!(answer.sets.iter().all(|set| set.total_ns <= 1500e6));
+    assert!(answer.considered.iter().all(|change| !change.condition.is_empty()));
+    let kinds = [
+        "algorithm:",
+        "faster-card:",
+        "bit-rate:",
+        "link:",
+        "controller-side",
+        "known-card",
+        "background-validation",
+        "overlap",
+        "self-check-policy",
+    ];
+    for kind in kinds {
+        assert!(answer.considered.iter().any(|it| it.change.starts_with(kind)), "{kind}");
+    }
+    let unreachable = ["door", "what-if", "hid-rsa2048", "--target", "100ms"];
+    assert_eq!(tapstone(here.path(), &unreachable).code, 1);
+}
+
+#[test]
+fn a_shipped_scenario_is_the_start_of_ones_own() {
+    let here = folder(&[]);
+    for name in ["hid-rsa2048", "hid-p256", "osdp-ip-rsa2048", "osdp-ip-p256"] {
+        let shown = tapstone(here.path(), &["door", "budget", name, "--show"]);
+        assert_eq!(shown.code, 0);
+        std::fs::write(here.path().join("own.toml"), &shown.out).unwrap();
+        let json = |scenario: &str| {
+            let said = tapstone(here.path(), &["door", "budget", scenario, "--format", "json"]);
+            said.record().budget.unwrap()
+        };
+        let (own, shipped) = (json("own.toml"), json(name));
+        assert_eq!(own.parts, shipped.parts);
+        assert_eq!(own.chance, shipped.chance);
+    }
+}
+
+#[test]
+fn a_simulation_repeats_with_its_seed() {
+    let here = folder(&[]);
+    let day = |seed: &str| {
+        let arguments =
+            ["door", "simulate", "osdp-ip-p256", "--people", "500/h", "--count", "5000"];
+        let more = ["--seed", seed, "--format", "json", "--output", "day.json"];
+        let said = tapstone(here.path(), &[&arguments[..], &more[..]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let written = std::fs::read_to_string(here.path().join("day.json")).unwrap();
+        assert_eq!(written.trim_end(), said.out.trim_end());
+        said.record().queue.unwrap()
+    };
+    assert_eq!(day("3"), day("3"));
+    assert_ne!(day("3").wait_ns, day("4").wait_ns);
+}

@@ -1,0 +1,14 @@
+//! One load from many machines: a real nats-server, and machines with networks and clocks of their
+//! own. The laboratory itself is tested too, and what is shipped to deploy agents.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod deploy;
+mod faults;
+mod laboratory;
+mod machines;
+mod many;
+mod measuring;
+mod relays;
+mod safety;
+mod server;
+mod support;

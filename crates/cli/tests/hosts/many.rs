@@ -1,0 +1,87 @@
+//! Many light agents, coordinated by one machine. They share a process and this machine, so only
+//! the coordinator is looked at.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::time::{ClockId, clock_gettime};
+use tapstone_record::HostState;
+
+use crate::laboratory::{Agent, Home, Lab, PATIENCE};
+use crate::support::{Nats, eventually};
+
+/// What a coordinator took.
+struct Effort {
+    /// From its start to the window's opening.
+    preparation: Duration,
+    memory_bytes: u64,
+}
+
+fn coordinate(count: u32) -> Option<Effort> {
+    let nats = Nats::open()?;
+    let model = [("SERVICE", "100ms"), ("WAIT", "sleep")];
+    let copies = count.to_string();
+    let home = Home::new("light", "");
+    // The module's notes would take each worker a while to make room for.
+    let agent = Agent::start_as(home, &nats.url(), &model, |command| {
+        command.env_remove("NULL_MODULE_LOG").args(["--copies", &copies])
+    });
+    let there = || agent.home.log().matches("is there and free").count() == count as usize;
+    assert!(eventually(PATIENCE, there), "{count} agents are there");
+
+    let lab = Lab::on_hosts(count as usize, &nats.url());
+    let lab = lab.args("--op rsa1024.sign --no-verify --seconds 4 --warm-up 0.1");
+    let begun_ns = now_ns();
+    let run = lab.start();
+    let pid = run.pid();
+    let mut memory_bytes = 0;
+    let ended = eventually(PATIENCE, || {
+        let now = peak_memory_bytes(pid);
+        memory_bytes = memory_bytes.max(now.unwrap_or(0));
+        now.is_none()
+    });
+    assert!(ended, "it ends");
+    let record = run.wait().exits(0).record();
+    assert_eq!(record.hosts.len(), count as usize);
+    assert!(record.hosts.iter().all(|host| host.state == HostState::Done));
+    let row = &record.results[0];
+    assert_eq!(row.concurrency.hosts, count);
+    // 100 ms each; the first operations begin together.
+    assert!(row.completed > u64::from(count) * 30, "{}", row.completed);
+    let preparation = Duration::from_nanos(row.window.unwrap().start_ns.0 - begun_ns);
+    let worst = record.hosts.iter().map(|host| host.clock.unwrap().bound_ns).max();
+    eprintln!(
+        "{count} agents: window open after {preparation:.1?}, {} MB, worst clock ± {}",
+        memory_bytes >> 20,
+        worst.unwrap()
+    );
+    Some(Effort { preparation, memory_bytes })
+}
+
+#[test]
+fn many_light_agents_are_one_measurement() {
+    let Some(effort) = coordinate(32) else { return };
+    assert!(effort.memory_bytes < 300 << 20);
+}
+
+/// `cargo test -p tapstone --test hosts -- --ignored many`, on a machine with nothing else to do.
+#[test]
+#[ignore = "256 worker processes, and a time that is asserted"]
+fn two_hundred_and_fifty_six_agents_start_within_five_seconds() {
+    let Some(effort) = coordinate(256) else { return };
+    assert!(effort.preparation < Duration::from_secs(5), "{:?}", effort.preparation);
+    assert!(effort.memory_bytes < 300 << 20, "{}", effort.memory_bytes);
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// VmHWM of proc_pid_status(5); `None` when the process has ended.
+fn peak_memory_bytes(process: Pid) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,160 @@
+//! A real nats-server, on a port that was free.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{command, eventually, skip};
+
+/// It starts and ends within a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The folder that is shipped.
+pub(crate) const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
+
+/// A server for as long as this lives.
+pub(crate) struct Nats {
+    directory: TempDir,
+    server: Option<Child>,
+    port: u16,
+    credentials: Option<Credentials>,
+}
+
+/// What `deploy/make-lab` made for clients.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) ca: PathBuf,
+    pub(crate) agent: PathBuf,
+    pub(crate) coordinator: PathBuf,
+}
+
+impl Nats {
+    /// Without TLS and without credentials. `None`, which has been said then: not installed.
+    pub(crate) fn open() -> Option<Self> {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("nats.conf"), "max_payload: 1MB\n").unwrap();
+        Self::first(directory, None)
+    }
+
+    /// With the configuration that is shipped: TLS, and credentials for agents and coordinators.
+    /// Its certificate is for `localhost` and 127.0.0.1. `None` as above.
+    pub(crate) fn secured() -> Option<Self> {
+        let directory = TempDir::new().unwrap();
+        fs::copy(Path::new(DEPLOY).join("nats.conf"), directory.path().join("nats.conf")).unwrap();
+        let lab = directory.path().join("lab");
+        let made = command(Path::new(DEPLOY).join("make-lab")).arg(&lab).output();
+        let Ok(made) = made else {
+            skip("python3 (Debian: python3)");
+            return None;
+        };
+        assert!(made.status.success(), "make-lab: {}", String::from_utf8_lossy(&made.stderr));
+        let credentials = Credentials {
+            ca: lab.join("ca.pem"),
+            agent: lab.join("agent.creds"),
+            coordinator: lab.join("coordinator.creds"),
+        };
+        Self::first(directory, Some(credentials))
+    }
+
+    fn first(directory: TempDir, credentials: Option<Credentials>) -> Option<Self> {
+        if command("nats-server").arg("--version").output().is_err() {
+            skip("nats-server (Debian: nats-server)");
+            return None;
+        }
+        let mut nats = Self { directory, server: None, port: 0, credentials };
+        nats.launch("-1");
+        Some(nats)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// What clients on this machine are told; those behind a relay are told the relay's.
+    pub(crate) fn url(&self) -> String {
+        self.url_at(self.address())
+    }
+
+    /// The same by way of a relay.
+    pub(crate) fn url_at(&self, address: SocketAddr) -> String {
+        let scheme = if self.credentials.is_some() { "tls" } else { "nats" };
+        format!("{scheme}://{address}")
+    }
+
+    pub(crate) fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// The process, while it runs.
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        self.server.as_ref().map(Pid::from_child)
+    }
+
+    /// Ends it as an administrator would.
+    pub(crate) fn stop(&mut self) {
+        self.end(Signal::TERM);
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
+        self.end(Signal::KILL);
+    }
+
+    /// On the same port as before.
+    pub(crate) fn start_again(&mut self) {
+        assert!(self.server.is_none(), "it was stopped");
+        self.launch(&self.port.to_string());
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// With -1 for a port the server chooses one, and says which in a file.
+    fn launch(&mut self, port: &str) {
+        let directory = self.directory.path();
+        let log = File::options().create(true).append(true).open(directory.join("log")).unwrap();
+        let mut server = command("nats-server");
+        server.arg("-c").arg(directory.join("nats.conf")).args(["-a", "127.0.0.1", "-p", port]);
+        server.arg("--ports_file_dir").arg(directory);
+        server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.server = Some(server.spawn().unwrap());
+        let pid = self.pid().expect("just started").as_raw_nonzero();
+        let ports = self.directory.path().join(format!("nats-server_{pid}.ports"));
+        let mut url = None;
+        let listens = eventually(PATIENCE, || {
+            url = told_url(&ports);
+            url.is_some()
+        });
+        assert!(listens, "nats-server listens: {}", self.log());
+        let url = url.expect("it listens");
+        self.port = url.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
+    }
+
+    fn end(&mut self, signal: Signal) {
+        let Some(mut server) = self.server.take() else { return };
+        let _ = kill_process(Pid::from_child(&server), signal);
+        if !eventually(PATIENCE, || server.try_wait().is_ok_and(|status| status.is_some())) {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// `{"nats":["tls://127.0.0.1:40301"]}`, when it has been written to its end.
+fn told_url(ports: &Path) -> Option<String> {
+    let ports: Value = serde_json::from_slice(&fs::read(ports).ok()?).ok()?;
+    ports["nats"][0].as_str().map(str::to_owned)
+}

@@ -1,0 +1,86 @@
+//! What a shell and its user ask a program for: completions, and which build it is.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+fn tapstone(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tapstone")).args(arguments).output().unwrap()
+}
+
+fn printed(output: Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn bash_completes_verbs_and_options() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: needs bash");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("tapstone");
+    fs::write(&script, printed(tapstone(&["completions", "bash"]))).unwrap();
+    let complete = |words: &[&str]| {
+        let (last, before) = (words.last().unwrap(), words[words.len() - 2]);
+        let line = words.join(" ");
+        let ask = format!(
+            "source {}; COMP_WORDS=({line} ''); COMP_CWORD={}; COMP_LINE='{line}'; \
+             _tapstone tapstone '{last}' {before}; echo \"${{COMPREPLY[@]}}\"",
+            script.display(),
+            words.len() - 1
+        );
+        printed(Command::new("bash").args(["--norc", "-c", &ask]).output().unwrap())
+    };
+    assert_eq!(complete(&["tapstone", "comp"]).trim(), "compare completions");
+    assert_eq!(complete(&["tapstone", "compare", "--base"]).trim(), "--baseline");
+    assert_eq!(complete(&["tapstone", "door", "what"]).trim(), "what-if");
+    // Processes of Tapstone's own are not for people.
+    assert_eq!(complete(&["tapstone", "wor"]).trim(), "");
+}
+
+#[test]
+fn other_shells_read_their_scripts() {
+    for (shell, check) in [("zsh", "-n"), ("fish", "--no-execute")] {
+        let script = printed(tapstone(&["completions", shell]));
+        assert!(script.contains("what-if"), "{shell}");
+        if Command::new(shell).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: needs {shell}");
+            continue;
+        }
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("script");
+        fs::write(&file, script).unwrap();
+        let read = Command::new(shell).arg(check).arg(&file).output().unwrap();
+        assert!(read.status.success(), "{shell}: {read:?}");
+    }
+    assert_eq!(tapstone(&["completions", "tcsh"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_build_says_what_it_is() {
+    let short = printed(tapstone(&["-V"]));
+    assert_eq!(short, format!("tapstone {}\n", env!("CARGO_PKG_VERSION")));
+    let long = printed(tapstone(&["--version"]));
+    let facts: Vec<&str> = long.lines().collect();
+    assert_eq!(facts[0], short.trim_end());
+    let names: Vec<&str> =
+        facts[1..].iter().map(|fact| fact.split_whitespace().next().unwrap()).collect();
+    assert_eq!(names, ["commit", "target", "profile", "rustc", "record"]);
+    assert!(facts.iter().all(|fact| fact.split_whitespace().count() > 1), "{long}");
+    let git = |arguments: &[&str]| {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let output = Command::new("git").current_dir(here).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    };
+    match git(&["rev-parse", "--short=12", "HEAD"]) {
+        Some(commit) if std::env::var_os("TAPSTONE_COMMIT").is_none() => {
+            assert_eq!(facts[1], format!("commit   {}", commit.trim()));
+        }
+        _ => eprintln!("SKIPPED the commit: needs a checkout with git"),
+    }
+}

@@ -1,0 +1,66 @@
+//! Events that were kept, and read again.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tapstone_record::Record;
+
+use crate::program::counts;
+use crate::trouble;
+
+const MODULE: &str = "stand-in.so";
+
+/// `tapstone trace --read FILE`, with a record beside it.
+fn read(file: &Path) -> (Output, Option<Record>) {
+    let record = file.with_extension("json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    command.args(["trace", "--quiet", "--read"]).arg(file).arg("--output").arg(&record);
+    (command.output().unwrap(), Record::read(&record).ok())
+}
+
+#[test]
+fn what_was_kept_is_what_was_seen() {
+    let Some(program) = trouble("digest", 5_000) else { return };
+    let left = program.traced_with("--events events").exits(0);
+    let (traced, (output, again)) = (left.whole(), read(&left.file("events")));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let again = again.unwrap();
+    assert_eq!((&again.calls, &again.layers), (&traced.calls, &traced.layers));
+    assert_eq!((&again.findings, again.warnings.len()), (&traced.findings, 0));
+}
+
+#[test]
+fn of_a_file_that_was_cut_short_what_is_whole_is_read() {
+    let Some(program) = trouble("digest", 5_000) else { return };
+    let left = program.traced_with("--events events").exits(0);
+    let file = left.file("events");
+    let length = fs::metadata(&file).unwrap().len();
+    let cut = length - 100_001;
+    File::options().write(true).open(&file).unwrap().set_len(cut).unwrap();
+    let (output, record) = read(&file);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record = record.unwrap();
+    let digests = counts(&record, MODULE)["C_Digest"];
+    assert!((1_000..5_000).contains(&digests), "{digests}");
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.contains("was cut short by 100,001 bytes"), "{warning}");
+}
+
+#[test]
+fn what_is_no_file_of_events_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = folder.path().join("nothing");
+    let other = folder.path().join("other");
+    fs::write(&other, [7; 100_000]).unwrap();
+    let short = folder.path().join("short");
+    fs::write(&short, b"tapstone").unwrap();
+    let says = [(&nothing, "No such file"), (&other, "no events"), (&short, "no events")];
+    for (file, says) in says {
+        let (output, record) = read(file);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), record), (Some(2), None), "{stderr}");
+        assert!(stderr.contains(says) && stderr.contains("\nhint: "), "{stderr}");
+        assert_eq!(stderr.matches("error: ").count(), 1, "{stderr}");
+    }
+}

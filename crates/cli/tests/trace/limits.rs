@@ -1,0 +1,174 @@
+//! Where space ends: of the file of events, of the disk, of a program's address space. What is lost
+//! is counted, and the program notices nothing.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::geteuid;
+use tempfile::TempDir;
+
+use crate::program::{Program, call, counts};
+use crate::support::skip;
+use crate::trouble;
+
+const MODULE: &str = "stand-in.so";
+
+#[test]
+fn what_finds_no_space_in_the_file_is_counted() {
+    let Some(program) = trouble("digest", 20_000) else { return };
+    let bare = program.bare();
+    let left = program.traced_with("--events-size 256k").exits(0);
+    assert_eq!((&left.stdout, &left.stderr), (&bare.stdout, &bare.stderr));
+    let record = left.record();
+    let (seen, dropped) = (counts(&record, MODULE)["C_Digest"], record.dropped.unwrap());
+    // Two events a call; of a call the beginning may be there without the end.
+    assert!((1_000..20_000).contains(&seen), "{seen}");
+    assert!(seen * 2 + dropped >= 40_000 && seen * 2 + dropped < 40_002, "{seen}, {dropped}");
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.contains(&format!("{dropped} events had to be dropped")), "{warning}");
+    assert!(warning.contains("--events-size"), "{warning}");
+}
+
+#[test]
+fn without_a_folder_for_the_events_nothing_is_run() {
+    for folder in ["/nowhere/at/all", "/proc"] {
+        let program = Program::shell("echo it runs").env("TMPDIR", folder);
+        let error = program.traced().refusal();
+        assert!(error.contains(folder) && error.contains("TMPDIR"), "{error}");
+    }
+}
+
+/// A disk of one's own, which is gone when this is dropped.
+struct Disk(TempDir);
+
+impl Disk {
+    /// `None`, which has been said then: only root may.
+    fn of(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tapstone"]).arg(folder.path());
+        if !geteuid().is_root() || !mount.status().is_ok_and(|status| status.success()) {
+            skip("the right to mount a file system");
+            return None;
+        }
+        Some(Self(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        assert!(Command::new("umount").arg(self.path()).status().unwrap().success());
+    }
+}
+
+fn on(disk: &Disk, program: Program) -> Program {
+    program.env("TMPDIR", disk.path())
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_one_error() {
+    let Some(disk) = Disk::of("1m") else { return };
+    let error = on(&disk, Program::shell("echo it runs")).traced().refusal();
+    assert!(error.contains("No space left on device") && error.contains("TMPDIR"), "{error}");
+    // What fits is enough for a small program.
+    let Some(program) = trouble("digest", 100) else { return };
+    let left = on(&disk, program).traced_with("--events-size 256k").exits(0);
+    assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 100);
+}
+
+#[test]
+fn a_disk_that_becomes_full_loses_events_and_nothing_else() {
+    let Some(disk) = Disk::of("24m") else { return };
+    let Some(program) = trouble("digest", 1_000_000) else { return };
+    let bare = program.bare();
+    let left = on(&disk, program).traced().exits(0);
+    assert_eq!((&left.stdout, &left.stderr), (&bare.stdout, &bare.stderr));
+    let record = left.record();
+    assert!(record.dropped.unwrap() > 0);
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.contains("No space left on device") && warning.contains("TMPDIR"), "{warning}");
+    assert!(counts(&record, MODULE)["C_Digest"] > 200_000);
+}
+
+/// The file of events takes address space, which the program may need.
+#[test]
+fn a_program_that_limits_its_address_space_gets_it() {
+    for bytes in [200_000_000, 1_000_000_000, 3_000_000_000] {
+        let Some(program) = trouble("limit", bytes) else { return };
+        let record = program.unchanged().exits(0).whole();
+        assert_eq!(counts(&record, MODULE)["C_Digest"], 20, "{bytes}");
+    }
+}
+
+/// A fourth of the limit is the most that the probe takes; where that is next to nothing, it stays
+/// out.
+#[test]
+fn a_program_with_little_address_space_is_left_alone() {
+    let Some(program) = trouble("digest", 37) else { return };
+    let left = program.after("ulimit -v 500000").unchanged().exits(0);
+    assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 37);
+    // The shell is seen, the program is not.
+    let record = program.after("ulimit -v 24000").unchanged().exits(0).record();
+    assert!(counts(&record, MODULE).is_empty());
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.starts_with("1 program could not be watched for want of"), "{warning}");
+}
+
+/// What does not fit into its part of the address space is counted.
+#[test]
+fn events_that_a_limit_keeps_out_are_counted() {
+    let Some(program) = trouble("digest", 400_000) else { return };
+    // Eight megabytes of events.
+    let record = program.after("ulimit -v 60000").unchanged().exits(0).record();
+    let (seen, dropped) = (counts(&record, MODULE)["C_Digest"], record.dropped.unwrap());
+    assert!((100_000..400_000).contains(&seen), "{seen}");
+    assert!((800_000..800_002).contains(&(seen * 2 + dropped)), "{seen}, {dropped}");
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.contains("RLIMIT_AS"), "{warning}");
+}
+
+/// mlockall(2) takes all that is mapped into memory: the file of events must not be.
+#[test]
+fn a_program_that_locks_its_memory_locks_no_events() {
+    let Some(program) = trouble("lock", 37) else { return };
+    if !geteuid().is_root() {
+        return skip("root, to lock memory");
+    }
+    let record = program.unchanged().exits(0).whole();
+    assert_eq!(counts(&record, MODULE)["C_Digest"], 37);
+}
+
+/// The probe keeps no descriptor, so it loses none.
+#[test]
+fn a_program_that_closes_all_descriptors_is_seen() {
+    let Some(program) = trouble("bare", 37) else { return };
+    let record = program.unchanged().exits(0).whole();
+    assert_eq!(counts(&record, MODULE)["C_Digest"], 37);
+}
+
+/// The program looks at errno after each call, and ends with 1 when it is not what it has to be.
+#[test]
+fn errno_is_what_the_call_left_there() {
+    let Some(program) = trouble("errno", 1_000) else { return };
+    let record = program.unchanged().exits(0).whole();
+    let digest = call(&record, MODULE, "C_Digest");
+    let failed = [("CKR_FUNCTION_FAILED".to_owned(), 1_000)].into();
+    assert_eq!((digest.count, &digest.failed), (2_000, &failed));
+}
+
+impl Program {
+    /// The same behind this command of the shell.
+    fn after(&self, command: &str) -> Self {
+        Self::shell(&format!("{command}; exec \"$0\" \"$@\"")).words(self)
+    }
+
+    /// With the words of another one.
+    fn words(self, other: &Self) -> Self {
+        other.all_words().iter().map(AsRef::<OsStr>::as_ref).fold(self, Self::arg)
+    }
+}

@@ -1,0 +1,78 @@
+//! What a trial does not repeat: a PIN that was refused, and what writes, unless it is allowed.
+
+use std::process::Command;
+
+use crate::softhsm::{Hsm, PIN};
+use crate::support::{Card, Outcome, Pcscd, Slot};
+use crate::{run, turn};
+
+const WRONG: &str = "26840915";
+
+/// A trial of a shell command that notes each run in a file, and always ends well: the exit code is
+/// not what stops it.
+fn trial_of(hsm: Option<&Hsm>, options: &str, command: &str) -> (Outcome, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let text = format!("echo run >> {}; {command}; true", runs.display());
+    let conf = hsm.map(|hsm| hsm.path("softhsm2.conf"));
+    let variables = conf.as_ref().map(|path| ("SOFTHSM2_CONF", path.to_str().unwrap()));
+    let variables: Vec<_> = variables.into_iter().collect();
+    let options = format!("--fix no-sleep --rounds 5 {options}");
+    let outcome = run("trial", &options, &variables, &["sh", "-c", &text]);
+    let noted = std::fs::read_to_string(runs).unwrap_or_default();
+    (outcome, noted.lines().count())
+}
+
+fn tool(hsm: &Hsm, arguments: &str) -> String {
+    format!("pkcs11-tool --module {} {arguments} > /dev/null 2>&1", hsm.module().display())
+}
+
+#[test]
+fn a_login_that_is_refused_is_the_last() {
+    let _turn = turn();
+    let Some(hsm) = Hsm::new() else { return };
+    let login = tool(&hsm, &format!("--login --pin {WRONG} --list-objects"));
+    let (outcome, runs) = trial_of(Some(&hsm), "", &login);
+    let outcome = outcome.exits(2);
+    assert_eq!(runs, 1);
+    let said = outcome.stderr;
+    assert!(said.contains("C_Login returned CKR_PIN_INCORRECT"), "{said}");
+    assert!(!said.contains(WRONG) && outcome.stdout.is_empty(), "{said}");
+}
+
+/// Three wrong PINs would block the card.
+#[test]
+fn a_card_loses_one_try_and_no_more() {
+    let _turn = turn();
+    let Some(pcscd) = Pcscd::start() else { return };
+    let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
+    let tries = || {
+        let select = "00A404000BA000000308000010000100";
+        let words = ["--card-driver", "default", "--send-apdu", select, "--send-apdu", "00200080"];
+        let output = Command::new("opensc-tool").args(words).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().rfind(|line| line.starts_with("Received")).unwrap().to_owned()
+    };
+    assert!(tries().contains("SW1=0x63, SW2=0xC3"), "{}", tries());
+    let command = format!("pkcs11-tool --login --pin {WRONG} --list-objects > /dev/null 2>&1");
+    let (outcome, runs) = trial_of(None, "", &command);
+    let said = outcome.exits(2).stderr;
+    assert_eq!(runs, 1);
+    assert!(said.contains("C_Login returned") || said.contains("63C2"), "{said}");
+    assert!(tries().contains("SW1=0x63, SW2=0xC2"), "{}", tries());
+}
+
+#[test]
+fn what_writes_is_repeated_only_with_leave() {
+    let _turn = turn();
+    let Some(hsm) = Hsm::new() else { return };
+    let makes = tool(&hsm, &format!("--login --pin {PIN} --keygen --key-type AES:16 --label it"));
+    let (outcome, runs) = trial_of(Some(&hsm), "", &makes);
+    let said = outcome.exits(2).stderr;
+    assert_eq!(runs, 1);
+    assert!(said.contains("C_GenerateKey") && said.contains("--allow-writes"), "{said}");
+    let (outcome, runs) = trial_of(Some(&hsm), "--allow-writes", &makes);
+    outcome.exits(0);
+    // Five rounds and a warm-up of three series.
+    assert!(runs >= 15, "{runs}");
+}

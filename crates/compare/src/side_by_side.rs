@@ -1,0 +1,60 @@
+//! Several devices, each in a run of its own, and how much longer each takes than the fastest.
+
+use tapstone_record::{
+    Estimate, Fraction, LoadKind, Quantity, Row, SideBySide, SideBySideRow, TargetKind,
+};
+
+use crate::pairs::{figure_of, same_work, usable};
+use crate::{CompareError, Named, side};
+
+/// Puts records side by side: each operation that at least two of them have.
+///
+/// # Errors
+/// When there is none.
+pub fn side_by_side(records: &[Named<'_>]) -> Result<SideBySide, CompareError> {
+    let mut rows: Vec<SideBySideRow> = Vec::new();
+    let mut met: Vec<&Row> = Vec::new();
+    for row in records.iter().flat_map(|named| usable(named.record)) {
+        if met.iter().any(|known| same_work(known, row)) {
+            continue;
+        }
+        met.push(row);
+        rows.extend(beside(records, row));
+    }
+    if rows.is_empty() {
+        let names = records.iter().map(|named| named.path.to_owned()).collect();
+        return Err(CompareError::NothingShared { names });
+    }
+    Ok(SideBySide { sides: records.iter().map(|named| side::of_record(*named)).collect(), rows })
+}
+
+fn beside(records: &[Named<'_>], row: &Row) -> Option<SideBySideRow> {
+    let token = records.iter().any(|named| named.record.target.kind == TargetKind::Token);
+    let quantity = match token && row.load.kind == LoadKind::Closed {
+        true => Quantity::Throughput,
+        false => Quantity::Latency,
+    };
+    let figure = |named: &Named<'_>| {
+        let same = usable(named.record).find(|other| same_work(row, other))?;
+        figure_of(same, quantity).filter(|figure| figure.estimate > 0.0)
+    };
+    let figures: Vec<Option<Estimate>> = records.iter().map(figure).collect();
+    if figures.iter().flatten().count() < 2 {
+        return None;
+    }
+    // What one operation takes, so that the fastest has the least.
+    let time = |figure: &Estimate| match quantity {
+        Quantity::Throughput => 1.0 / figure.estimate,
+        _ => figure.estimate,
+    };
+    let fastest = figures.iter().flatten().map(time).fold(f64::INFINITY, f64::min);
+    let excess = |figure: &Option<Estimate>| Some(Fraction(time(figure.as_ref()?) / fastest - 1.0));
+    Some(SideBySideRow {
+        operation: row.operation.clone(),
+        message_bytes: row.message_bytes,
+        concurrency: row.concurrency,
+        quantity,
+        excess: figures.iter().map(excess).collect(),
+        figures,
+    })
+}

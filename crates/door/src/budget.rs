@@ -1,0 +1,79 @@
+//! The path as a budget: its parts, their shares, and whether the whole keeps to its target.
+
+use tapstone_measure::units::Nanos;
+use tapstone_record::{
+    Budget, BudgetPart, Estimate, Fraction, PartKind, Provenance, ScenarioName, Verdict,
+};
+
+use crate::chance::chance;
+use crate::millis::Millis;
+use crate::path::{Part, Role};
+use crate::scenario::Scenario;
+
+/// The scenario as a budget; `name` is what it was called by.
+#[must_use]
+pub fn budget(scenario: &Scenario, name: &str, seed: u64) -> Budget {
+    let path = &scenario.path;
+    let (total, whole) = (path.total(), path.total_with_self_check());
+    let part = |part: &Part| self::part(part, total);
+    let is_extra = |part: &&Part| part.role == Role::SelfCheck;
+    let mut parts: Vec<BudgetPart> =
+        path.parts.iter().filter(|part| !is_extra(part)).filter(has_time).map(part).collect();
+    let overlapped = path.overlapped();
+    if overlapped > Millis::ZERO {
+        parts.push(saved(overlapped, total));
+    }
+    let extras: Vec<BudgetPart> = path.parts.iter().filter(is_extra).map(part).collect();
+    Budget {
+        operation: scenario.operation.clone(),
+        total_ns: total.exactly(),
+        limit_ns: Some(Nanos(scenario.target.nanos() as u64)),
+        verdict: Some(verdict(whole, scenario.target)),
+        parts,
+        scenario: Some(named(scenario, name)),
+        with_extras_ns: (!extras.is_empty()).then(|| whole.exactly()),
+        extras,
+        chance: chance(path, scenario.target, seed),
+    }
+}
+
+pub(crate) fn named(scenario: &Scenario, name: &str) -> ScenarioName {
+    ScenarioName { name: name.to_owned(), title: scenario.title.clone() }
+}
+
+pub(crate) fn verdict(total: Millis, target: Millis) -> Verdict {
+    if total <= target { Verdict::Met } else { Verdict::Missed }
+}
+
+/// A component that nothing is said of takes no line. A link without time does: it was looked at.
+fn has_time(part: &&Part) -> bool {
+    !part.pieces.is_empty()
+}
+
+fn part(part: &Part, total: Millis) -> BudgetPart {
+    BudgetPart {
+        component: part.name.clone(),
+        kind: part.role.kind(),
+        time_ns: part.mean().exactly(),
+        share: share(part.mean(), total),
+        provenance: part.provenance,
+        source: part.source.clone(),
+    }
+}
+
+/// Time that two parts take together, and the sum would count twice.
+fn saved(overlapped: Millis, total: Millis) -> BudgetPart {
+    let Estimate { estimate, .. } = overlapped.exactly();
+    BudgetPart {
+        component: "overlap".into(),
+        kind: PartKind::Waiting,
+        time_ns: Estimate { estimate: -estimate, low: -estimate, high: -estimate },
+        share: share(Millis(-overlapped.0), total),
+        provenance: Provenance::Derived,
+        source: None,
+    }
+}
+
+fn share(of: Millis, total: Millis) -> Fraction {
+    Fraction(if total.0 > 0.0 { of.0 / total.0 } else { 0.0 })
+}

@@ -1,0 +1,148 @@
+//! What was measured of a card, in the place of what a scenario says of it.
+
+use tapstone_measure::units::Nanos;
+use tapstone_record::{Estimate, Latency, Outcome, Provenance, Record, Row};
+use thiserror::Error;
+
+use crate::distribution::{Distribution, Quantile};
+use crate::millis::Millis;
+use crate::path::{CHUID_START, Part, Piece, Role, Steps, step};
+use crate::scenario::Scenario;
+
+/// Steps in which a card takes part. `validate` is the host's, and stays with the module.
+const CARDS: [&str; 4] = [step::SELECT, step::READ_CERTIFICATE, step::CHALLENGE, step::READ_CHUID];
+
+/// The phase of reading the CHUID in which its start is read.
+const START: &str = "start";
+
+/// The measured card cannot take the place of the scenario's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CardError {
+    /// The scenario has none.
+    #[error("the scenario has no card\nhint: [[component]] with kind = \"card\" is one")]
+    NoCard,
+    /// The record has no row of it.
+    #[error(
+        "{file} has no times of {operation}: it holds {there}\nhint: `tapstone door measure \
+         --output run.json` writes rows named {operation} and {operation}.select, \
+         .read-certificate, .challenge, .read-chuid"
+    )]
+    NoTimes {
+        /// The record's file.
+        file: String,
+        /// What was looked for.
+        operation: String,
+        /// What it holds instead.
+        there: String,
+    },
+}
+
+/// The scenario with the measured card in it: each step that the record has takes the place of the
+/// same step of the card *and* of its link, since a measured step has both in it. The notes of the
+/// scenario say what was used and what was not.
+///
+/// # Errors
+/// When the scenario has no card, or the record no such times.
+pub fn with_card(
+    mut scenario: Scenario,
+    record: &Record,
+    file: &str,
+) -> Result<Scenario, CardError> {
+    let emulated = record.target.emulated.is_some();
+    let row = |operation: &str| {
+        let mut rows = record.results.iter();
+        let row = rows.find(|row| row.operation == operation && is_measured(row))?;
+        Some((row, distribution(row)?))
+    };
+    let named = |step: &str| format!("{}.{step}", scenario.operation);
+    let mut used: Vec<(&str, Distribution)> = CARDS
+        .into_iter()
+        .filter_map(|step| row(&named(step)).map(|(_, time)| (step, time)))
+        .collect();
+    let whole = used.is_empty();
+    if whole {
+        let time = row(&scenario.operation).map(|(_, time)| time);
+        used.push((step::OTHER, time.ok_or_else(|| no_times(&scenario, record, file))?));
+    }
+    if let Some((chuid, _)) = row(&named(step::READ_CHUID)) {
+        let start = chuid.phases.iter().find(|phase| phase.call == START);
+        scenario.path.chuid_start = start.map_or(CHUID_START, |phase| phase.share.0);
+    }
+    let steps: Vec<&str> = used.iter().map(|(step, _)| *step).collect();
+    let replaced = if whole { Steps::All } else { Steps::Only(&steps) };
+    let is_link = |part: &&mut Part| part.role.is_card_link();
+    for link in scenario.path.parts.iter_mut().filter(is_link) {
+        link.scale(replaced, 0.0);
+    }
+    let card = scenario.path.parts.iter_mut().find(|part| part.role == Role::Card);
+    let card = card.ok_or(CardError::NoCard)?;
+    card.scale(replaced, 0.0);
+    let kept = card.mean();
+    card.pieces.extend(used.into_iter().map(|(step, time)| Piece::of(step, time)));
+    // What the scenario still says of it makes the sum no better than that.
+    if kept == Millis::ZERO {
+        card.provenance = if emulated { Provenance::Emulated } else { Provenance::Measured };
+        card.source = Some(file.to_owned());
+    } else {
+        card.provenance = Provenance::Derived;
+    }
+    scenario.notes.extend(notes(&scenario.operation, &steps, whole, kept, file));
+    Ok(scenario)
+}
+
+fn is_measured(row: &Row) -> bool {
+    matches!(row.status.outcome, Outcome::Ok | Outcome::Partial) && row.latency_ns.is_some()
+}
+
+/// The values themselves where the record has them, else its quantiles, else its mean.
+fn distribution(row: &Row) -> Option<Distribution> {
+    let millis = |value: &Nanos| Millis::from(*value);
+    if !row.values_ns.is_empty() {
+        return Distribution::empirical(row.values_ns.iter().map(millis).collect());
+    }
+    let latency = row.latency_ns.as_ref()?;
+    let Latency { mean, p50, p90, p95, p99, min, max, .. } = latency;
+    let ms = |estimate: &Estimate| Millis(estimate.estimate / 1e6);
+    let middle = p50.as_ref().or(mean.as_ref()).map(ms)?;
+    if p50.is_none() || min == max {
+        return Some(Distribution::Fixed(middle));
+    }
+    let mut points = vec![Quantile { part: 0.0, time: Millis::from(*min) }];
+    for (part, time) in [(0.5, p50), (0.9, p90), (0.95, p95), (0.99, p99)] {
+        // Buckets of a histogram may put a quantile a little beyond its neighbours.
+        let last = points.last().map_or(Millis::ZERO, |point| point.time);
+        let time = time.as_ref().map(ms).filter(|time| *time >= last);
+        points.extend(time.map(|time| Quantile { part, time }));
+    }
+    let last = points.last().map_or(Millis::ZERO, |point| point.time);
+    points.push(Quantile { part: 1.0, time: Millis(Millis::from(*max).0.max(last.0)) });
+    Some(Distribution::Quantiles(points))
+}
+
+fn notes(operation: &str, steps: &[&str], whole: bool, kept: Millis, file: &str) -> Vec<String> {
+    if whole {
+        return vec![format!(
+            "card and its link are {operation} of {file}: it has no times of single steps, so what \
+             the measuring host took is in it"
+        )];
+    }
+    let mut notes = vec![format!(
+        "card and its link are measured: {} of {file}; what is on the way to the card is in the \
+         card's time",
+        steps.join(", ")
+    )];
+    if kept > Millis::ZERO {
+        notes.push(format!("the rest of the card's time, {:.1} ms, is the scenario's", kept.0));
+    }
+    notes
+}
+
+fn no_times(scenario: &Scenario, record: &Record, file: &str) -> CardError {
+    let mut there: Vec<&str> =
+        record.results.iter().map(|row| row.operation.as_str()).take(4).collect();
+    if record.results.len() > there.len() {
+        there.push("…");
+    }
+    let there = if there.is_empty() { "no results".into() } else { there.join(", ") };
+    CardError::NoTimes { file: file.to_owned(), operation: scenario.operation.clone(), there }
+}

@@ -1,0 +1,174 @@
+//! A time that is known: as one figure, or as a distribution.
+
+use crate::dice::Dice;
+use crate::millis::Millis;
+
+/// How long something takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Always the same.
+    Fixed(Millis),
+    /// Normal, cut off at zero by drawing again.
+    Normal {
+        /// Its mean.
+        mean: Millis,
+        /// Its standard deviation, at most a third of the mean: so the cut changes nothing.
+        deviation: Millis,
+    },
+    /// All times between two ends alike.
+    Uniform {
+        /// The shortest.
+        low: Millis,
+        /// The longest.
+        high: Millis,
+    },
+    /// Between two ends, most often at the mode.
+    Triangular {
+        /// The shortest.
+        low: Millis,
+        /// The most frequent.
+        mode: Millis,
+        /// The longest.
+        high: Millis,
+    },
+    /// By quantiles, a straight line between each two.
+    Quantiles(Vec<Quantile>),
+}
+
+/// This part of all times is at most this long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantile {
+    /// From 0 to 1.
+    pub part: f64,
+    /// The time.
+    pub time: Millis,
+}
+
+impl Distribution {
+    /// Whether it is one figure, of whose spread nothing is known.
+    #[must_use]
+    pub const fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed(_))
+    }
+
+    /// Its mean.
+    #[must_use]
+    pub fn mean(&self) -> Millis {
+        match self {
+            Self::Fixed(time) | Self::Normal { mean: time, .. } => *time,
+            Self::Uniform { low, high } => (*low + *high) * 0.5,
+            Self::Triangular { low, mode, high } => (*low + *mode + *high) * (1.0 / 3.0),
+            Self::Quantiles(points) => {
+                let ends = |first: &Quantile, last: &Quantile| {
+                    first.time * first.part + last.time * (1.0 - last.part)
+                };
+                let between = points
+                    .windows(2)
+                    .map(|pair| {
+                        (pair[0].time + pair[1].time) * (0.5 * (pair[1].part - pair[0].part))
+                    })
+                    .sum();
+                points
+                    .first()
+                    .zip(points.last())
+                    .map_or(Millis::ZERO, |(first, last)| ends(first, last) + between)
+            }
+        }
+    }
+
+    /// A time out of it.
+    pub(crate) fn draw(&self, dice: &mut Dice) -> Millis {
+        match self {
+            Self::Fixed(time) => *time,
+            Self::Normal { mean, deviation } => loop {
+                let time = *mean + *deviation * dice.normal();
+                if time.0 >= 0.0 {
+                    break time;
+                }
+            },
+            Self::Uniform { low, high } => *low + (*high - *low) * dice.unit(),
+            Self::Triangular { low, mode, high } => triangular(*low, *mode, *high, dice.unit()),
+            Self::Quantiles(points) => quantile(points, dice.unit()),
+        }
+    }
+
+    /// What was measured one by one, as its quantiles: each value stands for an equal part.
+    pub(crate) fn empirical(mut values: Vec<Millis>) -> Option<Self> {
+        values.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let count = values.len() as f64;
+        let point =
+            |(at, time): (usize, Millis)| Quantile { part: (at as f64 + 0.5) / count, time };
+        match values[..] {
+            [] => None,
+            [only] => Some(Self::Fixed(only)),
+            _ => Some(Self::Quantiles(values.into_iter().enumerate().map(point).collect())),
+        }
+    }
+}
+
+/// The inverse of the distribution function.
+fn triangular(low: Millis, mode: Millis, high: Millis, at: f64) -> Millis {
+    let width = high.0 - low.0;
+    if width <= 0.0 {
+        return low;
+    }
+    let rising = mode.0 - low.0;
+    if at < rising / width {
+        Millis(low.0 + (at * width * rising).sqrt())
+    } else {
+        Millis(high.0 - ((1.0 - at) * width * (high.0 - mode.0)).sqrt())
+    }
+}
+
+fn quantile(points: &[Quantile], at: f64) -> Millis {
+    let next = points.partition_point(|point| point.part < at);
+    match (next.checked_sub(1).and_then(|before| points.get(before)), points.get(next)) {
+        (Some(before), Some(after)) => {
+            let along = (at - before.part) / (after.part - before.part);
+            before.time + (after.time - before.time) * along
+        }
+        // Nothing is known beyond the first and the last quantile.
+        (Some(only), None) | (None, Some(only)) => only.time,
+        (None, None) => Millis::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mean by formula against the mean of many draws: within five standard errors.
+    #[test]
+    fn draws_have_the_mean_that_they_should_have() {
+        let ms = Millis;
+        let point = |part, time| Quantile { part, time: Millis(time) };
+        let all = [
+            Distribution::Fixed(ms(7.0)),
+            Distribution::Normal { mean: ms(100.0), deviation: ms(20.0) },
+            Distribution::Uniform { low: ms(10.0), high: ms(50.0) },
+            Distribution::Triangular { low: ms(1.0), mode: ms(2.0), high: ms(9.0) },
+            Distribution::Triangular { low: ms(3.0), mode: ms(3.0), high: ms(3.0) },
+            Distribution::Quantiles(vec![point(0.1, 5.0), point(0.5, 10.0), point(0.9, 40.0)]),
+        ];
+        for distribution in all {
+            let mut dice = Dice::new(1, 0);
+            let draws: Vec<f64> = (0..40_000).map(|_| distribution.draw(&mut dice).0).collect();
+            let count = draws.len() as f64;
+            let mean = draws.iter().sum::<f64>() / count;
+            let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / count;
+            let error = 5.0 * (variance / count).sqrt() + 1e-9;
+            let expected = distribution.mean().0;
+            assert!((mean - expected).abs() <= error, "{distribution:?}: {mean}");
+        }
+    }
+
+    #[test]
+    fn measured_values_come_back() {
+        let values = vec![Millis(3.0), Millis(1.0), Millis(2.0)];
+        let distribution = Distribution::empirical(values).unwrap();
+        assert!((distribution.mean().0 - 2.0).abs() < 1e-12);
+        let mut dice = Dice::new(1, 0);
+        assert!((0..1000).all(|_| (1.0..=3.0).contains(&distribution.draw(&mut dice).0)));
+        assert_eq!(Distribution::empirical(Vec::new()), None);
+    }
+}

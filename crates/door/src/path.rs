@@ -1,0 +1,310 @@
+//! The way of an authentication from the card to the door: components and the links between them.
+
+use std::collections::BTreeMap;
+
+use tapstone_link::Hop;
+use tapstone_record::{PartKind, Provenance};
+
+use crate::dice::Dice;
+use crate::distribution::Distribution;
+use crate::millis::Millis;
+
+/// The steps of PKI-CAK as `tapstone door measure` names them, and the one that only modules have.
+pub(crate) mod step {
+    /// SELECT of the PIV application.
+    pub(crate) const SELECT: &str = "select";
+    /// GET DATA of the card authentication certificate.
+    pub(crate) const READ_CERTIFICATE: &str = "read-certificate";
+    /// GENERAL AUTHENTICATE, and the check of its signature.
+    pub(crate) const CHALLENGE: &str = "challenge";
+    /// Path validation to a trust anchor.
+    pub(crate) const VALIDATE: &str = "validate";
+    /// The look into a CRL, and whether the certificate is valid now.
+    pub(crate) const REVOCATION: &str = "revocation";
+    /// GET DATA of the CHUID.
+    pub(crate) const READ_CHUID: &str = "read-chuid";
+    /// All that is none of these.
+    pub(crate) const OTHER: &str = "other";
+    /// As scenarios may name them.
+    pub(crate) const ALL: [&str; 7] =
+        [SELECT, READ_CERTIFICATE, CHALLENGE, VALIDATE, REVOCATION, READ_CHUID, OTHER];
+}
+
+/// What a part is on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The card.
+    Card,
+    /// The card's check of its own cryptography, which sums of a path leave out.
+    SelfCheck,
+    /// The reader.
+    Reader,
+    /// The PKI authentication module.
+    Module,
+    /// The controller.
+    Controller,
+    /// The door.
+    Door,
+    /// A link from the first role to the second.
+    Link(End, End),
+}
+
+/// What a link ends at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The card.
+    Card,
+    /// The reader.
+    Reader,
+    /// The PKI authentication module.
+    Module,
+    /// The controller.
+    Controller,
+    /// The door.
+    Door,
+}
+
+impl Role {
+    /// What it does with its time.
+    #[must_use]
+    pub const fn kind(self) -> PartKind {
+        match self {
+            Self::Link(..) => PartKind::Transfer,
+            _ => PartKind::Processing,
+        }
+    }
+
+    /// Whether the card is at one end of it.
+    #[must_use]
+    pub const fn is_card_link(self) -> bool {
+        matches!(self, Self::Link(End::Card, _))
+    }
+}
+
+/// A time, and which step needs which part of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// The time of the whole piece.
+    pub time: Distribution,
+    /// The parts of it by step. They add up to 1 until a change takes some away.
+    pub steps: BTreeMap<String, f64>,
+}
+
+impl Piece {
+    /// A piece of one step.
+    pub(crate) fn of(step: &str, time: Distribution) -> Self {
+        Self { time, steps: BTreeMap::from([(step.to_owned(), 1.0)]) }
+    }
+
+    fn weight(&self, of: Steps<'_>) -> f64 {
+        let wanted = |step: &str| match of {
+            Steps::All => true,
+            Steps::Only(steps) => steps.contains(&step),
+        };
+        self.steps.iter().filter(|(step, _)| wanted(step)).map(|(_, weight)| weight).sum()
+    }
+}
+
+/// Some steps, or all of them.
+#[derive(Clone, Copy)]
+pub(crate) enum Steps<'a> {
+    All,
+    Only(&'a [&'a str]),
+}
+
+/// A command and its response, so many times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The step that it belongs to.
+    pub step: String,
+    /// How often it is sent.
+    pub count: u32,
+    /// Towards the card.
+    pub command_bytes: u32,
+    /// Away from the card.
+    pub response_bytes: u32,
+}
+
+/// A component, or a link between two.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// `card`, or `card-reader` for the link between those.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Its time.
+    pub pieces: Vec<Piece>,
+    /// How it is linked, if it is a link and that is known.
+    pub hop: Option<Hop>,
+    /// What is sent over it, if that is known.
+    pub messages: Vec<Message>,
+    /// Where its time is from.
+    pub provenance: Provenance,
+    /// Who says so.
+    pub source: Option<String>,
+}
+
+impl Part {
+    /// The mean of its time.
+    #[must_use]
+    pub fn mean(&self) -> Millis {
+        self.mean_of(Steps::All)
+    }
+
+    pub(crate) fn mean_of(&self, steps: Steps<'_>) -> Millis {
+        self.pieces.iter().map(|piece| piece.time.mean() * piece.weight(steps)).sum()
+    }
+
+    /// The time of each step by this link's formula.
+    pub(crate) fn by_formula(&self, hop: &Hop) -> BTreeMap<String, Millis> {
+        formula(hop, &self.messages)
+    }
+
+    /// Takes a part of the time of some steps away, or adds to it.
+    pub(crate) fn scale(&mut self, steps: Steps<'_>, factor: f64) {
+        for (step, weight) in self.pieces.iter_mut().flat_map(|piece| &mut piece.steps) {
+            let meant = match steps {
+                Steps::All => true,
+                Steps::Only(steps) => steps.contains(&step.as_str()),
+            };
+            if meant {
+                *weight *= factor;
+            }
+        }
+    }
+}
+
+/// The time of each step that sends messages over a link.
+pub(crate) fn formula(hop: &Hop, messages: &[Message]) -> BTreeMap<String, Millis> {
+    let mut steps = BTreeMap::new();
+    for message in messages {
+        let (command, response) = (message.command_bytes as usize, message.response_bytes as usize);
+        let time = Millis::from(hop.exchange(command, response)) * f64::from(message.count);
+        let step: &mut Millis = steps.entry(message.step.clone()).or_default();
+        *step = *step + time;
+    }
+    steps
+}
+
+/// The whole way, in the order of the path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// Its parts. The self-check of the card, where there is one, is the last.
+    pub parts: Vec<Part>,
+    /// Whether the card signs while the host validates.
+    pub overlaps: bool,
+    /// The part of reading the CHUID that reads its start, where the identifiers are.
+    pub chuid_start: f64,
+}
+
+/// The start of a CHUID is one response, of about six that a signed one takes.
+pub(crate) const CHUID_START: f64 = 1.0 / 6.0;
+
+/// What the card does while a host validates.
+const SIGNING: Steps<'_> = Steps::Only(&[step::CHALLENGE, step::READ_CHUID]);
+/// What a host can do while the card signs.
+const VALIDATING: Steps<'_> = Steps::Only(&[step::VALIDATE, step::REVOCATION]);
+
+impl Path {
+    /// The mean of all parts, without the card's self-check.
+    #[must_use]
+    pub fn total(&self) -> Millis {
+        self.sum(|part| part.role != Role::SelfCheck) - self.overlapped()
+    }
+
+    /// With the card's self-check: what one waits for.
+    #[must_use]
+    pub fn total_with_self_check(&self) -> Millis {
+        self.sum(|_| true) - self.overlapped()
+    }
+
+    /// The part of that name.
+    pub(crate) fn part_mut(&mut self, name: &str) -> Option<&mut Part> {
+        self.parts.iter_mut().find(|part| part.name == name)
+    }
+
+    pub(crate) fn find(&self, role: Role) -> Option<&Part> {
+        self.parts.iter().find(|part| part.role == role)
+    }
+
+    /// Whether nothing is known of its spread.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.parts.iter().flat_map(|part| &part.pieces).all(|piece| piece.time.is_fixed())
+    }
+
+    /// What the overlap of signing and validating saves.
+    pub(crate) fn overlapped(&self) -> Millis {
+        if self.overlaps { self.could_overlap() } else { Millis::ZERO }
+    }
+
+    /// What it would save: the shorter of the two.
+    pub(crate) fn could_overlap(&self) -> Millis {
+        let signing: Millis = self.signing().map(|part| part.mean_of(SIGNING)).sum();
+        let validating: Millis = self.validating().map(|part| part.mean_of(VALIDATING)).sum();
+        Millis(signing.0.min(validating.0))
+    }
+
+    /// One authentication, and how much of it the card is needed.
+    pub(crate) fn draw(&self, dice: &mut Dice) -> Drawn {
+        let mut drawn = Drawn { total: Millis::ZERO, card_needed: Millis::ZERO };
+        let (mut signing, mut validating) = (Millis::ZERO, Millis::ZERO);
+        for part in &self.parts {
+            for piece in &part.pieces {
+                let time = piece.time.draw(dice);
+                let whole = time * piece.weight(Steps::All);
+                drawn.total = drawn.total + whole;
+                if part.needs_card() {
+                    drawn.card_needed = drawn.card_needed + whole;
+                }
+                if self.overlaps && part.signs() {
+                    signing = signing + time * piece.weight(SIGNING);
+                }
+                if self.overlaps && part.validates() {
+                    validating = validating + time * piece.weight(VALIDATING);
+                }
+            }
+        }
+        drawn.total = drawn.total - Millis(signing.0.min(validating.0));
+        drawn
+    }
+
+    fn sum(&self, which: impl Fn(&Part) -> bool) -> Millis {
+        self.parts.iter().filter(|part| which(part)).map(Part::mean).sum()
+    }
+
+    fn signing(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|part| part.signs())
+    }
+
+    fn validating(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|part| part.validates())
+    }
+}
+
+impl Part {
+    /// The card must be in the field until its answer has left it, and with it the link behind the
+    /// reader, over which a module asks.
+    fn needs_card(&self) -> bool {
+        matches!(
+            self.role,
+            Role::Card | Role::SelfCheck | Role::Link(End::Card, _) | Role::Link(End::Reader, _)
+        )
+    }
+
+    fn signs(&self) -> bool {
+        self.role == Role::Card
+    }
+
+    fn validates(&self) -> bool {
+        matches!(self.role, Role::Module | Role::Controller | Role::Reader)
+    }
+}
+
+/// One authentication.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Drawn {
+    /// From the tap to the open door.
+    pub(crate) total: Millis,
+    /// How long of it the card must stay in the field.
+    pub(crate) card_needed: Millis,
+}

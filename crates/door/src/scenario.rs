@@ -1,0 +1,93 @@
+//! A scenario: the path of an authentication, the target, what could be changed, and who comes.
+//!
+//! Scenarios are TOML (`docs/door.md` has the fields). Everything in one is checked when it is read,
+//! and what is wrong is named by file, line and field.
+
+mod changes;
+mod figure;
+mod raw;
+mod resolve;
+mod shipped;
+mod source;
+
+use crate::change::{self, Change};
+use crate::millis::Millis;
+use crate::path::Path;
+use crate::people::People;
+
+pub use shipped::{SHIPPED, UnknownScenario};
+pub use source::ScenarioError;
+
+/// A scenario whose parts were checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// In a few words.
+    pub title: String,
+    /// What is done, for example `door.pki-cak`.
+    pub operation: String,
+    /// Where its figures are from.
+    pub source: Option<String>,
+    /// What a transaction may take.
+    pub target: Millis,
+    /// The way from card to door.
+    pub path: Path,
+    /// What could be changed, in the order in which changes are applied.
+    pub changes: Vec<Change>,
+    /// What the source itself expects of changes.
+    pub(crate) projections: Vec<Projection>,
+    /// Who comes to the door.
+    pub people: People,
+    /// What a reader should know, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// What a source expects of some changes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Projection {
+    pub(crate) says: String,
+    pub(crate) with: Vec<String>,
+    pub(crate) of: Projected,
+    pub(crate) published: Millis,
+}
+
+/// What a projection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Projected {
+    /// What the changes save.
+    Saving,
+    /// What remains with them.
+    Total,
+    /// What is missing to the target with them.
+    Still,
+}
+
+impl Scenario {
+    /// Reads a scenario; `file` is what it is called in errors.
+    ///
+    /// # Errors
+    /// With file, line and field, when something in it is wrong.
+    pub fn read(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        resolve::scenario(&source::Source { file, text })
+    }
+
+    /// The shipped scenario of this name.
+    ///
+    /// # Errors
+    /// When there is none: the error lists those that there are.
+    pub fn shipped(name: &str) -> Result<Self, UnknownScenario> {
+        let text = shipped::text(name)?;
+        Ok(Self::read(text, name)
+            .expect("shipped scenarios are compiled in, and a test reads each"))
+    }
+
+    /// The scenario with these changes made: they, and what they exclude, can be made no more.
+    pub(crate) fn changed(mut self, made: &[Change]) -> Self {
+        self.path = change::apply(&self.path, made);
+        self.changes
+            .retain(|left| made.iter().all(|made| made.id != left.id && !made.excludes(left)));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! People at a door: they come at random, wait for their turn, hold a card, and pass.
+//!
+//! One door, first come, first served. Arrivals are a Poisson process; one's turn is over when one
+//! has passed or given up. Where nobody leaves the queue this is M/G/1, of which the mean wait is
+//! known (Pollaczek and Khinchine), and M/D/1 where all turns take the same.
+
+use tapstone_record::{Fraction, Latency, Queue, QueueFormula};
+use thiserror::Error;
+
+use crate::budget::named;
+use crate::chance::wilson;
+use crate::dice::Dice;
+use crate::millis::Millis;
+use crate::people::People;
+use crate::queue::{Batches, latency};
+use crate::scenario::Scenario;
+
+/// Who comes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crowd {
+    people: u64,
+    per_hour: f64,
+    seed: u64,
+}
+
+/// A crowd that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SimulateError {
+    /// Too few for figures, or too many for memory.
+    #[error("{0} people cannot be simulated\nhint: from 100 to 10,000,000")]
+    People(u64),
+    /// Nobody, or more than any door.
+    #[error("{0} people per hour do not come to a door\nhint: --people 500/h")]
+    Rate(f64),
+}
+
+impl Crowd {
+    /// So many people, so many an hour.
+    ///
+    /// # Errors
+    /// When they are too few or too many.
+    pub fn new(people: u64, per_hour: f64, seed: u64) -> Result<Self, SimulateError> {
+        if !(100..=10_000_000).contains(&people) {
+            return Err(SimulateError::People(people));
+        }
+        if !(per_hour.is_finite() && per_hour > 0.0 && per_hour <= 1e6) {
+            return Err(SimulateError::Rate(per_hour));
+        }
+        Ok(Self { people, per_hour, seed })
+    }
+}
+
+const HOUR_MS: f64 = 3.6e6;
+const MINUTE_MS: f64 = 6e4;
+/// The part of the people who come while the queue settles: it starts empty, which it seldom is.
+const SETTLING: u64 = 20;
+/// The streams of dice: what one person does must not move another's arrival.
+const ARRIVALS: u64 = 2;
+const TURNS: u64 = 3;
+
+/// Lets people come; `name` is what the scenario was called by.
+#[must_use]
+pub fn simulate(scenario: &Scenario, name: &str, crowd: &Crowd) -> Queue {
+    let settling = crowd.people / SETTLING;
+    let mut day = Day::new(crowd, settling);
+    let (mut arrivals, mut dice) = (Dice::new(crowd.seed, ARRIVALS), Dice::new(crowd.seed, TURNS));
+    let between = HOUR_MS / crowd.per_hour;
+    let (mut now, mut free) = (0.0_f64, 0.0_f64);
+    for person in 0..crowd.people {
+        now += between * arrivals.exponential();
+        if person == settling {
+            day.opens = now;
+        }
+        let counts = person >= settling;
+        let start = now.max(free);
+        let patience = scenario.people.patience.as_ref().map(|it| it.draw(&mut dice).0);
+        if patience.is_some_and(|patience| patience < start - now) {
+            if counts {
+                day.left_the_queue += 1;
+            }
+            continue;
+        }
+        let turn = Turn::take(scenario, &mut dice);
+        free = start + turn.time.0;
+        if counts {
+            day.count(now, start, free, &turn);
+        }
+    }
+    day.figures(scenario, name)
+}
+
+/// One person's turn.
+struct Turn {
+    time: Millis,
+    passed: bool,
+    readings: u32,
+    removed: u32,
+}
+
+impl Turn {
+    fn take(scenario: &Scenario, dice: &mut Dice) -> Self {
+        let People { tap, hold, again, read_failure, attempts, pass, .. } = &scenario.people;
+        let mut turn = Self { time: tap.draw(dice), passed: false, readings: 0, removed: 0 };
+        while turn.readings < *attempts && !turn.passed {
+            if turn.readings > 0 {
+                turn.time = turn.time + again.draw(dice);
+            }
+            turn.readings += 1;
+            let drawn = scenario.path.draw(dice);
+            let held = hold.as_ref().map(|hold| hold.draw(dice));
+            if let Some(held) = held.filter(|held| *held < drawn.card_needed) {
+                turn.removed += 1;
+                turn.time = turn.time + held;
+            } else if *read_failure > 0.0 && dice.unit() < *read_failure {
+                turn.time = turn.time + drawn.card_needed;
+            } else {
+                turn.passed = true;
+                turn.time = turn.time + drawn.total + pass.draw(dice);
+            }
+        }
+        turn
+    }
+}
+
+/// What is counted once the queue has settled.
+struct Day<'a> {
+    crowd: &'a Crowd,
+    settling: u64,
+    /// When the counting starts, and when the last one left the door.
+    opens: f64,
+    closes: f64,
+    waits: Vec<f64>,
+    wholes: Vec<f64>,
+    /// Sums of turns and their squares.
+    turns: f64,
+    squares: f64,
+    shortest: f64,
+    longest: f64,
+    passed: u64,
+    passed_at: Vec<f64>,
+    gave_up_at_door: u64,
+    left_the_queue: u64,
+    readings: u64,
+    removed: u64,
+}
+
+impl<'a> Day<'a> {
+    fn new(crowd: &'a Crowd, settling: u64) -> Self {
+        let room = (crowd.people - settling) as usize;
+        Self {
+            crowd,
+            settling,
+            opens: 0.0,
+            closes: 0.0,
+            waits: Vec::with_capacity(room),
+            wholes: Vec::with_capacity(room),
+            turns: 0.0,
+            squares: 0.0,
+            shortest: f64::INFINITY,
+            longest: 0.0,
+            passed: 0,
+            passed_at: Vec::with_capacity(room),
+            gave_up_at_door: 0,
+            left_the_queue: 0,
+            readings: 0,
+            removed: 0,
+        }
+    }
+
+    fn count(&mut self, came: f64, start: f64, left: f64, turn: &Turn) {
+        self.waits.push(start - came);
+        self.turns += turn.time.0;
+        self.squares += turn.time.0 * turn.time.0;
+        self.shortest = self.shortest.min(turn.time.0);
+        self.longest = self.longest.max(turn.time.0);
+        self.readings += u64::from(turn.readings);
+        self.removed += u64::from(turn.removed);
+        self.closes = self.closes.max(left);
+        if turn.passed {
+            self.passed += 1;
+            self.passed_at.push(left);
+            self.wholes.push(left - came);
+        } else {
+            self.gave_up_at_door += 1;
+        }
+    }
+
+    fn figures(self, scenario: &Scenario, name: &str) -> Queue {
+        let counted = self.crowd.people - self.settling;
+        let served = self.waits.len().max(1) as f64;
+        let mean_turn = self.turns / served;
+        let waits = Batches::of(&self.waits);
+        let load = self.crowd.per_hour / HOUR_MS * mean_turn;
+        let leaves = scenario.people.patience.is_some();
+        let overloaded = load >= 1.0 && !leaves;
+        let formula =
+            (!leaves && !overloaded).then(|| self.formula(mean_turn, load, served, &waits));
+        let passing = self.passed as f64 / served;
+        let span = self.closes - self.opens;
+        Queue {
+            scenario: named(scenario, name),
+            people: self.crowd.people,
+            settling: self.settling,
+            arrivals_per_hour: self.crowd.per_hour,
+            seed: self.crowd.seed,
+            capacity_per_minute: passing * MINUTE_MS / mean_turn,
+            passed_per_minute: crate::queue::rate(&self.passed_at, self.opens, MINUTE_MS),
+            utilisation: Fraction((self.turns / span).clamp(0.0, 1.0)),
+            overloaded,
+            wait_ns: latency(&self.waits, &waits),
+            whole_ns: if self.wholes.is_empty() {
+                Latency::default()
+            } else {
+                latency(&self.wholes, &Batches::of(&self.wholes))
+            },
+            gave_up: wilson(self.gave_up_at_door + self.left_the_queue, counted),
+            removed_early: wilson(self.removed, self.readings),
+            readings_per_person: self.readings as f64 / served,
+            formula,
+        }
+    }
+
+    /// Pollaczek and Khinchine: the mean wait is λ E\[S²\] / (2 (1 - ρ)).
+    fn formula(&self, mean_turn: f64, load: f64, served: f64, waits: &Batches) -> QueueFormula {
+        // The sums of equal turns differ from them in the last digits.
+        let same = self.longest - self.shortest <= 1e-6 * self.longest;
+        let square = if same { mean_turn * mean_turn } else { self.squares / served };
+        let arrivals = self.crowd.per_hour / HOUR_MS;
+        let wait = Millis(arrivals * square / (2.0 * (1.0 - load)));
+        let error = waits.standard_error();
+        let off = if error > 0.0 { (waits.mean() - wait.0) / error } else { 0.0 };
+        QueueFormula {
+            name: if same { "M/D/1" } else { "M/G/1" }.into(),
+            mean_wait_ns: wait.nanos(),
+            standard_errors: off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Distribution;
+
+    fn door(turn_ms: f64) -> Scenario {
+        let mut scenario = Scenario::shipped("hid-rsa2048").unwrap();
+        let rest = turn_ms - scenario.path.total_with_self_check().0;
+        scenario.people.tap = Distribution::Fixed(Millis::ZERO);
+        scenario.people.pass = Distribution::Fixed(Millis(rest));
+        scenario
+    }
+
+    /// Arrivals at which the door is in use so much of the time.
+    fn crowd(people: u64, load: f64, turn_ms: f64, seed: u64) -> Crowd {
+        Crowd::new(people, load * HOUR_MS / turn_ms, seed).unwrap()
+    }
+
+    #[test]
+    fn equal_turns_wait_as_m_d_1_says() {
+        for load in [0.3, 0.6, 0.9] {
+            let mut off = Vec::new();
+            for seed in 1..=6 {
+                let queue = simulate(&door(6000.0), "x", &crowd(40_000, load, 6000.0, seed));
+                let formula = queue.formula.unwrap();
+                assert_eq!(formula.name, "M/D/1");
+                let expected = load * 6000.0 / (2.0 * (1.0 - load));
+                assert!((formula.mean_wait_ns / 1e6 - expected).abs() < 0.01, "{formula:?}");
+                assert!((queue.utilisation.0 - load).abs() < 0.03, "{}", queue.utilisation.0);
+                off.push(formula.standard_errors);
+            }
+            // Six runs: none is far off, and they do not lean to one side together.
+            assert!(off.iter().all(|off| off.abs() < 4.0), "load {load}: {off:?}");
+            let together = off.iter().sum::<f64>() / (off.len() as f64).sqrt();
+            assert!(together.abs() < 4.0, "load {load}: {off:?}");
+        }
+    }
+
+    #[test]
+    fn turns_with_a_spread_wait_as_m_g_1_says() {
+        let scenario = Scenario::shipped("osdp-ip-rsa2048").unwrap();
+        let queue = simulate(&scenario, "x", &Crowd::new(60_000, 500.0, 3).unwrap());
+        let formula = queue.formula.unwrap();
+        assert_eq!(formula.name, "M/G/1");
+        assert!(formula.standard_errors.abs() < 4.0, "{formula:?}");
+        assert!(queue.removed_early.estimate > 0.0 && queue.readings_per_person > 1.0);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_day_and_another_seed_another() {
+        let scenario = Scenario::shipped("osdp-ip-p256").unwrap();
+        let day = |seed| simulate(&scenario, "x", &Crowd::new(5_000, 400.0, seed).unwrap());
+        assert_eq!(day(7), day(7));
+        assert_ne!(day(7).wait_ns, day(8).wait_ns);
+    }
+
+    #[test]
+    fn an_overloaded_door_says_so_and_promises_no_formula() {
+        let queue = simulate(&door(6000.0), "x", &crowd(2_000, 1.5, 6000.0, 1));
+        assert!(queue.overloaded && queue.formula.is_none());
+        assert!((queue.capacity_per_minute - 10.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn who_takes_the_card_away_too_early_starts_over_and_gives_up() {
+        let mut scenario = door(6000.0);
+        // The card is needed for 2364 ms, and never held so long.
+        scenario.people.hold = Some(Distribution::Fixed(Millis(2000.0)));
+        let queue = simulate(&scenario, "x", &Crowd::new(1_000, 60.0, 1).unwrap());
+        assert_eq!(queue.gave_up.estimate, 1.0);
+        assert_eq!(queue.removed_early.estimate, 1.0);
+        assert_eq!(queue.readings_per_person, 3.0);
+        assert_eq!(queue.capacity_per_minute, 0.0);
+        // A little longer, and all pass at once.
+        scenario.people.hold = Some(Distribution::Fixed(Millis(2400.0)));
+        let queue = simulate(&scenario, "x", &Crowd::new(1_000, 60.0, 1).unwrap());
+        assert_eq!((queue.gave_up.estimate, queue.readings_per_person), (0.0, 1.0));
+    }
+
+    #[test]
+    fn the_impatient_leave_a_long_queue() {
+        let mut scenario = door(6000.0);
+        scenario.people.patience = Some(Distribution::Fixed(Millis(30_000.0)));
+        let queue = simulate(&scenario, "x", &crowd(5_000, 1.5, 6000.0, 1));
+        assert!(queue.gave_up.estimate > 0.2, "{:?}", queue.gave_up);
+        assert!(!queue.overloaded && queue.formula.is_none());
+        assert!(queue.wait_ns.max.0 <= 30_000_000_000);
+    }
+}

@@ -1,0 +1,150 @@
+//! One run as its agent sees it: the coordinator's packets on one side, the plan's thread on the
+//! other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use async_nats::Client;
+use tapstone_token::lab::{LabError, Options as LabOptions, Relay, Waker};
+use tapstone_token::protocol::Login;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::work::Work;
+use super::{Options, RefusedPins};
+use crate::config::TargetConfig;
+use crate::peer::Peer;
+use crate::wire::{AgentId, Body, Claim, FromAgent, Packet, ToAgent, coordinator_subject};
+
+/// From the plan's thread.
+pub(crate) enum News {
+    /// For the coordinator.
+    Message(FromAgent),
+    /// All workers are gone; what may be left on the token, if something is.
+    Ended(Option<LabError>),
+}
+
+/// See the module's text.
+pub(super) struct Session {
+    run: u64,
+    pub(super) coordinator: String,
+    peer: Peer,
+    /// Orders for the plan's thread; dropped, it ends.
+    orders: Option<Sender<ToAgent>>,
+    waker: Waker,
+    /// Cuts short what the thread waits for.
+    abandon: Arc<AtomicBool>,
+    backlog: Arc<AtomicUsize>,
+    ending: Option<String>,
+}
+
+impl Session {
+    /// Starts a plan's thread. Nothing is loaded and nobody logs in before a worker is asked for.
+    pub(super) fn start(
+        client: &Client,
+        agent: AgentId,
+        options: &Options,
+        target: &TargetConfig,
+        (name, refused): (String, RefusedPins),
+        claim: &Claim,
+        news: UnboundedSender<(u64, News)>,
+    ) -> Result<Self, String> {
+        let abandon = Arc::new(AtomicBool::new(false));
+        let pin = target.pin().read().map_err(|error| error.to_string())?;
+        let lab = LabOptions {
+            worker: options.worker.clone(),
+            module: target.module.clone(),
+            tokens: vec![target.token()],
+            login: pin.map_or(Login::None, Login::Pin),
+            accept_low_count: options.config.accept_low_count,
+            timeout: Duration::from_millis(claim.timeout_ms.max(1)),
+            interrupt: Arc::clone(&abandon),
+            announce: options.say,
+        };
+        let relay = Relay::new(lab, claim.run).map_err(|error| error.to_string())?;
+        let waker = relay.waker();
+        let (orders, inbox) = mpsc::channel();
+        let backlog = Arc::new(AtomicUsize::new(0));
+        let work =
+            Work::new(relay, inbox, (claim.run, news), Arc::clone(&backlog), (name, refused));
+        let thread = thread::Builder::new().name("plan".into());
+        thread.spawn(move || work.serve()).map_err(|error| error.to_string())?;
+        Ok(Self {
+            run: claim.run,
+            coordinator: claim.coordinator.clone(),
+            peer: Peer::new(client, claim.run, agent, coordinator_subject(claim.run)),
+            orders: Some(orders),
+            waker,
+            abandon,
+            backlog,
+            ending: None,
+        })
+    }
+
+    pub(super) const fn is_for(&self, run: u64) -> bool {
+        self.run == run
+    }
+
+    /// Why the plan is being dropped, if it is.
+    pub(super) fn ending(&self) -> Option<&str> {
+        self.ending.as_deref()
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.peer.is_silent()
+    }
+
+    /// Takes a packet of this run.
+    pub(super) async fn take(&mut self, ack: u64, body: Body, client: &Client) {
+        let Some(message) = self.peer.take(ack, body) else { return };
+        match postcard::from_bytes(&message) {
+            Ok(order) => {
+                if let Some(orders) = &self.orders {
+                    let _ = orders.send(order);
+                }
+                self.waker.wake();
+            }
+            Err(_) => {
+                self.drop_plan("its coordinator could not be understood");
+                self.bye(client, "it could not understand the coordinator").await;
+            }
+        }
+    }
+
+    pub(super) async fn send(&mut self, message: &FromAgent, client: &Client) {
+        self.peer.push(message);
+        self.look_after(client).await;
+    }
+
+    /// Sends what is due.
+    pub(super) async fn look_after(&mut self, client: &Client) {
+        if self.ending.is_none() {
+            self.peer.flush(client).await;
+        }
+        self.backlog.store(self.peer.backlog_bytes(), Relaxed);
+    }
+
+    /// Ends the plan's thread, which lets its workers clean up first.
+    pub(super) fn drop_plan(&mut self, why: &str) {
+        if self.ending.is_none() {
+            self.ending = Some(why.to_owned());
+            self.abandon.store(true, Relaxed);
+            self.orders = None;
+            self.waker.wake();
+        }
+    }
+
+    pub(super) async fn bye(&mut self, client: &Client, why: &str) {
+        self.peer.bye(client, why).await;
+    }
+
+    /// Tells a coordinator that its run has ended here.
+    pub(super) async fn farewell(client: &Client, run: u64, agent: AgentId) {
+        let body = Body::Bye("its agent has dropped the plan".into());
+        if let Ok(bytes) = postcard::to_stdvec(&Packet { run, agent, ack: 0, body }) {
+            let _ = client.publish(coordinator_subject(run), bytes.into()).await;
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A plan's thread: orders of the coordinator go to local workers, their reports go back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+use tapstone_token::lab::{Heard, LabError, Lost, Relay};
+use tapstone_token::protocol::{Report, Task};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::session::News;
+use super::spool::Spool;
+use super::{RefusedPins, is_refused, refuse};
+use crate::wire::{Entered, FromAgent, Refusal, ToAgent};
+
+/// How often workers are looked at when nothing happens.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Samples wait while the coordinator lacks so many bytes.
+const BACKLOG_BYTES: usize = 8 << 20;
+
+/// See the module's text.
+pub(super) struct Work {
+    relay: Relay,
+    orders: Receiver<ToAgent>,
+    run: u64,
+    news: UnboundedSender<(u64, News)>,
+    backlog: Arc<AtomicUsize>,
+    target: String,
+    refused: RefusedPins,
+    workers: BTreeMap<u32, Worker>,
+}
+
+/// A worker, by the coordinator's number.
+struct Worker {
+    /// The relay's number.
+    number: usize,
+    samples: Spool,
+}
+
+impl Work {
+    pub(super) fn new(
+        relay: Relay,
+        orders: Receiver<ToAgent>,
+        (run, news): (u64, UnboundedSender<(u64, News)>),
+        backlog: Arc<AtomicUsize>,
+        (target, refused): (String, RefusedPins),
+    ) -> Self {
+        let workers = BTreeMap::new();
+        Self { relay, orders, run, news, backlog, target, refused, workers }
+    }
+
+    /// Serves until nobody has orders any more; then everything is cleaned up.
+    pub(super) fn serve(mut self) {
+        while self.obey() {
+            if let Some((number, heard)) = self.relay.hear(TICK) {
+                self.pass_on(number, heard);
+            }
+        }
+        let trouble = self.relay.close().err();
+        let _ = self.news.send((self.run, News::Ended(trouble)));
+    }
+
+    /// Carries out the orders that are there; whether there will be more.
+    fn obey(&mut self) -> bool {
+        loop {
+            match self.orders.try_recv() {
+                Ok(ToAgent::Join { worker }) => self.join(worker),
+                Ok(ToAgent::Task { worker, task: Task::Samples }) => self.hand_over(worker),
+                Ok(ToAgent::Task { worker, task }) => {
+                    if let Some(known) = self.workers.get(&worker) {
+                        self.relay.give(known.number, task);
+                    }
+                }
+                Ok(ToAgent::Kill { worker }) => {
+                    if let Some(known) = self.workers.remove(&worker) {
+                        self.relay.kill(known.number);
+                    }
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn join(&mut self, worker: u32) {
+        let joined = self.try_to_join(worker).map(Box::new);
+        self.send(FromAgent::Joined { worker, joined });
+        // Words of other workers were not listened to meanwhile: who is gone is told of now.
+        let relay = &self.relay;
+        let gone =
+            |(worker, known): (&u32, &Worker)| (!relay.is_there(known.number)).then_some(*worker);
+        let gone: Vec<u32> = self.workers.iter().filter_map(gone).collect();
+        for worker in gone {
+            self.workers.remove(&worker);
+            let lost = Lost::Garbled("the worker process is gone".into());
+            self.send(FromAgent::Lost { worker, lost });
+        }
+    }
+
+    fn try_to_join(&mut self, worker: u32) -> Result<Entered, Refusal> {
+        if is_refused(&self.refused, &self.target) {
+            let text = format!(
+                "the PIN of target {} was refused before, and is not tried again\n\
+                 hint: correct the agent's PIN source, then start the agent anew",
+                self.target
+            );
+            return Err(Refusal { text });
+        }
+        match self.relay.join() {
+            Ok(number) => {
+                self.workers.insert(worker, Worker { number, samples: Spool::default() });
+                let (library, target) = self.relay.facts().ok_or_else(nothing_entered)?;
+                Ok(Entered { library: library.clone(), target: target.clone() })
+            }
+            Err(error) => {
+                if matches!(&error, LabError::Call { failure, .. } if failure.code.is_pin()) {
+                    refuse(&self.refused, &self.target);
+                }
+                Err(Refusal { text: in_agents_words(&error) })
+            }
+        }
+    }
+
+    fn pass_on(&mut self, number: usize, heard: Heard) {
+        let of_it = self.workers.iter_mut().find(|(_, known)| known.number == number);
+        let Some((&worker, known)) = of_it else { return };
+        match heard {
+            Heard::Report(Report::Samples(samples)) => known.samples.keep(&samples),
+            Heard::Report(mut report) => {
+                if let Report::Done(done) = &mut report {
+                    done.samples_dropped += known.samples.lost();
+                }
+                self.send(FromAgent::Report { worker, report: Box::new(report) });
+            }
+            Heard::Lost(lost) => {
+                self.workers.remove(&worker);
+                self.send(FromAgent::Lost { worker, lost });
+            }
+        }
+    }
+
+    /// Sends a worker's samples, no faster than they are taken; an empty batch ends them.
+    fn hand_over(&mut self, worker: u32) {
+        let (news, run, backlog) = (&self.news, self.run, &self.backlog);
+        let send = |samples| {
+            let report = Box::new(Report::Samples(samples));
+            let _ = news.send((run, News::Message(FromAgent::Report { worker, report })));
+        };
+        if let Some(known) = self.workers.get_mut(&worker) {
+            known.samples.empty(|samples| {
+                send(samples);
+                // The other thread says how much is under way a little later.
+                thread::sleep(Duration::from_millis(1));
+                while backlog.load(Relaxed) > BACKLOG_BYTES && !news.is_closed() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+        }
+        send(Vec::new());
+    }
+
+    fn send(&self, message: FromAgent) {
+        let _ = self.news.send((self.run, News::Message(message)));
+    }
+}
+
+fn nothing_entered() -> Refusal {
+    Refusal { text: "no token was entered\nhint: please report it".into() }
+}
+
+/// An error of the lab as the one who reads it far away can act on it.
+fn in_agents_words(error: &LabError) -> String {
+    error
+        .to_string()
+        .replace("say --accept-low-count", "set accept-low-count in the agent's configuration")
+        .replace(
+            "choose one by --token-label, --token-serial or --slot",
+            "name one in the agent's configuration",
+        )
+}

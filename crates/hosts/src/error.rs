@@ -1,0 +1,112 @@
+//! What can stand in the way of many hosts, in words that say what to do.
+
+use std::path::PathBuf;
+
+use tapstone_record as record;
+
+use crate::wire::Calling;
+
+/// Why hosts cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum HostsError {
+    /// No server answers, or it does not let us in.
+    #[error("{url}: {text}\nhint: {hint}")]
+    Connect {
+        /// The server.
+        url: String,
+        /// Why.
+        text: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// The server's address is none.
+    #[error("--nats {url}: {text}\nhint: an address is tls://hub:4222, or nats://127.0.0.1:4222")]
+    Url {
+        /// As typed.
+        url: String,
+        /// Why.
+        text: String,
+    },
+    /// Other users see a command line.
+    #[error(
+        "--nats: the address holds a user or a password, which other users could see\n\
+         hint: --creds, --nkey and --user-file read them from a file"
+    )]
+    SecretInUrl,
+    /// A file with credentials cannot be used. What it holds is not shown.
+    #[error("{}: {text}\nhint: {hint}", .path.display())]
+    Credentials {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        text: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Too few agents are there and free.
+    #[error("{}\nhint: {hint}", too_few(*.wanted, .target, .absent))]
+    TooFew {
+        /// How many were asked for.
+        wanted: usize,
+        /// The target.
+        target: String,
+        /// Who is there and cannot take part, or is too few.
+        absent: Vec<Absent>,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A thread or a runtime could not be started.
+    #[error(
+        "the connection to the hosts could not be served: {0}\nhint: is there room for another thread?"
+    )]
+    Start(std::io::Error),
+    /// The connection would not take a subscription.
+    #[error(
+        "the server took no subscription: {0}\nhint: may these credentials use the subjects tapstone.>?"
+    )]
+    Subscribe(String),
+    /// A target's PIN cannot be read.
+    #[error(transparent)]
+    Pin(#[from] tapstone_token::pin_source::PinError),
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// An agent that does not take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Which.
+    pub calling: Calling,
+    /// Why, in words that follow its name.
+    pub why: String,
+}
+
+impl HostsError {
+    /// The hosts for a record of a run that could not begin.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<record::Host> {
+        let Self::TooFew { absent, .. } = self else { return Vec::new() };
+        let host = |absent: &Absent| record::Host {
+            name: absent.calling.name.clone(),
+            agent: absent.calling.agent.to_string(),
+            version: absent.calling.version.clone(),
+            state: record::HostState::Refused,
+            lost: Some(absent.why.clone()),
+            environment: None,
+            clock: None,
+            window: None,
+        };
+        absent.iter().map(host).collect()
+    }
+}
+
+fn too_few(wanted: usize, target: &str, absent: &[Absent]) -> String {
+    let all = format!("{wanted} hosts with target {target} were asked for");
+    if absent.is_empty() {
+        return format!("{all}, and no agent answers");
+    }
+    let each = absent.iter().map(|absent| format!("{} {}", absent.calling.name, absent.why));
+    let each: Vec<String> = each.collect();
+    format!("{all}: {}", each.join(", "))
+}

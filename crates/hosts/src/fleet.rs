@@ -1,0 +1,350 @@
+//! The coordinator's side: hosts that have agreed to take part in a run, as the lab's [`Hosts`].
+//!
+//! The lab is synchronous; all that waits for the network is in one thread of its own
+//! ([`service`]), which a fleet talks to through channels.
+
+mod claims;
+mod service;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+use tapstone_token::lab::{HostClock, Hosts, Joined, Joining, LabError, Link, Lost, Wanted, Word};
+use tapstone_token::protocol::Task;
+use tokio::runtime::{self, Runtime};
+use tokio::sync::mpsc::UnboundedSender;
+
+use self::service::Service;
+use crate::connection::Server;
+use crate::error::HostsError;
+use crate::wire::{Calling, Entered, Facts, TargetFacts};
+
+/// What is wanted of the network.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The server.
+    pub server: Server,
+    /// How many hosts.
+    pub count: usize,
+    /// What all of them have to offer.
+    pub target: String,
+    /// How long a call of the module may take.
+    pub timeout: Duration,
+    /// The user has asked to end.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// A host of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    pub(crate) calling: Calling,
+    pub(crate) facts: Facts,
+    pub(crate) target: TargetFacts,
+}
+
+/// See the module's text.
+pub struct Fleet {
+    hosts: Vec<Host>,
+    target: String,
+    run: u64,
+    interrupt: Arc<AtomicBool>,
+    commands: UnboundedSender<Command>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the lab may look at while the service goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Shared(Mutex<Vec<State>>);
+
+/// How a host stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// Its clock, as it is used.
+    pub(crate) clock: Option<HostClock>,
+    /// Why it is lost.
+    pub(crate) lost: Option<String>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// To the service.
+pub(crate) enum Command {
+    Join {
+        wanted: Wanted,
+        inbox: Sender<(usize, Word)>,
+        answer: Sender<(usize, Answer)>,
+    },
+    Task {
+        host: usize,
+        number: usize,
+        task: Task,
+    },
+    Kill {
+        host: usize,
+        number: usize,
+    },
+    /// Measures all clocks; `adopt` uses what comes out.
+    Clocks {
+        adopt: Adopt,
+        answer: Sender<Vec<HostClock>>,
+    },
+    Measured {
+        trips: service::Trips,
+        adopt: Adopt,
+        answer: Sender<Vec<HostClock>>,
+    },
+    End,
+}
+
+/// Whether an offset is used from now on, or only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adopt {
+    Use,
+    Look,
+}
+
+/// What became of a worker that was asked for.
+pub(crate) type Answer = Result<(Box<Entered>, Arc<Mutex<Option<Lost>>>), String>;
+
+impl Fleet {
+    /// Finds hosts and claims as many as are wanted, all of them or none.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or too few hosts are there and free.
+    pub fn gather(wish: Wish) -> Result<Self, HostsError> {
+        let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
+        let (ready, gathered) = mpsc::channel();
+        let shared = Arc::new(Shared::default());
+        let (target, interrupt) = (wish.target.clone(), Arc::clone(&wish.interrupt));
+        let service = (commands.clone(), Arc::clone(&shared));
+        let thread = thread::Builder::new().name("hosts".into()).spawn(move || {
+            let runtime = match runtime() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(ready.send(Err(error))),
+            };
+            runtime.block_on(async {
+                match Service::gather(&wish, service.0, service.1).await {
+                    Ok(service) => {
+                        let _ = ready.send(Ok((service.run(), service.hosts())));
+                        service.serve(orders).await;
+                    }
+                    Err(error) => drop(ready.send(Err(error))),
+                }
+            });
+        });
+        let thread = thread.map_err(HostsError::Start)?;
+        let gone = || Err(HostsError::Start(io::Error::other("its thread ended")));
+        let (run, hosts) = gathered.recv().unwrap_or_else(|_| gone())?;
+        Ok(Self { hosts, target, run, interrupt, commands, shared, thread: Some(thread) })
+    }
+
+    /// The hosts for a record, which follows them while they work.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch { hosts: self.hosts.clone(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Asks for workers and waits for all of them, or for the user to end.
+    fn join_at_once(&mut self, wanted: &[Wanted], inbox: &Sender<(usize, Word)>) -> Vec<Joining> {
+        let (answer, answers) = mpsc::channel();
+        for wanted in wanted {
+            let (wanted, inbox, answer) = (*wanted, inbox.clone(), answer.clone());
+            let _ = self.commands.send(Command::Join { wanted, inbox, answer });
+        }
+        drop(answer);
+        let mut joined: Vec<Option<Answer>> = wanted.iter().map(|_| None).collect();
+        while let Some((number, answer)) = self.wait(&answers) {
+            if let Some(place) = wanted.iter().position(|wanted| wanted.number == number) {
+                joined[place] = Some(answer);
+            }
+        }
+        let pairs = wanted.iter().zip(joined);
+        pairs.map(|(wanted, answer)| self.joining(*wanted, answer)).collect()
+    }
+
+    /// The next answer; `None` when all are in, or the user wants no more.
+    fn wait<T>(&self, answers: &Receiver<T>) -> Option<T> {
+        loop {
+            match answers.recv_timeout(Duration::from_millis(50)) {
+                Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.interrupt.load(Relaxed) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn joining(&self, wanted: Wanted, answer: Option<Answer>) -> Joining {
+        let host = &self.hosts[wanted.host];
+        match answer {
+            None => Err(LabError::Interrupted),
+            Some(Err(text)) => Err(LabError::Host { host: host.calling.name.clone(), text }),
+            Some(Ok((entered, lost))) => Ok(Joined {
+                link: Box::new(Remote {
+                    host: wanted.host,
+                    number: wanted.number,
+                    commands: self.commands.clone(),
+                    lost,
+                }),
+                module: PathBuf::from(&host.target.module),
+                library: entered.library,
+                target: entered.target,
+            }),
+        }
+    }
+
+    fn measure_clocks(&mut self, adopt: Adopt) -> Vec<HostClock> {
+        let (answer, answers) = mpsc::channel();
+        let _ = self.commands.send(Command::Clocks { adopt, answer });
+        answers.recv().unwrap_or_default()
+    }
+}
+
+impl Hosts for Fleet {
+    fn names(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.calling.name.clone()).collect()
+    }
+
+    fn target(&self) -> String {
+        self.target.clone()
+    }
+
+    fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Where PINs are given, hosts come one after the other: a wrong one is tried once in all.
+    fn join(&mut self, wanted: &[Wanted], inbox: &Sender<(usize, Word)>) -> Vec<Joining> {
+        let logs_in = wanted.iter().any(|wanted| self.hosts[wanted.host].target.logs_in);
+        if !logs_in {
+            return self.join_at_once(wanted, inbox);
+        }
+        let mut all: Vec<Joining> = Vec::new();
+        for wanted in wanted {
+            match all.last() {
+                Some(Err(_)) => all.push(Err(LabError::Interrupted)),
+                _ => all.extend(self.join_at_once(std::slice::from_ref(wanted), inbox)),
+            }
+        }
+        all
+    }
+
+    fn set_clocks(&mut self) {
+        self.measure_clocks(Adopt::Use);
+    }
+
+    fn clocks(&mut self) -> Vec<HostClock> {
+        self.measure_clocks(Adopt::Look)
+    }
+
+    /// A word and its repetition, after the worst round trip.
+    fn notice(&self) -> Nanos {
+        let states = self.shared.lock();
+        let trips = states.iter().filter_map(|state| Some(state.clock?.round_trip.0));
+        Nanos(4 * trips.max().unwrap_or(0))
+    }
+
+    fn cores(&self) -> Vec<u32> {
+        self.hosts.iter().map(|host| host.facts.environment.cores.unwrap_or(1)).collect()
+    }
+
+    fn lost(&self, host: usize) -> Option<String> {
+        self.shared.lock().get(host)?.lost.clone()
+    }
+}
+
+/// The agents are told that the run is over, and waited for: they clean up.
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A worker on another machine.
+struct Remote {
+    host: usize,
+    number: usize,
+    commands: UnboundedSender<Command>,
+    lost: Arc<Mutex<Option<Lost>>>,
+}
+
+impl Link for Remote {
+    fn give(&mut self, task: Task) {
+        let _ = self.commands.send(Command::Task { host: self.host, number: self.number, task });
+    }
+
+    fn post_mortem(&mut self) -> Lost {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lost.unwrap_or_else(|| Lost::Garbled("the worker process is gone".into()))
+    }
+
+    fn kill(&mut self) {
+        let _ = self.commands.send(Command::Kill { host: self.host, number: self.number });
+    }
+}
+
+/// The hosts of a run for its record, also when the lab has gone.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    hosts: Vec<Host>,
+    shared: Arc<Shared>,
+}
+
+impl Watch {
+    /// The module of the first host.
+    #[must_use]
+    pub fn module(&self) -> Option<record::Module> {
+        let target = &self.hosts.first()?.target;
+        Some(record::Module { path: target.module.clone(), sha256: target.sha256.clone() })
+    }
+
+    /// The hosts as they stand, without windows.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<record::Host> {
+        let states = self.shared.lock().clone();
+        let host = |(host, state): (&Host, State)| record::Host {
+            name: host.calling.name.clone(),
+            agent: host.calling.agent.to_string(),
+            version: host.calling.version.clone(),
+            state: match state.lost {
+                Some(_) => record::HostState::Lost,
+                None => record::HostState::Done,
+            },
+            lost: state.lost,
+            environment: Some(host.facts.environment.clone()),
+            clock: state.clock.map(clock_of),
+            window: None,
+        };
+        self.hosts.iter().zip(states).map(host).collect()
+    }
+}
+
+/// A clock as a record has it.
+#[must_use]
+pub fn clock_of(clock: HostClock) -> record::HostClock {
+    record::HostClock {
+        offset_ns: clock.offset_ns,
+        bound_ns: clock.bound,
+        round_trip_ns: clock.round_trip,
+    }
+}
+
+/// A runtime of one thread: the lab measures elsewhere, and must not be disturbed.
+pub(crate) fn runtime() -> Result<Runtime, HostsError> {
+    runtime::Builder::new_current_thread().enable_all().build().map_err(HostsError::Start)
+}

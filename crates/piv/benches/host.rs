@@ -1,0 +1,67 @@
+//! The host's own time of an authentication: all that is not the card or the way to it.
+//!
+//! A card of the bench answers from memory, so that a dialogue takes what the host takes; the
+//! card's computations are subtracted exactly, as they are timed apart. `cargo bench -p
+//! tapstone-piv` prints medians for every algorithm; run as a test it does each once.
+
+#![allow(clippy::unwrap_used, reason = "a bench")]
+
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_piv::{Card, Certificate, Desk, Lost, Mechanism, Rules, Strategy, Time, Trust};
+use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
+
+/// The virtual card, in this process.
+struct InProcess(tapstone_vcard::Card);
+
+impl Card for InProcess {
+    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), Lost> {
+        response.extend(self.0.transmit(command).expect("never mute").response);
+        Ok(())
+    }
+}
+
+fn main() {
+    let rounds = if std::env::args().any(|argument| argument == "--bench") { 200 } else { 1 };
+    println!("host time of an authentication, median of {rounds}, in microseconds");
+    println!(
+        "{:9} {:>8} {:>8} {:>8} {:>8} {:>10}",
+        "key", "plain", "no-chuid", "known", "overlap", "background"
+    );
+    for algorithm in [Algorithm::Rsa2048, Algorithm::Rsa3072, Algorithm::P256, Algorithm::P384] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("card");
+        let curve = Algorithm::P256;
+        let recipe = Recipe {
+            authentication: curve,
+            signature: curve,
+            card: algorithm,
+            ..Recipe::default()
+        };
+        Personality::open_or_generate(&path, &recipe).unwrap();
+        let ca = Certificate::parse(&std::fs::read(path.join("ca.der")).unwrap()).unwrap();
+        let piv = Piv::new(Personality::open(&path).unwrap());
+        let mut card = InProcess(tapstone_vcard::Card::new().with_default("piv", Box::new(piv)));
+        let rules = Rules { age_limit: std::time::Duration::from_secs(3600), ..Rules::default() };
+        let mut desk = Desk::new(Trust::new(vec![ca], None).unwrap(), rules);
+        let times = Strategy::ALL.map(|strategy| median(&mut desk, &mut card, strategy, rounds));
+        let [plain, no_chuid, known, overlap, background] = times;
+        let name = algorithm.to_string();
+        println!("{name:9} {plain:8.0} {no_chuid:8.0} {known:8.0} {overlap:8.0} {background:10.0}");
+    }
+}
+
+/// In microseconds.
+fn median(desk: &mut Desk, card: &mut InProcess, strategy: Strategy, rounds: usize) -> f64 {
+    let way = Mechanism::PkiCak(strategy);
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        desk.prepare(card, way, Time::now()).unwrap();
+        let start = Monotonic.now();
+        let dialogue = desk.authenticate(card, way, None, Time::now());
+        let whole = Monotonic.now() - start;
+        assert!(dialogue.outcome.unwrap().is_ok(), "{strategy}");
+        times.push((whole - dialogue.log.card()).0);
+    }
+    times.sort_unstable();
+    times[times.len() / 2] as f64 / 1e3
+}

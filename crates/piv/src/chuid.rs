@@ -1,0 +1,220 @@
+//! The card holder unique identifier: SP 800-73-5 part 1, 3.1.2; FIPS 201-3, 4.2.1.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cms::cert::CertificateChoices;
+use cms::content_info::ContentInfo;
+use cms::signed_data::{SignedData, SignerIdentifier, SignerInfo};
+use der::asn1::{ObjectIdentifier, OctetStringRef};
+use der::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+use tapstone_apdu::tlv;
+
+use crate::certificate::Certificate;
+use crate::key::Hash;
+use crate::object;
+use crate::refusal::Refusal;
+use crate::time::Time;
+use crate::trust::{Purpose, Trust};
+
+/// FASC-N, organisation, DUNS, GUID and expiration date end within so many bytes of the content.
+pub(crate) const START: usize = 61;
+
+const FASC_N: u8 = 0x30;
+const GUID: u8 = 0x34;
+const EXPIRATION: u8 = 0x35;
+const SIGNATURE: u8 = 0x3E;
+const ERROR_DETECTION: u8 = 0xFE;
+
+/// RFC 5652, 11.2.
+const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
+
+/// What identifies a card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// The FASC-N, 25 bytes.
+    pub fasc_n: Option<Vec<u8>>,
+    /// The GUID of the CHUID, the UUID of a certificate.
+    pub uuid: Option<[u8; 16]>,
+}
+
+impl Identity {
+    /// Of a certificate.
+    pub(crate) fn of(certificate: &Certificate) -> Result<Self, Refusal> {
+        let own = Self { fasc_n: certificate.fasc_n.clone(), uuid: certificate.uuid };
+        match own {
+            Self { fasc_n: None, uuid: None } => Err(Refusal::NoIdentifier),
+            own => Ok(own),
+        }
+    }
+
+    /// Whether certificate and CHUID are of one card: whatever the certificate has must be the
+    /// CHUID's. Older certificates have no UUID.
+    pub(crate) fn is_of(&self, chuid: &Chuid) -> Result<(), Refusal> {
+        if self.fasc_n.is_some() && self.fasc_n != chuid.identity.fasc_n {
+            return Err(Refusal::FascNMismatch);
+        }
+        if self.uuid.is_some() && self.uuid != chuid.identity.uuid {
+            return Err(Refusal::UuidMismatch);
+        }
+        Ok(())
+    }
+}
+
+/// The UUID as RFC 9562 writes it; without one the FASC-N in hexadecimal.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.uuid, &self.fasc_n) {
+            (Some(uuid), _) => {
+                let digits = hex::encode(uuid);
+                let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20]];
+                write!(f, "{}-{}", parts.join("-"), &digits[20..])
+            }
+            (None, Some(fasc_n)) => write!(f, "FASC-N {}", hex::encode_upper(fasc_n)),
+            (None, None) => f.write_str("nobody"),
+        }
+    }
+}
+
+/// A CHUID, or its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chuid {
+    /// Whose card it is.
+    pub identity: Identity,
+    /// The last second of its last day.
+    pub expires: Time,
+    /// Everything that the signature covers; empty of a start.
+    signed: Vec<u8>,
+    /// The CMS signature; empty of a start.
+    signature: Vec<u8>,
+}
+
+impl Chuid {
+    /// The whole object as GET DATA brings it.
+    pub(crate) fn parse(response: &[u8]) -> Result<Self, Refusal> {
+        let content = object::CHUID.content(response)?;
+        let elements = tlv::elements(content)
+            .ok_or_else(|| object::CHUID.malformed("its elements have wrong lengths"))?;
+        let mut chuid = Self::of(&elements)?;
+        let mut end = 0;
+        for (tag, value) in &elements {
+            let start = end;
+            end = value.as_ptr() as usize - content.as_ptr() as usize + value.len();
+            match *tag {
+                SIGNATURE => chuid.signature = value.to_vec(),
+                // As the card has them: the signature is over these bytes.
+                _ => chuid.signed.extend_from_slice(&content[start..end]),
+            }
+        }
+        // SP 800-73-5 part 1, 3.1.2: the error detection code is the last element, and empty.
+        if elements.last() != Some(&(ERROR_DETECTION, &[])) {
+            return Err(object::CHUID.malformed("it does not end with FE 00"));
+        }
+        Ok(chuid)
+    }
+
+    /// The object's start, which holds all but the signature.
+    pub(crate) fn parse_start(response: &[u8]) -> Result<Self, Refusal> {
+        let cut = || object::CHUID.malformed("its start does not hold FASC-N, GUID and date");
+        // 53 and its length: short, or one or two bytes after 81 or 82.
+        let header = match response {
+            [0x53, 0x82, ..] => 4,
+            [0x53, 0x81, ..] => 3,
+            [0x53, ..] => 2,
+            _ => return Err(cut()),
+        };
+        let mut rest = response.get(header..).ok_or_else(cut)?;
+        let mut elements = Vec::with_capacity(8);
+        while let [tag, length @ 0..=0x7F, after @ ..] = rest {
+            let Some((value, more)) = after.split_at_checked(usize::from(*length)) else { break };
+            elements.push((*tag, value));
+            rest = more;
+        }
+        Self::of(&elements)
+    }
+
+    fn of(elements: &[(u8, &[u8])]) -> Result<Self, Refusal> {
+        let find = |tag| elements.iter().find(|(of, _)| *of == tag).map(|(_, value)| *value);
+        let missing = |what: &str| object::CHUID.malformed(&format!("{what} is missing"));
+        let fasc_n = find(FASC_N).filter(|value| value.len() == 25);
+        let guid = find(GUID).and_then(|value| value.try_into().ok());
+        let expires = find(EXPIRATION).and_then(Time::end_of_day);
+        Ok(Self {
+            identity: Identity {
+                fasc_n: Some(fasc_n.ok_or_else(|| missing("the FASC-N"))?.to_vec()),
+                uuid: Some(guid.ok_or_else(|| missing("the GUID"))?),
+            },
+            expires: expires.ok_or_else(|| missing("the expiration date"))?,
+            signed: Vec::new(),
+            signature: Vec::new(),
+        })
+    }
+
+    pub(crate) fn in_time(&self, at: Time) -> Result<(), Refusal> {
+        match at > self.expires {
+            true => Err(Refusal::ChuidExpired { until: self.expires, at }),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks the signature; the certificate of its signer, still to be validated.
+    pub(crate) fn signer(&self) -> Result<Arc<Certificate>, Refusal> {
+        let wrong = |why: &str| Refusal::ChuidSignature { why: why.to_owned() };
+        let data = signed_data(&self.signature).ok_or_else(|| wrong("it is no CMS SignedData"))?;
+        let [signer] = data.signer_infos.0.as_slice() else {
+            return Err(wrong("it has not one signer"));
+        };
+        let certificate = certificate(&data, signer)
+            .ok_or_else(|| wrong("the signer's certificate is missing"))?;
+        let hash = Hash::by_oid(&signer.digest_alg.oid)
+            .ok_or_else(|| wrong("its hash function is not supported"))?;
+        let digest = hash.of(&self.signed);
+        let message = match &signer.signed_attrs {
+            None => self.signed.clone(),
+            Some(attributes) => {
+                let mut digests =
+                    attributes.iter().filter(|attribute| attribute.oid == MESSAGE_DIGEST);
+                let told = digests.next().and_then(|attribute| attribute.values.get(0));
+                let told = told.and_then(|value| value.decode_as::<OctetStringRef<'_>>().ok());
+                if told.is_none_or(|told| told.as_bytes() != digest) {
+                    return Err(wrong("the CHUID is not the one that was signed"));
+                }
+                attributes.to_der().map_err(|_| wrong("its attributes cannot be read"))?
+            }
+        };
+        let key = certificate.key().ok_or_else(|| wrong("the signer's key is not supported"))?;
+        key.verify(&signer.signature_algorithm, Some(hash), &message, signer.signature.as_bytes())
+            .map_err(|_| wrong("it is not the signer's"))?;
+        Ok(Arc::new(certificate))
+    }
+
+    /// The signature, and the path of its signer.
+    pub(crate) fn verify(&self, trust: &Trust, at: Time) -> Result<(), Refusal> {
+        self.in_time(at)?;
+        trust.validate(&self.signer()?, Purpose::ContentSigning, None, at).map(|_| ())
+    }
+}
+
+fn signed_data(der: &[u8]) -> Option<SignedData> {
+    ContentInfo::from_der(der).ok()?.content.decode_as::<SignedData>().ok()
+}
+
+fn certificate(data: &SignedData, signer: &SignerInfo) -> Option<Certificate> {
+    let certificates = data.certificates.as_ref()?.0.iter().filter_map(|choice| match choice {
+        CertificateChoices::Certificate(certificate) => {
+            Certificate::from_der(certificate.to_der().ok()?).ok()
+        }
+        CertificateChoices::Other(_) => None,
+    });
+    let mut of_signer = certificates.filter(|certificate| match &signer.sid {
+        SignerIdentifier::IssuerAndSerialNumber(named) => {
+            named.issuer == *certificate.issuer_name()
+                && named.serial_number.as_bytes() == certificate.serial()
+        }
+        SignerIdentifier::SubjectKeyIdentifier(id) => {
+            certificate.subject_key_id.as_deref() == Some(id.0.as_bytes())
+        }
+    });
+    of_signer.next()
+}

@@ -1,0 +1,83 @@
+//! What a door remembers: registered keys, and certificates that were checked beforehand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::certificate::Certificate;
+use crate::chuid::Identity;
+use crate::refusal::Refusal;
+use crate::time::Time;
+use crate::trust::Path;
+
+/// Registered keys, by the card's identifiers and the key's hash. An entry is a path that was good
+/// when the card was read in full.
+#[derive(Debug, Default)]
+pub(super) struct Known(HashMap<Identity, HashMap<[u8; 32], Path>>);
+
+impl Known {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn register(&mut self, identity: &Identity, path: Path) {
+        let key = path.certificate().key_sha256;
+        // A card has one key: another one takes the place of an older card's.
+        self.0.insert(identity.clone(), HashMap::from([(key, path)]));
+    }
+
+    pub(super) fn paths(&self, identity: &Identity) -> Vec<Path> {
+        self.0.get(identity).into_iter().flat_map(|keys| keys.values().cloned()).collect()
+    }
+
+    pub(super) fn forget(&mut self, identity: &Identity) {
+        self.0.remove(identity);
+    }
+}
+
+/// What was found for certificates, and when, by the hash of their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Checked(HashMap<[u8; 32], Check>);
+
+#[derive(Debug)]
+struct Check {
+    certificate: Arc<Certificate>,
+    found: Result<Path, Refusal>,
+    at: Time,
+}
+
+impl Checked {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn put(
+        &mut self,
+        certificate: &Arc<Certificate>,
+        found: Result<Path, Refusal>,
+        at: Time,
+    ) {
+        let check = Check { certificate: Arc::clone(certificate), found, at };
+        self.0.insert(Sha256::digest(certificate.der()).into(), check);
+    }
+
+    /// What was found, at most so long ago; a check of a time to come says nothing.
+    pub(super) fn young(
+        &self,
+        certificate: &Certificate,
+        at: Time,
+        limit: Duration,
+    ) -> Option<&Result<Path, Refusal>> {
+        let hash: [u8; 32] = Sha256::digest(certificate.der()).into();
+        let check = self.0.get(&hash)?;
+        at.since(check.at).filter(|age| *age <= limit).map(|_| &check.found)
+    }
+
+    /// Certificates whose check is older.
+    pub(super) fn ageing(&self, at: Time, limit: Duration) -> Vec<Arc<Certificate>> {
+        let old = |check: &&Check| at.since(check.at).is_none_or(|age| age > limit);
+        self.0.values().filter(old).map(|check| Arc::clone(&check.certificate)).collect()
+    }
+}

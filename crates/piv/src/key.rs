@@ -1,0 +1,263 @@
+//! Public keys: signatures of certificates, and of challenges.
+
+use aws_lc_rs::rand;
+use aws_lc_rs::signature::{self, ParsedPublicKey, VerificationAlgorithm};
+use der::Encode;
+use der::asn1::ObjectIdentifier;
+use pkcs1::RsaPssParams;
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use tapstone_apdu::tlv;
+use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+
+use crate::refusal::Refusal;
+
+/// PKCS #1 (RFC 8017, appendix C).
+const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const RSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
+const RSA_SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.12");
+const RSA_SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.13");
+const RSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
+/// RFC 5758, 3.2.
+const ECDSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
+const ECDSA_SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.3");
+const ECDSA_SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4");
+/// RFC 5480, 2.1.1.
+const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
+/// NIST's hash functions.
+const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
+const SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
+const SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
+
+/// DigestInfo of SHA-256 up to the digest itself (RFC 8017, 9.2, note 1).
+const SHA256_INFO: [u8; 19] =
+    [0x30, 0x31, 0x30, 0x0D, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 0x20];
+
+/// A public key of a kind that PIV has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    kind: Kind,
+    /// RSAPublicKey (RFC 8017, A.1.1), or a point of the curve (SEC 1, 2.3.3).
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rsa {
+        /// Of the modulus.
+        bytes: usize,
+    },
+    P256,
+    P384,
+}
+
+/// How the bytes that RSA signs are made of a digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Padding {
+    Pkcs1,
+    Pss,
+}
+
+/// A hash function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hash {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl Hash {
+    pub(crate) fn by_oid(oid: &ObjectIdentifier) -> Option<Self> {
+        match *oid {
+            SHA256 => Some(Self::Sha256),
+            SHA384 => Some(Self::Sha384),
+            SHA512 => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn of(self, message: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha256 => Sha256::digest(message).to_vec(),
+            Self::Sha384 => Sha384::digest(message).to_vec(),
+            Self::Sha512 => Sha512::digest(message).to_vec(),
+        }
+    }
+
+    const fn bytes(self) -> u8 {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
+}
+
+/// A signature that does not hold.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BadSignature {
+    /// It is not this key's over these bytes.
+    Wrong,
+    /// This algorithm is not known, or not taken: SHA-1 is not.
+    Algorithm(String),
+}
+
+impl PublicKey {
+    pub(crate) fn of(info: &SubjectPublicKeyInfoOwned) -> Result<Self, String> {
+        let bytes = info.subject_public_key.raw_bytes().to_vec();
+        let kind = match info.algorithm.oid {
+            RSA_ENCRYPTION => {
+                let key = pkcs1::RsaPublicKey::try_from(&bytes[..]);
+                let key = key.map_err(|error| format!("unreadable ({error})"))?;
+                Kind::Rsa { bytes: key.modulus.as_bytes().len() }
+            }
+            EC_PUBLIC_KEY => {
+                let curve = info.algorithm.parameters.as_ref();
+                match curve.and_then(|curve| curve.decode_as::<ObjectIdentifier>().ok()) {
+                    Some(P256) => Kind::P256,
+                    Some(P384) => Kind::P384,
+                    Some(other) => return Err(format!("curve {other}")),
+                    None => return Err("unnamed curve".to_owned()),
+                }
+            }
+            other => return Err(other.to_string()),
+        };
+        let key = Self { kind, bytes };
+        // What can be no key, or is too weak a one (RSA below 2048), is none.
+        let algorithm = key.algorithm(Hash::Sha256, Padding::Pkcs1);
+        match ParsedPublicKey::new(algorithm, &key.bytes) {
+            Ok(_) => Ok(key),
+            Err(_) => Err(format!("{}: no key that can be used", key.name())),
+        }
+    }
+
+    /// `RSA 2048`, `P-256`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.kind {
+            Kind::Rsa { bytes } => format!("RSA {}", bytes * 8),
+            Kind::P256 => "P-256".to_owned(),
+            Kind::P384 => "P-384".to_owned(),
+        }
+    }
+
+    /// Checks a signature by the algorithm that stands beside it. `hash` is the one named apart
+    /// from it, as in CMS.
+    pub(crate) fn verify(
+        &self,
+        algorithm: &AlgorithmIdentifierOwned,
+        hash: Option<Hash>,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<(), BadSignature> {
+        let unknown = || BadSignature::Algorithm(algorithm.oid.to_string());
+        let (padding, hash) = match algorithm.oid {
+            RSA_ENCRYPTION => (Padding::Pkcs1, hash.ok_or_else(unknown)?),
+            RSA_SHA256 | ECDSA_SHA256 => (Padding::Pkcs1, Hash::Sha256),
+            RSA_SHA384 | ECDSA_SHA384 => (Padding::Pkcs1, Hash::Sha384),
+            RSA_SHA512 | ECDSA_SHA512 => (Padding::Pkcs1, Hash::Sha512),
+            RSA_PSS => (Padding::Pss, pss(algorithm).ok_or_else(unknown)?),
+            _ => return Err(unknown()),
+        };
+        let for_curves = matches!(algorithm.oid, ECDSA_SHA256 | ECDSA_SHA384 | ECDSA_SHA512);
+        if for_curves == matches!(self.kind, Kind::Rsa { .. }) {
+            return Err(BadSignature::Wrong);
+        }
+        match self.holds(hash, padding, message, signature) {
+            true => Ok(()),
+            false => Err(BadSignature::Wrong),
+        }
+    }
+
+    fn holds(&self, hash: Hash, padding: Padding, message: &[u8], signature: &[u8]) -> bool {
+        let key = ParsedPublicKey::new(self.algorithm(hash, padding), &self.bytes);
+        key.is_ok_and(|key| key.verify_sig(message, signature).is_ok())
+    }
+
+    /// Padding is RSA's alone.
+    fn algorithm(&self, hash: Hash, padding: Padding) -> &'static dyn VerificationAlgorithm {
+        match (self.kind, padding, hash) {
+            (Kind::Rsa { .. }, Padding::Pkcs1, Hash::Sha256) => {
+                &signature::RSA_PKCS1_2048_8192_SHA256
+            }
+            (Kind::Rsa { .. }, Padding::Pkcs1, Hash::Sha384) => {
+                &signature::RSA_PKCS1_2048_8192_SHA384
+            }
+            (Kind::Rsa { .. }, Padding::Pkcs1, Hash::Sha512) => {
+                &signature::RSA_PKCS1_2048_8192_SHA512
+            }
+            (Kind::Rsa { .. }, Padding::Pss, Hash::Sha256) => &signature::RSA_PSS_2048_8192_SHA256,
+            (Kind::Rsa { .. }, Padding::Pss, Hash::Sha384) => &signature::RSA_PSS_2048_8192_SHA384,
+            (Kind::Rsa { .. }, Padding::Pss, Hash::Sha512) => &signature::RSA_PSS_2048_8192_SHA512,
+            (Kind::P256, _, Hash::Sha256) => &signature::ECDSA_P256_SHA256_ASN1,
+            (Kind::P256, _, Hash::Sha384) => &signature::ECDSA_P256_SHA384_ASN1,
+            (Kind::P256, _, Hash::Sha512) => &signature::ECDSA_P256_SHA512_ASN1,
+            (Kind::P384, _, Hash::Sha256) => &signature::ECDSA_P384_SHA256_ASN1,
+            (Kind::P384, _, Hash::Sha384) => &signature::ECDSA_P384_SHA384_ASN1,
+            (Kind::P384, _, Hash::Sha512) => &signature::ECDSA_P384_SHA512_ASN1,
+        }
+    }
+}
+
+/// The hash function; none where the salt is not as long as its digests, as FIPS 186-5 (5.4 g)
+/// lets it be shorter and nobody does.
+fn pss(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
+    let der = algorithm.parameters.as_ref()?.to_der().ok()?;
+    let parameters = RsaPssParams::try_from(&der[..]).ok()?;
+    Hash::by_oid(&parameters.hash.oid).filter(|hash| hash.bytes() == parameters.salt_len)
+}
+
+/// A fresh random challenge, as GENERAL AUTHENTICATE wants it (SP 800-73-5 part 2, appendix A).
+#[derive(Clone, Debug)]
+pub struct Challenge {
+    /// The card signs its digest.
+    random: [u8; 32],
+    hash: Hash,
+    /// P1: SP 800-78-5, table 9.
+    pub(crate) algorithm: u8,
+    /// The dynamic authentication template.
+    pub(crate) template: Vec<u8>,
+}
+
+impl Challenge {
+    /// For this key.
+    ///
+    /// # Errors
+    /// When PIV has no algorithm for such a key.
+    pub fn new(key: &PublicKey) -> Result<Self, Refusal> {
+        let (algorithm, hash) = match key.kind {
+            Kind::Rsa { bytes: 256 } => (0x07, Hash::Sha256),
+            Kind::Rsa { bytes: 384 } => (0x05, Hash::Sha256),
+            Kind::Rsa { .. } => return Err(Refusal::Algorithm { algorithm: key.name() }),
+            Kind::P256 => (0x11, Hash::Sha256),
+            Kind::P384 => (0x14, Hash::Sha384),
+        };
+        let mut random = [0; 32];
+        rand::fill(&mut random).expect("the system has random numbers");
+        let digest = hash.of(&random);
+        let challenge = match key.kind {
+            Kind::Rsa { bytes } => padded(&digest, bytes),
+            Kind::P256 | Kind::P384 => digest,
+        };
+        let parts = [tlv::element(0x82, &[]), tlv::element(0x81, &challenge)].concat();
+        Ok(Self { random, hash, algorithm, template: tlv::element(0x7C, &parts) })
+    }
+
+    /// Whether this is the key's signature of it.
+    #[must_use]
+    pub fn is_answered_by(&self, key: &PublicKey, signature: &[u8]) -> bool {
+        key.holds(self.hash, Padding::Pkcs1, &self.random, signature)
+    }
+}
+
+/// EMSA-PKCS1-v1_5 (RFC 8017, 9.2): the card only computes.
+fn padded(digest: &[u8], length: usize) -> Vec<u8> {
+    let filler = length - 3 - SHA256_INFO.len() - digest.len();
+    let mut block = vec![0xFF; length];
+    block[..2].copy_from_slice(&[0, 1]);
+    block[2 + filler] = 0;
+    block[3 + filler..length - digest.len()].copy_from_slice(&SHA256_INFO);
+    block[length - digest.len()..].copy_from_slice(digest);
+    block
+}

@@ -1,0 +1,53 @@
+//! PIV data objects (SP 800-73-5 part 1, section 3 and appendix A).
+
+use der::asn1::ObjectIdentifier;
+use tapstone_apdu::tlv;
+
+use crate::refusal::Refusal;
+
+/// id-fpki-common-cardAuth (FIPS 201-3, 4.2.2.2): the policy of card authentication certificates.
+pub const CARD_AUTHENTICATION_POLICY: ObjectIdentifier =
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.3.17");
+
+/// The application's full name (part 1, 2.2).
+pub(crate) const APPLICATION: [u8; 11] = [0xA0, 0, 0, 3, 8, 0, 0, 0x10, 0, 1, 0];
+
+/// A data object by its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Object {
+    pub(crate) tag: [u8; 3],
+    pub(crate) name: &'static str,
+}
+
+pub(crate) const CHUID: Object = Object { tag: [0x5F, 0xC1, 0x02], name: "CHUID" };
+pub(crate) const CARD_AUTHENTICATION: Object =
+    Object { tag: [0x5F, 0xC1, 0x01], name: "certificate for card authentication" };
+pub(crate) const PIV_AUTHENTICATION: Object =
+    Object { tag: [0x5F, 0xC1, 0x05], name: "certificate for PIV authentication" };
+
+impl Object {
+    /// What is inside tag 53.
+    pub(crate) fn content<'a>(&self, response: &'a [u8]) -> Result<&'a [u8], Refusal> {
+        tlv::only(0x53, response)
+            .ok_or_else(|| self.malformed("what comes is not one whole element with tag 53"))
+    }
+
+    pub(crate) fn malformed(&self, why: &str) -> Refusal {
+        Refusal::Malformed { what: self.name.to_owned(), why: why.to_owned() }
+    }
+
+    /// The certificate in a certificate object: 70, with 71 that says how it is stored.
+    pub(crate) fn certificate<'a>(&self, response: &'a [u8]) -> Result<&'a [u8], Refusal> {
+        let elements = tlv::elements(self.content(response)?)
+            .ok_or_else(|| self.malformed("its elements have wrong lengths"))?;
+        let find = |tag| elements.iter().find(|(of, _)| *of == tag).map(|(_, value)| *value);
+        // CertInfo, bit 1.
+        if find(0x71).and_then(<[u8]>::first).is_some_and(|info| info & 1 != 0) {
+            return Err(Refusal::Compressed);
+        }
+        match find(0x70) {
+            Some([]) | None => Err(self.malformed("there is no certificate in it")),
+            Some(der) => Ok(der),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Why a door stays shut.
+
+use serde::{Deserialize, Serialize};
+use tapstone_apdu::Status;
+use thiserror::Error;
+
+use crate::time::Time;
+
+/// Why a card is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each text says what the variant and its fields are")]
+pub enum Refusal {
+    #[error("{command}: the card answers {}, {}", word(.status), meaning(.status))]
+    Status { command: String, status: u16 },
+    #[error("the card has no {object}: {}, {}", word(.status), meaning(.status))]
+    Missing { object: String, status: u16 },
+    #[error("the {what} is cut short or not as SP 800-73-5 has it: {why}")]
+    Malformed { what: String, why: String },
+    #[error("the certificate is compressed (gzip), which is not supported")]
+    Compressed,
+    #[error("the certificate does not parse: {why}")]
+    NotACertificate { why: String },
+    #[error("{algorithm} keys are not supported")]
+    Algorithm { algorithm: String },
+    #[error("the card did not sign the challenge with the key of its certificate")]
+    WrongKey,
+    #[error("no trusted certificate has the key that issued \"{subject}\" ({issuer})")]
+    Untrusted { subject: String, issuer: String },
+    #[error("the signature of \"{subject}\" is not its issuer's: it was changed, or is forged")]
+    Tampered { subject: String },
+    #[error("\"{subject}\" is not valid before {from}; the time is {at}: is the clock right?")]
+    NotYetValid { subject: String, from: Time, at: Time },
+    #[error("\"{subject}\" has expired on {until}; the time is {at}")]
+    Expired { subject: String, until: Time, at: Time },
+    #[error("\"{subject}\" is no CA, or must not sign certificates")]
+    NotACa { subject: String },
+    #[error("the path is longer than \"{subject}\" allows")]
+    PathTooLong { subject: String },
+    #[error("\"{subject}\" may not be used here: it lacks {what}")]
+    Usage { subject: String, what: String },
+    #[error("\"{subject}\" was not issued under the policy {policy}")]
+    Policy { subject: String, policy: String },
+    #[error("\"{subject}\" has the critical extension {oid}, which is not understood")]
+    CriticalExtension { subject: String, oid: String },
+    #[error("\"{subject}\" was revoked on {on}")]
+    Revoked { subject: String, on: Time },
+    #[error("no CRL says whether \"{subject}\" is revoked")]
+    NoCrl { subject: String },
+    #[error("the CRL of \"{issuer}\" has expired on {until}; the time is {at}")]
+    CrlExpired { issuer: String, until: Time, at: Time },
+    #[error("the CRL of \"{issuer}\" is of {from}; the time is {at}: is the clock right?")]
+    CrlNotYetValid { issuer: String, from: Time, at: Time },
+    #[error("the CHUID has expired on {until}; the time is {at}")]
+    ChuidExpired { until: Time, at: Time },
+    #[error("the CHUID's signature is wrong: {why}")]
+    ChuidSignature { why: String },
+    #[error("the FASC-N of the certificate is not that of the CHUID")]
+    FascNMismatch,
+    #[error("the UUID of the certificate is not the GUID of the CHUID")]
+    UuidMismatch,
+    #[error("the certificate has neither a FASC-N nor a UUID")]
+    NoIdentifier,
+    #[error("the card did not take the PIN: {}, {}; it is not tried again", word(.status), meaning(.status))]
+    Pin { status: u16 },
+    #[error("{why}: the PIN is not sent")]
+    PinNotSent { why: String },
+}
+
+impl Refusal {
+    /// One word for a record: `revoked`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Status { .. } => "status",
+            Self::Missing { .. } => "missing",
+            Self::Malformed { .. } => "malformed",
+            Self::Compressed => "compressed",
+            Self::NotACertificate { .. } => "not-a-certificate",
+            Self::Algorithm { .. } => "algorithm",
+            Self::WrongKey => "wrong-key",
+            Self::Untrusted { .. } => "untrusted",
+            Self::Tampered { .. } => "tampered",
+            Self::NotYetValid { .. } => "not-yet-valid",
+            Self::Expired { .. } => "expired",
+            Self::NotACa { .. } => "not-a-ca",
+            Self::PathTooLong { .. } => "path-too-long",
+            Self::Usage { .. } => "usage",
+            Self::Policy { .. } => "policy",
+            Self::CriticalExtension { .. } => "critical-extension",
+            Self::Revoked { .. } => "revoked",
+            Self::NoCrl { .. } => "no-crl",
+            Self::CrlExpired { .. } => "crl-expired",
+            Self::CrlNotYetValid { .. } => "crl-not-yet-valid",
+            Self::ChuidExpired { .. } => "chuid-expired",
+            Self::ChuidSignature { .. } => "chuid-signature",
+            Self::FascNMismatch => "fasc-n-mismatch",
+            Self::UuidMismatch => "uuid-mismatch",
+            Self::NoIdentifier => "no-identifier",
+            Self::Pin { .. } => "pin",
+            Self::PinNotSent { .. } => "pin-not-sent",
+        }
+    }
+}
+
+fn word(status: &u16) -> Status {
+    Status(*status)
+}
+
+fn meaning(status: &u16) -> &'static str {
+    Status(*status).meaning()
+}

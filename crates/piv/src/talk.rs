@@ -1,0 +1,191 @@
+//! The conversation with the card, every command timed.
+
+use tapstone_apdu::{Command, Expected, Status, tlv};
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::units::Nanos;
+
+use crate::card::{Card, Lost};
+use crate::key::Challenge;
+use crate::log::{Exchange, Log, Step};
+use crate::object::{APPLICATION, Object};
+use crate::pin::Pin;
+use crate::refusal::Refusal;
+
+/// The longest data field of a command that every card takes.
+const SHORT: usize = 255;
+
+/// CLA of a command whose chain goes on (ISO 7816-4, 5.3.3).
+const CHAINED: u8 = 0x10;
+
+/// Room for any response, so that nothing is allocated while a dialogue is timed.
+const ROOM: usize = 65_538;
+
+/// No PIV object has more pieces, so a card that always has more ends here.
+const MOST_PIECES: usize = 512;
+
+/// Why a dialogue ended before its end.
+#[derive(Debug)]
+pub(crate) enum End {
+    Refused(Refusal),
+    Lost(Lost),
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Lost> for End {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+/// One dialogue with one card.
+pub(crate) struct Talk<'a> {
+    card: &'a mut dyn Card,
+    step: Step,
+    response: Vec<u8>,
+    pub(crate) log: Log,
+}
+
+impl<'a> Talk<'a> {
+    pub(crate) fn new(card: &'a mut dyn Card) -> Self {
+        let response = Vec::with_capacity(ROOM);
+        Self { card, step: Step::Select, response, log: Log::with_room() }
+    }
+
+    /// Something that belongs to a step, timed.
+    pub(crate) fn step<T>(&mut self, step: Step, what: impl FnOnce(&mut Self) -> T) -> T {
+        self.step = step;
+        let start = Monotonic.now();
+        let made = what(self);
+        self.took(step, Monotonic.now() - start);
+        made
+    }
+
+    pub(crate) fn took(&mut self, step: Step, time: Nanos) {
+        self.log.steps.push((step, time));
+    }
+
+    /// SELECT of the PIV application.
+    pub(crate) fn select(&mut self) -> Result<(), End> {
+        self.step(Step::Select, |talk| {
+            let (status, _) = talk.answer(&Command::select(&APPLICATION), usize::MAX)?;
+            succeeded("SELECT", status)
+        })
+    }
+
+    /// GET DATA; at most so many bytes of the object.
+    pub(crate) fn get_data(&mut self, object: Object, most: usize) -> Result<Vec<u8>, End> {
+        let expected = Expected::bytes(most.min(256) as u32).unwrap_or(Expected::SHORT);
+        let tag = tlv::element(0x5C, &object.tag);
+        let command = Command::new(0, 0xCB, 0x3F, 0xFF).with_data(&tag).expecting(expected);
+        let (status, data) = self.answer(&command, most)?;
+        match status {
+            Status::NOT_FOUND => {
+                Err(Refusal::Missing { object: object.name.to_owned(), status: status.0 }.into())
+            }
+            status => succeeded("GET DATA", status).map(|()| data),
+        }
+    }
+
+    /// GENERAL AUTHENTICATE: the signature of a challenge by this key of the card.
+    pub(crate) fn sign(&mut self, challenge: &Challenge, key: u8) -> Result<Vec<u8>, End> {
+        const NAME: &str = "GENERAL AUTHENTICATE";
+        let header = |cla| Command::new(cla, 0x87, challenge.algorithm, key);
+        let mut parts = challenge.template.chunks(SHORT).peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_some() {
+                let status = self.exchange(&header(CHAINED).with_data(part))?;
+                succeeded(NAME, status)?;
+                continue;
+            }
+            let command = header(0).with_data(part).expecting(Expected::SHORT);
+            let (status, data) = self.answer(&command, usize::MAX)?;
+            succeeded(NAME, status)?;
+            let signature = tlv::only(0x7C, &data).and_then(|inside| tlv::only(0x82, inside));
+            return signature.map(<[u8]>::to_vec).ok_or_else(|| {
+                let why = "the answer is no template with a response".to_owned();
+                Refusal::Malformed { what: "signature".to_owned(), why }.into()
+            });
+        }
+        unreachable!("a template has bytes")
+    }
+
+    /// How many tries of the PIN are left (SP 800-73-5 part 2, 3.2.1).
+    pub(crate) fn tries(&mut self) -> Result<Status, End> {
+        self.exchange(&Command::new(0, 0x20, 0, 0x80))
+    }
+
+    /// VERIFY.
+    pub(crate) fn verify(&mut self, pin: &Pin) -> Result<Status, End> {
+        let mut command = Command::new(0, 0x20, 0, 0x80).with_data(pin.padded());
+        let mut bytes = command.encode();
+        let status = self.send(&bytes);
+        zeroize::Zeroize::zeroize(&mut bytes);
+        zeroize::Zeroize::zeroize(&mut command.data);
+        status
+    }
+
+    /// A command and the whole response to it, fetched by GET RESPONSE up to `most` bytes, and
+    /// asked for again where the card wants another Le.
+    fn answer(&mut self, command: &Command, most: usize) -> Result<(Status, Vec<u8>), End> {
+        let mut data = Vec::new();
+        let mut next = command.clone();
+        for _ in 0..MOST_PIECES {
+            let mut status = self.exchange(&next)?;
+            if let Some(length) = status.exact_length() {
+                next.expected = Expected::bytes(length as u32);
+                status = self.exchange(&next)?;
+            }
+            data.extend_from_slice(&self.response[..self.response.len() - 2]);
+            let room = most.saturating_sub(data.len());
+            match status.bytes_to_fetch() {
+                Some(left) if room > 0 => {
+                    let wanted = Expected::bytes(left.min(room) as u32);
+                    next = Command::new(0, 0xC0, 0, 0);
+                    next.expected = wanted;
+                }
+                _ => return Ok((status, data)),
+            }
+        }
+        let why = "it has no end".to_owned();
+        Err(Refusal::Malformed { what: "response".to_owned(), why }.into())
+    }
+
+    fn exchange(&mut self, command: &Command) -> Result<Status, End> {
+        self.send(&command.encode())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<Status, End> {
+        self.response.clear();
+        let start = Monotonic.now();
+        let sent = self.card.transmit(bytes, &mut self.response);
+        let time = Monotonic.now() - start;
+        sent?;
+        // Not the card's word: readers give such a thing when it is taken out in mid-command.
+        let Some(&[sw1, sw2]) = self.response.last_chunk::<2>() else {
+            let code = "no status word".to_owned();
+            return Err(Lost { call: "response".to_owned(), code }.into());
+        };
+        let status = Status(u16::from_be_bytes([sw1, sw2]));
+        self.log.exchanges.push(Exchange {
+            step: self.step,
+            header: [bytes[0], bytes[1], bytes[2], bytes[3]],
+            sent: bytes.len() as u32,
+            received: self.response.len() as u32,
+            status: status.0,
+            time,
+        });
+        Ok(status)
+    }
+}
+
+fn succeeded(command: &str, status: Status) -> Result<(), End> {
+    match status.is_success() {
+        true => Ok(()),
+        false => Err(Refusal::Status { command: command.to_owned(), status: status.0 }.into()),
+    }
+}

@@ -1,0 +1,13 @@
+//! Authentication of cards at a door, against virtual cards in this process: what is granted, what
+//! is refused and why, in every strategy. OpenSSL judges the same certificates.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+mod bad_cards;
+mod granted;
+mod icam;
+mod openssl;
+mod path;
+mod pins;
+mod refused;
+mod strategies;
+mod support;

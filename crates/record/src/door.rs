@@ -1,0 +1,142 @@
+//! A door as a model: what changes would bring, and how people wait.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::Nanos;
+
+use crate::budget::{Chance, ScenarioName};
+use crate::claim::Verdict;
+use crate::figures::{Estimate, Fraction, Latency, Provenance};
+
+/// Which changes to a transaction reach a target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhatIf {
+    /// The scenario that is changed.
+    pub scenario: ScenarioName,
+    /// The transaction, for example `door.pki-cak`.
+    pub operation: String,
+    /// What it takes unchanged, with all that whoever stands there waits for, in nanoseconds.
+    pub base_ns: f64,
+    /// What it may take, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub target_ns: Nanos,
+    /// The changes that were considered.
+    pub considered: Vec<WhatIfChange>,
+    /// The sets that reach the target and of which nothing can be left out, cheapest first. Of
+    /// alternatives for the same things (links of a part, bit rates) only the best is there.
+    pub sets: Vec<WhatIfSet>,
+    /// How many such sets there are; `sets` may hold fewer.
+    pub sets_found: u64,
+    /// The set that takes the least time, whether it reaches the target or not.
+    pub fastest: WhatIfSet,
+    /// What the source of the scenario itself expects of changes, beside what the model gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub projections: Vec<Projection>,
+}
+
+/// A change on its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhatIfChange {
+    /// Its name: a kind, and behind a colon which of several.
+    pub change: String,
+    /// What it is, in words.
+    pub what: String,
+    /// What it saves when nothing else is changed, in nanoseconds.
+    pub saves_ns: f64,
+    /// How much work it is, in points: a setting is 1, software 2, wiring 4, cards for everybody 8,
+    /// unless the scenario says otherwise.
+    pub effort: u32,
+    /// What must hold for it to be secure, or possible at all.
+    pub condition: String,
+    /// How well its saving is known.
+    pub provenance: Provenance,
+    /// The changes that cannot be made beside it.
+    pub excludes: Vec<String>,
+}
+
+/// Changes made together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhatIfSet {
+    /// The changes, in the order in which they were applied.
+    pub waterfall: Vec<WaterfallStep>,
+    /// What the transaction takes with all of them, in nanoseconds.
+    pub total_ns: f64,
+    /// The sum of their efforts, in points.
+    pub effort: u64,
+    /// Whether the mean reaches the target.
+    pub verdict: Verdict,
+    /// How often it reaches the target; absent where nothing is known of the spread of any part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<Chance>,
+}
+
+/// One change of several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WaterfallStep {
+    /// The change.
+    pub change: String,
+    /// What it saves after those before it, in nanoseconds.
+    pub saves_ns: f64,
+    /// What the transaction then takes, in nanoseconds.
+    pub left_ns: f64,
+}
+
+/// What a source expects of changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Projection {
+    /// What it says.
+    pub says: String,
+    /// The changes that it speaks of.
+    pub changes: Vec<String>,
+    /// Its figure, in nanoseconds.
+    pub published_ns: f64,
+    /// The same by the model, in nanoseconds.
+    pub computed_ns: f64,
+}
+
+/// People at a door, simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Queue {
+    /// The scenario of the door.
+    pub scenario: ScenarioName,
+    /// How many people came.
+    pub people: u64,
+    /// How many of them are not in the figures: those who came before the queue had settled.
+    pub settling: u64,
+    /// How many came per hour, as it was asked for.
+    pub arrivals_per_hour: f64,
+    /// The seed.
+    pub seed: u64,
+    /// How many can pass per minute at most: one after the other without a gap.
+    pub capacity_per_minute: f64,
+    /// How many did pass per minute.
+    pub passed_per_minute: Estimate,
+    /// The part of the time in which the door was in use.
+    pub utilisation: Fraction,
+    /// Whether more come than can pass: the queue then grows as long as people come.
+    pub overloaded: bool,
+    /// Waiting for one's turn, in nanoseconds.
+    pub wait_ns: Latency,
+    /// From coming to having passed, in nanoseconds.
+    pub whole_ns: Latency,
+    /// The part of all people who gave up, at the door or in the queue.
+    pub gave_up: Estimate,
+    /// The part of all readings that ended because the card was taken away too early.
+    pub removed_early: Estimate,
+    /// Readings per person who came to their turn.
+    pub readings_per_person: f64,
+    /// The mean wait by a formula of queueing theory, where one holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<QueueFormula>,
+}
+
+/// The mean wait by a formula of queueing theory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueFormula {
+    /// Which one: `M/D/1` or `M/G/1`.
+    pub name: String,
+    /// The mean wait, in nanoseconds.
+    pub mean_wait_ns: f64,
+    /// By how many standard errors of the simulation the simulated mean is above it.
+    pub standard_errors: f64,
+}

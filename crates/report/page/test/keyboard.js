@@ -1,0 +1,32 @@
+// Everything can be reached and used without a mouse.
+
+import { deepEqual, equal, ok } from "node:assert/strict";
+
+import { opened, unfold } from "./opened.js";
+
+export async function run({ browser, page, check }) {
+  await check("the first key leads to the results", () =>
+    opened({ browser, page }, {}, async (tab) => {
+      await tab.keyboard.press("Tab");
+      const skip = tab.locator("a.skip:focus");
+      ok((await skip.boundingBox()).x >= 0, "the link is seen when it has the focus");
+      await tab.keyboard.press("Enter");
+      equal(new URL(tab.url()).hash, "#main");
+    }),
+  );
+  await check("the focus goes through all that can be used, in the order of the page", () =>
+    opened({ browser, page }, {}, async (tab) => {
+      await unfold(tab);
+      const expected = await tab.evaluate(() => {
+        const all = "a[href], button, summary, .scroll, pre.command, .timeline";
+        return [...document.querySelectorAll(all)].map((it, place) => (it.dataset.place = place));
+      });
+      const reached = [];
+      for (let count = 0; count < expected.length; count++) {
+        await tab.keyboard.press("Tab");
+        reached.push(await tab.evaluate(() => Number(document.activeElement.dataset.place)));
+      }
+      deepEqual(reached, expected);
+    }),
+  );
+}

@@ -1,0 +1,221 @@
+//! What a chart shows, without a word on how it is drawn. A section makes one where it makes the
+//! table that says the same.
+
+use tapstone_measure::units::{thousands, three_digits};
+use tapstone_record::{Estimate, Fraction};
+
+use crate::figures;
+
+/// A chart, and what it shows in a sentence for those who do not see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chart {
+    /// What is asked.
+    pub(crate) title: String,
+    /// The answer in a sentence, with figures.
+    pub(crate) says: String,
+    pub(crate) size: ChartSize,
+    pub(crate) plot: Plot,
+}
+
+/// How much room a chart gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartSize {
+    /// The width of the page: the answer to a question.
+    Whole,
+    /// Half of it: one of many results.
+    Half,
+}
+
+/// Values against values, or bars with names.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Plot {
+    Xy(Xy),
+    Bars(Bars),
+}
+
+/// Lines and points.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Xy {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// One direction.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    pub(crate) name: String,
+    pub(crate) unit: Unit,
+    pub(crate) scale: Scale,
+}
+
+impl Axis {
+    pub(crate) fn linear(name: &str, unit: Unit) -> Self {
+        Self { name: name.into(), unit, scale: Scale::Linear }
+    }
+
+    /// Log where values go over more than a decade and a half: on a shorter one such an axis has
+    /// hardly a tick.
+    pub(crate) fn by_spread(name: &str, unit: Unit, values: impl Iterator<Item = f64>) -> Self {
+        const WIDE: f64 = 30.0;
+        let (low, high) = values
+            .filter(|value| *value > 0.0)
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), it| (low.min(it), high.max(it)));
+        if high / low > WIDE {
+            Self::log(&format!("{name} (log)"), unit)
+        } else {
+            Self::linear(name, unit)
+        }
+    }
+
+    pub(crate) fn log(name: &str, unit: Unit) -> Self {
+        Self { name: name.into(), unit, scale: Scale::Log }
+    }
+}
+
+/// How values are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// From zero.
+    Linear,
+    /// Equal ratios are equally long; only what is above zero can be shown.
+    Log,
+}
+
+/// What values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Nanoseconds, shown in milliseconds whatever their number.
+    Millis,
+    /// Operations per second.
+    Rate,
+    /// A part of a whole: 1 is all of it.
+    Share,
+    /// One over the other.
+    Ratio,
+    /// Things.
+    Count,
+}
+
+impl Unit {
+    pub(crate) fn print(self, value: f64) -> String {
+        match self {
+            Self::Time if value < 0.0 => format!("-{}", figures::time(-value)),
+            Self::Time => figures::time(value),
+            Self::Millis => figures::ms(value),
+            Self::Rate => figures::rate(value),
+            Self::Share => figures::share(Fraction(value)),
+            Self::Ratio => figures::ratio(value),
+            Self::Count if value >= 1000.0 => thousands(value.round() as u64),
+            Self::Count => match three_digits(value) {
+                // Things are counted whole: `10`, not `10.0`.
+                text if text.contains('.') => {
+                    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+                }
+                text => text,
+            },
+        }
+    }
+}
+
+/// Points of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) tone: Tone,
+    pub(crate) shape: Shape,
+    pub(crate) points: Vec<Point>,
+}
+
+/// How points are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A line alone.
+    Line,
+    /// A line that is broken: something computed beside something measured.
+    Dashed,
+    /// Dots on a line, with their intervals.
+    DotsAndLine,
+    /// Dots alone.
+    Dots,
+    /// A column from zero for each, as wide as the way to the next one's x.
+    Columns,
+}
+
+/// A value, and its interval where it has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+impl Point {
+    pub(crate) const fn new(x: f64, y: f64) -> Self {
+        Self { x, y, interval: None }
+    }
+
+    pub(crate) const fn estimated(x: f64, y: &Estimate) -> Self {
+        Self { x, y: y.estimate, interval: Some((y.low, y.high)) }
+    }
+}
+
+/// A line across the chart, with a word.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) at: f64,
+    pub(crate) across: Across,
+    pub(crate) text: String,
+}
+
+/// Which way a mark goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Across {
+    /// At a value of x, from the bottom to the top.
+    X,
+    /// At a value of y, from side to side.
+    Y,
+}
+
+/// Bars with names, from the top.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bars {
+    pub(crate) axis: Axis,
+    pub(crate) bars: Vec<Bar>,
+    pub(crate) marks: Vec<Mark>,
+    /// What the tones of the parts stand for.
+    pub(crate) legend: Vec<(Tone, String)>,
+}
+
+/// A bar.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) interval: Option<(f64, f64)>,
+    /// The figure, beside the bar.
+    pub(crate) figure: String,
+}
+
+/// A part of a bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) tone: Tone,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+/// What tells one thing from another. Colour is one sign of it: shapes, names and places are others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    First,
+    Second,
+    Third,
+    Fourth,
+    Good,
+    Bad,
+    Muted,
+}

@@ -1,0 +1,142 @@
+//! One record on the page: the verdict and what to know before believing it, then a chart and a
+//! table for each question, each result in full behind its heading, and the environment.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use maud::{Markup, html};
+use tapstone_record::Record;
+
+use super::blocks::{self, Fold, Link, badge};
+use super::{Entry, Fill, environment};
+use crate::sections::page::{Block, Page};
+use crate::sections::{Rows, Sections};
+use crate::style::Style;
+use crate::text::clean;
+use crate::{figures, verdict, words};
+
+/// A record that is larger than this is not put into the page as it is.
+const LARGEST_COPY: usize = 400_000;
+
+/// So many notes are read before the first chart.
+const NOTES: usize = 3;
+
+/// What is shown of a record, and where it leads.
+pub(super) struct Article {
+    pub(super) title: String,
+    pub(super) link: Link,
+    pub(super) markup: Markup,
+}
+
+pub(super) fn of(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
+    let record = entry.record;
+    let prefix = format!("r{number}");
+    let shown = Sections::new(record, &Style::PAPER, Rows::Untold);
+    let blocks = |show: &dyn Fn(&mut Page)| -> Vec<Block> {
+        let mut page = Page::new(Style::PAPER, record.target.emulated.as_ref());
+        show(&mut page);
+        page.into_blocks()
+    };
+    let head = blocks(&|page| shown.head(page));
+    let notes = blocks(&|page| shown.notes(page));
+    let results = blocks(&|page| {
+        shown.results(page);
+        shown.conclusions(page);
+    });
+    let mut details = blocks(&|page| shown.details(page));
+    if fill == Fill::Less {
+        details.retain(|block| !matches!(block, Block::Chart(_)));
+    }
+    let (main, links) = blocks::sections(&results, &format!("{prefix}-s"), Fold::Open);
+    let fold = if shown.is_alone() { fold } else { Fold::Folded };
+    let (full, _) = blocks::sections(&details, &format!("{prefix}-d"), fold);
+    let title = verdict::title(record);
+    let markup = html! {
+        article id=(prefix) {
+            header {
+                h2 { (clean(&title, true)) }
+                @if let Some(emulated) = &record.target.emulated {
+                    p { (badge(&format!("emulated: {}", emulated.profile)))
+                        " a virtual card: no figure here is a real device's" }
+                }
+                @for sentence in verdict::of(record) { p.verdict { (blocks::span(&sentence)) } }
+                (notes_of(after_heading(&notes)))
+                @if let Some(note) = entry.note { p.item { span.caution { "!" } " " (clean(note, true)) } }
+                @if links.len() > 2 { (contents(&links, number)) }
+            }
+            (main)
+            @if let Some(timeline) = entry.timeline { (super::timeline::section(timeline, &prefix)) }
+            @if !details.is_empty() {
+                @if fold == Fold::Folded { h3 { "Each result in full" } }
+                @if fill == Fill::Less {
+                    p.faint { "Charts of single results were left out: the page would be too large. \
+                        A page of fewer records has them." }
+                }
+                (full)
+            }
+            (environment::section(record, after_heading(&head), &prefix))
+            (copy(entry, fill))
+        }
+    };
+    let text = format!("{}: {}", words::target(record.target.kind), entry.name);
+    Article { title, link: Link { to: prefix, text: clean(&text, true) }, markup }
+}
+
+/// The first notes; the others behind a line that counts them.
+fn notes_of(notes: &[Block]) -> Markup {
+    let (first, rest) = notes.split_at(notes.len().min(NOTES));
+    html! {
+        (blocks::body(first))
+        @if !rest.is_empty() {
+            details.notes {
+                summary { (figures::count(rest.len() as u64, "more note", "more notes")) }
+                (blocks::body(rest))
+            }
+        }
+    }
+}
+
+fn contents(links: &[Link], number: usize) -> Markup {
+    html! {
+        nav.contents aria-label={ "sections of record " (number) } {
+            ul { @for link in links { li { a href=(format!("#{}", link.to)) { (link.text) } } } }
+        }
+    }
+}
+
+fn after_heading(blocks: &[Block]) -> &[Block] {
+    let is_heading = |block: &&Block| matches!(block, Block::Heading { .. });
+    let headings = blocks.iter().take_while(is_heading).count();
+    &blocks[headings..]
+}
+
+/// The record itself, to be saved: a link that needs neither a script nor a server.
+fn copy(entry: &Entry<'_>, fill: Fill) -> Markup {
+    let (text, without) = bounded(entry.record, fill);
+    let name = entry.name.rsplit(['/', '\\']).next().unwrap_or("record.json");
+    let name = if name.is_empty() { "record.json" } else { name };
+    html! {
+        p.save {
+            a download=(clean(name, true))
+                href=(format!("data:application/json;base64,{}", BASE64.encode(&text))) {
+                "Save this record (" (figures::bytes_about(text.len() as u64)) ", JSON)"
+            }
+            @if without { " " small { "without single values, series and histograms: the file itself has them" } }
+        }
+    }
+}
+
+/// The record as JSON; one that is too large without what makes records large.
+fn bounded(record: &Record, fill: Fill) -> (String, bool) {
+    let json = |record: &Record| serde_json::to_string(record).unwrap_or_default();
+    let whole = json(record);
+    if whole.len() <= LARGEST_COPY && fill == Fill::Everything {
+        return (whole, false);
+    }
+    let mut record = record.clone();
+    for row in &mut record.results {
+        row.values_ns.clear();
+        row.series.clear();
+        row.histogram = None;
+    }
+    (json(&record), true)
+}

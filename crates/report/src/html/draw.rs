@@ -1,0 +1,164 @@
+//! Charts as inline SVG. Each is drawn twice, for a wide screen or paper and for a narrow one: a
+//! drawing that is shrunk cannot be read. The page shows one of them, by its width.
+//!
+//! Colours here are those of the light theme, so that a chart that is copied out of the page is a
+//! chart; `page.css` gives each its colour in the dark theme and on paper.
+
+mod bars;
+mod tones;
+mod xy;
+
+use maud::{Markup, PreEscaped, html};
+use plotters::backend::SVGBackend;
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use thiserror::Error;
+
+use crate::chart::{Chart, ChartSize, Plot, Scale, Tone};
+use crate::text::clean;
+
+/// What text in charts is set in. The page's own font is used where it is shown.
+const FONT: &str = "sans-serif";
+
+/// How large, in pixels.
+const TEXT: f64 = 12.0;
+
+/// The width of a character, on average, over its height.
+const CHARACTER: f64 = 0.55;
+
+/// A chart that could not be drawn.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct NotDrawn(String);
+
+impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for NotDrawn {
+    fn from(error: DrawingAreaErrorKind<E>) -> Self {
+        Self(error.to_string())
+    }
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A size at which charts are drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Wide,
+    Narrow,
+    /// For either: half of the one, all of the other.
+    Half,
+}
+
+impl Size {
+    const fn width(self) -> u32 {
+        match self {
+            Self::Wide => 880,
+            Self::Narrow => 350,
+            Self::Half => 450,
+        }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Wide => "wide",
+            Self::Narrow => "narrow",
+            Self::Half => "half",
+        }
+    }
+}
+
+/// The chart with its title, its legend, and what it says in words.
+pub(super) fn figure(chart: &Chart) -> Markup {
+    let sizes: &[Size] = match chart.size {
+        ChartSize::Whole => &[Size::Wide, Size::Narrow],
+        ChartSize::Half => &[Size::Half],
+    };
+    let drawn: Vec<_> = sizes.iter().map(|size| svg(chart, *size)).collect();
+    html! {
+        figure.chart.half[chart.size == ChartSize::Half] {
+            figcaption { (clean(&chart.title, true)) (legend(&chart.plot)) }
+            @for drawing in &drawn {
+                @match drawing {
+                    Ok(drawing) => (drawing),
+                    Err(error) => p.note { "The chart could not be drawn: " (error) ". The table has its figures." },
+                }
+            }
+        }
+    }
+}
+
+fn svg(chart: &Chart, size: Size) -> Result<Markup, NotDrawn> {
+    let (width, height) = (size.width(), height(&chart.plot, size));
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
+        match &chart.plot {
+            Plot::Xy(xy) => xy::draw(&area, xy, size)?,
+            Plot::Bars(bars) => bars::draw(&area, bars, size)?,
+        }
+        area.present()?;
+    }
+    let inside = text.find('>').map_or("", |end| &text[end + 1..]);
+    let inside = shorter(inside.trim_end().trim_end_matches("</svg>"));
+    Ok(html! {
+        svg class=(size.class()) viewBox=(format!("0 0 {width} {height}"))
+            width=(width) height=(height) role="img" aria-label=(clean(&chart.says, true)) {
+            (PreEscaped(inside))
+        }
+    })
+}
+
+/// What every element repeats is said once, by the page's style.
+fn shorter(svg: &str) -> String {
+    let svg = svg.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
+    svg.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+fn height(plot: &Plot, size: Size) -> u32 {
+    match (plot, size) {
+        (Plot::Xy(_), Size::Wide) => 300,
+        (Plot::Xy(_), Size::Narrow) => 270,
+        (Plot::Xy(_), Size::Half) => 230,
+        (Plot::Bars(bars), size) => bars::height(bars, size),
+    }
+}
+
+fn legend(plot: &Plot) -> Markup {
+    let entries: Vec<(Tone, &str)> = match plot {
+        Plot::Bars(bars) => bars.legend.iter().map(|(tone, name)| (*tone, name.as_str())).collect(),
+        Plot::Xy(xy) if xy.series.len() > 1 => {
+            xy.series.iter().map(|series| (series.tone, series.name.as_str())).collect()
+        }
+        Plot::Xy(_) => Vec::new(),
+    };
+    html! {
+        @if !entries.is_empty() {
+            span.legend {
+                @for (tone, name) in entries {
+                    span { i class=(format!("swatch {}", tones::class(tone))) {} (clean(name, true)) }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a value can be drawn on such a scale. A record may have been written by hand; a billion
+/// seconds are long enough for all others.
+fn is_shown(value: f64, scale: Scale) -> bool {
+    const MOST: f64 = 1e18;
+    const LEAST: f64 = 1e-9;
+    match scale {
+        Scale::Linear => value.abs() <= MOST,
+        Scale::Log => (LEAST..=MOST).contains(&value),
+    }
+}
+
+/// Text that is no wider than so many pixels.
+fn fitted(text: &str, pixels: f64) -> String {
+    let most = (pixels / (TEXT * CHARACTER)) as usize;
+    crate::text::truncate(&clean(text, true), most.max(4), "…")
+}
+
+/// How many pixels text takes up, about.
+fn pixels(text: &str) -> f64 {
+    crate::text::width(text) as f64 * TEXT * CHARACTER
+}

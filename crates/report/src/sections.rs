@@ -1,0 +1,143 @@
+//! What a record says, section by section: what was measured, a table with a row for each result,
+//! whatever needs more room, and at the end what to know before believing any of it.
+//!
+//! What all rows share is said once, at the top; what they differ in is a column. Colour only ever
+//! repeats what a word or a sign says.
+
+mod blocks;
+pub(crate) mod charts;
+mod claims;
+mod comparison;
+mod costs;
+mod detail;
+mod door;
+pub(crate) mod grid;
+mod head;
+mod knee;
+mod mix;
+mod notes;
+pub(crate) mod page;
+mod published;
+mod results;
+mod shared;
+mod side_by_side;
+mod trace;
+
+use tapstone_record::reference::Reference;
+use tapstone_record::{Comparison, Cost, Outcome, Pairing, Record, Row};
+
+use crate::style::Style;
+use page::Page;
+
+/// Which results have a line, and a section, of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Those that no other table tells.
+    Untold,
+    /// Every single one.
+    All,
+}
+
+/// A record, and what of it is shown to whom.
+pub(crate) struct Sections<'a> {
+    record: &'a Record,
+    style: Style,
+    rows: Rows,
+    results: Vec<Row>,
+}
+
+impl<'a> Sections<'a> {
+    pub(crate) fn new(record: &'a Record, style: &Style, rows: Rows) -> Self {
+        let sections = Self { record, style: *style, rows, results: Vec::new() };
+        let results = record.results.iter().filter(|row| !sections.is_told(row));
+        Self { results: results.cloned().collect(), ..sections }
+    }
+
+    /// What was measured, how, and where.
+    pub(crate) fn head(&self, page: &mut Page) {
+        head::show(page, self.record);
+    }
+
+    /// A line for each result, unless there is only one, which is shown in full.
+    pub(crate) fn results(&self, page: &mut Page) {
+        // The sides of a comparison in turns, like the points of a cost, are rows that something
+        // else puts together: they are shown one by one only when asked for.
+        let in_turns = |of: &Comparison| of.pairing == Pairing::Interleaved;
+        let compared = self.record.comparison.as_ref().is_some_and(in_turns);
+        if self.is_alone() || self.results.is_empty() || (compared && self.rows == Rows::Untold) {
+            return;
+        }
+        head::show_shared(page, &self.results);
+        let told = |row: &&Row| {
+            self.rows == Rows::Untold && self.record.costs.iter().any(|cost| is_part(cost, row))
+        };
+        let rows: Vec<Row> = self.results.iter().filter(|row| !told(row)).cloned().collect();
+        if !rows.is_empty() {
+            results::show(page, &rows);
+        }
+    }
+
+    /// A section for each result.
+    pub(crate) fn details(&self, page: &mut Page) {
+        for row in self.results.iter().filter(|row| self.is_in_full(row)) {
+            detail::show(page, row);
+        }
+    }
+
+    /// What was made of the results.
+    pub(crate) fn conclusions(&self, page: &mut Page) {
+        let record = self.record;
+        if let Some(knee) = &record.knee {
+            knee::show(page, knee, &record.claims, &record.results);
+        }
+        if let Some(comparison) = &record.comparison {
+            comparison::show(page, comparison, &self.style);
+        }
+        if let Some(all) = &record.side_by_side {
+            side_by_side::show(page, all);
+        }
+        if door::is_one(record) {
+            door::show(page, record);
+        } else {
+            trace::show(page, record, &self.style);
+        }
+        costs::show(page, &record.costs);
+        claims::show(page, &record.claims, &record.results);
+    }
+
+    /// What to know before believing any of it.
+    pub(crate) fn notes(&self, page: &mut Page) {
+        let said = |row: &Row, note: &str| {
+            self.is_told(row) || (self.is_in_full(row) && detail::is_drift(note))
+        };
+        notes::show(page, self.record, said);
+    }
+
+    /// What the tables of a trace or of a door tell.
+    fn is_told(&self, row: &Row) -> bool {
+        let record = self.record;
+        self.rows == Rows::Untold && (trace::tells(record, row) || door::tells(record, row))
+    }
+
+    /// There is one result, and it is shown in full.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(&self.results[..], [only] if detail::has_any(only))
+    }
+
+    fn is_in_full(&self, row: &Row) -> bool {
+        (self.is_alone() || self.style.verbose) && detail::has_any(row)
+    }
+}
+
+/// Whether a row is one of those that a cost was fitted over: it went well, and is called after it.
+fn is_part(cost: &Cost, row: &Row) -> bool {
+    let varied = row.operation.strip_prefix(&cost.operation);
+    row.status.outcome == Outcome::Ok && varied.is_some_and(|point| point.starts_with('['))
+}
+
+/// A reference on its own: its figures, and its conclusions beside computed ones.
+pub(crate) fn of_reference(reference: &Reference, style: &Style) -> Page {
+    let mut page = Page::new(*style, None);
+    published::show(&mut page, reference);
+    page
+}

@@ -1,0 +1,41 @@
+//! The charts of sections: what a browser shows above the table that says the same.
+
+mod comparison;
+mod costs;
+mod door;
+mod knee;
+mod results;
+mod row;
+mod trace;
+
+pub(super) use comparison::{ratios, side_by_side};
+pub(super) use costs::costs;
+pub(super) use door::{budget, queue, strategies, what_if};
+pub(super) use knee::knee;
+pub(super) use results::results;
+pub(crate) use row::loops;
+pub(super) use row::{course, percentiles, spread, values};
+pub(super) use trace::{layers, trials};
+
+use crate::chart::{Bar, Part, Tone};
+
+/// A chart of more bars than this is no picture any more: the table has the others.
+const MOST_BARS: usize = 40;
+
+/// All bars with their figures, for those who do not see them.
+fn said(bars: &[Bar]) -> String {
+    let bars: Vec<String> =
+        bars.iter().map(|bar| format!("{}: {}", bar.name, bar.figure)).collect();
+    bars.join("; ")
+}
+
+/// Parts one after the other, from zero.
+fn stacked(lengths: impl IntoIterator<Item = (Tone, f64)>) -> Vec<Part> {
+    let mut from = 0.0;
+    let part = |(tone, length): (Tone, f64)| {
+        let part = Part { tone, from, to: from + length.max(0.0) };
+        from = part.to;
+        part
+    };
+    lengths.into_iter().map(part).collect()
+}

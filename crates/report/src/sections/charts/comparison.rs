@@ -1,0 +1,103 @@
+//! Ratios with their intervals, and devices beside each other.
+
+use tapstone_record::{Change, Comparison, Quantity, SideBySide};
+
+use super::{MOST_BARS, said};
+use crate::chart::{Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Tone, Unit};
+use crate::{figures, words};
+
+pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
+    let rows = &comparison.rows;
+    if rows.is_empty() {
+        return None;
+    }
+    let bars: Vec<Bar> = rows
+        .iter()
+        .take(MOST_BARS)
+        .map(|row| {
+            let item = row.item.as_deref().map(|item| format!(", {item}")).unwrap_or_default();
+            // Rates are turned over, so that all bars say how much longer the candidate takes.
+            let longer = match row.quantity {
+                Quantity::Throughput => {
+                    (1.0 / row.ratio.estimate, 1.0 / row.ratio.high, 1.0 / row.ratio.low)
+                }
+                _ => (row.ratio.estimate, row.ratio.low, row.ratio.high),
+            };
+            let (tone, word) = match row.verdict {
+                Change::Faster => (Tone::Good, "faster"),
+                Change::Slower => (Tone::Bad, "slower"),
+                Change::Inconclusive => (Tone::Muted, "inconclusive"),
+            };
+            let (from, to) = (longer.0.min(1.0), longer.0.max(1.0));
+            Bar {
+                name: format!("{}{item}", row.operation),
+                parts: vec![Part { tone, from, to }],
+                interval: Some((longer.1, longer.2)),
+                figure: format!("× {} {word}", figures::ratio(longer.0)),
+            }
+        })
+        .collect();
+    let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
+    let name = "time of the candidate over that of the baseline";
+    let axis = Axis::by_spread(name, Unit::Ratio, ends);
+    let mut marks = vec![Mark { at: 1.0, across: Across::X, text: "the same".into() }];
+    marks.extend(comparison.threshold.map(|threshold| Mark {
+        at: 1.0 + threshold.fail_above.0,
+        across: Across::X,
+        text: format!("threshold +{}", figures::share(threshold.fail_above)),
+    }));
+    let left_out = rows.len() - bars.len();
+    let more = match left_out {
+        0 => String::new(),
+        count => format!(" The first {MOST_BARS}; the table has {count} more."),
+    };
+    Some(Chart {
+        title: format!("How much longer does the candidate take?{more}"),
+        says: said(&bars),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars {
+            axis,
+            bars,
+            marks,
+            legend: vec![
+                (Tone::Good, "faster".into()),
+                (Tone::Bad, "slower".into()),
+                (Tone::Muted, "inconclusive".into()),
+            ],
+        }),
+    })
+}
+
+/// The operations that most devices have, a bar for each device.
+pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
+    let row = all.rows.first()?;
+    let unit = if row.quantity == Quantity::Throughput { Unit::Rate } else { Unit::Time };
+    let bars: Vec<Bar> = all
+        .sides
+        .iter()
+        .zip(&row.figures)
+        .zip(&row.excess)
+        .filter_map(|((side, figure), excess)| {
+            let figure = figure.as_ref()?;
+            let more = excess.filter(|excess| excess.0 > 0.0);
+            let more = more.map_or(" fastest".into(), |it| format!(" +{}", figures::share(it)));
+            Some(Bar {
+                name: side.name.clone(),
+                parts: vec![Part { tone: Tone::First, from: 0.0, to: figure.estimate }],
+                interval: Some((figure.low, figure.high)),
+                figure: format!("{}{more}", unit.print(figure.estimate)),
+            })
+        })
+        .collect();
+    let who = words::concurrency(row.concurrency);
+    let axis = match unit {
+        Unit::Rate => Axis::linear("operations per second", unit),
+        _ => Axis::linear("mean time", unit),
+    };
+    Some(Chart {
+        title: format!("{} on each, {who}", row.operation),
+        says: said(&bars),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars { axis, bars, marks: Vec::new(), legend: Vec::new() }),
+    })
+}

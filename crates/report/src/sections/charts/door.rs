@@ -1,0 +1,167 @@
+//! A door: the budget as a waterfall to the target, what changes bring, strategies, and waits.
+
+use tapstone_record::{Budget, BudgetPart, Estimate, PartKind, Queue, Trial, WhatIf, WhatIfSet};
+
+use super::{said, stacked};
+use crate::chart::{
+    Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Point, Series, Shape, Tone, Unit,
+    Xy,
+};
+use crate::{figures, words};
+
+fn kind(of: PartKind) -> (Tone, &'static str) {
+    match of {
+        PartKind::Transfer => (Tone::First, "transfer"),
+        PartKind::Processing => (Tone::Second, "processing"),
+        PartKind::Waiting => (Tone::Muted, "waiting"),
+    }
+}
+
+fn target(at: f64) -> Mark {
+    Mark { at, across: Across::X, text: format!("target {}", figures::ms(at)) }
+}
+
+/// Each part begins where the one before it ends.
+pub(in super::super) fn budget(budget: &Budget) -> Option<Chart> {
+    if budget.parts.is_empty() {
+        return None;
+    }
+    let mut from = 0.0;
+    let mut bar = |part: &BudgetPart| {
+        let (tone, word) = kind(part.kind);
+        let to = from + part.time_ns.estimate;
+        let parts = vec![Part { tone, from, to }];
+        from = to;
+        let said = words::provenance(part.provenance);
+        let figure = format!("{} {said}", figures::ms(part.time_ns.estimate));
+        Bar { name: format!("{}: {word}", part.component), parts, interval: None, figure }
+    };
+    let mut bars: Vec<Bar> = budget.parts.iter().chain(&budget.extras).map(&mut bar).collect();
+    let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns);
+    bars.push(total("in all", whole));
+    let kinds = [PartKind::Transfer, PartKind::Processing, PartKind::Waiting];
+    let shown = |of: &&PartKind| budget.parts.iter().any(|part| part.kind == **of);
+    let legend = kinds.iter().filter(shown).map(|of| kind(*of));
+    Some(Chart {
+        title: "Where does the time go?".into(),
+        says: format!("{} in all, in {} parts", figures::ms(whole.estimate), budget.parts.len()),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars {
+            axis: Axis::linear("time since the card came", Unit::Millis),
+            bars,
+            marks: budget.limit_ns.map(|limit| target(limit.0 as f64)).into_iter().collect(),
+            legend: legend.map(|(tone, name)| (tone, name.to_owned())).collect(),
+        }),
+    })
+}
+
+fn total(name: &str, time: &Estimate) -> Bar {
+    let interval = (time.high > time.low).then_some((time.low, time.high));
+    Bar {
+        name: name.into(),
+        parts: vec![Part { tone: Tone::Fourth, from: 0.0, to: time.estimate }],
+        interval,
+        figure: figures::ms(time.estimate),
+    }
+}
+
+/// What is left after each change of a set.
+pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
+    let set: &WhatIfSet = what_if.sets.first().unwrap_or(&what_if.fastest);
+    let limit = what_if.target_ns.0 as f64;
+    let left = |name: &str, left: f64, saves: f64| {
+        let tone = if left <= limit { Tone::Good } else { Tone::First };
+        let parts = stacked([(tone, left), (Tone::Muted, saves)]);
+        Bar { name: name.into(), parts, interval: None, figure: figures::ms(left) }
+    };
+    let mut bars = vec![left("now", what_if.base_ns, 0.0)];
+    bars.extend(set.waterfall.iter().map(|step| left(&step.change, step.left_ns, step.saves_ns)));
+    Some(Chart {
+        title: "Which changes reach the target with the least effort?".into(),
+        says: said(&bars),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars {
+            axis: Axis::linear("time", Unit::Millis),
+            bars,
+            marks: vec![target(limit)],
+            legend: vec![
+                (Tone::First, "left".into()),
+                (Tone::Good, "left, within the target".into()),
+                (Tone::Muted, "saved by this change".into()),
+            ],
+        }),
+    })
+}
+
+/// What each way takes, with what was predicted of it.
+pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
+    let plain = trials.first()?.before_ns;
+    let mut bars = vec![total("plain", &plain)];
+    for trial in trials {
+        let after = &trial.after_ns;
+        bars.push(Bar {
+            name: trial.fix.clone(),
+            parts: vec![Part { tone: Tone::First, from: 0.0, to: after.estimate }],
+            interval: Some((after.low, after.high)),
+            figure: figures::time(after.estimate),
+        });
+        let Some(saved) = trial.predicted else { continue };
+        let predicted = trial.before_ns.estimate - f64::midpoint(saved.low, saved.high);
+        bars.push(Bar {
+            name: format!("{}, predicted", trial.fix),
+            parts: vec![Part { tone: Tone::Muted, from: 0.0, to: predicted }],
+            interval: None,
+            figure: figures::time(predicted),
+        });
+    }
+    Some(Chart {
+        title: "How long does each way take?".into(),
+        says: said(&bars),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars {
+            axis: Axis::linear("time", Unit::Time),
+            bars,
+            marks: Vec::new(),
+            legend: vec![
+                (Tone::Fourth, "plain".into()),
+                (Tone::First, "measured, with interval".into()),
+                (Tone::Muted, "predicted".into()),
+            ],
+        }),
+    })
+}
+
+/// How many wait longer than how long.
+pub(in super::super) fn queue(queue: &Queue) -> Option<Chart> {
+    let series = |name: &str, tone, of: &tapstone_record::Latency| {
+        let points =
+            [(0.5, of.p50), (0.9, of.p90), (0.95, of.p95), (0.99, of.p99), (0.999, of.p999)];
+        let points = points.iter().filter_map(|(part, value)| {
+            Some(Point::estimated(1.0 / (1.0 - part), value.as_ref()?))
+        });
+        Series { name: name.into(), tone, shape: Shape::DotsAndLine, points: points.collect() }
+    };
+    let waits = series("wait for one's turn", Tone::First, &queue.wait_ns);
+    let wholes = series("from coming to passing", Tone::Second, &queue.whole_ns);
+    if waits.points.is_empty() {
+        return None;
+    }
+    let at = |value: &Option<Estimate>| {
+        value.as_ref().map_or(figures::NONE.into(), |value| figures::time(value.estimate))
+    };
+    Some(Chart {
+        title: "How long do people wait?".into(),
+        says: format!(
+            "half wait {}, one of a hundred {}",
+            at(&queue.wait_ns.p50),
+            at(&queue.wait_ns.p99)
+        ),
+        size: ChartSize::Whole,
+        plot: Plot::Xy(Xy {
+            x: Axis::log("one of so many people waits longer (log)", Unit::Count),
+            y: Axis::linear("time", Unit::Time),
+            series: vec![waits, wholes],
+            marks: Vec::new(),
+        }),
+    })
+}

@@ -1,0 +1,68 @@
+//! A traced program: whose time it was, and what fixes brought.
+
+use tapstone_record::{Behaviour, Change, Layer, Trial};
+
+use super::said;
+use crate::chart::{Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Tone, Unit};
+use crate::{figures, words};
+
+/// The layers of one thread.
+pub(in super::super) fn layers(layers: &[&Layer]) -> Option<Chart> {
+    if layers.len() < 2 {
+        return None;
+    }
+    let bar = |layer: &&Layer| Bar {
+        name: words::layer(&layer.layer),
+        parts: vec![Part { tone: Tone::First, from: 0.0, to: layer.time_ns.0 as f64 }],
+        interval: None,
+        figure: format!("{} · {}", layer.time_ns, figures::share(layer.share)),
+    };
+    let bars: Vec<Bar> = layers.iter().map(bar).collect();
+    Some(Chart {
+        title: "Whose time was it?".into(),
+        says: said(&bars),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars {
+            axis: Axis::linear("self time", Unit::Time),
+            bars,
+            marks: Vec::new(),
+            legend: Vec::new(),
+        }),
+    })
+}
+
+pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
+    if trials.is_empty() {
+        return None;
+    }
+    let bar = |trial: &Trial| {
+        let speedup = &trial.speedup;
+        let tone = match (trial.behaviour, trial.verdict) {
+            (Behaviour::Differs, _) | (_, Change::Slower) => Tone::Bad,
+            (_, Change::Faster) => Tone::Good,
+            (_, Change::Inconclusive) => Tone::Muted,
+        };
+        let differs = if trial.behaviour == Behaviour::Differs { ", differs" } else { "" };
+        let (from, to) = (speedup.estimate.min(1.0), speedup.estimate.max(1.0));
+        Bar {
+            name: trial.fix.clone(),
+            parts: vec![Part { tone, from, to }],
+            interval: Some((speedup.low, speedup.high)),
+            figure: format!("× {}{differs}", figures::ratio(speedup.estimate)),
+        }
+    };
+    let bars: Vec<Bar> = trials.iter().map(bar).collect();
+    let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
+    let axis = Axis::by_spread("time without the fix over time with it", Unit::Ratio, ends);
+    Some(Chart {
+        title: "How many times as fast is the program with the fix?".into(),
+        says: said(&bars),
+        size: ChartSize::Whole,
+        plot: Plot::Bars(Bars {
+            axis,
+            bars,
+            marks: vec![Mark { at: 1.0, across: Across::X, text: "the same".into() }],
+            legend: Vec::new(),
+        }),
+    })
+}

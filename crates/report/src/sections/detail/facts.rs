@@ -1,0 +1,181 @@
+//! How a result came about, a line for each thing that the record knows of it.
+
+use tapstone_measure::units::{thousands, three_digits};
+use tapstone_record::{Fraction, Key, Mechanism, Row, ShareKind, Verification, Verifier};
+
+use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
+use crate::sections::page::{Page, Span, Tint};
+use crate::{figures, words};
+
+/// A host that used so much of its processors is what limits its share.
+const OWN_LIMIT: f64 = 0.9;
+
+/// What ran, and at which rate.
+pub(super) fn before(page: &mut Page, row: &Row) {
+    show(page, "mechanism", row.mechanism.as_ref().map(mechanism));
+    show(page, "key", row.key.as_ref().map(key));
+    if let Some(rate) = words::rate_of(row) {
+        let rate = figures::with_interval(&rate, figures::rate);
+        page.fact("rate", Span::new(rate, Tint::Strong));
+    }
+    show(page, "open loop", open_loop(row));
+    show(page, "lateness", lateness(row));
+}
+
+/// Who did it, how it began and ended, and whether it was right.
+pub(super) fn after(page: &mut Page, row: &Row) {
+    page.blank();
+    page.grid(&parties(row));
+    show(page, "warm-up", warm_up(row));
+    show(page, "window", window(row));
+    show(page, "intervals", intervals(row));
+    show(page, "client", client(row));
+    let limit = row.client_cpu.map(|_| words::limit(row.limited_by).into());
+    show(page, "limited by", limit);
+    show(page, "verified", row.verification.as_ref().map(verified));
+}
+
+fn show(page: &mut Page, label: &str, value: Option<String>) {
+    value.into_iter().for_each(|value| page.fact(label, Span::plain(value)));
+}
+
+fn mechanism(mechanism: &Mechanism) -> String {
+    let mut parts = vec![mechanism.name.clone()];
+    parts.extend(mechanism.parameters.clone());
+    parts.push(match mechanism.hardware {
+        Some(true) => "the token says hardware".into(),
+        Some(false) => "the token says software".into(),
+        None => "the token does not say whether in hardware".into(),
+    });
+    parts.join(" · ")
+}
+
+fn key(key: &Key) -> String {
+    let mut parts: Vec<String> = key.label.iter().cloned().collect();
+    parts.push(figures::count(key.count.into(), "key", "keys"));
+    let attributes = [
+        (key.token, "on the token", "for the session"),
+        (key.sensitive, "sensitive", "not sensitive"),
+        (key.extractable, "extractable", "not extractable"),
+    ];
+    let named = attributes.iter().filter_map(|(value, yes, no)| {
+        Some(if (*value)? { (*yes).to_owned() } else { (*no).to_owned() })
+    });
+    parts.extend(named);
+    parts.join(" · ")
+}
+
+/// `1,000/s offered, 998/s achieved (99.8 %)`.
+fn open_loop(row: &Row) -> Option<String> {
+    let offered = row.offered.or(row.load.rate_per_second)?;
+    let offered_text = format!("{} offered", figures::rate(offered.0));
+    let Some(achieved) = row.achieved else { return Some(offered_text) };
+    let share = figures::share(Fraction(achieved.0 / offered.0));
+    Some(format!("{offered_text}, {} achieved ({share})", figures::rate(achieved.0)))
+}
+
+/// How late the generator was; it is in the latencies, which count from the intended start.
+fn lateness(row: &Row) -> Option<String> {
+    let late = row.schedule_lateness_ns?;
+    let quantiles = [("p50", late.p50), ("p99", late.p99), ("p99.9", late.p999)];
+    let known = quantiles.iter().filter_map(|(name, value)| Some(format!("{name} {}", (*value)?)));
+    let mut parts: Vec<String> = known.collect();
+    parts.push(format!("longest {}", late.max));
+    Some(format!("of the generator itself: {}", parts.join(", ")))
+}
+
+/// The calls of an operation, and who did how much of the work.
+fn parties(row: &Row) -> Grid {
+    let columns = vec![
+        left("", Keep::Always),
+        left("", Keep::Always),
+        right("", Keep::Always),
+        right("", Keep::Always),
+    ];
+    let mut entries = Vec::new();
+    for (position, phase) in row.phases.iter().enumerate() {
+        let label = if position == 0 { "calls" } else { "" };
+        entries.push(party(label, &phase.call, figures::time(phase.mean_ns), phase.share));
+    }
+    for kind in [ShareKind::Token, ShareKind::Process, ShareKind::Host, ShareKind::Thread] {
+        let shares = row.shares.iter().filter(|share| share.kind == kind);
+        for (position, share) in shares.enumerate() {
+            let label = if position == 0 { words::party(kind) } else { "" };
+            let mut name = share.name.clone();
+            if let (Some(mean), Some(longest)) = (share.mean_ns, share.longest_ns) {
+                name.push_str(&format!("  mean {}, longest {longest}", figures::time(mean)));
+            }
+            if let Some(used) = share.client_utilisation {
+                let own = if used.0 >= OWN_LIMIT { ", its own limit" } else { "" };
+                name.push_str(&format!("  {} of its processors{own}", figures::share(used)));
+            }
+            entries.push(party(label, &name, figures::rate(share.rate.0), share.share));
+        }
+    }
+    Grid { columns, entries }
+}
+
+fn party(label: &str, name: &str, figure: String, share: Fraction) -> Entry {
+    Entry::Cells(vec![
+        Span::faint(format!("{label:<10}")),
+        Span::plain(name),
+        Span::plain(figure),
+        Span::faint(figures::share(share)),
+    ])
+}
+
+fn warm_up(row: &Row) -> Option<String> {
+    let warm_up = row.warm_up.as_ref()?;
+    let operations = figures::count(warm_up.operations, "operation", "operations");
+    let text = format!("{operations} in {}", figures::seconds(warm_up.seconds));
+    let Some(ratio) = warm_up.ratio_to_median else { return Some(text) };
+    let first = match warm_up.first_ns.len() {
+        1 => "the first call".into(),
+        calls => format!("the first {calls} calls"),
+    };
+    let ratio = three_digits(ratio);
+    Some(format!("{text}; {first} took {ratio} times the median"))
+}
+
+fn window(row: &Row) -> Option<String> {
+    let length = figures::seconds(row.window?.seconds);
+    let completed = figures::count(row.completed, "operation", "operations");
+    let end = row.stopped_by.map(|by| format!(", ended by {}", words::stopped_by(by)));
+    Some(format!("{length}, {completed} completed{}", end.unwrap_or_default()))
+}
+
+fn intervals(row: &Row) -> Option<String> {
+    let interval = row.interval.as_ref()?;
+    let level = 100.0 * interval.level.0;
+    let doubt = if interval.reliable { "" } else { " · too narrow: still correlated" };
+    Some(format!("{level:.0} %: {}, n = {}{doubt}", interval.method, interval.n))
+}
+
+fn client(row: &Row) -> Option<String> {
+    let cpu = row.client_cpu.map(|cpu| {
+        let (user, system) =
+            (figures::seconds(cpu.user_seconds), figures::seconds(cpu.system_seconds));
+        let used = figures::share(cpu.utilisation);
+        format!("{used} of its processors (user {user}, system {system})")
+    });
+    let busy = row.busy_share.map(|busy| format!("workers busy {}", figures::share(busy)));
+    let parts: Vec<String> = [cpu, busy].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+fn verified(verification: &Verification) -> String {
+    let by = match verification.by {
+        Verifier::Software => "by software",
+        Verifier::Token => "by a round trip through the token itself",
+    };
+    let wrong = match verification.wrong {
+        0 => "none wrong".into(),
+        wrong => format!("{} WRONG", thousands(wrong)),
+    };
+    let checked = thousands(verification.checked);
+    let eligible = thousands(verification.eligible);
+    match verification.checked {
+        0 => "not checked".into(),
+        _ => format!("{checked} of {eligible} {by}, {wrong}"),
+    }
+}

@@ -1,0 +1,106 @@
+//! A card at a door: where the time of an authentication goes, step by step, and what the other
+//! ways to carry it out bring, beside what was predicted.
+
+use tapstone_record::{Phase, Record, Row, TargetKind, Trial};
+
+use super::super::charts;
+use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
+use super::super::page::{Page, Span, Tint};
+use crate::figures;
+
+/// The phases of a step's own row.
+const PARTS: [&str; 4] = ["commands", "transfer", "processing", "host"];
+
+pub(in super::super) fn is_one(record: &Record) -> bool {
+    record.target.kind == TargetKind::Door
+}
+
+/// Whether a row is a step of another, which this table tells.
+pub(in super::super) fn tells(record: &Record, row: &Row) -> bool {
+    is_one(record) && record.results.iter().any(|whole| of(whole, row).is_some())
+}
+
+/// The step's name: `door.pki-cak.select` is `select` of `door.pki-cak`.
+fn of<'a>(whole: &Row, row: &'a Row) -> Option<&'a str> {
+    row.operation.strip_prefix(&whole.operation)?.strip_prefix('.')
+}
+
+pub(super) fn show(page: &mut Page, record: &Record) {
+    if let Some(whole) = record.results.first().filter(|row| !row.phases.is_empty()) {
+        let steps = |phase: &Phase| {
+            let name = format!("{}.{}", whole.operation, phase.call);
+            record.results.iter().find(|row| row.operation == name)
+        };
+        page.heading("steps", &whole.operation);
+        let mut columns: Vec<Column> = vec![left("step", Keep::Always)];
+        columns.extend(["median", "p95", "share"].map(|name| right(name, Keep::Always)));
+        columns.extend(PARTS.map(|name| right(name, Keep::Rank(1))));
+        let entries = whole.phases.iter().map(|phase| entry(phase, steps(phase)));
+        page.grid(&Grid { columns, entries: entries.collect() });
+    }
+    if !record.trials.is_empty() {
+        page.heading("strategies", "beside the plain way, in turns");
+        page.chart(charts::strategies(&record.trials));
+        page.grid(&strategies(&record.trials));
+        for trial in &record.trials {
+            let name = Span::new(format!("  {}: ", trial.fix), Tint::Strong);
+            // What was predicted is in the table; the other note is the condition.
+            let condition = trial.notes.last().map_or("", String::as_str);
+            page.hanging(&name, &Span::plain(condition));
+        }
+    }
+}
+
+fn entry(phase: &Phase, row: Option<&Row>) -> Entry {
+    let time = |nanos: Option<f64>| nanos.map_or_else(|| figures::NONE.into(), figures::time);
+    let mut cells = vec![
+        Span::plain(&phase.call),
+        Span::new(time(phase.p50_ns), Tint::Strong),
+        Span::plain(time(phase.p95_ns)),
+        Span::plain(figures::share(phase.share)),
+    ];
+    cells.extend(PARTS.map(|name| {
+        let parts = row.map_or(&[][..], |row| &row.phases[..]);
+        let part = parts.iter().find(|part| part.call == name);
+        part.map_or_else(
+            || Span::faint(figures::NONE),
+            |part| Span::plain(figures::time(part.mean_ns)),
+        )
+    }));
+    Entry::Cells(cells)
+}
+
+fn strategies(trials: &[Trial]) -> Grid {
+    let columns = vec![
+        left("strategy", Keep::Always),
+        right("plain", Keep::Rank(2)),
+        right("takes", Keep::Always),
+        right("saves", Keep::Always),
+        right("predicted", Keep::Always),
+        right("off", Keep::Always),
+        right("speed-up", Keep::Rank(1)),
+    ];
+    let cells = |trial: &Trial| {
+        let (before, after) = (trial.before_ns.estimate, trial.after_ns.estimate);
+        let predicted = trial.predicted.map(|range| f64::midpoint(range.low, range.high));
+        // Of the time that it takes: the prediction's, against the one that was measured.
+        let off = predicted.map(|saved| 100.0 * ((before - saved) / after - 1.0));
+        Entry::Cells(vec![
+            Span::plain(&trial.fix),
+            Span::plain(figures::time(before)),
+            Span::new(figures::time(after), Tint::Strong),
+            Span::plain(signed(before - after)),
+            Span::plain(predicted.map_or_else(|| figures::NONE.into(), signed)),
+            Span::faint(off.map_or_else(|| figures::NONE.into(), |off| format!("{off:+.1} %"))),
+            Span::plain(figures::ratio(trial.speedup.estimate)),
+        ])
+    };
+    Grid { columns, entries: trials.iter().map(cells).collect() }
+}
+
+fn signed(nanos: f64) -> String {
+    match nanos < 0.0 {
+        true => format!("-{}", figures::time(-nanos)),
+        false => figures::time(nanos),
+    }
+}

@@ -1,0 +1,172 @@
+//! The page as its sections make it: headings, facts, sentences, tables, charts, in their order.
+//! What it looks like is not known here: a terminal and a browser show the same blocks.
+
+use tapstone_record::Emulated;
+
+use super::blocks::bar;
+use super::grid::Grid;
+use crate::chart::Chart;
+use crate::style::Style;
+
+/// A narrower terminal cannot show a figure beside its name.
+const NARROWEST: usize = 20;
+
+/// What a piece of text means. Colour repeats it, and never says it alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tint {
+    #[default]
+    Plain,
+    /// Headings and the figures that one came for.
+    Strong,
+    /// Labels, intervals, and rows without figures.
+    Faint,
+    /// As it should be.
+    Good,
+    /// To be looked at.
+    Caution,
+    /// Wrong.
+    Bad,
+    /// Drawings.
+    Accent,
+}
+
+/// A piece of text of one tint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) text: String,
+    pub(crate) tint: Tint,
+    /// The text draws a bar of this part of the whole.
+    pub(crate) bar: Option<f64>,
+}
+
+impl Span {
+    pub(crate) fn new(text: impl Into<String>, tint: Tint) -> Self {
+        Self { text: text.into(), tint, bar: None }
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Tint::Plain)
+    }
+
+    pub(crate) fn faint(text: impl Into<String>) -> Self {
+        Self::new(text, Tint::Faint)
+    }
+
+    /// A bar of this part of so many columns.
+    pub(crate) fn bar(part: f64, width: usize, tint: Tint) -> Self {
+        Self { text: bar(part, width), tint, bar: Some(part) }
+    }
+}
+
+/// Where a section stands where there is room for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Weight {
+    /// What one came for.
+    First,
+    /// What it rests on.
+    Then,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    /// What follows, what qualifies it, and whether it was emulated.
+    Heading { title: String, more: String, emulated: Option<String>, weight: Weight },
+    /// Pieces of text beside each other.
+    Line(Vec<Span>),
+    /// A label and what is said under it: `load        4 threads × 1 process`.
+    Fact { label: String, value: Span },
+    /// A label, a drawing of characters, and what it ranges over.
+    Drawing { label: String, drawing: Span, range: String },
+    /// Room.
+    Blank,
+    /// A sentence behind a mark.
+    Hanging { mark: Span, text: Span },
+    /// A command to be copied, behind a mark.
+    Command { mark: Span, words: Vec<String> },
+    /// A table.
+    Grid(Grid),
+    /// What only a browser shows: the table beside it says the same.
+    Chart(Box<Chart>),
+}
+
+/// Blocks for one reader.
+pub(crate) struct Page {
+    style: Style,
+    emulated: Option<String>,
+    blocks: Vec<Block>,
+}
+
+impl Page {
+    pub(crate) fn new(style: Style, emulated: Option<&Emulated>) -> Self {
+        let style = Style { width: style.width.max(NARROWEST), ..style };
+        let emulated = emulated.map(|profile| format!("emulated: {}", profile.profile));
+        Self { style, emulated, blocks: Vec::new() }
+    }
+
+    pub(crate) const fn width(&self) -> usize {
+        self.style.width
+    }
+
+    pub(crate) const fn style(&self) -> &Style {
+        &self.style
+    }
+
+    /// A heading with what qualifies all that follows. The mark of an emulated device stands beside
+    /// every one, so that no section can forget it.
+    pub(super) fn heading(&mut self, title: &str, more: &str) {
+        self.weighted(title, more, Weight::Then);
+    }
+
+    /// A heading of what one came for: on a terminal it stands near the end, where the eye is.
+    pub(super) fn heading_of_conclusions(&mut self, title: &str, more: &str) {
+        self.weighted(title, more, Weight::First);
+    }
+
+    fn weighted(&mut self, title: &str, more: &str, weight: Weight) {
+        let (title, more, emulated) = (title.to_owned(), more.to_owned(), self.emulated.clone());
+        self.blocks.push(Block::Heading { title, more, emulated, weight });
+    }
+
+    /// A line, cut off where it is too wide.
+    pub(super) fn line(&mut self, spans: &[Span]) {
+        self.blocks.push(Block::Line(spans.to_vec()));
+    }
+
+    /// A label and what is said under it.
+    pub(super) fn fact(&mut self, label: &str, value: Span) {
+        self.blocks.push(Block::Fact { label: label.to_owned(), value });
+    }
+
+    /// A label, a drawing, and what it ranges over: `rate        ▇▇█▇▆▇  4,960 … 5,000/s`.
+    pub(super) fn drawing(&mut self, label: &str, drawing: &str, range: &str, tint: Tint) {
+        let (label, range) = (label.to_owned(), range.to_owned());
+        self.blocks.push(Block::Drawing { label, drawing: Span::new(drawing, tint), range });
+    }
+
+    pub(super) fn blank(&mut self) {
+        self.blocks.push(Block::Blank);
+    }
+
+    /// A sentence behind a mark, its further lines below its first word.
+    pub(super) fn hanging(&mut self, mark: &Span, text: &Span) {
+        self.blocks.push(Block::Hanging { mark: mark.clone(), text: text.clone() });
+    }
+
+    /// A command behind a mark, to be copied.
+    pub(super) fn command(&mut self, mark: &Span, words: &[String]) {
+        self.blocks.push(Block::Command { mark: mark.clone(), words: words.to_vec() });
+    }
+
+    pub(super) fn grid(&mut self, grid: &Grid) {
+        self.blocks.push(Block::Grid(grid.clone()));
+    }
+
+    pub(super) fn chart(&mut self, chart: Option<Chart>) {
+        self.blocks.extend(chart.map(|chart| Block::Chart(Box::new(chart))));
+    }
+
+    pub(crate) fn into_blocks(self) -> Vec<Block> {
+        self.blocks
+    }
+}

@@ -1,0 +1,61 @@
+//! Several devices beside one another: what each takes, and how much more than the fastest.
+
+use tapstone_record::{Estimate, Fraction, Quantity, SideBySide, SideBySideRow};
+
+use super::charts;
+use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
+use super::page::{Page, Span, Tint};
+use super::shared::differ;
+use crate::figures;
+
+/// What devices are called in tables; more are only in JSON and CSV.
+const LETTERS: [&str; 12] = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L"];
+
+pub(super) fn show(page: &mut Page, all: &SideBySide) {
+    page.heading(
+        "side by side",
+        "mean times and rates, each in a run of its own; below, the excess over the fastest",
+    );
+    page.chart(charts::side_by_side(all));
+    for (letter, side) in LETTERS.iter().zip(&all.sides) {
+        let source =
+            if side.source == side.name { String::new() } else { format!(" · {}", side.source) };
+        let text = format!("{}{source}", side.name);
+        page.hanging(&Span::new(format!("  {letter}  "), Tint::Strong), &Span::plain(text));
+    }
+    let beyond = all.sides.len().saturating_sub(LETTERS.len());
+    if beyond > 0 {
+        page.line(&[Span::faint(format!("  and {beyond} more, which only JSON and CSV show"))]);
+    }
+    page.blank();
+    let sizes = differ(all.rows.iter().filter_map(|row| row.message_bytes));
+    let mut columns: Vec<Column> = vec![left("operation", Keep::Always)];
+    columns.extend(LETTERS.iter().zip(&all.sides).map(|(letter, _)| right(letter, Keep::Always)));
+    let entries = all.rows.iter().flat_map(|row| [values(row, sizes), excess(row)]).collect();
+    page.grid(&Grid { columns, entries });
+}
+
+fn values(row: &SideBySideRow, sizes: bool) -> Entry {
+    let size = row.message_bytes.filter(|_| sizes).map(figures::bytes);
+    let name = match size {
+        Some(size) => format!("{} {size}", row.operation),
+        None => row.operation.clone(),
+    };
+    let value = |figure: &Option<Estimate>| match (figure, row.quantity) {
+        (None, _) => Span::faint(figures::NONE),
+        (Some(figure), Quantity::Throughput) => Span::plain(figures::rate(figure.estimate)),
+        (Some(figure), _) => Span::plain(figures::time(figure.estimate)),
+    };
+    let cells = row.figures.iter().take(LETTERS.len()).map(value);
+    Entry::Cells([Span::plain(name)].into_iter().chain(cells).collect())
+}
+
+fn excess(row: &SideBySideRow) -> Entry {
+    let cell = |excess: &Option<Fraction>| match excess {
+        None => Span::default(),
+        Some(Fraction(0.0)) => Span::new("fastest", Tint::Good),
+        Some(excess) => Span::new(format!("+{}", figures::share(*excess)), Tint::Caution),
+    };
+    let cells = row.excess.iter().take(LETTERS.len()).map(cell);
+    Entry::Cells([Span::default()].into_iter().chain(cells).collect())
+}

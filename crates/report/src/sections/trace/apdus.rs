@@ -1,0 +1,113 @@
+//! The commands to the card, by what they are called and what they are about.
+
+use std::collections::BTreeMap;
+
+use tapstone_measure::units::{Nanos, thousands};
+use tapstone_record::Apdu;
+
+use super::super::grid::{Column, Grid, Keep, figures as right, words as left};
+use super::super::page::{Page, Span, Tint};
+use super::{Cell, table};
+use crate::figures;
+use crate::style::Style;
+
+const LINES: usize = 15;
+
+/// All exchanges of one command about one object.
+#[derive(Default)]
+struct Line<'a> {
+    name: &'a str,
+    object: Option<&'a str>,
+    count: u64,
+    repeats: u64,
+    time: Nanos,
+    /// Both ways.
+    bytes: u64,
+    status: BTreeMap<&'a str, u64>,
+}
+
+pub(super) fn show(page: &mut Page, apdus: &[Apdu], style: &Style) {
+    if apdus.is_empty() {
+        return;
+    }
+    let lines = lines(apdus);
+    let shown = super::shown(lines.len(), LINES, style);
+    let count = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.count));
+    let time: Nanos = lines.iter().map(|line| line.time).sum();
+    let about = format!("{} in {time}", figures::count(count, "exchange", "exchanges"));
+    page.heading("commands to the card", &about);
+    page.grid(&grid(&lines[..shown], page.width() >= super::WIDE));
+    super::left_out(page, lines.len() - shown);
+}
+
+/// One for each name and object, whatever their headers: a file is read in many pieces. What took
+/// longest comes first.
+fn lines(apdus: &[Apdu]) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for apdu in apdus {
+        let (name, object) = (apdu.name.as_str(), apdu.object.as_deref());
+        let known = lines.iter().position(|line| (line.name, line.object) == (name, object));
+        let at = known.unwrap_or_else(|| {
+            lines.push(Line { name, object, ..Line::default() });
+            lines.len() - 1
+        });
+        let line = &mut lines[at];
+        line.count = line.count.saturating_add(apdu.count);
+        line.repeats = line.repeats.saturating_add(apdu.repeats);
+        line.time += apdu.time_ns;
+        line.bytes = line.bytes.saturating_add(apdu.sent_bytes).saturating_add(apdu.received_bytes);
+        for (word, count) in &apdu.status {
+            let sum = line.status.entry(word).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.time));
+    lines
+}
+
+fn grid(lines: &[Line<'_>], wide: bool) -> Grid {
+    let repeats = lines.iter().any(|line| line.repeats > 0);
+    let refused = lines.iter().any(|line| !refusals(line).is_empty());
+    let name: Cell<Line<'_>> = if wide { |line| Span::plain(line.name) } else { whole_name };
+    let all: [(bool, Column, Cell<Line<'_>>); 8] = [
+        (true, left("command", Keep::Always), name),
+        (wide, left("object", Keep::Rank(7)), object),
+        (true, right("count", Keep::Always), |line| Span::plain(thousands(line.count))),
+        (repeats, right("repeats", Keep::Always), repeated),
+        (true, right("time", Keep::Always), |line| Span::new(line.time.to_string(), Tint::Strong)),
+        (true, right("mean", Keep::Rank(3)), mean),
+        (true, right("bytes", Keep::Always), |line| Span::plain(figures::bytes(line.bytes))),
+        (refused, left("refused", Keep::Rank(6)), |line| Span::new(refusals(line), Tint::Caution)),
+    ];
+    table(lines, all)
+}
+
+fn whole_name(line: &Line<'_>) -> Span {
+    Span::plain(match line.object {
+        Some(object) => format!("{} {object}", line.name),
+        None => line.name.to_owned(),
+    })
+}
+
+fn object(line: &Line<'_>) -> Span {
+    line.object.map_or_else(Span::default, Span::plain)
+}
+
+fn repeated(line: &Line<'_>) -> Span {
+    match line.repeats {
+        0 => Span::faint("0"),
+        repeats => Span::new(thousands(repeats), Tint::Caution),
+    }
+}
+
+fn mean(line: &Line<'_>) -> Span {
+    Span::plain(figures::time(line.time.0 as f64 / line.count as f64))
+}
+
+/// Status words that are no success: `3 × 6A82`.
+fn refusals(line: &Line<'_>) -> String {
+    let good = |word: &str| word == "9000" || word.starts_with("61");
+    let refused = line.status.iter().filter(|(word, _)| !good(word));
+    let refused = refused.map(|(word, count)| format!("{} × {word}", thousands(*count)));
+    refused.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,89 @@
+//! The calls of a traced program, those that took longest first.
+
+use tapstone_measure::units::{thousands, three_digits};
+use tapstone_record::Call;
+
+use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
+use super::super::page::{Page, Span, Tint};
+use crate::figures;
+use crate::style::Style;
+
+const LINES: usize = 15;
+
+pub(super) fn show(page: &mut Page, calls: &[Call], style: &Style) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut calls: Vec<&Call> = calls.iter().collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.total_ns));
+    let shown = super::shown(calls.len(), LINES, style);
+    page.heading("calls", "total from entry to return, own without what it called or waited for");
+    page.grid(&grid(&calls[..shown], page.width() >= super::WIDE));
+    super::left_out(page, calls.len() - shown);
+}
+
+/// A call's line.
+type Cell = fn(&Call) -> Span;
+
+fn grid(calls: &[&Call], wide: bool) -> Grid {
+    let per_operation = calls.iter().any(|call| call.per_operation.is_some());
+    let failed = calls.iter().any(|call| failures(call) > 0);
+    let name: Cell = if wide {
+        |call| Span::plain(&call.function)
+    } else {
+        |call| Span::plain(call.operation())
+    };
+    let all: [(bool, Column, Cell); 8] = [
+        (true, left("function", Keep::Always), name),
+        (wide, left("module", Keep::Rank(6)), |call| Span::faint(&call.module)),
+        (true, right("count", Keep::Always), |call| Span::plain(thousands(call.count))),
+        (per_operation, right("each", Keep::Rank(4)), each),
+        (true, right("total", Keep::Always), |call| {
+            Span::new(call.total_ns.to_string(), Tint::Strong)
+        }),
+        (true, right("own", Keep::Always), |call| Span::plain(call.own_ns.to_string())),
+        (true, right("mean", Keep::Rank(3)), mean),
+        (failed, right("failed", Keep::Always), failed_cell),
+    ];
+    let fields: Vec<(Column, Cell)> = all
+        .into_iter()
+        .filter(|(needed, ..)| *needed)
+        .map(|(_, column, cell)| (column, cell))
+        .collect();
+    let entries = |call: &&Call| {
+        let cells = fields.iter().map(|(_, cell)| cell(call)).collect();
+        let codes = codes(call)
+            .map(|codes| Entry::Sentence(Span::default(), Span::new(codes, Tint::Caution)));
+        [Entry::Cells(cells)].into_iter().chain(codes)
+    };
+    let entries = calls.iter().flat_map(entries).collect();
+    Grid { columns: fields.into_iter().map(|(column, _)| column).collect(), entries }
+}
+
+/// How often in one operation.
+fn each(call: &Call) -> Span {
+    Span::plain(call.per_operation.map_or_else(|| figures::NONE.into(), three_digits))
+}
+
+fn mean(call: &Call) -> Span {
+    let mean = call.total_ns.0 as f64 / call.count as f64;
+    Span::plain(figures::time(mean))
+}
+
+fn failures(call: &Call) -> u64 {
+    call.failed.values().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+fn failed_cell(call: &Call) -> Span {
+    match failures(call) {
+        0 => Span::faint("0"),
+        failed => Span::new(thousands(failed), Tint::Bad),
+    }
+}
+
+/// `2 × CKR_PIN_INCORRECT`; `None` when none failed.
+fn codes(call: &Call) -> Option<String> {
+    let code = |(code, count): (&String, &u64)| format!("{} × {code}", thousands(*count));
+    let codes: Vec<String> = call.failed.iter().map(code).collect();
+    (!codes.is_empty()).then(|| codes.join(", "))
+}

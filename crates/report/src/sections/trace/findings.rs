@@ -1,0 +1,85 @@
+//! What was wasted, in sentences, and what to type or to change next.
+
+use tapstone_measure::units::{thousands, three_digits};
+use tapstone_record::{Finding, Range, Record, Trial};
+
+use super::super::comparison::verdict;
+use super::super::page::{Page, Span, Tint};
+use super::next;
+use super::words::remedy;
+use crate::{figures, words};
+
+pub(super) fn show(page: &mut Page, record: &Record) {
+    let findings = &record.findings;
+    let about = match findings.len() {
+        0 | 1 => "",
+        _ => "they overlap: what they save does not add up",
+    };
+    page.heading_of_conclusions("findings", about);
+    if findings.is_empty() {
+        let none = "Found nothing: no sleep, no busy wait, nothing done twice that takes time.";
+        page.hanging(&Span::new("  ", Tint::Good), &Span::plain(none));
+    }
+    for (number, finding) in findings.iter().enumerate() {
+        let mark = format!("{:>3}  ", number + 1);
+        page.hanging(&Span::new(mark, Tint::Strong), &Span::plain(sentence(finding)));
+        for evidence in &finding.evidence {
+            page.hanging(&Span::plain("     "), &Span::plain(evidence));
+        }
+        page.hanging(&Span::faint("     saves   "), &Span::plain(saving(finding.saving)));
+        tried(page, &record.trials, finding);
+        advice(page, record, finding);
+    }
+}
+
+/// `sleep: SCardEndTransaction (PC/SC client), 16 times, 90.0 ms, 90.0 % of its thread's time.`
+fn sentence(finding: &Finding) -> String {
+    let place = match finding.layer.as_str() {
+        "" => finding.place.clone(),
+        layer => format!("{} ({})", finding.place, words::layer(layer)),
+    };
+    let often = match finding.per_operation {
+        // The operation is the whole command.
+        each if each == finding.count as f64 => figures::count(finding.count, "time", "times"),
+        each => format!(
+            "{} times an operation, {} in all",
+            three_digits(each),
+            thousands(finding.count)
+        ),
+    };
+    let kind = words::finding(&finding.kind);
+    let share = figures::share(finding.share);
+    format!("{kind}: {place}, {often}, {}, {share} of its thread's time.", finding.time_ns)
+}
+
+fn saving(saving: Option<Range>) -> String {
+    saving.map_or("cannot be predicted".to_owned(), |saving| {
+        format!("{} an operation (predicted)", figures::span(&saving))
+    })
+}
+
+/// What the fix brought, where it was tried in the same record.
+fn tried(page: &mut Page, trials: &[Trial], finding: &Finding) {
+    let trial = finding.trial.as_ref().and_then(|fix| trials.iter().find(|it| it.fix == *fix));
+    let Some(trial) = trial else { return };
+    let speedup = figures::with_interval(&trial.speedup, figures::ratio);
+    let text = format!("{speedup} times as fast, {}", verdict(trial.verdict));
+    page.hanging(&Span::faint("     tried   "), &Span::plain(text));
+}
+
+/// The fix to try, or what to change.
+fn advice(page: &mut Page, record: &Record, finding: &Finding) {
+    let label = |label: &str| Span::faint(format!("     {label:<8}"));
+    let Some(fix) = &finding.trial else {
+        let general = remedy(&finding.kind);
+        let change = finding.advice.as_deref().unwrap_or(general);
+        return page.hanging(&label("change"), &Span::plain(change));
+    };
+    let command = next::trial(&record.command, fix);
+    let command = command.unwrap_or_else(|| vec![format!("tapstone trial --fix {fix} -- COMMAND")]);
+    page.command(&label("try"), &command);
+    if command.iter().any(|word| word.contains("***")) {
+        let hidden = "where it says ***, something secret was left out: put it in";
+        page.hanging(&label(""), &Span::faint(hidden));
+    }
+}

@@ -1,0 +1,298 @@
+//! What a record comes to, in a sentence or two: the first thing on a page.
+
+use tapstone_record::{
+    Behaviour, Change, Comparison, Estimate, Finding, Outcome, Record, Row, TargetKind, Verdict,
+};
+
+use crate::figures::{self, count, ms, with_interval};
+use crate::sections::page::{Span, Tint};
+use crate::text::clean;
+use crate::words;
+
+/// What was measured, as a title.
+pub(crate) fn title(record: &Record) -> String {
+    let target = &record.target;
+    let named = |what: &str, name: &str| match name.trim() {
+        "" => what.to_owned(),
+        name => format!("{what} {name}"),
+    };
+    if let Some(comparison) = &record.comparison {
+        return format!("{} against {}", comparison.candidate.name, comparison.baseline.name);
+    }
+    if let Some(all) = &record.side_by_side {
+        return count(all.sides.len() as u64, "device", "devices side by side");
+    }
+    let scenario = record.budget.as_ref().and_then(|budget| budget.scenario.as_ref());
+    let scenario = scenario.or(record.what_if.as_ref().map(|what_if| &what_if.scenario));
+    if let Some(scenario) = scenario.or(record.queue.as_ref().map(|queue| &queue.scenario)) {
+        return named("Door:", &scenario.title);
+    }
+    let emulated = target.emulated.as_ref().map(|profile| profile.profile.as_str());
+    let name = |card: &'_ tapstone_record::Card| match (&card.name, emulated) {
+        (Some(name), _) => name.clone(),
+        (None, Some(profile)) => format!("emulated by profile {profile}"),
+        (None, None) => card.atr.clone(),
+    };
+    let card = target.card.as_ref().map(name).unwrap_or_default();
+    match target.kind {
+        TargetKind::Token => {
+            named("Token", target.tokens.first().map_or("", |token| token.label.as_str()))
+        }
+        TargetKind::Card => named("Card", &card),
+        TargetKind::Pcsc => {
+            named("PC/SC on", target.reader.as_ref().map_or("", |reader| reader.name.as_str()))
+        }
+        TargetKind::Door => named("A card at a door,", &card),
+        TargetKind::Command => {
+            let path = target.program.as_ref().map_or("", |program| program.path.as_str());
+            named("Program", path.rsplit('/').next().unwrap_or(path))
+        }
+    }
+}
+
+/// What the record says, sentence by sentence.
+#[must_use]
+pub fn sentences(record: &Record) -> Vec<String> {
+    of(record).into_iter().map(|span| clean(&span.text, true)).collect()
+}
+
+/// What the record says.
+pub(crate) fn of(record: &Record) -> Vec<Span> {
+    let mut said = claims(record);
+    if let Some(comparison) = &record.comparison {
+        said.extend(compared(comparison));
+    }
+    said.extend(knee(record));
+    said.extend(door(record));
+    said.extend(record.findings.first().map(|first| found(first, record.findings.len())));
+    match record.target.kind {
+        TargetKind::Door => said.extend(strategies(record)),
+        _ => said.extend(tried(record)),
+    }
+    if said.is_empty() {
+        said.extend(results(&record.results));
+    }
+    // A traced program's calls may fail as they please.
+    if record.target.kind != TargetKind::Command {
+        said.splice(0..0, wrong(&record.results));
+    }
+    said
+}
+
+/// A card in the ways that were tried.
+fn strategies(record: &Record) -> Option<Span> {
+    let fastest = record
+        .trials
+        .iter()
+        .min_by(|one, other| one.after_ns.estimate.total_cmp(&other.after_ns.estimate))?;
+    let whole = with_interval(&fastest.before_ns, figures::time);
+    let least = with_interval(&fastest.after_ns, figures::time);
+    let times = figures::ratio(fastest.speedup.estimate);
+    let text = format!("{whole} the plain way; {least} by {}, {times} times as fast.", fastest.fix);
+    Some(Span::plain(text))
+}
+
+/// What must be known before any figure.
+fn wrong(rows: &[Row]) -> Option<Span> {
+    // What a device does not offer is no trouble: the table says so.
+    let supported = |row: &&Row| row.status.outcome != Outcome::Unsupported;
+    let troubled =
+        rows.iter().filter(supported).filter(|row| words::trouble(row).is_some()).count() as u64;
+    let wrong = rows
+        .iter()
+        .filter_map(|row| row.verification)
+        .fold(0u64, |sum, it| sum.saturating_add(it.wrong));
+    if wrong > 0 {
+        let text = format!("{} were WRONG.", count(wrong, "result", "results"));
+        return Some(Span::new(text, Tint::Bad));
+    }
+    let text = format!(
+        "{} of {} did not go well.",
+        troubled,
+        count(rows.len() as u64, "operation", "operations")
+    );
+    (troubled > 0).then(|| Span::new(text, Tint::Caution))
+}
+
+fn claims(record: &Record) -> Vec<Span> {
+    let sentence = |claim: &tapstone_record::Claim| {
+        let text = format!("{}: {}", words::verdict(claim.verdict), claim.text);
+        let tint = match claim.verdict {
+            Verdict::Met => Tint::Good,
+            Verdict::Missed => Tint::Bad,
+            Verdict::Undecided => Tint::Caution,
+        };
+        Span::new(text, tint)
+    };
+    record.claims.iter().map(sentence).collect()
+}
+
+fn knee(record: &Record) -> Option<Span> {
+    let knee = record.knee.as_ref()?;
+    let plateau = with_interval(knee.plateau.as_ref()?, figures::rate);
+    let text = match knee.smallest_at_95_percent {
+        Some(at) => format!(
+            "{} comes to {plateau}; {} give 95 % of that.",
+            knee.operation,
+            words::concurrency(at)
+        ),
+        None => format!("{} comes to {plateau}.", knee.operation),
+    };
+    Some(Span::plain(text))
+}
+
+fn compared(of: &Comparison) -> Vec<Span> {
+    let verdicts = |change| of.rows.iter().filter(|row| row.verdict == change).count();
+    let mut said = Vec::new();
+    if let [row] = &of.rows[..] {
+        let ratio = with_interval(&row.ratio, figures::ratio);
+        let text =
+            format!("{}: candidate over baseline {ratio}, {}.", row.operation, change(row.verdict));
+        said.push(Span::plain(text));
+    } else if !of.rows.is_empty() {
+        let parts = [Change::Faster, Change::Slower, Change::Inconclusive]
+            .map(|change_| format!("{} {}", verdicts(change_), change(change_)));
+        let all = count(of.rows.len() as u64, "comparison", "comparisons");
+        said.push(Span::plain(format!("Of {all}: {}.", parts.join(", "))));
+    }
+    if let Some(threshold) = of.threshold {
+        let by = figures::share(threshold.fail_above);
+        let (text, tint) = match threshold.exceeded {
+            true => (format!("Slower by more than {by}: the threshold is EXCEEDED."), Tint::Bad),
+            false => (format!("Nothing is surely slower by more than {by}."), Tint::Good),
+        };
+        said.push(Span::new(text, tint));
+    }
+    said
+}
+
+const fn change(change: Change) -> &'static str {
+    match change {
+        Change::Faster => "faster",
+        Change::Slower => "slower",
+        Change::Inconclusive => "inconclusive",
+    }
+}
+
+fn door(record: &Record) -> Vec<Span> {
+    let mut said = Vec::new();
+    if let Some(budget) = &record.budget {
+        let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
+        let (text, tint) = match (budget.limit_ns, budget.verdict) {
+            (Some(limit), Some(verdict)) => {
+                let off = ms((whole - limit.0 as f64).abs());
+                let (how, tint) = match verdict {
+                    Verdict::Met => (format!("{off} to spare"), Tint::Good),
+                    Verdict::Missed => (format!("{off} too long"), Tint::Bad),
+                    Verdict::Undecided => ("it cannot be told".into(), Tint::Caution),
+                };
+                let word = words::verdict(verdict);
+                (
+                    format!(
+                        "{} against a target of {}: {word}, {how}.",
+                        ms(whole),
+                        ms(limit.0 as f64)
+                    ),
+                    tint,
+                )
+            }
+            _ => (format!("{} in all.", ms(whole)), Tint::Plain),
+        };
+        said.push(Span::new(text, tint));
+    }
+    if let Some(what_if) = &record.what_if {
+        let (base, target) = (ms(what_if.base_ns), ms(what_if.target_ns.0 as f64));
+        let named = |set: &tapstone_record::WhatIfSet| {
+            set.waterfall.iter().map(|it| it.change.as_str()).collect::<Vec<_>>().join(" + ")
+        };
+        said.push(match what_if.sets.first() {
+            Some(set) => Span::new(
+                format!(
+                    "{base} becomes {} with {}: within {target}.",
+                    ms(set.total_ns),
+                    named(set)
+                ),
+                Tint::Good,
+            ),
+            None => Span::new(
+                format!(
+                    "No set of changes reaches {target}: the fastest takes {}.",
+                    ms(what_if.fastest.total_ns)
+                ),
+                Tint::Bad,
+            ),
+        });
+    }
+    if let Some(queue) = &record.queue {
+        let mean = queue
+            .wait_ns
+            .mean
+            .map_or_else(|| figures::NONE.into(), |mean| with_interval(&mean, figures::time));
+        let text = format!(
+            "{:.0} people an hour wait {mean} on average; the door is in use {} of the time.",
+            queue.arrivals_per_hour,
+            figures::share(queue.utilisation)
+        );
+        let tint = if queue.overloaded { Tint::Bad } else { Tint::Plain };
+        said.push(Span::new(text, tint));
+    }
+    said
+}
+
+fn found(first: &Finding, all: usize) -> Span {
+    let saving = first.saving.map_or(String::new(), |saving| {
+        format!("; removing it saves {}, as predicted", figures::span(&saving))
+    });
+    let more = match all {
+        1 => String::new(),
+        all => format!(" The largest of {all} findings."),
+    };
+    let kind = words::finding(&first.kind);
+    let text = format!("{kind} in {}: {}{saving}.{more}", first.place, first.time_ns);
+    Span::new(text, Tint::Caution)
+}
+
+fn tried(record: &Record) -> Vec<Span> {
+    let sentence = |trial: &tapstone_record::Trial| {
+        let Estimate { estimate, low, high } = trial.speedup;
+        let same = match trial.behaviour {
+            Behaviour::Same => ", and the program did the same",
+            Behaviour::Differs => ", but the program did something else: it is no fix",
+            Behaviour::NotComparable => "",
+        };
+        let (times, tint) = (figures::ratio(estimate), tint(trial.verdict, trial.behaviour));
+        let (low, high) = (figures::ratio(low), figures::ratio(high));
+        let text = format!("{}: {times} times as fast ({low} … {high}){same}.", trial.fix);
+        Span::new(text, tint)
+    };
+    record.trials.iter().map(sentence).collect()
+}
+
+fn tint(verdict: Change, behaviour: Behaviour) -> Tint {
+    match (verdict, behaviour) {
+        (_, Behaviour::Differs) => Tint::Bad,
+        (Change::Faster, _) => Tint::Good,
+        (Change::Slower, _) => Tint::Caution,
+        (Change::Inconclusive, _) => Tint::Plain,
+    }
+}
+
+/// Nothing was concluded: the only figure, or how many there are and which is the longest.
+fn results(rows: &[Row]) -> Option<Span> {
+    let median = |row: &Row| row.latency_ns.and_then(|latency| latency.p50.or(latency.mean));
+    if let [row] = rows {
+        let rate = words::rate_of(row).map(|rate| with_interval(&rate, figures::rate));
+        let median = median(row).map(|it| format!("median {}", with_interval(&it, figures::time)));
+        let offered = row.load.rate_per_second;
+        let offered = offered.map(|rate| format!("{} offered", figures::rate(rate.0)));
+        let parts: Vec<String> = [offered, rate, median].into_iter().flatten().collect();
+        let said = !parts.is_empty();
+        return said.then(|| Span::plain(format!("{}: {}.", row.operation, parts.join(", "))));
+    }
+    let known = rows.iter().filter_map(|row| Some((row, median(row)?)));
+    let longest = known.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
+    let (row, median) = longest?;
+    let all = count(rows.len() as u64, "operation", "operations");
+    let median = with_interval(&median, figures::time);
+    Some(Span::plain(format!("{all}; the longest is {}, median {median}.", row.operation)))
+}

@@ -1,0 +1,183 @@
+//! Workers on this machine: started, made to load the module, and logged in to their token once.
+
+use std::time::Duration;
+
+use cryptoki_sys::{
+    CKF_PROTECTED_AUTHENTICATION_PATH, CKF_TOKEN_INITIALIZED, CKF_USER_PIN_COUNT_LOW,
+    CKF_USER_PIN_FINAL_TRY, CKF_USER_PIN_LOCKED,
+};
+use tapstone_worker::Process;
+
+use super::error::LabError;
+use super::link::Way;
+use super::{Lab, Member, Options, Site, targets};
+use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
+use crate::protocol::{Enter, Login, Order, Report, Trouble};
+
+/// How long a token with a PIN pad of its own waits for a person.
+const PIN_PAD: Duration = Duration::from_secs(300);
+
+/// How long a worker may take to clean up, C_Logout and C_Finalize included.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+impl Lab {
+    /// Loads the module in a first process, finds the tokens, and logs in to each once.
+    pub(super) fn open_here(&mut self) -> Result<(), LabError> {
+        let first = self.spawn()?;
+        self.library = self.load(first)?;
+        let slots = self.slots(first)?;
+        let Options { module, tokens, .. } = self.here();
+        self.targets = targets::choose(module, tokens, slots)?;
+        self.enter(first, 0)?;
+        (1..self.targets.len()).try_for_each(|token| self.join_here(token))
+    }
+
+    /// One more process for a token. The token's flags are read again before it logs in.
+    pub(super) fn join_here(&mut self, token: usize) -> Result<(), LabError> {
+        let number = self.spawn()?;
+        self.load(number)?;
+        let id = self.targets[token].slot.id;
+        let slots = self.slots(number)?;
+        let now = slots.into_iter().find(|slot| slot.id == id).and_then(|slot| slot.token);
+        if let Some(now) = now {
+            self.targets[token].token.flags = now.flags;
+        }
+        self.enter(number, token)
+    }
+
+    pub(super) fn spawn(&mut self) -> Result<usize, LabError> {
+        let number = self.members.len();
+        let process = Process::start(&self.here().worker, number, self.sender.clone(), FAREWELL);
+        let process = process.map_err(LabError::Spawn)?;
+        self.members.push(Some(Member { way: Way::Pipe(process), token: None }));
+        Ok(number)
+    }
+
+    pub(super) fn load(&mut self, number: usize) -> Result<LibraryInfo, LabError> {
+        let module = self.here().module.clone();
+        let board = match self.member(number).map(|member| &member.way) {
+            Some(Way::Pipe(process)) => process.board(),
+            _ => Default::default(),
+        };
+        let order = Order::Load { module: module.clone(), board };
+        let loaded = self.ask_here(number, &order, self.timeout, |report| match report {
+            Report::Loaded(loaded) => Some(loaded),
+            _ => None,
+        })?;
+        loaded.map_err(|error| LabError::Load { module, error })
+    }
+
+    fn slots(&mut self, number: usize) -> Result<Vec<SlotInfo>, LabError> {
+        let with_mechanisms = self.slots_and_mechanisms(number, false)?;
+        Ok(with_mechanisms.into_iter().map(|(slot, _)| slot).collect())
+    }
+
+    pub(super) fn slots_and_mechanisms(
+        &mut self,
+        number: usize,
+        mechanisms: bool,
+    ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, LabError> {
+        let order = Order::Slots { mechanisms };
+        let slots = self.ask_here(number, &order, self.timeout, |report| match report {
+            Report::Slots(slots) => Some(slots),
+            _ => None,
+        })?;
+        let what = self.here().module.display().to_string();
+        slots.map_err(|failure| LabError::Call { what, failure })
+    }
+
+    /// Opens the token's first session and logs in: one try, and none when the flags forbid it.
+    fn enter(&mut self, number: usize, token: usize) -> Result<(), LabError> {
+        let target = &self.targets[token];
+        if !target.token.has(CKF_TOKEN_INITIALIZED) {
+            return Err(LabError::Uninitialised { slot: target.slot.id });
+        }
+        let login = self.login_for(&target.token);
+        allow_login(&target.token, &login, self.here().accept_low_count)?;
+        let limit = match login {
+            Login::ProtectedPath => {
+                (self.here().announce)(&format!(
+                    "enter the PIN of {} on the token's own pad",
+                    self.describe(token)
+                ));
+                PIN_PAD.max(self.timeout)
+            }
+            _ => self.timeout,
+        };
+        let enter = Enter { slot: target.slot.id, login };
+        let order = Order::Enter(enter);
+        let entered = self.ask_here(number, &order, limit, |report| match report {
+            Report::Entered(entered) => Some(entered),
+            _ => None,
+        })?;
+        match entered {
+            Ok(_) => {
+                if let Some(member) = self.member(number) {
+                    member.token = Some(token);
+                }
+                Ok(())
+            }
+            Err(Trouble::Call { failure, .. }) => {
+                Err(LabError::Call { what: self.describe(token), failure })
+            }
+            Err(other) => Err(LabError::Keys { trouble: other }),
+        }
+    }
+
+    /// A token with a PIN pad of its own asks for the PIN itself, unless the user gave one.
+    pub(super) fn login_for(&self, token: &TokenInfo) -> Login {
+        let pad = token.has(CKF_PROTECTED_AUTHENTICATION_PATH);
+        match &self.here().login {
+            Login::None if pad => Login::ProtectedPath,
+            login => login.clone(),
+        }
+    }
+
+    /// Sends a worker an order that only this machine gives, and waits for its answer.
+    fn ask_here<T>(
+        &mut self,
+        number: usize,
+        order: &Order,
+        limit: Duration,
+        pick: impl Fn(Report) -> Option<T>,
+    ) -> Result<T, LabError> {
+        if let Some(Way::Pipe(process)) = self.member(number).map(|member| &mut member.way) {
+            process.order(order);
+        }
+        self.only_answer(number, limit, pick)
+    }
+
+    /// Who asks for this has no hosts.
+    fn here(&self) -> &Options {
+        match &self.site {
+            Site::Here(options) => options,
+            Site::Hosts(_) => {
+                unreachable!("workers are started here only where there are no hosts")
+            }
+        }
+    }
+}
+
+/// Whether the token's flags leave room for a try of the PIN.
+fn allow_login(token: &TokenInfo, login: &Login, accept_low_count: bool) -> Result<(), LabError> {
+    if *login == Login::None {
+        return Ok(());
+    }
+    let risk = |why, hint| Err(LabError::PinAtRisk { label: token.label.clone(), why, hint });
+    if token.has(CKF_USER_PIN_LOCKED) {
+        return risk("the PIN is locked", "only the security officer can unlock it");
+    }
+    if token.has(CKF_USER_PIN_FINAL_TRY) {
+        return risk(
+            "one wrong PIN more would lock it",
+            "log in once with the vendor's own tool, which resets the counter",
+        );
+    }
+    if token.has(CKF_USER_PIN_COUNT_LOW) && !accept_low_count {
+        return risk(
+            "a wrong PIN was given since the last login",
+            "if you are sure of the PIN, say --accept-low-count",
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! A file of events that was kept by an earlier run.
+
+use std::fs::File;
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use tapstone_measure::units::Nanos;
+
+use crate::clock::{Reading, Scale};
+use crate::events::{self, EventsError};
+use crate::timeline::Timeline;
+use crate::wire::{Header, MAGIC, Run, VERSION};
+
+/// What such a file holds.
+#[derive(Debug)]
+pub struct Kept {
+    /// What the program did.
+    pub timeline: Timeline,
+    /// How long it took.
+    pub wall: Nanos,
+    /// Bytes that are missing at the file's end: it was cut short.
+    pub missing: u64,
+}
+
+/// Reads as much of it as there is.
+///
+/// # Errors
+/// When it cannot be read, or is something else.
+pub fn read(path: &Path) -> Result<Kept, EventsError> {
+    let open = |why| EventsError::Open { path: path.to_owned(), why };
+    let file = File::open(path).map_err(open)?;
+    let fields = Fields::of(&file).map_err(open)?;
+    let fields = fields.ok_or_else(|| EventsError::NoEvents(path.to_owned()))?;
+    let (started, ended) = (Nanos(fields.started), Nanos(fields.ended));
+    let mut timeline = events::read(&file, &fields.scale, started, ended)?;
+    timeline.dropped = fields.dropped;
+    let length = file.metadata()?.len();
+    let missing = events::used(&file)?.saturating_sub(length);
+    Ok(Kept { timeline, wall: ended - started, missing })
+}
+
+/// What the header says of the run.
+struct Fields {
+    scale: Scale,
+    started: u64,
+    ended: u64,
+    dropped: u64,
+}
+
+impl Fields {
+    /// `None`: it is no header, or the run never came to its end.
+    fn of(file: &File) -> io::Result<Option<Self>> {
+        let mut header = vec![0; size_of::<Header>()];
+        match file.read_exact_at(&mut header, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        let word = |at: usize| u64::from_ne_bytes(header[at..at + 8].try_into().expect("eight"));
+        let half = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("four"));
+        let is_one = word(offset_of!(Header, magic)) == MAGIC
+            && half(offset_of!(Header, version)) == VERSION;
+        let run = |at: usize| word(offset_of!(Header, run) + at);
+        let reading = |at: usize| Reading::of_both([run(at), run(at + 8)]);
+        let (started, ended) = (run(offset_of!(Run, started)), run(offset_of!(Run, ended)));
+        if !is_one || ended < started || started == 0 {
+            return Ok(None);
+        }
+        let [first, last] = [offset_of!(Run, first), offset_of!(Run, last)].map(reading);
+        let clock = half(offset_of!(Header, clock));
+        Ok(Some(Self {
+            scale: Scale::between(first, last, clock),
+            started,
+            ended,
+            dropped: word(offset_of!(Header, dropped)),
+        }))
+    }
+}

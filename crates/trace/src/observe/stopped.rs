@@ -1,0 +1,69 @@
+//! The same, stopped at its system calls.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use tapstone_measure::units::thousands;
+
+use super::{ObserveError, Plan};
+use crate::probe::Probe;
+use crate::run::{Finished, Input, Output};
+use crate::syscalls::{self, Launch, Observed, Options, Set};
+
+/// Also what its children do until the last of them has ended.
+pub(super) fn run(
+    plan: &Plan<'_>,
+    probe: &Probe,
+    set: &Set,
+) -> Result<(Finished, Observed), ObserveError> {
+    let mut launch = Launch::new(plan.command);
+    for (name, value) in probe.environment() {
+        launch = launch.variable(name, value);
+    }
+    let launch = with_streams(launch, plan).map_err(ObserveError::Streams)?;
+    let options = Options { set: set.clone(), ..Options::default() };
+    let observed = syscalls::observe(&launch, &options)?;
+    let finished = Finished {
+        started: observed.started,
+        wall: observed.ended - observed.started,
+        user: observed.user,
+        system: observed.system,
+        max_rss_bytes: None,
+        exit: observed.exit,
+        stdout: None,
+        stderr: None,
+    };
+    Ok((finished, observed))
+}
+
+/// Output that would be kept is thrown away.
+fn with_streams<'a>(launch: Launch<'a>, plan: &Plan<'_>) -> io::Result<Launch<'a>> {
+    let nothing = || File::options().read(true).write(true).open("/dev/null");
+    let launch = match plan.input {
+        Input::Passed => launch,
+        Input::Null => launch.stdin(nothing()?.into()),
+    };
+    Ok(match plan.output {
+        Output::Passed => launch,
+        Output::Shown => launch.stdout(io::stderr().as_fd().try_clone_to_owned()?),
+        Output::Kept | Output::Tail => launch.stdout(nothing()?.into()).stderr(nothing()?.into()),
+    })
+}
+
+/// What a reader of the figures has to know.
+pub(super) fn sentences(observed: &Observed) -> Vec<String> {
+    let calls = observed.calls.len() + observed.dropped;
+    let cost = format!(
+        "{} system calls were stopped at, which cost about {} each: the command takes less without \
+         --syscalls",
+        thousands(calls),
+        observed.stop_cost.per_call(),
+    );
+    let lost = format!(
+        "{} system calls found no room: their counts are lower bounds",
+        thousands(observed.dropped)
+    );
+    let lost = (observed.dropped > 0).then_some(lost);
+    observed.warnings.iter().cloned().chain([cost]).chain(lost).collect()
+}

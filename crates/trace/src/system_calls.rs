@@ -1,0 +1,49 @@
+//! The system calls of a run beside its timeline: as the tables, the detectors and Perfetto take
+//! them. The probe's own are left out.
+
+use tapstone_measure::units::Nanos;
+use tapstone_record as record;
+
+use crate::findings::FileCall;
+use crate::operation::Operation;
+use crate::syscalls::Observed;
+use crate::timeline::Timeline;
+
+#[cfg(probe)]
+mod seen;
+
+/// What tables and detectors take of system calls.
+pub struct SystemCalls<'a> {
+    pub(crate) files: Box<dyn Iterator<Item = FileCall<'a>> + 'a>,
+    /// Where the operation is a system call: the thread (an index into [`Timeline::threads`]) and
+    /// the moment of each return.
+    pub(crate) returns: Vec<(usize, Nanos)>,
+    /// The most frequent first.
+    pub(crate) kinds: Vec<record::SystemCall>,
+}
+
+impl SystemCalls<'_> {
+    /// They were not observed.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { files: Box::new(std::iter::empty()), returns: Vec::new(), kinds: Vec::new() }
+    }
+}
+
+impl<'a> SystemCalls<'a> {
+    /// Those of a run, if they were observed.
+    #[must_use]
+    pub fn of(observed: Option<&'a Observed>, timeline: &Timeline, operation: &Operation) -> Self {
+        observed.map_or_else(Self::none, |observed| Self::seen(observed, timeline, operation))
+    }
+
+    #[cfg(probe)]
+    fn seen(observed: &'a Observed, timeline: &Timeline, operation: &Operation) -> Self {
+        seen::system_calls(observed, timeline, operation)
+    }
+
+    #[cfg(not(probe))]
+    fn seen(observed: &'a Observed, _timeline: &Timeline, _operation: &Operation) -> Self {
+        match *observed {}
+    }
+}
