@@ -49,6 +49,13 @@ pub(crate) struct Host {
     pub(crate) target: TargetFacts,
 }
 
+impl Host {
+    /// Why its workers are gone.
+    fn lost(&self, why: &str) -> Lost {
+        Lost::Unreachable(format!("{} was lost: {why}", self.calling.name))
+    }
+}
+
 /// See the module's text.
 pub struct Fleet {
     hosts: Vec<Host>,
@@ -153,7 +160,8 @@ impl Fleet {
     /// The hosts for a record, which follows them while they work.
     #[must_use]
     pub fn watch(&self) -> Watch {
-        Watch { hosts: self.hosts.clone(), shared: Arc::clone(&self.shared) }
+        let (target, hosts) = (self.target.clone(), self.hosts.clone());
+        Watch { target, hosts, shared: Arc::clone(&self.shared) }
     }
 
     /// Asks for workers and waits for all of them, or for the user to end.
@@ -301,11 +309,26 @@ impl Link for Remote {
 /// The hosts of a run for its record, also when the lab has gone.
 #[derive(Clone, Debug)]
 pub struct Watch {
+    target: String,
     hosts: Vec<Host>,
     shared: Arc<Shared>,
 }
 
 impl Watch {
+    /// What the target is called in the agents' configurations.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Hosts that are lost.
+    #[must_use]
+    pub fn lost(&self) -> Vec<Lost> {
+        let states = self.shared.lock();
+        let lost = |(host, state): (&Host, &State)| Some(host.lost(state.lost.as_deref()?));
+        self.hosts.iter().zip(states.iter()).filter_map(lost).collect()
+    }
+
     /// The module of the first host.
     #[must_use]
     pub fn module(&self) -> Option<record::Module> {

@@ -1,23 +1,28 @@
-//! The hosts of a run for its record: what became of each, with its last window and its clock.
+//! The hosts of a run for its record: what became of each, with its last window and its clock; and
+//! for the user, who is to hear of each loss once.
 
 use tapstone_hosts::{Watch, clock_of};
 use tapstone_record as record;
-use tapstone_token::lab::HostPart;
+use tapstone_token::lab::{HostPart, LabError, Lost};
 
 /// Filled row by row.
 pub(super) struct HostsOfRun {
     watch: Watch,
     parts: Vec<(Option<record::Window>, Option<record::HostClock>)>,
+    /// What the user has been told.
+    told: Vec<String>,
 }
 
 impl HostsOfRun {
     pub(super) fn new(watch: Watch) -> Self {
         let parts = vec![(None, None); watch.hosts().len()];
-        Self { watch, parts }
+        Self { watch, parts, told: Vec::new() }
     }
 
-    /// Takes what the hosts had a part in. Of all bounds the worst is kept.
-    pub(super) fn take(&mut self, parts: Vec<HostPart>) {
+    /// Takes what the hosts had a part in, and what the user was told of. Of all bounds the worst is
+    /// kept.
+    pub(super) fn take(&mut self, parts: Vec<HostPart>, trouble: &[LabError]) {
+        self.told.extend(trouble.iter().map(ToString::to_string));
         for part in parts {
             let (window, worst) = &mut self.parts[part.host];
             *window = Some(part.window);
@@ -27,6 +32,13 @@ impl HostsOfRun {
             };
             *worst = clock.filter(is_worse).or(*worst);
         }
+    }
+
+    /// Hosts that were lost when no row waited for them, in words for the user.
+    pub(super) fn lost_untold(&self) -> Vec<LabError> {
+        let untold = |lost: &Lost| !self.told.iter().any(|told| told.contains(&lost.to_string()));
+        let error = |lost| LabError::Lost { module: self.watch.target().into(), lost };
+        self.watch.lost().into_iter().filter(untold).map(error).collect()
     }
 
     pub(super) fn for_record(self) -> Vec<record::Host> {

@@ -189,15 +189,23 @@ impl Session<'_> {
         }
         self.record.results.extend(outcome.rows);
         if let Some(hosts) = &mut self.hosts {
-            hosts.take(outcome.hosts);
+            hosts.take(outcome.hosts, &outcome.trouble);
         }
     }
 
     fn end(mut self) -> anyhow::Result<Exit> {
         self.live.end();
-        // As they stand now: leaving is no loss.
-        self.record.hosts = self.hosts.map(|hosts| hosts.for_record()).unwrap_or_default();
+        // Hosts clean up as they leave, and can be lost at that, too.
         self.lab.close();
+        if let Some(hosts) = self.hosts.take() {
+            for error in hosts.lost_untold() {
+                eprintln!("error: {error}");
+            }
+            self.record.hosts = hosts.for_record();
+            if self.record.hosts.iter().any(|host| host.state == record::HostState::Lost) {
+                self.exit = Exit::NotMeasured;
+            }
+        }
         self.machine.add_to(&mut self.record.environment.load);
         if let Some(samples) = self.samples.take() {
             match samples.finish() {

@@ -223,11 +223,11 @@ impl Service {
     /// A host is gone: its workers are, too.
     async fn lose(&mut self, place: usize, why: String) {
         let member = &mut self.members[place];
-        let text = format!("{} was lost: {why}", member.host.calling.name);
+        let lost = member.host.lost(&why);
         member.lost = true;
         self.shared.lock()[place].lost = Some(why);
         for (number, worker) in std::mem::take(&mut member.workers) {
-            worker.lose(number, Lost::Unreachable(text.clone()));
+            worker.lose(number, lost.clone());
         }
         // Should it hear again: its plan is no longer wanted.
         member.peer.bye(&self.client, "the host was given up").await;
@@ -254,7 +254,18 @@ impl Service {
                 }
             }
         }
+        self.note_the_silent();
         settle(&self.client).await;
+    }
+
+    /// Whoever has not taken leave may have left something behind.
+    fn note_the_silent(&self) {
+        let silent = |(_, member): &(&mut State, &Member)| !member.lost && !member.gone;
+        let mut states = self.shared.lock();
+        for (state, _) in states.iter_mut().zip(&self.members).filter(silent) {
+            let seconds = FAREWELL.as_secs();
+            state.lost = Some(format!("it did not say within {seconds} s that it has cleaned up"));
+        }
     }
 }
 

@@ -175,7 +175,7 @@ pub(super) fn outcome(
     }
     let interrupted = ran.interrupted;
     let hosts = maker.host_parts();
-    let trouble = ran.lost.map(|lost| lab.lost(lost)).into_iter().collect();
+    let trouble = ran.any_lost().map(|lost| lab.lost(lost.clone())).into_iter().collect();
     RowOutcome { rows, summary: first_summary, trouble, interrupted, hosts }
 }
 
@@ -247,7 +247,7 @@ impl Maker<'_> {
     }
 
     fn status(&self, lane: Option<usize>, total: &Slice) -> record::Status {
-        if let Some(lost) = &self.ran.lost {
+        if let Some(lost) = self.ran.any_lost() {
             let outcome = match total.completed {
                 0 => record::Outcome::Failed,
                 _ => record::Outcome::Partial,

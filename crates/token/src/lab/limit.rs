@@ -219,7 +219,7 @@ impl Search<'_> {
         let concurrency = self.levels[level].concurrency;
         match self.run(concurrency, observer) {
             Ok((ran, judged, summary)) => {
-                let troubled = ran.lost.is_some() || ran.interrupted;
+                let troubled = ran.any_lost().is_some() || ran.interrupted;
                 let wrong = judged.iter().any(|lane| lane.wrong > 0);
                 let rate = summary.rate.estimate;
                 let measured = &mut self.levels[level];
@@ -258,8 +258,9 @@ impl Search<'_> {
         let used = self.prepared.processes.iter().take(tokens);
         let numbers: Vec<usize> = used.flat_map(some).collect();
         let prepared = &self.prepared;
-        let ran = self.lab.run(&plan, prepared, &numbers, concurrency.threads, observer, None)?;
-        let judged = verify::judge(self.lab, &plan, prepared, &ran);
+        let mut ran =
+            self.lab.run(&plan, prepared, &numbers, concurrency.threads, observer, None)?;
+        let judged = verify::judge(self.lab, &plan, prepared, &mut ran);
         let gathered: &Gathered = &ran.gathered;
         let workers = concurrency.threads * numbers.len() as u32;
         let step = plan.common.clock_step;

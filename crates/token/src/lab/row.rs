@@ -18,10 +18,20 @@ pub(super) struct Ran {
     pub(super) threads: u32,
     /// The rate was known well enough before the time was up.
     pub(super) precise: bool,
+    /// Ended the row early.
     pub(super) lost: Option<Lost>,
+    /// Lost when nobody measured any more: the figures hold, and samples or verification may lack.
+    pub(super) lost_afterwards: Option<Lost>,
     /// With hosts: their clocks, as they were known over the whole row.
     pub(super) clocks: Vec<HostClock>,
     pub(super) interrupted: bool,
+}
+
+impl Ran {
+    /// Who was lost, at whatever time.
+    pub(super) fn any_lost(&self) -> Option<&Lost> {
+        self.lost.as_ref().or(self.lost_afterwards.as_ref())
+    }
 }
 
 /// Why a row has no figures.
@@ -53,9 +63,9 @@ impl Lab {
         };
         let numbers = prepared.numbers();
         let outcome = match self.run(plan, &prepared, &numbers, plan.threads, observer, samples) {
-            Ok(ran) => {
+            Ok(mut ran) => {
                 observer.stage(plan.name(), "verifying results");
-                let judged = verify::judge(self, plan, &prepared, &ran);
+                let judged = verify::judge(self, plan, &prepared, &mut ran);
                 figures::outcome(self, plan, &prepared, ran, judged)
             }
             Err(why) => self.without_figures(plan, why),

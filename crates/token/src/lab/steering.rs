@@ -126,6 +126,7 @@ impl Lab {
             next_look: FIRST_LOOK,
             precise: false,
             lost: None,
+            lost_afterwards: None,
             lost_places: Vec::new(),
             closing: false,
             interrupted: false,
@@ -136,12 +137,22 @@ impl Lab {
         if plan.common.samples {
             steering.fetch_samples();
         }
-        let Steering { gathered, precise, lost, interrupted, .. } = steering;
+        let Steering { gathered, precise, lost, lost_afterwards, interrupted, .. } = steering;
         let clocks = match &mut self.site {
             Site::Here(_) => Vec::new(),
             Site::Hosts(hosts) => hosts.clocks(),
         };
-        Ok(Ran { gathered, warm_ups, took_part, threads, precise, lost, clocks, interrupted })
+        Ok(Ran {
+            gathered,
+            warm_ups,
+            took_part,
+            threads,
+            precise,
+            lost,
+            lost_afterwards,
+            clocks,
+            interrupted,
+        })
     }
 
     /// Ends threads that are warm for a run that will not be.
@@ -217,6 +228,7 @@ struct Steering<'a, 'b> {
     next_look: Nanos,
     precise: bool,
     lost: Option<Lost>,
+    lost_afterwards: Option<Lost>,
     /// Which workers are gone.
     lost_places: Vec<usize>,
     closing: bool,
@@ -352,14 +364,18 @@ impl Steering<'_, '_> {
                     }
                     Some((from, Word::Gone | Word::Garbled(_))) => {
                         let lost = self.lab.bury(from, 0, None);
-                        self.lost.get_or_insert(lost);
+                        self.lost_afterwards.get_or_insert(lost);
                         if from == number {
                             break;
                         }
                     }
                     Some(_) => {}
-                    None if self.lab.check(number, 0, self.lab.timeout).is_some() => break,
-                    None => {}
+                    None => {
+                        if let Some(lost) = self.lab.check(number, 0, self.lab.timeout) {
+                            self.lost_afterwards.get_or_insert(lost);
+                            break;
+                        }
+                    }
                 }
             }
         }

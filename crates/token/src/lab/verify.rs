@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tapstone_record as record;
 
+use super::error::Lost;
 use super::plan::{RowPlan, Stop};
 use super::prepare::{Prepared, key_use};
 use super::row::Ran;
@@ -34,8 +35,13 @@ impl Judged {
 }
 
 /// Judges what the workers kept. Under a window it takes at most one more window of time, and at
-/// least a second; a counted row is judged whole.
-pub(super) fn judge(lab: &mut Lab, plan: &RowPlan, prepared: &Prepared, ran: &Ran) -> Vec<Judged> {
+/// least a second; a counted row is judged whole. Who is lost meanwhile is noted in the run.
+pub(super) fn judge(
+    lab: &mut Lab,
+    plan: &RowPlan,
+    prepared: &Prepared,
+    ran: &mut Ran,
+) -> Vec<Judged> {
     let mut judged = vec![Judged::default(); plan.lanes.len()];
     if !plan.common.verify {
         return judged;
@@ -48,7 +54,7 @@ pub(super) fn judge(lab: &mut Lab, plan: &RowPlan, prepared: &Prepared, ran: &Ra
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let numbers = prepared.numbers();
     for &process in &ran.took_part {
-        let outputs = lab.outputs_of(numbers[process], plan.lanes.len());
+        let outputs = lab.outputs_of(numbers[process], plan.lanes.len(), &mut ran.lost_afterwards);
         for (lane, outputs) in outputs.into_iter().enumerate() {
             let judges = &prepared.judges[process][lane];
             let keyed = by_key(plan, prepared.first_workers[process], outputs, judges.len());
@@ -85,7 +91,12 @@ fn by_key(
 
 impl Lab {
     /// What a worker kept, by lane; what it had sent when it died, if it did.
-    fn outputs_of(&mut self, number: usize, lanes: usize) -> Vec<Vec<Output>> {
+    fn outputs_of(
+        &mut self,
+        number: usize,
+        lanes: usize,
+        lost: &mut Option<Lost>,
+    ) -> Vec<Vec<Output>> {
         let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];
         let Some(member) = self.member(number) else { return outputs };
         member.way.give(Task::Outputs);
@@ -102,7 +113,7 @@ impl Lab {
                     }
                 }
                 Some((from, Word::Gone | Word::Garbled(_))) => {
-                    self.bury(from, 0, None);
+                    lost.get_or_insert(self.bury(from, 0, None));
                     if from == number {
                         break;
                     }
@@ -110,7 +121,8 @@ impl Lab {
                 Some(_) => {}
                 None => {
                     let limit = self.timeout;
-                    if self.check(number, 0, limit).is_some() {
+                    if let Some(stuck) = self.check(number, 0, limit) {
+                        lost.get_or_insert(stuck);
                         break;
                     }
                 }
