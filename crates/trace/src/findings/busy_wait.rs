@@ -26,49 +26,75 @@ const DENSE_CLOCK: Nanos = Nanos(1_000);
 /// A run that waits for more than a tenth of its time is a loop around a wait.
 const MOST_RESTING: f64 = 0.1;
 
-/// Polls and clock readings in one call that follow one another.
+/// Calls of one sort that follow one another, in one call.
 #[derive(Clone, Copy)]
-struct Run {
-    polls: u64,
-    polled: (Nanos, Nanos),
-    clocks: u64,
-    timed: (Nanos, Nanos),
+struct Row {
+    count: u64,
+    start: Nanos,
+    end: Nanos,
     /// Time in calls that waited, among them.
     resting: Nanos,
 }
 
-impl Run {
-    const NONE: (Nanos, Nanos) = (Nanos::NEVER, Nanos::ZERO);
+impl Row {
     const EMPTY: Self =
-        Self { polls: 0, polled: Self::NONE, clocks: 0, timed: Self::NONE, resting: Nanos::ZERO };
+        Self { count: 0, start: Nanos::NEVER, end: Nanos::ZERO, resting: Nanos::ZERO };
+
+    fn add(&mut self, leaf: &Leaf) {
+        self.count += u64::from(leaf.count);
+        (self.start, self.end) = (self.start.min(leaf.start), self.end.max(leaf.end));
+    }
+
+    fn rest(&mut self, leaf: &Leaf) {
+        if leaf.start < self.end {
+            self.resting += leaf.time;
+        }
+    }
+
+    /// Nothing else was done between the first and the last.
+    fn is_dense(&self, most: Nanos) -> bool {
+        let length = self.end - self.start;
+        length >= SHORTEST
+            && length.0 <= most.0 * self.count
+            && self.resting.0 as f64 <= MOST_RESTING * length.0 as f64
+    }
+}
+
+/// Polls and clock readings in one call that follow one another. A wait before the first poll, for
+/// an answer that is then polled for, is among the clock readings and not among the polls.
+#[derive(Clone, Copy)]
+struct Run {
+    polls: Row,
+    clocks: Row,
+}
+
+impl Run {
+    const EMPTY: Self = Self { polls: Row::EMPTY, clocks: Row::EMPTY };
 
     fn end(&self) -> Nanos {
-        self.polled.1.max(self.timed.1)
+        self.polls.end.max(self.clocks.end)
     }
 
     fn add(&mut self, leaf: &Leaf, kind: Kind) {
-        let (count, stretch) = match kind {
-            Kind::Clock => (&mut self.clocks, &mut self.timed),
-            _ => (&mut self.polls, &mut self.polled),
-        };
-        *count += u64::from(leaf.count);
-        *stretch = (stretch.0.min(leaf.start), stretch.1.max(leaf.end));
+        match kind {
+            Kind::Clock => self.clocks.add(leaf),
+            _ => self.polls.add(leaf),
+        }
+    }
+
+    fn rest(&mut self, leaf: &Leaf) {
+        self.polls.rest(leaf);
+        self.clocks.rest(leaf);
     }
 
     /// When it spun, if it did.
     fn spin(&self) -> Option<(Nanos, Nanos)> {
-        let dense = |(start, end): (Nanos, Nanos), count: u64, most: Nanos| {
-            end - start >= SHORTEST && (end - start).0 <= most.0 * count
+        let spun = match self.polls.count {
+            0 => self.clocks.is_dense(DENSE_CLOCK).then_some(self.clocks),
+            FEWEST_POLLS.. => self.polls.is_dense(DENSE).then_some(self.polls),
+            _ => None,
         };
-        let stretch = if self.polls >= FEWEST_POLLS && dense(self.polled, self.polls, DENSE) {
-            self.polled
-        } else if self.polls == 0 && dense(self.timed, self.clocks, DENSE_CLOCK) {
-            self.timed
-        } else {
-            return None;
-        };
-        let length = (stretch.1 - stretch.0).0 as f64;
-        (self.resting.0 as f64 <= MOST_RESTING * length).then_some(stretch)
+        spun.map(|row| (row.start, row.end))
     }
 }
 
@@ -98,7 +124,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
             let Some((start, end)) = run.spin() else { continue };
             let span = &thread.spans[around as usize];
             let call = scene.timeline.call(span.call);
-            let way = match run.polls > 0 && !scene.waits_on_request(thread, around) {
+            let way = match run.polls.count > 0 && !scene.waits_on_request(thread, around) {
                 true => Way::Hurry,
                 false => Way::Change,
             };
@@ -138,9 +164,9 @@ fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, Run)> {
             }
             run.add(leaf, kind);
         } else if waited(scene.timeline, leaf)
-            && let Some(run) = open.get_mut(&around).filter(|run| leaf.start < run.end())
+            && let Some(run) = open.get_mut(&around)
         {
-            run.resting += leaf.time;
+            run.rest(leaf);
         }
     }
     done.extend(open);
@@ -152,7 +178,7 @@ fn report(scene: &Scene<'_>, place: Place<'_>, way: Way, spun: Spun<'_>) -> Opti
     let lengths = || spun.removed.iter().map(|run| run.end - run.start);
     let (shortest, longest) = (lengths().min()?, lengths().max()?);
     let calls = spun.calls.len() as u64;
-    let asked = match sum(|run| run.polls) {
+    let asked = match sum(|run| run.polls.count) {
         0 => String::new(),
         polls => format!(
             "asked {} whether something was ready, without waiting and in vain, and ",
@@ -162,7 +188,7 @@ fn report(scene: &Scene<'_>, place: Place<'_>, way: Way, spun: Spun<'_>) -> Opti
     let seen = format!(
         "{} {asked}read the clock {}: it spun for {} in {} ({} at a time)",
         words::of(place.function, place.module),
-        words::times(sum(|run| run.clocks)),
+        words::times(sum(|run| run.clocks.count)),
         lengths().sum::<Nanos>(),
         words::counted(calls, "call"),
         words::between(shortest, longest),
@@ -298,6 +324,15 @@ mod tests {
             told.leaf("stat", millis(4)).advance(millis(1)).exit();
         });
         assert_eq!(only(whole(&interrupted, find)).time, millis(5));
+        // An answer is waited for, and then the next one polled for.
+        let answered = one(|told| {
+            told.enter("SCardStatus").counted("clock_gettime", 456, Nanos(60), micros(1_190));
+            told.leaf("recv", micros(180))
+                .counted("poll", 454, micros(1), millis(1))
+                .advance(micros(1_020))
+                .exit();
+        });
+        assert_eq!(only(whole(&answered, find)).time, millis(1));
         let a_log = one(|told| {
             told.enter("C_Sign").counted("clock_gettime", 100, Nanos(40), millis(1));
             told.advance(millis(1)).exit();
