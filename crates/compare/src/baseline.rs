@@ -3,7 +3,7 @@
 //! Of a module, its token or a card, what a new version changes is not looked at: firmware,
 //! serial number, digest and path. What a user chose and sees is: kind, label or name, profile.
 
-use tapstone_record::{Record, TargetKind, Token};
+use tapstone_record::{Record, Token};
 
 use crate::pairs;
 
@@ -21,22 +21,13 @@ pub fn is_baseline_of(kept: &Record, candidate: &Record) -> bool {
 pub fn file_stem(record: &Record) -> String {
     let name: String = device(record).to_lowercase();
     let parts = name.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let words = [kind(record.target.kind)].into_iter().chain(parts.filter(|part| !part.is_empty()));
+    let words =
+        [record.target.kind.name()].into_iter().chain(parts.filter(|part| !part.is_empty()));
     words.collect::<Vec<_>>().join("-").chars().take(MOST_CHARACTERS).collect()
 }
 
 /// Longer names help nobody; file systems take 255 bytes.
 const MOST_CHARACTERS: usize = 80;
-
-const fn kind(kind: TargetKind) -> &'static str {
-    match kind {
-        TargetKind::Token => "token",
-        TargetKind::Card => "card",
-        TargetKind::Pcsc => "pcsc",
-        TargetKind::Door => "door",
-        TargetKind::Command => "command",
-    }
-}
 
 /// What the device is called by those who use it; a program by its file.
 fn device(record: &Record) -> String {
@@ -57,6 +48,8 @@ fn device(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapstone_record::TargetKind;
+
     use super::*;
 
     /// A run on a token with these operations.

@@ -27,6 +27,6 @@ pub use distribution::{Distribution, Quantile};
 pub use millis::Millis;
 pub use path::{End, Message, Part, Path, Piece, Role};
 pub use people::People;
-pub use scenario::{SHIPPED, Scenario, ScenarioError, UnknownScenario};
+pub use scenario::{SHIPPED, Scenario, UnknownScenario};
 pub use simulate::{Crowd, SimulateError, simulate};
 pub use what_if::{Question, UnknownChange, what_if};

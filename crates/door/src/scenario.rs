@@ -8,7 +8,8 @@ mod figure;
 mod raw;
 mod resolve;
 mod shipped;
-mod source;
+
+use tapstone_source::{Mistake, Source};
 
 use crate::change::{self, Change};
 use crate::millis::Millis;
@@ -16,7 +17,6 @@ use crate::path::Path;
 use crate::people::People;
 
 pub use shipped::{SHIPPED, UnknownScenario};
-pub use source::ScenarioError;
 
 /// A scenario whose parts were checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,8 +66,8 @@ impl Scenario {
     ///
     /// # Errors
     /// With file, line and field, when something in it is wrong.
-    pub fn read(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        resolve::scenario(&source::Source { file, text })
+    pub fn read(text: &str, file: &str) -> Result<Self, Mistake> {
+        resolve::scenario(&Source { file, text })
     }
 
     /// The shipped scenario of this name.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tapstone_measure::compare;
 use tapstone_measure::units::Nanos;
 
 use crate::figures::{Estimate, Fraction, Provenance};
@@ -198,6 +199,16 @@ pub enum Change {
     Slower,
     /// The interval has room for both.
     Inconclusive,
+}
+
+impl From<compare::Verdict> for Change {
+    fn from(verdict: compare::Verdict) -> Self {
+        match verdict {
+            compare::Verdict::Faster => Self::Faster,
+            compare::Verdict::Slower => Self::Slower,
+            compare::Verdict::Inconclusive(_) => Self::Inconclusive,
+        }
+    }
 }
 
 /// The change that counts as a failure.

@@ -68,6 +68,20 @@ pub enum TargetKind {
     Command,
 }
 
+impl TargetKind {
+    /// In a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Card => "card",
+            Self::Pcsc => "pcsc",
+            Self::Door => "door",
+            Self::Command => "command",
+        }
+    }
+}
+
 /// What stood in for a real device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Emulated {

@@ -138,3 +138,34 @@ pub struct Apdu {
     /// Bytes from the card, status words included.
     pub received_bytes: u64,
 }
+
+impl Apdu {
+    /// A command that was not sent yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>, object: Option<String>, header: String) -> Self {
+        Self {
+            name: name.into(),
+            object,
+            header,
+            count: 0,
+            repeats: 0,
+            status: BTreeMap::new(),
+            time_ns: Nanos::ZERO,
+            sent_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
+    /// Adds an exchange, with so many bytes to the card and from it.
+    pub fn add(&mut self, time: Nanos, sent: u32, received: u32) {
+        self.count += 1;
+        self.time_ns += time;
+        self.sent_bytes += u64::from(sent);
+        self.received_bytes += u64::from(received);
+    }
+
+    /// Adds the status word of an exchange.
+    pub fn add_status(&mut self, status: u16) {
+        *self.status.entry(format!("{status:04X}")).or_default() += 1;
+    }
+}

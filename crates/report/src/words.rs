@@ -4,20 +4,10 @@
 use tapstone_measure::units::thousands;
 use tapstone_record::{
     Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance, Row, ShareKind,
-    Status, StoppedBy, TargetKind, Throughput, Verdict, Verification, Verifier,
+    Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
 };
 
 use crate::figures::count;
-
-pub(crate) const fn target(kind: TargetKind) -> &'static str {
-    match kind {
-        TargetKind::Token => "token",
-        TargetKind::Card => "card",
-        TargetKind::Pcsc => "pcsc",
-        TargetKind::Door => "door",
-        TargetKind::Command => "command",
-    }
-}
 
 pub(crate) const fn outcome(outcome: Outcome) -> &'static str {
     match outcome {

@@ -94,22 +94,10 @@ fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
         let header: String =
             exchange.command.iter().take(4).map(|byte| format!("{byte:02X}")).collect();
         let key = (name.name, name.object.as_deref(), header.clone());
-        let apdu = all.entry(key).or_insert_with(|| record::Apdu {
-            name: name.name.to_owned(),
-            object: name.object.clone(),
-            header,
-            count: 0,
-            repeats: 0,
-            time_ns: Nanos::ZERO,
-            sent_bytes: 0,
-            received_bytes: 0,
-            status: BTreeMap::new(),
-        });
-        apdu.count += 1;
-        apdu.time_ns += span.time();
-        apdu.sent_bytes += u64::from(exchange.sent);
-        apdu.received_bytes += u64::from(exchange.received);
-        *apdu.status.entry(format!("{:04X}", exchange.status)).or_default() += 1;
+        let new = || record::Apdu::new(name.name, name.object.clone(), header);
+        let apdu = all.entry(key).or_insert_with(new);
+        apdu.add(span.time(), exchange.sent, exchange.received);
+        apdu.add_status(exchange.status);
         let same = (span.handle, exchange.digest, exchange.answer);
         apdu.repeats += u64::from(exchange.digest != 0 && !seen.insert(same));
     }

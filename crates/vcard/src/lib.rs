@@ -18,4 +18,4 @@ pub use bench::{BENCH_AID, Bench};
 pub use card::{Answer, Card, Transmission};
 pub use fault::{Fault, FaultKind, Gone};
 pub use identity::{IDENTITY_AID, Identity};
-pub use profile::{Origin, Profile, ProfileError, Shipped, shipped};
+pub use profile::{Origin, Profile, Shipped, shipped};

@@ -110,21 +110,8 @@ pub fn apdus(ran: &Ran, plan: &Plan) -> Vec<record::Apdu> {
                 false => (step.name.clone(), header(&step.header)),
             };
             let key = (name.clone(), header.clone());
-            let apdu = all.entry(key).or_insert_with(|| record::Apdu {
-                name,
-                object: None,
-                header,
-                count: 0,
-                repeats: 0,
-                status: BTreeMap::new(),
-                time_ns: Nanos::ZERO,
-                sent_bytes: 0,
-                received_bytes: 0,
-            });
-            apdu.count += 1;
-            apdu.time_ns += exchange.time;
-            apdu.sent_bytes += u64::from(exchange.sent);
-            apdu.received_bytes += u64::from(exchange.received);
+            let apdu = all.entry(key).or_insert_with(|| record::Apdu::new(name, None, header));
+            apdu.add(exchange.time, exchange.sent, exchange.received);
         }
     }
     all.into_values().collect()

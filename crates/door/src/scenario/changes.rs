@@ -1,10 +1,11 @@
 //! What could be changed: what the scenario itself names, and what follows from its path.
 
 use tapstone_link::Hop;
+use tapstone_source::{Mistake, Source};
 use toml::Spanned;
 
+use super::figure::Figures;
 use super::raw::{RawChange, RawChangeKind, RawScenario};
-use super::source::{ScenarioError, Source};
 use crate::change::{Change, Edit, Kind};
 use crate::millis::Millis;
 use crate::path::{End, Path, Role, step};
@@ -15,7 +16,7 @@ pub(super) fn of(
     source: &Source<'_>,
     raw: &RawScenario,
     path: &Path,
-) -> Result<Vec<Change>, ScenarioError> {
+) -> Result<Vec<Change>, Mistake> {
     let mut changes = Vec::new();
     for change in &raw.change {
         changes.push(named(source, change, path)?);
@@ -47,11 +48,7 @@ pub(super) fn of(
 }
 
 /// A change that the scenario names.
-fn named(
-    source: &Source<'_>,
-    raw: &Spanned<RawChange>,
-    path: &Path,
-) -> Result<Change, ScenarioError> {
+fn named(source: &Source<'_>, raw: &Spanned<RawChange>, path: &Path) -> Result<Change, Mistake> {
     let here = |problem: &str| source.error(raw.span(), problem);
     let raw = raw.get_ref();
     let over = parts(source, raw, path)?;
@@ -117,7 +114,7 @@ fn worded(mut change: Change, raw: &RawChange) -> Change {
 }
 
 /// The parts that a change is over: the card unless it says otherwise.
-fn parts(source: &Source<'_>, raw: &RawChange, path: &Path) -> Result<Vec<String>, ScenarioError> {
+fn parts(source: &Source<'_>, raw: &RawChange, path: &Path) -> Result<Vec<String>, Mistake> {
     let Some(over) = &raw.over else {
         return Ok(path.find(Role::Card).map(|part| part.name.clone()).into_iter().collect());
     };

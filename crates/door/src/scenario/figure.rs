@@ -5,9 +5,9 @@
 //! `…_seconds`). `less` subtracts another one, `over` divides by it.
 
 use tapstone_record::{Provenance, reference};
+use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Table, Value};
 
-use super::source::{ScenarioError, Source};
 use crate::distribution::{Distribution, Quantile};
 use crate::millis::Millis;
 
@@ -22,9 +22,20 @@ pub(super) struct Figure {
 /// The most that anything at a door takes: an hour. A longer one has its unit wrong.
 const LONGEST_MS: f64 = 3.6e6;
 
-impl Source<'_> {
+/// What figures a scenario can hold.
+pub(super) trait Figures {
     /// A time.
-    pub(super) fn figure(&self, raw: &Spanned<Value>) -> Result<Figure, ScenarioError> {
+    fn figure(&self, raw: &Spanned<Value>) -> Result<Figure, Mistake>;
+
+    /// A time that must be one figure.
+    fn one_figure(&self, raw: &Spanned<Value>) -> Result<Millis, Mistake>;
+
+    /// A ratio: a number, or one published figure over another.
+    fn factor(&self, raw: &Spanned<Value>) -> Result<f64, Mistake>;
+}
+
+impl Figures for Source<'_> {
+    fn figure(&self, raw: &Spanned<Value>) -> Result<Figure, Mistake> {
         let here = |problem: String| self.error(raw.span(), problem);
         match raw.get_ref() {
             Value::Table(table) if table.contains_key("reference") => {
@@ -44,16 +55,14 @@ impl Source<'_> {
         }
     }
 
-    /// A time that must be one figure.
-    pub(super) fn one_figure(&self, raw: &Spanned<Value>) -> Result<Millis, ScenarioError> {
+    fn one_figure(&self, raw: &Spanned<Value>) -> Result<Millis, Mistake> {
         match self.figure(raw)?.time {
             Distribution::Fixed(time) => Ok(time),
             _ => Err(self.error(raw.span(), "this is one figure, not a distribution\nhint: 1500")),
         }
     }
 
-    /// A ratio: a number, or one published figure over another.
-    pub(super) fn factor(&self, raw: &Spanned<Value>) -> Result<f64, ScenarioError> {
+    fn factor(&self, raw: &Spanned<Value>) -> Result<f64, Mistake> {
         let here = |problem: String| self.error(raw.span(), problem);
         let factor = match raw.get_ref() {
             Value::Table(table) => published(table).map_err(here)?.0,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use tapstone_record::Provenance;
+use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Value};
 
 use super::changes;
-use super::figure::Figure;
+use super::figure::{Figure, Figures};
 use super::raw::{
     RawComponent, RawKind, RawLink, RawMessage, RawPeople, RawProjection, RawScenario,
 };
-use super::source::{ScenarioError, Source};
 use super::{Projected, Projection, Scenario};
 use crate::change::Change;
 use crate::distribution::Distribution;
@@ -21,10 +21,12 @@ use crate::people::People;
 /// What PKI-CAK at a door is called.
 const OPERATION: &str = "door.pki-cak";
 
-type Checked<T> = Result<T, ScenarioError>;
+type Checked<T> = Result<T, Mistake>;
 
 pub(super) fn scenario(source: &Source<'_>) -> Checked<Scenario> {
-    let raw: RawScenario = toml::from_str(source.text).map_err(|error| source.syntax(&error))?;
+    let hint = "`tapstone door budget --show hid-rsa2048` prints a scenario to compare with";
+    let raw: RawScenario =
+        toml::from_str(source.text).map_err(|error| source.syntax(&error, hint))?;
     let mut scenario = match &raw.base {
         Some(base) => on(source, base, &raw)?,
         None => from_parts(source, &raw)?,

@@ -12,7 +12,7 @@ use crate::sections::page::{Block, Page};
 use crate::sections::{Rows, Sections};
 use crate::style::Style;
 use crate::text::clean;
-use crate::{figures, verdict, words};
+use crate::{figures, verdict};
 
 /// A record that is larger than this is not put into the page as it is.
 const LARGEST_COPY: usize = 400_000;
@@ -77,7 +77,7 @@ pub(super) fn of(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Ar
             (copy(entry, fill))
         }
     };
-    let text = format!("{}: {}", words::target(record.target.kind), entry.name);
+    let text = format!("{}: {}", record.target.kind.name(), entry.name);
     Article { title, link: Link { to: prefix, text: clean(&text, true) }, markup }
 }
 

@@ -17,10 +17,16 @@ pub(crate) use row::loops;
 pub(super) use row::{course, percentiles, spread, values};
 pub(super) use trace::{layers, trials};
 
-use crate::chart::{Bar, Part, Tone};
+use crate::chart::{Bar, Bars, Chart, ChartSize, Part, Plot, Tone};
 
 /// A chart of more bars than this is no picture any more: the table has the others.
 const MOST_BARS: usize = 40;
+
+/// A chart of bars.
+fn bar_chart(title: impl Into<String>, bars: Bars) -> Chart {
+    let (title, says) = (title.into(), said(&bars.bars));
+    Chart { title, says, size: ChartSize::Whole, plot: Plot::Bars(bars) }
+}
 
 /// All bars with their figures, for those who do not see them.
 fn said(bars: &[Bar]) -> String {

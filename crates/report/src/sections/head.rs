@@ -17,7 +17,7 @@ const HOSTS: usize = 16;
 
 pub(super) fn show(page: &mut Page, record: &Record) {
     let tool = format!("{} {}", record.tool.name, record.tool.version);
-    let kind = words::target(record.target.kind);
+    let kind = record.target.kind.name();
     let started = record.started_at.strftime("%Y-%m-%d %H:%M UTC");
     page.heading(&tool, &format!("{kind} · {started}"));
     show_target(page, &record.target);

@@ -19,7 +19,7 @@ pub use error::CatalogueError;
 pub use hash::Hash;
 pub use key::{Curve, KeySpec, MlDsa, MlKem};
 pub use mechanism::Mechanism;
-pub use suite::{Suite, SuiteError, SuiteRow};
+pub use suite::{Suite, SuiteRow};
 pub use variant::{InputKind, MAX_MESSAGE_BYTES, Parameters, Shape, SizeRule, Variant, find_label};
 
 /// The suite that runs when nothing is named.

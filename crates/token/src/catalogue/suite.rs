@@ -12,14 +12,18 @@
 //! ```
 
 use std::num::NonZeroU32;
-use std::ops::Range;
 
 use serde::Deserialize;
 use tapstone_measure::units::Nanos;
+use tapstone_source::{Mistake, Source};
 use toml::Spanned;
 
 use super::variant::Variant;
 use super::{Catalogue, CatalogueError};
+
+/// For what TOML's reader does not like.
+const HINT: &str =
+    "a row has `operation`, and may have `sizes`, `threads`, and `seconds` or `count`";
 
 /// The rows of a run, each with its operations found in the catalogue.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,26 +49,12 @@ pub struct SuiteRow {
     pub count: Option<u64>,
 }
 
-/// A suite file that cannot be used, by file, line and field.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}, line {line}, `{field}`: {problem}")]
-pub struct SuiteError {
-    /// The file, as it was given.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The field on that line; the text of the line where there is none.
-    pub field: String,
-    /// What is wrong, with a hint.
-    pub problem: String,
-}
-
 impl Suite {
     /// Reads a suite over the built-in catalogue; `file` is for error texts.
     ///
     /// # Errors
     /// Not TOML, an unknown field or operation, or a value that cannot be: with line and field.
-    pub fn parse(file: &str, text: &str) -> Result<Self, SuiteError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
         Self::parse_with(Catalogue::builtin(), file, text)
     }
 
@@ -72,9 +62,9 @@ impl Suite {
         catalogue: &Catalogue,
         file: &str,
         text: &str,
-    ) -> Result<Self, SuiteError> {
+    ) -> Result<Self, Mistake> {
         let source = Source { file, text };
-        let raw: RawSuite = toml::from_str(text).map_err(|error| source.syntax(&error))?;
+        let raw: RawSuite = toml::from_str(text).map_err(|error| source.syntax(&error, HINT))?;
         let rows = raw.row.into_iter().map(|row| row.resolve(catalogue, &source));
         Ok(Self {
             name: raw.name,
@@ -112,10 +102,10 @@ enum OneOrMore {
 }
 
 impl RawRow {
-    fn resolve(self, catalogue: &Catalogue, source: &Source) -> Result<SuiteRow, SuiteError> {
+    fn resolve(self, catalogue: &Catalogue, source: &Source<'_>) -> Result<SuiteRow, Mistake> {
         if let (Some(_), Some(count)) = (&self.seconds, &self.count) {
             let problem = "a row ends by `seconds` or by `count`\nhint: remove one of them";
-            return Err(source.error(count.span(), problem.to_owned()));
+            return Err(source.error(count.span(), problem));
         }
         Ok(SuiteRow {
             variants: variants(catalogue, source, &self.operation, self.sizes.as_ref())?,
@@ -128,15 +118,15 @@ impl RawRow {
 
 fn variants(
     catalogue: &Catalogue,
-    source: &Source,
+    source: &Source<'_>,
     operation: &Spanned<String>,
     sizes: Option<&Spanned<Vec<Spanned<usize>>>>,
-) -> Result<Vec<Variant>, SuiteError> {
+) -> Result<Vec<Variant>, Mistake> {
     let at = |span| move |error: CatalogueError| source.error(span, error.to_string());
     let chosen = catalogue.select(operation.get_ref()).map_err(at(operation.span()))?;
     let Some(sizes) = sizes else { return Ok(chosen) };
     if sizes.get_ref().is_empty() {
-        return Err(source.error(sizes.span(), "no size\nhint: leave it out, or `[1024]`".into()));
+        return Err(source.error(sizes.span(), "no size\nhint: leave it out, or `[1024]`"));
     }
     let mut sized = Vec::new();
     for variant in chosen {
@@ -149,21 +139,21 @@ fn variants(
 }
 
 fn threads(
-    source: &Source,
+    source: &Source<'_>,
     threads: Option<Spanned<OneOrMore>>,
-) -> Result<Vec<NonZeroU32>, SuiteError> {
+) -> Result<Vec<NonZeroU32>, Mistake> {
     let Some(threads) = threads else { return Ok(vec![NonZeroU32::MIN]) };
     let span = threads.span();
     match threads.into_inner() {
         OneOrMore::One(number) => Ok(vec![number]),
         OneOrMore::More(numbers) if numbers.is_empty() => {
-            Err(source.error(span, "no number of threads\nhint: `threads = [1, 4]`".into()))
+            Err(source.error(span, "no number of threads\nhint: `threads = [1, 4]`"))
         }
         OneOrMore::More(numbers) => Ok(numbers),
     }
 }
 
-fn window(source: &Source, seconds: &Spanned<f64>) -> Result<Nanos, SuiteError> {
+fn window(source: &Source<'_>, seconds: &Spanned<f64>) -> Result<Nanos, Mistake> {
     /// A day: longer windows are typing errors.
     const LONGEST_S: f64 = 86_400.0;
     let value = *seconds.get_ref();
@@ -174,50 +164,10 @@ fn window(source: &Source, seconds: &Spanned<f64>) -> Result<Nanos, SuiteError> 
     Err(source.error(seconds.span(), problem))
 }
 
-fn positive(source: &Source, count: &Spanned<u64>) -> Result<u64, SuiteError> {
+fn positive(source: &Source<'_>, count: &Spanned<u64>) -> Result<u64, Mistake> {
     match *count.get_ref() {
-        0 => Err(source.error(count.span(), "nothing to do\nhint: choose 1 or more".into())),
+        0 => Err(source.error(count.span(), "nothing to do\nhint: choose 1 or more")),
         count => Ok(count),
-    }
-}
-
-/// The text of a suite file, for turning places in it into lines and fields.
-struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn syntax(&self, error: &toml::de::Error) -> SuiteError {
-        let problem = format!(
-            "{}\nhint: a row has `operation`, and may have `sizes`, `threads`, and `seconds` or \
-             `count`",
-            error.message()
-        );
-        self.error(error.span().unwrap_or(0..0), problem)
-    }
-
-    fn error(&self, span: Range<usize>, problem: String) -> SuiteError {
-        let before = &self.text[..span.start];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end =
-            self.text[span.start..].find('\n').map_or(self.text.len(), |n| n + span.start);
-        SuiteError {
-            file: self.file.to_owned(),
-            line: before.matches('\n').count() + 1,
-            field: self.field(line_start, line_end).to_owned(),
-            problem,
-        }
-    }
-
-    /// The key that the line sets, or continues to set when its value runs over several lines.
-    fn field(&self, line_start: usize, line_end: usize) -> &str {
-        let line = self.text[line_start..line_end].trim();
-        if line.starts_with('[') {
-            return line;
-        }
-        let setting = self.text[..line_end].lines().rev().find_map(|line| line.split_once('='));
-        setting.map_or(line, |(field, _)| field.trim())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ratios of what two sides took, round by round.
 
-use tapstone_measure::compare::{self, Doubt, Verdict};
+use tapstone_measure::compare;
 use tapstone_measure::interval::{Estimate, student_t};
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record::Change;
@@ -25,14 +25,7 @@ pub(super) fn of_times(baseline: &[Nanos], candidate: &[Nanos]) -> Option<Ratio>
     let Estimate { estimate, low, high } = comparison.ratio?;
     // Of rates it is: the inverse of that of times.
     let ratio = Estimate { estimate: 1.0 / estimate, low: 1.0 / high, high: 1.0 / low };
-    let verdict = match comparison.verdict {
-        Verdict::Faster => Change::Faster,
-        Verdict::Slower => Change::Slower,
-        Verdict::Inconclusive(
-            Doubt::TooFewRounds | Doubt::NothingCompleted | Doubt::NoDifferenceSeen,
-        ) => Change::Inconclusive,
-    };
-    Some(Ratio { ratio, verdict })
+    Some(Ratio { ratio, verdict: comparison.verdict.into() })
 }
 
 /// Of times that a run may have none of, since the kernel samples them: the ratio of the sums over

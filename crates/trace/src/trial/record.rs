@@ -1,6 +1,6 @@
 //! A trial in the record's words.
 
-use tapstone_measure::compare::{self, Doubt, Round, Verdict};
+use tapstone_measure::compare::{self, Round};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
@@ -40,13 +40,7 @@ impl Tried {
             speedup: comparison.ratio?.into(),
             predicted: self.predicted(&trial.fixes),
             rounds: self.off.len() as u32,
-            verdict: match comparison.verdict {
-                Verdict::Faster => record::Change::Faster,
-                Verdict::Slower => record::Change::Slower,
-                Verdict::Inconclusive(
-                    Doubt::TooFewRounds | Doubt::NothingCompleted | Doubt::NoDifferenceSeen,
-                ) => record::Change::Inconclusive,
-            },
+            verdict: comparison.verdict.into(),
             behaviour: match self.judgement.verdict {
                 behaviour::Verdict::Same => record::Behaviour::Same,
                 behaviour::Verdict::Differs => record::Behaviour::Differs,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Plain, Stdio};
 use std::sync::OnceLock;
 
+pub(crate) use tapstone_testing::skip;
 use tapstone_trace::command::Command;
 use tapstone_trace::run::Exit;
 use tapstone_trace::syscalls::{Launch, Observed, Options, SystemCall, observe};
@@ -102,14 +103,6 @@ pub(crate) fn file_of_its_own() -> (TempDir, String) {
     let path = directory.path().canonicalize().unwrap().join("opened");
     std::fs::write(&path, "content").unwrap();
     (directory, path.to_str().unwrap().to_owned())
-}
-
-/// Says on the terminal that a test is skipped.
-#[expect(clippy::explicit_write, reason = "the test harness keeps `eprintln!` to itself")]
-pub(crate) fn skip(missing: &str) {
-    use std::io::Write;
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
 }
 
 fn content(file: &mut File) -> String {

@@ -4,18 +4,18 @@ use toml::Spanned;
 
 use super::raw::RawFault;
 use super::resolve::price;
-use super::source::{ProfileError, Source};
 use crate::fault::{Fault, FaultKind};
 
 use tapstone_apdu::Status;
 use tapstone_measure::units::Nanos;
+use tapstone_source::{Mistake, Source};
 
 /// In the order of their commands.
 pub(super) fn resolve(
-    source: &Source,
+    source: &Source<'_>,
     raw: &[Spanned<RawFault>],
     has_link: bool,
-) -> Result<Vec<Fault>, ProfileError> {
+) -> Result<Vec<Fault>, Mistake> {
     let mut faults = Vec::new();
     for fault in raw {
         faults.push((one(source, fault, has_link)?, fault.get_ref().at.span()));
@@ -40,7 +40,7 @@ pub(super) fn resolve(
     Ok(faults.into_iter().map(|(fault, _)| fault).collect())
 }
 
-fn one(source: &Source, fault: &Spanned<RawFault>, has_link: bool) -> Result<Fault, ProfileError> {
+fn one(source: &Source<'_>, fault: &Spanned<RawFault>, has_link: bool) -> Result<Fault, Mistake> {
     let raw = fault.get_ref();
     let at = *raw.at.get_ref();
     if at == 0 {
@@ -82,7 +82,7 @@ fn one(source: &Source, fault: &Spanned<RawFault>, has_link: bool) -> Result<Fau
 }
 
 /// By the one field that is there.
-fn kind(source: &Source, raw: &RawFault, has_link: bool) -> Result<FaultKind, ProfileError> {
+fn kind(source: &Source<'_>, raw: &RawFault, has_link: bool) -> Result<FaultKind, Mistake> {
     if let Some(times) = &raw.times {
         let value = *times.get_ref();
         if !(value > 1.0 && value <= 1e6) {

@@ -50,7 +50,6 @@ mod names;
 mod raw;
 mod resolve;
 mod shipped;
-mod source;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -59,9 +58,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use tapstone_measure::units::Nanos;
+use tapstone_source::Mistake;
 
 pub use self::shipped::{Shipped, shipped};
-pub use self::source::ProfileError;
 pub(crate) use self::timing::{Charge, Timing};
 use crate::applet::Applet;
 use crate::bench::Bench;
@@ -112,7 +111,7 @@ impl Profile {
     /// # Errors
     /// Not TOML, an unknown field or name, a number without its origin, a contradiction: with line
     /// and field.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
         resolve::profile(file, text)
     }
 

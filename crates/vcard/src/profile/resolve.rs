@@ -7,10 +7,10 @@ use std::ops::Range;
 use serde::Deserialize;
 use tapstone_link::{Link, Protocol};
 use tapstone_measure::units::Nanos;
+use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Table, Value};
 
 use super::raw::{RawApplet, RawJitter, RawProfile, RawTime, RawTimes};
-use super::source::{ProfileError, Source};
 use super::timing::{Jitter, Price, Timing};
 use super::{InstalledApplet, Origin, Profile, atr, faults, names};
 use crate::card::Transmission;
@@ -20,9 +20,19 @@ use crate::piv::Recipe;
 /// An hour: longer times are typing errors.
 const LONGEST_NS: f64 = 3.6e12;
 
-pub(super) fn profile(file: &str, text: &str) -> Result<Profile, ProfileError> {
+/// What to do about something that TOML's reader does not like.
+fn hint(message: &str) -> &'static str {
+    if message.contains("`from`") || message.contains("`published`") {
+        "say where the number comes from: from = \"published\", \"derived\" or \"assumed\""
+    } else {
+        "`tapstone vcard --show jcop31-v2.2` prints a profile to compare with"
+    }
+}
+
+pub(super) fn profile(file: &str, text: &str) -> Result<Profile, Mistake> {
     let source = Source { file, text };
-    let raw: RawProfile = toml::from_str(text).map_err(|error| source.syntax(&error))?;
+    let raw: RawProfile =
+        toml::from_str(text).map_err(|error| source.syntax(&error, hint(error.message())))?;
     let name = name(&source, &raw.name)?;
     let (atr, offered) = answer_to_reset(&source, &raw.atr)?;
     let applets = applets(&source, &raw.applet)?;
@@ -68,7 +78,7 @@ pub(super) fn profile(file: &str, text: &str) -> Result<Profile, ProfileError> {
     })
 }
 
-fn name(source: &Source, name: &Spanned<String>) -> Result<String, ProfileError> {
+fn name(source: &Source<'_>, name: &Spanned<String>) -> Result<String, Mistake> {
     let text = name.get_ref();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(plain) {
@@ -80,9 +90,9 @@ fn name(source: &Source, name: &Spanned<String>) -> Result<String, ProfileError>
 }
 
 fn answer_to_reset(
-    source: &Source,
+    source: &Source<'_>,
     atr: &Spanned<String>,
-) -> Result<(Vec<u8>, Transmission), ProfileError> {
+) -> Result<(Vec<u8>, Transmission), Mistake> {
     let wrong = |why: &str| {
         let problem = format!(
             "no answer to reset by ISO 7816-3: {why}\n\
@@ -100,9 +110,9 @@ fn answer_to_reset(
 }
 
 fn applets(
-    source: &Source,
+    source: &Source<'_>,
     raw: &[Spanned<RawApplet>],
-) -> Result<Vec<InstalledApplet>, ProfileError> {
+) -> Result<Vec<InstalledApplet>, Mistake> {
     let mut applets = Vec::new();
     let mut seen = Vec::new();
     for applet in raw {
@@ -148,7 +158,7 @@ fn applets(
 }
 
 /// `from` is the whole table's; the rest is the link's.
-fn link(source: &Source, table: Spanned<Table>) -> Result<(Link, Range<usize>), ProfileError> {
+fn link(source: &Source<'_>, table: Spanned<Table>) -> Result<(Link, Range<usize>), Mistake> {
     let span = table.span();
     let mut table = table.into_inner();
     let origin = table.remove("from").ok_or_else(|| "missing field `from`".to_owned());
@@ -176,10 +186,10 @@ fn link(source: &Source, table: Spanned<Table>) -> Result<(Link, Range<usize>), 
 }
 
 fn times(
-    source: &Source,
+    source: &Source<'_>,
     raw: &RawTimes,
     link: Option<(Link, Range<usize>)>,
-) -> Result<Timing, ProfileError> {
+) -> Result<Timing, Mistake> {
     if let (Some((_, _)), Some(byte)) =
         (&link, raw.byte_to_card.as_ref().or(raw.byte_from_card.as_ref()))
     {
@@ -201,7 +211,7 @@ fn times(
 }
 
 /// Exactly one unit, not negative, not a day.
-pub(super) fn price(source: &Source, time: &Spanned<RawTime>) -> Result<Price, ProfileError> {
+pub(super) fn price(source: &Source<'_>, time: &Spanned<RawTime>) -> Result<Price, Mistake> {
     let RawTime { ns, us, ms, s, .. } = time.get_ref();
     let mut given = [(ns, 1.0), (us, 1e3), (ms, 1e6), (s, 1e9)]
         .into_iter()
@@ -220,10 +230,10 @@ pub(super) fn price(source: &Source, time: &Spanned<RawTime>) -> Result<Price, P
 }
 
 fn commands(
-    source: &Source,
+    source: &Source<'_>,
     raw: &BTreeMap<String, Spanned<RawTime>>,
     installed: &[&str],
-) -> Result<BTreeMap<(Option<&'static str>, u8), Price>, ProfileError> {
+) -> Result<BTreeMap<(Option<&'static str>, u8), Price>, Mistake> {
     let mut prices = BTreeMap::new();
     for (name, time) in raw {
         let key = command(name, installed).map_err(|problem| source.error(time.span(), problem))?;
@@ -261,10 +271,10 @@ fn command(name: &str, installed: &[&str]) -> Result<(Option<&'static str>, u8),
 }
 
 fn work(
-    source: &Source,
+    source: &Source<'_>,
     raw: &BTreeMap<String, Spanned<RawTime>>,
     installed: &[&str],
-) -> Result<BTreeMap<String, Price>, ProfileError> {
+) -> Result<BTreeMap<String, Price>, Mistake> {
     let known: Vec<&str> =
         installed.iter().flat_map(|applet| names::work(applet)).copied().collect();
     let mut prices = BTreeMap::new();
@@ -283,7 +293,7 @@ fn work(
     Ok(prices)
 }
 
-fn spread(source: &Source, raw: &RawJitter) -> Result<Jitter, ProfileError> {
+fn spread(source: &Source<'_>, raw: &RawJitter) -> Result<Jitter, Mistake> {
     let percent = *raw.percent.get_ref();
     if !(0.0..=100.0).contains(&percent) {
         let problem = "a command cannot take less than no time\nhint: choose 0 to 100 percent";

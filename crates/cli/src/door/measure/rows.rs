@@ -214,22 +214,17 @@ fn apdus(run: &Run) -> Vec<record::Apdu> {
     let mut all: BTreeMap<(Step, [u8; 4]), record::Apdu> = BTreeMap::new();
     let ran = (0..run.mechanisms.len()).flat_map(|place| run.of(place));
     for exchange in ran.flat_map(|ran| &ran.dialogue.log.exchanges) {
-        let apdu = all.entry((exchange.step, exchange.header)).or_insert_with(|| record::Apdu {
-            name: command(exchange.header[1]).to_owned(),
-            object: object(exchange.step).map(str::to_owned),
-            header: hex::encode_upper(exchange.header),
-            count: 0,
-            repeats: 0,
-            status: BTreeMap::new(),
-            time_ns: Nanos::ZERO,
-            sent_bytes: 0,
-            received_bytes: 0,
-        });
-        apdu.count += 1;
-        apdu.time_ns += exchange.time;
-        apdu.sent_bytes += u64::from(exchange.sent);
-        apdu.received_bytes += u64::from(exchange.received);
-        *apdu.status.entry(format!("{:04X}", exchange.status)).or_default() += 1;
+        let new = || {
+            let object = object(exchange.step).map(str::to_owned);
+            record::Apdu::new(
+                command(exchange.header[1]),
+                object,
+                hex::encode_upper(exchange.header),
+            )
+        };
+        let apdu = all.entry((exchange.step, exchange.header)).or_insert_with(new);
+        apdu.add(exchange.time, exchange.sent, exchange.received);
+        apdu.add_status(exchange.status);
     }
     all.into_values().collect()
 }

@@ -2,8 +2,8 @@
 
 use tapstone_record::{Change, Comparison, Quantity, SideBySide};
 
-use super::{MOST_BARS, said};
-use crate::chart::{Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Tone, Unit};
+use super::{MOST_BARS, bar_chart};
+use crate::chart::{Across, Axis, Bar, Bars, Chart, Mark, Part, Tone, Unit};
 use crate::{figures, words};
 
 pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
@@ -51,11 +51,9 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
         0 => String::new(),
         count => format!(" The first {MOST_BARS}; the table has {count} more."),
     };
-    Some(Chart {
-        title: format!("How much longer does the candidate take?{more}"),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars {
+    Some(bar_chart(
+        format!("How much longer does the candidate take?{more}"),
+        Bars {
             axis,
             bars,
             marks,
@@ -64,8 +62,8 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
                 (Tone::Bad, "slower".into()),
                 (Tone::Muted, "inconclusive".into()),
             ],
-        }),
-    })
+        },
+    ))
 }
 
 /// The operations that most devices have, a bar for each device.
@@ -94,10 +92,8 @@ pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
         Unit::Rate => Axis::linear("operations per second", unit),
         _ => Axis::linear("mean time", unit),
     };
-    Some(Chart {
-        title: format!("{} on each, {who}", row.operation),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars { axis, bars, marks: Vec::new(), legend: Vec::new() }),
-    })
+    Some(bar_chart(
+        format!("{} on each, {who}", row.operation),
+        Bars { axis, bars, marks: Vec::new(), legend: Vec::new() },
+    ))
 }

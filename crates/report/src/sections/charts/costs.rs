@@ -2,8 +2,8 @@
 
 use tapstone_record::{Cost, Estimate};
 
-use super::{MOST_BARS, said, stacked};
-use crate::chart::{Axis, Bar, Bars, Chart, ChartSize, Plot, Tone, Unit};
+use super::{MOST_BARS, bar_chart, stacked};
+use crate::chart::{Axis, Bar, Bars, Chart, Tone, Unit};
 use crate::figures;
 
 /// The bytes of the example: what fits into a short command with its response.
@@ -26,13 +26,9 @@ pub(in super::super) fn costs(costs: &[Cost]) -> Option<Chart> {
         Bar { name: cost.operation.clone(), parts, interval: None, figure: figures::time(whole) }
     };
     let bars: Vec<Bar> = costs.iter().take(MOST_BARS).map(bar).collect();
-    Some(Chart {
-        title: format!(
-            "What is one command with {BYTES} bytes, one set-up and one operation made of?"
-        ),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars {
+    Some(bar_chart(
+        format!("What is one command with {BYTES} bytes, one set-up and one operation made of?"),
+        Bars {
             axis: Axis::linear("time", Unit::Time),
             bars,
             marks: Vec::new(),
@@ -42,6 +38,6 @@ pub(in super::super) fn costs(costs: &[Cost]) -> Option<Chart> {
                 (Tone::Fourth, "set-up on the card".into()),
                 (Tone::Third, "operation on the card".into()),
             ],
-        }),
-    })
+        },
+    ))
 }

@@ -2,7 +2,7 @@
 
 use tapstone_record::{Budget, BudgetPart, Estimate, PartKind, Queue, Trial, WhatIf, WhatIfSet};
 
-use super::{said, stacked};
+use super::{bar_chart, stacked};
 use crate::chart::{
     Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Point, Series, Shape, Tone, Unit,
     Xy,
@@ -76,11 +76,9 @@ pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
     };
     let mut bars = vec![left("now", what_if.base_ns, 0.0)];
     bars.extend(set.waterfall.iter().map(|step| left(&step.change, step.left_ns, step.saves_ns)));
-    Some(Chart {
-        title: "Which changes reach the target with the least effort?".into(),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars {
+    Some(bar_chart(
+        "Which changes reach the target with the least effort?",
+        Bars {
             axis: Axis::linear("time", Unit::Millis),
             bars,
             marks: vec![target(limit)],
@@ -89,8 +87,8 @@ pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
                 (Tone::Good, "left, within the target".into()),
                 (Tone::Muted, "saved by this change".into()),
             ],
-        }),
-    })
+        },
+    ))
 }
 
 /// What each way takes, with what was predicted of it.
@@ -114,11 +112,9 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
             figure: figures::time(predicted),
         });
     }
-    Some(Chart {
-        title: "How long does each way take?".into(),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars {
+    Some(bar_chart(
+        "How long does each way take?",
+        Bars {
             axis: Axis::linear("time", Unit::Time),
             bars,
             marks: Vec::new(),
@@ -127,8 +123,8 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
                 (Tone::First, "measured, with interval".into()),
                 (Tone::Muted, "predicted".into()),
             ],
-        }),
-    })
+        },
+    ))
 }
 
 /// How many wait longer than how long.

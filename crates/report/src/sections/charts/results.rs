@@ -2,8 +2,8 @@
 
 use tapstone_record::{Latency, Row};
 
-use super::{MOST_BARS, said};
-use crate::chart::{Axis, Bar, Bars, Chart, ChartSize, Part, Plot, Tone, Unit};
+use super::{MOST_BARS, bar_chart};
+use crate::chart::{Axis, Bar, Bars, Chart, Part, Tone, Unit};
 use crate::{figures, words};
 
 pub(in super::super) fn results(rows: &[Row]) -> Option<Chart> {
@@ -40,12 +40,7 @@ pub(in super::super) fn results(rows: &[Row]) -> Option<Chart> {
         parts.clone().any(|part| part.tone == tone && part.to > part.from)
     };
     let legend = legend.into_iter().filter(|(tone, _): &(Tone, String)| drawn(*tone)).collect();
-    Some(Chart {
-        title: format!("{title}{more}"),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars { axis, bars, marks: Vec::new(), legend }),
-    })
+    Some(bar_chart(format!("{title}{more}"), Bars { axis, bars, marks: Vec::new(), legend }))
 }
 
 fn axis(name: &str, unit: Unit, bars: &[Bar]) -> Axis {

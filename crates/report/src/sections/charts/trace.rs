@@ -2,8 +2,8 @@
 
 use tapstone_record::{Behaviour, Change, Layer, Trial};
 
-use super::said;
-use crate::chart::{Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Tone, Unit};
+use super::bar_chart;
+use crate::chart::{Across, Axis, Bar, Bars, Chart, Mark, Part, Tone, Unit};
 use crate::{figures, words};
 
 /// The layers of one thread.
@@ -18,17 +18,15 @@ pub(in super::super) fn layers(layers: &[&Layer]) -> Option<Chart> {
         figure: format!("{} · {}", layer.time_ns, figures::share(layer.share)),
     };
     let bars: Vec<Bar> = layers.iter().map(bar).collect();
-    Some(Chart {
-        title: "Whose time was it?".into(),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars {
+    Some(bar_chart(
+        "Whose time was it?",
+        Bars {
             axis: Axis::linear("self time", Unit::Time),
             bars,
             marks: Vec::new(),
             legend: Vec::new(),
-        }),
-    })
+        },
+    ))
 }
 
 pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
@@ -54,15 +52,13 @@ pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
     let bars: Vec<Bar> = trials.iter().map(bar).collect();
     let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
     let axis = Axis::by_spread("time without the fix over time with it", Unit::Ratio, ends);
-    Some(Chart {
-        title: "How many times as fast is the program with the fix?".into(),
-        says: said(&bars),
-        size: ChartSize::Whole,
-        plot: Plot::Bars(Bars {
+    Some(bar_chart(
+        "How many times as fast is the program with the fix?",
+        Bars {
             axis,
             bars,
             marks: vec![Mark { at: 1.0, across: Across::X, text: "the same".into() }],
             legend: Vec::new(),
-        }),
-    })
+        },
+    ))
 }
