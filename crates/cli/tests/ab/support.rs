@@ -5,15 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde_json::Value;
-use tapstone_record::{Comparison, ComparisonRow, Record, Row, SCHEMA_JSON};
+use tapstone_record::{Comparison, ComparisonRow, Record, Row};
+use tapstone_testing::eventually;
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// See the module's text. What the scripts append to `log` is told by [`Folder::log`].
 pub(crate) struct Folder {
@@ -66,7 +65,7 @@ impl Folder {
 
     pub(crate) fn wait(&self, mut child: Child) -> Outcome {
         let mut status = None;
-        let ended = eventually(|| {
+        let ended = eventually(PATIENCE, || {
             status = child.try_wait().unwrap();
             status.is_some()
         });
@@ -89,18 +88,6 @@ impl Folder {
     }
 }
 
-/// Waits until something is so; says whether it came to be.
-pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        if Instant::now() >= until {
-            return false;
-        }
-        sleep(Duration::from_millis(5));
-    }
-    true
-}
-
 impl Outcome {
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.exit, Some(code), "{}\n{}", self.stdout, self.stderr);
@@ -109,14 +96,8 @@ impl Outcome {
 
     /// The record that `--format json` printed, held to the schema.
     pub(crate) fn record(&self) -> Record {
-        let value: Value = serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr));
-        let schema: Value = serde_json::from_str(SCHEMA_JSON).unwrap();
-        let validator = jsonschema::validator_for(&schema).unwrap();
-        let complaints: Vec<String> =
-            validator.iter_errors(&value).map(|error| error.to_string()).collect();
-        assert_eq!(complaints, [""; 0]);
-        Record::from_json(&self.stdout, "stdout").unwrap()
+        assert!(self.stdout.starts_with('{'), "{}\n{}", self.stdout, self.stderr);
+        tapstone_testing::record(&self.stdout)
     }
 
     /// One error, which names all of these and ends with a hint.

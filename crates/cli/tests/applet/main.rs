@@ -4,6 +4,9 @@
 //! Without Java, Maven, pcscd or its virtual readers the test skips, and says so.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 #[path = "../card/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;

@@ -7,6 +7,9 @@ mod bad_input;
 mod bench;
 mod malformed;
 mod pin;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;
 mod trouble;

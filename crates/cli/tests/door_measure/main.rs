@@ -9,6 +9,9 @@ mod icam;
 mod people;
 mod pin;
 mod profiles;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 #[path = "../card/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;

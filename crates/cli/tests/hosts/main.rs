@@ -9,6 +9,9 @@ mod machines;
 mod many;
 mod measuring;
 mod relays;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 mod safety;
 mod server;
 mod support;

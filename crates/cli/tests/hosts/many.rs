@@ -8,7 +8,8 @@ use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
 use tapstone_record::HostState;
 
-use crate::laboratory::{Agent, Home, Lab, PATIENCE};
+use crate::laboratory::{Agent, Home, PATIENCE};
+use crate::run::Tapstone;
 use crate::support::{Nats, eventually};
 
 /// What a coordinator took.
@@ -30,7 +31,7 @@ fn coordinate(count: u32) -> Option<Effort> {
     let there = || agent.home.log().matches("is there and free").count() == count as usize;
     assert!(eventually(PATIENCE, there), "{count} agents are there");
 
-    let lab = Lab::on_hosts(count as usize, &nats.url());
+    let lab = Tapstone::on_hosts(count as usize, &nats.url());
     let lab = lab.args("--op rsa1024.sign --no-verify --seconds 4 --warm-up 0.1");
     let begun_ns = now_ns();
     let run = lab.start();

@@ -10,7 +10,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use tapstone_record::{HostState, KneeStop, LimitedBy, RateBasis, ShareKind};
 
-use crate::laboratory::{Agent, Away, Home, Lab, module, within};
+use crate::laboratory::{Agent, Away, Home, within};
+use crate::run::{Tapstone, null_module};
 use crate::support::{Nats, skip};
 
 /// What the requirement allows the merged rate to be off by.
@@ -36,7 +37,7 @@ fn four_machines_far_away_are_one_measurement() {
         let Some(agent) = Away::start(home, &nats, ahead, DELAY, &model) else { return };
         away.push(agent);
     }
-    let lab = Lab::on_hosts(4, &nats.url())
+    let lab = Tapstone::on_hosts(4, &nats.url())
         .args("--op rsa1024.sign --no-verify --seconds 6 --threads 2 --warm-up 0.5");
     let samples = lab.path("samples.parquet");
     let running = lab.arg("--samples").arg(&samples).start();
@@ -131,7 +132,8 @@ fn the_limit_is_searched_over_hosts_after_processes() {
     let start = |name| Agent::start(Home::new(name, ""), &nats.url(), &model);
     let _agents = ["a", "b"].map(start);
     let search = "--op rsa1024.sign --no-verify --find-limit --seconds 0.5 --warm-up 0.05";
-    let lab = Lab::on_hosts(2, &nats.url()).args(search).args("--max-threads 2 --max-processes 2");
+    let lab =
+        Tapstone::on_hosts(2, &nats.url()).args(search).args("--max-threads 2 --max-processes 2");
     let record = lab.run().exits(0).record();
     let knee = record.knee.as_ref().unwrap();
     let levels: Vec<_> = knee
@@ -163,7 +165,7 @@ fn a_host_that_is_its_own_limit_is_named() {
     let _agents = [start("busy", "spin"), start("waits", "sleep")];
     let run = || {
         let load = "--op rsa1024.sign --no-verify --seconds 1";
-        let row = Lab::on_hosts(2, &nats.url()).args(load).run().exits(0).row();
+        let row = Tapstone::on_hosts(2, &nats.url()).args(load).run().exits(0).row();
         let used = |name: &str| {
             let share = row.shares.iter().find(|share| share.name == name).unwrap();
             share.client_utilisation.unwrap().0
@@ -192,15 +194,20 @@ fn hosts_measure_what_local_processes_measure() {
     let start = |name| Agent::start(Home::new(name, ""), &nats.url(), &model);
     let _agents = ["a", "b", "c", "d"].map(start);
     let load = "--op rsa1024.sign --no-verify --seconds 4 --threads 2";
-    let on_hosts = Lab::on_hosts(4, &nats.url()).args(load).run().exits(0).row();
+    let on_hosts = Tapstone::on_hosts(4, &nats.url()).args(load).run().exits(0).row();
 
-    let here = Lab::new("token").args(load).args("--processes 4").arg("--module").arg(module());
-    let record = here.path("record.json");
+    let here = Tapstone::new("token")
+        .args(load)
+        .args("--processes 4")
+        .arg("--module")
+        .arg(null_module::path());
     let here = here
         .env("NULL_MODULE_SERVICE", "1ms")
         .env("NULL_MODULE_WAIT", "sleep")
-        .env("NULL_MODULE_ENGINE_FILE", &engine);
-    let here = here.arg("--output").arg(record).run().exits(0).row();
+        .env("NULL_MODULE_ENGINE_FILE", &engine)
+        .run()
+        .exits(0)
+        .row();
     let rate = |row: &tapstone_record::Row| row.throughput.unwrap().estimate;
     eprintln!("hosts {}, processes {}", rate(&on_hosts), rate(&here));
     close(rate(&on_hosts), rate(&here), 0.02);

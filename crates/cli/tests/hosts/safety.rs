@@ -12,7 +12,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tapstone_record::HostState;
 
-use crate::laboratory::{Agent, Home, Lab, PIN, within};
+use crate::laboratory::{Agent, Home, PIN, within};
+use crate::run::Tapstone;
 use crate::support::{Nats, eventually};
 
 const MODEL: [(&str, &str); 2] = [("SERVICE", "1ms"), ("WAIT", "sleep")];
@@ -35,7 +36,7 @@ fn a_wrong_pin_is_tried_once_in_all() {
     let model = [MODEL[0], MODEL[1], ("STORE", &path)];
     let start = |name, pin| Agent::start(Home::with_pin(name, pin), &nats.url(), &model);
     let wrong = ["a", "b", "c"].map(|name| start(name, "9999"));
-    let run = || Lab::on_hosts(3, &nats.url()).args(LOAD).run();
+    let run = || Tapstone::on_hosts(3, &nats.url()).args(LOAD).run();
     let outcome = run().exits(2);
     assert!(outcome.stderr.contains("CKR_PIN_INCORRECT"), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("9999"));
@@ -61,9 +62,10 @@ fn with_the_right_pin_all_log_in() {
     let Some(nats) = Nats::open() else { return };
     let start = |name| Agent::start(Home::with_pin(name, PIN), &nats.url(), &MODEL);
     let _agents = ["a", "b", "c"].map(start);
-    let outcome = Lab::on_hosts(3, &nats.url()).args(LOAD).args("--processes 2").run().exits(0);
+    let outcome =
+        Tapstone::on_hosts(3, &nats.url()).args(LOAD).args("--processes 2").run().exits(0);
     assert_eq!(outcome.row().concurrency.hosts, 3);
-    let _more = Lab::on_hosts(3, &nats.url()).args("--op login --seconds 1").run().exits(0);
+    let _more = Tapstone::on_hosts(3, &nats.url()).args("--op login --seconds 1").run().exits(0);
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn only_what_an_agents_configuration_names_is_offered() {
     let _agent = agent("a", &nats);
     let url = nats.url();
     let asked = |target: &str| {
-        let lab = Lab::new("token").args(&format!("--hosts 1 --nats {url} {LOAD}"));
+        let lab = Tapstone::new("token").args(&format!("--hosts 1 --nats {url} {LOAD}"));
         lab.arg("--target").arg(target).run().exits(2).stderr
     };
     for target in ["other", "/usr/lib/softhsm/libsofthsm2.so", "null\nmodule = 'x'", ""] {
@@ -82,11 +84,11 @@ fn only_what_an_agents_configuration_names_is_offered() {
     }
     // What an agent reads from its own configuration is no option of the coordinator's.
     for option in ["--pin-file /etc/passwd", "--token-label x", "--slot 0", "--leftovers"] {
-        let lab = Lab::on_hosts(1, &url).args(LOAD).args(option);
+        let lab = Tapstone::on_hosts(1, &url).args(LOAD).args(option);
         let stderr = lab.run().exits(2).stderr;
         assert!(stderr.contains("cannot be used with"), "{stderr}");
     }
-    let stderr = Lab::on_hosts(1, &url).args(LOAD).args("--module x.so").run().exits(2).stderr;
+    let stderr = Tapstone::on_hosts(1, &url).args(LOAD).args("--module x.so").run().exits(2).stderr;
     assert!(stderr.contains("--module is of no use with --hosts\nhint: "), "{stderr}");
 }
 
@@ -94,14 +96,18 @@ fn only_what_an_agents_configuration_names_is_offered() {
 fn the_second_coordinator_is_told_that_they_are_busy() {
     let Some(nats) = Nats::open() else { return };
     let agents = [agent("a", &nats), agent("b", &nats)];
-    let first = Lab::on_hosts(2, &nats.url()).args(LONG).start();
+    let first = Tapstone::on_hosts(2, &nats.url()).args(LONG).start();
     agents[1].home.wait_until_it_says("has the plan");
-    let second = Lab::on_hosts(2, &nats.url()).args(LOAD).run().exits(2);
+    let second = Tapstone::on_hosts(2, &nats.url()).args(LOAD).run().exits(2);
     assert!(second.stderr.contains("a is busy with "), "{}", second.stderr);
     let record = second.record();
     assert!(record.hosts.iter().all(|host| host.state == HostState::Refused));
     assert!(record.hosts[0].lost.as_ref().unwrap().contains("is busy with"));
-    let listed = Lab::new("hosts").args(&format!("--nats {}", nats.url())).run().exits(0);
+    let listed = Tapstone::new("hosts")
+        .without_record()
+        .args(&format!("--nats {}", nats.url()))
+        .run()
+        .exits(0);
     assert!(listed.stdout.contains("busy with "), "{}", listed.stdout);
     // The first has noticed nothing.
     let first = first.wait().exits(0);
@@ -112,7 +118,8 @@ fn the_second_coordinator_is_told_that_they_are_busy() {
 fn two_coordinators_at_the_same_moment_never_share_an_agent() {
     let Some(nats) = Nats::open() else { return };
     let agents = [agent("a", &nats), agent("b", &nats)];
-    let runs: Vec<_> = (0..4).map(|_| Lab::on_hosts(2, &nats.url()).args(LOAD).start()).collect();
+    let runs: Vec<_> =
+        (0..4).map(|_| Tapstone::on_hosts(2, &nats.url()).args(LOAD).start()).collect();
     let outcomes: Vec<_> = runs.into_iter().map(|run| run.wait()).collect();
     for outcome in &outcomes {
         let record = outcome.record();
@@ -127,7 +134,7 @@ fn two_coordinators_at_the_same_moment_never_share_an_agent() {
         }
     }
     // They are nobody's in the end.
-    Lab::on_hosts(2, &nats.url()).args(LOAD).run().exits(0);
+    Tapstone::on_hosts(2, &nats.url()).args(LOAD).run().exits(0);
 }
 
 #[test]
@@ -137,7 +144,7 @@ fn messages_that_come_twice_and_late_count_once() {
     let echo = Echo::start(&nats.url());
     for _ in 0..2 {
         let before = echo.repeated.load(Relaxed);
-        let lab = Lab::on_hosts(2, &nats.url()).args(LOAD);
+        let lab = Tapstone::on_hosts(2, &nats.url()).args(LOAD);
         let samples = lab.path("samples.parquet");
         let outcome = lab.arg("--samples").arg(&samples).run().exits(0);
         let (record, row) = (outcome.record(), outcome.row());
@@ -149,7 +156,11 @@ fn messages_that_come_twice_and_late_count_once() {
     }
     // What comes late does not start, end or disturb anything.
     thread::sleep(Duration::from_secs(2));
-    let listed = Lab::new("hosts").args(&format!("--nats {}", nats.url())).run().exits(0);
+    let listed = Tapstone::new("hosts")
+        .without_record()
+        .args(&format!("--nats {}", nats.url()))
+        .run()
+        .exits(0);
     assert_eq!(listed.stdout.matches(" free ").count(), 2, "{}", listed.stdout);
 }
 
@@ -222,11 +233,12 @@ fn an_agent_of_another_version_is_named_and_not_used() {
     let url = nats.url();
     thread::scope(|scope| {
         scope.spawn(|| block_on(stranger(&url, &ended)));
-        let listed = Lab::new("hosts").args(&format!("--nats {url}")).run().exits(0);
+        let listed =
+            Tapstone::new("hosts").without_record().args(&format!("--nats {url}")).run().exits(0);
         assert!(listed.stdout.contains("version 9.9.9, this is "), "{}", listed.stdout);
-        let one = Lab::on_hosts(1, &url).args(LOAD).run().exits(0);
+        let one = Tapstone::on_hosts(1, &url).args(LOAD).run().exits(0);
         assert_eq!(one.record().hosts[0].name, "ours");
-        let two = Lab::on_hosts(2, &url).args(LOAD).run().exits(2);
+        let two = Tapstone::on_hosts(2, &url).args(LOAD).run().exits(2);
         assert!(two.stderr.contains("strange is of version 9.9.9"), "{}", two.stderr);
         let record = two.record();
         let strange = record.hosts.iter().find(|host| host.name == "strange").unwrap();
@@ -235,7 +247,8 @@ fn an_agent_of_another_version_is_named_and_not_used() {
     });
     // And the other way round: a coordinator of another version is refused.
     let claim = r#"{"protocol":9,"version":"9.9.9","run":1,"coordinator":"x","target":"null","timeout_ms":1}"#;
-    let listed = Lab::new("hosts").args(&format!("--nats {url} --format json")).run();
+    let listed =
+        Tapstone::new("hosts").without_record().args(&format!("--nats {url} --format json")).run();
     let hosts: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     let subject = format!("tapstone.agent.{}.claim", hosts[0]["agent"].as_str().unwrap());
     let answer = block_on(async {
@@ -267,13 +280,13 @@ fn tls_and_credentials_are_used_where_they_are_asked_for() {
     let creds = ["--creds", made.agent.to_str().unwrap()];
     let _agent =
         Agent::start_with(Home::new("a", ""), &nats.url(), &MODEL, &[trust, creds].concat());
-    let lab = || Lab::on_hosts(1, &nats.url()).args(LOAD).args(&trust.join(" "));
+    let lab = || Tapstone::on_hosts(1, &nats.url()).args(LOAD).args(&trust.join(" "));
     lab().arg("--creds").arg(&made.coordinator).run().exits(0);
     for (what, lab) in [
         ("no credentials", lab()),
-        ("no trust", Lab::on_hosts(1, &nats.url()).args(LOAD)),
+        ("no trust", Tapstone::on_hosts(1, &nats.url()).args(LOAD)),
         ("no such file", lab().args("--creds /nonexistent")),
-        ("no TLS", Lab::on_hosts(1, &nats.url().replace("tls:", "nats:")).args(LOAD)),
+        ("no TLS", Tapstone::on_hosts(1, &nats.url().replace("tls:", "nats:")).args(LOAD)),
     ] {
         let stderr = lab.run().exits(2).stderr;
         assert!(stderr.starts_with("error: ") && stderr.contains("\nhint: "), "{what}: {stderr}");
@@ -284,7 +297,11 @@ fn tls_and_credentials_are_used_where_they_are_asked_for() {
 fn a_configuration_that_cannot_be_used_is_refused() {
     let shipped = Path::new(crate::support::DEPLOY).join("agent.toml");
     let started = |config: &Path| {
-        let lab = Lab::new("agent").args("--nats nats://127.0.0.1:1").arg("--config").arg(config);
+        let lab = Tapstone::new("agent")
+            .without_record()
+            .args("--nats nats://127.0.0.1:1")
+            .arg("--config")
+            .arg(config);
         lab.run().exits(2).stderr
     };
     // All is well with the shipped one, but for the module of a vendor that nobody is.
@@ -306,7 +323,8 @@ fn without_tls_the_network_is_not_used() {
         ("nats://127.0.0.1:1", "is `nats-server -c FILE` running there"),
         ("http://127.0.0.1", "an address is tls://hub:4222"),
     ] {
-        let stderr = Lab::new("hosts").arg("--nats").arg(url).run().exits(2).stderr;
+        let stderr =
+            Tapstone::new("hosts").without_record().arg("--nats").arg(url).run().exits(2).stderr;
         assert!(stderr.starts_with("error: ") && stderr.contains(told), "{url}: {stderr}");
         assert!(!stderr.contains("secret"), "{stderr}");
     }

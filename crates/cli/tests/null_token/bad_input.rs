@@ -7,7 +7,7 @@ use crate::support::Tapstone;
 /// Exit code 2, nothing on standard output, one error with these words and with advice.
 #[track_caller]
 fn refused(run: Tapstone, words: &str) {
-    let outcome = run.run_without_record().exits(2);
+    let outcome = run.without_record().run().exits(2);
     let stderr = &outcome.stderr;
     assert_eq!(outcome.stdout, "");
     assert_eq!(stderr.matches("error: ").count(), 1, "{stderr}");
@@ -18,7 +18,7 @@ fn refused(run: Tapstone, words: &str) {
 }
 
 fn sign() -> Tapstone {
-    Tapstone::new(&[]).args("--op rsa1024.sign --seconds 0.1")
+    Tapstone::on(&[]).args("--op rsa1024.sign --seconds 0.1")
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_token_that_is_not_initialised() {
 
 #[test]
 fn an_operation_that_does_not_exist() {
-    refused(Tapstone::new(&[]).args("--op rsa1024.sing"), "the nearest are rsa1024.sign");
+    refused(Tapstone::on(&[]).args("--op rsa1024.sing"), "the nearest are rsa1024.sign");
 }
 
 #[test]
@@ -109,12 +109,12 @@ fn a_pin_file_that_cannot_be_read() {
 
 #[test]
 fn a_suite_that_is_not_there() {
-    refused(Tapstone::new(&[]).args("--suite /no/such/suite.toml"), "/no/such/suite.toml");
+    refused(Tapstone::on(&[]).args("--suite /no/such/suite.toml"), "/no/such/suite.toml");
 }
 
 #[test]
 fn a_malformed_suite() {
-    let run = Tapstone::new(&[]);
+    let run = Tapstone::on(&[]);
     let path = run.path("suite.toml");
     fs::write(&path, "name = \"broken\"\n[[row]]\noperatoin = \"rsa1024.sign\"\n").unwrap();
     refused(run.arg("--suite").arg(&path), "operatoin");
@@ -122,26 +122,23 @@ fn a_malformed_suite() {
 
 #[test]
 fn a_malformed_claim() {
-    refused(Tapstone::new(&[]).arg("--claim").arg("rsa1024.sign => many"), "rsa1024.sign => many");
+    refused(Tapstone::on(&[]).arg("--claim").arg("rsa1024.sign => many"), "rsa1024.sign => many");
 }
 
 #[test]
 fn fewer_operations_than_workers() {
-    let run = Tapstone::new(&[]).args("--op rsa1024.sign --count 3 --threads 4");
+    let run = Tapstone::on(&[]).args("--op rsa1024.sign --count 3 --threads 4");
     refused(run, "--count 3 is less than one operation for each worker");
 }
 
 #[test]
 fn a_mix_of_one() {
-    refused(
-        Tapstone::new(&[]).args("--mix rsa1024.sign=70"),
-        "--mix needs at least two operations",
-    );
+    refused(Tapstone::on(&[]).args("--mix rsa1024.sign=70"), "--mix needs at least two operations");
 }
 
 #[test]
 fn a_mix_without_weights() {
-    refused(Tapstone::new(&[]).args("--mix rsa1024.sign,random"), "write NAME=WEIGHT");
+    refused(Tapstone::on(&[]).args("--mix rsa1024.sign,random"), "write NAME=WEIGHT");
 }
 
 #[test]
@@ -151,7 +148,7 @@ fn no_keys() {
 
 #[test]
 fn login_by_two_threads() {
-    refused(Tapstone::new(&[]).args("--op login --threads 2"), "login is measured alone");
+    refused(Tapstone::on(&[]).args("--op login --threads 2"), "login is measured alone");
 }
 
 #[test]
@@ -165,7 +162,7 @@ fn a_key_that_is_not_there() {
 
 #[test]
 fn an_operation_that_the_token_lacks() {
-    let outcome = Tapstone::new(&[]).args("--op ecdsa-p256.sign --seconds 0.1").run().exits(2);
+    let outcome = Tapstone::on(&[]).args("--op ecdsa-p256.sign --seconds 0.1").run().exits(2);
     assert_eq!(outcome.row().status.outcome, tapstone_record::Outcome::Unsupported);
 }
 
@@ -174,7 +171,7 @@ fn nothing_is_left_of_an_output_that_was_only_tried() {
     let run = sign();
     let output = run.path("record.json");
     let outcome =
-        run.args("--token-label nil").arg("--output").arg(&output).run_without_record().exits(2);
+        run.args("--token-label nil").arg("--output").arg(&output).without_record().run().exits(2);
     assert!(!output.exists());
     assert_eq!(outcome.stdout, "");
 }

@@ -6,7 +6,7 @@ use crate::support::Tapstone;
 
 /// A claim about one thread and a service of a millisecond: below 1,000/s.
 fn judge(claim: &str, code: i32) -> Claim {
-    let run = Tapstone::new(&[("SERVICE", "1ms"), ("WAIT", "sleep")]);
+    let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]);
     let run = run.args("--no-verify --threads 1 --seconds 1 --claim").arg(claim);
     let mut claims = run.run().exits(code).record().claims;
     assert_eq!(claims.len(), 1);
@@ -36,7 +36,7 @@ fn a_claim_that_is_undecided_is_not_met() {
 
 #[test]
 fn a_claim_about_what_could_not_be_measured_is_not_done() {
-    let run = Tapstone::new(&[("FAIL_AFTER", "CKR_FUNCTION_FAILED/1")]).args("--threads 1");
+    let run = Tapstone::on(&[("FAIL_AFTER", "CKR_FUNCTION_FAILED/1")]).args("--threads 1");
     let run = run.args("--no-verify --seconds 0.2 --claim").arg("rsa1024.sign >= 1/s");
     let claims = run.run().exits(2).record().claims;
     assert_eq!(claims[0].verdict, Verdict::Undecided);

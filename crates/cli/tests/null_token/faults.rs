@@ -5,7 +5,7 @@ use tapstone_record::{Outcome as Ended, Row, StoppedBy};
 use crate::support::{Outcome, Tapstone};
 
 fn sign(variables: &[(&str, &str)]) -> Tapstone {
-    Tapstone::new(variables).args("--op rsa1024.sign --no-verify")
+    Tapstone::on(variables).args("--op rsa1024.sign --no-verify")
 }
 
 /// A row that says at which call it ended, and how.
@@ -117,7 +117,7 @@ fn an_operation_that_never_works_is_a_row_without_figures() {
 #[test]
 fn wrong_results_are_found_and_fail_the_run() {
     let model = [("MODEL", "honest"), ("WRONG", "3")];
-    let run = Tapstone::new(&model).args("--op rsa1024.sign --count 30");
+    let run = Tapstone::on(&model).args("--op rsa1024.sign --count 30");
     let row = run.run().exits(2).row();
     let verification = row.verification.unwrap();
     // Of 30 in a row, whichever comes first.
@@ -127,7 +127,7 @@ fn wrong_results_are_found_and_fail_the_run() {
 
 #[test]
 fn the_rows_after_a_crash_are_measured() {
-    let run = Tapstone::new(&[("CRASH", "C_Sign/200"), ("SERVICE", "1ms")]);
+    let run = Tapstone::on(&[("CRASH", "C_Sign/200"), ("SERVICE", "1ms")]);
     let suite = run.path("suite.toml");
     let rows = ["rsa1024.sign", "sha256.digest", "random"]
         .map(|name| format!("[[row]]\noperation = \"{name}\"\n"));

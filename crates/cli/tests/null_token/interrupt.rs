@@ -8,7 +8,7 @@ use crate::support::Tapstone;
 #[test]
 fn an_interrupted_run_writes_its_record_and_leaves_nothing() {
     for signal in [Signal::INT, Signal::TERM] {
-        let run = Tapstone::new(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
+        let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
         let run = run.args("--op rsa1024.sign --op rsa2048.sign --no-verify --token-keys");
         let run = run.args("--seconds 60").start();
         run.wait_until_it_measures();
@@ -27,7 +27,7 @@ fn an_interrupted_run_writes_its_record_and_leaves_nothing() {
 #[test]
 fn a_module_that_hangs_does_not_hold_up_an_interrupt() {
     let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("HANG", "C_Sign/300")];
-    let run = Tapstone::new(&model).stored();
+    let run = Tapstone::on(&model).stored();
     let run = run.args("--op rsa1024.sign --no-verify --token-keys --seconds 60").start();
     run.wait_until_it_measures();
     run.signal(Signal::INT);

@@ -6,7 +6,7 @@ use crate::support::Tapstone;
 
 #[test]
 fn a_mix_keeps_its_shares_by_count() {
-    let run = Tapstone::new(&[("SERVICE", "200us"), ("WAIT", "sleep")]);
+    let run = Tapstone::on(&[("SERVICE", "200us"), ("WAIT", "sleep")]);
     let run = run.args("--mix rsa1024.sign=70,rsa2048.sign=30 --no-verify");
     let record = run.args("--threads 2 --seconds 1.5").run().exits(0).record();
     let names: Vec<&str> = record.results.iter().map(|row| row.operation.as_str()).collect();
@@ -23,7 +23,7 @@ fn a_mix_keeps_its_shares_by_count() {
 
 #[test]
 fn a_failure_in_a_mix_is_its_own_operations() {
-    let run = Tapstone::new(&[("SERVICE", "200us"), ("FAIL", "CKR_DATA_INVALID/10")]);
+    let run = Tapstone::on(&[("SERVICE", "200us"), ("FAIL", "CKR_DATA_INVALID/10")]);
     let run = run.args("--mix rsa1024.sign=50,sha256.digest=50 --no-verify --seconds 0.5");
     let results = run.run().exits(2).record().results;
     let outcomes: Vec<Ended> = results.iter().map(|row| row.status.outcome).collect();
@@ -35,7 +35,7 @@ fn a_failure_in_a_mix_is_its_own_operations() {
 #[test]
 fn each_worker_may_have_a_key_of_its_own() {
     for (keys, count) in [("shared", 1), ("per-worker", 4), ("3", 3)] {
-        let run = Tapstone::new(&[("SERVICE", "200us"), ("WAIT", "sleep")]).stored();
+        let run = Tapstone::on(&[("SERVICE", "200us"), ("WAIT", "sleep")]).stored();
         let run = run.args("--op rsa1024.sign --no-verify --seconds 0.2 --threads 4 --keys");
         let row = run.arg(keys).run().exits(0).row();
         assert_eq!(row.key.unwrap().count, count, "{keys}");
@@ -44,7 +44,7 @@ fn each_worker_may_have_a_key_of_its_own() {
 
 #[test]
 fn keys_of_processes_are_counted_together() {
-    let run = Tapstone::new(&[("SERVICE", "200us"), ("WAIT", "sleep")]).stored();
+    let run = Tapstone::on(&[("SERVICE", "200us"), ("WAIT", "sleep")]).stored();
     let run = run.args("--op rsa1024.sign --no-verify --seconds 0.2 --processes 2 --token-keys");
     let outcome = run.args("--threads 2 --keys per-worker").run().exits(0);
     let key = outcome.row().key.unwrap();
@@ -56,7 +56,7 @@ fn keys_of_processes_are_counted_together() {
 fn a_counted_row_verifies_every_result() {
     for workers in ["--threads 1", "--threads 3", "--threads 2 --processes 2", "--keys 3"] {
         // The warm-up makes more results than there is room for: it is kept for those that count.
-        let run = Tapstone::new(&[("MODEL", "honest")]).logged();
+        let run = Tapstone::on(&[("MODEL", "honest")]).logged();
         let run = run.args("--op rsa1024.sign --count 41").args(workers);
         let outcome = run.run().exits(0);
         let row = outcome.row();
@@ -72,7 +72,7 @@ fn a_counted_row_verifies_every_result() {
 
 #[test]
 fn results_within_a_window_are_verified_too() {
-    let run = Tapstone::new(&[("MODEL", "honest"), ("SERVICE", "20ms"), ("WAIT", "sleep")]);
+    let run = Tapstone::on(&[("MODEL", "honest"), ("SERVICE", "20ms"), ("WAIT", "sleep")]);
     let row = run.args("--op rsa1024.sign --seconds 2 --threads 2").run().exits(0).row();
     let verification = row.verification.unwrap();
     assert_eq!(verification.eligible, row.completed);
@@ -81,7 +81,7 @@ fn results_within_a_window_are_verified_too() {
 
 #[test]
 fn an_existing_key_is_used_and_left() {
-    let killed = Tapstone::new(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
+    let killed = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
     let killed = killed.args("--op rsa1024.sign --no-verify --token-keys --seconds 60").start();
     killed.wait_until_it_measures();
     let store = killed.store();
@@ -92,7 +92,7 @@ fn an_existing_key_is_used_and_left() {
     let bytes: Vec<u8> = bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
     let label = String::from_utf8(bytes).unwrap();
 
-    let run = Tapstone::new(&[]).stored_in(&store).args("--op rsa1024.sign --no-verify");
+    let run = Tapstone::on(&[]).stored_in(&store).args("--op rsa1024.sign --no-verify");
     let row = run.args("--seconds 0.2 --key-label").arg(&label).run().exits(0).row();
     assert_eq!(row.key.unwrap().label, Some(label));
     assert_eq!(std::fs::read_to_string(store.join("1.object")).unwrap(), before);

@@ -10,7 +10,7 @@ use crate::support::{Outcome, Running, Tapstone, eventually};
 
 /// A run with a key pair on the token, in the middle of its window.
 fn measuring() -> Running {
-    let run = Tapstone::new(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
+    let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
     let run = run.args("--op rsa1024.sign --no-verify --token-keys --seconds 60").start();
     run.wait_until_it_measures();
     run
@@ -18,7 +18,7 @@ fn measuring() -> Running {
 
 /// `--leftovers` on that store.
 fn leftovers(store: &Path, arguments: &str) -> Outcome {
-    Tapstone::new(&[]).stored_in(store).args("--leftovers").args(arguments).run_without_record()
+    Tapstone::on(&[]).stored_in(store).args("--leftovers").args(arguments).without_record().run()
 }
 
 fn files(store: &Path) -> Vec<String> {
@@ -121,7 +121,7 @@ fn a_run_that_cleans_up_leaves_the_keys_of_other_runs_alone() {
     let others = contents(&store);
     // A worker that crashes is cleaned up after by a search: here it has others' keys to spare.
     let crash = [("SERVICE", "1ms"), ("CRASH", "C_Sign/100")];
-    let run = Tapstone::new(&crash).stored_in(&store);
+    let run = Tapstone::on(&crash).stored_in(&store);
     run.args("--op rsa1024.sign --no-verify --token-keys --seconds 20").run().exits(2);
     assert_eq!(contents(&store), others);
 }

@@ -5,7 +5,7 @@ use tapstone_record::{Knee, KneeStop};
 use crate::support::{Outcome, Tapstone};
 
 fn find(variables: &[(&str, &str)], limits: &str) -> Outcome {
-    let run = Tapstone::new(variables).args("--op rsa1024.sign --no-verify --find-limit");
+    let run = Tapstone::on(variables).args("--op rsa1024.sign --no-verify --find-limit");
     run.args(limits).quietly().run()
 }
 

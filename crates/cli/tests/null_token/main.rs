@@ -14,5 +14,8 @@ mod pin;
 mod python;
 mod rates;
 mod reconnect;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 mod samples;
 mod support;

@@ -10,7 +10,7 @@ use crate::support::Tapstone;
 const STALLING: [(&str, &str); 2] = [("SERVICE", "200us"), ("STALL", "50ms/500")];
 
 fn measure(load: &str) -> Row {
-    let run = Tapstone::new(&STALLING).args("--op rsa1024.sign --no-verify");
+    let run = Tapstone::on(&STALLING).args("--op rsa1024.sign --no-verify");
     run.args(load).quietly().run().exits(0).row()
 }
 
@@ -48,7 +48,7 @@ fn a_closed_loop_does_not_see_it() {
 }
 
 fn at_random() -> Row {
-    let run = Tapstone::new(&[("SERVICE", "200us")]).args("--op rsa1024.sign --no-verify");
+    let run = Tapstone::on(&[("SERVICE", "200us")]).args("--op rsa1024.sign --no-verify");
     let run = run.args("--rate 1000 --arrivals poisson --threads 2 --seconds 2");
     run.quietly().run().exits(0).row()
 }
@@ -71,7 +71,7 @@ fn chance_is_not_a_device_that_cannot_keep_up() {
 
 #[test]
 fn a_rate_that_is_not_reached_is_told() {
-    let run = Tapstone::new(&[("SERVICE", "2ms"), ("WAIT", "sleep")]);
+    let run = Tapstone::on(&[("SERVICE", "2ms"), ("WAIT", "sleep")]);
     let outcome = run.args("--op rsa1024.sign --no-verify --rate 5000 --seconds 1").run();
     let row = outcome.exits(0).row();
     assert!(row.achieved.unwrap().0 < 500.0, "{:?}", row.achieved);

@@ -28,13 +28,13 @@ fn a_wrong_pin_is_tried_once() {
 
 #[test]
 fn the_right_pin_serves_all_processes() {
-    let outcome = short(Tapstone::new(&[]).stored()).args("--processes 3").run().exits(0);
+    let outcome = short(Tapstone::on(&[]).stored()).args("--processes 3").run().exits(0);
     assert_eq!(outcome.wrong_pins(), None);
 }
 
 #[test]
 fn a_wrong_pin_that_somebody_else_gave_is_noticed() {
-    let run = short(Tapstone::new(&[]).stored());
+    let run = short(Tapstone::on(&[]).stored());
     let store = run.path("store");
     fs::create_dir(&store).unwrap();
     fs::write(store.join("slot-0.pin-failures"), "1").unwrap();
@@ -49,7 +49,7 @@ fn a_token_that_could_lock_itself_is_left_alone() {
         ("locked", "the PIN is locked"),
         ("count-low", "--accept-low-count"),
     ] {
-        let outcome = short(Tapstone::new(&[("FLAGS", flag)]).stored()).run().exits(2);
+        let outcome = short(Tapstone::on(&[("FLAGS", flag)]).stored()).run().exits(2);
         assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);
         assert_eq!(outcome.wrong_pins(), None, "{flag}: a try is noted, right or wrong");
@@ -58,7 +58,7 @@ fn a_token_that_could_lock_itself_is_left_alone() {
 
 #[test]
 fn a_count_that_is_low_can_be_accepted_and_a_final_try_cannot() {
-    let run = |flag| short(Tapstone::new(&[("FLAGS", flag)]).stored()).args("--accept-low-count");
+    let run = |flag| short(Tapstone::on(&[("FLAGS", flag)]).stored()).args("--accept-low-count");
     assert_eq!(run("count-low").run().exits(0).wrong_pins(), Some(0), "the right PIN forgives");
     assert_eq!(run("final-try").run().exits(2).wrong_pins(), None);
 }

@@ -46,13 +46,14 @@ fn the_page_of_python_tells_the_truth() {
     };
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
-    Tapstone::new(&[("SERVICE", "300us"), ("WAIT", "sleep")])
+    Tapstone::on(&[("SERVICE", "300us"), ("WAIT", "sleep")])
         .args("--no-verify --threads 2 --seconds 1 --op rsa1024.sign")
         .arg("--samples")
         .arg(path("samples.parquet"))
         .arg("--output")
         .arg(path("run.json"))
-        .run_without_record()
+        .without_record()
+        .run()
         .exits(0);
     let blocks = PAGE.split("```python\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
     let script: String = blocks.chain([SEEN]).collect();

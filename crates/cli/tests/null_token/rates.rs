@@ -9,7 +9,7 @@ const TOLERANCE: f64 = 0.005;
 
 /// Measures with the module's log on, at these threads and processes.
 fn measure(variables: &[(&str, &str)], workers: &str) -> Outcome {
-    let run = Tapstone::new(variables).logged();
+    let run = Tapstone::on(variables).logged();
     run.args("--op rsa1024.sign --no-verify --seconds 1").args(workers).run()
 }
 
@@ -69,7 +69,7 @@ fn fast_and_on_the_processor() {
 #[test]
 fn a_window_opens_when_the_workers_do() {
     // Many more threads than processors: whoever has to tell them waits for its turn as well.
-    let run = Tapstone::new(&[("SERVICE", "20us")]).args("--op rsa1024.sign --no-verify");
+    let run = Tapstone::on(&[("SERVICE", "20us")]).args("--op rsa1024.sign --no-verify");
     let row = run.args("--threads 64 --seconds 1").run().exits(0).row();
     let start = row.series.iter().find(|slice| slice.completed > 0).unwrap().start_ns;
     // Somebody always has the processor, and is done every 20 µs.
@@ -126,7 +126,7 @@ fn two_processes_of_two_threads() {
 
 #[test]
 fn two_tokens_at_once() {
-    let run = Tapstone::new(&[("SLOTS", "2"), ("SERVICE", "1ms"), ("WAIT", "sleep")]).logged();
+    let run = Tapstone::on(&[("SLOTS", "2"), ("SERVICE", "1ms"), ("WAIT", "sleep")]).logged();
     let outcome = run
         .args("--op rsa1024.sign --no-verify --seconds 1")
         .args("--token-label null --token-label null-2")

@@ -7,7 +7,7 @@ use crate::support::{Outcome, Tapstone};
 /// Lost for 300 ms after some operations of a millisecond, in the middle of the window.
 fn lose(arguments: &str) -> Outcome {
     let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("LOST", "800+300ms")];
-    let run = Tapstone::new(&model).stored();
+    let run = Tapstone::on(&model).stored();
     run.args("--op rsa1024.sign --no-verify --seconds 3").args(arguments).run()
 }
 
@@ -56,7 +56,7 @@ fn without_reconnect_the_row_ends_and_keys_that_are_left_are_told() {
     let told = outcome.stderr.contains("the run's own keys could not be removed");
     assert_eq!(told, !outcome.objects().is_empty(), "{}", outcome.stderr);
     let store = outcome.path("store");
-    let removal = Tapstone::new(&[]).stored_in(&store).args("--leftovers --remove");
-    removal.run_without_record().exits(0);
+    let removal = Tapstone::on(&[]).stored_in(&store).args("--leftovers --remove");
+    removal.without_record().run().exits(0);
     assert_eq!(outcome.objects(), [""; 0]);
 }

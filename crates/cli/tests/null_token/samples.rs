@@ -38,7 +38,7 @@ fn read(path: &Path) -> Vec<Sample> {
 }
 
 fn run(variables: &[(&str, &str)], arguments: &str) -> (Outcome, Vec<Sample>) {
-    let run = Tapstone::new(variables).args("--no-verify").args(arguments);
+    let run = Tapstone::on(variables).args("--no-verify").args(arguments);
     let path = run.path("samples.parquet");
     let outcome = run.arg("--samples").arg(&path).run();
     let samples = read(&path);

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
+pub(crate) use tapstone_testing::skip;
 
 /// What takes so long hangs: a card makes RSA keys before it goes into the reader.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -156,14 +157,6 @@ pub(crate) fn client(program: &str, arguments: &[&str]) -> Option<Output> {
         }
         output => Some(output.unwrap()),
     }
-}
-
-/// Says on the terminal that a test is skipped.
-#[expect(clippy::explicit_write, reason = "the test harness keeps `eprintln!` to itself")]
-pub(crate) fn skip(missing: &str) {
-    use std::io::Write;
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
 }
 
 pub(crate) fn answers() -> bool {

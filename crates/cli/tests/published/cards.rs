@@ -32,6 +32,9 @@ impl Deviation {
     }
 }
 
+/// Of a published time, at most so much off.
+const PART: f64 = 0.03;
+
 /// The middle one of three: a moment in which the machine did something else is not the card's.
 #[track_caller]
 fn median(outcome: &Left, operation: &str) -> f64 {
@@ -46,13 +49,20 @@ fn median(outcome: &Left, operation: &str) -> f64 {
     values[1].as_secs_f64()
 }
 
-fn jcop(pcscd: &Pcscd, slot: Slot, profile: &str, card: &JcopCard) -> (Left, Vec<Deviation>) {
+/// `None`: never quiet.
+fn jcop(
+    pcscd: &Pcscd,
+    slot: Slot,
+    profile: &str,
+    card: &JcopCard,
+) -> Option<(Left, Vec<Deviation>)> {
     let _card = Card::insert(pcscd, slot, &[profile]);
-    let mut run = Tapstone::at(slot, "card").args("--suite bench --allow-writes --rounds 3");
-    for (name, _) in card.seconds.all() {
-        run = run.args("--test").arg(name);
-    }
-    let outcome = run.run().exits(0);
+    let run = || {
+        let run = Tapstone::at(slot, "card").args("--suite bench --allow-writes --rounds 3");
+        let names = card.seconds.all().into_iter().map(|(name, _)| name);
+        names.fold(run, |run, name| run.args("--test").arg(name)).run().exits(0)
+    };
+    let outcome = undisturbed(0.0, PART, run)?;
     assert_eq!(outcome.record().target.emulated.unwrap().profile, profile);
     let deviation = |(name, published): (&str, tapstone_record::Seconds)| Deviation {
         what: format!("{profile}: {name}"),
@@ -60,7 +70,7 @@ fn jcop(pcscd: &Pcscd, slot: Slot, profile: &str, card: &JcopCard) -> (Left, Vec
         published: published.0,
     };
     let deviations = card.seconds.all().into_iter().map(deviation).collect();
-    (outcome, deviations)
+    Some((outcome, deviations))
 }
 
 #[test]
@@ -85,14 +95,16 @@ fn four_jcop_cards() {
         let fast = jcop41();
         (slow.join().unwrap(), fast)
     });
-    beside_the_table(&slow.0);
-    let deviations: Vec<_> =
-        fast.into_iter().chain([slow]).flat_map(|(_, deviations)| deviations).collect();
+    let measured: Option<Vec<_>> = fast.into_iter().chain([slow]).collect();
+    let Some(measured) = measured else { return };
+    let [.., (jcop31, _)] = &measured[..] else { panic!("the last is the slow one") };
+    beside_the_table(jcop31);
+    let deviations: Vec<_> = measured.into_iter().flat_map(|(_, deviations)| deviations).collect();
     assert_eq!(deviations.len(), 44);
     let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
     println!("the worst of 44: {}", worst.unwrap());
     for figure in &deviations {
-        assert!(figure.part() <= 0.03 || figure.seconds() <= 0.002, "{figure}");
+        assert!(figure.part() <= PART || figure.seconds() <= 0.002, "{figure}");
     }
 }
 
@@ -129,7 +141,7 @@ fn five_piv_cards() {
         let profile = format!("piv-card-{number}");
         let arguments = [profile.as_ref(), "--personality".as_ref(), personality.as_os_str()];
         let _card = Card::insert(&pcscd, Slot::First, &arguments);
-        let measured = undisturbed(0.0, || {
+        let measured = undisturbed(0.0, 0.005, || {
             let run = Tapstone::at(Slot::First, "card").args("--suite piv-contact --rounds 3");
             run.pin("123456").run().exits(0)
         });

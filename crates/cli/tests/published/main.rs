@@ -5,6 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod cards;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 #[path = "../card/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;

@@ -38,7 +38,7 @@ fn a_key_that_looks_like_tapstones_own_is_no_leftover() {
     let made = hsm.pkcs11_tool("--keypairgen --key-type rsa:2048 --label tapstone-mine --id 01");
     let Some(()) = made else { return };
     let before = hsm.objects();
-    let left = hsm.tapstone().args("--leftovers --remove").run_without_record().exits(0);
+    let left = hsm.tapstone().args("--leftovers --remove").without_record().run().exits(0);
     assert_eq!(left.stdout, "no leftovers\n");
     assert!(hsm.objects() == before);
 }

@@ -11,6 +11,9 @@ mod existing_keys;
 mod login;
 mod output;
 mod phases;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 mod sizes;
 mod soak;
 mod support;

@@ -63,7 +63,7 @@ fn text_is_a_table() {
 fn a_record_that_cannot_be_written_is_an_error_before_anything_is_measured() {
     let Some(hsm) = Hsm::new() else { return };
     let file = hsm.path("no-such-folder/record.json");
-    let outcome = run(&hsm).arg("--output").arg(&file).run_without_record().exits(2);
+    let outcome = run(&hsm).arg("--output").arg(&file).without_record().run().exits(2);
     assert_eq!(outcome.stdout, "");
     assert!(outcome.stderr.contains(file.to_str().unwrap()), "{}", outcome.stderr);
 }
@@ -81,6 +81,6 @@ fn a_pin_file_that_others_can_read_is_warned_of_on_standard_error() {
 #[test]
 fn operations_can_be_listed_without_a_module() {
     let Some(hsm) = Hsm::new() else { return };
-    let listed = hsm.bare("token").arg("--list").run_without_record().exits(0).stdout;
+    let listed = hsm.bare("token").arg("--list").without_record().run().exits(0).stdout;
     assert!(listed.lines().any(|line| line.starts_with("rsa2048.sign ")), "{listed}");
 }

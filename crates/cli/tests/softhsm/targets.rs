@@ -28,7 +28,7 @@ fn with_modules(hsm: &Hsm, modules: &[(&str, &Path)]) -> Tapstone {
 }
 
 fn listed(run: Tapstone, exit: i32) -> Vec<Value> {
-    let outcome = run.args("--format json").run_without_record().exits(exit);
+    let outcome = run.args("--format json").without_record().run().exits(exit);
     serde_json::from_str(&outcome.stdout).unwrap()
 }
 
@@ -75,13 +75,13 @@ fn mechanisms_come_with_their_key_sizes() {
 fn people_read_the_same() {
     let Some(hsm) = Hsm::new() else { return };
     let run = || hsm.bare("targets").arg("--module").arg(hsm.module());
-    let short = run().run_without_record().exits(0);
+    let short = run().without_record().run().exits(0);
     assert_eq!(short.stderr, "");
     for words in ["token \"hsm\": SoftHSM project", "CKF_TOKEN_INITIALIZED", " mechanisms\n"] {
         assert!(short.stdout.contains(words), "{words} in\n{}", short.stdout);
     }
     assert!(!short.stdout.contains("CKM_"), "{}", short.stdout);
-    let long = run().arg("--mechanisms").run_without_record().exits(0);
+    let long = run().arg("--mechanisms").without_record().run().exits(0);
     assert!(long.stdout.contains("CKM_RSA_PKCS_PSS "), "{}", long.stdout);
 }
 

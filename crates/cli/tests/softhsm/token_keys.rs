@@ -110,7 +110,7 @@ fn wait_until_it_measures(hsm: &Hsm) {
 
 /// What another `tapstone` finds on the token: label by class.
 fn leftovers(hsm: &Hsm) -> BTreeMap<String, String> {
-    let found = hsm.tapstone().args("--leftovers --format json").run_without_record().exits(0);
+    let found = hsm.tapstone().args("--leftovers --format json").without_record().run().exits(0);
     let found: Vec<serde_json::Value> = serde_json::from_str(&found.stdout).unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     found.iter().map(|key| (text(&key["class"]), text(&key["label"]))).collect()

@@ -19,6 +19,9 @@ mod limits;
 mod modules;
 mod program;
 mod repetition;
+#[path = "../run/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
+mod run;
 mod secrets;
 mod signals;
 #[path = "../softhsm/support/mod.rs"]

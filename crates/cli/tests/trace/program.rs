@@ -6,12 +6,11 @@ use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use jsonschema::Validator;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tapstone_record::{Call, Record, SCHEMA_JSON};
+use tapstone_record::{Call, Record};
+use tapstone_testing::eventually;
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::owners;
 use tapstone_trace::probe::Options;
@@ -19,14 +18,8 @@ use tapstone_trace::run::{Input, Output, Signals};
 use tapstone_trace::timeline::{Span, Thread};
 use tempfile::TempDir;
 
-use crate::support::eventually;
-
 /// No run of these tests takes so long: one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
-    jsonschema::validator_for(&serde_json::from_str(SCHEMA_JSON).unwrap()).unwrap()
-});
 
 /// See the module's text.
 #[derive(Clone, Debug)]
@@ -228,11 +221,7 @@ impl Left {
     pub(crate) fn record(&self) -> Record {
         let text = fs::read_to_string(self.file("record.json"));
         let text = text.unwrap_or_else(|why| panic!("no record: {why}\n{}", self.stderr));
-        let value = serde_json::from_str(&text).unwrap();
-        let complaints: Vec<String> =
-            VALIDATOR.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
-        assert_eq!(complaints, [""; 0]);
-        let record = Record::from_json(&text, "the record of a test").unwrap();
+        let record = tapstone_testing::record(&text);
         let mut threads: BTreeMap<(u32, u32), f64> = BTreeMap::new();
         for layer in &record.layers {
             *threads.entry((layer.process, layer.thread)).or_default() += layer.share.0;

@@ -5,7 +5,7 @@ use tapstone_record::{Change, FindingKind};
 use tapstone_vcard::piv::{Personality, Recipe};
 
 use crate::support::{Card, NoPcscd, Pcscd, Slot, Tapstone, Waiting, undisturbed};
-use crate::{assert_predicted, finding, fixtures, record, run, trial, turn};
+use crate::{PREDICTED, assert_predicted, finding, fixtures, record, run, trial, turn};
 
 const COMMAND: [&str; 2] = ["pkcs11-tool", "--list-objects"];
 
@@ -51,7 +51,7 @@ fn a_sleep_in_the_library_is_found_and_its_removal_brings_what_was_predicted() {
     assert_eq!(ends.count, 2 * sleep.count);
     assert!(sleep.time_ns.0 >= sleep.count * 1_000_000, "{sleep:?}");
     let trial = || trial("no-sleep", "--rounds 20", &variables, &COMMAND);
-    if let Some(tried) = undisturbed(0.5, trial) {
+    if let Some(tried) = undisturbed(0.5, PREDICTED, trial) {
         assert_predicted(&tried);
     }
 }

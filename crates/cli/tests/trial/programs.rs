@@ -5,7 +5,7 @@ use std::path::Path;
 use tapstone_record::{BeforeAfter, Change, Estimate};
 
 use crate::support::{Tapstone, undisturbed};
-use crate::{assert_predicted, finding, fixtures, record, run, trial, turn};
+use crate::{PREDICTED, assert_predicted, finding, fixtures, record, run, trial, turn};
 
 /// A stand-in of the PC/SC library that sleeps 5 ms in SCardEndTransaction, and a client of it.
 #[test]
@@ -24,7 +24,7 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
     assert!(sleep.time_ns.0 >= 50_000_000, "{sleep:?}");
     let command = [client, "10"];
     let trial = || trial("no-sleep", "--rounds 20", &variables, &command);
-    let Some(tried) = undisturbed(0.0, trial) else { return };
+    let Some(tried) = undisturbed(0.0, PREDICTED, trial) else { return };
     assert_predicted(&tried);
 }
 
@@ -40,7 +40,7 @@ fn a_lookup_for_every_packet_is_found_and_kept_in_memory() {
     assert_eq!(lookup.count, 20_000 - 4, "{lookup:?}");
     // What the fixed program saves, and what the fix saves in the other.
     let fixed = fixtures::built("packet-filter-fixed").unwrap();
-    let measured = undisturbed(0.0, || {
+    let measured = undisturbed(0.0, 0.1, || {
         let tried = trial("memoise:getprotobynumber", "--rounds 20", &[], &command);
         (tried, saved_by(&program, &fixed))
     });

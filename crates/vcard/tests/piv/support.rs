@@ -6,6 +6,7 @@ use std::process::Command as Process;
 use std::sync::OnceLock;
 
 use tapstone_apdu::{Command, Expected, Status};
+pub(crate) use tapstone_testing::skip;
 use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
 use tapstone_vcard::{Applet, Reply};
 use tempfile::TempDir;
@@ -75,14 +76,6 @@ pub(crate) fn verify(card: &mut Piv, data: &[u8]) -> Status {
 pub(crate) fn get_data(card: &mut Piv, tag: &[u8]) -> Reply {
     let list = [&[0x5C, tag.len() as u8], tag].concat();
     send(card, [0x00, 0xCB, 0x3F, 0xFF], &list)
-}
-
-/// Says on the terminal that a test is skipped.
-#[expect(clippy::explicit_write, reason = "the test harness keeps `eprintln!` to itself")]
-pub(crate) fn skip(missing: &str) {
-    use std::io::Write;
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
 }
 
 /// Runs `openssl` with these arguments; what it printed, or `None` when it said no.

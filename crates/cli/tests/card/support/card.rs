@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapstone_card::scard::{Pcsc, reader_name};
+use tapstone_testing::eventually;
 use tapstone_worker::Board;
 use tempfile::NamedTempFile;
 
 use super::pcscd::{NoPcscd, Pcscd};
-use super::run::eventually;
 
 /// A card makes RSA keys before it goes into the reader.
 const PATIENCE: Duration = Duration::from_secs(120);

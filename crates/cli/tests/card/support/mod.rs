@@ -2,7 +2,6 @@
 //! readers, `tapstone` runs beside them, and what those leave behind.
 
 mod card;
-mod outcome;
 #[path = "../../pcscd/mod.rs"]
 mod pcscd;
 mod played;
@@ -11,9 +10,9 @@ mod run;
 mod suites;
 
 pub(crate) use self::card::{Card, Slot, Waiting, empty, has_card};
-pub(crate) use self::outcome::Outcome;
-pub(crate) use self::pcscd::{NoPcscd, Pcscd, skip};
+pub(crate) use self::pcscd::{NoPcscd, Pcscd};
 pub(crate) use self::played::{Log, Played, Says};
 pub(crate) use self::quiet::undisturbed;
-pub(crate) use self::run::{Running, Tapstone, eventually};
 pub(crate) use self::suites::{COUNTS, bench_profile, tries};
+pub(crate) use crate::run::{Outcome, Running, Tapstone};
+pub(crate) use tapstone_testing::{eventually, skip};

@@ -1,7 +1,10 @@
 //! Figures that mean something only while the machine does nothing else.
 
 use std::fs;
-use std::thread::available_parallelism;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle, available_parallelism};
+use std::time::{Duration, Instant};
 
 use super::skip;
 
@@ -13,22 +16,78 @@ const SPARE: f64 = 0.5;
 const TRIES: usize = 6;
 
 /// Measures again what was measured while the machine did something else, which is told without
-/// looking at the figure. What the processes that it starts and waits for use is known; what is
-/// measured may keep so many processors busy beside that, with a pcscd for example. `None`: never
-/// quiet, which has been said then.
-pub(crate) fn undisturbed<T>(processors: f64, mut measure: impl FnMut() -> T) -> Option<T> {
+/// looking at the figure. `None`: never quiet, which has been said then.
+///
+/// What the processes that it starts and waits for use is known; what is measured may keep so many
+/// `processors` busy beside that, with a pcscd for example. And for a figure that is judged to a part of
+/// `bound`, sleepers may be woken late for half of that: a virtual machine can stand still with
+/// nobody to be seen.
+pub(crate) fn undisturbed<T>(
+    processors: f64,
+    bound: f64,
+    mut measure: impl FnMut() -> T,
+) -> Option<T> {
     let all = available_parallelism().unwrap().get() as f64;
     for _ in 0..TRIES {
         let before = ProcessorTime::now();
+        let witnesses = Witnesses::start();
         let figure = measure();
+        let late = witnesses.late();
         let used = ProcessorTime::now().used_since(&before) * all;
-        if used <= processors + SPARE {
+        let seen = format!(
+            "{used:.2} of {all} processors were in use beside it, sleepers woke {:.3} % late",
+            100.0 * late
+        );
+        if used <= processors + SPARE && late <= bound / 2.0 {
+            println!("measured quietly: {seen}");
             return Some(figure);
         }
-        println!("measured again: {used:.2} of {all} processors were in use");
+        println!("measured again: {seen}");
     }
     skip("a machine that does nothing else");
     None
+}
+
+/// As many threads as there are processors, which sleep and see how late they are woken: as late as
+/// what is measured, which waits for a card most of its time.
+struct Witnesses {
+    since: Instant,
+    end: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Duration>>,
+}
+
+impl Witnesses {
+    const NAP: Duration = Duration::from_millis(1);
+
+    /// Timers are allowed this, and it is in every figure.
+    const USUAL: Duration = Duration::from_micros(500);
+
+    fn start() -> Self {
+        let end = Arc::new(AtomicBool::new(false));
+        let witness = |_| {
+            let end = Arc::clone(&end);
+            thread::spawn(move || {
+                let mut late = Duration::ZERO;
+                while !end.load(Relaxed) {
+                    let begun = Instant::now();
+                    thread::sleep(Self::NAP);
+                    let over = begun.elapsed().saturating_sub(Self::NAP);
+                    late += if over > Self::USUAL { over } else { Duration::ZERO };
+                }
+                late
+            })
+        };
+        let processors = 0..available_parallelism().unwrap().get();
+        Self { since: Instant::now(), threads: processors.map(witness).collect(), end }
+    }
+
+    /// The part of their time by which they were late.
+    fn late(self) -> f64 {
+        self.end.store(true, Relaxed);
+        let all = self.since.elapsed() * self.threads.len() as u32;
+        let late: Duration = self.threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        late.as_secs_f64() / all.as_secs_f64()
+    }
 }
 
 /// What all processors did since the machine started, in ticks (proc_stat(5)).

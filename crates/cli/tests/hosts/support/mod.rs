@@ -16,35 +16,14 @@ mod relay;
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+
+pub(crate) use tapstone_testing::{eventually, skip};
 
 pub(crate) use self::machine::Machine;
 pub(crate) use self::nats::{DEPLOY, Nats};
 pub(crate) use self::network::Network;
 pub(crate) use self::process::{Process, has_gone};
 pub(crate) use self::relay::Relay;
-
-/// Between two looks at something that others change.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// Waits until something is so; says whether it came to be.
-pub(crate) fn eventually(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + patience;
-    while !is_so() {
-        if Instant::now() >= until {
-            return false;
-        }
-        sleep(LOOK);
-    }
-    true
-}
-
-/// Says that the test is skipped, and what was missing.
-pub(crate) fn skip(missing: &str) {
-    let test = std::thread::current();
-    eprintln!("SKIPPED {}: needs {missing}", test.name().unwrap_or("a test"));
-}
 
 /// A command that is also looked for where daemons are, which is not in everybody's path.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {

@@ -1,9 +1,8 @@
 //! SoftHSM2 with its tokens in a temporary directory.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use tapstone_token::discover::{self, State};
 use tempfile::TempDir;
 
 use super::{Tapstone, skip};
+use crate::run::write_secret;
 
 /// The PIN of every token. The hyphen keeps it out of base64, so that it is nowhere by chance.
 pub(crate) const PIN: &str = "gehe1m-7315";
@@ -79,14 +79,13 @@ impl Hsm {
 
     /// `tapstone` with a verb, which may or may not be told of the module.
     pub(crate) fn bare(&self, verb: &str) -> Tapstone {
-        Tapstone::new(verb).env("SOFTHSM2_CONF", self.path("softhsm2.conf"))
+        Tapstone::new(verb).env("SOFTHSM2_CONF", self.path("softhsm2.conf")).never_says(PIN)
     }
 
     /// A file that only its owner can read.
     pub(crate) fn write_secret(&self, name: &str, secret: &str) -> PathBuf {
         let path = self.path(name);
-        fs::write(&path, secret).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        write_secret(&path, secret);
         path
     }
 

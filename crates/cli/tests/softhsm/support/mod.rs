@@ -1,14 +1,12 @@
 //! A SoftHSM2 of a test's own, `tapstone` run on it, and what a run leaves behind.
 
 mod hsm;
-mod outcome;
-mod run;
+
+use tapstone_record::{Record, Row, Verifier};
+pub(crate) use tapstone_testing::{eventually, skip};
 
 pub(crate) use self::hsm::{Hsm, PIN};
-pub(crate) use self::outcome::Outcome;
-pub(crate) use self::run::{Running, Tapstone, eventually};
-
-use tapstone_record::{Row, Verifier};
+pub(crate) use crate::run::{Outcome, Running, Tapstone};
 
 /// The row was measured without a failure, and software checked every single result and found it
 /// right.
@@ -30,10 +28,16 @@ pub(crate) fn not_all_verified(row: &Row) -> Option<String> {
     (!is_whole || !is_right).then_some(complaint)
 }
 
-/// Says on the terminal that a test is skipped.
-#[expect(clippy::explicit_write, reason = "the test harness keeps `eprintln!` to itself")]
-pub(crate) fn skip(missing: &str) {
-    use std::io::Write;
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
+impl Outcome {
+    /// It could not measure, measured nothing, and says so in exactly these words.
+    pub(crate) fn refuses(self, words: &str) {
+        let refused = self.exits(2);
+        assert_eq!(refused.stderr.trim_end(), words);
+        assert_eq!((refused.stdout.as_str(), refused.record_text()), ("", None));
+    }
+
+    /// The record that went to standard output, which satisfies the schema.
+    pub(crate) fn printed_record(&self) -> Record {
+        tapstone_testing::record(&self.stdout)
+    }
 }

@@ -5,6 +5,7 @@ mod mint;
 
 use tapstone_piv::{Certificate, Desk, Dialogue, Identity, Mechanism, Refusal, Rules, Strategy};
 use tapstone_piv::{Time, Trust};
+pub(crate) use tapstone_testing::skip;
 
 pub(crate) use self::cards::{Files, Plastic, generated};
 pub(crate) use self::mint::{Ca, Leaf, crl, spki};
@@ -71,12 +72,4 @@ pub(crate) fn refused_in_all(
             assert_eq!(refusal.code(), code, "{strategy}: {refusal}");
         }
     }
-}
-
-/// Says on the terminal that a test is skipped.
-#[expect(clippy::explicit_write, reason = "the test harness keeps `eprintln!` to itself")]
-pub(crate) fn skip(missing: &str) {
-    use std::io::Write;
-    let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing").unwrap();
 }

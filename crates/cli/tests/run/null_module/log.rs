@@ -1,7 +1,7 @@
 //! The module's own account of what it did: `NULL_MODULE_LOG`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tapstone_record::Window;
 
@@ -18,16 +18,20 @@ pub(crate) struct Log(Vec<Noted>);
 
 impl Log {
     /// Reads `log.<process>.<thread>`.
-    pub(super) fn read(directory: &Path) -> Self {
+    pub(crate) fn read(directory: &Path) -> Self {
         let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-        let is_log = |path: &std::path::PathBuf| {
-            path.file_name().unwrap().to_str().unwrap().starts_with("log.")
-        };
+        let is_log =
+            |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log.");
         let bytes: Vec<u8> =
             files.filter(is_log).flat_map(|path| fs::read(path).unwrap()).collect();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
         let noted = |entry: &[u8]| Noted { end_ns: number(&entry[..8]), code: number(&entry[8..]) };
         Self(bytes.chunks_exact(16).map(noted).collect())
+    }
+
+    /// When each ended.
+    pub(crate) fn ends_ns(&self) -> Vec<u64> {
+        self.0.iter().map(|noted| noted.end_ns).collect()
     }
 
     /// What ended within a window.
