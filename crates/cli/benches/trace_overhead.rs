@@ -73,7 +73,7 @@ fn main() {
         bench.pairs("--syscalls", &command, rounds::rounds(40, 2), Bench::stopped);
         println!("                                                        at most 3");
         if Command::from_words(["strace".into()]).is_ok() {
-            bench.pairs("strace -f -k", &command, rounds::rounds(5, 1), Bench::straced);
+            bench.pairs("strace -f -k", &command, rounds::rounds(5, 2), Bench::straced);
         } else {
             println!("  strace is not there (Debian: strace)");
         }
