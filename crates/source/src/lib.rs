@@ -1,5 +1,7 @@
 //! TOML that a user wrote, and the place of a mistake in it: by file, line and field.
 
+#![forbid(unsafe_code)]
+
 use std::ops::Range;
 
 use thiserror::Error;
