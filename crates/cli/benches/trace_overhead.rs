@@ -169,16 +169,7 @@ impl Bench {
 
     fn seen(&self, command: &Command, system_calls: Option<Set>) -> Nanos {
         let options = Options::default();
-        let plan = Plan {
-            command,
-            options: &options,
-            system_calls,
-            output: Output::Tail,
-            input: Input::Null,
-            keep: None,
-            daemon: None,
-            when_ready: || (),
-        };
+        let plan = Plan { system_calls, output: Output::Tail, ..Plan::of(command, &options) };
         let seen = observe::observe(&plan, &self.signals).unwrap();
         assert!(seen.finished.exit.is_success() && seen.blind.is_none(), "{:?}", seen.blind);
         seen.finished.wall

@@ -41,6 +41,23 @@ pub struct Plan<'a> {
     pub when_ready: fn(),
 }
 
+impl<'a> Plan<'a> {
+    /// The command alone: it reads nothing, and what it says is kept.
+    #[must_use]
+    pub fn of(command: &'a Command, options: &'a Options) -> Self {
+        Self {
+            command,
+            options,
+            system_calls: None,
+            output: Output::Kept,
+            input: Input::Null,
+            keep: None,
+            daemon: None,
+            when_ready: || (),
+        }
+    }
+}
+
 /// What came of it.
 #[derive(Debug)]
 pub struct Seen {

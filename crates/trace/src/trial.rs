@@ -207,17 +207,7 @@ impl Trial<'_> {
             return Ok(Left { finished, behaviour, timeline: None, applied, warnings });
         }
         let options = self.options(side == Side::On);
-        let plan = observe::Plan {
-            command: self.command,
-            options: &options,
-            system_calls: None,
-            output: Output::Kept,
-            input: Input::Null,
-            keep: None,
-            daemon: None,
-            when_ready: || (),
-        };
-        let seen = observe::observe(&plan, signals)?;
+        let seen = observe::observe(&observe::Plan::of(self.command, &options), signals)?;
         self.check(&seen)?;
         let Seen { finished, mut timeline, mut applied, warnings, .. } = seen;
         let behaviour = Behaviour::of(&finished, Some(&timeline));

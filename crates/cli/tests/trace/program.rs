@@ -14,7 +14,7 @@ use tapstone_testing::eventually;
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::owners;
 use tapstone_trace::probe::Options;
-use tapstone_trace::run::{Input, Output, Signals};
+use tapstone_trace::run::Signals;
 use tapstone_trace::timeline::{Span, Thread};
 use tempfile::TempDir;
 
@@ -100,16 +100,7 @@ impl Program {
         let words = [OsString::from("env")].into_iter().chain(set).chain(self.words.clone());
         let command = tapstone_trace::command::Command::from_words(words).unwrap();
         let options = Options::default();
-        let plan = Plan {
-            command: &command,
-            options: &options,
-            system_calls: None,
-            output: Output::Kept,
-            input: Input::Null,
-            keep: None,
-            daemon: None,
-            when_ready: || (),
-        };
+        let plan = Plan::of(&command, &options);
         let seen = observe::observe(&plan, &Signals::watch().unwrap()).unwrap();
         assert!(seen.finished.exit.is_success(), "{self:?}: {:?}", seen.finished);
         for thread in &seen.timeline.threads {

@@ -210,6 +210,14 @@ fn split(count: u64, workers: u32, first: u32, threads: u32) -> Vec<u64> {
     (first..first + threads).map(|worker| each + u64::from(u64::from(worker) < rest)).collect()
 }
 
+/// Hands samples on. A file that cannot be written is told by its owner; the row goes on.
+fn keep(plan: &RowPlan, sink: &mut Option<&mut dyn SampleSink>, samples: &[RawSample]) {
+    let names: Vec<String> = plan.lanes.iter().map(|lane| lane.variant.name.clone()).collect();
+    if sink.as_mut().is_some_and(|sink| sink.take(&names, samples).is_err()) {
+        *sink = None;
+    }
+}
+
 /// The lab while a row runs.
 struct Steering<'a, 'b> {
     lab: &'a mut Lab,
@@ -320,7 +328,7 @@ impl Steering<'_, '_> {
                     self.gathered.take(place, lane, &slice);
                 }
             }
-            Word::Report(Report::Samples(samples)) => self.keep(&samples),
+            Word::Report(Report::Samples(some)) => keep(self.plan, &mut self.samples, &some),
             Word::Report(Report::Done(done)) => self.gathered.done[place] = Some(*done),
             Word::Report(_) => {}
             Word::Gone => {
@@ -334,50 +342,20 @@ impl Steering<'_, '_> {
         }
     }
 
-    fn keep(&mut self, samples: &[RawSample]) {
-        let names: Vec<String> =
-            self.plan.lanes.iter().map(|lane| lane.variant.name.clone()).collect();
-        // A file that cannot be written is told by its owner; the row goes on.
-        if let Some(sink) = &mut self.samples
-            && sink.take(&names, samples).is_err()
-        {
-            self.samples = None;
-        }
-    }
-
     /// Samples that were kept where they were made, now that nobody measures any more.
     fn fetch_samples(&mut self) {
-        for &number in self.numbers {
-            let Some(member) = self.lab.member(number) else { continue };
-            member.way.give(Task::Samples);
-            loop {
-                match self.lab.hear(Duration::from_millis(50)) {
-                    Some((from, Word::Report(Report::Samples(mut some)))) if from == number => {
-                        if some.is_empty() {
-                            break;
-                        }
-                        // The window may have been opened later, or closed earlier, than this
-                        // worker knew.
-                        let window = self.gathered.opened..self.gathered.closed;
-                        some.retain(|sample| window.contains(&(sample.start + sample.latency)));
-                        self.keep(&some);
-                    }
-                    Some((from, Word::Gone | Word::Garbled(_))) => {
-                        let lost = self.lab.bury(from, 0, None);
-                        self.lost_afterwards.get_or_insert(lost);
-                        if from == number {
-                            break;
-                        }
-                    }
-                    Some(_) => {}
-                    None => {
-                        if let Some(lost) = self.lab.check(number, 0, self.lab.timeout) {
-                            self.lost_afterwards.get_or_insert(lost);
-                            break;
-                        }
-                    }
-                }
-            }
+        let Self { lab, plan, numbers, samples, gathered, .. } = self;
+        // The window may have been opened later, or closed earlier, than a worker knew.
+        let window = gathered.opened..gathered.closed;
+        for &number in *numbers {
+            let lost = lab.fetch(number, Task::Samples, |report| {
+                let Report::Samples(mut some) = report else { return false };
+                let is_last = some.is_empty();
+                some.retain(|sample| window.contains(&(sample.start + sample.latency)));
+                keep(plan, samples, &some);
+                is_last
+            });
+            self.lost_afterwards = self.lost_afterwards.take().or(lost);
         }
     }
 

@@ -94,6 +94,42 @@ impl Lab {
         answers.into_iter().flatten().collect()
     }
 
+    /// Gives one worker a task and hands over its reports until `take` has had the last of them.
+    /// Returns who was lost meanwhile, that worker or another: the first of them.
+    pub(super) fn fetch(
+        &mut self,
+        number: usize,
+        task: Task,
+        mut take: impl FnMut(Report) -> bool,
+    ) -> Option<Lost> {
+        self.member(number)?.way.give(task);
+        let mut lost = None;
+        loop {
+            let (from, why) = match self.hear(Duration::from_millis(50)) {
+                Some((from, Word::Report(report))) => {
+                    if from == number && take(report) {
+                        return lost;
+                    }
+                    continue;
+                }
+                Some((from, Word::Gone)) => (from, None),
+                Some((from, Word::Garbled(why))) => (from, Some(Lost::Garbled(why))),
+                None => match self.check(number, 0, self.timeout) {
+                    Some(stuck) => return lost.or(Some(stuck)),
+                    None => continue,
+                },
+            };
+            // The last word of one that was buried before is no news.
+            if self.member(from).is_some() {
+                let why = self.bury(from, 0, why);
+                lost = lost.or(Some(why));
+            }
+            if from == number {
+                return lost;
+            }
+        }
+    }
+
     /// Whether a worker is dead or has been in one call for too long; if so, it is buried.
     pub(super) fn check(&mut self, number: usize, threads: usize, limit: Duration) -> Option<Lost> {
         let limit = self.patience(limit);

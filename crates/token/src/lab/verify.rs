@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use tapstone_record as record;
 
+use super::Lab;
 use super::error::Lost;
 use super::plan::{RowPlan, Stop};
 use super::prepare::{Prepared, key_use};
 use super::row::Ran;
-use super::{Lab, Word};
 use crate::material::{By, Effort, Output};
 use crate::protocol::{Report, Task};
 
@@ -54,7 +54,8 @@ pub(super) fn judge(
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let numbers = prepared.numbers();
     for &process in &ran.took_part {
-        let outputs = lab.outputs_of(numbers[process], plan.lanes.len(), &mut ran.lost_afterwards);
+        let (outputs, lost) = lab.outputs_of(numbers[process], plan.lanes.len());
+        ran.lost_afterwards = ran.lost_afterwards.take().or(lost);
         for (lane, outputs) in outputs.into_iter().enumerate() {
             let judges = &prepared.judges[process][lane];
             let keyed = by_key(plan, prepared.first_workers[process], outputs, judges.len());
@@ -90,44 +91,19 @@ fn by_key(
 }
 
 impl Lab {
-    /// What a worker kept, by lane; what it had sent when it died, if it did.
-    fn outputs_of(
-        &mut self,
-        number: usize,
-        lanes: usize,
-        lost: &mut Option<Lost>,
-    ) -> Vec<Vec<Output>> {
+    /// What a worker kept, by lane; what it had sent when it died, if it did. And who was lost.
+    fn outputs_of(&mut self, number: usize, lanes: usize) -> (Vec<Vec<Output>>, Option<Lost>) {
         let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];
-        let Some(member) = self.member(number) else { return outputs };
-        member.way.give(Task::Outputs);
         let mut ended = 0;
-        while ended < lanes {
-            match self.hear(Duration::from_millis(50)) {
-                Some((from, Word::Report(Report::Outputs { lane, outputs: some })))
-                    if from == number =>
-                {
-                    ended += usize::from(some.is_empty());
-                    // Another machine may say anything: lanes that it was not given are none.
-                    if let Some(kept) = outputs.get_mut(usize::from(lane)) {
-                        kept.extend(some);
-                    }
-                }
-                Some((from, Word::Gone | Word::Garbled(_))) => {
-                    lost.get_or_insert(self.bury(from, 0, None));
-                    if from == number {
-                        break;
-                    }
-                }
-                Some(_) => {}
-                None => {
-                    let limit = self.timeout;
-                    if let Some(stuck) = self.check(number, 0, limit) {
-                        lost.get_or_insert(stuck);
-                        break;
-                    }
-                }
+        let lost = self.fetch(number, Task::Outputs, |report| {
+            let Report::Outputs { lane, outputs: some } = report else { return false };
+            ended += usize::from(some.is_empty());
+            // Another machine may say anything: lanes that it was not given are none.
+            if let Some(kept) = outputs.get_mut(usize::from(lane)) {
+                kept.extend(some);
             }
-        }
-        outputs
+            ended >= lanes
+        });
+        (outputs, lost)
     }
 }
