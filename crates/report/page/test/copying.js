@@ -4,21 +4,26 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 
 import { opened, unfold } from "./opened.js";
 
+/** Resolves when nobody has the clipboard any more. All pages of a browser share one. */
+let clipboardIsFree = Promise.resolve();
+
 export async function run({ browser, page, check }) {
   const permissions = ["clipboard-read", "clipboard-write"];
-  await check("tables and commands can be copied", () =>
-    opened({ browser, page }, { permissions }, async (tab) => {
-      await unfold(tab);
-      const count = await tab.locator("table, pre.command").count();
-      const buttons = tab.locator(".tools > button.copy:only-child");
-      equal(await buttons.count(), count);
-      for (let place = 0; place < count; place++) {
-        const source = tab.locator("table, pre.command").nth(place);
-        await buttons.nth(place).click();
-        const copied = await tab.evaluate(() => navigator.clipboard.readText());
-        deepEqual(copied.split("\n"), (await source.evaluate(asSeen)).split("\n"));
-      }
-    }),
+  await withTheClipboard(() =>
+    check("tables and commands can be copied", () =>
+      opened({ browser, page }, { permissions }, async (tab) => {
+        await unfold(tab);
+        const count = await tab.locator("table, pre.command").count();
+        const buttons = tab.locator(".tools > button.copy:only-child");
+        equal(await buttons.count(), count);
+        for (let place = 0; place < count; place++) {
+          const source = tab.locator("table, pre.command").nth(place);
+          await buttons.nth(place).click();
+          const copied = await tab.evaluate(() => navigator.clipboard.readText());
+          deepEqual(copied.split("\n"), (await source.evaluate(asSeen)).split("\n"));
+        }
+      }),
+    ),
   );
   await check("without a clipboard the text is selected", () =>
     opened({ browser, page }, {}, async (tab) => {
@@ -31,6 +36,13 @@ export async function run({ browser, page, check }) {
       equal(selected, await tab.locator("pre.command").last().textContent());
     }),
   );
+}
+
+/** After whoever else wants it, and before whoever wants it later. */
+function withTheClipboard(body) {
+  const turn = clipboardIsFree.then(body);
+  clipboardIsFree = turn.catch(() => {});
+  return turn;
 }
 
 /** In the page: a table as cells with tabs between them; a command as it is. */

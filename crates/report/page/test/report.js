@@ -9,13 +9,15 @@ export class Report {
 
   /** A check fails by throwing. What is thrown is said, and the other checks go on. */
   async check(page, what, body) {
+    const began = performance.now();
+    const line = () => `${page}: ${what} (${((performance.now() - began) / 1000).toFixed(1)} s)`;
     try {
       await Promise.race([body(), tooLong()]);
       this.#passed += 1;
-      console.log(`ok ${page}: ${what}`);
+      console.log(`ok ${line()}`);
     } catch (error) {
       this.#failed += 1;
-      console.log(`FAILED ${page}: ${what}\n${error?.stack ?? error}`);
+      console.log(`FAILED ${line()}\n${error?.stack ?? error}`);
     }
   }
 
