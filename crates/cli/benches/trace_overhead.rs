@@ -68,7 +68,7 @@ fn main() {
     interval("added to the start, ns", &added, "at most 1 ms");
     if let Some(_card) = pcscd::VirtualCard::insert(&["piv"]) {
         let command = command(&["pkcs11-tool".into(), "--list-objects".into()]);
-        bench.pairs("pkcs11-tool", &command, rounds::rounds(60, 2), Bench::observed);
+        bench.pairs("pkcs11-tool", &command, rounds::rounds(120, 2), Bench::observed);
         println!("                                                        at most 1.05");
         bench.pairs("--syscalls", &command, rounds::rounds(40, 2), Bench::stopped);
         println!("                                                        at most 3");

@@ -17,7 +17,7 @@ use tapstone_trace::run::{Output, Signals};
 use crate::exit::Exit;
 use crate::machine_load::Watch;
 use crate::output::OutputArguments;
-use crate::{compare, environment};
+use crate::{command_line, compare, environment};
 
 /// Compare two whole commands, run in turns: A B, B A, …
 ///
@@ -116,7 +116,7 @@ fn record() -> Record {
     let environment = environment::observe(Precision::of(&Monotonic));
     let target = Target::new(TargetKind::Command);
     let mut record = Record::new(compare::tool(), Timestamp::now(), environment, target);
-    record.command = without_secrets(&std::env::args().collect::<Vec<_>>());
+    record.command = without_secrets(&command_line::words());
     record
 }
 

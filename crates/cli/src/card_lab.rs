@@ -18,6 +18,7 @@ use tapstone_record::Record;
 use tapstone_trace::tables;
 use tapstone_trace::timeline::Timeline;
 
+use crate::command_line;
 use crate::environment;
 
 /// A lab whose workers are this program again, without these environment variables: one may hold
@@ -41,7 +42,7 @@ pub(crate) fn record(kind: record::TargetKind, reader: Option<&Reader>) -> Recor
     let environment = environment::observe(Precision::of(&Monotonic));
     let mut record = Record::new(tool, Timestamp::now(), environment, target(kind, reader));
     // No secret is ever an argument.
-    record.command = std::env::args().collect();
+    record.command = command_line::words();
     record
 }
 

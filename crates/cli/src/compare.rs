@@ -15,6 +15,7 @@ use tapstone_report::{comparison_csv, terminal};
 pub(crate) use self::arguments::Arguments;
 use self::baseline::Baselines;
 use self::sides::{Opened, Side};
+use crate::command_line;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
 
@@ -106,7 +107,7 @@ fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Ex
     let newest = &records.last().expect("there are three at least").record;
     let (environment, target) = (newest.environment.clone(), Target::new(newest.target.kind));
     let mut record = Record::new(tool(), Timestamp::now(), environment, target);
-    record.command = std::env::args().collect();
+    record.command = command_line::words();
     let csv = comparison_csv::render_side_by_side(&all)?;
     record.side_by_side = Some(all);
     match arguments.output.format {
@@ -130,7 +131,7 @@ fn exit(comparison: &Comparison) -> Exit {
 fn record(comparison: Comparison, candidate: Record) -> Record {
     let Record { environment, target, .. } = candidate;
     let mut record = Record::new(tool(), Timestamp::now(), environment, target);
-    record.command = std::env::args().collect();
+    record.command = command_line::words();
     record.comparison = Some(comparison);
     record
 }

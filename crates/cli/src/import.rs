@@ -10,6 +10,7 @@ use tapstone_import::{Imported, SkippedLine, jcalgtest};
 use tapstone_record::Record;
 use tapstone_report::terminal;
 
+use crate::command_line;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn jcalgtest(arguments: &JcAlgTest) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let Imported { mut record, skipped } = jcalgtest::read(&arguments.file, tool())?;
-    record.command = std::env::args().collect();
+    record.command = command_line::words();
     tell(&skipped, skipped.len() as u64);
     show(&record, &arguments.output)?;
     Ok(Exit::Done)

@@ -8,6 +8,7 @@ mod ab;
 mod agent;
 mod card;
 mod card_lab;
+mod command_line;
 mod compare;
 mod completions;
 mod demo;

@@ -179,10 +179,12 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
-    let (a, b) = unsafe {
-        fixes::after_leaf(thread, frame, function, kind);
+    let (_, b) = unsafe {
+        fixes::after_leaf(thread, frame, function, kind, true);
         capture::leaf(function, kind, frame)
     };
+    // select(2) has overwritten the set in which it was.
+    let a = frame.note;
     capture::note_descriptor(kind, frame, a);
     let mut leaf = leaf(frame, frame.start, (a, b));
     close(&mut leaf, frame, end, flags(frame, kind, a, 0));
@@ -201,7 +203,7 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
     let Some(kind) = kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
-    unsafe { fixes::after_leaf(thread, frame, function, kind) };
+    unsafe { fixes::after_leaf(thread, frame, function, kind, false) };
     capture::note_descriptor(kind, frame, frame.note);
     let written = frame.written;
     if written.is_null() || !thread.end_wait(ptr::from_ref(frame) as usize) {

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::stubs::Frame;
 use crate::wire::{CAPTURE_DATA, ENTER_WORDS, FLAG_TOKEN, Kind, MOST_BYTES};
-use crate::{state, sys};
+use crate::{state, sys, thread};
 
 /// Words of an event of a call's beginning, behind its head.
 const WORDS: usize = ENTER_WORDS - 2;
@@ -67,7 +67,9 @@ pub(crate) mod known {
         SCARD_RECONNECT = "SCardReconnect";
         SCARD_DISCONNECT = "SCardDisconnect";
         SCARD_END_TRANSACTION = "SCardEndTransaction";
+        SCARD_CONTROL = "SCardControl";
         SCARD_TRANSMIT = "SCardTransmit";
+        SCARD_SET_ATTRIB = "SCardSetAttrib";
         IFDH_TRANSMIT = "IFDHTransmitToICC";
         SLEEP = "sleep";
         USLEEP = "usleep";
@@ -189,11 +191,13 @@ unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
     // SAFETY: as many attributes as the caller says.
     unsafe {
         match function {
-            known::C_CREATE_OBJECT => says_token(first, second),
-            known::C_COPY_OBJECT | known::C_GENERATE_KEY => says_token(second, third),
-            known::C_GENERATE_KEY_PAIR => says_token(second, third) || says_token(fourth, fifth),
-            known::C_DERIVE_KEY => says_token(third, fourth),
-            known::C_UNWRAP_KEY => says_token(fifth, *frame.stack),
+            known::C_CREATE_OBJECT => is_on_token(first, second),
+            // Where the template says nothing, a copy is where its original is.
+            known::C_COPY_OBJECT => token(second, third) != Some(false),
+            known::C_GENERATE_KEY => is_on_token(second, third),
+            known::C_GENERATE_KEY_PAIR => is_on_token(second, third) || is_on_token(fourth, fifth),
+            known::C_DERIVE_KEY => is_on_token(third, fourth),
+            known::C_UNWRAP_KEY => is_on_token(fifth, *frame.stack),
             // Newer ones have their templates in other places: taken for the worst.
             _ => matches!(
                 function,
@@ -205,11 +209,18 @@ unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
     }
 }
 
-/// Whether a template has CKA_TOKEN with CK_TRUE.
+/// # Safety
+/// `template` is null or has so many attributes.
+unsafe fn is_on_token(template: u64, count: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { token(template, count) == Some(true) }
+}
+
+/// CKA_TOKEN in a template; `None` where it is not in it.
 ///
 /// # Safety
 /// `template` is null or has so many attributes.
-unsafe fn says_token(template: u64, count: u64) -> bool {
+unsafe fn token(template: u64, count: u64) -> Option<bool> {
     const CKA_TOKEN: u64 = 1;
     // CK_ATTRIBUTE: type, value, length.
     let attributes = template as *const [u64; 3];
@@ -217,12 +228,12 @@ unsafe fn says_token(template: u64, count: u64) -> bool {
         // SAFETY: inside the template; a value has as many bytes as it says.
         unsafe {
             let [kind, value, length] = *attributes.add(at);
-            if kind == CKA_TOKEN && value != 0 && length > 0 && *(value as *const u8) != 0 {
-                return true;
+            if kind == CKA_TOKEN && value != 0 && length > 0 {
+                return Some(*(value as *const u8) != 0);
             }
         }
     }
-    false
+    None
 }
 
 /// A word for the event of a call's end.
@@ -280,8 +291,11 @@ pub(crate) fn reads(command: &[u8]) -> bool {
 
 /// Commands whose data can be a PIN, a key, or made from one: never kept, whatever is asked for.
 fn is_secret(command: &[u8]) -> bool {
-    let Some(instruction) = command.get(1) else { return true };
-    !matches!(instruction, 0x84 | 0x88 | 0xB0..=0xB3 | 0xC0 | 0xCA | 0xCB | 0xA4 | 0x22 | 0xF1..=0xFD)
+    let [class, instruction, ..] = command else { return true };
+    // GET STATUS of GlobalPlatform, and what reads on tokens of Yubico. Others import keys by
+    // neighbours of these.
+    let asks = class & 0x0C == 0 && matches!(instruction, 0xF2 | 0xF7..=0xF9 | 0xFD);
+    !asks && !matches!(instruction, 0x84 | 0x88 | 0xB0..=0xB3 | 0xC0 | 0xCA | 0xCB | 0xA4 | 0x22)
 }
 
 /// The header, and of the data what may be known.
@@ -471,13 +485,17 @@ pub(crate) fn note_descriptor(kind: Kind, frame: &Frame, descriptor: u64) {
         Kind::Open => (u64::from(frame.result as u32), false),
         _ => return,
     };
-    if let Some(word) = SERVICE.get(descriptor as usize / 64) {
-        let bit = 1 << (descriptor % 64);
-        if connected {
-            word.fetch_or(bit, Ordering::Relaxed);
-        } else if word.load(Ordering::Relaxed) & bit != 0 {
-            word.fetch_and(!bit, Ordering::Relaxed);
-        }
+    let Some(word) = SERVICE.get(descriptor as usize / 64) else { return };
+    let bit = 1 << (descriptor % 64);
+    let was_connected = word.load(Ordering::Relaxed) & bit != 0;
+    // The child of a vfork(2) closes descriptors of its own, which its parent keeps.
+    if connected == was_connected || thread::is_borrowed() {
+        return;
+    }
+    if connected {
+        word.fetch_or(bit, Ordering::Relaxed);
+    } else {
+        word.fetch_and(!bit, Ordering::Relaxed);
     }
 }
 

@@ -1,14 +1,19 @@
 //! Functions that are not recorded, but say what the probe has to know: that calls are left without
-//! returning, and that the program limits its memory.
+//! returning, that the program limits its memory, and that it starts another one, in which the
+//! probe then begins, or does not.
+//!
+//! Those of the exec family that take any number of arguments (execl and the like) are not among
+//! them: a stub passes on nine.
 
 use core::ptr;
 
 use crate::stubs::Frame;
 use crate::thread;
+use crate::wire::{EVENT_STARTS, MOST_BYTES, STARTS_CHILD, STARTS_HERE};
 use crate::{limit, sys};
 
 /// Their names. Their numbers follow those of the functions that are watched.
-pub(crate) const HOOKS: [&str; 10] = [
+pub(crate) const HOOKS: [&str; 16] = [
     "longjmp",
     "_longjmp",
     "siglongjmp",
@@ -19,11 +24,19 @@ pub(crate) const HOOKS: [&str; 10] = [
     "prlimit",
     "prlimit64",
     "mlockall",
+    "execve",
+    "execv",
+    "execvp",
+    "execvpe",
+    "posix_spawn",
+    "posix_spawnp",
 ];
 const BEGIN_CATCH: usize = 4;
 const SETRLIMIT: usize = 5;
 const PRLIMIT: usize = 7;
 const MLOCKALL: usize = 9;
+const EXEC: usize = 10;
+const SPAWN: usize = 14;
 
 /// Before one of them is called.
 ///
@@ -40,11 +53,34 @@ pub(crate) unsafe fn called(hook: usize, frame: &Frame) {
         // SAFETY: a struct rlimit that the function reads itself.
         SETRLIMIT..PRLIMIT => unsafe { limit::set(first, second) },
         MLOCKALL => limit::lock(),
+        // SAFETY: a path, which ends with a zero.
+        EXEC..SPAWN => unsafe { starts(here, first, STARTS_HERE) },
+        // SAFETY: as above.
+        SPAWN.. => unsafe { starts(here, second, STARTS_CHILD) },
         // SAFETY: as above; only of this process.
         _ if first as u32 == 0 || first as u32 == sys::process() => unsafe {
             limit::set(second, third);
         },
         _ => {}
+    }
+}
+
+/// Another program is about to be started: whether the probe begins in it will be seen.
+///
+/// # Safety
+/// `path` is null or ends with a zero.
+unsafe fn starts(here: usize, path: u64, how: u64) {
+    let path = path as *const u8;
+    if path.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let path = unsafe { core::slice::from_raw_parts(path, sys::length(path, MOST_BYTES)) };
+    // Asked of the kernel: the child of a vfork(2) writes in its parent's place.
+    let word = u64::from(sys::process()) | how << 32;
+    if let Some(thread) = thread::enter(here) {
+        thread.journal.put(thread::now(), EVENT_STARTS, 0, 0, [word], path);
+        thread.leave();
     }
 }
 

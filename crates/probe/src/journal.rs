@@ -12,7 +12,7 @@ use crate::wire::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header, Leaf,
     MOST_BYTES,
 };
-use crate::{state, sys};
+use crate::{state, sys, thread};
 
 /// Bytes of an event, at most.
 const LARGEST: usize = size_of::<Leaf>() + MOST_BYTES;
@@ -34,7 +34,7 @@ impl Journal {
     pub(crate) fn begin(&mut self, thread: u32) {
         self.thread = thread;
         // SAFETY: a chunk that this process took, or the one that it was forked off from.
-        if !self.chunk.is_null() && unsafe { (*self.chunk).process } != sys::process() {
+        if !self.chunk.is_null() && unsafe { (*self.chunk).process } != thread::process() {
             self.chunk = ptr::null_mut();
         }
         if !self.chunk.is_null() {
@@ -214,7 +214,7 @@ impl Journal {
         let chunk: *mut Chunk =
             unsafe { state.file.add(HEADER_BYTES + number as usize * CHUNK_BYTES).cast() };
         let head = Chunk {
-            process: sys::process(),
+            process: thread::process(),
             thread: self.thread,
             used: AtomicU32::new(used as u32),
             reserved: 0,

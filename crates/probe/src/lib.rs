@@ -37,7 +37,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_uint};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::elf::{LinkMap, Symbol};
 use crate::wire::{CHUNK_BYTES, HEADER_BYTES, Header, MAGIC, VERSION};
@@ -53,7 +53,6 @@ pub(crate) struct State {
     pub(crate) threads: *mut thread::Table,
     /// Whether a thread's id is where glibc is known to keep it.
     pub(crate) tid_in_thread: bool,
-    pub(crate) process: AtomicU32,
 }
 
 struct Shared(UnsafeCell<MaybeUninit<State>>);
@@ -121,8 +120,7 @@ fn begin(is_new_enough: bool) -> bool {
     }
     let reach = AtomicU64::new(((bytes - HEADER_BYTES) / CHUNK_BYTES) as u64);
     let tid_in_thread = sys::thread_from_library() == sys::thread_from_kernel();
-    let process = AtomicU32::new(sys::process());
-    let state = State { file, reach, threads, tid_in_thread, process };
+    let state = State { file, reach, threads, tid_in_thread };
     // SAFETY: nothing reads it before this function has returned true.
     unsafe { (*STATE.0.get()).write(state) };
     objects::begin(auxiliary);

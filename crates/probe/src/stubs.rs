@@ -104,13 +104,14 @@ impl Slot {
     }
 }
 
+/// All zeros, so that the file of the probe does not hold them.
 static SLOTS: [Slot; STUBS] = [const {
     Slot {
         original: AtomicUsize::new(0),
         function: AtomicU32::new(0),
         objects: AtomicU32::new(0),
         id: AtomicU32::new(0),
-        state: AtomicU32::new(CHANGES),
+        state: AtomicU32::new(0),
     }
 }; STUBS];
 /// What each stands for, mixed: looking through these is quicker.

@@ -15,6 +15,7 @@ const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
 const SETSOCKOPT: usize = 54;
+const GETSOCKOPT: usize = 55;
 const READLINK: usize = 89;
 const GETPPID: usize = 110;
 const SIGALTSTACK: usize = 131;
@@ -242,10 +243,21 @@ pub(crate) fn is_terminal(descriptor: u32) -> bool {
     unsafe { call(IOCTL, [descriptor as usize, TCGETS, at, 0, 0, 0]) == 0 }
 }
 
+const IPPROTO_TCP: usize = 6;
+const TCP_NODELAY: usize = 1;
+
+/// Whether TCP_NODELAY is set; `None` when it is no TCP socket.
+pub(crate) fn nodelay(descriptor: u32) -> Option<bool> {
+    let (mut value, mut length) = (0_u32, 4_u32);
+    let (at, length) = (&raw mut value as usize, &raw mut length as usize);
+    // SAFETY: the kernel writes at most four bytes, and how many.
+    let result =
+        unsafe { call(GETSOCKOPT, [descriptor as usize, IPPROTO_TCP, TCP_NODELAY, at, length, 0]) };
+    (result == 0).then_some(value != 0)
+}
+
 /// Sets TCP_NODELAY; false when it is no TCP socket.
 pub(crate) fn set_nodelay(descriptor: u32, on: bool) -> bool {
-    const IPPROTO_TCP: usize = 6;
-    const TCP_NODELAY: usize = 1;
     let value = u32::from(on);
     let at = &raw const value as usize;
     // SAFETY: the kernel reads four bytes.

@@ -50,6 +50,9 @@ struct Wait {
 /// The table: who has which place, and what is known of them.
 #[repr(C)]
 pub(crate) struct Table {
+    /// The process whose memory this is; 0 when it was just forked off. [`TELLING`] is or'ed while
+    /// its first thread says so.
+    process: AtomicU32,
     owners: [AtomicU32; THREADS],
     threads: [Thread; THREADS],
 }
@@ -67,15 +70,33 @@ pub(crate) struct Thread {
 }
 
 pub(crate) const TABLE_BYTES: usize = size_of::<Table>();
+const TELLING: u32 = 1 << 31;
 
 /// A table for the threads of this process.
 pub(crate) fn table() -> *mut Table {
-    let table = sys::memory(TABLE_BYTES);
+    let table: *mut Table = sys::memory(TABLE_BYTES).cast();
     if !table.is_null() {
-        // SAFETY: just mapped, and as long.
-        unsafe { sys::wipe_on_fork(table, TABLE_BYTES) };
+        // SAFETY: just mapped, zeroed, and as long.
+        unsafe {
+            sys::wipe_on_fork(table.cast(), TABLE_BYTES);
+            (*table).process.store(sys::process(), Ordering::Relaxed);
+        }
     }
-    table.cast()
+    table
+}
+
+/// The process whose memory this is. The child of a vfork(2), as posix_spawn(3) makes one, runs in
+/// its parent's until it becomes another program: what it does there is noted as its parent's.
+pub(crate) fn process() -> u32 {
+    match state().process().load(Ordering::Acquire) & !TELLING {
+        0 => sys::process(),
+        known => known,
+    }
+}
+
+/// Whether this is such a child.
+pub(crate) fn is_borrowed() -> bool {
+    process() != sys::process()
 }
 
 /// This thread's state, and nobody else's until it is left. `None` inside the probe's own work (a
@@ -141,6 +162,11 @@ fn door(id: u32) -> usize {
 }
 
 impl State {
+    fn process(&self) -> &'static AtomicU32 {
+        // SAFETY: inside the table, which is mapped for good.
+        unsafe { &(*self.threads).process }
+    }
+
     #[inline(always)]
     fn place(&self, at: usize) -> (&'static AtomicU32, *mut Thread) {
         let at = at % THREADS;
@@ -155,7 +181,7 @@ impl State {
 /// A place for a thread that has none: one whose owner has ended, or that nobody has.
 #[cold]
 fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
-    let (process, door) = (sys::process(), door(id));
+    let (process, door) = (process(), door(id));
     for at in door..door + NEAR {
         let (place, thread) = state.place(at);
         let owner = place.load(Ordering::Relaxed);
@@ -167,7 +193,7 @@ fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
             (thread.depth, thread.waiting) = (0, 0);
             thread.random = u64::from(id) << 32 | 0x9E37_79B9;
             thread.journal.begin(id);
-            thread.tell_of_fork(state, process);
+            thread.tell_of_fork(state);
             return Some(thread);
         }
     }
@@ -213,27 +239,23 @@ impl Thread {
     }
 
     /// The first thread of a process that was forked off says so, before any other writes.
-    fn tell_of_fork(&mut self, state: &State, process: u32) {
-        const TELLING: u32 = 1 << 31;
+    fn tell_of_fork(&mut self, state: &State) {
         const PATIENCE: u32 = 1 << 20;
+        let known = state.process();
         for _ in 0..PATIENCE {
-            match state.process.load(Ordering::Acquire) {
-                told if told == process => return,
-                // Another thread of this process does.
-                told if told == process | TELLING => core::hint::spin_loop(),
-                told => {
-                    let mine = state.process.compare_exchange(
-                        told,
-                        process | TELLING,
-                        Ordering::AcqRel,
-                        Ordering::Relaxed,
-                    );
-                    if mine.is_ok() {
+            match known.load(Ordering::Acquire) {
+                0 => {
+                    let process = sys::process();
+                    let (now_known, relaxed) = (process | TELLING, Ordering::Relaxed);
+                    if known.compare_exchange(0, now_known, relaxed, relaxed).is_ok() {
                         let both = u64::from(process) | u64::from(sys::parent()) << 32;
                         self.journal.put(now(), EVENT_FORKED, 0, 0, [both], &[]);
-                        state.process.store(process, Ordering::Release);
+                        known.store(process, Ordering::Release);
                     }
                 }
+                // Another thread of this process does.
+                process if process & TELLING != 0 => core::hint::spin_loop(),
+                _ => return,
             }
         }
     }

@@ -22,7 +22,7 @@ pub use functions::*;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -190,6 +190,14 @@ pub const EVENT_FIXED: u8 = 7;
 /// What follows in this chunk is of another thread of the process, whose id is a word: the one
 /// before has ended.
 pub const EVENT_THREAD: u8 = 8;
+
+/// Another program is about to be started: the process and [`STARTS_HERE`] or [`STARTS_CHILD`] (a
+/// word), then the path or the name.
+pub const EVENT_STARTS: u8 = 9;
+/// In this process, unless exec(3) fails.
+pub const STARTS_HERE: u64 = 0;
+/// In a child of this process, unless posix_spawn(3) fails.
+pub const STARTS_CHILD: u64 = 1;
 
 /// The call never returned by itself: an exception or longjmp(3) went past it. Its end is when the
 /// probe noticed.

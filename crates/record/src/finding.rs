@@ -90,8 +90,11 @@ pub struct Trial {
     pub predicted: Option<Range>,
     /// How many rounds the figures rest on.
     pub rounds: u32,
-    /// What the interval of the speed-up says.
+    /// What the interval of the speed-up says; nothing where the fix changed nothing.
     pub verdict: Change,
+    /// Calls that the fix changed, in all rounds together. 0: what it would bring is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<u64>,
     /// One operation of the program without observation, in nanoseconds; absent when it was not
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,9 @@
 //! What the tests of several crates share: waiting, skipping aloud, records held to their schema.
 
+use std::fmt;
 use std::io::Write;
+use std::path::Path;
+use std::process::Command;
 use std::sync::LazyLock;
 use std::thread::{current, sleep};
 use std::time::{Duration, Instant};
@@ -22,6 +25,56 @@ pub fn eventually(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         sleep(LOOK);
     }
     true
+}
+
+/// What became of holding a figure against its bound.
+pub type Held = Result<(), String>;
+
+/// A figure is within its bound, or `what` says that it is not.
+///
+/// # Errors
+/// It is not.
+pub fn hold(is_within: bool, what: impl fmt::Display) -> Held {
+    if is_within { Ok(()) } else { Err(what.to_string()) }
+}
+
+/// Measures up to three times, until all figures hold: a machine that stands still for a moment
+/// spoils one of them, a defect all. What a test asserts besides is no figure, and fails at once.
+///
+/// # Panics
+/// Figures were out of their bounds three times.
+#[track_caller]
+pub fn figures(mut measure: impl FnMut() -> Held) {
+    let mut spoiled = Vec::new();
+    while spoiled.len() < 3 {
+        match measure() {
+            Ok(()) => return,
+            Err(what) => spoiled.push(what),
+        }
+    }
+    panic!("three times: {spoiled:#?}");
+}
+
+/// Writes a program that is to be run. By another process: while this one has the file open, a test
+/// beside may fork a child that has it too, and what somebody may write to is not executed
+/// (execve(2), ETXTBSY).
+///
+/// # Panics
+/// It cannot be written.
+pub fn write_program(path: &Path, text: &str, mode: u32) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "printf %s \"$1\" > \"$0\" && chmod \"$2\" \"$0\""]);
+    let status = shell.arg(path).arg(text).arg(format!("{mode:o}")).status();
+    assert!(status.is_ok_and(|status| status.success()), "{}", path.display());
+}
+
+/// Copies one, in the same way.
+///
+/// # Panics
+/// It cannot be copied.
+pub fn copy_program(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(status.is_ok_and(|status| status.success()), "{}", to.display());
 }
 
 /// Says on the terminal that a test is skipped, and what was missing.
@@ -52,4 +105,28 @@ pub fn record(text: &str) -> Record {
     let value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!(complaints(&value), [""; 0]);
     Record::from_json(text, "the record of a test").expect("the schema holds")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn figures_that_are_spoiled_twice_are_held_and_those_that_are_always_wrong_are_not() {
+        let tried = |right: u32| {
+            let mut count = 0;
+            let measured = AssertUnwindSafe(|| {
+                figures(|| {
+                    count += 1;
+                    hold(count >= right, "spoiled")
+                });
+            });
+            (catch_unwind(measured).is_ok(), count)
+        };
+        assert_eq!(tried(1), (true, 1));
+        assert_eq!(tried(3), (true, 3));
+        assert_eq!(tried(4), (false, 3));
+    }
 }

@@ -63,13 +63,13 @@ pub enum Verdict {
 }
 
 impl Behaviour {
-    /// Of a run, and of what the probe saw in it.
+    /// Of a run, whose output it takes, and of what the probe saw in it.
     #[must_use]
-    pub fn of(finished: &Finished, timeline: Option<&Timeline>) -> Self {
+    pub fn of(finished: &mut Finished, timeline: Option<&Timeline>) -> Self {
         Self {
             exit: finished.exit,
-            stdout: finished.stdout.clone(),
-            stderr: finished.stderr.clone(),
+            stdout: finished.stdout.take(),
+            stderr: finished.stderr.take(),
             calls: timeline.map(|timeline| {
                 let threads = timeline.threads.iter().map(|thread| called(timeline, thread));
                 threads.filter(|calls| !calls.is_empty()).collect()
@@ -146,10 +146,10 @@ impl Judging {
         if untouched.iter().chain(fixed).any(|stream| stream.bytes > stream.kept.len() as u64) {
             return self.long_output(name, untouched, fixed);
         }
-        let texts = |all: &[Stream]| -> Vec<Vec<Vec<String>>> { all.iter().map(words).collect() };
+        let texts = |all: &[Stream]| -> Vec<Vec<Vec<Vec<u8>>>> { all.iter().map(words).collect() };
         let (untouched, fixed) = (texts(untouched), texts(fixed));
         let Some(first) = untouched.first() else { return };
-        let shape = |text: &[Vec<String>]| text.iter().map(Vec::len).collect::<Vec<_>>();
+        let shape = |text: &[Vec<Vec<u8>>]| text.iter().map(Vec::len).collect::<Vec<_>>();
         if untouched.iter().any(|text| shape(text) != shape(first)) {
             if fixed.iter().any(|text| !untouched.contains(text)) {
                 let why = format!("{name} has other lines in every untouched run");
@@ -170,7 +170,7 @@ impl Judging {
                 varying.extend((0..line.len()).filter(|word| text[at][*word] != line[*word]));
             }
             self.masked += varying.len() as u64;
-            let differs = |text: &&Vec<Vec<String>>| {
+            let differs = |text: &&Vec<Vec<Vec<u8>>>| {
                 text[at].len() != line.len()
                     || (0..line.len())
                         .any(|word| !varying.contains(&word) && text[at][word] != line[word])
@@ -232,9 +232,14 @@ impl Judging {
     }
 }
 
-fn words(stream: &Stream) -> Vec<Vec<String>> {
-    let text = String::from_utf8_lossy(&stream.kept);
-    text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+/// Lines, and their words with the space in front of each: no byte is left out.
+fn words(stream: &Stream) -> Vec<Vec<Vec<u8>>> {
+    let is_space = u8::is_ascii_whitespace;
+    let words = |line: &[u8]| {
+        let words = line.chunk_by(|one, next| is_space(one) || !is_space(next));
+        words.map(<[u8]>::to_vec).collect()
+    };
+    stream.kept.split_inclusive(|byte| *byte == b'\n').map(words).collect()
 }
 
 fn tally(run: &[Vec<Called>]) -> BTreeMap<&Called, usize> {
@@ -268,11 +273,11 @@ fn first_difference(usual: &[Vec<Called>], run: &[Vec<Called>]) -> Option<String
 mod tests {
     use super::*;
 
-    fn stream(text: &str) -> Stream {
-        Stream { bytes: text.len() as u64, sha256: None, kept: text.as_bytes().to_vec() }
+    fn stream(text: &[u8]) -> Stream {
+        Stream { bytes: text.len() as u64, sha256: None, kept: text.to_vec() }
     }
 
-    fn run(text: &str, calls: &[(&'static str, &str)]) -> Behaviour {
+    fn run(text: impl AsRef<[u8]>, calls: &[(&'static str, &str)]) -> Behaviour {
         let called = |(function, returned): &(&'static str, &str)| Called {
             function,
             module: String::new(),
@@ -281,8 +286,8 @@ mod tests {
         };
         Behaviour {
             exit: Exit::Code(0),
-            stdout: Some(stream(text)),
-            stderr: Some(stream("")),
+            stdout: Some(stream(text.as_ref())),
+            stderr: Some(stream(b"")),
             calls: Some(vec![calls.iter().map(called).collect()]),
         }
     }
@@ -300,6 +305,20 @@ mod tests {
         assert_eq!(judged.differences, ["line 1 of standard output differs"]);
         let judged = judge(&untouched, &[run("at 0x3 ok", &[("C_Sign", "OK")])]);
         assert_eq!(judged.differences, ["standard output has 1 lines, untouched 2"]);
+    }
+
+    /// A signature is no text.
+    #[test]
+    fn each_byte_of_the_output_counts() {
+        let untouched = [run(b"sig \x80\xFE x\n", &[]), run(b"sig \x80\xFE x\n", &[])];
+        let with = |text: &[u8]| judge(&untouched, &[run(text, &[])]).verdict;
+        assert_eq!(with(b"sig \x80\xFE x\n"), Verdict::Same);
+        for other in [&b"sig \x81\xFF x\n"[..], b"sig  \x80\xFE x\n", b"sig \x80\xFE x", b"sig\n"] {
+            assert_eq!(with(other), Verdict::Differs, "{other:?}");
+        }
+        // A number that varies, right-aligned.
+        let untouched = [run("  99 ms\n", &[]), run(" 100 ms\n", &[])];
+        assert_eq!(judge(&untouched, &[run("1001 ms\n", &[])]).verdict, Verdict::Same);
     }
 
     #[test]

@@ -34,57 +34,81 @@ pub enum Blind {
     Unknown(PathBuf),
 }
 
-impl fmt::Display for Blind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Blind {
+    /// The same where system calls are observed already: that is no advice then.
+    #[must_use]
+    pub fn beside_system_calls(&self) -> String {
+        format!("{}\nhint: {}", self.why(), self.advice())
+    }
+
+    fn why(&self) -> String {
         match self {
-            Self::Static(path) => write!(
-                f,
-                "{} is linked statically: there is no dynamic linker that could show its calls\n\
-                 hint: trace --syscalls sees its system calls; for more, build it dynamically",
+            Self::Static(path) => format!(
+                "{} is linked statically: there is no dynamic linker that could show its calls",
                 path.display()
             ),
-            Self::Setuid(path) => write!(
-                f,
-                "{} has the setuid or setgid bit: the dynamic linker lets nobody watch it\n\
-                 hint: trace a copy without that bit: cp {0} /tmp/copy && tapstone trace -- \
-                 /tmp/copy …",
+            Self::Setuid(path) => format!(
+                "{} has the setuid or setgid bit: the dynamic linker lets nobody watch it",
                 path.display()
             ),
-            Self::OtherMachine(path) => write!(
-                f,
-                "{} is not a program for x86-64: the probe cannot be loaded into it\n\
-                 hint: trace a build of it for x86-64",
+            Self::OtherMachine(path) => format!(
+                "{} is not a program for x86-64: the probe cannot be loaded into it",
                 path.display()
             ),
-            Self::OtherLinker(path, linker) => write!(
-                f,
-                "{} uses the dynamic linker {}, which does not know auditors\n\
-                 hint: trace a build of it for glibc 2.35 or later",
+            Self::OtherLinker(path, linker) => format!(
+                "{} uses the dynamic linker {}, which does not know auditors",
                 path.display(),
                 linker.display()
             ),
-            Self::Limited(path) => write!(
-                f,
-                "{} may use too little address space (RLIMIT_AS, ulimit -v) for the probe beside it\n\
-                 hint: ulimit -v unlimited, or at least 40000",
+            Self::Limited(path) => format!(
+                "{} may use too little address space (RLIMIT_AS, ulimit -v) for the probe beside it",
                 path.display()
             ),
-            Self::Outdated(path) => write!(
-                f,
-                "the glibc of {} does not ask auditors about all symbols: it is older than 2.35\n\
-                 hint: trace on a newer system; tapstone trace --syscalls works here",
+            Self::Outdated(path) => format!(
+                "the glibc of {} does not ask auditors about all symbols: it is older than 2.35",
                 path.display()
             ),
-            Self::Unknown(path) => write!(
-                f,
+            Self::Unknown(path) => format!(
                 "the probe did not run in {}: a sandbox may keep it from files of {}, or it runs \
-                 as another user\n\
-                 hint: trace it outside, as the user that it runs as; tapstone trace --syscalls \
-                 needs no probe",
+                 as another user",
                 path.display(),
                 std::env::temp_dir().display()
             ),
         }
+    }
+
+    fn advice(&self) -> String {
+        let advice = match self {
+            Self::Static(_) => "for calls of libraries, build it dynamically",
+            Self::Setuid(path) => {
+                let path = path.display();
+                return format!(
+                    "trace a copy without that bit: cp {path} /tmp/copy && tapstone trace -- \
+                     /tmp/copy …"
+                );
+            }
+            Self::OtherMachine(_) => "trace a build of it for x86-64",
+            Self::OtherLinker(..) => "trace a build of it for glibc 2.35 or later",
+            Self::Limited(_) => "ulimit -v unlimited, or at least 40000",
+            Self::Outdated(_) => "trace on a newer system",
+            Self::Unknown(_) => "trace it outside, as the user that it runs as",
+        };
+        advice.to_owned()
+    }
+
+    /// Whether `--syscalls` would show more.
+    const fn has_system_calls(&self) -> bool {
+        matches!(self, Self::Static(_) | Self::Outdated(_) | Self::Unknown(_))
+    }
+}
+
+impl fmt::Display for Blind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.beside_system_calls())?;
+        if self.has_system_calls() {
+            f.write_str("; tapstone trace --syscalls needs no probe")?;
+        }
+        Ok(())
     }
 }
 

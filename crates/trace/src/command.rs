@@ -6,6 +6,7 @@
 //! variables, patterns) is refused: a `|` that silently became an argument would be measured as
 //! something that nobody asked for. [`Command::by_shell`] is for such texts.
 
+mod apdu;
 mod error;
 mod secret;
 mod text;
@@ -132,7 +133,7 @@ enum Refusal {
 
 /// The file that execvp(3) would run: the name itself when it is a path, else the first in PATH
 /// that may be run.
-fn find(name: &OsStr) -> Result<PathBuf, CommandError> {
+pub(crate) fn find(name: &OsStr) -> Result<PathBuf, CommandError> {
     let not_executable = |path: PathBuf, why| CommandError::NotExecutable { path, why };
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Stdio};
 use std::thread;
@@ -79,6 +80,8 @@ impl Daemon {
         let mut start = process::Command::new(command.program());
         start.args(command.arguments()).envs(probe.environment());
         start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A program that ends in good order on Ctrl-C needs it until then.
+        start.process_group(0);
         let child = start.spawn().map_err(|why| DaemonError::Start { command: shown(), why })?;
         let mut daemon = Self { child };
         let until = Instant::now() + PATIENCE;
@@ -89,6 +92,7 @@ impl Daemon {
             if Instant::now() > until {
                 return Err(DaemonError::Silent { command: shown() });
             }
+            probe.buffer().keep_ahead();
             thread::sleep(PAUSE);
         }
         Ok(daemon)

@@ -13,13 +13,15 @@ use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::clock::Scale;
+use crate::starts::{self, Start};
 use crate::timeline::{
     Builder, CallId, End, Exchange, Family, Leaf, On, Process, Span, Thread, Timeline,
 };
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED,
-    EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_THREAD, FLAG_ABANDONED,
-    FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, FUNCTIONS, HEADER_BYTES,
+    EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
+    FLAG_ABANDONED, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, FUNCTIONS,
+    HEADER_BYTES, STARTS_CHILD,
 };
 
 const WORD: usize = 8;
@@ -60,7 +62,8 @@ pub fn read(
     started: Nanos,
     ended: Nanos,
 ) -> Result<Timeline, EventsError> {
-    let mut reader = Reader { file, scale, builder: Builder::default(), images: Images::default() };
+    let (builder, images, starts) = (Builder::default(), Images::default(), Vec::new());
+    let mut reader = Reader { file, scale, builder, images, starts };
     let chunks = reader.chunks()?;
     let mut of_threads: BTreeMap<(u32, u32), Vec<Chunk>> = BTreeMap::new();
     for chunk in chunks {
@@ -77,9 +80,10 @@ pub fn read(
             reader.builder.timeline().threads.push(thread);
         }
     }
-    let Reader { mut builder, images, .. } = reader;
+    let Reader { mut builder, images, starts, .. } = reader;
     let timeline = builder.timeline();
     timeline.processes = images.processes();
+    timeline.unseen = starts::unseen(starts, &timeline.processes);
     (timeline.started, timeline.ended) = (started, ended);
     timeline.root = root(timeline);
     first_threads(timeline);
@@ -191,6 +195,7 @@ struct Reader<'a> {
     scale: &'a Scale,
     builder: Builder,
     images: Images,
+    starts: Vec<Start>,
 }
 
 /// An event in a chunk.
@@ -276,6 +281,11 @@ impl Reader<'_> {
                     let image =
                         Image { process, parent, program, since, slots, forked_from, started };
                     self.images.0.push(image);
+                }
+                EVENT_STARTS => {
+                    let (process, how) = (event.word(0) as u32, event.word(0) >> 32);
+                    let (at, program) = (self.scale.moment(event.time), event.text(1).to_vec());
+                    self.starts.push(Start { at, process, in_child: how == STARTS_CHILD, program });
                 }
                 EVENT_SLOT => {
                     let word = event.word(0);

@@ -3,7 +3,7 @@
 //! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns.
 //! - [`ab`]: two whole commands in turns, and what that says of them.
 //! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw;
-//!   [`kept`]: what an earlier one saw; [`blind`], [`losses`]: what it did not see.
+//!   [`kept`]: what an earlier one saw; [`blind`], [`starts`], [`losses`]: what it did not see.
 //! - [`syscalls`], [`system_calls`]: the system calls that a program makes, with the stacks that
 //!   made them.
 //! - [`timeline`], [`owners`], [`operation`]: what the program did, whose time it was, and what
@@ -34,6 +34,7 @@ pub mod perfetto;
 pub mod probe;
 pub mod rounds;
 pub mod run;
+pub mod starts;
 #[cfg_attr(not(probe), path = "syscalls_elsewhere.rs")]
 pub mod syscalls;
 pub mod system_calls;

@@ -22,20 +22,35 @@ pub struct Losses {
     pub outdated: u64,
     /// What the disk said when it gave no more space.
     pub disk: Option<io::Error>,
+    /// The file became as large as it may be.
+    pub full: bool,
 }
 
 impl Losses {
     /// What to tell whoever reads the results. Empty when nothing is missing.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
+        let programs = [
+            of_this(
+                self.limited,
+                "program",
+                "could not be watched for want of address space (RLIMIT_AS, ulimit -v)",
+            ),
+            of_this(self.outdated, "program", "could not be watched (a glibc older than 2.35)"),
+        ];
+        self.of_calls().into_iter().chain(programs.into_iter().flatten()).collect()
+    }
+
+    /// Of these, what is about calls of programs that were watched.
+    #[must_use]
+    pub fn of_calls(&self) -> Vec<String> {
         let explained = self.interrupted + self.crowded + self.out_of_reach;
         let full = match &self.disk {
             Some(error) => format!("{error}: set TMPDIR to a folder with room"),
-            None => "the file of events was full: --events-size makes it larger".to_owned(),
-        };
-        let of_this = |count: u64, what: &str, why: &str| {
-            let plural = if count == 1 { "" } else { "s" };
-            (count > 0).then(|| format!("{count} {what}{plural} {why}"))
+            None if self.full => {
+                "the file of events was full: --events-size makes it larger".to_owned()
+            }
+            None => "the program wrote them faster than the file was given space".to_owned(),
         };
         let all = [
             of_this(
@@ -66,15 +81,14 @@ impl Losses {
                 "could not be watched (all stubs of the probe were in use, or it came in a list of \
                  an unknown version)",
             ),
-            of_this(
-                self.limited,
-                "program",
-                "could not be watched for want of address space (RLIMIT_AS, ulimit -v)",
-            ),
-            of_this(self.outdated, "program", "could not be watched (a glibc older than 2.35)"),
         ];
         all.into_iter().flatten().collect()
     }
+}
+
+fn of_this(count: u64, what: &str, why: &str) -> Option<String> {
+    let plural = if count == 1 { "" } else { "s" };
+    (count > 0).then(|| format!("{count} {what}{plural} {why}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A command, run once with the probe inside.
 
+mod staying;
 #[cfg(probe)]
 mod stopped;
 
@@ -37,6 +38,8 @@ pub struct Plan<'a> {
     pub keep: Option<PathBuf>,
     /// A daemon to start before it and to stop after it, with the probe inside too.
     pub daemon: Option<&'a Command>,
+    /// The probe of a daemon that runs already.
+    pub beside: Option<&'a Probe>,
     /// Called when the daemon answers: its readers may need time to find their cards.
     pub when_ready: fn(),
 }
@@ -53,6 +56,7 @@ impl<'a> Plan<'a> {
             input: Input::Null,
             keep: None,
             daemon: None,
+            beside: None,
             when_ready: || (),
         }
     }
@@ -69,10 +73,14 @@ pub struct Seen {
     pub system_calls: Option<Observed>,
     /// What each fix came to.
     pub applied: Vec<Applied>,
+    /// Calls that are not in the timeline, and why, as sentences.
+    pub lost: Vec<String>,
     /// Why nothing was seen, when the probe did not run.
     pub blind: Option<Blind>,
     /// What to know of it.
     pub warnings: Vec<String>,
+    /// Why the file of events was not kept, where it was to be.
+    pub unkept: Option<KeepError>,
 }
 
 /// Why a command could not be observed.
@@ -96,14 +104,19 @@ pub enum ObserveError {
     /// What it left behind cannot be read.
     #[error(transparent)]
     Events(#[from] EventsError),
-    /// The file of events cannot be kept.
-    #[error("{}: {why}\nhint: --events needs a file that can be written", path.display())]
-    Keep {
-        /// Where.
-        path: PathBuf,
-        /// What the system says.
-        why: io::Error,
-    },
+}
+
+/// The file of events cannot be kept. All else that was seen is there. The text ends with a hint.
+#[derive(Debug, Error)]
+#[error(
+    "{}: the events cannot be kept there: {why}\n\
+     hint: --events needs a file that can be written, on a disk with room", path.display()
+)]
+pub struct KeepError {
+    /// Where.
+    pub path: PathBuf,
+    /// What the system says.
+    pub why: io::Error,
 }
 
 /// Runs it to its end.
@@ -129,31 +142,32 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
         daemon.stop();
     }
     let (file, scale) = probe.buffer().read().map_err(EventsError::from)?;
-    if let Some(path) = &plan.keep {
-        let ended = finished.started + finished.wall;
-        let signed = probe.buffer().sign(&scale, finished.started, ended);
-        signed
-            .and_then(|()| keep(&file, path))
-            .map_err(|why| ObserveError::Keep { path: path.clone(), why })?;
-    }
     let ended = finished.started + finished.wall;
+    let unkept = plan.keep.as_ref().and_then(|path| {
+        let signed = probe.buffer().sign(&scale, finished.started, ended);
+        let kept = signed.and_then(|()| keep(&file, path));
+        kept.err().map(|why| KeepError { path: path.clone(), why })
+    });
     let mut timeline = events::read(&file, &scale, finished.started, ended)?;
     let mut losses = probe.buffer().losses();
     timeline.dropped = losses.dropped;
     let is_blind = probe.buffer().processes() == daemons;
     let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));
     let applied = probe.buffer().applied();
+    let lost = losses.of_calls();
     let mut warnings = losses.sentences();
+    // Those are among them, and their reason is told.
+    if timeline.unseen.len() as u64 > losses.limited + losses.outdated {
+        warnings.extend(timeline.unseen.iter().map(|it| format!("{it}: what it did is not here")));
+    }
     warnings.extend(system_calls.iter().flat_map(stopped::sentences));
-    Ok(Seen { finished, timeline, system_calls, applied, blind, warnings })
+    warnings.extend(staying::sentence(&probe));
+    Ok(Seen { finished, timeline, system_calls, applied, lost, blind, warnings, unkept })
 }
 
 fn run(plan: &Plan<'_>, probe: &Probe, signals: &Signals) -> Result<Finished, RunError> {
-    let mut run = Run::new(plan.command).output(plan.output).input(plan.input);
-    for (name, value) in probe.environment() {
-        run = run.variable(name, value);
-    }
-    run.finish(signals)
+    let run = Run::new(plan.command).output(plan.output).input(plan.input);
+    run.probed(probe).beside(plan.beside).finish(signals)
 }
 
 /// As the probe says, which then is no loss beside it, or else as the program's file tells.

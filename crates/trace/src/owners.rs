@@ -61,6 +61,9 @@ pub struct Owners {
     /// Of each span of the thread, the time that no call inside it and nothing that it waited for
     /// owns.
     pub own: Vec<Nanos>,
+    /// Of each call of libc, the time that no span around it owns: what it waited for, or all of it
+    /// outside of any.
+    pub own_leaves: Vec<Nanos>,
 }
 
 /// Shares out a thread's time.
@@ -84,9 +87,13 @@ pub fn of(timeline: &Timeline, thread: &Thread) -> Owners {
         let taken = take(&mut own, span.parent, span.time());
         own[at] = taken;
     }
-    for leaf in &thread.leaves {
-        let Some(owner) = waits_for(timeline, thread, leaf) else { continue };
+    let outside_owner = outside_of_calls(timeline, thread);
+    let mut own_leaves = vec![Nanos::ZERO; thread.leaves.len()];
+    for (leaf, own_leaf) in thread.leaves.iter().zip(&mut own_leaves) {
+        let outside = leaf.parent.is_none().then(|| outside_owner.clone());
+        let Some(owner) = waits_for(timeline, thread, leaf).or(outside) else { continue };
         let taken = take(&mut own, leaf.parent, leaf.time);
+        *own_leaf = taken;
         match leaf.parent.and_then(|parent| below.get(&parent)) {
             Some(below) if owner == Owner::BelowPcsc => {
                 for (owner, part) in below.parts(taken) {
@@ -99,9 +106,9 @@ pub fn of(timeline: &Timeline, thread: &Thread) -> Owners {
     for (span, own) in thread.spans.iter().zip(&own) {
         *time.entry(owner_of(timeline, span)).or_default() += *own;
     }
-    *time.entry(outside_of_calls(timeline, thread)).or_default() += outside;
+    *time.entry(outside_owner).or_default() += outside;
     time.retain(|_, time| *time > Nanos::ZERO);
-    Owners { time, own }
+    Owners { time, own, own_leaves }
 }
 
 /// A process that calls a reader driver is the service.

@@ -113,11 +113,12 @@ impl<W: Write> Trace<'_, W> {
             }
             Row::Thread(process, id) => {
                 self.track(Row::Process(process))?;
-                let name = if process == id { "main".to_owned() } else { format!("thread {id}") };
+                // Perfetto's UI writes the number beside it.
+                let name = if process == id { "main" } else { "thread" };
                 descriptor.thread = Some(ThreadDescriptor {
                     pid: Some(process as i32),
                     tid: Some(id.into()),
-                    thread_name: Some(name),
+                    thread_name: Some(name.to_owned()),
                 });
             }
             Row::SystemCalls(process, id) => {

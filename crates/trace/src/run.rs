@@ -26,6 +26,7 @@ use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::command::Command;
+use crate::probe::{Keeper, Probe};
 
 pub use output::Stream;
 pub use signals::Signals;
@@ -39,6 +40,7 @@ pub struct Run<'a> {
     variables: Vec<(OsString, OsString)>,
     output: Output,
     input: Input,
+    keeper: Keeper<'a>,
 }
 
 /// Where a command's standard output and standard error go.
@@ -141,7 +143,7 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn new(command: &'a Command) -> Self {
         let (output, input) = (Output::default(), Input::default());
-        Self { command, variables: Vec::new(), output, input }
+        Self { command, variables: Vec::new(), output, input, keeper: Keeper::default() }
     }
 
     /// With an environment variable added or replaced.
@@ -149,6 +151,19 @@ impl<'a> Run<'a> {
     pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
+    }
+
+    /// With the probe inside.
+    #[must_use]
+    pub fn probed(mut self, probe: &'a Probe) -> Self {
+        self.variables.extend(probe.environment());
+        self.beside(Some(probe))
+    }
+
+    /// Beside a daemon with this probe inside, whose events need room too.
+    #[must_use]
+    pub fn beside(self, daemon: Option<&'a Probe>) -> Self {
+        Self { keeper: self.keeper.with(daemon), ..self }
     }
 
     /// Where its output goes.
@@ -169,11 +184,12 @@ impl<'a> Run<'a> {
     /// When the system does not start it. An exit code that is not 0 is no error here.
     pub fn finish(&self, signals: &Signals) -> Result<Finished, RunError> {
         let mut command = self.prepared().map_err(|error| self.failed("dup", &error))?;
+        self.keeper.look();
         let started = Monotonic.now();
         let mut child = command.spawn().map_err(|error| self.failed("execve", &error))?;
         let mut readers = Readers::of(self.output, &mut child);
         let ended = signals.running(&child).and_then(|running| {
-            readers.read_until_exit(running.process())?;
+            readers.read_until_exit(running.process(), &self.keeper)?;
             wait(&child)
         });
         let wall = Monotonic.now() - started;
@@ -292,8 +308,10 @@ const fn hint(code: Errno) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+
+    use std::fs;
+
+    use tapstone_testing::write_program;
 
     use super::*;
 
@@ -370,8 +388,7 @@ mod tests {
         let signals = Signals::watch().unwrap();
         for (content, code) in [("echo no first line\n", "ENOEXEC"), ("#!/no/such\n", "ENOENT")] {
             let path = folder.path().join(code);
-            fs::write(&path, content).unwrap();
-            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, content, 0o755);
             let command = Command::from_words([path.clone().into()]).unwrap();
             let error = Run::new(&command).finish(&signals).unwrap_err().to_string();
             assert!(error.contains(code) && error.contains(path.to_str().unwrap()), "{error}");

@@ -113,6 +113,7 @@ pub(crate) fn signature() -> Timeline {
         ended: Nanos(3000),
         root: 4211,
         dropped: 0,
+        unseen: Vec::new(),
     }
 }
 

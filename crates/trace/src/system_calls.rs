@@ -1,10 +1,10 @@
 //! The system calls of a run beside its timeline: as the tables, the detectors and Perfetto take
-//! them. The probe's own are left out.
+//! them. The probe's own are left out, and those that load it.
 
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use crate::findings::FileCall;
+use crate::findings::{FileCall, Stops};
 use crate::operation::Operation;
 use crate::syscalls::Observed;
 use crate::timeline::Timeline;
@@ -20,13 +20,15 @@ pub struct SystemCalls<'a> {
     pub(crate) returns: Vec<(usize, Nanos)>,
     /// The most frequent first.
     pub(crate) kinds: Vec<record::SystemCall>,
+    pub(crate) stops: Stops<'a>,
 }
 
 impl SystemCalls<'_> {
     /// They were not observed.
     #[must_use]
     pub fn none() -> Self {
-        Self { files: Box::new(std::iter::empty()), returns: Vec::new(), kinds: Vec::new() }
+        let (returns, kinds) = (Vec::new(), Vec::new());
+        Self { files: Box::new(std::iter::empty()), returns, kinds, stops: Stops::none() }
     }
 }
 

@@ -58,9 +58,13 @@ pub fn describe(
     // For as long as this function looks at them.
     let files = system_calls.files.map(|file| FileCall { ..file });
     let findings = findings::find(timeline, &operations, files);
-    let described = findings.iter().map(|finding| {
-        let saving = prediction::saving(timeline, &operations, &finding.removed);
-        finding.record((!finding.removed.is_empty()).then_some(saving))
+    let objections = system_calls.stops.objections(&findings);
+    let described = findings.iter().zip(objections).map(|(finding, objection)| {
+        let predicts = !finding.removed.is_empty() && objection.is_none();
+        let saving = || prediction::saving(timeline, &operations, &finding.removed);
+        let mut described = finding.record(predicts.then(saving));
+        described.evidence.extend(objection);
+        described
     });
     record.findings.extend(described);
 }
@@ -145,13 +149,13 @@ pub fn calls(timeline: &Timeline, owners: &[Owners]) -> (Vec<record::Call>, Vec<
         for (span, own) in thread.spans.iter().zip(&owners.own) {
             count_span(timeline, thread, span, *own, &mut tallies);
         }
-        for leaf in &thread.leaves {
+        for (leaf, own) in thread.leaves.iter().zip(&owners.own_leaves) {
             let call = timeline.call(leaf.call);
             let tally = tallies.entry((of_libc(call), call.function)).or_default();
             tally.layer = "libc".to_owned();
             tally.count += u64::from(leaf.count);
             tally.total += leaf.time;
-            tally.own += leaf.time;
+            tally.own += *own;
         }
     }
     let mut tallies: Vec<_> = tallies.into_iter().collect();
@@ -177,8 +181,9 @@ fn count_span(
     if let Some(code) = &failure {
         *tally.failed.entry(code.clone()).or_default() += 1;
     }
-    // A function inside itself is not counted twice.
-    let inside_itself = thread.path(span.parent).any(|outer| outer.call == span.call);
+    // A function inside itself is not counted twice, whoever called the inner one.
+    let is_same = |outer: &Call| outer.function == call.function && outer.module == call.module;
+    let inside_itself = thread.path(span.parent).any(|outer| is_same(timeline.call(outer.call)));
     if !inside_itself {
         tally.total += span.time();
         tally.operations.push((span.end, span.time(), failure.is_none()));
@@ -253,4 +258,61 @@ pub fn command_row(name: &str, runs: &[(Nanos, Nanos)]) -> record::Row {
         record::Row::new(name, record::Status::OK, record::Concurrency::ONE, record::Load::CLOSED);
     set_figures(&mut row, runs.iter().map(|(end, time)| (*end, Some(*time))).collect());
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::{Story, millis};
+    use crate::timeline::On;
+
+    /// Total and own time of each call, by its module and function.
+    fn times(timeline: &Timeline) -> BTreeMap<String, (Nanos, Nanos)> {
+        let owners: Vec<Owners> =
+            timeline.threads.iter().map(|thread| owners::of(timeline, thread)).collect();
+        let (calls, _) = calls(timeline, &owners);
+        calls.iter().map(|call| (call.operation(), (call.total_ns, call.own_ns))).collect()
+    }
+
+    #[test]
+    fn a_nanosecond_is_one_calls_own() {
+        let timeline = Story::new()
+            .thread(|told| {
+                told.leaf("nanosleep", millis(3)).enter("C_Sign").advance(millis(1));
+                told.enter("SCardTransmit").leaf("recv", millis(7)).with(|leaf| {
+                    leaf.on = On::Service;
+                });
+                told.exit().enter("SCardEndTransaction").leaf("nanosleep", millis(50)).exit();
+                told.exit().advance(millis(2));
+            })
+            .timeline();
+        let times = times(&timeline);
+        let of = |call: &str| times[call];
+        let client = "libpcsclite.so.1";
+        // A sleep belongs to the call that made it, a wait to what it waits for.
+        let end = of(&format!("SCardEndTransaction [{client}]"));
+        assert_eq!(end, (millis(50), millis(50)));
+        let sleep = of(&format!("nanosleep [libc, called by {client}]"));
+        assert_eq!(sleep, (millis(50), Nanos::ZERO));
+        assert_eq!(of(&format!("SCardTransmit [{client}]")), (millis(7), Nanos::ZERO));
+        assert_eq!(of(&format!("recv [libc, called by {client}]")), (millis(7), millis(7)));
+        assert_eq!(of("nanosleep [libc, called by the program]"), (millis(3), millis(3)));
+        assert_eq!(of("C_Sign [module.so]"), (millis(58), millis(1)));
+        let own: Nanos = times.values().map(|(_, own)| *own).sum();
+        assert!(own <= timeline.threads[0].wall(), "{own}");
+    }
+
+    #[test]
+    fn a_function_inside_itself_is_counted_once_whoever_calls_it() {
+        let timeline = Story::new()
+            .thread(|told| {
+                // The outer one is the program's, the inner one the module's.
+                told.enter("C_Sign").advance(millis(1)).enter("C_Sign").advance(millis(4));
+            })
+            .timeline();
+        let callers: BTreeSet<&str> =
+            timeline.calls.iter().map(|call| call.caller.as_str()).collect();
+        assert_eq!(callers.len(), 2);
+        assert_eq!(times(&timeline)["C_Sign [module.so]"], (millis(5), millis(5)));
+    }
 }

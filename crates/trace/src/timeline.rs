@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use tapstone_measure::units::Nanos;
 
+use crate::starts::Unseen;
 use crate::wire::FUNCTIONS;
 pub use crate::wire::{Family, Kind};
 
@@ -33,6 +34,8 @@ pub struct Timeline {
     pub root: u32,
     /// Events that found no space: what is here is a lower bound then.
     pub dropped: u64,
+    /// Programs that were started and are not here: the probe did not begin in them.
+    pub unseen: Vec<Unseen>,
 }
 
 /// A program, from its start or its exec(3) on.
@@ -233,6 +236,7 @@ impl Timeline {
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);
+        self.unseen.extend(other.unseen);
         for mut thread in other.threads {
             thread.keep_within(self.started, self.ended);
             for span in &mut thread.spans {

@@ -77,7 +77,7 @@ pub enum Side {
 
 const SIDES: [Side; 3] = [Side::Off, Side::On, Side::Bare];
 
-/// What one run left.
+/// What one run left. Its output is in its behaviour.
 #[derive(Debug)]
 struct Left {
     finished: Finished,
@@ -102,8 +102,10 @@ pub struct Tried {
     pub applied: Vec<Applied>,
     /// Whether the program behaved the same.
     pub judgement: Judgement,
-    /// Why there are fewer rounds than asked for.
+    /// Why there are fewer rounds than asked for, as a sentence for the record.
     pub stopped: Option<String>,
+    /// What went wrong then, with what the program said: for the terminal.
+    pub failure: Option<TrialError>,
     /// What to know of it.
     pub warnings: Vec<String>,
 }
@@ -130,8 +132,8 @@ pub enum TrialError {
     },
     /// A wrong PIN is not given again.
     #[error(
-        "the PIN was refused: {what}\nhint: nothing was run after that; look at the retry counter \
-         before you try again"
+        "a PIN or key was refused: {what}\nhint: nothing was run after that; look at the retry \
+         counter before you try again"
     )]
     Pin {
         /// Which call.
@@ -146,6 +148,26 @@ pub enum TrialError {
         /// Calls and commands.
         what: Vec<String>,
     },
+    /// Calls are missing.
+    #[error(
+        "not all that the command does was seen: {}\nhint: whether a PIN was refused is not known, \
+         so it was run once and is not repeated; let it do less, on a machine that does nothing else",
+        what.join("; ")
+    )]
+    Lost {
+        /// What, and why, as sentences.
+        what: Vec<String>,
+    },
+    /// Programs that it starts are not known.
+    #[error(
+        "what the command does was not seen whole: {}\nhint: whether it gives a PIN or writes is \
+         not known, so it was run once and is not repeated; --allow-writes repeats it all the same",
+        programs.join("; ")
+    )]
+    Unseen {
+        /// Which programs, and why.
+        programs: Vec<String>,
+    },
     /// There is no probe in it.
     #[error("{0}")]
     Blind(Blind),
@@ -156,6 +178,17 @@ pub enum TrialError {
 
 fn told(lines: &[String]) -> String {
     lines.iter().map(|line| format!("\n  {line}")).collect()
+}
+
+impl TrialError {
+    /// For a record: without what the program said, which may hold a secret.
+    #[must_use]
+    pub fn without_output(&self) -> String {
+        match self {
+            Self::Failed { command, exit, .. } => format!("`{command}` ended with {exit}"),
+            error => error.to_string(),
+        }
+    }
 }
 
 impl Trial<'_> {
@@ -177,11 +210,15 @@ impl Trial<'_> {
         }
         let run = |turn: Turn| self.one(SIDES[turn.side], resident.as_ref(), signals);
         let rounds = plan.run(run, || signals.asked_to_end(), progress);
-        match (rounds.rounds.is_empty(), rounds.ended) {
-            (true, Ended::Failed { error, .. }) => Err(error),
-            (true, Ended::Interrupted | Ended::Done) => Err(TrialError::Interrupted),
-            (false, ended) => Ok(tried(Rounds { ended, ..rounds })),
-        }
+        let mut tried = match (rounds.rounds.is_empty(), rounds.ended) {
+            (true, Ended::Failed { error, .. }) => return Err(error),
+            (true, Ended::Interrupted | Ended::Done) => return Err(TrialError::Interrupted),
+            (false, ended) => tried(Rounds { ended, ..rounds }),
+        };
+        let of_daemon = resident.map(|resident| resident.probe.buffer().losses().sentences());
+        let of_daemon = of_daemon.unwrap_or_default();
+        tried.warnings.extend(of_daemon.iter().map(|it| format!("in the daemon: {it}")));
+        Ok(tried)
     }
 
     fn options(&self, on: bool) -> Options {
@@ -198,19 +235,21 @@ impl Trial<'_> {
             resident.probe.buffer().switch(side == Side::On);
             resident.probe.buffer().applied()
         });
+        let beside = resident.map(|resident| &resident.probe);
         if side == Side::Bare {
             let run = Run::new(self.command).output(Output::Kept).input(Input::Null);
-            let finished = run.finish(signals).map_err(ObserveError::from)?;
+            let mut finished = run.beside(beside).finish(signals).map_err(ObserveError::from)?;
             self.check_exit(&finished)?;
-            let behaviour = Behaviour::of(&finished, None);
+            let behaviour = Behaviour::of(&mut finished, None);
             let (applied, warnings) = (Vec::new(), Vec::new());
             return Ok(Left { finished, behaviour, timeline: None, applied, warnings });
         }
         let options = self.options(side == Side::On);
-        let seen = observe::observe(&observe::Plan::of(self.command, &options), signals)?;
+        let plan = observe::Plan { beside, ..observe::Plan::of(self.command, &options) };
+        let seen = observe::observe(&plan, signals)?;
         self.check(&seen)?;
-        let Seen { finished, mut timeline, mut applied, warnings, .. } = seen;
-        let behaviour = Behaviour::of(&finished, Some(&timeline));
+        let Seen { mut finished, mut timeline, mut applied, warnings, .. } = seen;
+        let behaviour = Behaviour::of(&mut finished, Some(&timeline));
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;
             let now = resident.probe.buffer().applied();
@@ -231,8 +270,18 @@ impl Trial<'_> {
         if let Some(blind) = &seen.blind {
             return Err(TrialError::Blind(blind.clone()));
         }
+        if !seen.lost.is_empty() {
+            return Err(TrialError::Lost { what: seen.lost.clone() });
+        }
+        if self.allow_writes {
+            return Ok(());
+        }
         let what = guard::writes(&seen.timeline);
-        if what.is_empty() || self.allow_writes { Ok(()) } else { Err(TrialError::Writes { what }) }
+        if !what.is_empty() {
+            return Err(TrialError::Writes { what });
+        }
+        let programs: Vec<_> = seen.timeline.unseen.iter().map(ToString::to_string).collect();
+        if programs.is_empty() { Ok(()) } else { Err(TrialError::Unseen { programs }) }
     }
 
     fn check_exit(&self, finished: &Finished) -> Result<(), TrialError> {
@@ -249,10 +298,12 @@ impl Trial<'_> {
 }
 
 fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
-    let stopped = match rounds.ended {
-        Ended::Done => None,
-        Ended::Interrupted => Some("interrupted".to_owned()),
-        Ended::Failed { turn, error } => Some(format!("round {}: {error}", turn.round)),
+    let (stopped, failure) = match rounds.ended {
+        Ended::Done => (None, None),
+        Ended::Interrupted => (Some("interrupted".to_owned()), None),
+        Ended::Failed { turn, error } => {
+            (Some(format!("round {}: {}", turn.round, error.without_output())), Some(error))
+        }
     };
     let (mut off, mut on, mut bare) = (Vec::new(), Vec::new(), Vec::new());
     let (mut timelines, mut applied, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
@@ -283,5 +334,5 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
     warnings.sort_unstable();
     warnings.dedup();
     let judgement = behaviour::judge(&untouched, &fixed);
-    Tried { off, on, bare, timelines, applied, judgement, stopped, warnings }
+    Tried { off, on, bare, timelines, applied, judgement, stopped, failure, warnings }
 }

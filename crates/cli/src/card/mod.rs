@@ -15,7 +15,7 @@ pub(crate) use self::arguments::Arguments;
 use crate::card_lab::{self, Live};
 use crate::exit::Exit;
 use crate::machine_load::Watch;
-use crate::{interrupt, token};
+use crate::{command_line, interrupt, token};
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let source = Source::find(&arguments.suite)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 fn list(arguments: &Arguments, suite: &SuiteFile) {
-    let named = std::env::args().any(|argument| argument.starts_with("--suite"));
+    let named = command_line::words().iter().any(|word| word.starts_with("--suite"));
     if !named {
         for (name, text) in SHIPPED {
             let source = Source { name: (*name).to_owned(), text: (*text).to_owned() };

@@ -8,6 +8,7 @@ use tapstone_door::{SHIPPED, Scenario, UnknownScenario, with_card};
 use tapstone_record::{Emulated, Environment, Record, Target, TargetKind};
 use tapstone_report::door_csv;
 
+use crate::command_line;
 use crate::compare::tool;
 use crate::output::{Format, OutputArguments};
 
@@ -82,7 +83,7 @@ impl Opened {
     pub(super) fn record(&self) -> Record {
         let target = Target { emulated: self.emulated.clone(), ..Target::new(TargetKind::Door) };
         let mut record = Record::new(tool(), Timestamp::now(), Environment::default(), target);
-        record.command = std::env::args().collect();
+        record.command = command_line::words();
         record
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use tapstone_import::panel_log::{self, Map};
 
 use super::tell;
+use crate::command_line;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output::OutputArguments;
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &PanelLog) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let map = Map::read(&arguments.map)?;
     let mut log = panel_log::read(&arguments.file, &map, tool())?;
-    log.record.command = std::env::args().collect();
+    log.record.command = command_line::words();
     tell(&log.skipped, log.lines_skipped);
     arguments.output.put(&log.record)?;
     Ok(Exit::Done)

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::machine_load::Watch;
 use crate::progress::Live;
 use crate::samples::SamplesFile;
-use crate::{environment, interrupt};
+use crate::{command_line, environment, interrupt};
 
 /// A search for the limit ends after this even where the rate still grows.
 const LIMIT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         record::Tool { name: "tapstone".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let mut record = Record::new(tool, started_at, environment, nothing);
     // No secret is ever an argument.
-    record.command = std::env::args().collect();
+    record.command = command_line::words();
     let (lab, watch) = match arguments.hosts.hosts {
         None => (target::open(&arguments, interrupt)?, None),
         Some(count) => match target::open_on_hosts(&arguments, count, interrupt) {

@@ -3,7 +3,7 @@
 mod arguments;
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use tapstone_record as record;
 use tapstone_trace::command::Command;
 use tapstone_trace::kept::{self, Kept};
 use tapstone_trace::observe::{self, Plan, Seen};
+use tapstone_trace::operation::Operation;
 use tapstone_trace::probe::{Options, Size};
 use tapstone_trace::run::{self, Input, Output, Signals};
 use tapstone_trace::syscalls::Observed;
@@ -47,29 +48,43 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         size: Size(arguments.events_size as u64),
     };
     let plan = Plan {
-        command: &command,
-        options: &options,
         system_calls: arguments.system_calls(),
         output: Output::Passed,
         input: Input::Passed,
         keep: arguments.events.clone(),
         daemon: daemon.as_ref(),
         when_ready: wait_for_a_card,
+        ..Plan::of(&command, &options)
     };
     let seen = observe::observe(&plan, &signals)?;
     describe(&mut record, arguments, &seen);
-    record.events = arguments.events.as_ref().map(|path| record::DataFile {
+    let kept = arguments.events.as_ref().filter(|_| seen.unkept.is_none());
+    record.events = kept.map(|path| record::DataFile {
         file: path.display().to_string(),
         rows: seen.timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>()
             as u64,
     });
-    export(arguments, &seen.timeline, seen.system_calls.as_ref())?;
-    arguments.output.put_aside(&record)?;
-    Ok(exit(&seen))
+    // Whatever becomes of one of these, the others are written.
+    let put = arguments.output.put_aside(&record);
+    let exported = export(arguments, &seen.timeline, seen.system_calls.as_ref());
+    let exit = exit(&seen);
+    put?;
+    seen.unkept.map_or(Ok(()), Err)?;
+    exported?;
+    Ok(exit)
 }
 
 /// What an earlier run saw, looked at again.
 fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
+    if let Operation::SystemCall(name) = &arguments.operation {
+        anyhow::bail!(
+            "{}: a file of events holds no system calls, so {} cannot be an operation of it\n\
+             hint: trace the program again with --operation {1}, which observes {name}; here a \
+             function can be one, such as C_Sign or SCardTransmit",
+            file.display(),
+            arguments.operation
+        );
+    }
     let Kept { timeline, wall, missing } = kept::read(file)?;
     let mut record = card_lab::record(record::TargetKind::Command, None);
     let calls = SystemCalls::none();
@@ -83,29 +98,43 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
              bound"
         ));
     }
-    export(arguments, &timeline, None)?;
-    arguments.output.put_aside(&record)?;
+    let put = arguments.output.put_aside(&record);
+    let exported = export(arguments, &timeline, None);
+    put?;
+    exported?;
     Ok(Exit::Done)
 }
 
-/// Files for other programs.
+/// Files for other programs, each whatever becomes of the other.
 fn export(
     arguments: &Arguments,
     timeline: &Timeline,
     system_calls: Option<&Observed>,
 ) -> anyhow::Result<()> {
-    let create = |path: &Path| {
-        let file = File::create(path).with_context(|| path.display().to_string())?;
-        anyhow::Ok(BufWriter::new(file))
-    };
-    if let Some(path) = &arguments.perfetto {
-        let system_calls = system_calls.into_iter().flat_map(perfetto::system_calls);
-        perfetto::write(timeline, system_calls, create(path)?)?;
-    }
-    if let Some(path) = &arguments.folded {
-        folded::write(timeline, create(path)?)?;
-    }
-    Ok(())
+    let system_calls = system_calls.into_iter().flat_map(perfetto::system_calls);
+    let perfetto = arguments
+        .perfetto
+        .as_deref()
+        .map_or(Ok(()), |path| write_file(path, |to| perfetto::write(timeline, system_calls, to)));
+    let folded = arguments
+        .folded
+        .as_deref()
+        .map_or(Ok(()), |path| write_file(path, |to| folded::write(timeline, to)));
+    perfetto.and(folded)
+}
+
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(BufWriter<File>) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let written = File::create(path).and_then(|file| write(BufWriter::new(file)));
+    written.with_context(|| {
+        format!(
+            "{}: the trace cannot be written there\n\
+             hint: name a file that can be written, on a disk with room",
+            path.display()
+        )
+    })
 }
 
 /// What was seen, in the record's words.
@@ -122,7 +151,11 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
     card_lab::mark_emulated(record);
     record.warnings.extend(seen.warnings.iter().cloned());
     if let Some(blind) = &seen.blind {
-        record.warnings.push(blind.to_string().replace("\nhint: ", "; "));
+        let told = match seen.system_calls {
+            Some(_) => blind.beside_system_calls(),
+            None => blind.to_string(),
+        };
+        record.warnings.push(told.replace("\nhint: ", "; "));
     }
     if seen.blind.is_none() && seen.timeline.threads.is_empty() {
         let nothing =

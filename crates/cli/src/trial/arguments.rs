@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Rounds before them that do not count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) warm_up: u32,
-    /// Repeat a command that writes to a token or card
+    /// Repeat a command that writes to a token or card, or starts programs that cannot be seen
     #[arg(long)]
     pub(crate) allow_writes: bool,
     /// Start this daemon for all rounds, with the fix inside: 'pcscd --foreground' (root)

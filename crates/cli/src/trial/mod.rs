@@ -15,6 +15,7 @@ use tapstone_trace::trial::Trial;
 pub(crate) use self::arguments::Arguments;
 use crate::card_lab::{self, Live};
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::trace::wait_for_a_card;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
     let live = Live::new(arguments.output.quiet);
-    let mut exit = Exit::Done;
+    let (mut exit, mut failure) = (Exit::Done, None);
     for fixes in trials {
         let trial = Trial {
             command: &command,
@@ -54,13 +55,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                 record.warnings.extend(tried.warnings.iter().cloned());
                 if let Some(stopped) = &tried.stopped {
                     record.warnings.push(format!("{name}: {stopped}"));
+                    failure = tried.failure;
                     exit = Exit::NotMeasured;
                     break;
                 }
             }
             // What earlier fixes gave is worth keeping.
             Err(error) if !record.trials.is_empty() => {
-                record.warnings.push(format!("{name}: {error}"));
+                record.warnings.push(format!("{name}: {}", error.without_output()));
+                failure = Some(error);
                 exit = Exit::NotMeasured;
                 break;
             }
@@ -72,6 +75,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let gain = |trial: &record::Trial| trial.speedup.estimate;
     record.trials.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
     arguments.output.put(&record)?;
+    // What the program said may hold a secret: it is for the terminal only.
+    if let Some(failure) = failure {
+        eprintln!("error: {}", Failure(&failure.into()));
+    }
     Ok(exit)
 }
 

@@ -68,8 +68,13 @@ impl Home {
     }
 
     pub(crate) fn wait_until_it_says(&self, text: &str) {
-        let said = eventually(PATIENCE, || self.log().contains(text));
-        assert!(said, "the agent says {text:?}: {}", self.log());
+        self.wait_until_it_has_said(text, 1);
+    }
+
+    /// So many times since it was started.
+    pub(crate) fn wait_until_it_has_said(&self, text: &str, times: usize) {
+        let said = eventually(PATIENCE, || self.log().matches(text).count() >= times);
+        assert!(said, "the agent says {text:?}, {times} times: {}", self.log());
     }
 
     /// When the module's signatures ended, on the agent's clock.

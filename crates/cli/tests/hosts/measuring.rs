@@ -9,6 +9,7 @@ use std::time::Duration;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use tapstone_record::{HostState, KneeStop, LimitedBy, RateBasis, ShareKind};
+use tapstone_testing::{figures, hold};
 
 use crate::laboratory::{Agent, Away, Home, within};
 use crate::run::{Tapstone, null_module};
@@ -193,23 +194,26 @@ fn hosts_measure_what_local_processes_measure() {
     let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("ENGINE_FILE", &engine)];
     let start = |name| Agent::start(Home::new(name, ""), &nats.url(), &model);
     let _agents = ["a", "b", "c", "d"].map(start);
-    let load = "--op rsa1024.sign --no-verify --seconds 4 --threads 2";
-    let on_hosts = Tapstone::on_hosts(4, &nats.url()).args(load).run().exits(0).row();
+    figures(|| {
+        let load = "--op rsa1024.sign --no-verify --seconds 4 --threads 2";
+        let on_hosts = Tapstone::on_hosts(4, &nats.url()).args(load).run().exits(0).row();
 
-    let here = Tapstone::new("token")
-        .args(load)
-        .args("--processes 4")
-        .arg("--module")
-        .arg(null_module::path());
-    let here = here
-        .env("NULL_MODULE_SERVICE", "1ms")
-        .env("NULL_MODULE_WAIT", "sleep")
-        .env("NULL_MODULE_ENGINE_FILE", &engine)
-        .run()
-        .exits(0)
-        .row();
-    let rate = |row: &tapstone_record::Row| row.throughput.unwrap().estimate;
-    eprintln!("hosts {}, processes {}", rate(&on_hosts), rate(&here));
-    close(rate(&on_hosts), rate(&here), 0.02);
-    assert_eq!((on_hosts.concurrency.hosts, here.concurrency.processes), (4, 4));
+        let here = Tapstone::new("token")
+            .args(load)
+            .args("--processes 4")
+            .arg("--module")
+            .arg(null_module::path());
+        let here = here
+            .env("NULL_MODULE_SERVICE", "1ms")
+            .env("NULL_MODULE_WAIT", "sleep")
+            .env("NULL_MODULE_ENGINE_FILE", &engine)
+            .run()
+            .exits(0)
+            .row();
+        let rate = |row: &tapstone_record::Row| row.throughput.unwrap().estimate;
+        eprintln!("hosts {}, processes {}", rate(&on_hosts), rate(&here));
+        assert_eq!((on_hosts.concurrency.hosts, here.concurrency.processes), (4, 4));
+        let apart = rate(&on_hosts) / rate(&here) - 1.0;
+        hold(apart.abs() <= 0.02, format_args!("{apart} apart"))
+    });
 }

@@ -1,6 +1,7 @@
 //! Modules that crash, hang, fail and lie: what was measured before stays, and is told apart.
 
 use tapstone_record::{Outcome as Ended, Row, StoppedBy};
+use tapstone_testing::{Held, figures, hold};
 
 use crate::support::{Outcome, Tapstone};
 
@@ -49,33 +50,38 @@ fn a_crash_in_the_warm_up_is_a_row_that_failed() {
 #[test]
 fn a_crash_in_the_window_keeps_what_was_measured() {
     let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("CRASH", "C_Sign/1000")];
-    let outcome = sign(&model).args("--seconds 20").run().exits(2);
-    let row = outcome.row();
-    ended_at(&row, Ended::Partial, "C_Sign", "crashed");
-    assert_eq!(row.stopped_by, Some(StoppedBy::Failures));
-    kept(&row);
-    told(&outcome, "(SIGSEGV) during C_Sign");
+    figures(|| {
+        kept(
+            &sign(&model).args("--seconds 20").run().exits(2),
+            "crashed",
+            "(SIGSEGV) during C_Sign",
+        )
+    });
 }
 
 #[test]
 fn a_hang_in_the_window_keeps_what_was_measured() {
     let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("HANG", "C_Sign/1000")];
-    let outcome = sign(&model).args("--seconds 20 --timeout 2s").run().exits(2);
-    let row = outcome.row();
-    ended_at(&row, Ended::Partial, "C_Sign", "timeout");
-    assert_eq!(row.stopped_by, Some(StoppedBy::Failures));
-    kept(&row);
-    told(&outcome, "no answer within 2s during C_Sign");
+    figures(|| {
+        kept(
+            &sign(&model).args("--seconds 20 --timeout 2s").run().exits(2),
+            "timeout",
+            "no answer within 2s during C_Sign",
+        )
+    });
 }
 
 /// Some 900 of the 1,000 operations of a millisecond fell into the window; the last slice of it
 /// was lost with the process.
-fn kept(row: &Row) {
-    eprintln!("{} of some 900 kept", row.completed);
-    assert!((400..1000).contains(&row.completed), "{}", row.completed);
+fn kept(outcome: &Outcome, code: &str, says: &str) -> Held {
+    let row = outcome.row();
+    ended_at(&row, Ended::Partial, "C_Sign", code);
+    assert_eq!(row.stopped_by, Some(StoppedBy::Failures));
+    told(outcome, says);
+    hold((400..1000).contains(&row.completed), format_args!("{} of some 900", row.completed))?;
     // The mean service is 1 ms and the timer's slack: the rate is not thinned by what was lost.
     let rate = row.throughput.unwrap().estimate;
-    assert!((600.0..1000.0).contains(&rate), "{rate}");
+    hold((600.0..1000.0).contains(&rate), format_args!("{rate}/s"))
 }
 
 #[test]

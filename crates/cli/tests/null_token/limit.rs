@@ -1,6 +1,7 @@
 //! Where the rate stops growing, on modules of which that is known.
 
 use tapstone_record::{Knee, KneeStop};
+use tapstone_testing::{figures, hold};
 
 use crate::support::{Outcome, Tapstone};
 
@@ -24,27 +25,32 @@ fn knee(outcome: &Outcome) -> Knee {
 fn one_engine_is_busy_with_one_thread() {
     // Long enough that the timer's slack, in which an engine for one thread idles, is little.
     let model = [("SERVICE", "20ms"), ("WAIT", "sleep"), ("ENGINE", "shared")];
-    let knee = knee(&find(&model, "--seconds 0.8 --max-processes 1").exits(0));
-    let at = knee.smallest_at_95_percent.unwrap();
-    assert_eq!((at.threads, at.processes), (1, 1));
-    assert_eq!(knee.stopped_by, KneeStop::Plateau);
-    let plateau = knee.plateau.unwrap().estimate;
-    assert!((45.0..=50.5).contains(&plateau), "{plateau}");
+    figures(|| {
+        let knee = knee(&find(&model, "--seconds 0.8 --max-processes 1").exits(0));
+        let at = knee.smallest_at_95_percent.unwrap();
+        let expected = (at.threads, at.processes) == (1, 1) && knee.stopped_by == KneeStop::Plateau;
+        hold(expected, format_args!("{:?} at {at:?}", knee.stopped_by))?;
+        let plateau = knee.plateau.unwrap().estimate;
+        hold((45.0..=50.5).contains(&plateau), plateau)
+    });
 }
 
 #[test]
 fn without_an_engine_the_rate_grows_to_the_last_thread_allowed() {
     let model = [("SERVICE", "5ms"), ("WAIT", "sleep")];
-    let knee = knee(&find(&model, "--seconds 0.3 --max-threads 8 --max-processes 1").exits(0));
-    assert_eq!(knee.stopped_by, KneeStop::Limit);
-    let at = knee.smallest_at_95_percent.unwrap();
-    assert_eq!((at.threads, at.processes), (8, 1));
-    let rate = |threads| knee.levels.iter().find(|level| level.threads == threads).unwrap().rate;
-    for (fewer, more) in [(1, 2), (2, 4), (4, 8)] {
-        let ratio = rate(more).estimate / rate(fewer).estimate;
-        assert!((1.7..=2.1).contains(&ratio), "{fewer} to {more}: {ratio}");
-    }
-    assert!(knee.levels.iter().all(|level| level.passes >= 5));
+    figures(|| {
+        let knee = knee(&find(&model, "--seconds 0.3 --max-threads 8 --max-processes 1").exits(0));
+        assert!(knee.levels.iter().all(|level| level.passes >= 5));
+        let at = knee.smallest_at_95_percent.unwrap();
+        let expected = (at.threads, at.processes) == (8, 1) && knee.stopped_by == KneeStop::Limit;
+        hold(expected, format_args!("{:?} at {at:?}", knee.stopped_by))?;
+        let rate =
+            |threads| knee.levels.iter().find(|level| level.threads == threads).unwrap().rate;
+        [(1, 2), (2, 4), (4, 8)].into_iter().try_for_each(|(fewer, more)| {
+            let ratio = rate(more).estimate / rate(fewer).estimate;
+            hold((1.7..=2.1).contains(&ratio), format_args!("{fewer} to {more}: {ratio}"))
+        })
+    });
 }
 
 #[test]
@@ -61,13 +67,15 @@ fn a_token_that_is_out_of_sessions_ends_the_search() {
 fn processes_are_tried_after_threads() {
     // One engine in each process: threads bring nothing, processes do.
     let model = [("SERVICE", "10ms"), ("WAIT", "sleep"), ("ENGINE", "shared")];
-    let outcome = find(&model, "--seconds 0.4 --max-threads 4 --max-processes 4").exits(0);
-    let knee = knee(&outcome);
-    let at = knee.smallest_at_95_percent.unwrap();
-    assert_eq!((at.threads, at.processes), (1, 4));
-    let plateau = knee.plateau.unwrap().estimate;
-    assert!((340.0..=404.0).contains(&plateau), "{plateau}");
-    assert_eq!(outcome.row().concurrency.processes, 4);
+    figures(|| {
+        let outcome = find(&model, "--seconds 0.4 --max-threads 4 --max-processes 4").exits(0);
+        let knee = knee(&outcome);
+        let at = knee.smallest_at_95_percent.unwrap();
+        hold((at.threads, at.processes) == (1, 4), format_args!("{at:?}"))?;
+        let plateau = knee.plateau.unwrap().estimate;
+        hold((340.0..=404.0).contains(&plateau), plateau)?;
+        hold(outcome.row().concurrency.processes == 4, "not the row of four processes")
+    });
 }
 
 #[test]

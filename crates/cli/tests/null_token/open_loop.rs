@@ -1,6 +1,8 @@
 //! Latency under a schedule counts from the intended start.
 
+use tapstone_measure::units::Nanos;
 use tapstone_record::{LoadKind, Row};
+use tapstone_testing::{figures, hold, skip};
 
 use crate::support::Tapstone;
 
@@ -9,30 +11,55 @@ use crate::support::Tapstone;
 /// is some 46 ms.
 const STALLING: [(&str, &str); 2] = [("SERVICE", "200us"), ("STALL", "50ms/500")];
 
+const TRIES: usize = 5;
+
 fn measure(load: &str) -> Row {
     let run = Tapstone::on(&STALLING).args("--op rsa1024.sign --no-verify");
     run.args(load).quietly().run().exits(0).row()
 }
 
 /// A row whose p99, in milliseconds, is in the range. Whatever else the machine does adds to it,
-/// and only ever for a while: the second or third try counts as well.
-fn with_p99_in(range: std::ops::Range<f64>, load: &str) -> Row {
-    let mut p99s_ms = Vec::new();
-    for _ in 0..3 {
+/// and only ever for a while: a later try counts as well. `None`, which has been said then: the
+/// worker never had its processor for itself, as far as `had_its_processor` can tell.
+fn with_p99_in(
+    range: std::ops::Range<f64>,
+    load: &str,
+    had_its_processor: fn(&Row) -> bool,
+) -> Option<Row> {
+    let mut judged = Vec::new();
+    for _ in 0..TRIES {
         let row = measure(load);
-        let p99_ms = row.latency_ns.unwrap().p99.map(|p99| p99.estimate / 1e6);
-        eprintln!("{load}: p99 {p99_ms:?} ms");
+        let p99_ms = row.latency_ns.as_ref().unwrap().p99.map(|p99| p99.estimate / 1e6);
+        let quiet = had_its_processor(&row);
+        eprintln!("{load}: p99 {p99_ms:?} ms, quiet: {quiet}");
         if p99_ms.is_some_and(|p99_ms| range.contains(&p99_ms)) {
-            return row;
+            return Some(row);
         }
-        p99s_ms.push(p99_ms);
+        if quiet {
+            judged.push(p99_ms);
+        }
     }
-    panic!("{load}: p99 {p99s_ms:?} ms, expected {range:?}");
+    assert!(judged.is_empty(), "{load}: p99 {judged:?} ms, expected {range:?}");
+    skip("a processor that nobody else uses");
+    None
+}
+
+/// Its service spins, so it would use up its processor.
+fn used_it_up(row: &Row) -> bool {
+    row.client_cpu.as_ref().is_some_and(|cpu| cpu.utilisation.0 > 0.995)
+}
+
+/// It was woken when it wanted to be: the generator's own lateness.
+fn was_on_time(row: &Row) -> bool {
+    const LATE: Nanos = Nanos::from_millis(1);
+    let lateness = row.schedule_lateness_ns.as_ref();
+    lateness.is_some_and(|late| late.p99.is_some_and(|p99| p99 < LATE))
 }
 
 #[test]
 fn a_stall_is_charged_to_all_that_it_holds_up() {
-    let row = with_p99_in(43.0..52.0, "--rate 1000 --seconds 20");
+    let load = "--rate 1000 --seconds 20";
+    let Some(row) = with_p99_in(43.0..52.0, load, was_on_time) else { return };
     assert_eq!(row.load.kind, LoadKind::Open);
     assert_eq!(row.load.rate_per_second.unwrap().0, 1000.0);
     assert_eq!(row.offered.unwrap().0, 1000.0);
@@ -44,7 +71,7 @@ fn a_stall_is_charged_to_all_that_it_holds_up() {
 
 #[test]
 fn a_closed_loop_does_not_see_it() {
-    with_p99_in(0.2..0.3, "--threads 1 --seconds 10");
+    with_p99_in(0.2..0.3, "--threads 1 --seconds 10", used_it_up);
 }
 
 fn at_random() -> Row {
@@ -55,18 +82,22 @@ fn at_random() -> Row {
 
 #[test]
 fn requests_may_arrive_independently_of_each_other() {
-    let row = at_random();
-    assert_eq!(row.offered.unwrap().0, 1000.0);
-    // Of 2,000 arrivals at random: five standard deviations are 224.
-    assert!((1776..=2224).contains(&row.completed), "{}", row.completed);
+    figures(|| {
+        let row = at_random();
+        assert_eq!(row.offered.unwrap().0, 1000.0);
+        // Of 2,000 arrivals at random: five standard deviations are 224.
+        hold((1776..=2224).contains(&row.completed), row.completed)
+    });
 }
 
 #[test]
 fn chance_is_not_a_device_that_cannot_keep_up() {
     // A number of arrivals varies by its root, here 2 %: nobody waits at the end because of that.
-    let row = at_random();
-    let blamed = row.warnings.iter().any(|text| text.contains("still waiting at the end"));
-    assert!(!blamed, "{} of 2,000: {:?}", row.completed, row.warnings);
+    figures(|| {
+        let row = at_random();
+        let blamed = row.warnings.iter().any(|text| text.contains("still waiting at the end"));
+        hold(!blamed, format_args!("{} of 2,000: {:?}", row.completed, row.warnings))
+    });
 }
 
 #[test]

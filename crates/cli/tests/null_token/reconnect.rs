@@ -1,6 +1,7 @@
 //! A device that is lost and comes back.
 
 use tapstone_record::{Outcome as Ended, StoppedBy};
+use tapstone_testing::{figures, hold};
 
 use crate::support::{Outcome, Tapstone};
 
@@ -13,21 +14,23 @@ fn lose(arguments: &str) -> Outcome {
 
 #[test]
 fn with_reconnect_the_run_goes_on_and_the_outage_is_told() {
-    let outcome = lose("--reconnect").exits(2);
-    let row = outcome.row();
-    assert_eq!(row.status.outcome, Ended::Partial);
-    assert_eq!(row.failed, [("CKR_DEVICE_REMOVED".to_owned(), 1)].into());
-    assert_eq!(row.stopped_by, Some(StoppedBy::Time));
-    // 800 before it and as many as fit into more than a second and a half after it.
-    assert!(row.completed > 1600, "{}", row.completed);
-    let [gap] = &row.outages[..] else { panic!("{:?}", row.outages) };
-    eprintln!("an outage of {:?} ns, {:?}", gap.length_ns, gap.code);
-    assert_eq!(gap.code, "CKR_DEVICE_REMOVED");
-    // It is looked for every 50 ms.
-    assert!((290..500).contains(&(gap.length_ns.0 / 1_000_000)), "{:?}", gap.length_ns);
-    let start = gap.start_ns.0 / 1_000_000;
-    assert!((200..1500).contains(&start), "{start} ms into the window");
-    assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
+    figures(|| {
+        let outcome = lose("--reconnect").exits(2);
+        let row = outcome.row();
+        assert_eq!(row.status.outcome, Ended::Partial);
+        assert_eq!(row.failed, [("CKR_DEVICE_REMOVED".to_owned(), 1)].into());
+        assert_eq!(row.stopped_by, Some(StoppedBy::Time));
+        let [gap] = &row.outages[..] else { panic!("{:?}", row.outages) };
+        eprintln!("an outage of {:?} ns, {:?}", gap.length_ns, gap.code);
+        assert_eq!(gap.code, "CKR_DEVICE_REMOVED");
+        assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
+        // 800 before it and as many as fit into more than a second and a half after it.
+        hold(row.completed > 1600, row.completed)?;
+        // It is looked for every 50 ms.
+        let (length, start) = (gap.length_ns.0 / 1_000_000, gap.start_ns.0 / 1_000_000);
+        hold((290..500).contains(&length), format_args!("{length} ms"))?;
+        hold((200..1500).contains(&start), format_args!("{start} ms into the window"))
+    });
 }
 
 #[test]

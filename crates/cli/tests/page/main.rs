@@ -30,10 +30,11 @@ fn pages_are_what_they_should_be_in_a_browser() {
     pages.of_a_timeline();
     let output = look_at(&node, pages.folder());
     let said = String::from_utf8_lossy(&output.stdout);
-    let passed = said.lines().filter(|line| line.starts_with("ok ")).count();
     println!("{said}");
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(passed, FOR_EACH * pages.count() + FOR_TIMELINE, "{said}");
+    let (passed, others): (Vec<_>, Vec<_>) = said.lines().partition(|it| it.starts_with("ok "));
+    let others = others.join("\n");
+    assert!(output.status.success(), "{others}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(passed.len(), FOR_EACH * pages.count() + FOR_TIMELINE, "{others}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::geteuid;
+use tapstone_testing::{copy_program, write_program};
 
 use crate::fixtures;
 use crate::program::Program;
@@ -25,6 +26,12 @@ fn a_static_program() {
     let Some(client) = fixtures::built("static-client") else { return };
     let program = Program::new(client).arg("3");
     is_blind(&program, 0, "is linked statically", "--syscalls");
+    // What is done already is no advice.
+    let record = program.traced_with("--syscalls").exits(0).record();
+    let told: Vec<&String> =
+        record.warnings.iter().filter(|it| it.contains("is linked statically")).collect();
+    let [warning] = &told[..] else { panic!("{:?}", record.warnings) };
+    assert!(!warning.contains("--syscalls") && warning.contains("build it"), "{warning}");
 }
 
 #[test]
@@ -65,7 +72,7 @@ fn a_setuid_program_of_somebody_else() {
         tempfile::Builder::new().prefix("tapstone-setuid-").tempdir_in("/var/tmp").unwrap();
     let copy = |from: &Path, name: &str, mode: u32| {
         let to = folder.path().join(name);
-        fs::copy(from, &to).unwrap();
+        copy_program(from, &to);
         chown(&to, Some(NOBODY), None).unwrap();
         // Another owner takes the bit away, so it comes last.
         fs::set_permissions(&to, Permissions::from_mode(mode)).unwrap();
@@ -85,7 +92,6 @@ fn a_setuid_program_of_somebody_else() {
 fn a_script_is_not_blind() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    fs::write(&script, "#!/bin/sh\nexit 3\n").unwrap();
-    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, "#!/bin/sh\nexit 3\n", 0o755);
     assert_eq!(Program::new(script).unchanged().exits(3).record().warnings, [""; 0]);
 }

@@ -1,6 +1,10 @@
 //! How a program ends is how `tapstone trace` ends; and what cannot be started is said.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+
+use tapstone_testing::write_program;
 
 use crate::program::Program;
 
@@ -17,6 +21,22 @@ fn the_exit_code_is_passed_on() {
         let traced = Program::shell(text).unchanged().exits(code);
         assert_eq!(traced.record().warnings, [""; 0], "{text}");
     }
+}
+
+/// File names need not be UTF-8.
+#[test]
+fn any_bytes_are_arguments() {
+    let traced = Program::new("echo").arg(OsStr::from_bytes(b"a\xffb")).unchanged().exits(0);
+    assert_eq!(traced.record().command.last().unwrap(), "a\u{fffd}b");
+}
+
+/// They have the probe's variables until they end, and its library is gone before.
+#[test]
+fn processes_that_are_left_behind_are_told() {
+    let left = Program::shell("sleep 3 > /dev/null 2>&1 & echo $!").traced().exits(0);
+    let said = format!("left processes behind ({})", left.stdout.trim());
+    let warnings = left.record().warnings;
+    assert!(warnings.iter().any(|it| it.contains(&said) && it.contains("ld.so")), "{warnings:?}");
 }
 
 /// A record is written, whatever the exit code: 2 alone does not say that nothing was traced.
@@ -42,11 +62,9 @@ fn what_cannot_be_started_is_one_error() {
 /// An interpreter that is missing is found out only by the kernel.
 #[test]
 fn a_script_without_its_interpreter_is_one_error() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    fs::write(&script, "#!/nowhere/at/all\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, "#!/nowhere/at/all\n", 0o755);
     let error = Program::new(script).traced().refusal();
     assert!(error.contains("execve"), "{error}");
 }

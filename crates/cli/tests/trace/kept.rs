@@ -47,6 +47,21 @@ fn of_a_file_that_was_cut_short_what_is_whole_is_read() {
     assert!(warning.contains("was cut short by 100,001 bytes"), "{warning}");
 }
 
+/// System calls are not in the file: that they were not made would be untrue.
+#[test]
+fn an_operation_that_no_file_of_events_can_hold_is_one_error() {
+    let Some(program) = trouble("digest", 10) else { return };
+    let left = program.traced_with("--events events").exits(0);
+    let file = left.file("events");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    command.args(["trace", "--operation", "syscall:read", "--read"]).arg(&file);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("holds no system calls") && stderr.contains("\nhint: "), "{stderr}");
+    assert!(!stderr.contains("was not called"), "{stderr}");
+}
+
 #[test]
 fn what_is_no_file_of_events_is_one_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! is counted, and the program notices nothing.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -36,6 +37,42 @@ fn without_a_folder_for_the_events_nothing_is_run() {
         let program = Program::shell("echo it runs").env("TMPDIR", folder);
         let error = program.traced().refusal();
         assert!(error.contains(folder) && error.contains("TMPDIR"), "{error}");
+    }
+}
+
+/// LD_AUDIT cannot name a file there.
+#[test]
+fn a_colon_in_the_folder_of_temporary_files_blinds_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("a:b");
+    fs::create_dir(&folder).unwrap();
+    let Some(program) = trouble("digest", 100) else { return };
+    let left = program.env("TMPDIR", &folder).unchanged().exits(0);
+    assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 100);
+}
+
+#[test]
+fn more_fixes_than_there_is_room_for_are_one_error() {
+    let program = Program::shell("echo it runs");
+    assert_eq!(program.traced_with(&"--fix no-sleep ".repeat(16)).exits(0).stdout, "it runs\n");
+    let error = program.traced_with(&"--fix no-sleep ".repeat(17)).refusal();
+    assert!(error.contains("17 fixes") && error.contains("at most 16"), "{error}");
+}
+
+/// Whatever cannot be written is told, and all else is there.
+#[test]
+fn a_file_that_takes_nothing_costs_nothing_else() {
+    let Some(program) = trouble("digest", 100) else { return };
+    let bare = program.bare().exits(0);
+    for option in ["--perfetto", "--folded", "--events"] {
+        let left = program.traced_with(&format!("{option} /dev/full")).exits(2);
+        assert_eq!(left.stdout, bare.stdout, "{option}");
+        let record = left.whole();
+        assert_eq!(counts(&record, MODULE)["C_Digest"], 100, "{option}");
+        assert_eq!(record.events, None, "{option}");
+        let error = &left.stderr;
+        assert!(error.contains("error: /dev/full: ") && error.contains("No space left"), "{error}");
+        assert!(error.lines().last().unwrap().starts_with("hint: "), "{error}");
     }
 }
 
@@ -84,7 +121,8 @@ fn a_disk_that_is_full_from_the_start_is_one_error() {
 #[test]
 fn a_disk_that_becomes_full_loses_events_and_nothing_else() {
     let Some(disk) = Disk::of("24m") else { return };
-    let Some(program) = trouble("digest", 1_000_000) else { return };
+    // It goes on for long after that, in which the file is looked after.
+    let Some(program) = trouble("digest", 10_000_000) else { return };
     let bare = program.bare();
     let left = on(&disk, program).traced().exits(0);
     assert_eq!((&left.stdout, &left.stderr), (&bare.stdout, &bare.stderr));

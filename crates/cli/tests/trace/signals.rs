@@ -79,10 +79,27 @@ fn calls_in_signal_handlers_on_another_stack_are_seen() {
     all_calls_are_seen_or_counted("apart");
 }
 
+/// As nohup(1) leaves it.
+#[test]
+fn what_was_ignored_stays_so() {
+    for signal in ["INT", "TERM", "HUP", "QUIT"] {
+        let kills = format!("kill -{signal} $$; echo survived");
+        for options in ["", "--syscalls=openat"] {
+            let traced = format!(
+                "trap '' {signal}; exec {} trace --quiet {options} -- sh -c '{kills}'",
+                env!("CARGO_BIN_EXE_tapstone")
+            );
+            let left = Program::shell(&traced).bare().exits(0);
+            assert_eq!(left.stdout, "survived\n", "{signal} {options}: {}", left.stderr);
+        }
+    }
+}
+
 /// A shell counts what it traps.
 #[test]
 fn a_shell_traps_ctrl_c_once() {
-    let script = "trap 'echo trapped' INT; echo ready; sleep 1 & wait $!; sleep 0.2; echo done";
+    let script =
+        "trap 'echo trapped' INT; echo ready; sleep 60 & wait $!; kill $!; sleep 0.2; echo done";
     let running = Program::shell(script).start_traced("");
     assert!(eventually(Duration::from_secs(30), || running.stdout() == "ready\n"));
     running.signal_group(Signal::INT);

@@ -38,16 +38,17 @@ fn a_client_that_wastes_nothing() {
 
 #[test]
 fn a_session_for_each_operation() {
-    let Some((client, _hsm)) = client("--digest 300 --sessions-per-op") else { return };
+    let Some((client, _hsm)) = client("--digest 30000 --sessions-per-op") else { return };
     let churn = found(&client.unchanged().exits(0).record(), &FindingKind::SessionChurn);
     assert_eq!((churn.place.as_str(), &churn.trial), ("C_OpenSession", &None));
-    assert!(churn.count >= 299, "{churn:?}");
+    assert!(churn.count >= 29_999, "{churn:?}");
     assert!(churn.advice.is_some_and(|advice| advice.contains("keep the session")));
 }
 
+/// A mutex is not fair: whoever gives it back mostly takes it again, a dozen times in a row.
 #[test]
 fn threads_that_share_one_session() {
-    let options = format!("--sign 40 --rsa --threads 4 --serialised --pin {PIN}");
+    let options = format!("--sign 1000 --rsa --threads 4 --serialised --pin {PIN}");
     let Some((client, _hsm)) = client(&options) else { return };
     let turns = found(&client.traced().exits(0).record(), &FindingKind::Serialised);
     assert!(turns.evidence[0].contains("by 4 threads never overlap"), "{turns:?}");

@@ -1,10 +1,11 @@
 //! What a trial does not repeat: a PIN that was refused, and what writes, unless it is allowed.
 
+use std::fs;
 use std::process::Command;
 
 use crate::softhsm::{Hsm, PIN};
 use crate::support::{Card, Outcome, Pcscd, Slot};
-use crate::{run, turn};
+use crate::{fixtures, run, turn};
 
 const WRONG: &str = "26840915";
 
@@ -19,7 +20,7 @@ fn trial_of(hsm: Option<&Hsm>, options: &str, command: &str) -> (Outcome, usize)
     let variables: Vec<_> = variables.into_iter().collect();
     let options = format!("--fix no-sleep --rounds 5 {options}");
     let outcome = run("trial", &options, &variables, &["sh", "-c", &text]);
-    let noted = std::fs::read_to_string(runs).unwrap_or_default();
+    let noted = fs::read_to_string(runs).unwrap_or_default();
     (outcome, noted.lines().count())
 }
 
@@ -75,4 +76,68 @@ fn what_writes_is_repeated_only_with_leave() {
     outcome.exits(0);
     // Five rounds and a warm-up of three series.
     assert!(runs >= 15, "{runs}");
+}
+
+/// Programs without the probe could do anything, and so could those whose events were lost.
+#[test]
+fn what_cannot_be_seen_is_not_repeated() {
+    let _turn = turn();
+    let Some((hsm, client)) = Hsm::new().zip(fixtures::built("client")) else { return };
+    let makes = tool(&hsm, &format!("--login --pin {PIN} --keygen --key-type AES:16 --label it"));
+    let conf = hsm.path("softhsm2.conf");
+    let hidden = format!("env -i SOFTHSM2_CONF={} /bin/sh -c '{makes}'", conf.display());
+    let (outcome, runs) = trial_of(Some(&hsm), "", &hidden);
+    let said = outcome.exits(2).stderr;
+    assert_eq!(runs, 1);
+    assert!(said.contains("sh was started without the variables of the probe"), "{said}");
+    assert!(said.contains("--allow-writes"), "{said}");
+
+    let many = format!("{} {} --digest 5000", client.display(), hsm.module().display());
+    let wrong = tool(&hsm, &format!("--login --pin {WRONG} --list-objects"));
+    for options in ["--events-size 128k", "--events-size 128k --allow-writes"] {
+        let (outcome, runs) = trial_of(Some(&hsm), options, &format!("{many}; {wrong}"));
+        let said = outcome.exits(2).stderr;
+        assert_eq!(runs, 1, "{options}");
+        assert!(said.contains("had to be dropped (the file of events was full"), "{said}");
+    }
+
+    let unknown = fixtures::built("trouble").zip(fixtures::built("stand-in-newer"));
+    if let Some((program, newer)) = unknown {
+        let command = format!("{} {} digest 1", program.display(), newer.display());
+        let (outcome, runs) = trial_of(None, "--allow-writes", &command);
+        let said = outcome.exits(2).stderr;
+        assert_eq!(runs, 1);
+        assert!(said.contains("1 function could not be watched"), "{said}");
+    }
+
+    if let Some(alone) = fixtures::built("static-client") {
+        let (folder, name) = (alone.parent().unwrap(), alone.file_name().unwrap());
+        let relative = format!("cd {} && ./{}", folder.display(), name.display());
+        for (command, says) in [
+            (alone.to_str().unwrap(), "static-client is linked statically"),
+            (&relative, "./static-client was started"),
+        ] {
+            let (outcome, runs) = trial_of(None, "", command);
+            let said = outcome.exits(2).stderr;
+            assert_eq!(runs, 1);
+            assert!(said.contains(says), "{said}");
+        }
+    }
+}
+
+/// What a program says when it fails is for whoever sits there, and not for a record that is kept.
+#[test]
+fn a_round_that_fails_is_told_and_its_output_is_not_kept() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let runs = runs.display();
+    // Not in the warm-up, nor in the first two rounds.
+    let text = format!("echo x >> {runs}; echo PIN $WORD >&2; [ $(wc -l < {runs}) -le 9 ]");
+    let variables = [("WORD", PIN)];
+    let outcome = run("trial", "--fix no-sleep --rounds 5", &variables, &["sh", "-c", &text]);
+    let outcome = outcome.exits(2);
+    let record = fs::read_to_string(outcome.record_path()).unwrap();
+    assert!(record.contains("ended with exit code 1") && !record.contains(PIN), "{record}");
+    assert!(outcome.stderr.contains(&format!("PIN {PIN}")), "{}", outcome.stderr);
 }

@@ -24,6 +24,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::{Outcome, Tapstone};
 use tapstone_record::{Behaviour, Change, Finding, Record, Trial};
+use tapstone_testing::{Held, hold};
 
 /// One at a time: what is measured is not to meet another.
 static TURN: Mutex<()> = Mutex::new(());
@@ -79,10 +80,10 @@ fn saved(trial: &Trial) -> f64 {
 const PREDICTED: f64 = 0.15;
 
 /// It is faster, and saved what its untouched rounds predicted.
-#[track_caller]
-fn assert_predicted(trial: &Trial) {
+fn as_predicted(trial: &Trial) -> Held {
     assert_eq!(trial.verdict, Change::Faster, "{trial:?}");
     let predicted = trial.predicted.unwrap();
     let ratio = saved(trial) / f64::midpoint(predicted.low, predicted.high);
-    assert!((ratio - 1.0).abs() < PREDICTED, "saved {ratio} times what was predicted: {trial:?}");
+    let within = (ratio - 1.0).abs() < PREDICTED;
+    hold(within, format_args!("saved {ratio} times what was predicted: {trial:?}"))
 }

@@ -5,10 +5,11 @@
 //! whole read that follows is answered from it.
 //!
 //! Both are kept by card handle, and forgotten at SELECT of another application, at every command
-//! that is not known to read only, at a reset, reconnect or disconnect, and when an exchange
-//! fails. They outlive a transaction that leaves the card as it is: programs read the same object
-//! in one transaction after the other. Another program that changes the card in between is not
-//! noticed, which whoever tries this fix is told.
+//! that is not known to read only, at a reset, reconnect or disconnect, at SCardControl (a pin pad
+//! verifies there) and SCardSetAttrib, and when an exchange fails. They outlive a transaction that
+//! leaves the card as it is: programs read the same object in one transaction after the other.
+//! Another program that changes the card in between is not noticed, which whoever tries this fix is
+//! told.
 
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -82,12 +83,25 @@ fn card(handle: u64) -> Option<&'static mut Card> {
 
 impl Card {
     fn forget(&mut self) {
-        (self.count, self.next, self.open, self.probe_is_held) = (0, 0, false, false);
+        (self.count, self.next, self.open) = (0, 0, false);
+        self.forget_probe();
+    }
+
+    fn forget_probe(&mut self) {
+        (self.probe.sent, self.probe_is_held) = (0, false);
+    }
+
+    /// Whether all of a unit is kept: its last response says that no more is to come.
+    fn has_whole(&self, from: usize) -> bool {
+        let kept = self.kept.get(from..self.count).unwrap_or_default();
+        let unit = kept.iter().enumerate().take_while(|(at, part)| *at == 0 || part.goes_on);
+        let ends = |part: &Kept| part.response.get(..part.received.into()).is_some_and(is_last);
+        unit.last().is_some_and(|(_, part)| ends(part))
     }
 }
 
 fn fix(kind: u32) -> Option<&'static Fix> {
-    if are_on() { of_kind(kind).next() } else { None }
+    of_kind(kind).next().filter(|_| are_on())
 }
 
 /// A transaction ends and the card stays as it is.
@@ -95,6 +109,10 @@ const SCARD_LEAVE_CARD: u64 = 0;
 const INS: usize = 1;
 const SELECT: u8 = 0xA4;
 const GET_RESPONSE: u8 = 0xC0;
+
+fn is_last(response: &[u8]) -> bool {
+    matches!(response, [.., 0x90, 0x00])
+}
 
 /// Before a call: forgets, or answers.
 ///
@@ -106,14 +124,21 @@ pub(super) unsafe fn before(frame: &mut Frame, function: u32) -> Answer {
         return Answer::Call;
     }
     match function {
-        known::SCARD_RECONNECT | known::SCARD_DISCONNECT => forget(frame),
+        known::SCARD_RECONNECT
+        | known::SCARD_DISCONNECT
+        | known::SCARD_CONTROL
+        | known::SCARD_SET_ATTRIB => forget(frame),
         known::SCARD_END_TRANSACTION if frame.arguments[1] != SCARD_LEAVE_CARD => forget(frame),
         known::SCARD_TRANSMIT => {
             // SAFETY: a call of that function.
             let Some(exchange) = (unsafe { capture::exchange(function, frame) }) else {
                 return Answer::Call;
             };
-            let Some(card) = card(frame.arguments[0]) else { return Answer::Call };
+            let Some(card) = card(frame.arguments[0]) else {
+                // More cards than there is room for: whoever tries the fix is to know.
+                [cache, whole].into_iter().flatten().for_each(Fix::refuse);
+                return Answer::Call;
+            };
             // SAFETY: as many bytes as the caller says.
             let command = unsafe { core::slice::from_raw_parts(exchange.command, exchange.sent) };
             if !capture::reads(command) {
@@ -130,8 +155,8 @@ pub(super) unsafe fn before(frame: &mut Frame, function: u32) -> Answer {
                     fix.apply();
                     return Answer::Replaced(0);
                 }
-                if whole.is_some() {
-                    widen(card, frame, command);
+                if let Some(fix) = whole.filter(|_| widen(card, frame, command)) {
+                    fix.apply();
                 }
             }
         }
@@ -168,8 +193,8 @@ pub(super) unsafe fn after(frame: &Frame, function: u32, replaced: bool) {
             shorten(card, exchange);
             return;
         }
-        if cache.is_some() {
-            keep(card, exchange);
+        if let Some(fix) = cache {
+            keep(card, exchange, fix);
         }
     }
 }
@@ -186,7 +211,10 @@ unsafe fn from_memory(card: &mut Card, command: &[u8], exchange: Exchange) -> bo
     }
     for at in range {
         let Some(kept) = card.kept.get(at).filter(|_| at < card.count) else { break };
-        if kept.goes_on == goes_on && kept.command.get(..kept.sent.into()) == Some(command) {
+        let is_it =
+            kept.goes_on == goes_on && kept.command.get(..kept.sent.into()) == Some(command);
+        // Half a unit would send its second half to a card that was not asked for the first.
+        if is_it && (goes_on || card.has_whole(at)) {
             // A SELECT changes what the card would do next: only one that changes nothing is kept.
             // SAFETY: the response's buffer is as long as its length says.
             if unsafe { hand_out(exchange, kept.response.get(..kept.received.into())) } {
@@ -217,7 +245,7 @@ unsafe fn hand_out(exchange: Exchange, response: Option<&[u8]>) -> bool {
 
 /// # Safety
 /// The exchange is over.
-unsafe fn keep(card: &mut Card, exchange: Exchange) {
+unsafe fn keep(card: &mut Card, exchange: Exchange, fix: &Fix) {
     // SAFETY: as many bytes as both lengths say.
     let (command, response) = unsafe {
         let received = (*exchange.received as usize).min(1 << 17);
@@ -227,7 +255,7 @@ unsafe fn keep(card: &mut Card, exchange: Exchange) {
         )
     };
     let goes_on = command.get(INS) == Some(&GET_RESPONSE);
-    let good = matches!(response, [.., 0x90, 0x00] | [.., 0x61, _]);
+    let good = is_last(response) || matches!(response, [.., 0x61, _]);
     if command.get(INS) == Some(&SELECT) {
         // Another application, perhaps: what was read before is not what would be read now. The
         // SELECT itself goes to the card every time.
@@ -235,13 +263,19 @@ unsafe fn keep(card: &mut Card, exchange: Exchange) {
         return;
     }
     let keeps = good && capture::reads(command) && (!goes_on || card.open);
-    let (fits, room) = (command.len() <= COMMAND && response.len() <= RESPONSE, card.count < KEPT);
+    let fits = command.len() <= COMMAND && response.len() <= RESPONSE;
     card.open = false;
     card.next = 0;
-    if let (true, true, true, Some(kept)) = (keeps, fits, room, card.kept.get_mut(card.count)) {
-        fill(kept, command, response, goes_on);
-        card.count += 1;
-        card.open = true;
+    if !keeps {
+        return;
+    }
+    match card.kept.get_mut(card.count).filter(|_| fits) {
+        Some(kept) => {
+            fill(kept, command, response, goes_on);
+            card.count += 1;
+            card.open = true;
+        }
+        None => fix.refuse(),
     }
 }
 
@@ -267,20 +301,19 @@ fn le_of(command: &[u8]) -> Option<usize> {
     }
 }
 
-/// Makes a length probe ask for all there is.
+/// Makes a length probe ask for all there is. Returns whether it was one.
 ///
 /// # Safety
 /// The frame is a call of SCardTransmit with that command.
-unsafe fn widen(card: &mut Card, frame: &mut Frame, command: &[u8]) {
-    card.probe_is_held = false;
-    card.probe.sent = 0;
+unsafe fn widen(card: &mut Card, frame: &mut Frame, command: &[u8]) -> bool {
+    card.forget_probe();
     let reads_data = matches!(command.get(INS), Some(0xB0 | 0xCA | 0xCB));
-    let Some(at) = le_of(command).filter(|_| reads_data) else { return };
+    let Some(at) = le_of(command).filter(|_| reads_data) else { return false };
     let is_probe = command.get(at).is_some_and(|le| (1..=PROBE).contains(le));
     // SAFETY: the response's length, which the caller set to the room that there is.
     let room = unsafe { *(frame.stack.read() as *const u64) };
     if !is_probe || command.len() > COMMAND || (room as usize) < RESPONSE - 2 {
-        return;
+        return false;
     }
     fill(&mut card.probe, command, &[], false);
     if let Some(le) = card.probe.command.get_mut(at) {
@@ -288,6 +321,7 @@ unsafe fn widen(card: &mut Card, frame: &mut Frame, command: &[u8]) {
     }
     // The program's own bytes stay as they are: the card gets a copy.
     frame.arguments[2] = card.probe.command.as_ptr() as u64;
+    true
 }
 
 /// Keeps a widened probe's answer, and hands out as much of it as the program asked for, with the
@@ -309,7 +343,10 @@ unsafe fn shorten(card: &mut Card, exchange: Exchange) {
             // 256 bytes or more.
             [.., 0x61, 0] => 256,
             [.., 0x61, more] => usize::from(*more),
-            _ => return,
+            _ => {
+                card.forget_probe();
+                return;
+            }
         };
         card.probe_is_held = true;
         let (asked, data) = (usize::from(card.asked), received - 2);
@@ -331,9 +368,8 @@ unsafe fn from_probe(card: &mut Card, command: &[u8], exchange: Exchange) -> boo
     if !card.probe_is_held {
         return false;
     }
-    card.probe_is_held = false;
     let sent = usize::from(card.probe.sent);
-    card.probe.sent = 0;
+    card.forget_probe();
     let Some(at) = le_of(command) else { return false };
     let (asked, held) = (command.get(..at), card.probe.command.get(..sent.saturating_sub(1)));
     if command.len() != sent || asked != held {

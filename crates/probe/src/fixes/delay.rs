@@ -10,11 +10,8 @@ use crate::wire::{CLOCK_TSC, EVENT_FIXED};
 /// Waits after the call. Returns whether it did.
 pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
     let mut waited = false;
-    if !are_on() {
-        return waited;
-    }
     for fix in of_kind(FIX_DELAY) {
-        if fix.is_about(function) {
+        if fix.is_about(function) && are_on() {
             let spread = fix.high_ns.saturating_sub(fix.low_ns) + 1;
             let nanos = fix.low_ns + random(thread) % spread;
             let start = now();

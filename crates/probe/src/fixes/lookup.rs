@@ -130,11 +130,9 @@ fn find(question: &Question) -> Option<&'static Entry> {
 /// # Safety
 /// The frame is a call of that function.
 pub(super) unsafe fn before(frame: &Frame, function: u32) -> Answer {
-    if !are_on() {
-        return Answer::Call;
-    }
     // SAFETY: as above.
-    let Some(question) = (unsafe { question(frame, function) }) else { return Answer::Call };
+    let question = unsafe { question(frame, function) };
+    let Some(question) = question.filter(|_| are_on()) else { return Answer::Call };
     match find(&question) {
         Some(entry) => {
             question.fix.apply();
@@ -147,18 +145,15 @@ pub(super) unsafe fn before(frame: &Frame, function: u32) -> Answer {
 /// # Safety
 /// The frame is a call of that function, which has returned.
 pub(super) unsafe fn after(frame: &Frame, function: u32) {
-    if !are_on() {
-        return;
-    }
     // SAFETY: as above.
-    let Some(question) = (unsafe { question(frame, function) }) else { return };
+    let question = unsafe { question(frame, function) };
+    let Some(question) = question.filter(|_| are_on()) else { return };
     if find(&question).is_some() {
         return;
     }
-    let refuse = || question.fix.refused.fetch_add(1, Ordering::Relaxed);
     // SAFETY: what the function returned, of that shape.
     let Some(answer) = (unsafe { copy(frame.result as *const usize, question.fields) }) else {
-        refuse();
+        question.fix.refuse();
         return;
     };
     let mine = entries().iter().find(|entry| {
@@ -167,7 +162,7 @@ pub(super) unsafe fn after(frame: &Frame, function: u32) {
         claimed.is_ok()
     });
     let Some(entry) = mine else {
-        refuse();
+        question.fix.refuse();
         return;
     };
     let at = ptr::from_ref(entry).cast_mut();

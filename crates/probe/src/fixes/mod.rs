@@ -35,6 +35,7 @@ fn none() -> bool {
     state().header().fix_count == 0
 }
 
+/// Asked when a fix was found, not before: both sides of a trial pay for the search.
 #[inline(always)]
 fn are_on() -> bool {
     state().header().on.load(Ordering::Relaxed) != 0
@@ -52,6 +53,11 @@ impl Fix {
     /// Counts a call that was changed. Writing about each would cost more than some of them.
     fn apply(&self) {
         self.applied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call that it could not change.
+    fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -110,24 +116,33 @@ pub(crate) unsafe fn before_leaf(
             nodelay::before(frame.arguments[0] as u32);
             Answer::Call
         }
+        Kind::Close => {
+            nodelay::closed(frame.arguments[0] as u32);
+            Answer::Call
+        }
         _ => Answer::Call,
     }
 }
 
-/// After one.
+/// After one. `quick`: it could not wait, as its arguments said when it began.
 ///
 /// # Safety
 /// The frame is a call of that function, which has returned.
 #[inline(always)]
-pub(crate) unsafe fn after_leaf(thread: &mut Thread, frame: &mut Frame, function: u32, kind: Kind) {
+pub(crate) unsafe fn after_leaf(
+    thread: &mut Thread,
+    frame: &mut Frame,
+    function: u32,
+    kind: Kind,
+    quick: bool,
+) {
     if none() {
         return;
     }
     match kind {
         // SAFETY: as above.
         Kind::Clock => unsafe { wait::after_clock(thread, frame, function) },
-        // SAFETY: as above.
-        Kind::Poll => unsafe { wait::after_poll(thread, frame, function) },
+        Kind::Poll => wait::after_poll(thread, quick && frame.result as i32 == 0),
         // SAFETY: as above.
         Kind::LookupName | Kind::LookupNumber => unsafe { lookup::after(frame, function) },
         _ => {}

@@ -19,11 +19,8 @@ const STEP_NANOS: u64 = 1_000_000;
 /// The frame is a call that sleeps.
 pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: u32) -> Answer {
     let Some(inside) = thread.innermost().map(|open| open.function) else { return Answer::Call };
-    if !are_on() {
-        return Answer::Call;
-    }
     let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| fix.is_about(inside));
-    let Some(fix) = fixes.next() else { return Answer::Call };
+    let Some(fix) = fixes.next().filter(|_| are_on()) else { return Answer::Call };
     fix.apply();
     let left = frame.arguments[1] as *mut [u64; 2];
     if function == known::NANOSLEEP && !left.is_null() {
@@ -33,20 +30,16 @@ pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: 
     Answer::Replaced(0)
 }
 
-/// # Safety
-/// The frame is a call of a function that polls, and that has returned.
-pub(super) unsafe fn after_poll(thread: &mut Thread, frame: &Frame, function: u32) {
-    // SAFETY: a call of that function.
-    let (_, limit) = unsafe { crate::capture::leaf(function, crate::wire::Kind::Poll, frame) };
-    let empty = frame.result as i32 == 0 && limit == 0;
+/// `empty`: it did not wait, and found nothing.
+pub(super) fn after_poll(thread: &mut Thread, empty: bool) {
     let Some(open) = thread.innermost() else { return };
     open.empty_polls = if empty { open.empty_polls + 1 } else { 0 };
     let (spins, inside) = (open.empty_polls > EMPTY_POLLS, open.function);
-    if !spins || !are_on() {
+    if !spins {
         return;
     }
     let mut fixes = of_kind(FIX_NO_BUSY_WAIT).filter(|fix| fix.is_about(inside));
-    if let Some(fix) = fixes.next() {
+    if let Some(fix) = fixes.next().filter(|_| are_on()) {
         if let Some(open) = thread.innermost() {
             open.ahead_nanos += STEP_NANOS;
         }

@@ -110,7 +110,13 @@ impl PcscLite {
             Conclusion::new(
                 subject,
                 format!("×{:.2}", of.speedup),
-                format!("×{:.2}", of.computed_speedup()),
+                format!(
+                    "×{:.2}, from the wall time of {} runs: {:.2} and {:.2} s",
+                    of.computed_speedup(),
+                    of.rounds,
+                    of.before.0,
+                    of.after.0
+                ),
             )
         };
         vec![

@@ -170,6 +170,7 @@ prop_compose! {
             (estimate(), estimate(), estimate(), of(estimate())),
         times in of(((estimate(), estimate()), of((estimate(), estimate())))),
         (predicted, rounds) in (of((number(), number())), any::<u32>()),
+        changed in of(any::<u64>()),
         verdict in prop::sample::select(vec![Change::Faster, Change::Slower, Change::Inconclusive]),
         behaviour in prop::sample::select(
             vec![Behaviour::Same, Behaviour::Differs, Behaviour::NotComparable],
@@ -180,7 +181,7 @@ prop_compose! {
         let processor_ns = times.map(|(sum, _)| both(sum));
         let user_ns = times.and_then(|(_, part)| part).map(both);
         Trial {
-            processor_ns, user_ns, system_ns: user_ns, fix, before_ns, after_ns, speedup, predicted, rounds, verdict, bare_ns, behaviour,
+            processor_ns, user_ns, system_ns: user_ns, fix, before_ns, after_ns, speedup, predicted, rounds, verdict, changed, bare_ns, behaviour,
             masked, differences, notes,
         }
     }

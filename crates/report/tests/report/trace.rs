@@ -219,6 +219,7 @@ fn trials() -> Vec<Trial> {
         predicted: Some(Range { low: 60e6, high: 70e6 }),
         rounds: 20,
         verdict,
+        changed: Some(220),
         bare_ns: Some(around(before / 1.012, 0.015)),
         behaviour: Behaviour::Same,
         masked: 0,
@@ -236,7 +237,7 @@ fn trials() -> Vec<Trial> {
     nothing.masked = 1;
     nothing.bare_ns = None;
     (nothing.processor_ns, nothing.user_ns, nothing.system_ns) = (None, None, None);
-    nothing.predicted = None;
+    (nothing.predicted, nothing.changed) = (None, Some(0));
     nothing.notes =
         vec!["tcp-nodelay never applied: the program makes no call that it changes".into()];
     vec![trial("no-sleep:SCardEndTransaction", 98.5e6, 30.2e6, Change::Faster), unsafe_one, nothing]

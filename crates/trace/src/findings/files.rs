@@ -22,7 +22,10 @@ pub struct FileCall<'a> {
     pub origin: Origin<'a>,
 }
 
-/// Where a system call came from: the function nearest to the program, and its caller.
+/// Where a system call came from: the function nearest to the program, and its caller. Where the
+/// program has left the stack to a library (its `main` ends in a call of that, as Python's does),
+/// all it does would come from what starts programs: then it is the innermost function outside of
+/// the system's libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin<'a> {
     /// The last function of a library, seen from the inside.
@@ -52,8 +55,13 @@ impl<'a> Origin<'a> {
             }
         };
         let named = |&(module, function): &(&'a str, Option<&'a str>)| Some((module, function?));
-        let (module, function) = libraries.iter().rev().find_map(named)?;
         let caller = stack.get(libraries.len()).filter(|(file, _)| *file == program);
+        if caller.is_some() && libraries.last().is_some_and(starts_programs) {
+            let mut others = libraries.iter().filter(|(file, _)| !is_of_the_system(file));
+            let (module, function) = others.find_map(named)?;
+            return Some(Self { function, module, caller: caller?.0 });
+        }
+        let (module, function) = libraries.iter().rev().find_map(named)?;
         let caller = caller.map_or("", |(file, function)| function.unwrap_or(file));
         Some(Self { function, module, caller })
     }
@@ -68,6 +76,18 @@ impl<'a> Origin<'a> {
         }
     }
 }
+
+/// What calls `main`: libc's `__libc_start_main`, and on top of it since glibc 2.34 a function
+/// without a name. Its own caller is the program's `_start`, so nothing of the program lies inside.
+fn starts_programs((file, function): &(&str, Option<&str>)) -> bool {
+    *file == LIBC && function.is_some_and(|function| function.starts_with("__libc_start_"))
+}
+
+fn is_of_the_system(file: &str) -> bool {
+    file == LIBC || file.starts_with("ld-linux")
+}
+
+const LIBC: &str = "libc.so.6";
 
 #[cfg(test)]
 mod tests {
@@ -94,6 +114,31 @@ mod tests {
         let stack = [("libc.so.6", Some("open64")), ("libx.so", Some("x_load")), ("prog", None)];
         let origin = Origin::of(&stack, "prog").unwrap();
         assert_eq!((origin.function, origin.caller), ("x_load", "prog"));
+    }
+
+    #[test]
+    fn a_program_that_left_the_stack_to_a_library_is_not_all_one_place() {
+        let start = [
+            ("libpython3.11.so.1.0", Some("Py_BytesMain")),
+            ("libc.so.6", None),
+            ("libc.so.6", Some("__libc_start_main")),
+            ("python3.11", Some("_start")),
+        ];
+        let origin = |inner: &[_]| Origin::of(&[inner, &start].concat(), "python3.11");
+        let open = [("libc.so.6", Some("open64")), ("libpython3.11.so.1.0", Some("_Py_open"))];
+        let named = ("_Py_open", "libpython3.11.so.1.0", "python3.11");
+        let opened = origin(&open).unwrap();
+        assert_eq!((opened.function, opened.module, opened.caller), named);
+        // The dynamic linker looks for what that library asked it for.
+        let load = [
+            ("ld-linux-x86-64.so.2", None),
+            ("libc.so.6", Some("dlopen")),
+            ("libpython3.11.so.1.0", Some("_PyImport_LoadDynamicModule")),
+        ];
+        assert_eq!(origin(&load).unwrap().function, "_PyImport_LoadDynamicModule");
+        // What libc does before or after `main` nobody asked for.
+        let exit = [("libc.so.6", Some("write")), ("libc.so.6", Some("exit")), start[2], start[3]];
+        assert_eq!(Origin::of(&exit, "python3.11"), None);
     }
 
     #[test]

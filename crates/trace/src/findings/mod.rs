@@ -17,6 +17,7 @@ mod scene;
 mod serialised;
 mod session_churn;
 mod sleep;
+mod stops;
 mod stretches;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use tapstone_record::FindingKind;
 
 pub use self::files::{FileCall, Origin};
 use self::scene::Scene;
+pub(crate) use self::stops::Stops;
 use crate::operation::Operations;
 use crate::probe::Fix;
 use crate::timeline::Timeline;

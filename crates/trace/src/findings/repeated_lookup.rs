@@ -68,13 +68,16 @@ pub(super) fn find<'a>(
     let from_system = by_asker(from_system_calls(scene, files));
     let mut extra: BTreeMap<Asker<'_>, Vec<String>> = BTreeMap::new();
     let mut more = BTreeMap::new();
-    for (asker, asked) in from_system {
-        let same = known.iter().find(|(other, seen)| {
-            other.place.function == asker.place.function || shares_a_file(seen, &asked)
-        });
+    for (asker, mut asked) in from_system {
+        let is_same = |other: &Asker<'_>| other.place.function == asker.place.function;
+        let same = known.iter().find(|(other, seen)| is_same(other) || shares_a_file(seen, &asked));
         match same {
             // The same waste, seen from below: who wanted it.
-            Some((other, _)) => extra.entry(*other).or_default().extend(told(&asker, &asked)),
+            Some((other, seen)) => {
+                // Of another function, what it does besides says nothing of this waste.
+                asked.retain(|asked| is_same(other) || is_file_of(seen, asked));
+                extra.entry(*other).or_default().extend(told(&asker, &asked));
+            }
             None => drop(more.insert(asker, asked)),
         }
     }
@@ -89,9 +92,12 @@ pub(super) fn find<'a>(
 }
 
 fn shares_a_file(one: &[Asked<'_>], other: &[Asked<'_>]) -> bool {
-    let is_file = |asked: &&Asked<'_>| asked.question.lookup.is_none();
-    let has = |text| other.iter().any(|asked| asked.question.text == text);
-    one.iter().filter(is_file).any(|asked| has(asked.question.text))
+    other.iter().any(|asked| is_file_of(one, asked))
+}
+
+fn is_file_of(all: &[Asked<'_>], file: &Asked<'_>) -> bool {
+    let mut files = all.iter().filter(|asked| asked.question.lookup.is_none());
+    files.any(|asked| asked.question.text == file.question.text)
 }
 
 impl<'a> Questions<'a> {
@@ -443,6 +449,23 @@ mod tests {
         let says = "/etc/protocols was opened 1,000 times by getprotobynumber of libc.so.6, called \
                     by filter_packet (close 1,000, openat 1,000, read 2,000)";
         assert_eq!(finding.evidence[1], says);
+    }
+
+    #[test]
+    fn what_another_function_opens_besides_is_no_evidence() {
+        let timeline = one(|told| {
+            for _ in 0..10 {
+                reads(told, "/etc/protocols");
+            }
+        });
+        let origin = Origin { function: "x_load", module: "libx.so", caller: "main" };
+        let cache = b"/etc/ld.so.cache";
+        let loads = files(10, origin).into_iter().map(|file| FileCall { path: cache, ..file });
+        let all: Vec<_> = files(10, origin).into_iter().chain(loads).collect();
+        let operations = crate::operation::Operations::whole(&timeline);
+        let finding = only(find(&Scene::new(&timeline, &operations), all));
+        let [_, from_below] = &finding.evidence[..] else { panic!("{finding:#?}") };
+        assert!(from_below.starts_with("/etc/protocols was opened 10 times by x_load"));
     }
 
     #[test]

@@ -17,10 +17,7 @@ pub(super) fn run(
     probe: &Probe,
     set: &Set,
 ) -> Result<(Finished, Observed), ObserveError> {
-    let mut launch = Launch::new(plan.command);
-    for (name, value) in probe.environment() {
-        launch = launch.variable(name, value);
-    }
+    let launch = Launch::new(plan.command).probed(probe).beside(plan.beside);
     let launch = with_streams(launch, plan).map_err(ObserveError::Streams)?;
     let options = Options { set: set.clone(), ..Options::default() };
     let observed = syscalls::observe(&launch, &options)?;

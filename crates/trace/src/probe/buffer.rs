@@ -1,35 +1,42 @@
 //! The file that the probe writes its events to, as the tracer sees it.
 //!
 //! Programs map all of it at once and may only touch what has space on the disk: a page without
-//! would end them with SIGBUS. A thread here gives the file more space ahead of them, and stops
-//! where the limit or the disk is: what finds no space then is dropped, and counted.
+//! would end them with SIGBUS. Whoever waits for them gives the file more space ahead of them, and
+//! stops where the limit or the disk is: what finds no space then is dropped, and counted. (A daemon
+//! between two runs has to do with the space that is there.)
+//!
+//! There is no thread for that. One that begins just before a program changes on which processor
+//! the scheduler puts the program: that cost pkcs11-tool on a virtual card 3 % of its time.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::io::retry_on_intr;
 use tapstone_measure::units::Nanos;
 
-use super::Options;
+use super::{Options, Probe};
 use crate::clock::{Reading, Scale, Ticks};
 use crate::losses::Losses;
 use crate::wire::{
     CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES, Header, MAGIC, VERSION,
 };
 
-/// Chunks with space at the start: 16 MiB, some 200,000 calls.
-const FIRST: u64 = 256;
+/// Chunks with space at the start, and about as many ahead of the programs later: 16 MiB, some
+/// 200,000 calls.
+const AHEAD: u64 = 256;
+/// Chunks that are given space at a time: programs may go on with those that have it.
+const STEP: u64 = 64;
 /// How often the file is looked after. A program that writes at the probe's full speed fills 16 MiB
-/// in 10 ms on one thread.
-const PERIOD: Duration = Duration::from_millis(2);
+/// in 10 ms on one thread; on a small machine each look takes time from it.
+const PERIOD: Duration = Duration::from_millis(4);
 
 /// How many bytes of events may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,33 +76,18 @@ impl Applied {
 #[derive(Debug)]
 pub struct Buffer {
     path: PathBuf,
-    shared: Arc<Shared>,
-    keeper: Option<JoinHandle<()>>,
-    start: Reading,
-}
-
-#[derive(Debug)]
-struct Shared {
     file: File,
     header: MmapRaw,
-    stop: AtomicBool,
     /// errno of the disk, once it gave no more space.
-    full: AtomicU64,
-}
-
-impl Shared {
-    fn header(&self) -> &Header {
-        // SAFETY: mapped, zeroed or written by `create`, and longer than a header. What others
-        // change in it is atomic.
-        unsafe { &*self.header.as_ptr().cast() }
-    }
+    full: OnceLock<i32>,
+    start: Reading,
 }
 
 impl Buffer {
     pub(super) fn create(path: &Path, options: &Options) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let most = (options.size.0 / CHUNK_BYTES as u64).max(1);
-        let first = FIRST.min(most);
+        let first = AHEAD.min(most);
         ftruncate(&file, HEADER_BYTES as u64 + most * CHUNK_BYTES as u64)?;
         fallocate(&file, FallocateFlags::empty(), 0, HEADER_BYTES as u64)?;
         make_room(&file, 0, first)?;
@@ -118,13 +110,32 @@ impl Buffer {
                 fix.write(to);
             }
         }
-        let (stop, full) = (AtomicBool::new(false), AtomicU64::new(0));
-        let shared = Arc::new(Shared { file, header, stop, full });
-        let keeper = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || keep_ahead(&shared)
-        });
-        Ok(Self { path: path.to_owned(), shared, keeper: Some(keeper), start })
+        Ok(Self { path: path.to_owned(), file, header, full: OnceLock::new(), start })
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: mapped, zeroed or written by `create`, and longer than a header. What others
+        // change in it is atomic.
+        unsafe { &*self.header.as_ptr().cast() }
+    }
+
+    /// Sees to it that there is twice the space in use, in whole steps, and [`AHEAD`] more. To be
+    /// called every [`PERIOD`] while programs run.
+    pub(crate) fn keep_ahead(&self) {
+        let header = self.header();
+        let taken = header.taken.load(Ordering::Acquire);
+        let wanted = (2 * (taken / STEP * STEP) + AHEAD).min(header.most);
+        let mut ready = header.ready.load(Ordering::Acquire);
+        while ready < wanted && self.full.get().is_none() {
+            let more = STEP.min(header.most - ready);
+            match make_room(&self.file, ready, more) {
+                Ok(()) => ready += more,
+                Err(error) => {
+                    self.full.get_or_init(|| error.raw_os_error().unwrap_or(libc::EIO));
+                }
+            }
+            header.ready.store(ready, Ordering::Release);
+        }
     }
 
     /// Where it is.
@@ -135,13 +146,13 @@ impl Buffer {
 
     /// Switches fixes on or off, in every program that runs.
     pub fn switch(&self, on: bool) {
-        self.shared.header().on.store(u32::from(on), Ordering::Release);
+        self.header().on.store(u32::from(on), Ordering::Release);
     }
 
     /// What each fix came to so far.
     #[must_use]
     pub fn applied(&self) -> Vec<Applied> {
-        let header = self.shared.header();
+        let header = self.header();
         let fixes = header.fixes.iter().take(header.fix_count as usize);
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
         fixes
@@ -152,15 +163,14 @@ impl Buffer {
     /// How many processes the probe ran in.
     #[must_use]
     pub fn processes(&self) -> u64 {
-        self.shared.header().processes.load(Ordering::Acquire)
+        self.header().processes.load(Ordering::Acquire)
     }
 
     /// What is missing so far.
     #[must_use]
     pub fn losses(&self) -> Losses {
-        let header = self.shared.header();
+        let header = self.header();
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
-        let errno = count(&self.shared.full);
         Losses {
             dropped: count(&header.dropped),
             interrupted: count(&header.interrupted),
@@ -169,7 +179,8 @@ impl Buffer {
             unwatched: count(&header.unwatched),
             limited: count(&header.limited),
             outdated: count(&header.outdated),
-            disk: (errno != 0).then(|| io::Error::from_raw_os_error(errno as i32)),
+            full: count(&header.ready) >= header.most,
+            disk: self.full.get().map(|errno| io::Error::from_raw_os_error(*errno)),
         }
     }
 
@@ -178,9 +189,9 @@ impl Buffer {
     /// # Errors
     /// What mapping says.
     pub fn read(&self) -> io::Result<(File, Scale)> {
-        let header = self.shared.header();
+        let header = self.header();
         let scale = Scale::between(self.start, Reading::now(), header.clock);
-        Ok((self.shared.file.try_clone()?, scale))
+        Ok((self.file.try_clone()?, scale))
     }
 
     /// Writes down which run the file is about, so that it can be read later.
@@ -192,7 +203,7 @@ impl Buffer {
         let words = [first[0], first[1], last[0], last[1], started.0, ended.0];
         let at = offset_of!(Header, run);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        self.shared.file.write_all_at(&bytes, at as u64)
+        self.file.write_all_at(&bytes, at as u64)
     }
 
     /// When it was made.
@@ -202,14 +213,25 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        if let Some(keeper) = self.keeper.take() {
-            keeper.thread().unpark();
-            // It has nothing to say.
-            let _ = keeper.join();
-        }
+/// Files of events that are kept ahead of the programs that write to them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keeper<'a>(Vec<&'a Buffer>);
+
+impl<'a> Keeper<'a> {
+    /// With the file of one more probe.
+    pub(crate) fn with(mut self, probe: Option<&'a Probe>) -> Self {
+        self.0.extend(probe.map(Probe::buffer));
+        self
+    }
+
+    /// How long to wait for the programs until the next look; without files, for ever.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        (!self.0.is_empty()).then_some(PERIOD)
+    }
+
+    /// Gives all files the space that they need.
+    pub(crate) fn look(&self) {
+        self.0.iter().for_each(|buffer| buffer.keep_ahead());
     }
 }
 
@@ -218,26 +240,8 @@ impl Drop for Buffer {
 fn make_room(file: &File, from: u64, count: u64) -> io::Result<()> {
     const PAGE: [u8; 4096] = [0; 4096];
     let at = |chunk: u64| HEADER_BYTES as u64 + chunk * CHUNK_BYTES as u64;
-    fallocate(file, FallocateFlags::empty(), at(from), count * CHUNK_BYTES as u64)?;
+    // Signals interrupt it on some file systems.
+    let bytes = count * CHUNK_BYTES as u64;
+    retry_on_intr(|| fallocate(file, FallocateFlags::empty(), at(from), bytes))?;
     (from..from + count).try_for_each(|chunk| file.write_all_at(&PAGE, at(chunk)))
-}
-
-/// Doubles the space when half of it is in use.
-fn keep_ahead(shared: &Shared) {
-    let header = shared.header();
-    while !shared.stop.load(Ordering::Acquire) {
-        let (taken, ready) =
-            (header.taken.load(Ordering::Acquire), header.ready.load(Ordering::Acquire));
-        if taken * 2 > ready && ready < header.most {
-            let more = ready.min(header.most - ready);
-            match make_room(&shared.file, ready, more) {
-                Ok(()) => header.ready.store(ready + more, Ordering::Release),
-                Err(error) => {
-                    let errno = error.raw_os_error().unwrap_or(libc::EIO) as u64;
-                    return shared.full.store(errno, Ordering::Release);
-                }
-            }
-        }
-        thread::park_timeout(PERIOD);
-    }
 }

@@ -6,12 +6,14 @@ mod fix;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 use tempfile::TempDir;
 use thiserror::Error;
 
+pub(crate) use self::buffer::Keeper;
 pub use self::buffer::{Applied, Buffer, Size};
 pub use self::fix::{Fix, FixError};
 use crate::wire;
@@ -52,6 +54,12 @@ pub enum ProbeError {
          hint: trace there; records can be shown and compared here"
     )]
     Platform,
+    /// More than the probe has room for.
+    #[error(
+        "{0} fixes were given, and at most {most} can be on at once\n\
+         hint: leave some out, or try them one after the other", most = wire::FIXES
+    )]
+    TooManyFixes(usize),
     /// The files cannot be made.
     #[error(
         "{}: {why}\nhint: the events of a trace go to the folder of temporary files; set TMPDIR to \
@@ -70,9 +78,12 @@ impl Probe {
     /// or beside it.
     ///
     /// # Errors
-    /// On another platform, and when the files cannot be written.
+    /// On another platform, with too many fixes, and when the files cannot be written.
     pub fn new(options: &Options) -> Result<Self, ProbeError> {
-        let folder = folder_in(&std::env::temp_dir())?;
+        if options.fixes.len() > wire::FIXES {
+            return Err(ProbeError::TooManyFixes(options.fixes.len()));
+        }
+        let folder = folder_in(&folder_of_library(std::env::temp_dir()))?;
         let library = folder.path().join(FILE);
         write_library(&library)?;
         let place = folder_in(&folder_of_events(options.size))?;
@@ -80,6 +91,11 @@ impl Probe {
         let buffer = Buffer::create(&events, options)
             .map_err(|why| ProbeError::Files { path: events, why })?;
         Ok(Self { library, buffer, _folders: [folder, place] })
+    }
+
+    /// Its library on disk.
+    pub(crate) fn library(&self) -> &Path {
+        &self.library
     }
 
     /// What a program's environment needs. LD_AUDIT may name other auditors already.
@@ -106,6 +122,12 @@ impl Probe {
 fn folder_in(path: &Path) -> Result<TempDir, ProbeError> {
     let folder = tempfile::Builder::new().prefix("tapstone-").tempdir_in(path);
     folder.map_err(|why| ProbeError::Files { path: path.to_owned(), why })
+}
+
+/// Where the library goes: LD_AUDIT sets names apart by colons, and knows no way to write one
+/// (ld.so(8)).
+fn folder_of_library(temporary: PathBuf) -> PathBuf {
+    if temporary.as_os_str().as_bytes().contains(&b':') { "/tmp".into() } else { temporary }
 }
 
 /// Where events go: into memory where there is plenty of it, because a new page of a file on a disk

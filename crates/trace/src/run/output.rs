@@ -8,11 +8,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use sha2::{Digest, Sha256};
 
 use super::Output;
+use crate::probe::Keeper;
 
 /// So much of a stream is kept from its beginning.
 const KEPT_BYTES: usize = 16 << 20;
@@ -74,16 +75,24 @@ impl Readers {
         Self { readers, buffer: vec![0; READ_BYTES] }
     }
 
-    /// Reads until this process, given as a pidfd, has ended. Without pipes there is nothing to do.
-    pub(super) fn read_until_exit(&mut self, process: BorrowedFd<'_>) -> io::Result<()> {
-        let Some(readers) = &mut self.readers else { return Ok(()) };
-        let mut open: Vec<&mut Reader> = readers.iter_mut().collect();
+    /// Reads until this process, given as a pidfd, has ended, and looks after files of events.
+    /// Without pipes and files there is nothing to do.
+    pub(super) fn read_until_exit(
+        &mut self,
+        process: BorrowedFd<'_>,
+        keeper: &Keeper<'_>,
+    ) -> io::Result<()> {
+        let mut open: Vec<&mut Reader> = self.readers.iter_mut().flatten().collect();
+        let pause = keeper.pause().map(|pause| Timespec::try_from(pause).expect("it is short"));
+        if open.is_empty() && pause.is_none() {
+            return Ok(());
+        }
         loop {
             let pipes = open.iter().map(|reader| reader.pipe.as_fd());
             let all = [process].into_iter().chain(pipes);
             let mut waited: Vec<_> =
                 all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-            match poll(&mut waited, None) {
+            match poll(&mut waited, pause.as_ref()) {
                 Err(Errno::INTR) => continue,
                 other => other?,
             };
@@ -91,6 +100,7 @@ impl Readers {
             if ready[0] {
                 return open.into_iter().try_for_each(|reader| reader.read_rest(&mut self.buffer));
             }
+            keeper.look();
             let mut still_open = Vec::new();
             for (reader, ready) in open.into_iter().zip(&ready[1..]) {
                 if !ready || reader.read(&mut self.buffer)? > 0 {

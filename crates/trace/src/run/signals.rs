@@ -4,10 +4,15 @@
 //! end (SIGHUP) to both. Tapstone remembers that they came and waits for the command, which may
 //! have its own mind; the exit that follows is no failure. SIGTERM is sent to Tapstone alone, and
 //! is passed on. Ctrl-\ (SIGQUIT) ends both at once.
+//!
+//! A signal that is ignored already stays so, for Tapstone and for the command (nohup(1)): exec
+//! keeps what is ignored, but a handler becomes the default.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -52,15 +57,18 @@ fn locked(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP do not end this process.
+    /// From now on SIGINT, SIGTERM and SIGHUP do not end this process. Those that it ignores it
+    /// goes on to ignore.
     ///
     /// # Errors
     /// When the system refuses a handler or a thread.
     pub fn watch() -> io::Result<Self> {
         let (asked, target) = (Arc::default(), Arc::<Mutex<Target>>::default());
         let set = |signal| flag::register(signal, Arc::clone(&asked));
-        let flags = [SIGINT, SIGTERM, SIGHUP].into_iter().map(set).collect::<io::Result<_>>()?;
-        let mut arriving = Arriving::new([SIGTERM])?;
+        let heard = |signal: &i32| !is_ignored(*signal);
+        let asking = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heard);
+        let flags = asking.map(set).collect::<io::Result<_>>()?;
+        let mut arriving = Arriving::new([SIGTERM].iter().filter(|signal| heard(signal)))?;
         let (handle, to) = (arriving.handle(), Arc::clone(&target));
         let pass_on = move || {
             for _ in arriving.forever() {
@@ -87,6 +95,15 @@ impl Signals {
         target.tell();
         Ok(Running { target: &self.target, process })
     }
+}
+
+/// Whether this process ignores a signal.
+fn is_ignored(signal: i32) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is set, and the pointer is to live, writable memory of the right type.
+    unsafe { libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: zeros are a valid sigaction, that of a signal that is not ignored.
+    unsafe { now.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
 impl Drop for Signals {

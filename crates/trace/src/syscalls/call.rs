@@ -14,6 +14,9 @@ use super::table::Known;
 /// The kernel goes on with an interrupted sleep by this call, which no program makes itself.
 pub(super) const RESTART: u32 = libc::SYS_restart_syscall as u32;
 
+/// A program asks where it may run.
+pub(super) const GET_AFFINITY: u32 = libc::SYS_sched_getaffinity as u32;
+
 /// A call that has not returned.
 pub(super) struct Call {
     pub(super) known: &'static Known,

@@ -1,13 +1,14 @@
 //! The observed processes and their threads: who there is, and who has been.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use libc::pid_t;
 use tapstone_measure::units::Nanos;
 
-use super::call::Call;
+use super::call::{Call, GET_AFFINITY};
 use super::placement::Placement;
 use super::signals::Listener;
 use super::space::Space;
@@ -29,6 +30,12 @@ pub(super) struct Thread {
     pub(super) process: pid_t,
     /// The call that it is in, or was in when it was interrupted.
     pub(super) call: Option<Call>,
+}
+
+impl Thread {
+    fn is_told_its_place(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| call.known.number == GET_AFFINITY)
+    }
 }
 
 /// A process that has not ended.
@@ -78,8 +85,10 @@ impl<'a> Family<'a> {
 
     /// Follows a thread. What is new about one that is followed already is noted.
     fn adopt(&mut self, thread: pid_t, process: pid_t, parent: Option<pid_t>, seen: Nanos) {
-        self.placement.apart(Some(thread));
-        self.threads.entry(thread).or_insert(Thread { process, call: None });
+        if let Entry::Vacant(place) = self.threads.entry(thread) {
+            place.insert(Thread { process, call: None });
+            self.placement.began(thread);
+        }
         if thread != process {
             return;
         }
@@ -103,12 +112,14 @@ impl<'a> Family<'a> {
         program: PathBuf,
     ) -> Vec<(pid_t, Thread)> {
         let only = self.threads.remove(&former);
-        let others = self.threads.extract_if(|_, thread| thread.process == process).collect();
+        let others: Vec<_> =
+            self.threads.extract_if(|_, thread| thread.process == process).collect();
+        others.iter().for_each(|(thread, _)| self.placement.ended(*thread));
+        self.placement.renamed(former, process);
         self.threads.insert(process, only.unwrap_or(Thread { process, call: None }));
         if let Some(alive) = self.processes.get_mut(&process) {
             (alive.program, alive.space) = (program, Space::new());
         }
-        self.settle();
         others
     }
 
@@ -116,6 +127,7 @@ impl<'a> Family<'a> {
     /// the kernel reports that one last.
     pub(super) fn ended(&mut self, thread: pid_t, exit: Exit, seen: Nanos) -> Option<Thread> {
         let last = self.threads.remove(&thread);
+        self.placement.ended(thread);
         if let Some(alive) = self.processes.remove(&thread) {
             self.listener.ended(thread);
             self.ended.push(Process {
@@ -127,14 +139,14 @@ impl<'a> Family<'a> {
                 exit,
             });
         }
-        self.settle();
         last
     }
 
-    /// Who is alone shares the tracer's processor.
-    pub(super) fn settle(&mut self) {
-        if self.threads.len() == 1 {
-            self.threads.keys().for_each(|thread| self.placement.alone(*thread));
+    /// A thread has stopped: it may be the one to share the tracer's processor. Not while another
+    /// is told where all of them run.
+    pub(super) fn place(&mut self, thread: pid_t) {
+        if self.placement.stopped(thread) && !self.threads.values().any(Thread::is_told_its_place) {
+            self.placement.share(thread);
         }
     }
 

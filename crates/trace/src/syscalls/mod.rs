@@ -1,9 +1,10 @@
 //! The system calls that a program and its children make, with the stacks that made them.
 //!
 //! Without privileges: a seccomp filter stops only the chosen calls, and ptrace(2) tells the
-//! tracer. Everything else runs at full speed, but a program with one thread shares a processor
-//! with its tracer. It changes two things for the program: it cannot gain privileges (setuid
-//! programs run without theirs; [`Observed::warnings`] names them), and it cannot trace others.
+//! tracer; everything else runs at full speed. It changes three things for the program: it cannot
+//! gain privileges (setuid programs run without theirs; [`Observed::warnings`] names them), it
+//! cannot trace others, and a thread that stops several times in a row stays on the tracer's
+//! processor.
 //!
 //! How often calls are made, and from where, is exact, but for this: a call that a signal's
 //! handler interrupts and the kernel then begins again counts twice. How long a short call takes
@@ -25,6 +26,7 @@ mod log;
 mod memory;
 mod names;
 mod placement;
+mod probes;
 mod ptrace;
 mod set;
 mod signals;
@@ -40,6 +42,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 use tapstone_measure::units::Nanos;
@@ -51,8 +54,9 @@ pub use self::names::{NameId, Names};
 pub use self::set::{Set, SetError};
 pub use self::stacks::{Frame, StackId, Stacks};
 
+use self::probes::Loading;
 use crate::command::Command;
-use crate::probe;
+use crate::probe::{self, Keeper, Probe};
 use crate::run::Exit;
 
 /// How a command is to be run.
@@ -63,13 +67,16 @@ pub struct Launch<'a> {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
+    keeper: Keeper<'a>,
 }
 
 impl<'a> Launch<'a> {
     /// As its user would run it.
     #[must_use]
     pub fn new(command: &'a Command) -> Self {
-        Self { command, variables: Vec::new(), stdin: None, stdout: None, stderr: None }
+        let (stdin, stdout, stderr) = (None, None, None);
+        let (variables, keeper) = (Vec::new(), Keeper::default());
+        Self { command, variables, stdin, stdout, stderr, keeper }
     }
 
     /// With an environment variable added or replaced.
@@ -77,6 +84,19 @@ impl<'a> Launch<'a> {
     pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
+    }
+
+    /// With the probe inside.
+    #[must_use]
+    pub fn probed(mut self, probe: &'a Probe) -> Self {
+        self.variables.extend(probe.environment());
+        self.beside(Some(probe))
+    }
+
+    /// Beside a daemon with this probe inside, whose events need room too.
+    #[must_use]
+    pub fn beside(self, daemon: Option<&'a Probe>) -> Self {
+        Self { keeper: self.keeper.with(daemon), ..self }
     }
 
     /// With another standard input.
@@ -172,11 +192,15 @@ impl Observed {
 }
 
 impl Observed {
-    /// All calls but those that the probe makes.
+    /// All calls but those that the probe makes, and those that load it.
     pub fn program_calls(&self) -> impl Iterator<Item = SystemCall> {
         let innermost = |call: &SystemCall| self.stacks.frames(call.stack).next();
         let by_probe = move |call: &SystemCall| innermost(call).is_some_and(Frame::is_of_probe);
-        self.calls.iter().filter(move |call| !by_probe(call))
+        let mut loading = Loading::default();
+        self.calls.iter().filter(move |call| {
+            let on = call.on.map(|name| &self.names.get(name)[..]);
+            !loading.includes(call, on) && !by_probe(call)
+        })
     }
 
     /// The frames of a stack, the innermost first, without the probe's: it stands between a caller
@@ -213,9 +237,20 @@ pub fn observe(launch: &Launch<'_>, options: &Options) -> Result<Observed, Traci
     // A thread of its own: the kernel ties tracees, and whom to wait for, to the thread.
     thread::scope(|scope| {
         let tracer = thread::Builder::new().name("tracer".to_owned());
-        let tracer = tracer.spawn_scoped(scope, || tracer::observe(launch, options));
+        let (done, ended) = mpsc::channel::<()>();
+        let tracer = tracer.spawn_scoped(scope, move || {
+            // Dropped at the end, whatever it is.
+            let _done = done;
+            tracer::observe(launch, options)
+        });
         let refused = |cause: io::Error| TracingError::refused("pthread_create", &cause);
-        let observed = tracer.map_err(refused)?.join();
+        let tracer = tracer.map_err(refused)?;
+        while let Some(pause) = launch.keeper.pause()
+            && ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+        {
+            launch.keeper.look();
+        }
+        let observed = tracer.join();
         observed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

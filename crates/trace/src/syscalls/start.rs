@@ -74,6 +74,8 @@ struct Plan {
     /// What becomes standard input, output and error.
     streams: [Option<RawFd>; 3],
     go: RawFd,
+    /// The other end, which the new process has too, and must not: it would wait for itself.
+    go_write: RawFd,
     errors: RawFd,
 }
 
@@ -98,6 +100,7 @@ pub(super) fn start(
         filter: libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() },
         streams: [stream(&launch.stdin), stream(&launch.stdout), stream(&launch.stderr)],
         go: go_read.as_raw_fd(),
+        go_write: go_write.as_raw_fd(),
         errors: errors_write.as_raw_fd(),
     };
     let process = fork_and(&plan).map_err(refused("fork"))?;
@@ -155,6 +158,7 @@ fn fork_and(plan: &Plan) -> io::Result<pid_t> {
 unsafe fn become_program(plan: &Plan) -> ! {
     // SAFETY: system calls with live addresses, and no allocation, lock or destructor.
     unsafe {
+        libc::close(plan.go_write);
         let mut word = 0u8;
         if libc::read(plan.go, ptr::from_mut(&mut word).cast(), 1) != 1 {
             libc::_exit(127);

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
-use super::call::{Call, RESTART, is_to_be_restarted};
+use super::call::{Call, GET_AFFINITY, RESTART, is_to_be_restarted};
 use super::cost::Meter;
 use super::family::{Family, is_caught};
 use super::log::{SystemCall, Writer};
@@ -21,7 +21,6 @@ use super::{Launch, Observed, Options, TracingError, exec, filter};
 use crate::run::Exit;
 
 const MMAP: u32 = libc::SYS_mmap as u32;
-const GET_AFFINITY: u32 = libc::SYS_sched_getaffinity as u32;
 const SET_AFFINITY: u32 = libc::SYS_sched_setaffinity as u32;
 
 /// Calls that the tracer itself wants to know of. Mappings of code, too: see the filter.
@@ -119,9 +118,9 @@ impl<'a> Tracer<'a> {
         self.give_up(thread, seen);
         let number = registers.orig_rax as u32;
         match number {
-            GET_AFFINITY => self.family.placement().apart(None),
+            GET_AFFINITY => self.family.placement().apart(),
             SET_AFFINITY => self.family.placement().give_up(),
-            _ => {}
+            _ => self.family.place(thread),
         }
         let is_of_interest = self.options.set.contains(number) || number == MMAP;
         let known = table::by_number(number).filter(|_| self.is_running);
@@ -150,10 +149,8 @@ impl<'a> Tracer<'a> {
             return ptrace::resume(thread, Until::Entry, 0);
         }
         if let Some(call) = call.take() {
-            match call.known.number {
-                MMAP if result > 0 => self.mapped(thread, &call.arguments, result as u64),
-                GET_AFFINITY => self.family.settle(),
-                _ => {}
+            if call.known.number == MMAP && result > 0 {
+                self.mapped(thread, &call.arguments, result as u64);
             }
             self.meter.returned(seen - call.start, call.known.waits);
             self.record(thread, call, Some(result), seen);

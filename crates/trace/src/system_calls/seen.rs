@@ -8,7 +8,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
 use super::SystemCalls;
-use crate::findings::{FileCall, Origin};
+use crate::findings::{FileCall, Origin, Stops};
 use crate::operation::Operation;
 use crate::syscalls::{NameId, Observed, StackId, SystemCall};
 use crate::timeline::Timeline;
@@ -28,6 +28,7 @@ pub(super) fn system_calls<'a>(
     };
     let mut origins = Origins::of(observed);
     let kinds = kinds(observed, &mut origins);
+    let stops = stops(observed, Threads::of(timeline));
     let files = observed.program_calls().filter_map(move |call| {
         let path = observed.names.get(call.on?);
         Some(FileCall {
@@ -39,7 +40,14 @@ pub(super) fn system_calls<'a>(
             origin: origins.origin(&call)?,
         })
     });
-    SystemCalls { files: Box::new(files), returns, kinds }
+    SystemCalls { files: Box::new(files), returns, kinds, stops }
+}
+
+/// All that were stopped at, the probe's too: they cost as much.
+fn stops(observed: &Observed, threads: Threads) -> Stops<'_> {
+    let moments = observed.calls.iter();
+    let moments = moments.filter_map(move |call| Some((threads.of_call(&call)?, call.start)));
+    Stops { cost: observed.stop_cost.per_call(), moments: Box::new(moments) }
 }
 
 fn returns(observed: &Observed, threads: &Threads, name: &str) -> Vec<(usize, Nanos)> {

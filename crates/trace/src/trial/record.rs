@@ -29,6 +29,7 @@ impl Tried {
     #[must_use]
     pub fn record(&self, trial: &Trial<'_>) -> Option<record::Trial> {
         let comparison = compare::verdict(&paired(&self.off, &self.on));
+        let changed = self.applied.iter().map(|it| it.changed).sum();
         Some(record::Trial {
             fix: trial.name(),
             before_ns: mean(&self.off, |run| run.wall)?,
@@ -40,7 +41,11 @@ impl Tried {
             speedup: comparison.ratio?.into(),
             predicted: self.predicted(&trial.fixes),
             rounds: self.off.len() as u32,
-            verdict: comparison.verdict.into(),
+            verdict: match changed {
+                0 => record::Change::Inconclusive,
+                _ => comparison.verdict.into(),
+            },
+            changed: Some(changed),
             behaviour: match self.judgement.verdict {
                 behaviour::Verdict::Same => record::Behaviour::Same,
                 behaviour::Verdict::Differs => record::Behaviour::Differs,
@@ -63,7 +68,8 @@ impl Tried {
         [&self.off, &self.on].iter().all(|runs| runs.iter().filter(met).count() * 2 > runs.len())
     }
 
-    /// What the findings of the untouched rounds promise of these fixes together.
+    /// What the findings of the untouched rounds promise of these fixes together, if there are
+    /// enough rounds.
     fn predicted(&self, fixes: &[Fix]) -> Option<record::Range> {
         let meant = |finding: &&Finding| {
             finding.trial.as_ref().is_some_and(|trial| fixes.iter().any(|fix| fix.does(trial)))
@@ -75,7 +81,8 @@ impl Tried {
             prediction::saving(timeline, &operations, &removed)
         };
         let savings: Vec<Saving> = self.timelines.iter().map(saving).collect();
-        let Saving { low, high } = Prediction::over(&savings)?.saving;
+        let prediction = Prediction::over(&savings);
+        let Saving { low, high } = prediction.filter(|it| it.rounds >= prediction::ROUNDS)?.saving;
         (high > 0.0).then_some(record::Range { low, high })
     }
 

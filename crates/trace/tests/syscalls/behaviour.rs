@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command as Plain;
 
+use tapstone_testing::{copy_program, write_program};
 use tapstone_trace::command::Command;
 use tapstone_trace::run::Exit;
 use tapstone_trace::syscalls::{Launch, Options, TracingError, observe};
@@ -40,11 +41,29 @@ fn exit_codes_and_output_are_the_same() {
 
 #[test]
 fn a_program_finds_its_processors_as_they_are() {
-    let command = of_fixture(&["processors"]);
+    let (_directory, path) = file_of_its_own();
+    let command = of_fixture(&["processors", &path]);
     let alone = plain(&command);
-    assert_eq!(alone.stdout.split_whitespace().count(), 5, "{alone:?}");
+    let [first, "0", second, _] = alone.stdout.split_whitespace().collect::<Vec<_>>()[..] else {
+        panic!("{alone:?}")
+    };
+    assert_eq!(first, second);
     assert_eq!(observed(&command, "default").1, alone);
-    assert_eq!(observed(&command, "sched_getaffinity").1, alone);
+    assert_eq!(observed(&command, "default,+sched_getaffinity").1, alone);
+}
+
+#[test]
+fn who_makes_the_calls_shares_a_processor_and_the_others_do_not() {
+    let (_directory, path) = file_of_its_own();
+    for mode in ["places", "places-after-exec"] {
+        let command = of_fixture(&[mode, &path]);
+        let alone = plain(&command).stdout;
+        let [everywhere, of_sleeper] = alone.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{alone}")
+        };
+        assert_eq!(everywhere, of_sleeper);
+        assert_eq!(observed(&command, "default").1.stdout, format!("1 {everywhere}\n"), "{mode}");
+    }
 }
 
 #[test]
@@ -71,8 +90,7 @@ fn variables_are_added_to_the_environment() {
 fn programs_that_cannot_be_started_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("script");
-    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, "#!/no/such/interpreter\n", 0o755);
     let command = Command::from_words([script.as_os_str().to_owned()]).unwrap();
     let error = observe(&Launch::new(&command), &Options::default()).unwrap_err();
     assert!(matches!(error, TracingError::Run(_)), "{error:?}");
@@ -88,8 +106,7 @@ fn programs_that_cannot_be_started_are_named() {
 fn a_script_without_an_interpreter_is_run_as_a_shell_does() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("script");
-    fs::write(&script, "exit 6\n").unwrap();
-    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, "exit 6\n", 0o755);
     let command = Command::from_words([script.as_os_str().to_owned()]).unwrap();
     assert_eq!(observed(&command, "default").1.exit, Exit::Code(6));
 }
@@ -98,7 +115,7 @@ fn a_script_without_an_interpreter_is_run_as_a_shell_does() {
 fn a_setuid_program_is_named() {
     let (directory, path) = file_of_its_own();
     let setuid = directory.path().join("setuid");
-    fs::copy(fixture(), &setuid).unwrap();
+    copy_program(fixture(), &setuid);
     const NOBODY: u32 = 65534;
     if chown(&setuid, Some(NOBODY), None).is_err() {
         return skip("the right to make a program of another user");

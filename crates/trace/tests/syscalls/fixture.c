@@ -143,12 +143,31 @@ static void *thread_sleeps(void *nothing) {
     return NULL;
 }
 
-/* exit-early: leaves while threads run */
+static void *thread_sleeps_and_says_who(void *id) {
+    *(_Atomic pid_t *)id = gettid();
+    return thread_sleeps(NULL);
+}
+
+static int is_asleep(pid_t thread) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *stat = fopen(path, "r");
+    if (stat == NULL)
+        return 0;
+    int read = fscanf(stat, "%*d (%*[^)]) %c", &state);
+    fclose(stat);
+    return read == 1 && state == 'S';
+}
+
+/* exit-early: leaves while threads sleep */
 static int exit_early(void) {
+    static _Atomic pid_t threads[4];
     pthread_t started;
     for (int i = 0; i < 4; i++)
-        pthread_create(&started, NULL, thread_sleeps, NULL);
-    sleep_ms(10);
+        pthread_create(&started, NULL, thread_sleeps_and_says_who, &threads[i]);
+    for (int i = 0; i < 4; i++)
+        while (threads[i] == 0 || !is_asleep(threads[i]))
+            sleep_ms(1);
     _exit(5);
 }
 
@@ -223,9 +242,12 @@ static int interrupted(void) {
         struct sigaction action = {.sa_handler = do_nothing};
         sigaction(SIGCHLD, &action, NULL);
     }
+    /* Without a handler a wait goes on to its end, which must come after that of the child. With
+     * one it ends with the child, however long that takes. */
+    const int ms = number(2) ? 60000 : 600;
     child_ends_soon();
-    int ready = poll(NULL, 0, 600);
-    struct timespec time = {0, 600000000};
+    int ready = poll(NULL, 0, ms);
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
     child_ends_soon();
     int slept = clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
     printf("%d %d\n", ready, slept);
@@ -267,31 +289,102 @@ static int stopped(void) {
 static volatile sig_atomic_t interrupts, ends;
 static void count_signals(int signal) { signal == SIGINT ? interrupts++ : ends++; }
 
-/* wait-for-signals MS: 10 for each SIGINT and 1 for each SIGTERM */
+/* wait-for-signals MS [COUNT]: 10 for each SIGINT and 1 for each SIGTERM; with COUNT so long only
+ * until there were so many, and 50 ms more for any that should not come */
 static int wait_for_signals(void) {
     struct sigaction action = {.sa_handler = count_signals};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (write(1, "ready\n", 6) != 6)
         return 91;
-    for (long i = 0; i < number(2) / 10; i++)
+    const int waits = arguments[3] == NULL;
+    for (long i = 0; i < number(2) / 10 && (waits || interrupts + ends < number(3)); i++)
         sleep_ms(10);
+    sleep_ms(waits ? 0 : 50);
     return 10 * interrupts + ends;
 }
 
-/* processors: how many it may run on, alone and with a second thread, and as a child of its own */
-static int processors(void) {
+static int processors_of(pid_t thread) {
     cpu_set_t set;
-    pthread_t started;
-    for (int i = 0; i < 3; i++) {
-        sched_getaffinity(0, sizeof set, &set);
-        printf("%d ", CPU_COUNT(&set));
+    return sched_getaffinity(thread, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+/* How often it finds the first thread or itself elsewhere than that was at first. */
+static void *thread_asks(void *at_first) {
+    long elsewhere = 0;
+    for (int i = 0; i < 100; i++) {
+        elsewhere += processors_of(getpid()) != *(int *)at_first;
+        elsewhere += processors_of(0) != *(int *)at_first;
+        sleep_ms(1);
     }
-    pthread_create(&started, NULL, thread_sleeps, NULL);
-    sched_getaffinity(0, sizeof set, &set);
-    printf("%d ", CPU_COUNT(&set));
+    return (void *)elsewhere;
+}
+
+/* processors PATH: how many it may run on, alone, asked by a second thread while the first makes
+ * calls in a row, and as a child of its own */
+static int processors(void) {
+    pthread_t asks;
+    void *elsewhere;
+    int at_first = processors_of(0);
+    pthread_create(&asks, NULL, thread_asks, &at_first);
+    while (pthread_tryjoin_np(asks, &elsewhere) != 0)
+        open_many(arguments[2], 20);
+    printf("%d %ld %d ", at_first, (long)elsewhere, processors_of(0));
     fflush(stdout);
     return system("nproc");
+}
+
+/* On how many processors the calling thread really may run. */
+static int place_of_thread(void) {
+    char line[256];
+    int count = 0;
+    FILE *status = fopen("/proc/thread-self/status", "r");
+    while (fgets(line, sizeof line, status)) {
+        if (strncmp(line, "Cpus_allowed:", 13) != 0)
+            continue;
+        for (char *at = line + 13; *at; at++) {
+            char digit[2] = {*at, 0};
+            count += __builtin_popcountl(strtoul(digit, NULL, 16));
+        }
+    }
+    fclose(status);
+    return count;
+}
+
+static void *thread_has_a_place(void *count) {
+    sleep_ms(50);
+    *(int *)count = place_of_thread();
+    return NULL;
+}
+
+/* places PATH: on how many processors a thread may run that makes calls in a row, and on how many
+ * another one that sleeps meanwhile */
+static int places(void) {
+    pthread_t sleeper;
+    int of_sleeper = 0;
+    open_many(arguments[2], 20);
+    pthread_create(&sleeper, NULL, thread_has_a_place, &of_sleeper);
+    open_many(arguments[2], 20);
+    printf("%d ", place_of_thread());
+    pthread_join(sleeper, NULL);
+    printf("%d\n", of_sleeper);
+    return 0;
+}
+
+static void *thread_executes_places(void *nothing) {
+    (void)nothing;
+    char *then[] = {arguments[0], "places", arguments[2], NULL};
+    execv(then[0], then);
+    return NULL;
+}
+
+/* places-after-exec PATH: the first thread makes calls in a row, and another becomes `places` */
+static int places_after_exec(void) {
+    pthread_t started;
+    open_many(arguments[2], 20);
+    pthread_create(&started, NULL, thread_executes_places, NULL);
+    pthread_join(started, NULL);
+    return 98;
 }
 
 /* by-gate: a system call of 32 bits in a program of 64 */
@@ -340,6 +433,8 @@ int main(int count, char **values) {
         {"stopped", stopped},
         {"wait-for-signals", wait_for_signals},
         {"processors", processors},
+        {"places", places},
+        {"places-after-exec", places_after_exec},
         {"by-gate", by_gate},
         {"connect", connect_to},
     };

@@ -293,6 +293,7 @@ fn trial(run: &Run, place: usize, model: Option<&Model>) -> Option<record::Trial
             Verdict::Slower => record::Change::Slower,
             Verdict::Inconclusive(_) => record::Change::Inconclusive,
         },
+        changed: None,
         bare_ns: None,
         // Only granted ones are compared.
         behaviour: record::Behaviour::Same,

@@ -10,7 +10,7 @@ mod run;
 mod suites;
 
 pub(crate) use self::card::{Card, Slot, Waiting, empty, has_card};
-pub(crate) use self::pcscd::{NoPcscd, Pcscd};
+pub(crate) use self::pcscd::{NoPcscd, Pcscd, answers};
 pub(crate) use self::played::{Log, Played, Says};
 pub(crate) use self::quiet::undisturbed;
 pub(crate) use self::suites::{COUNTS, bench_profile, tries};

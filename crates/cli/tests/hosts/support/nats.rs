@@ -1,9 +1,10 @@
 //! A real nats-server, on a port that was free.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -67,8 +68,8 @@ impl Nats {
             skip("nats-server (Debian: nats-server)");
             return None;
         }
-        let mut nats = Self { directory, server: None, port: 0, credentials };
-        nats.launch("-1");
+        let mut nats = Self { directory, server: None, port: free_port(), credentials };
+        nats.launch();
         Some(nats)
     }
 
@@ -109,32 +110,26 @@ impl Nats {
     /// On the same port as before.
     pub(crate) fn start_again(&mut self) {
         assert!(self.server.is_none(), "it was stopped");
-        self.launch(&self.port.to_string());
+        self.launch();
     }
 
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    /// With -1 for a port the server chooses one, and says which in a file.
-    fn launch(&mut self, port: &str) {
-        let directory = self.directory.path();
+    /// It says in a file when it listens.
+    fn launch(&mut self) {
+        let (directory, port) = (self.directory.path(), self.port.to_string());
         let log = File::options().create(true).append(true).open(directory.join("log")).unwrap();
         let mut server = command("nats-server");
-        server.arg("-c").arg(directory.join("nats.conf")).args(["-a", "127.0.0.1", "-p", port]);
+        server.arg("-c").arg(directory.join("nats.conf")).args(["-a", "127.0.0.1", "-p", &port]);
         server.arg("--ports_file_dir").arg(directory);
         server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.server = Some(server.spawn().unwrap());
         let pid = self.pid().expect("just started").as_raw_nonzero();
         let ports = self.directory.path().join(format!("nats-server_{pid}.ports"));
-        let mut url = None;
-        let listens = eventually(PATIENCE, || {
-            url = told_url(&ports);
-            url.is_some()
-        });
+        let listens = eventually(PATIENCE, || told_url(&ports).is_some());
         assert!(listens, "nats-server listens: {}", self.log());
-        let url = url.expect("it listens");
-        self.port = url.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
     }
 
     fn end(&mut self, signal: Signal) {
@@ -143,6 +138,18 @@ impl Nats {
         if !eventually(PATIENCE, || server.try_wait().is_ok_and(|status| status.is_some())) {
             let _ = server.kill();
             let _ = server.wait();
+        }
+    }
+}
+
+/// A port that the system gives to nobody by itself (ip_local_port_range begins at 32768), so that it
+/// stays free while the server is away.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(14_222);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Cards that answer out of a folder of files, as GSA's test cards are kept, and cards that do not
 //! answer as they should.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use p256::ecdsa::SigningKey;
@@ -59,16 +60,19 @@ impl Card for Plastic {
     }
 }
 
-/// A generated card with its own CA; one for all tests, because RSA keys take a while.
+/// A generated card with its own CA; one for all tests, because RSA keys take a while. Made anew by
+/// each run, in the place that Cargo has for what tests leave behind.
 pub(crate) fn generated() -> &'static Path {
-    static CARD: OnceLock<TempDir> = OnceLock::new();
-    let folder = CARD.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let recipe = Recipe::default();
-        Personality::open_or_generate(&folder.path().join("card"), &recipe).unwrap();
+    static CARD: OnceLock<PathBuf> = OnceLock::new();
+    CARD.get_or_init(|| {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("door");
+        if place.exists() {
+            fs::remove_dir_all(&place).unwrap();
+        }
+        let folder = place.join("card");
+        Personality::open_or_generate(&folder, &Recipe::default()).unwrap();
         folder
-    });
-    Box::leak(folder.path().join("card").into_boxed_path())
+    })
 }
 
 /// A folder of files that becomes a card: objects of the generated card, with a certificate of the
@@ -83,7 +87,7 @@ impl Files {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["chuid.bin", "discovery.bin", "ccc.bin"] {
-            std::fs::copy(generated().join(name), folder.path().join(name)).unwrap();
+            fs::copy(generated().join(name), folder.path().join(name)).unwrap();
         }
         let key = SigningKey::random(&mut OsRng);
         let files = Self { folder, key };
@@ -108,11 +112,11 @@ impl Files {
     }
 
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
-        std::fs::write(self.path().join(name), bytes).unwrap();
+        fs::write(self.path().join(name), bytes).unwrap();
     }
 
     pub(crate) fn get(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.path().join(name)).unwrap()
+        fs::read(self.path().join(name)).unwrap()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -127,7 +131,7 @@ impl Files {
 impl Leaf {
     /// With the identifiers of the generated card's CHUID.
     pub(crate) fn of_card() -> Self {
-        let chuid = std::fs::read(generated().join("chuid.bin")).unwrap();
+        let chuid = fs::read(generated().join("chuid.bin")).unwrap();
         // FASC-N: 30 19 and 25 bytes; GUID: 34 10 and 16 bytes.
         let (fasc_n, uuid) = (chuid[2..27].to_vec(), chuid[29..45].try_into().unwrap());
         Self { fasc_n: Some(fasc_n), uuid: Some(uuid), ..Self::default() }

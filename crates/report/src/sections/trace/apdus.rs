@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use tapstone_apdu::Status;
+use tapstone_apdu::names::status_text;
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record::Apdu;
 
-use super::super::grid::{Column, Grid, Keep, figures as right, words as left};
+use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::{Page, Span, Tint};
 use super::{Cell, table};
 use crate::figures;
@@ -67,9 +69,8 @@ fn lines(apdus: &[Apdu]) -> Vec<Line<'_>> {
 
 fn grid(lines: &[Line<'_>], wide: bool) -> Grid {
     let repeats = lines.iter().any(|line| line.repeats > 0);
-    let refused = lines.iter().any(|line| !refusals(line).is_empty());
     let name: Cell<Line<'_>> = if wide { |line| Span::plain(line.name) } else { whole_name };
-    let all: [(bool, Column, Cell<Line<'_>>); 8] = [
+    let all: [(bool, Column, Cell<Line<'_>>); 7] = [
         (true, left("command", Keep::Always), name),
         (wide, left("object", Keep::Rank(7)), object),
         (true, right("count", Keep::Always), |line| Span::plain(thousands(line.count))),
@@ -77,9 +78,11 @@ fn grid(lines: &[Line<'_>], wide: bool) -> Grid {
         (true, right("time", Keep::Always), |line| Span::new(line.time.to_string(), Tint::Strong)),
         (true, right("mean", Keep::Rank(3)), mean),
         (true, right("bytes", Keep::Always), |line| Span::plain(figures::bytes(line.bytes))),
-        (refused, left("refused", Keep::Rank(6)), |line| Span::new(refusals(line), Tint::Caution)),
     ];
-    table(lines, all)
+    let Grid { columns, entries } = table(lines, all);
+    let entries = entries.into_iter().zip(lines);
+    let entries = entries.flat_map(|(cells, line)| [cells].into_iter().chain(refusals(line)));
+    Grid { columns, entries: entries.collect() }
 }
 
 fn whole_name(line: &Line<'_>) -> Span {
@@ -104,10 +107,13 @@ fn mean(line: &Line<'_>) -> Span {
     Span::plain(figures::time(line.time.0 as f64 / line.count as f64))
 }
 
-/// Status words that are no success: `3 × 6A82`.
-fn refusals(line: &Line<'_>) -> String {
+/// Status words that are no success, in words: `3 × 6A82 file, object or application not found`.
+fn refusals<'a>(line: &'a Line<'_>) -> impl Iterator<Item = Entry> + 'a {
     let good = |word: &str| word == "9000" || word.starts_with("61");
-    let refused = line.status.iter().filter(|(word, _)| !good(word));
-    let refused = refused.map(|(word, count)| format!("{} × {word}", thousands(*count)));
-    refused.collect::<Vec<_>>().join(", ")
+    let refused = line.status.iter().filter(move |(word, _)| !good(word));
+    refused.map(|(word, count)| {
+        let meaning = u16::from_str_radix(word, 16).ok().map(|word| status_text(Status(word)));
+        let text = format!("{} × {word} {}", thousands(*count), meaning.unwrap_or_default());
+        Entry::Sentence(Span::default(), Span::new(text.trim_end(), Tint::Caution))
+    })
 }

@@ -1,7 +1,8 @@
 //! The command that a reader types next, made from the one that wrote the record.
 
-/// Options of a trace that a trial of its findings needs too.
-const KEPT: [&str; 2] = ["--with-daemon", "--operation"];
+/// The option of a trace that a trial of its findings needs too. What an operation is, is the
+/// trace's affair: a trial compares whole runs.
+const KEPT: &str = "--with-daemon";
 
 /// `tapstone trial --fix … -- …`, its words as a shell takes them; `None` when the record does not tell what was run.
 pub(super) fn trial(command: &[String], fix: &str) -> Option<Vec<String>> {
@@ -12,12 +13,9 @@ pub(super) fn trial(command: &[String], fix: &str) -> Option<Vec<String>> {
     }
     let mut words = vec!["tapstone", "trial", "--fix", fix];
     for (at, word) in options.iter().enumerate() {
-        let has_value =
-            |option: &&str| word.strip_prefix(*option).is_some_and(|rest| rest.starts_with('='));
-        if KEPT.contains(&word.as_str()) {
-            words
-                .extend([word.as_str()].into_iter().chain(options.get(at + 1).map(String::as_str)));
-        } else if KEPT.iter().any(has_value) {
+        if word == KEPT {
+            words.extend([KEPT].into_iter().chain(options.get(at + 1).map(String::as_str)));
+        } else if word.strip_prefix(KEPT).is_some_and(|rest| rest.starts_with('=')) {
             words.push(word);
         }
     }
@@ -61,7 +59,7 @@ mod tests {
         ];
         assert_eq!(
             trial(&words(&traced), "no-sleep:SCardEndTransaction").unwrap().join(" "),
-            r"tapstone trial --fix no-sleep:SCardEndTransaction --with-daemon 'pcscd --foreground' --operation=C_Sign -- sh -c 'it'\''s' ''"
+            r"tapstone trial --fix no-sleep:SCardEndTransaction --with-daemon 'pcscd --foreground' -- sh -c 'it'\''s' ''"
         );
         assert_eq!(trial(&words(&["tapstone", "trace", "--"]), "x"), None);
         assert_eq!(trial(&words(&["tapstone", "trace"]), "x"), None);

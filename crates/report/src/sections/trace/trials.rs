@@ -1,6 +1,7 @@
 //! The fixes that were tried: what they gained, against what was predicted, and whether the program
 //! still did the same. One that changes what a program does is no fix, whatever it gains.
 
+use tapstone_measure::compare::ROUNDS;
 use tapstone_measure::units::thousands;
 use tapstone_record::{BeforeAfter, Behaviour, Change, Range, Trial};
 
@@ -83,12 +84,21 @@ fn gain(trial: &Trial) -> String {
     let saved = trial.before_ns.estimate - trial.after_ns.estimate;
     let [before, after] =
         [&trial.before_ns, &trial.after_ns].map(|of| figures::with_interval(of, figures::time));
-    let gained = match trial.verdict {
-        Change::Faster => format!("saves {} an operation", figures::time(saved)),
-        Change::Slower => format!("costs {} an operation", figures::time(-saved)),
-        Change::Inconclusive => "no difference can be told".to_owned(),
-    };
     let rounds = figures::count(trial.rounds.into(), "round", "rounds");
+    let gained = match trial.verdict {
+        _ if trial.changed == Some(0) => {
+            return format!(
+                "From {before} to {after}, over {rounds} in which the fix changed nothing: what it \
+                 would bring is not known."
+            );
+        }
+        Change::Faster => format!("saves {} an operation, over {rounds}", figures::time(saved)),
+        Change::Slower => format!("costs {} an operation, over {rounds}", figures::time(-saved)),
+        Change::Inconclusive if (trial.rounds as usize) < ROUNDS => {
+            format!("no verdict, as there are {rounds} and it needs {ROUNDS}")
+        }
+        Change::Inconclusive => format!("no difference can be told, over {rounds}"),
+    };
     let predicted = trial.predicted.map_or_else(String::new, |predicted| {
         let range = figures::range(predicted.low, predicted.high, figures::time);
         // What cannot be told from nothing is neither more nor less than that.
@@ -97,7 +107,7 @@ fn gain(trial: &Trial) -> String {
             _ => format!(" Predicted were {range}: it is {}.", judged(saved, predicted)),
         }
     });
-    format!("From {before} to {after}: {gained}, over {rounds}.{predicted}")
+    format!("From {before} to {after}: {gained}.{predicted}")
 }
 
 fn judged(saved: f64, predicted: Range) -> String {

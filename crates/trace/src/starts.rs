@@ -1,0 +1,140 @@
+//! Programs that were started by programs that are watched, and those among them in which the probe
+//! did not begin: what these do is not seen, which whoever repeats a command has to know.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use tapstone_measure::units::Nanos;
+
+use crate::blind;
+use crate::command;
+use crate::timeline::Process;
+
+/// A program that was about to be started.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// When.
+    pub(crate) at: Nanos,
+    /// Who called exec(3) or posix_spawn(3).
+    pub(crate) process: u32,
+    /// In a child of that one.
+    pub(crate) in_child: bool,
+    /// Its path, or its name where PATH is searched.
+    pub(crate) program: Vec<u8>,
+}
+
+/// A program in which the probe did not begin.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unseen(PathBuf);
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match blind::reason(&self.0).map(|blind| blind.to_string()) {
+            Some(reason) => f.write_str(reason.lines().next().unwrap_or_default()),
+            None => write!(
+                f,
+                "{} was started without the variables of the probe, or where it cannot go",
+                self.0.display()
+            ),
+        }
+    }
+}
+
+/// Those of `starts` that none of `processes` is. A start that failed is none of them: shells try
+/// one folder after the other.
+pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Process]) -> Vec<Unseen> {
+    starts.sort_by_key(|start| start.at);
+    let programs: Vec<_> = processes.iter().filter(|it| !it.program.is_empty()).collect();
+    let (in_children, here): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.in_child);
+    let of_children = not_begun(&in_children, &programs);
+    let of_execs = here.iter().enumerate().filter(|(number, start)| {
+        let mut later = here[number + 1..].iter().filter(|it| it.process == start.process);
+        // Who tries again is still itself.
+        let tries_again = later.next().is_some();
+        let begins = programs.iter().any(|it| it.id == start.process && it.started >= start.at);
+        !tries_again && !begins
+    });
+    let started = of_children.into_iter().chain(of_execs.map(|(_, start)| *start));
+    let mut unseen: Vec<_> = started.filter_map(found).collect();
+    unseen.sort_unstable();
+    unseen.dedup();
+    unseen
+}
+
+/// `None`: it is not there, and could not start. Where a relative path leads is known only to the
+/// program, which may have changed its folder.
+fn found(start: &Start) -> Option<Unseen> {
+    let program = OsStr::from_bytes(&start.program);
+    let is_relative = start.program.contains(&b'/') && !start.program.starts_with(b"/");
+    match command::find(program) {
+        Ok(path) => Some(Unseen(path)),
+        Err(_) => is_relative.then(|| Unseen(program.into())),
+    }
+}
+
+/// Those that are left when each program that began in a child is one of them.
+fn not_begun<'a>(starts: &[&'a Start], programs: &[&Process]) -> Vec<&'a Start> {
+    let mut free: Vec<bool> = vec![true; programs.len()];
+    let mut left = Vec::new();
+    for start in starts {
+        let is_it =
+            |program: &Process| program.parent == start.process && program.started >= start.at;
+        match (0..programs.len()).find(|at| free[*at] && is_it(programs[*at])) {
+            Some(at) => free[at] = false,
+            None => left.push(*start),
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+
+    fn start(at: u64, process: u32, in_child: bool, program: &str) -> Start {
+        Start { at: Nanos(at), process, in_child, program: program.as_bytes().to_vec() }
+    }
+
+    fn process(id: u32, parent: u32, program: &str, started: u64) -> Process {
+        Process { id, parent, program: program.to_owned(), started: Nanos(started) }
+    }
+
+    #[test]
+    fn a_program_that_does_not_begin_is_unseen() {
+        let shell = process(1, 0, "/bin/sh", 0);
+        let of = |starts: &[Start], others: &[Process]| {
+            let processes: Vec<_> = [&shell].into_iter().chain(others).cloned().collect();
+            unseen(starts.to_vec(), &processes)
+        };
+        let (seen, forked) = (process(2, 1, "/bin/ls", 20), process(2, 1, "", 5));
+        let seen = slice::from_ref(&seen);
+        // By exec(3) in a child, and by posix_spawn(3).
+        assert_eq!(of(&[start(10, 2, false, "/bin/ls")], seen), []);
+        assert_eq!(of(&[start(10, 1, true, "ls")], seen), []);
+        let env = [Unseen(PathBuf::from("/usr/bin/env"))];
+        let forked = slice::from_ref(&forked);
+        assert_eq!(of(&[start(10, 2, false, "/usr/bin/env")], forked), env);
+        assert_eq!(of(&[start(10, 1, true, "/usr/bin/env")], forked), env);
+        let two = [start(10, 1, true, "/bin/ls"), start(15, 1, true, "/usr/bin/env")];
+        assert_eq!(of(&two, seen), env);
+        // It began, and became something else.
+        assert_eq!(of(&[start(30, 2, false, "/usr/bin/env")], seen), env);
+    }
+
+    #[test]
+    fn what_failed_to_start_is_not() {
+        let seen = [process(2, 1, "/bin/ls", 20)];
+        let tries = ["/usr/local/bin/ls", "/usr/bin/env", "/bin/ls"];
+        let starts: Vec<_> =
+            tries.iter().zip(10..).map(|(path, at)| start(at, 2, false, path)).collect();
+        assert_eq!(unseen(starts, &seen), []);
+        assert_eq!(unseen(vec![start(10, 3, false, "/no/such/program")], &seen), []);
+        // It may be in the folder where the program is now.
+        let relative = unseen(vec![start(10, 3, false, "./program")], &seen);
+        assert_eq!(relative, [Unseen(PathBuf::from("./program"))]);
+    }
+}
