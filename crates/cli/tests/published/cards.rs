@@ -5,6 +5,7 @@ use std::thread;
 
 use tapstone_record::Outcome;
 use tapstone_record::reference::{self, Figures, JcopCard};
+use tapstone_testing::hold;
 
 use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, undisturbed};
 
@@ -62,14 +63,22 @@ fn jcop(
         let names = card.seconds.all().into_iter().map(|(name, _)| name);
         names.fold(run, |run, name| run.args("--test").arg(name)).run().exits(0)
     };
-    let outcome = undisturbed(0.0, PART, run)?;
-    assert_eq!(outcome.record().target.emulated.unwrap().profile, profile);
-    let deviation = |(name, published): (&str, tapstone_record::Seconds)| Deviation {
-        what: format!("{profile}: {name}"),
-        measured: median(&outcome, &format!("card.{name}")),
-        published: published.0,
+    let deviations = |outcome: &Left| -> Vec<_> {
+        let deviation = |(name, published): (&str, tapstone_record::Seconds)| Deviation {
+            what: format!("{profile}: {name}"),
+            measured: median(outcome, &format!("card.{name}")),
+            published: published.0,
+        };
+        card.seconds.all().into_iter().map(deviation).collect()
     };
-    let deviations = card.seconds.all().into_iter().map(deviation).collect();
+    let within = |outcome: &Left| {
+        deviations(outcome)
+            .iter()
+            .try_for_each(|figure| hold(figure.part() <= PART || figure.seconds() <= 0.002, figure))
+    };
+    let outcome = undisturbed(0.0, PART, run, within)?;
+    assert_eq!(outcome.record().target.emulated.unwrap().profile, profile);
+    let deviations = deviations(&outcome);
     Some((outcome, deviations))
 }
 
@@ -103,9 +112,6 @@ fn four_jcop_cards() {
     assert_eq!(deviations.len(), 44);
     let worst = deviations.iter().max_by(|one, other| one.part().total_cmp(&other.part()));
     println!("the worst of 44: {}", worst.unwrap());
-    for figure in &deviations {
-        assert!(figure.part() <= PART || figure.seconds() <= 0.002, "{figure}");
-    }
 }
 
 /// `tapstone compare` shows the card beside the published ones, and itself as the nearest.
@@ -136,27 +142,26 @@ fn five_piv_cards() {
     let folder = tempfile::tempdir().unwrap();
     // All five ask for the same objects and keys.
     let personality = folder.path().join("card");
-    let mut deviations = Vec::new();
     for number in 1..=study.contact_cards.len() {
         let profile = format!("piv-card-{number}");
         let arguments = [profile.as_ref(), "--personality".as_ref(), personality.as_os_str()];
         let _card = Card::insert(&pcscd, Slot::First, &arguments);
-        let measured = undisturbed(0.0, 0.005, || {
+        let run = || {
             let run = Tapstone::at(Slot::First, "card").args("--suite piv-contact --rounds 3");
             run.pin("123456").run().exits(0)
-        });
-        let Some(outcome) = measured else { return };
-        let figure = Deviation {
-            what: profile,
-            measured: median(&outcome, "card.piv-contact"),
-            published: study.contact_cards[&format!("card_{number}")].0 / 1e3,
         };
-        // With each call's share, for whoever looks into a failure.
-        println!("{figure}\n{}", outcome.stdout);
-        deviations.push(figure);
-    }
-    assert_eq!(deviations.len(), 5);
-    for figure in &deviations {
-        assert!(figure.part() <= 0.005, "{figure}");
+        let within = |outcome: &Left| {
+            let figure = Deviation {
+                what: profile.clone(),
+                measured: median(outcome, "card.piv-contact"),
+                published: study.contact_cards[&format!("card_{number}")].0 / 1e3,
+            };
+            // With each call's share, for whoever looks into a failure.
+            println!("{figure}\n{}", outcome.stdout);
+            hold(figure.part() <= 0.005, &figure)
+        };
+        if undisturbed(0.0, 0.005, run, within).is_none() {
+            return;
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tapstone_record::{BeforeAfter, Change, Estimate, Trial};
-use tapstone_testing::{Held, figures, hold};
+use tapstone_testing::{Held, hold};
 
 use crate::support::{Tapstone, undisturbed};
 use crate::{PREDICTED, as_predicted, finding, fixtures, record, run, trial, turn};
@@ -25,7 +25,7 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
     assert!(sleep.time_ns.0 >= 50_000_000, "{sleep:?}");
     let command = [client, "10"];
     let trial = || trial("no-sleep", "--rounds 20", &variables, &command);
-    figures(|| undisturbed(0.0, PREDICTED, trial).map_or(Ok(()), |tried| as_predicted(&tried)));
+    undisturbed(0.0, PREDICTED, trial, as_predicted);
 }
 
 /// What goes past SCardTransmit can change the card as well: a pin pad verifies in SCardControl.
@@ -84,16 +84,14 @@ fn a_lookup_for_every_packet_is_found_and_kept_in_memory() {
     assert_eq!(lookup.count, 20_000 - 4, "{lookup:?}");
     // What the fixed program saves, and what the fix saves in the other.
     let fixed = fixtures::built("packet-filter-fixed").unwrap();
-    figures(|| saves_as_much_as_the_fixed_form(&program, &fixed));
+    let both = || {
+        let tried = trial("memoise:getprotobynumber", "--rounds 30", &[], &command);
+        (tried, saved_by(&program, &fixed))
+    };
+    undisturbed(0.0, 0.05, both, |(tried, by_hand)| saves_as_much_as_by_hand(tried, by_hand));
 }
 
-fn saves_as_much_as_the_fixed_form(program: &Path, fixed: &Path) -> Held {
-    let command = [program.to_str().unwrap(), "20000"];
-    let measured = undisturbed(0.0, 0.05, || {
-        let tried = trial("memoise:getprotobynumber", "--rounds 30", &[], &command);
-        (tried, saved_by(program, fixed))
-    });
-    let Some((tried, by_hand)) = measured else { return Ok(()) };
+fn saves_as_much_as_by_hand(tried: &Trial, by_hand: &ByHand) -> Held {
     assert_eq!(tried.verdict, Change::Faster);
     let BeforeAfter { before, after } = tried.processor_ns.unwrap();
     let by_trial = Saved::of(&before, &after);

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
+use tapstone_testing::{Held, figures};
+
 use super::skip;
 
 /// Processors that may be in use beside what is measured: one other program that computes takes a
@@ -15,18 +17,34 @@ const SPARE: f64 = 0.5;
 /// Tries before the machine is given up as too busy.
 const TRIES: usize = 6;
 
+/// Measures until the figures are `within` their bounds, as [`figures`] does, but only while the
+/// machine does nothing else. `None`: never quiet, which has been said then.
+///
+/// A virtual machine can stand still in the one moment that counts, and hardly be late in all.
+pub(crate) fn undisturbed<T>(
+    processors: f64,
+    bound: f64,
+    mut measure: impl FnMut() -> T,
+    within: impl Fn(&T) -> Held,
+) -> Option<T> {
+    let mut held = None;
+    figures(|| {
+        let Some(measured) = while_quiet(processors, bound, &mut measure) else { return Ok(()) };
+        within(&measured)?;
+        held = Some(measured);
+        Ok(())
+    });
+    held
+}
+
 /// Measures again what was measured while the machine did something else, which is told without
-/// looking at the figure. `None`: never quiet, which has been said then.
+/// looking at the figure.
 ///
 /// What the processes that it starts and waits for use is known; what is measured may keep so many
 /// `processors` busy beside that, with a pcscd for example. And for a figure that is judged to a part of
 /// `bound`, sleepers may be woken late for half of that: a virtual machine can stand still with
 /// nobody to be seen.
-pub(crate) fn undisturbed<T>(
-    processors: f64,
-    bound: f64,
-    mut measure: impl FnMut() -> T,
-) -> Option<T> {
+fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -> Option<T> {
     let all = available_parallelism().unwrap().get() as f64;
     for _ in 0..TRIES {
         let before = ProcessorTime::now();
