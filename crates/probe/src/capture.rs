@@ -279,14 +279,20 @@ unsafe fn answer(exchange: Exchange) -> u64 {
 }
 
 /// SELECT, READ BINARY, READ RECORD, GET DATA, GET RESPONSE (ISO 7816-4) and what reads in other
-/// applications: their data name what is read. In a class without secure messaging.
+/// applications: their data name what is read.
 pub(crate) fn reads(command: &[u8]) -> bool {
     match command {
         [class, instruction, ..] => {
-            class & 0x0C == 0 && matches!(instruction, 0xA4 | 0xB0..=0xB3 | 0xCA | 0xCB | 0xC0)
+            is_plain(*class) && matches!(instruction, 0xA4 | 0xB0..=0xB3 | 0xCA | 0xCB | 0xC0)
         }
         _ => false,
     }
+}
+
+/// Classes of ISO 7816-4 (5.4.1) and GlobalPlatform (11.1.4) without secure messaging and chaining.
+/// In others the numbers of instructions mean something else.
+fn is_plain(class: u8) -> bool {
+    class & 0x7C == 0
 }
 
 /// Commands whose data can be a PIN, a key, or made from one: never kept, whatever is asked for.
@@ -294,8 +300,9 @@ fn is_secret(command: &[u8]) -> bool {
     let [class, instruction, ..] = command else { return true };
     // GET STATUS of GlobalPlatform, and what reads on tokens of Yubico. Others import keys by
     // neighbours of these.
-    let asks = class & 0x0C == 0 && matches!(instruction, 0xF2 | 0xF7..=0xF9 | 0xFD);
-    !asks && !matches!(instruction, 0x84 | 0x88 | 0xB0..=0xB3 | 0xC0 | 0xCA | 0xCB | 0xA4 | 0x22)
+    let asks = matches!(instruction, 0x84 | 0x88 | 0x22 | 0xF2 | 0xF7..=0xF9 | 0xFD);
+    let may_be_known = reads(command) || (asks && is_plain(*class));
+    !may_be_known
 }
 
 /// The header, and of the data what may be known.

@@ -4,7 +4,7 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::thread::TABLE_BYTES;
+use crate::thread::{self, TABLE_BYTES};
 use crate::wire::{CHUNK_BYTES, HEADER_BYTES};
 use crate::{state, sys};
 
@@ -52,6 +52,10 @@ pub(crate) fn lock() {
 
 /// Gives back all but so many chunks of the file, or what is in use and a little more.
 fn keep(chunks: u64) {
+    if thread::is_borrowed() {
+        // The child's limit, and its parent's memory.
+        return;
+    }
     let (state, header) = (state(), state().header());
     let reach = state.reach.load(Ordering::SeqCst);
     loop {

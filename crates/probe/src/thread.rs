@@ -72,6 +72,9 @@ pub(crate) struct Thread {
 pub(crate) const TABLE_BYTES: usize = size_of::<Table>();
 const TELLING: u32 = 1 << 31;
 
+/// The process whose memory this was last, which a fork(2) does not take away.
+static LAST: AtomicU32 = AtomicU32::new(0);
+
 /// A table for the threads of this process.
 pub(crate) fn table() -> *mut Table {
     let table: *mut Table = sys::memory(TABLE_BYTES).cast();
@@ -81,6 +84,7 @@ pub(crate) fn table() -> *mut Table {
             sys::wipe_on_fork(table.cast(), TABLE_BYTES);
             (*table).process.store(sys::process(), Ordering::Relaxed);
         }
+        LAST.store(sys::process(), Ordering::Relaxed);
     }
     table
 }
@@ -89,9 +93,17 @@ pub(crate) fn table() -> *mut Table {
 /// its parent's until it becomes another program: what it does there is noted as its parent's.
 pub(crate) fn process() -> u32 {
     match state().process().load(Ordering::Acquire) & !TELLING {
-        0 => sys::process(),
+        0 => ask_whose_memory(),
         known => known,
     }
+}
+
+/// The child of a vfork(2) may be the first to write in the memory of a process that was forked
+/// off: the thread's number there is not its own.
+fn ask_whose_memory() -> u32 {
+    let is_another =
+        state().tid_in_thread && sys::thread_from_library() != sys::thread_from_kernel();
+    if is_another { sys::parent() } else { sys::process() }
 }
 
 /// Whether this is such a child.
@@ -245,10 +257,11 @@ impl Thread {
         for _ in 0..PATIENCE {
             match known.load(Ordering::Acquire) {
                 0 => {
-                    let process = sys::process();
+                    let process = ask_whose_memory();
                     let (now_known, relaxed) = (process | TELLING, Ordering::Relaxed);
                     if known.compare_exchange(0, now_known, relaxed, relaxed).is_ok() {
-                        let both = u64::from(process) | u64::from(sys::parent()) << 32;
+                        let parent = LAST.swap(process, Ordering::Relaxed);
+                        let both = u64::from(process) | u64::from(parent) << 32;
                         self.journal.put(now(), EVENT_FORKED, 0, 0, [both], &[]);
                         known.store(process, Ordering::Release);
                     }

@@ -173,7 +173,8 @@ pub struct Head {
 
 /// A program begins: process and parent (a word), then the path of its file.
 pub const EVENT_PROCESS: u8 = 1;
-/// A process was forked off: process and parent (a word).
+/// A process was forked off: itself, and the last before it that wrote anything (a word), whose
+/// program it runs.
 pub const EVENT_FORKED: u8 = 2;
 /// What a slot stands for, in this program from here on: function (`FUNCTIONS`), lengths of two
 /// names, a word; then the module that defines it and the one that calls it.

@@ -113,15 +113,31 @@ fn written_by(exchange: &Exchange) -> Option<String> {
     if let Some(name) = write_command(&exchange.command) {
         return Some(name.to_owned());
     }
-    // Of what a card refuses it keeps nothing (ISO 7816-4, 5.6: 64xx and above are errors).
-    let refused = exchange.status == 0 || matches!(exchange.status >> 8, 0x64..=0x6F);
+    // Of what a card refuses it keeps nothing (ISO 7816-4, 5.6), but for 65xx: its memory has
+    // changed. What was not answered may have been carried out.
+    let refused = matches!(exchange.status >> 8, 0x64 | 0x66..=0x6F);
     (!refused && !only_asks(class, instruction))
         .then(|| format!("CLA {class:02X} INS {instruction:02X}, which is not known to read only"))
 }
 
-/// Commands that leave a card as it is, but for what a reset takes back: ISO 7816-4 and 7816-8,
-/// GlobalPlatform, and tokens of Yubico.
+/// Commands that leave a card as it is, but for what a reset takes back. Numbers mean what ISO 7816
+/// says in its own classes only (7816-4, 5.4.1): CREATE APPLICATION of DESFire is 90 CA.
 const fn only_asks(class: u8, instruction: u8) -> bool {
+    match class {
+        0x00..=0x7F => only_asks_of_iso(instruction),
+        // GlobalPlatform (Card Specification 2.3.1, 11.1.4): INITIALIZE UPDATE, EXTERNAL
+        // AUTHENTICATE, GET CHALLENGE, GET RESPONSE, GET DATA, GET STATUS.
+        0x80..=0x8F | 0xC0..=0xCF | 0xE0..=0xEF => {
+            matches!(instruction, 0x50 | 0x82 | 0x84 | 0xC0 | 0xCA | 0xCB | 0xF2)
+        }
+        // Not the card but its reader (PC/SC part 3, 3.2.2.1): GET DATA, READ BINARY.
+        0xFF => matches!(instruction, 0xCA | 0xB0),
+        _ => false,
+    }
+}
+
+/// ISO 7816-4 and 7816-8, and tokens of Yubico.
+const fn only_asks_of_iso(instruction: u8) -> bool {
     match instruction {
         // VERIFY, MANAGE SECURITY ENVIRONMENT, PERFORM SECURITY OPERATION, MANAGE CHANNEL.
         0x20..=0x22 | 0x2A | 0x70 => true,
@@ -129,10 +145,8 @@ const fn only_asks(class: u8, instruction: u8) -> bool {
         0x82 | 0x84 | 0x86..=0x88 => true,
         // SEARCH, SELECT, READ, GET RESPONSE, GET DATA; access to the public key of a pair.
         0xA0..=0xA2 | 0xA4 | 0xB0..=0xB3 | 0xC0 | 0xCA | 0xCB | 0x46 | 0x47 => true,
-        // INITIALIZE UPDATE, GET STATUS.
-        0x50 | 0xF2 => class & 0x80 != 0,
         // GET METADATA, GET SERIAL, ATTEST, GET VERSION.
-        0xF7..=0xF9 | 0xFD => class & 0x80 == 0,
+        0xF7..=0xF9 | 0xFD => true,
         _ => false,
     }
 }
@@ -216,6 +230,9 @@ mod tests {
         let said = "CLA 00 INS FF, which is not known to read only";
         assert_eq!(written(set_key, &[0x90, 0x00]), [said]);
         assert_eq!(written(set_key, &[0x6D, 0x00]), [""; 0]);
+        // Its memory has changed, it says; it does not say.
+        assert_eq!(written(set_key, &[0x65, 0x81]), [said]);
+        assert_eq!(written(set_key, &[]), [said]);
         assert_eq!(written([0x00, 0xFE, 0, 0, 0], &[0x90, 0x00]).len(), 1);
         // What is known to write does so whatever is answered.
         assert_eq!(written([0x00, 0xD6, 0, 0, 0], &[0x69, 0x82]), ["UPDATE BINARY"]);
@@ -228,5 +245,9 @@ mod tests {
         // GET STATUS of GlobalPlatform, and what has the number in other applications.
         assert_eq!(written([0x80, 0xF2, 0, 0, 0], &[0x90, 0x00]), [""; 0]);
         assert_eq!(written([0x00, 0xF2, 0, 0, 0], &[0x90, 0x00]).len(), 1);
+        // CREATE APPLICATION of DESFire; a reader's GET DATA, and its LOAD KEYS.
+        assert_eq!(written([0x90, 0xCA, 0, 0, 0], &[0x91, 0x00]).len(), 1);
+        assert_eq!(written([0xFF, 0xCA, 0, 0, 0], &[0x90, 0x00]), [""; 0]);
+        assert_eq!(written([0xFF, 0x82, 0, 0, 0], &[0x90, 0x00]).len(), 1);
     }
 }

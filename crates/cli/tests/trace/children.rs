@@ -64,3 +64,23 @@ fn spawned_programs_are_seen_and_their_parent_stays_whole() {
     let processes = seen.timeline.processes.iter().filter(|process| !of_root(process.id));
     assert_eq!(processes.count(), 20);
 }
+
+/// The first in the memory of a child is a child of its own, which is another program at once.
+#[test]
+fn children_that_begin_with_a_child_of_their_own_are_told_from_it() {
+    let Some(program) = trouble("fork-spawn", 20) else { return };
+    let record = program.unchanged().exits(0).whole();
+    assert_eq!(counts(&record, MODULE)["C_Digest"], 20 + 20 * 3);
+    let seen = program.seen();
+    let root = seen.timeline.root;
+    let (forked, programs): (Vec<_>, Vec<_>) =
+        seen.timeline.processes.iter().partition(|process| process.program.is_empty());
+    assert_eq!(forked.len(), 20);
+    for child in forked {
+        assert_eq!(child.parent, root);
+        let of_child = |process| process == child.id;
+        let digests = spans(&seen, "C_Digest");
+        assert_eq!(digests.iter().filter(|(thread, _)| of_child(thread.process)).count(), 1);
+        assert_eq!(programs.iter().filter(|program| of_child(program.parent)).count(), 1);
+    }
+}

@@ -12,7 +12,7 @@
 //! told.
 
 use core::ptr;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::{Answer, FIX_CACHE_APDU, FIX_WHOLE_READ, are_on, of_kind};
 use crate::capture::{self, Exchange, known};
@@ -40,11 +40,16 @@ struct Kept {
     goes_on: bool,
 }
 
+/// Whose the places are, and what is known of each card.
+#[repr(C)]
+struct Cards {
+    handles: [AtomicU64; CARDS],
+    cards: [Card; CARDS],
+}
+
 /// What is known of one card.
 #[repr(C)]
 struct Card {
-    handle: u64,
-    owner: u32,
     count: usize,
     /// Where in a unit that is answered from memory the program is; 0: nowhere.
     next: usize,
@@ -58,27 +63,28 @@ struct Card {
     kept: [Kept; KEPT],
 }
 
-static CARDS_AT: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+static CARDS_AT: AtomicPtr<Cards> = AtomicPtr::new(ptr::null_mut());
 
 /// The state of a card, for the thread that holds its transaction.
 fn card(handle: u64) -> Option<&'static mut Card> {
-    if CARDS_AT.load(Ordering::Acquire) == 0 {
-        let made = sys::memory(CARDS * size_of::<Card>()) as usize;
-        let _ = CARDS_AT.compare_exchange(0, made, Ordering::AcqRel, Ordering::Relaxed);
+    let (acquire, none) = (Ordering::Acquire, ptr::null_mut());
+    if CARDS_AT.load(acquire).is_null() {
+        let made = sys::memory(size_of::<Cards>()).cast();
+        let _ = CARDS_AT.compare_exchange(none, made, Ordering::AcqRel, acquire);
     }
-    let table = CARDS_AT.load(Ordering::Acquire) as *mut Card;
+    let table = CARDS_AT.load(acquire);
     if table.is_null() {
         return None;
     }
-    for at in 0..CARDS {
-        // SAFETY: mapped for good; the PC/SC service lets one thread at a time talk to a card.
-        let card = unsafe { &mut *table.add(at) };
-        if card.handle == handle || card.handle == 0 {
-            card.handle = handle;
-            return Some(card);
-        }
-    }
-    None
+    // SAFETY: mapped for good, and zeroed.
+    let handles = unsafe { &(*table).handles };
+    let is_its = |place: &AtomicU64| match place.compare_exchange(0, handle, acquire, acquire) {
+        Ok(_) => true,
+        Err(has) => has == handle,
+    };
+    let at = handles.iter().position(is_its)?;
+    // SAFETY: inside the table; the PC/SC service lets one thread at a time talk to a card.
+    Some(unsafe { &mut *(&raw mut (*table).cards).cast::<Card>().add(at) })
 }
 
 impl Card {

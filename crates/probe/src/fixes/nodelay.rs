@@ -5,7 +5,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{FIX_TCP_NODELAY, are_on, of_kind};
-use crate::sys;
+use crate::{sys, thread};
 
 /// Sockets on which it was set here, by descriptor.
 static SET: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
@@ -31,10 +31,11 @@ pub(super) fn before(descriptor: u32) {
     }
 }
 
-/// The number may become another socket's.
+/// The number may become another socket's. The child of a vfork(2) closes one of its own.
 pub(super) fn closed(descriptor: u32) {
     if let Some((word, bit)) = place(descriptor)
         && word.load(Ordering::Relaxed) & bit != 0
+        && !thread::is_borrowed()
     {
         word.fetch_and(!bit, Ordering::Relaxed);
     }

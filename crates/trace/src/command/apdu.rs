@@ -24,12 +24,17 @@ pub(super) fn without_data(option: &str, word: &str) -> Option<String> {
         return None;
     }
     // Several commands in one word are not whole: after a harmless one a secret may follow.
-    if READING.contains(&bytes[1]) && is_whole(&bytes) {
+    if is_plain(bytes[0]) && READING.contains(&bytes[1]) && is_whole(&bytes) {
         return None;
     }
     let digits = value.char_indices().filter(|(_, c)| c.is_ascii_hexdigit());
     let (last, _) = digits.take(HEADER_DIGITS).last()?;
     Some(format!("{}{HIDDEN}", &word[..word.len() - value.len() + last + 1]))
+}
+
+/// In other classes the numbers mean something else (ISO/IEC 7816-4, 5.4.1; GlobalPlatform, 11.1.4).
+const fn is_plain(class: u8) -> bool {
+    class & 0x7C == 0
 }
 
 /// The option and the value of `--send-apdu=00A4…` and `-s00A4…`.
