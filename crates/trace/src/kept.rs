@@ -10,6 +10,7 @@ use tapstone_measure::units::Nanos;
 
 use crate::clock::{Reading, Scale};
 use crate::events::{self, EventsError};
+use crate::losses::Losses;
 use crate::timeline::Timeline;
 use crate::wire::{Header, MAGIC, Run, VERSION};
 
@@ -20,6 +21,9 @@ pub struct Kept {
     pub timeline: Timeline,
     /// How long it took.
     pub wall: Nanos,
+    /// What else is missing, but for the dropped events that no reason is known of: these are in
+    /// the timeline.
+    pub losses: Losses,
     /// Bytes that are missing at the file's end: it was cut short.
     pub missing: u64,
 }
@@ -36,9 +40,10 @@ pub fn read(path: &Path) -> Result<Kept, EventsError> {
     let (started, ended) = (Nanos(fields.started), Nanos(fields.ended));
     let mut timeline = events::read(&file, &fields.scale, started, ended)?;
     timeline.dropped = fields.dropped;
+    let losses = fields.losses;
     let length = file.metadata()?.len();
     let missing = events::used(&file)?.saturating_sub(length);
-    Ok(Kept { timeline, wall: ended - started, missing })
+    Ok(Kept { timeline, wall: ended - started, losses, missing })
 }
 
 /// What the header says of the run.
@@ -47,6 +52,7 @@ struct Fields {
     started: u64,
     ended: u64,
     dropped: u64,
+    losses: Losses,
 }
 
 impl Fields {
@@ -69,11 +75,21 @@ impl Fields {
         }
         let [first, last] = [offset_of!(Run, first), offset_of!(Run, last)].map(reading);
         let clock = half(offset_of!(Header, clock));
+        let losses = Losses {
+            interrupted: word(offset_of!(Header, interrupted)),
+            crowded: word(offset_of!(Header, crowded)),
+            out_of_reach: word(offset_of!(Header, out_of_reach)),
+            unwatched: word(offset_of!(Header, unwatched)),
+            limited: word(offset_of!(Header, limited)),
+            outdated: word(offset_of!(Header, outdated)),
+            ..Losses::default()
+        };
         Ok(Some(Self {
             scale: Scale::between(first, last, clock),
             started,
             ended,
             dropped: word(offset_of!(Header, dropped)),
+            losses,
         }))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::starts::Unseen;
+
 /// Counts of what is missing.
 #[derive(Debug, Default)]
 pub struct Losses {
@@ -29,8 +31,15 @@ pub struct Losses {
 impl Losses {
     /// What to tell whoever reads the results. Empty when nothing is missing.
     #[must_use]
-    pub fn sentences(&self) -> Vec<String> {
-        let programs = [
+    pub fn sentences(&self, unseen: &[Unseen]) -> Vec<String> {
+        self.of_calls().into_iter().chain(self.of_programs(unseen)).collect()
+    }
+
+    /// Of these, what is about programs in which the probe did not begin. It said so itself in some
+    /// of them, which then are no others without a reason.
+    #[must_use]
+    pub fn of_programs(&self, unseen: &[Unseen]) -> Vec<String> {
+        let counted = [
             of_this(
                 self.limited,
                 "program",
@@ -38,7 +47,10 @@ impl Losses {
             ),
             of_this(self.outdated, "program", "could not be watched (a glibc older than 2.35)"),
         ];
-        self.of_calls().into_iter().chain(programs.into_iter().flatten()).collect()
+        let counted: Vec<String> = counted.into_iter().flatten().collect();
+        let others = unseen.iter().filter(|it| counted.is_empty() || it.has_reason());
+        let others: Vec<String> = others.map(ToString::to_string).collect();
+        counted.into_iter().chain(others).collect()
     }
 
     /// Of these, what is about calls of programs that were watched.
@@ -97,21 +109,25 @@ mod tests {
 
     #[test]
     fn says_nothing_when_nothing_is_missing() {
-        assert_eq!(Losses::default().sentences(), [""; 0]);
+        assert_eq!(Losses::default().sentences(&[]), [""; 0]);
     }
 
     #[test]
     fn each_loss_has_its_reason_and_none_is_told_twice() {
         let losses = Losses { dropped: 10, interrupted: 3, crowded: 7, ..Losses::default() };
-        let said = losses.sentences();
+        let said = losses.sentences(&[]);
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].starts_with("3 calls in a signal handler"), "{said:?}");
         assert!(said[1].starts_with("7 calls could not be written (more"), "{said:?}");
         let disk = Some(io::Error::from_raw_os_error(libc::ENOSPC));
-        let said = Losses { dropped: 2, disk, ..Losses::default() }.sentences();
+        let said = Losses { dropped: 2, disk, ..Losses::default() }.sentences(&[]);
         assert!(said[0].starts_with("2 events had to be dropped (No space left"), "{said:?}");
         assert!(said[0].contains("TMPDIR"), "{said:?}");
-        let said = Losses { limited: 1, ..Losses::default() }.sentences();
+        // Of two programs, one that the probe has told of, and one whose file tells.
+        let [unknown, setuid] = ["/no/such/program", "/usr/bin/passwd"].map(Unseen::at);
+        let said = Losses { limited: 1, ..Losses::default() }.sentences(&[unknown, setuid]);
+        assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].starts_with("1 program could"), "{said:?}");
+        assert!(said[1].starts_with("/usr/bin/passwd has the setuid"), "{said:?}");
     }
 }

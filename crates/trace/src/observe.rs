@@ -75,10 +75,14 @@ pub struct Seen {
     pub applied: Vec<Applied>,
     /// Calls that are not in the timeline, and why, as sentences.
     pub lost: Vec<String>,
+    /// Programs that are not in it, and why, as sentences.
+    pub unseen: Vec<String>,
     /// Why nothing was seen, when the probe did not run.
     pub blind: Option<Blind>,
     /// What to know of it.
     pub warnings: Vec<String>,
+    /// Which processes go on, as a sentence.
+    pub left_behind: Option<String>,
     /// Why the file of events was not kept, where it was to be.
     pub unkept: Option<KeepError>,
 }
@@ -155,14 +159,22 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));
     let applied = probe.buffer().applied();
     let lost = losses.of_calls();
-    let mut warnings = losses.sentences();
-    // Those are among them, and their reason is told.
-    if timeline.unseen.len() as u64 > losses.limited + losses.outdated {
-        warnings.extend(timeline.unseen.iter().map(|it| format!("{it}: what it did is not here")));
-    }
+    let unseen = losses.of_programs(&timeline.unseen);
+    let mut warnings = losses.sentences(&timeline.unseen);
     warnings.extend(system_calls.iter().flat_map(stopped::sentences));
-    warnings.extend(staying::sentence(&probe));
-    Ok(Seen { finished, timeline, system_calls, applied, lost, blind, warnings, unkept })
+    let left_behind = staying::sentence(&probe);
+    Ok(Seen {
+        finished,
+        timeline,
+        system_calls,
+        applied,
+        lost,
+        unseen,
+        blind,
+        warnings,
+        left_behind,
+        unkept,
+    })
 }
 
 fn run(plan: &Plan<'_>, probe: &Probe, signals: &Signals) -> Result<Finished, RunError> {

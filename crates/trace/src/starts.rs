@@ -3,8 +3,9 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tapstone_measure::units::Nanos;
 
@@ -29,13 +30,26 @@ pub(crate) struct Start {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unseen(PathBuf);
 
+impl Unseen {
+    /// Whether its file tells why.
+    pub(crate) fn has_reason(&self) -> bool {
+        blind::reason(&self.0).is_some()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(path: &str) -> Self {
+        Self(path.into())
+    }
+}
+
 impl fmt::Display for Unseen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match blind::reason(&self.0).map(|blind| blind.to_string()) {
             Some(reason) => f.write_str(reason.lines().next().unwrap_or_default()),
             None => write!(
                 f,
-                "{} was started without the variables of the probe, or where it cannot go",
+                "{} was started without the variables of the probe, or where it cannot go: what it \
+                 did is not here",
                 self.0.display()
             ),
         }
@@ -48,7 +62,11 @@ pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Process]) -> Vec<Unsee
     starts.sort_by_key(|start| start.at);
     let programs: Vec<_> = processes.iter().filter(|it| !it.program.is_empty()).collect();
     let (in_children, here): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.in_child);
-    let of_children = not_begun(&in_children, &programs);
+    let came_by_exec = |program: &&&Process| {
+        here.iter().any(|start| start.process == program.id && start.at <= program.started)
+    };
+    let spawned = programs.iter().filter(|it| !came_by_exec(it)).copied().collect();
+    let of_children = not_begun(in_children, spawned);
     let of_execs = here.iter().enumerate().filter(|(number, start)| {
         let mut later = here[number + 1..].iter().filter(|it| it.process == start.process);
         // Who tries again is still itself.
@@ -74,19 +92,40 @@ fn found(start: &Start) -> Option<Unseen> {
     }
 }
 
-/// Those that are left when each program that began in a child is one of them.
-fn not_begun<'a>(starts: &[&'a Start], programs: &[&Process]) -> Vec<&'a Start> {
-    let mut free: Vec<bool> = vec![true; programs.len()];
-    let mut left = Vec::new();
-    for start in starts {
-        let is_it =
-            |program: &Process| program.parent == start.process && program.started >= start.at;
-        match (0..programs.len()).find(|at| free[*at] && is_it(programs[*at])) {
-            Some(at) => free[at] = false,
-            None => left.push(*start),
-        }
-    }
-    left
+/// Those that are left when each program that began in a child is one of them: the one that its
+/// path names, and of what remains any that a script could have become.
+fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Process>) -> Vec<&'a Start> {
+    take_away(&mut starts, &mut programs, |program| {
+        // A program's own path has no symbolic links (proc_pid_exe(5)), and PATH may be another.
+        let whole = command::find(program).ok().and_then(|path| fs::canonicalize(path).ok());
+        let name = Path::new(program).file_name();
+        move |begun| begun.file_name() == name || whole.as_deref() == Some(begun)
+    });
+    take_away(&mut starts, &mut programs, |program| {
+        // It begins as its interpreter. Where a path leads may be known to the program only.
+        let found = command::find(program).ok();
+        let may_be_script =
+            found.is_none_or(|path| fs::read(path).is_ok_and(|text| text.starts_with(b"#!")));
+        move |_| may_be_script
+    });
+    starts
+}
+
+/// Takes away starts, and for each a program that `fits` it.
+fn take_away<'a, F: Fn(&Path) -> bool>(
+    starts: &mut Vec<&'a Start>,
+    programs: &mut Vec<&Process>,
+    fits: impl Fn(&'a OsStr) -> F,
+) {
+    starts.retain(|&start| {
+        let fits = fits(OsStr::from_bytes(&start.program));
+        let is_it = |program: &&Process| {
+            let follows = program.parent == start.process && program.started >= start.at;
+            follows && fits(Path::new(&program.program))
+        };
+        let at = programs.iter().position(is_it);
+        at.map(|at| programs.remove(at)).is_none()
+    });
 }
 
 #[cfg(test)]
@@ -121,6 +160,11 @@ mod tests {
         assert_eq!(of(&[start(10, 1, true, "/usr/bin/env")], forked), env);
         let two = [start(10, 1, true, "/bin/ls"), start(15, 1, true, "/usr/bin/env")];
         assert_eq!(of(&two, seen), env);
+        let in_turn = [start(10, 1, true, "/usr/bin/env"), start(15, 1, true, "/bin/ls")];
+        assert_eq!(of(&in_turn, seen), env);
+        // Another child came by fork(2) and exec(3).
+        let beside = [start(10, 1, true, "/usr/bin/env"), start(15, 2, false, "/usr/bin/env")];
+        assert_eq!(of(&beside, &[process(2, 1, "/usr/bin/env", 20)]), env);
         // It began, and became something else.
         assert_eq!(of(&[start(30, 2, false, "/usr/bin/env")], seen), env);
     }

@@ -85,6 +85,7 @@ struct Left {
     timeline: Option<Timeline>,
     applied: Vec<Applied>,
     warnings: Vec<String>,
+    left_behind: Option<String>,
 }
 
 /// What the rounds gave.
@@ -141,7 +142,7 @@ pub enum TrialError {
     },
     /// It changes something.
     #[error(
-        "the command writes to the token or card: {}\nhint: it was run once and is not repeated; \
+        "the command writes to the token or card: {}\nhint: it is not run again; \
          --allow-writes repeats it", what.join(", ")
     )]
     Writes {
@@ -151,7 +152,7 @@ pub enum TrialError {
     /// Calls are missing.
     #[error(
         "not all that the command does was seen: {}\nhint: whether a PIN was refused is not known, \
-         so it was run once and is not repeated; let it do less, on a machine that does nothing else",
+         so it is not run again; let it do less, on a machine that does nothing else",
         what.join("; ")
     )]
     Lost {
@@ -161,7 +162,7 @@ pub enum TrialError {
     /// Programs that it starts are not known.
     #[error(
         "what the command does was not seen whole: {}\nhint: whether it gives a PIN or writes is \
-         not known, so it was run once and is not repeated; --allow-writes repeats it all the same",
+         not known, so it is not run again; --allow-writes repeats it all the same",
         programs.join("; ")
     )]
     Unseen {
@@ -181,13 +182,14 @@ fn told(lines: &[String]) -> String {
 }
 
 impl TrialError {
-    /// For a record: without what the program said, which may hold a secret.
+    /// For a record: without what the program said, which may hold a secret, and without the hint.
     #[must_use]
-    pub fn without_output(&self) -> String {
-        match self {
-            Self::Failed { command, exit, .. } => format!("`{command}` ended with {exit}"),
-            error => error.to_string(),
+    pub fn in_short(&self) -> String {
+        if let Self::Failed { command, exit, .. } = self {
+            return format!("`{command}` ended with {exit}");
         }
+        let text = self.to_string();
+        text.split("\nhint: ").next().unwrap_or_default().to_owned()
     }
 }
 
@@ -215,7 +217,7 @@ impl Trial<'_> {
             (true, Ended::Interrupted | Ended::Done) => return Err(TrialError::Interrupted),
             (false, ended) => tried(Rounds { ended, ..rounds }),
         };
-        let of_daemon = resident.map(|resident| resident.probe.buffer().losses().sentences());
+        let of_daemon = resident.map(|resident| resident.probe.buffer().losses().sentences(&[]));
         let of_daemon = of_daemon.unwrap_or_default();
         tried.warnings.extend(of_daemon.iter().map(|it| format!("in the daemon: {it}")));
         Ok(tried)
@@ -242,13 +244,14 @@ impl Trial<'_> {
             self.check_exit(&finished)?;
             let behaviour = Behaviour::of(&mut finished, None);
             let (applied, warnings) = (Vec::new(), Vec::new());
-            return Ok(Left { finished, behaviour, timeline: None, applied, warnings });
+            let (timeline, left_behind) = (None, None);
+            return Ok(Left { finished, behaviour, timeline, applied, warnings, left_behind });
         }
         let options = self.options(side == Side::On);
         let plan = observe::Plan { beside, ..observe::Plan::of(self.command, &options) };
         let seen = observe::observe(&plan, signals)?;
         self.check(&seen)?;
-        let Seen { mut finished, mut timeline, mut applied, warnings, .. } = seen;
+        let Seen { mut finished, mut timeline, mut applied, warnings, left_behind, .. } = seen;
         let behaviour = Behaviour::of(&mut finished, Some(&timeline));
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;
@@ -259,7 +262,8 @@ impl Trial<'_> {
                 *count = count.and(now.since(before));
             }
         }
-        Ok(Left { finished, behaviour, timeline: Some(timeline), applied, warnings })
+        let timeline = Some(timeline);
+        Ok(Left { finished, behaviour, timeline, applied, warnings, left_behind })
     }
 
     fn check(&self, seen: &Seen) -> Result<(), TrialError> {
@@ -280,8 +284,11 @@ impl Trial<'_> {
         if !what.is_empty() {
             return Err(TrialError::Writes { what });
         }
-        let programs: Vec<_> = seen.timeline.unseen.iter().map(ToString::to_string).collect();
-        if programs.is_empty() { Ok(()) } else { Err(TrialError::Unseen { programs }) }
+        let programs = &seen.unseen;
+        if programs.is_empty() {
+            return Ok(());
+        }
+        Err(TrialError::Unseen { programs: programs.clone() })
     }
 
     fn check_exit(&self, finished: &Finished) -> Result<(), TrialError> {
@@ -302,15 +309,17 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
         Ended::Done => (None, None),
         Ended::Interrupted => (Some("interrupted".to_owned()), None),
         Ended::Failed { turn, error } => {
-            (Some(format!("round {}: {}", turn.round, error.without_output())), Some(error))
+            (Some(format!("round {}: {}", turn.round, error.in_short())), Some(error))
         }
     };
     let (mut off, mut on, mut bare) = (Vec::new(), Vec::new(), Vec::new());
     let (mut timelines, mut applied, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut untouched, mut fixed) = (Vec::new(), Vec::new());
+    let (mut untouched, mut fixed, mut left_behind) = (Vec::new(), Vec::new(), None);
     for left in rounds.rounds.into_iter().flat_map(|round| SIDES.into_iter().zip(round)) {
         let (side, left) = left;
         warnings.extend(left.warnings);
+        // Others in each round, and all alike.
+        left_behind = left_behind.or(left.left_behind);
         match side {
             Side::Off => {
                 off.push(left.finished);
@@ -333,6 +342,7 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
     }
     warnings.sort_unstable();
     warnings.dedup();
+    warnings.extend(left_behind);
     let judgement = behaviour::judge(&untouched, &fixed);
     Tried { off, on, bare, timelines, applied, judgement, stopped, failure, warnings }
 }

@@ -85,12 +85,13 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
             arguments.operation
         );
     }
-    let Kept { timeline, wall, missing } = kept::read(file)?;
+    let Kept { timeline, wall, losses, missing } = kept::read(file)?;
     let mut record = card_lab::record(record::TargetKind::Command, None);
     let calls = SystemCalls::none();
     tables::describe(&mut record, &timeline, wall, &arguments.operation, calls);
     card_lab::note_cards(&mut record.target, &timeline);
     card_lab::mark_emulated(&mut record);
+    record.warnings.extend(losses.sentences(&timeline.unseen));
     if missing > 0 {
         let (file, missing) = (file.display(), thousands(missing));
         record.warnings.push(format!(
@@ -149,7 +150,7 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
     tables::describe(record, &seen.timeline, seen.finished.wall, operation, system_calls);
     card_lab::note_cards(&mut record.target, &seen.timeline);
     card_lab::mark_emulated(record);
-    record.warnings.extend(seen.warnings.iter().cloned());
+    record.warnings.extend(seen.warnings.iter().chain(&seen.left_behind).cloned());
     if let Some(blind) = &seen.blind {
         let told = match seen.system_calls {
             Some(_) => blind.beside_system_calls(),

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             }
             // What earlier fixes gave is worth keeping.
             Err(error) if !record.trials.is_empty() => {
-                record.warnings.push(format!("{name}: {}", error.without_output()));
+                record.warnings.push(format!("{name}: {}", error.in_short()));
                 failure = Some(error);
                 exit = Exit::NotMeasured;
                 break;
