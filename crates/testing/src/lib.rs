@@ -1,5 +1,7 @@
 //! What the tests of several crates share: waiting, skipping aloud, records held to their schema.
 
+mod quiet;
+
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 use jsonschema::Validator;
 use serde_json::Value;
 use tapstone_record::{Record, SCHEMA_JSON};
+
+pub use self::quiet::{undisturbed, with_witnesses};
 
 /// Between two looks at something that others change.
 const LOOK: Duration = Duration::from_millis(5);

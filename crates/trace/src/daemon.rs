@@ -10,6 +10,7 @@ use std::process::{self, Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use thiserror::Error;
@@ -82,6 +83,10 @@ impl Daemon {
         start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A program that ends in good order on Ctrl-C needs it until then.
         start.process_group(0);
+        // Whatever ends this process (SIGQUIT, SIGKILL), nobody else would stop it.
+        let ends_with_parent = || Ok(set_pdeathsig(Signal::SIGTERM)?);
+        // SAFETY: one system call, which a child may make before it executes.
+        unsafe { start.pre_exec(ends_with_parent) };
         let child = start.spawn().map_err(|why| DaemonError::Start { command: shown(), why })?;
         let mut daemon = Self { child };
         let until = Instant::now() + PATIENCE;

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use object::elf::ELFMAG;
 use tapstone_measure::units::Nanos;
 
 use crate::blind;
@@ -93,7 +94,7 @@ fn found(start: &Start) -> Option<Unseen> {
 }
 
 /// Those that are left when each program that began in a child is one of them: the one that its
-/// path names, and of what remains any that a script could have become.
+/// path names, and of what remains any that it could have become.
 fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Process>) -> Vec<&'a Start> {
     take_away(&mut starts, &mut programs, |program| {
         // A program's own path has no symbolic links (proc_pid_exe(5)), and PATH may be another.
@@ -102,11 +103,12 @@ fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Process>) -> Vec
         move |begun| begun.file_name() == name || whole.as_deref() == Some(begun)
     });
     take_away(&mut starts, &mut programs, |program| {
-        // It begins as its interpreter. Where a path leads may be known to the program only.
-        let found = command::find(program).ok();
-        let may_be_script =
-            found.is_none_or(|path| fs::read(path).is_ok_and(|text| text.starts_with(b"#!")));
-        move |_| may_be_script
+        // What is no program itself begins as its interpreter. Where a path leads may be known to
+        // whoever takes it only: /proc/self/exe.
+        let found = command::find(program).ok().filter(|path| !path.starts_with("/proc"));
+        let is_program = |path| fs::read(path).is_ok_and(|content| content.starts_with(&ELFMAG));
+        let is_open = !found.is_some_and(is_program);
+        move |_| is_open
     });
     starts
 }
@@ -162,6 +164,10 @@ mod tests {
         assert_eq!(of(&two, seen), env);
         let in_turn = [start(10, 1, true, "/usr/bin/env"), start(15, 1, true, "/bin/ls")];
         assert_eq!(of(&in_turn, seen), env);
+        // One script, and one path that leads each program elsewhere.
+        for path in ["/usr/bin/ldd", "/proc/self/exe"] {
+            assert_eq!(of(&[start(10, 1, true, path)], seen), []);
+        }
         // Another child came by fork(2) and exec(3).
         let beside = [start(10, 1, true, "/usr/bin/env"), start(15, 2, false, "/usr/bin/env")];
         assert_eq!(of(&beside, &[process(2, 1, "/usr/bin/env", 20)]), env);

@@ -1,8 +1,7 @@
 //! Latency under a schedule counts from the intended start.
 
-use tapstone_measure::units::Nanos;
 use tapstone_record::{LoadKind, Row};
-use tapstone_testing::{figures, hold, skip};
+use tapstone_testing::{figures, hold, skip, with_witnesses};
 
 use crate::support::Tapstone;
 
@@ -18,48 +17,34 @@ fn measure(load: &str) -> Row {
     run.args(load).quietly().run().exits(0).row()
 }
 
+/// Of the time, sleepers may be woken late for so much: p99 is about a hundredth.
+const LATE: f64 = 0.005;
+
 /// A row whose p99, in milliseconds, is in the range. Whatever else the machine does adds to it,
 /// and only ever for a while: a later try counts as well. `None`, which has been said then: the
-/// worker never had its processor for itself, as far as `had_its_processor` can tell.
-fn with_p99_in(
-    range: std::ops::Range<f64>,
-    load: &str,
-    had_its_processor: fn(&Row) -> bool,
-) -> Option<Row> {
+/// machine stood still every time.
+fn with_p99_in(range: std::ops::Range<f64>, load: &str) -> Option<Row> {
     let mut judged = Vec::new();
     for _ in 0..TRIES {
-        let row = measure(load);
+        let (row, late) = with_witnesses(|| measure(load));
         let p99_ms = row.latency_ns.as_ref().unwrap().p99.map(|p99| p99.estimate / 1e6);
-        let quiet = had_its_processor(&row);
-        eprintln!("{load}: p99 {p99_ms:?} ms, quiet: {quiet}");
+        eprintln!("{load}: p99 {p99_ms:?} ms, sleepers woke {:.3} % late", 100.0 * late);
         if p99_ms.is_some_and(|p99_ms| range.contains(&p99_ms)) {
             return Some(row);
         }
-        if quiet {
+        if late <= LATE {
             judged.push(p99_ms);
         }
     }
     assert!(judged.is_empty(), "{load}: p99 {judged:?} ms, expected {range:?}");
-    skip("a processor that nobody else uses");
+    skip("a machine that does not stand still");
     None
-}
-
-/// Its service spins, so it would use up its processor.
-fn used_it_up(row: &Row) -> bool {
-    row.client_cpu.as_ref().is_some_and(|cpu| cpu.utilisation.0 > 0.995)
-}
-
-/// It was woken when it wanted to be: the generator's own lateness.
-fn was_on_time(row: &Row) -> bool {
-    const LATE: Nanos = Nanos::from_millis(1);
-    let lateness = row.schedule_lateness_ns.as_ref();
-    lateness.is_some_and(|late| late.p99.is_some_and(|p99| p99 < LATE))
 }
 
 #[test]
 fn a_stall_is_charged_to_all_that_it_holds_up() {
     let load = "--rate 1000 --seconds 20";
-    let Some(row) = with_p99_in(43.0..52.0, load, was_on_time) else { return };
+    let Some(row) = with_p99_in(43.0..52.0, load) else { return };
     assert_eq!(row.load.kind, LoadKind::Open);
     assert_eq!(row.load.rate_per_second.unwrap().0, 1000.0);
     assert_eq!(row.offered.unwrap().0, 1000.0);
@@ -71,7 +56,7 @@ fn a_stall_is_charged_to_all_that_it_holds_up() {
 
 #[test]
 fn a_closed_loop_does_not_see_it() {
-    with_p99_in(0.2..0.3, "--threads 1 --seconds 10", used_it_up);
+    with_p99_in(0.2..0.3, "--threads 1 --seconds 10");
 }
 
 fn at_random() -> Row {

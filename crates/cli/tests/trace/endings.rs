@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
 
 use tapstone_testing::write_program;
 
@@ -33,8 +34,11 @@ fn any_bytes_are_arguments() {
 /// They have the probe's variables until they end, and its library is gone before.
 #[test]
 fn processes_that_are_left_behind_are_told() {
-    let left = Program::shell("sleep 3 > /dev/null 2>&1 & echo $!").traced().exits(0);
-    let said = format!("left processes behind ({})", left.stdout.trim());
+    let left = Program::shell("sleep 60 > /dev/null 2>&1 & echo $!").traced().exits(0);
+    let sleep = left.stdout.trim();
+    let ended = Command::new("kill").arg(sleep).status();
+    assert!(ended.is_ok_and(|status| status.success()));
+    let said = format!("left processes behind ({sleep})");
     let warnings = left.record().warnings;
     assert!(warnings.iter().any(|it| it.contains(&said) && it.contains("ld.so")), "{warnings:?}");
 }

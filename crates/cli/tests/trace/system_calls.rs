@@ -67,8 +67,11 @@ fn the_probes_own_calls_are_not_the_programs() {
     assert!(record.system_calls.iter().any(|call| call.call == "openat"));
     for call in &record.system_calls {
         let object = call.object.as_deref().unwrap_or_default();
-        assert!(!object.ends_with("/events") && !object.ends_with("/probe.so"), "{call:?}");
-        assert!(call.stack.iter().all(|frame| !frame.contains("probe.so")), "{call:?}");
+        assert!(
+            !object.ends_with("/events") && !object.ends_with("/tapstone-probe.so"),
+            "{call:?}"
+        );
+        assert!(call.stack.iter().all(|frame| !frame.contains("tapstone-probe.so")), "{call:?}");
     }
 }
 

@@ -81,7 +81,7 @@ const PREDICTED: f64 = 0.15;
 
 /// It is faster, and saved what its untouched rounds predicted.
 fn as_predicted(trial: &Trial) -> Held {
-    assert_eq!(trial.verdict, Change::Faster, "{trial:?}");
+    hold(trial.verdict == Change::Faster, format_args!("{trial:?}"))?;
     let predicted = trial.predicted.unwrap();
     let ratio = saved(trial) / f64::midpoint(predicted.low, predicted.high);
     let within = (ratio - 1.0).abs() < PREDICTED;

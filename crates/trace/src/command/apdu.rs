@@ -32,6 +32,20 @@ pub(super) fn without_data(option: &str, word: &str) -> Option<String> {
     Some(format!("{}{HIDDEN}", &word[..word.len() - value.len() + last + 1]))
 }
 
+/// Of each word of a command line, whether it is a byte of what such a command carries, where each
+/// byte is a word: `scd apdu 00 20 00 82 06 31 …` of gpg-connect-agent.
+pub(super) fn data_in_bytes(words: &[impl AsRef<str>]) -> Vec<bool> {
+    let is_byte =
+        |word: &str| word.len() == 2 && word.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let mut is_data = Vec::with_capacity(words.len());
+    for run in words.chunk_by(|one, next| is_byte(one.as_ref()) == is_byte(next.as_ref())) {
+        let run: Vec<&str> = run.iter().map(AsRef::as_ref).collect();
+        let has_secret = is_byte(run[0]) && without_data("--send-apdu", &run.concat()).is_some();
+        is_data.extend((0..run.len()).map(|at| has_secret && at >= HEADER_DIGITS / 2));
+    }
+    is_data
+}
+
 /// In other classes the numbers mean something else (ISO/IEC 7816-4, 5.4.1; GlobalPlatform, 11.1.4).
 const fn is_plain(class: u8) -> bool {
     class & 0x7C == 0

@@ -74,8 +74,12 @@ const KEY_DIGITS: usize = 32;
 #[must_use]
 pub fn without_secrets(words: &[String]) -> Vec<String> {
     let mut last = "";
-    let hidden = words.iter().map(|word| {
+    let in_apdu = apdu::data_in_bytes(words);
+    let hidden = words.iter().zip(in_apdu).map(|(word, in_apdu)| {
         let option = std::mem::replace(&mut last, word);
+        if in_apdu {
+            return HIDDEN.to_owned();
+        }
         // A word with blanks is a command line itself: `sh -c '…'`.
         let inner = word.contains(char::is_whitespace) && is_shown(option, word);
         if inner { text_without_secrets(word) } else { hide(option, word) }
@@ -87,12 +91,15 @@ pub fn without_secrets(words: &[String]) -> Vec<String> {
 pub(super) fn text_without_secrets(text: &str) -> String {
     let (mut out, mut copied) = (String::new(), 0);
     let mut last = String::new();
-    for range in scan(text).words {
-        let raw = &text[range.clone()];
+    let words = scan(text).words;
+    let raw: Vec<&str> = words.iter().map(|range| &text[range.clone()]).collect();
+    let in_apdu = apdu::data_in_bytes(&raw);
+    for ((range, raw), in_apdu) in words.iter().zip(raw).zip(in_apdu) {
         let word: String = raw.chars().filter(|c| !matches!(c, '\'' | '"')).collect();
         let quoted = raw.strip_prefix(['\'', '"']).and_then(|raw| raw.strip_suffix(['\'', '"']));
         let inner = quoted.filter(|raw| raw.contains(char::is_whitespace) && is_shown(&last, raw));
         let new = match inner {
+            _ if in_apdu => HIDDEN.to_owned(),
             Some(inner) => raw.replace(inner, &text_without_secrets(inner)),
             None => match hide(&last, &word) {
                 same if same == word => raw.to_owned(),
@@ -238,6 +245,11 @@ mod tests {
                 "opensc-tool -s 0084000008 -s 00200080083132",
                 "opensc-tool -s 0084000008 -s 00200080***",
             ),
+            (
+                "gpg-connect-agent 'scd apdu 00 20 00 82 06 31 32 33 34 35 36' /bye",
+                "gpg-connect-agent 'scd apdu 00 20 00 82 *** *** *** *** *** *** ***' /bye",
+            ),
+            ("scd apdu 00 A4 04 00 03 D2 76 00", "scd apdu 00 A4 04 00 03 D2 76 00"),
             (
                 "sh -c 'opensc-tool --send-apdu \"00 20 00 80 04 31 32 33 34\"'",
                 "sh -c 'opensc-tool --send-apdu 00 20 00 80***'",

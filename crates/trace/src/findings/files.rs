@@ -99,7 +99,7 @@ mod tests {
             ("libc.so.6", Some("openat64")),
             ("libc.so.6", None),
             ("libc.so.6", Some("getprotobynumber")),
-            ("probe.so", Some("tapstone_call")),
+            (probe::FILE, Some("tapstone_call")),
             ("filter", Some("filter_packet")),
             ("filter", Some("main")),
             ("libc.so.6", Some("__libc_start_main")),

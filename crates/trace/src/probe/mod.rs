@@ -18,8 +18,8 @@ pub use self::buffer::{Applied, Buffer, Size};
 pub use self::fix::{Fix, FixError};
 use crate::wire;
 
-/// The file name of its library, as stacks show it.
-pub(crate) const FILE: &str = "probe.so";
+/// The file name of its library, as stacks show it: no program has one of that name.
+pub(crate) const FILE: &str = "tapstone-probe.so";
 
 #[cfg(probe)]
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.so"));

@@ -3,7 +3,7 @@
 //! The command is in Tapstone's own process group, so the terminal sends Ctrl-C (SIGINT) and its
 //! end (SIGHUP) to both. Tapstone remembers that they came and waits for the command, which may
 //! have its own mind; the exit that follows is no failure. SIGTERM is sent to Tapstone alone, and
-//! is passed on. Ctrl-\ (SIGQUIT) ends both at once.
+//! is passed on. Ctrl-\ (SIGQUIT) ends both at once, and a daemon that was started for them.
 //!
 //! A signal that is ignored already stays so, for Tapstone and for the command (nohup(1)): exec
 //! keeps what is ignored, but a handler becomes the default.

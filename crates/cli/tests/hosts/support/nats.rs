@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{self, Child, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -145,9 +145,13 @@ impl Nats {
 /// A port that the system gives to nobody by itself (ip_local_port_range begins at 32768), so that it
 /// stays free while the server is away.
 fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(14_222);
+    const FIRST: u16 = 14_222;
+    const PORTS: u16 = 16_000;
+    static TRIES: AtomicU16 = AtomicU16::new(0);
     loop {
-        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Tests of another process begin elsewhere.
+        let from = (process::id() % u32::from(PORTS)) as u16;
+        let port = FIRST + (from + TRIES.fetch_add(1, Ordering::Relaxed)) % PORTS;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }

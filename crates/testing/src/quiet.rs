@@ -1,14 +1,14 @@
 //! Figures that mean something only while the machine does nothing else.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot look at its machine fails")]
+
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
-use tapstone_testing::{Held, figures};
-
-use super::skip;
+use crate::{Held, figures, hold, skip};
 
 /// Processors that may be in use beside what is measured: one other program that computes takes a
 /// whole one.
@@ -21,15 +21,21 @@ const TRIES: usize = 6;
 /// machine does nothing else. `None`: never quiet, which has been said then.
 ///
 /// A virtual machine can stand still in the one moment that counts, and hardly be late in all.
-pub(crate) fn undisturbed<T>(
+///
+/// # Panics
+/// Figures were out of their bounds three times, or once and the machine was never quiet again.
+pub fn undisturbed<T>(
     processors: f64,
     bound: f64,
     mut measure: impl FnMut() -> T,
     within: impl Fn(&T) -> Held,
 ) -> Option<T> {
-    let mut held = None;
+    let (mut held, mut spoiled) = (None, false);
     figures(|| {
-        let Some(measured) = while_quiet(processors, bound, &mut measure) else { return Ok(()) };
+        let Some(measured) = while_quiet(processors, bound, &mut measure) else {
+            return hold(!spoiled, "the machine was not quiet again");
+        };
+        spoiled = true;
         within(&measured)?;
         held = Some(measured);
         Ok(())
@@ -48,9 +54,7 @@ fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -
     let all = available_parallelism().unwrap().get() as f64;
     for _ in 0..TRIES {
         let before = ProcessorTime::now();
-        let witnesses = Witnesses::start();
-        let figure = measure();
-        let late = witnesses.late();
+        let (figure, late) = with_witnesses(&mut measure);
         let used = ProcessorTime::now().used_since(&before) * all;
         let seen = format!(
             "{used:.2} of {all} processors were in use beside it, sleepers woke {:.3} % late",
@@ -64,6 +68,13 @@ fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -
     }
     skip("a machine that does nothing else");
     None
+}
+
+/// What was measured, and the part of that time by which sleepers beside it were woken late.
+pub fn with_witnesses<T>(measure: impl FnOnce() -> T) -> (T, f64) {
+    let witnesses = Witnesses::start();
+    let figure = measure();
+    (figure, witnesses.late())
 }
 
 /// As many threads as there are processors, which sleep and see how late they are woken: as late as
