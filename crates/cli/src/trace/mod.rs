@@ -91,7 +91,9 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     tables::describe(&mut record, &timeline, wall, &arguments.operation, calls);
     card_lab::note_cards(&mut record.target, &timeline);
     card_lab::mark_emulated(&mut record);
-    record.warnings.extend(losses.sentences(&timeline.unseen));
+    // Where a file ends too early, programs may have begun that it does not tell of.
+    let unseen = if missing > 0 { &[] } else { &timeline.unseen[..] };
+    record.warnings.extend(losses.sentences(unseen));
     if missing > 0 {
         let (file, missing) = (file.display(), thousands(missing));
         record.warnings.push(format!(

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tapstone_record::Record;
 
-use crate::program::counts;
+use crate::program::{Program, counts};
 use crate::trouble;
 
 const MODULE: &str = "stand-in.so";
@@ -28,6 +28,21 @@ fn what_was_kept_is_what_was_seen() {
     let again = again.unwrap();
     assert_eq!((&again.calls, &again.layers), (&traced.calls, &traced.layers));
     assert_eq!((&again.findings, again.warnings.len()), (&traced.findings, 0));
+}
+
+/// Also that something was not seen.
+#[test]
+fn what_was_missing_is_told_again() {
+    for (text, says) in [
+        ("env -i /bin/true", "/bin/true was started without the variables of the probe"),
+        ("ulimit -v 24000; /bin/true; /bin/true", "2 programs could not be watched for want of"),
+    ] {
+        let left = Program::shell(text).traced_with("--events events").exits(0);
+        let warnings = left.record().warnings;
+        assert!(warnings.len() == 1 && warnings[0].contains(says), "{warnings:?}");
+        let (_, again) = read(&left.file("events"));
+        assert_eq!(again.unwrap().warnings, warnings);
+    }
 }
 
 #[test]
