@@ -49,8 +49,8 @@ impl fmt::Display for Unseen {
             Some(reason) => f.write_str(reason.lines().next().unwrap_or_default()),
             None => write!(
                 f,
-                "{} was started without the variables of the probe, or where it cannot go: what it \
-                 did is not here",
+                "{} was started without the variables of the probe, where it cannot go, or just \
+                 before the end: what it did is not here",
                 self.0.display()
             ),
         }
