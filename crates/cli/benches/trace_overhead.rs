@@ -23,7 +23,7 @@ mod rounds;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use tapstone_measure::compare::{Round, paired_ratio};
+use tapstone_measure::compare::{PairedRound, paired_ratio};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_trace::command::Command;
@@ -131,7 +131,7 @@ impl Bench {
         };
         let rate = |time: Nanos| PerSecond(1.0 / time.as_secs_f64());
         // Observed over bare, in times: bare's rate over observed's.
-        let round = |pair: &Pair| Round { a: rate(pair.observed), b: rate(pair.bare) };
+        let round = |pair: &Pair| PairedRound { a: rate(pair.observed), b: rate(pair.bare) };
         let ratio = paired_ratio(&pairs.iter().map(round).collect::<Vec<_>>());
         let Estimate { estimate, low, high } = ratio.unwrap();
         let (bare, observed) = (median(|pair| pair.bare), median(|pair| pair.observed));

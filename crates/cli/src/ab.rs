@@ -113,7 +113,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
 }
 
 fn record() -> Record {
-    let environment = environment::observe(Precision::of(&Monotonic));
+    let environment = environment::observe(Precision::measure(&Monotonic));
     let target = Target::new(TargetKind::Command);
     let mut record = Record::new(compare::tool(), Timestamp::now(), environment, target);
     record.command = without_secrets(&command_line::words());

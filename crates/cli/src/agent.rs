@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let options = agent::Options {
         server: arguments.nats.server()?,
         config,
-        environment: environment::observe(Precision::of(&Monotonic)),
+        environment: environment::observe(Precision::measure(&Monotonic)),
         worker,
         copies: arguments.copies,
         interrupt: interrupt::flag_on_signals()?,

@@ -39,7 +39,7 @@ pub(crate) fn open(
 pub(crate) fn record(kind: record::TargetKind, reader: Option<&Reader>) -> Record {
     let tool =
         record::Tool { name: "tapstone".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    let environment = environment::observe(Precision::of(&Monotonic));
+    let environment = environment::observe(Precision::measure(&Monotonic));
     let mut record = Record::new(tool, Timestamp::now(), environment, target(kind, reader));
     // No secret is ever an argument.
     record.command = command_line::words();

@@ -1,4 +1,4 @@
-//! What a data sheet or a user claims about a row, in the units that they use.
+//! What a data sheet or a user claims about a case, in the units that they use.
 //!
 //! `rsa1024.sign >= 13000/s`, `rsa1024.sign <= 77us`, `rsa1024.sign >= 6656000 exponentiations/s`
 //! or `rsa2048.sign p99 <= 5ms`. A claim is parsed once, converted with its arithmetic in words,
@@ -14,11 +14,11 @@ use crate::interval::Estimate;
 use crate::summary::Summary;
 use crate::units::{Nanos, PerSecond, thousands};
 
-/// A row and what is claimed about it.
+/// A case and what is claimed about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// The row's name: `rsa1024.sign`.
-    pub row: String,
+    /// The case's name: `rsa1024.sign`.
+    pub case: String,
     /// What is claimed.
     pub bound: Bound,
 }
@@ -37,7 +37,7 @@ pub enum Bound {
     Latency(Statistic, Nanos),
 }
 
-/// Which figure of a row's latencies.
+/// Which figure of a case's latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
@@ -62,7 +62,7 @@ pub struct KeyBits(pub u32);
 
 /// A claim in the units of a [`Summary`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct ClaimTarget {
     /// What is demanded of the figure.
     pub demand: Demand,
     /// How it follows from the claim, for the reader to check.
@@ -81,7 +81,7 @@ pub enum Demand {
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The whole interval meets it.
     Met,
     /// The whole interval misses it.
@@ -92,9 +92,9 @@ pub enum Verdict {
 
 /// A verdict and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judgement {
+pub struct ClaimJudgement {
     /// What became of the claim.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// Why, in a sentence.
     pub text: String,
 }
@@ -110,10 +110,10 @@ pub enum ClaimError {
     Comparison(String),
     /// Nothing, or too much, before the comparison.
     #[error(
-        "`{0}` before the comparison is not a row with at most one statistic\n\
+        "`{0}` before the comparison is not a case with at most one statistic\n\
          hint: write `rsa1024.sign` or `rsa1024.sign p99`"
     )]
-    Row(String),
+    Case(String),
     /// An unknown statistic.
     #[error("`{0}` is not a statistic\nhint: one of mean, p50, p90, p95, p99, p99.9")]
     Statistic(String),
@@ -151,35 +151,37 @@ impl FromStr for Claim {
             return Err(ClaimError::Comparison(text.to_owned()));
         };
         let words: Vec<&str> = left.split_whitespace().collect();
-        let (row, statistic) = match words[..] {
-            [row] => (row, None),
-            [row, statistic] => (row, Some(statistic.parse()?)),
-            _ => return Err(ClaimError::Row(left.trim().to_owned())),
+        let (case, statistic) = match words[..] {
+            [case] => (case, None),
+            [case, statistic] => (case, Some(statistic.parse()?)),
+            _ => return Err(ClaimError::Case(left.trim().to_owned())),
         };
         let (value, unit) = quantity(right.trim())?;
         let at_least = matches!(sign, ">=" | "≥");
-        let bound = match (Unit::parse(unit)?, statistic, at_least) {
-            (Unit::Operations, None, true) => Bound::Operations(PerSecond(value)),
-            (Unit::Exponentiations, None, true) => Bound::Exponentiations(PerSecond(value)),
-            (Unit::Time(scale), None, false) => Bound::TimePerOperation(time(value, scale, right)?),
-            (Unit::Time(scale), Some(statistic), false) => {
+        let bound = match (ClaimUnit::parse(unit)?, statistic, at_least) {
+            (ClaimUnit::Operations, None, true) => Bound::Operations(PerSecond(value)),
+            (ClaimUnit::Exponentiations, None, true) => Bound::Exponentiations(PerSecond(value)),
+            (ClaimUnit::Time(scale), None, false) => {
+                Bound::TimePerOperation(time(value, scale, right)?)
+            }
+            (ClaimUnit::Time(scale), Some(statistic), false) => {
                 Bound::Latency(statistic, time(value, scale, right)?)
             }
             _ => return Err(ClaimError::Direction(text.to_owned())),
         };
-        Ok(Self { row: row.to_owned(), bound })
+        Ok(Self { case: case.to_owned(), bound })
     }
 }
 
 /// A unit as it is written.
-enum Unit {
+enum ClaimUnit {
     Operations,
     Exponentiations,
     /// By its length in ns.
     Time(f64),
 }
 
-impl Unit {
+impl ClaimUnit {
     fn parse(text: &str) -> Result<Self, ClaimError> {
         match text {
             "/s" | "ops/s" | "operations/s" => Ok(Self::Operations),
@@ -231,7 +233,7 @@ impl Statistic {
 
     /// The figure in ns; `None` where there were too few completions for it.
     #[must_use]
-    pub fn of(self, summary: &Summary) -> Option<Estimate> {
+    pub fn figure_in(self, summary: &Summary) -> Option<Estimate> {
         match self {
             Self::Mean => summary.mean,
             Self::P50 => summary.p50,
@@ -257,14 +259,14 @@ impl Claim {
     ///
     /// # Errors
     /// [`ClaimError::KeyBits`] when it is needed and not known.
-    pub fn target(&self, key: Option<KeyBits>) -> Result<Target, ClaimError> {
+    pub fn target(&self, key: Option<KeyBits>) -> Result<ClaimTarget, ClaimError> {
         let (demand, arithmetic) = match self.bound {
             Bound::Operations(rate) => (Demand::Rate(rate), format!("{rate} as claimed")),
             Bound::Exponentiations(claimed) => {
                 // hsm-speed's announcement counts 512 of them, on paper, for a private-key
                 // operation of 1,024 bits.
                 let bits = key.filter(|key| key.0 >= 2);
-                let bits = bits.ok_or_else(|| ClaimError::KeyBits(self.row.clone()))?.0;
+                let bits = bits.ok_or_else(|| ClaimError::KeyBits(self.case.clone()))?.0;
                 let each = bits / 2;
                 let rate = PerSecond(claimed.0 / f64::from(each));
                 let steps = thousands(claimed.0.round() as u64);
@@ -282,7 +284,7 @@ impl Claim {
                 (Demand::Latency(statistic, time), text)
             }
         };
-        Ok(Target { demand, arithmetic })
+        Ok(ClaimTarget { demand, arithmetic })
     }
 }
 
@@ -292,34 +294,35 @@ impl Demand {
     pub fn figure(self, summary: &Summary) -> Option<Estimate> {
         match self {
             Self::Rate(_) => Some(summary.rate),
-            Self::Latency(statistic, _) => statistic.of(summary),
+            Self::Latency(statistic, _) => statistic.figure_in(summary),
         }
     }
 
     /// Judges by the interval of what was measured: per second for a rate, in ns for a latency.
     #[must_use]
-    pub fn judge(self, measured: Option<Estimate>) -> Judgement {
+    pub fn judge(self, measured: Option<Estimate>) -> ClaimJudgement {
         let Some(measured) = measured else {
             let text = format!("undecided: too few operations for a figure against {self}");
-            return Judgement { verdict: Verdict::Undecided, text };
+            return ClaimJudgement { verdict: ClaimVerdict::Undecided, text };
         };
         let verdict = match (self.met_by(measured.low), self.met_by(measured.high)) {
-            (true, true) => Verdict::Met,
-            (false, false) => Verdict::Missed,
-            _ => Verdict::Undecided,
+            (true, true) => ClaimVerdict::Met,
+            (false, false) => ClaimVerdict::Missed,
+            _ => ClaimVerdict::Undecided,
         };
-        let (low, high) = (self.print(measured.low), self.print(measured.high));
+        let low = self.print(measured.low);
+        let high = self.print(measured.high);
         let compared = self.compared(measured.estimate);
         let text = format!("{verdict}: {compared} (95 % interval {low} to {high})");
-        Judgement { verdict, text }
+        ClaimJudgement { verdict, text }
     }
 
     /// Judges a published figure that comes without an interval, and says so.
     #[must_use]
-    pub fn judge_point(self, published: f64) -> Judgement {
-        let verdict = if self.met_by(published) { Verdict::Met } else { Verdict::Missed };
+    pub fn judge_point(self, published: f64) -> ClaimJudgement {
+        let verdict = if self.met_by(published) { ClaimVerdict::Met } else { ClaimVerdict::Missed };
         let compared = self.compared(published);
-        Judgement { verdict, text: format!("{verdict}, judged as a point: {compared}") }
+        ClaimJudgement { verdict, text: format!("{verdict}, judged as a point: {compared}") }
     }
 
     fn met_by(self, figure: f64) -> bool {
@@ -356,7 +359,7 @@ impl fmt::Display for Demand {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ClaimVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Met => "met",
@@ -391,7 +394,7 @@ mod tests {
         assert_eq!(bound("rsa1024.sign <= 0.0775 ms"), time);
         let tail = Bound::Latency(Statistic::P99_9, Nanos::from_millis(5));
         assert_eq!(bound("rsa2048.sign p99.9 <= 5ms"), Ok(tail));
-        assert_eq!("aes.gcm >= 1/s".parse::<Claim>().unwrap().row, "aes.gcm");
+        assert_eq!("aes.gcm >= 1/s".parse::<Claim>().unwrap().case, "aes.gcm");
     }
 
     #[test]
@@ -425,7 +428,7 @@ mod tests {
             "6,656,000 exponentiations/s / (1024 bits / 2 = 512 for each operation) = 13,000/s"
         );
         assert!(
-            matches!(target(steps, None), Err(ClaimError::KeyBits(row)) if row == "rsa1024.sign")
+            matches!(target(steps, None), Err(ClaimError::KeyBits(case)) if case == "rsa1024.sign")
         );
         let time = target("rsa1024.sign <= 77us", None).unwrap();
         assert_eq!(time.arithmetic, "1 s / 77.0 µs for each operation = 12,987/s");
@@ -435,18 +438,18 @@ mod tests {
     fn the_interval_decides() {
         let claim = demand("rsa1024.sign >= 13000/s", 1024);
         let judged = |estimate, low, high| claim.judge(Some(Estimate { estimate, low, high }));
-        assert_eq!(judged(13_200.0, 13_100.0, 13_300.0).verdict, Verdict::Met);
-        assert_eq!(judged(12_900.0, 12_850.0, 12_950.0).verdict, Verdict::Missed);
+        assert_eq!(judged(13_200.0, 13_100.0, 13_300.0).verdict, ClaimVerdict::Met);
+        assert_eq!(judged(12_900.0, 12_850.0, 12_950.0).verdict, ClaimVerdict::Missed);
         let close = judged(13_050.0, 12_950.0, 13_150.0);
-        assert_eq!(close.verdict, Verdict::Undecided);
+        assert_eq!(close.verdict, ClaimVerdict::Undecided);
         assert_eq!(
             close.text,
             "undecided: 13,050/s is 100.4 % of the claimed 13,000/s (95 % interval 12,950/s to 13,150/s)"
         );
         let tail = demand("rsa2048.sign p99 <= 5ms", 2048);
-        assert_eq!(tail.judge(Some(Estimate::around(4.5e6, 1e5))).verdict, Verdict::Met);
-        assert_eq!(tail.judge(Some(Estimate::around(5.5e6, 1e5))).verdict, Verdict::Missed);
-        assert_eq!(tail.judge(None).verdict, Verdict::Undecided);
+        assert_eq!(tail.judge(Some(Estimate::around(4.5e6, 1e5))).verdict, ClaimVerdict::Met);
+        assert_eq!(tail.judge(Some(Estimate::around(5.5e6, 1e5))).verdict, ClaimVerdict::Missed);
+        assert_eq!(tail.judge(None).verdict, ClaimVerdict::Undecided);
     }
 
     proptest! {

@@ -57,7 +57,7 @@ pub struct Precision {
 impl Precision {
     /// Measures the clock of this machine; takes a few milliseconds.
     #[must_use]
-    pub fn of(clock: &impl Clock) -> Self {
+    pub fn measure(clock: &impl Clock) -> Self {
         Self { step: step_of(clock), cost_picos: cost_of(clock) }
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_monotonic_clock_has_a_step_and_a_cost() {
-        let precision = Precision::of(&Monotonic);
+        let precision = Precision::measure(&Monotonic);
         assert!(precision.step > Nanos::ZERO);
         assert!(precision.cost_picos > 0);
     }

@@ -19,14 +19,14 @@ pub const ROUNDS: usize = 20;
 
 /// The rates of A and B in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Round {
+pub struct PairedRound {
     /// What is compared against: the old version, the other library, the lower concurrency.
     pub a: PerSecond,
     /// What is judged.
     pub b: PerSecond,
 }
 
-impl Round {
+impl PairedRound {
     /// `ln(b / a)`; `None` when a side completed nothing.
     fn log_ratio(self) -> Option<f64> {
         let ratio = self.b.0 / self.a.0;
@@ -38,26 +38,26 @@ impl Round {
 ///
 /// `None` with fewer than two rounds, or when a side completed nothing in one of them.
 #[must_use]
-pub fn paired_ratio(rounds: &[Round]) -> Option<Estimate> {
+pub fn paired_ratio(rounds: &[PairedRound]) -> Option<Estimate> {
     let logs: Option<Vec<f64>> = rounds.iter().map(|round| round.log_ratio()).collect();
     Some(Estimate::mean_of(&logs?)?.map(f64::exp))
 }
 
 /// B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct PairedComparison {
     /// B's rate over A's; `None` when it cannot be formed.
     pub ratio: Option<Estimate>,
     /// How many rounds it is made of.
     pub rounds: usize,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: PairedVerdict,
 }
 
 /// What rounds say about B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PairedVerdict {
     /// B's rate is higher: the whole interval lies above 1.
     Faster,
     /// B's rate is lower: the whole interval lies below 1.
@@ -81,7 +81,7 @@ pub enum Doubt {
 /// Whether B is slower than A by more than a budget allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gate {
+pub enum BudgetVerdict {
     /// The whole interval keeps the budget.
     Held,
     /// The whole interval breaks it.
@@ -92,39 +92,39 @@ pub enum Gate {
 
 /// Compares B with A over interleaved rounds.
 #[must_use]
-pub fn verdict(rounds: &[Round]) -> Comparison {
+pub fn compare_rounds(rounds: &[PairedRound]) -> PairedComparison {
     let ratio = paired_ratio(rounds);
     let verdict = match ratio {
-        _ if rounds.len() < ROUNDS => Verdict::Inconclusive(Doubt::TooFewRounds),
-        None => Verdict::Inconclusive(Doubt::NothingCompleted),
-        Some(ratio) if ratio.low > 1.0 => Verdict::Faster,
-        Some(ratio) if ratio.high < 1.0 => Verdict::Slower,
-        Some(_) => Verdict::Inconclusive(Doubt::NoDifferenceSeen),
+        _ if rounds.len() < ROUNDS => PairedVerdict::Inconclusive(Doubt::TooFewRounds),
+        None => PairedVerdict::Inconclusive(Doubt::NothingCompleted),
+        Some(ratio) if ratio.low > 1.0 => PairedVerdict::Faster,
+        Some(ratio) if ratio.high < 1.0 => PairedVerdict::Slower,
+        Some(_) => PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen),
     };
-    Comparison { ratio, rounds: rounds.len(), verdict }
+    PairedComparison { ratio, rounds: rounds.len(), verdict }
 }
 
-impl Comparison {
+impl PairedComparison {
     /// Judges `--fail-above`: the budget is broken when B's rate is lower than A's by more than
     /// this, as far as the interval goes. A noisy comparison neither passes nor fails.
     #[must_use]
-    pub fn fail_above(&self, budget: Percent) -> Gate {
+    pub fn fail_above(&self, budget: Percent) -> BudgetVerdict {
         let allowed = 1.0 - budget.0 / 100.0;
-        let enough = !matches!(self.verdict, Verdict::Inconclusive(Doubt::TooFewRounds));
+        let enough = !matches!(self.verdict, PairedVerdict::Inconclusive(Doubt::TooFewRounds));
         match self.ratio {
-            Some(ratio) if enough && ratio.low >= allowed => Gate::Held,
-            Some(ratio) if enough && ratio.high < allowed => Gate::Broken,
-            _ => Gate::Undecided,
+            Some(ratio) if enough && ratio.low >= allowed => BudgetVerdict::Held,
+            Some(ratio) if enough && ratio.high < allowed => BudgetVerdict::Broken,
+            _ => BudgetVerdict::Undecided,
         }
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for PairedComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.verdict {
-            Verdict::Faster => write!(f, "B is faster: ")?,
-            Verdict::Slower => write!(f, "B is slower: ")?,
-            Verdict::Inconclusive(doubt) => write!(f, "inconclusive ({doubt}): ")?,
+            PairedVerdict::Faster => write!(f, "B is faster: ")?,
+            PairedVerdict::Slower => write!(f, "B is slower: ")?,
+            PairedVerdict::Inconclusive(doubt) => write!(f, "inconclusive ({doubt}): ")?,
         }
         match self.ratio {
             Some(Estimate { estimate, low, high }) => write!(
@@ -184,56 +184,62 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     /// Both sides slow down by a third over the run; each round adds its own noise.
-    fn rounds(count: usize, ratio: f64, noise: f64, seed: u64) -> Vec<Round> {
+    fn rounds(count: usize, ratio: f64, noise: f64, seed: u64) -> Vec<PairedRound> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let normal = Normal::new(0.0, noise).unwrap();
         let mut side = |rate: f64| PerSecond(rate * f64::exp(normal.sample(&mut rng)));
         let shared = |round: usize| 1000.0 * (1.0 - round as f64 / count as f64 / 3.0);
-        (0..count).map(|i| Round { a: side(shared(i)), b: side(shared(i) * ratio) }).collect()
+        (0..count).map(|i| PairedRound { a: side(shared(i)), b: side(shared(i) * ratio) }).collect()
     }
 
     #[test]
     fn a_difference_far_smaller_than_the_common_drift_is_seen() {
-        let faster = verdict(&rounds(20, 1.03, 0.01, 1));
-        assert_eq!(faster.verdict, Verdict::Faster, "{faster}");
-        assert_eq!(verdict(&rounds(20, 0.97, 0.01, 2)).verdict, Verdict::Slower);
-        let same = verdict(&rounds(20, 1.0, 0.01, 3)).verdict;
-        assert_eq!(same, Verdict::Inconclusive(Doubt::NoDifferenceSeen));
+        let faster = compare_rounds(&rounds(20, 1.03, 0.01, 1));
+        assert_eq!(faster.verdict, PairedVerdict::Faster, "{faster}");
+        assert_eq!(compare_rounds(&rounds(20, 0.97, 0.01, 2)).verdict, PairedVerdict::Slower);
+        let same = compare_rounds(&rounds(20, 1.0, 0.01, 3)).verdict;
+        assert_eq!(same, PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen));
     }
 
     #[test]
     fn nineteen_rounds_are_not_enough_however_clear() {
-        let early = verdict(&rounds(19, 2.0, 0.001, 1));
-        assert_eq!(early.verdict, Verdict::Inconclusive(Doubt::TooFewRounds));
+        let early = compare_rounds(&rounds(19, 2.0, 0.001, 1));
+        assert_eq!(early.verdict, PairedVerdict::Inconclusive(Doubt::TooFewRounds));
         assert!(early.ratio.is_some_and(|ratio| ratio.low > 1.9));
-        assert_eq!(early.fail_above(Percent(5.0)), Gate::Undecided);
+        assert_eq!(early.fail_above(Percent(5.0)), BudgetVerdict::Undecided);
     }
 
     #[test]
     fn a_side_that_completed_nothing_has_no_ratio() {
         let mut dead = rounds(20, 1.0, 0.01, 1);
         dead[7].b = PerSecond(0.0);
-        let dead = verdict(&dead);
-        assert_eq!(dead.verdict, Verdict::Inconclusive(Doubt::NothingCompleted));
-        assert_eq!(dead.fail_above(Percent(5.0)), Gate::Undecided);
+        let dead = compare_rounds(&dead);
+        assert_eq!(dead.verdict, PairedVerdict::Inconclusive(Doubt::NothingCompleted));
+        assert_eq!(dead.fail_above(Percent(5.0)), BudgetVerdict::Undecided);
     }
 
     #[test]
     fn a_budget_acts_on_the_interval() {
         let budget = Percent(5.0);
-        assert_eq!(verdict(&rounds(20, 0.98, 0.01, 1)).fail_above(budget), Gate::Held);
-        assert_eq!(verdict(&rounds(20, 0.90, 0.01, 1)).fail_above(budget), Gate::Broken);
-        let noisy = verdict(&rounds(20, 0.93, 0.20, 1));
+        assert_eq!(
+            compare_rounds(&rounds(20, 0.98, 0.01, 1)).fail_above(budget),
+            BudgetVerdict::Held
+        );
+        assert_eq!(
+            compare_rounds(&rounds(20, 0.90, 0.01, 1)).fail_above(budget),
+            BudgetVerdict::Broken
+        );
+        let noisy = compare_rounds(&rounds(20, 0.93, 0.20, 1));
         assert!(noisy.ratio.is_some_and(|ratio| ratio.holds(0.95)), "{noisy}");
-        assert_eq!(noisy.fail_above(budget), Gate::Undecided);
+        assert_eq!(noisy.fail_above(budget), BudgetVerdict::Undecided);
     }
 
     #[test]
     fn equal_devices_are_told_apart_in_one_run_of_twenty() {
         let wrong = (0..2_000)
             .filter(|seed| {
-                let verdict = verdict(&rounds(20, 1.0, 0.05, *seed)).verdict;
-                !matches!(verdict, Verdict::Inconclusive(_))
+                let verdict = compare_rounds(&rounds(20, 1.0, 0.05, *seed)).verdict;
+                !matches!(verdict, PairedVerdict::Inconclusive(_))
             })
             .count();
         assert!((60..=140).contains(&wrong), "{wrong} of 2,000");
@@ -243,8 +249,9 @@ mod tests {
         #[test]
         fn exchanging_the_sides_inverts_the_ratio(ratio in 0.2f64..5.0, seed in 0u64..1000) {
             let rounds = rounds(20, ratio, 0.1, seed);
-            let swapped: Vec<_> = rounds.iter().map(|r| Round { a: r.b, b: r.a }).collect();
-            let (one, other) = (paired_ratio(&rounds).unwrap(), paired_ratio(&swapped).unwrap());
+            let swapped: Vec<_> = rounds.iter().map(|r| PairedRound { a: r.b, b: r.a }).collect();
+            let one = paired_ratio(&rounds).unwrap();
+            let other = paired_ratio(&swapped).unwrap();
             prop_assert!((one.low * other.high - 1.0).abs() < 1e-9);
             prop_assert!((one.estimate * other.estimate - 1.0).abs() < 1e-9);
         }

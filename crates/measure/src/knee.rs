@@ -4,10 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{Round, paired_ratio};
+use crate::compare::{PairedRound, paired_ratio};
 use crate::interval::Estimate;
 use crate::units::PerSecond;
-use crate::usl::{Point, Usl};
+use crate::usl::{Usl, UslPoint};
 
 /// A level is measured in at least so many passes over all levels.
 pub const PASSES: usize = 5;
@@ -32,7 +32,7 @@ pub struct Level {
 
 /// From one level to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct LevelStep {
     /// The lower concurrency.
     pub from: u32,
     /// The higher concurrency.
@@ -66,8 +66,8 @@ impl Level {
 
 /// The paired ratios of neighbouring levels, which are in order of rising concurrency.
 #[must_use]
-pub fn steps(levels: &[Level]) -> Vec<Step> {
-    let step = |pair: &[Level]| Step {
+pub fn steps(levels: &[Level]) -> Vec<LevelStep> {
+    let step = |pair: &[Level]| LevelStep {
         from: pair[0].concurrency,
         to: pair[1].concurrency,
         ratio: between(&pair[0], &pair[1]),
@@ -85,13 +85,13 @@ pub fn should_stop(levels: &[Level]) -> bool {
         return false;
     };
     let measured = last.iter().all(|level| level.rates.len() >= PASSES);
-    let flat = |step: &Step| step.ratio.is_some_and(|ratio| ratio.high < GAIN);
+    let flat = |step: &LevelStep| step.ratio.is_some_and(|ratio| ratio.high < GAIN);
     measured && steps(last).iter().all(flat)
 }
 
 /// The plateau and the knee; `None` without a level of two passes or when nothing was completed.
 #[must_use]
-pub fn knee(levels: &[Level]) -> Option<Knee> {
+pub fn find_knee(levels: &[Level]) -> Option<Knee> {
     let best = levels.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
     let rates: Vec<f64> = best.rates.iter().map(|rate| rate.0).collect();
     let plateau = Estimate::mean_of(&rates).filter(|plateau| plateau.estimate > 0.0)?;
@@ -120,13 +120,13 @@ impl Knee {
 /// The second level's rate over the first one's, over the passes that both took part in.
 fn between(from: &Level, to: &Level) -> Option<Estimate> {
     let pairs = from.rates.iter().zip(&to.rates);
-    let rounds: Vec<Round> = pairs.map(|(a, b)| Round { a: *a, b: *b }).collect();
+    let rounds: Vec<PairedRound> = pairs.map(|(a, b)| PairedRound { a: *a, b: *b }).collect();
     paired_ratio(&rounds)
 }
 
-fn points(levels: &[Level]) -> Vec<Point> {
+fn points(levels: &[Level]) -> Vec<UslPoint> {
     let point =
-        |level: &Level| Point { concurrency: level.concurrency, rate: PerSecond(level.mean()) };
+        |level: &Level| UslPoint { concurrency: level.concurrency, rate: PerSecond(level.mean()) };
     levels.iter().map(point).collect()
 }
 
@@ -179,7 +179,7 @@ mod tests {
     fn the_knee_is_narrowed_down_to_the_eighth_engine() {
         let mut concurrencies = vec![1, 2, 4, 12, 24, 48];
         loop {
-            let knee = knee(&levels(&concurrencies, engines, 5)).unwrap();
+            let knee = find_knee(&levels(&concurrencies, engines, 5)).unwrap();
             let Some(next) = knee.refine() else {
                 assert_eq!((knee.below, knee.concurrency), (Some(7), 8));
                 break;
@@ -193,19 +193,19 @@ mod tests {
     fn the_law_predicts_the_peak_through_noise() {
         let law = |n: f64| 1000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.0005 * n * (n - 1.0));
         let all = levels(&[1, 2, 4, 8, 16, 32, 64, 128], law, 7);
-        let fit = knee(&all).unwrap().law.unwrap();
+        let fit = find_knee(&all).unwrap().law.unwrap();
         let Peak::At { concurrency, rate } = fit.peak else { panic!("{fit:?}") };
         assert!((concurrency / 43.6 - 1.0).abs() < 0.1, "sqrt(0.95 / 0.0005) = 43.6: {fit:?}");
         // Passes average a drift of 0.9166 for all levels.
         assert!((rate.0 / (law(43.6) * 0.9166) - 1.0).abs() < 0.05, "{rate}");
-        assert!(knee(&all[..5]).unwrap().law.is_none(), "five levels");
+        assert!(find_knee(&all[..5]).unwrap().law.is_none(), "five levels");
     }
 
     #[test]
     fn nothing_measured_has_no_knee() {
-        assert_eq!(knee(&[]), None);
+        assert_eq!(find_knee(&[]), None);
         let dead = Level { concurrency: 1, rates: vec![PerSecond(0.0); 5] };
-        assert_eq!(knee(&[dead]), None);
+        assert_eq!(find_knee(&[dead]), None);
     }
 
     proptest! {
@@ -215,7 +215,7 @@ mod tests {
         ) {
             let concurrencies: Vec<u32> = (1..=rates.len() as u32).collect();
             let all = levels(&concurrencies, |n| rates[n as usize - 1], seed);
-            let knee = knee(&all).unwrap();
+            let knee = find_knee(&all).unwrap();
             prop_assert!(concurrencies.contains(&knee.concurrency));
             prop_assert!(knee.concurrency <= knee.at);
             prop_assert!(knee.below.is_none_or(|below| below < knee.concurrency));

@@ -148,7 +148,8 @@ mod tests {
     fn the_intervals_hold_the_truth_about_as_often_as_they_say() {
         use rand::{RngExt, SeedableRng};
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(7);
-        let (mut held, runs) = (0, 400);
+        let runs = 400;
+        let mut held = 0;
         for _ in 0..runs {
             let noise: Vec<f64> = (0..60).map(|_| random.random_range(-2e3..2e3)).collect();
             let found = fit(&rounds([5e6, 1e3, 2e5], |round, row| noise[round * 6 + row])).unwrap();

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::pace::{Pace, Turn};
-use crate::recorder::{Recorder, Sample, Sink};
+use crate::pace::{OperationStart, Pace};
+use crate::recorder::{OperationSample, Recorder, Sink};
 use crate::units::Nanos;
 
 /// What is measured, as the loop sees it. Everything is prepared: performing allocates nothing,
 /// locks nothing and makes exactly the interface calls that the operation needs.
-pub trait Work {
+pub trait MeasuredWork {
     /// Performs the operation of this number; the error is the device's code.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ pub enum Onward {
 
 /// Why a worker's loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
+pub enum LoopEnd {
     /// The window closed.
     Window,
     /// It had done its count.
@@ -61,7 +61,7 @@ pub enum Ended {
 
 /// Which operations one worker performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct OperationRange {
     /// The number of the first; numbers are never used twice, warm-up included.
     pub first: u64,
     /// How many, counted from the window's opening; without it the gate's closing ends the loop.
@@ -69,14 +69,14 @@ pub struct Share {
 }
 
 /// Runs one worker until its window closes, its share is done or it gives up.
-pub fn run<C: Clock, W: Work, S: Sink, P: Pace>(
+pub fn run_worker_loop<C: Clock, W: MeasuredWork, S: Sink, P: Pace>(
     clock: &C,
     gate: &Gate,
     pace: &mut P,
     work: &mut W,
     recorder: &mut Recorder<S>,
-    share: Share,
-) -> Ended {
+    share: OperationRange,
+) -> LoopEnd {
     let mut operation = share.first;
     let mut current = match until_open(clock, gate, pace, work, &mut operation) {
         Ok(step) => step,
@@ -89,80 +89,81 @@ pub fn run<C: Clock, W: Work, S: Sink, P: Pace>(
     let mut boundary = recorder.boundary();
 
     loop {
-        let Step { turn, end, outcome } = current;
+        let TimedOperation { turn, end, outcome } = current;
         let closes = gate.closes();
         if end >= boundary.min(closes) {
             if end >= closes {
                 recorder.cut_off(work.lane(operation), closes - turn.start.max(opens));
                 work.cut_off(operation);
-                return Ended::Window;
+                return LoopEnd::Window;
             }
             recorder.roll(end);
             boundary = recorder.boundary();
         }
-        let sample = Sample {
+        let sample = OperationSample {
             lane: work.lane(operation),
             start: turn.intended,
             latency: end - turn.intended,
             failure: outcome.err(),
         };
         let in_call = end - turn.start.max(opens);
-        if let Some(lateness) = turn.lateness {
-            recorder.late(lateness, end);
+        if let Some(delay) = turn.scheduling_delay {
+            recorder.scheduling_delay(delay, end);
         }
         match outcome {
             Ok(()) => recorder.completed(sample, in_call, end),
             Err(code) => {
                 recorder.failed(sample, in_call, code);
                 if work.failed(operation, code) == Onward::GiveUp {
-                    return Ended::GaveUp(code);
+                    return LoopEnd::GaveUp(code);
                 }
             }
         }
         if operation == last {
-            return Ended::Count;
+            return LoopEnd::Count;
         }
         operation += 1;
         current = match step(clock, gate, pace, work, operation, end) {
             Some(step) => step,
-            None => return Ended::Window,
+            None => return LoopEnd::Window,
         };
     }
 }
 
 /// One operation with its two moments.
-struct Step {
-    turn: Turn,
+struct TimedOperation {
+    turn: OperationStart,
     end: Nanos,
     outcome: Result<(), u64>,
 }
 
 #[inline]
-fn step<C: Clock, W: Work, P: Pace>(
+fn step<C: Clock, W: MeasuredWork, P: Pace>(
     clock: &C,
     gate: &Gate,
     pace: &mut P,
     work: &mut W,
     operation: u64,
     previous_end: Nanos,
-) -> Option<Step> {
+) -> Option<TimedOperation> {
     let turn = pace.next(clock, gate, previous_end)?;
     let outcome = work.perform(operation);
-    Some(Step { turn, end: clock.now(), outcome })
+    Some(TimedOperation { turn, end: clock.now(), outcome })
 }
 
 /// Performs operations that do not count, until one ends after the window has opened.
-fn until_open<C: Clock, W: Work, P: Pace>(
+fn until_open<C: Clock, W: MeasuredWork, P: Pace>(
     clock: &C,
     gate: &Gate,
     pace: &mut P,
     work: &mut W,
     operation: &mut u64,
-) -> Result<Step, Ended> {
+) -> Result<TimedOperation, LoopEnd> {
     let mut previous_end = clock.now();
     let mut noted = false;
     loop {
-        let step = step(clock, gate, pace, work, *operation, previous_end).ok_or(Ended::Window)?;
+        let step =
+            step(clock, gate, pace, work, *operation, previous_end).ok_or(LoopEnd::Window)?;
         if !noted {
             gate.note_first_done();
             noted = true;
@@ -172,12 +173,12 @@ fn until_open<C: Clock, W: Work, P: Pace>(
         }
         if step.end >= gate.closes() {
             work.cut_off(*operation);
-            return Err(Ended::Window);
+            return Err(LoopEnd::Window);
         }
         if let Err(code) = step.outcome
             && work.failed(*operation, code) == Onward::GiveUp
         {
-            return Err(Ended::GaveUp(code));
+            return Err(LoopEnd::GaveUp(code));
         }
         previous_end = step.end;
         *operation += 1;
@@ -186,7 +187,7 @@ fn until_open<C: Clock, W: Work, P: Pace>(
 
 /// What happened before the start: kept apart, and told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WarmUp {
+pub struct WarmUpResult {
     /// How many operations there were.
     pub operations: u64,
     /// How long they took together.
@@ -203,14 +204,15 @@ pub struct WarmUp {
 const FIRST_KEPT: usize = 16;
 
 /// Performs operations, numbered from `first` on, for `length`: at least one, unless told to stop.
-pub fn warm_up<C: Clock, W: Work>(
+pub fn warm_up<C: Clock, W: MeasuredWork>(
     clock: &C,
     work: &mut W,
     length: Nanos,
     first: u64,
     stop: impl Fn() -> bool,
-) -> WarmUp {
-    let mut warm_up = WarmUp { first: Vec::with_capacity(FIRST_KEPT), ..WarmUp::default() };
+) -> WarmUpResult {
+    let mut warm_up =
+        WarmUpResult { first: Vec::with_capacity(FIRST_KEPT), ..WarmUpResult::default() };
     let begin = clock.now();
     while !stop() {
         let operation = first + warm_up.operations;

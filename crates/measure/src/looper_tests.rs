@@ -6,8 +6,8 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::pace::{Closed, Open, Schedule};
-use crate::recorder::Grid;
+use crate::pace::{ClosedLoop, OpenLoop, Schedule};
+use crate::recorder::SliceGrid;
 use crate::series::Series;
 use crate::slice::Slice;
 use crate::units::PerSecond;
@@ -38,7 +38,7 @@ struct Scripted<F> {
     log: Vec<(u64, u64)>,
 }
 
-impl<F: Fn(u64) -> Result<u64, u64>> Work for Scripted<F> {
+impl<F: Fn(u64) -> Result<u64, u64>> MeasuredWork for Scripted<F> {
     fn perform(&mut self, operation: u64) -> Result<(), u64> {
         let start = self.clock.now().0;
         let served = (self.service)(operation);
@@ -71,7 +71,7 @@ impl Sink for Collect<'_> {
 struct Outcome {
     lanes: Vec<Series>,
     log: Vec<(u64, u64)>,
-    ended: Ended,
+    ended: LoopEnd,
     ends: Vec<crate::recorder::LaneEnd>,
 }
 
@@ -86,7 +86,7 @@ fn simulate<P: Pace>(
 ) -> Outcome {
     let clock = Virtual::default();
     let window = Nanos((seconds * 1e9) as u64);
-    let grid = Grid::for_window(window);
+    let grid = SliceGrid::for_window(window);
     let gate = Gate::default();
     gate.open_at(Nanos(OPENS));
     if limit.is_none() {
@@ -96,8 +96,8 @@ fn simulate<P: Pace>(
     let sink = Collect { series: &lanes, refuse_every, offered: 0 };
     let mut recorder = Recorder::new(1, grid, sink);
     let mut work = Scripted { clock: clock.clone(), service, log: Vec::new() };
-    let share = Share { first: 0, limit };
-    let ended = run(&clock, &gate, &mut pace, &mut work, &mut recorder, share);
+    let share = OperationRange { first: 0, limit };
+    let ended = run_worker_loop(&clock, &gate, &mut pace, &mut work, &mut recorder, share);
     let ends = recorder.finish();
     drop(recorder);
     Outcome { lanes: lanes.into_inner(), log: work.log, ended, ends }
@@ -117,19 +117,19 @@ proptest! {
     ) {
         let service = |op: u64| Ok(services[op as usize % services.len()]);
         let refuse_every = if refuse_every == 1 { 0 } else { refuse_every };
-        let outcome = simulate(Closed::TwoReadings, 1.0, None, refuse_every, service);
-        let length = Grid::for_window(Nanos::from_secs(1)).whole(Nanos::from_secs(1)).0;
+        let outcome = simulate(ClosedLoop::TwoReadings, 1.0, None, refuse_every, service);
+        let length = SliceGrid::for_window(Nanos::from_secs(1)).whole(Nanos::from_secs(1)).0;
         let total = outcome.lanes[0].total();
         prop_assert_eq!(total.completed, logged(&outcome.log, length));
-        prop_assert_eq!(outcome.ended, Ended::Window);
+        prop_assert_eq!(outcome.ended, LoopEnd::Window);
         // A worker that never idles is busy for exactly the window.
         prop_assert_eq!(total.busy.0, length);
     }
 
     #[test]
     fn a_counted_run_does_its_count_and_no_more(limit in 1u64..500) {
-        let outcome = simulate(Closed::TwoReadings, 1.0, Some(limit), 0, |_| Ok(70_000));
-        prop_assert_eq!(outcome.ended, Ended::Count);
+        let outcome = simulate(ClosedLoop::TwoReadings, 1.0, Some(limit), 0, |_| Ok(70_000));
+        prop_assert_eq!(outcome.ended, LoopEnd::Count);
         prop_assert_eq!(outcome.lanes[0].total().completed, limit);
         let after_opening = outcome.log.iter().filter(|(_, end)| *end >= OPENS).count();
         prop_assert_eq!(after_opening as u64, limit);
@@ -139,9 +139,9 @@ proptest! {
 #[test]
 fn failures_are_counted_by_code_and_never_raise_a_rate() {
     let service = |op: u64| if op % 4 == 3 { Err(0x30) } else { Ok(100_000) };
-    let outcome = simulate(Closed::TwoReadings, 1.0, None, 0, service);
+    let outcome = simulate(ClosedLoop::TwoReadings, 1.0, None, 0, service);
     let total = outcome.lanes[0].total();
-    let length = Grid::for_window(Nanos::from_secs(1)).whole(Nanos::from_secs(1)).0;
+    let length = SliceGrid::for_window(Nanos::from_secs(1)).whole(Nanos::from_secs(1)).0;
     assert_eq!(total.completed, logged(&outcome.log, length));
     assert_eq!(outcome.ends[0].failures, [(0x30, total.failed)]);
     assert!(total.failed > 0);
@@ -153,8 +153,8 @@ fn failures_are_counted_by_code_and_never_raise_a_rate() {
 fn an_open_loop_charges_a_stall_to_all_that_it_held_up() {
     let service = |op: u64| Ok(if op % 500 == 499 { 50_200_000 } else { 200_000 });
     let schedule = Schedule::constant(Nanos(0), PerSecond(1000.0));
-    let open = simulate(Open::new(schedule), 20.0, None, 0, service);
-    let closed = simulate(Closed::TwoReadings, 20.0, None, 0, service);
+    let open = simulate(OpenLoop::new(schedule), 20.0, None, 0, service);
+    let closed = simulate(ClosedLoop::TwoReadings, 20.0, None, 0, service);
     let p99 = |outcome: &Outcome| {
         let total = outcome.lanes[0].total();
         let mut left = total.completed / 100;
@@ -174,7 +174,7 @@ fn an_open_loop_charges_a_stall_to_all_that_it_held_up() {
 #[test]
 fn lateness_is_the_generators_own() {
     let schedule = Schedule::constant(Nanos(0), PerSecond(1000.0));
-    let outcome = simulate(Open::new(schedule), 1.0, None, 0, |_| Ok(2_000_000));
+    let outcome = simulate(OpenLoop::new(schedule), 1.0, None, 0, |_| Ok(2_000_000));
     // The device takes twice as long as the gaps: the generator never has to wait, and is not late.
     assert!(outcome.lanes[1].total().completed <= 1);
 }
@@ -186,11 +186,18 @@ fn a_run_that_is_ended_before_its_window_opens_counts_nothing() {
     gate.close_at(Nanos::ZERO);
     let lanes = RefCell::new(vec![Series::new(Nanos(1_000_000)); 2]);
     let sink = Collect { series: &lanes, refuse_every: 0, offered: 0 };
-    let mut recorder = Recorder::new(1, Grid::default(), sink);
+    let mut recorder = Recorder::new(1, SliceGrid::default(), sink);
     let mut work = Scripted { clock: clock.clone(), service: |_| Ok(10), log: Vec::new() };
-    let share = Share { first: 0, limit: None };
-    let ended = run(&clock, &gate, &mut Closed::TwoReadings, &mut work, &mut recorder, share);
-    assert_eq!(ended, Ended::Window);
+    let share = OperationRange { first: 0, limit: None };
+    let ended = run_worker_loop(
+        &clock,
+        &gate,
+        &mut ClosedLoop::TwoReadings,
+        &mut work,
+        &mut recorder,
+        share,
+    );
+    assert_eq!(ended, LoopEnd::Window);
     assert_eq!(recorder.finish()[0].first_end, None);
     assert_eq!(lanes.borrow()[0].total().completed, 0);
 }

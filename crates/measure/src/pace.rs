@@ -11,24 +11,29 @@ use crate::units::{Nanos, PerSecond};
 
 /// The start of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct OperationStart {
     /// When the operation should have started: where its latency counts from.
     pub intended: Nanos,
     /// When it did.
     pub start: Nanos,
     /// How late the generator itself was; `None` when it was the device that held the worker up.
-    pub lateness: Option<Nanos>,
+    pub scheduling_delay: Option<Nanos>,
 }
 
 /// Decides when the next operation starts.
 pub trait Pace {
     /// Waits for the next start. `None`: there is none before the window closes.
-    fn next<C: Clock>(&mut self, clock: &C, gate: &Gate, previous_end: Nanos) -> Option<Turn>;
+    fn next<C: Clock>(
+        &mut self,
+        clock: &C,
+        gate: &Gate,
+        previous_end: Nanos,
+    ) -> Option<OperationStart>;
 }
 
 /// The next operation starts as soon as the one before has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum ClosedLoop {
     /// Two clock readings for each operation.
     TwoReadings,
     /// The end of one operation is the start of the next: cheaper, but the loop's own work is
@@ -36,25 +41,30 @@ pub enum Closed {
     Chained,
 }
 
-impl Pace for Closed {
+impl Pace for ClosedLoop {
     #[inline]
-    fn next<C: Clock>(&mut self, clock: &C, _: &Gate, previous_end: Nanos) -> Option<Turn> {
+    fn next<C: Clock>(
+        &mut self,
+        clock: &C,
+        _: &Gate,
+        previous_end: Nanos,
+    ) -> Option<OperationStart> {
         let start = match self {
             Self::TwoReadings => clock.now(),
             Self::Chained => previous_end,
         };
-        Some(Turn { intended: start, start, lateness: None })
+        Some(OperationStart { intended: start, start, scheduling_delay: None })
     }
 }
 
 /// Requests arrive on a schedule that knows nothing of the device; the workers of a process share
 /// them, and whoever is free takes the next.
 #[derive(Clone, Debug)]
-pub struct Open {
+pub struct OpenLoop {
     schedule: Schedule,
 }
 
-impl Open {
+impl OpenLoop {
     /// Workers of one process are given clones of one schedule.
     #[must_use]
     pub fn new(schedule: Schedule) -> Self {
@@ -63,21 +73,25 @@ impl Open {
 }
 
 /// A worker that waits looks this often whether the run has been ended.
-const PATIENCE: Nanos = Nanos::from_millis(50);
+const CLOSE_CHECK: Nanos = Nanos::from_millis(50);
 
-impl Pace for Open {
-    fn next<C: Clock>(&mut self, clock: &C, gate: &Gate, _: Nanos) -> Option<Turn> {
+impl Pace for OpenLoop {
+    fn next<C: Clock>(&mut self, clock: &C, gate: &Gate, _: Nanos) -> Option<OperationStart> {
         let intended = self.schedule.moment(gate.next_arrival());
         let mut now = clock.now();
         let waits = now < intended;
         while now < intended {
-            if gate.closes() <= intended.min(now + PATIENCE) {
+            if gate.closes() <= intended.min(now + CLOSE_CHECK) {
                 return None;
             }
-            clock.wait_until(intended.min(now + PATIENCE));
+            clock.wait_until(intended.min(now + CLOSE_CHECK));
             now = clock.now();
         }
-        Some(Turn { intended, start: now, lateness: waits.then(|| now - intended) })
+        Some(OperationStart {
+            intended,
+            start: now,
+            scheduling_delay: waits.then(|| now - intended),
+        })
     }
 }
 

@@ -18,7 +18,7 @@ const BEYOND: u64 = 10;
 
 /// All latencies of a window, by bucket.
 #[derive(Debug)]
-pub(crate) struct Distribution {
+pub(crate) struct LatencyDistribution {
     filled: Vec<Filled>,
     total: u64,
     min: Nanos,
@@ -42,13 +42,14 @@ struct Position {
     within: f64,
 }
 
-impl Distribution {
+impl LatencyDistribution {
     /// Everything in these slices; `None` when they hold no completion.
-    pub(crate) fn of(slices: &[Slice]) -> Option<Self> {
+    pub(crate) fn from_slices(slices: &[Slice]) -> Option<Self> {
         // Dense, because merging a thousand sorted lists pair by pair would copy the longest of
         // them a thousand times.
         let mut counts = vec![0u64; BUCKETS];
-        let (mut min, mut max) = (Nanos::NEVER, Nanos::ZERO);
+        let mut min = Nanos::NEVER;
+        let mut max = Nanos::ZERO;
         for slice in slices {
             for (bucket, count) in &slice.buckets {
                 counts[(*bucket as usize).min(BUCKETS - 1)] += count;
@@ -136,7 +137,8 @@ impl Distribution {
 fn covered<const N: usize>(slices: &[Slice], positions: &[Position; N]) -> [f64; N] {
     let mut covered = [0.0; N];
     for slice in slices {
-        let (mut below, mut done) = (0, 0);
+        let mut below = 0;
+        let mut done = 0;
         for (covered, position) in covered.iter_mut().zip(positions) {
             let rest = &slice.buckets[done..];
             let here = done + rest.partition_point(|(bucket, _)| *bucket < position.bucket);
@@ -171,7 +173,7 @@ mod tests {
             share in 0.01f64..1.0,
         ) {
             let slices: Vec<_> = latencies.chunks(7).map(slice_of).collect();
-            let value = Distribution::of(&slices).unwrap().value_at(share);
+            let value = LatencyDistribution::from_slices(&slices).unwrap().value_at(share);
             latencies.sort_unstable();
             let rank = (share * latencies.len() as f64).ceil() as usize;
             let exact = latencies[rank.max(1) - 1] as f64;
@@ -183,7 +185,7 @@ mod tests {
             latencies in prop::collection::vec(1u64..1 << 30, 20..300),
         ) {
             let slices: Vec<_> = latencies.chunks(7).map(slice_of).collect();
-            let all = Distribution::of(&slices).unwrap();
+            let all = LatencyDistribution::from_slices(&slices).unwrap();
             let shares = [0.5, 0.9, 0.99];
             let counts = covered(&slices, &shares.map(|share| all.position(share)));
             for (count, share) in counts.iter().zip(shares) {
@@ -195,10 +197,10 @@ mod tests {
     #[test]
     fn a_constant_latency_is_its_own_quantile() {
         for latency in [7, 100, 10_500_000] {
-            let all = Distribution::of(&[slice_of(&[latency; 50])]).unwrap();
+            let all = LatencyDistribution::from_slices(&[slice_of(&[latency; 50])]).unwrap();
             assert_eq!(all.value_at(0.5), latency as f64);
             assert_eq!(all.value_at(1.0), latency as f64);
         }
-        assert!(Distribution::of(&[Slice::empty()]).is_none());
+        assert!(LatencyDistribution::from_slices(&[Slice::empty()]).is_none());
     }
 }

@@ -22,7 +22,8 @@ impl Ratio {
     /// From the numerator and denominator of every batch; `None` with fewer than three batches or
     /// nothing to divide by.
     pub(crate) fn over(batches: &[(f64, f64)]) -> Option<Self> {
-        let (mut numerator, mut denominator) = (0.0, 0.0);
+        let mut numerator = 0.0;
+        let mut denominator = 0.0;
         for (above, below) in batches {
             numerator += above;
             denominator += below;
@@ -89,7 +90,8 @@ mod tests {
         let samples = [5.0, 1.0, 4.0, 2.0, 3.0];
         let ratio = Ratio::over(&samples.map(|sample| (sample, 1.0))).unwrap();
         assert!(ratio.correlation() < 0.0);
-        let (got, want) = (ratio.estimate(), Estimate::mean_of(&samples).unwrap());
+        let got = ratio.estimate();
+        let want = Estimate::mean_of(&samples).unwrap();
         assert!((got.low - want.low).abs() < 1e-12 && (got.high - want.high).abs() < 1e-12);
     }
 

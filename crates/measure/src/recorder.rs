@@ -17,12 +17,12 @@ pub trait Sink {
 
     /// Takes a raw sample; does nothing unless samples were asked for.
     #[inline]
-    fn sample(&mut self, _sample: Sample) {}
+    fn sample(&mut self, _sample: OperationSample) {}
 }
 
 /// One operation as it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct OperationSample {
     /// Which of the worker's operations: its row.
     pub lane: usize,
     /// On the run's clock. In an open loop, the intended start.
@@ -35,14 +35,14 @@ pub struct Sample {
 
 /// When slices start and how long they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grid {
+pub struct SliceGrid {
     /// The first slice's length.
     pub first_length: Nanos,
     /// After this many slices of one length, the next ones are twice as long.
     pub slices_per_length: u32,
 }
 
-impl Grid {
+impl SliceGrid {
     /// The grid of a window whose length is known: 512 slices, but none below a millisecond and
     /// none longer than [`LONGEST_SLICE`].
     #[must_use]
@@ -72,7 +72,7 @@ impl Grid {
 }
 
 /// For a window of unknown length: about 4 ms, 512 of them in the first look after 2 s.
-impl Default for Grid {
+impl Default for SliceGrid {
     fn default() -> Self {
         Self { first_length: Nanos(2_000_000_000 / 512), slices_per_length: 1024 }
     }
@@ -83,7 +83,7 @@ impl Default for Grid {
 pub const LONGEST_SLICE: Nanos = Nanos::from_millis(500);
 
 /// Counts of one kind of operation in the open slice.
-struct Lane {
+struct LaneCounts {
     counts: Box<[u32]>,
     /// One bit for each run of 1,024 buckets that holds a count: what a closing slice looks at.
     touched: u64,
@@ -95,7 +95,7 @@ struct Lane {
 const RUN: usize = 1024;
 const _: () = assert!(BUCKETS.div_ceil(RUN) <= u64::BITS as usize);
 
-impl Lane {
+impl LaneCounts {
     fn new() -> Self {
         Self {
             counts: vec![0; BUCKETS].into_boxed_slice(),
@@ -165,10 +165,10 @@ pub struct LaneEnd {
 
 /// See the module's text.
 pub struct Recorder<S> {
-    lanes: Vec<Lane>,
+    lanes: Vec<LaneCounts>,
     failures: Vec<(usize, u64, u64)>,
     sink: S,
-    grid: Grid,
+    grid: SliceGrid,
     opens: Nanos,
     slice_start: Nanos,
     slice_length: Nanos,
@@ -177,9 +177,9 @@ pub struct Recorder<S> {
 impl<S: Sink> Recorder<S> {
     /// A recorder for `lanes` kinds of operation whose window opens later. One more lane, the
     /// last, holds how late an open loop's generator was.
-    pub fn new(lanes: usize, grid: Grid, sink: S) -> Self {
+    pub fn new(lanes: usize, grid: SliceGrid, sink: S) -> Self {
         Self {
-            lanes: (0..=lanes).map(|_| Lane::new()).collect(),
+            lanes: (0..=lanes).map(|_| LaneCounts::new()).collect(),
             failures: Vec::with_capacity(64),
             sink,
             grid,
@@ -200,13 +200,13 @@ impl<S: Sink> Recorder<S> {
 
     /// `in_call` is clipped to the window by the caller.
     #[inline]
-    pub(crate) fn completed(&mut self, sample: Sample, in_call: Nanos, end: Nanos) {
+    pub(crate) fn completed(&mut self, sample: OperationSample, in_call: Nanos, end: Nanos) {
         self.lanes[sample.lane].count(sample.latency, in_call, end);
         self.sink.sample(sample);
     }
 
     #[cold]
-    pub(crate) fn failed(&mut self, sample: Sample, in_call: Nanos, code: u64) {
+    pub(crate) fn failed(&mut self, sample: OperationSample, in_call: Nanos, code: u64) {
         let lane = &mut self.lanes[sample.lane];
         lane.open.failed += 1;
         lane.open.busy += in_call;
@@ -217,9 +217,9 @@ impl<S: Sink> Recorder<S> {
         self.sink.sample(sample);
     }
 
-    pub(crate) fn late(&mut self, lateness: Nanos, end: Nanos) {
+    pub(crate) fn scheduling_delay(&mut self, delay: Nanos, end: Nanos) {
         if let Some(lane) = self.lanes.last_mut() {
-            lane.count(lateness, Nanos::ZERO, end);
+            lane.count(delay, Nanos::ZERO, end);
         }
     }
 

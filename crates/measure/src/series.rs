@@ -33,7 +33,7 @@ impl Series {
     /// The series of operations of which each moment is known: their ends, and their times unless
     /// they failed. What ends with the window is part of its last slice.
     #[must_use]
-    pub fn of(
+    pub fn from_operations(
         operations: impl Iterator<Item = (Nanos, Option<Nanos>)>,
         (opens, closes): (Nanos, Nanos),
     ) -> Self {

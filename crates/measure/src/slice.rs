@@ -82,7 +82,8 @@ impl Slice {
 /// Two sorted lists of counts as one.
 fn merged(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
     let mut all = Vec::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    let mut a = a.iter().peekable();
+    let mut b = b.iter().peekable();
     while let (Some(&&(left, n)), Some(&&(right, m))) = (a.peek(), b.peek()) {
         match left.cmp(&right) {
             Ordering::Less => all.extend(a.next()),

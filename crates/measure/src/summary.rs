@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{Batch, Batches, completions_over_time, inside, latency};
 use crate::bucket::{BUCKETS, HIGHEST, lowest_of};
 use crate::interval::{Estimate, poisson};
-use crate::quantile::Distribution;
+use crate::quantile::LatencyDistribution;
 use crate::ratio::Ratio;
 use crate::series::Series;
 use crate::slice::Slice;
@@ -65,7 +65,7 @@ pub struct Summary {
 impl Summary {
     /// All figures of a window.
     #[must_use]
-    pub fn of(series: &Series, conditions: &Conditions) -> Self {
+    pub fn from_series(series: &Series, conditions: &Conditions) -> Self {
         let slices = inside(series, conditions.window);
         let n = slices.iter().map(|slice| slice.completed).sum();
         let step = conditions.clock_step.0 as f64;
@@ -79,7 +79,7 @@ impl Summary {
         let mean = mean_latency(n, parts);
         let (rate, method) =
             if few { rate_of_few(n, conditions, parts) } else { rate(n, conditions, parts) };
-        let quantiles = Distribution::of(slices)
+        let quantiles = LatencyDistribution::from_slices(slices)
             .map_or([None; 5], |all| all.quantiles([500, 900, 950, 990, 999], slices, parts));
         let resolved = |estimate: Estimate| estimate.no_narrower_than(step).not_negative();
         let [p50, p90, p95, p99, p99_9] = quantiles.map(|quantile| quantile.map(resolved));
@@ -164,7 +164,8 @@ fn mean_latency(n: u64, batches: &[Batch]) -> Option<Estimate> {
         return Some(ratio.estimate());
     }
     let sum: u128 = batches.iter().map(|batch| batch.latency_sum).sum();
-    let (mean, count) = (sum as f64 / n as f64, poisson(n));
+    let mean = sum as f64 / n as f64;
+    let count = poisson(n);
     let n = n as f64;
     Some(Estimate { estimate: mean, low: mean * n / count.high, high: mean * n / count.low })
 }
@@ -192,7 +193,8 @@ mod tests {
     fn measured(window: Nanos, latencies: impl IntoIterator<Item = u64>) -> (Series, Conditions) {
         let length = Nanos::from_millis(4);
         let mut series = Series::new(length);
-        let (mut now, mut ends) = (0, Vec::new());
+        let mut now = 0;
+        let mut ends = Vec::new();
         for latency in latencies {
             now += latency;
             if now >= window.0 {
@@ -216,7 +218,7 @@ mod tests {
 
     fn summary(window: Nanos, latencies: impl IntoIterator<Item = u64>) -> Summary {
         let (series, conditions) = measured(window, latencies);
-        Summary::of(&series, &conditions)
+        Summary::from_series(&series, &conditions)
     }
 
     #[test]
@@ -283,7 +285,7 @@ mod tests {
             first_and_last: Some((Nanos::from_secs(1), Nanos::from_secs(5))),
             clock_step: Nanos(1),
         };
-        assert!(Summary::of(&series, &conditions).rate.holds(4.0));
+        assert!(Summary::from_series(&series, &conditions).rate.holds(4.0));
     }
 
     #[test]
@@ -302,7 +304,7 @@ mod tests {
     fn a_coarse_clock_widens_every_latency() {
         let (series, mut conditions) = measured(Nanos::from_secs(1), vec![1_000; 50_000]);
         conditions.clock_step = Nanos(40);
-        let summary = Summary::of(&series, &conditions);
+        let summary = Summary::from_series(&series, &conditions);
         for latency in [summary.mean, summary.p50, summary.p99] {
             assert_eq!(latency, Some(Estimate::around(1_000.0, 40.0)));
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::{Batch, Batches, latency};
 use crate::bucket::{BUCKETS, end_of, lowest_of};
 use crate::interval::{Estimate, student_t};
-use crate::quantile::Distribution;
+use crate::quantile::LatencyDistribution;
 use crate::ratio::Ratio;
 use crate::series::Series;
 use crate::slice::Slice;
@@ -64,7 +64,8 @@ pub fn drift(series: &Series, window: Nanos) -> Drift {
 /// The second mean latency over the first, by the relative errors of both.
 fn ratio_of_means(first: &[Batch], last: &[Batch]) -> Option<Estimate> {
     let mean = |batches: &[Batch]| Ratio::over(&batches.iter().map(latency).collect::<Vec<_>>());
-    let (first, last) = (mean(first)?, mean(last)?);
+    let first = mean(first)?;
+    let last = mean(last)?;
     if first.value() <= 0.0 || last.value() <= 0.0 {
         return None;
     }
@@ -120,10 +121,11 @@ const SIGNIFICANT: f64 = 4.0;
 /// Looks for two modes; `None` when there is one, or the calls are too few to tell.
 #[must_use]
 pub fn bimodality(total: &Slice, clock_step: Nanos) -> Option<Bimodality> {
-    let density = Density::of(total, clock_step)?;
+    let density = Density::from_total(total, clock_step)?;
     let heights = &density.heights;
     let all: f64 = heights.iter().sum();
-    let (mut left, mut below) = (0, 0.0);
+    let mut left = 0;
+    let mut below = 0.0;
     let mut deepest: Option<(f64, Bimodality)> = None;
     for valley in 1..heights.len().saturating_sub(1) {
         below += heights[valley - 1];
@@ -131,13 +133,15 @@ pub fn bimodality(total: &Slice, clock_step: Nanos) -> Option<Bimodality> {
             left = valley - 1;
         }
         let right = highest(heights, valley + 1);
-        let (floor, peak) = (heights[valley], heights[left].min(heights[right]));
+        let floor = heights[valley];
+        let peak = heights[left].min(heights[right]);
         let slow_share = 1.0 - (below + floor / 2.0) / all;
         let deep = floor <= VALLEY * peak && peak - floor >= SIGNIFICANT * (peak + floor).sqrt();
         let both = (SIDE_SHARE..=1.0 - SIDE_SHARE).contains(&slow_share);
         let depth = floor / peak;
         if deep && both && deepest.is_none_or(|(other, _)| depth < other) {
-            let (fast, slow) = (density.centre(left), density.centre(right));
+            let fast = density.centre(left);
+            let slow = density.centre(right);
             deepest = Some((depth, Bimodality { fast, slow, slow_share }));
         }
     }
@@ -161,9 +165,10 @@ struct Density {
 impl Density {
     /// From the 1st to the 99th percentile, so that a few outliers do not squeeze the rest into
     /// one bin; `None` when that range is hardly wider than what can be told apart.
-    fn of(total: &Slice, clock_step: Nanos) -> Option<Self> {
-        let all = Distribution::of(std::slice::from_ref(total))?;
-        let (low, high) = (all.value_at(0.01).max(1.0), all.value_at(0.99).max(1.0));
+    fn from_total(total: &Slice, clock_step: Nanos) -> Option<Self> {
+        let all = LatencyDistribution::from_slices(std::slice::from_ref(total))?;
+        let low = all.value_at(0.01).max(1.0);
+        let high = all.value_at(0.99).max(1.0);
         // The Rice rule for the number of bins, no narrower than four buckets or three steps of
         // the clock: finer ones are a comb.
         let wanted = (2.0 * (total.completed as f64).cbrt()).min(64.0);
@@ -180,7 +185,8 @@ impl Density {
     /// Shares a bucket's count among the bins that it overlaps.
     fn spread(&mut self, bucket: usize, count: f64) {
         let place = |latency: Nanos| ((latency.0 as f64).max(0.5).ln() - self.origin) / self.width;
-        let (start, end) = (place(lowest_of(bucket)), place(end_of(bucket)));
+        let start = place(lowest_of(bucket));
+        let end = place(end_of(bucket));
         let mut bin = start.floor();
         while bin < end {
             let overlap = (end.min(bin + 1.0) - start.max(bin)) / (end - start);
@@ -229,7 +235,7 @@ const OUT_OF_PROPORTION: f64 = 10.0;
 /// Sets the longest call against the median; `None` when it is within ten times.
 #[must_use]
 pub fn outlier(total: &Slice) -> Option<Outlier> {
-    let median = Distribution::of(std::slice::from_ref(total))?.value_at(0.5);
+    let median = LatencyDistribution::from_slices(std::slice::from_ref(total))?.value_at(0.5);
     let times = total.max.0 as f64 / median.max(1.0);
     let median = Nanos(median.round() as u64);
     (times >= OUT_OF_PROPORTION).then_some(Outlier { longest: total.max, median, times })
@@ -250,7 +256,7 @@ impl fmt::Display for Outlier {
 
 /// The first calls, when they took longer than the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WarmUp {
+pub struct SlowStart {
     /// How many of the first calls in a row were slow.
     pub calls: usize,
     /// Their mean latency over the steady median.
@@ -265,16 +271,16 @@ const SLOW_START: f64 = 1.5;
 /// Sets the first calls of a worker, in order, against the median of the window; `None` when the
 /// first one was not slow.
 #[must_use]
-pub fn warm_up(first: &[Nanos], steady_median: Nanos) -> Option<WarmUp> {
+pub fn slow_start(first: &[Nanos], steady_median: Nanos) -> Option<SlowStart> {
     let median = steady_median.0.max(1) as f64;
     let slow = |latency: &&Nanos| latency.0 as f64 >= SLOW_START * median;
     let calls = first.iter().take_while(slow).count();
     let sum: f64 = first[..calls].iter().map(|latency| latency.0 as f64).sum();
     let times = sum / calls.max(1) as f64 / median;
-    (calls > 0).then_some(WarmUp { calls, times, unfinished: calls == first.len() })
+    (calls > 0).then_some(SlowStart { calls, times, unfinished: calls == first.len() })
 }
 
-impl fmt::Display for WarmUp {
+impl fmt::Display for SlowStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.calls {
             1 => f.write_str("the first call took ")?,
@@ -391,7 +397,8 @@ mod tests {
     #[test]
     fn the_first_calls_are_named_as_long_as_they_are_slow() {
         let first = [50, 40, 20, 14, 10, 30].map(Nanos);
-        let warm_up_of = |calls: &[Nanos]| warm_up(calls, Nanos(10)).map(|found| found.to_string());
+        let warm_up_of =
+            |calls: &[Nanos]| slow_start(calls, Nanos(10)).map(|found| found.to_string());
         let three = "the first 3 calls took 3.67 times the median";
         assert_eq!(warm_up_of(&first).as_deref(), Some(three));
         let one = "the first call took 5.00 times the median, and none of the warm-up was faster; \

@@ -43,7 +43,7 @@ pub enum Peak {
 
 /// A measured rate at a concurrency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct UslPoint {
     /// N, at least 1.
     pub concurrency: u32,
     /// X(N), more than zero.
@@ -58,11 +58,11 @@ impl Usl {
     /// (X/N)² keep a slow level as important as a fast one. Three unknowns have so few ways to be
     /// zero that each is tried; the best one without a negative value is the constrained optimum.
     #[must_use]
-    pub fn fit(points: &[Point]) -> Option<Self> {
+    pub fn fit(points: &[UslPoint]) -> Option<Self> {
         let mut levels: Vec<u32> = points.iter().map(|point| point.concurrency).collect();
         levels.sort_unstable();
         levels.dedup();
-        let usable = |point: &Point| point.concurrency > 0 && point.rate.0 > 0.0;
+        let usable = |point: &UslPoint| point.concurrency > 0 && point.rate.0 > 0.0;
         if levels.len() < 3 || !points.iter().all(usable) {
             return None;
         }
@@ -85,8 +85,9 @@ impl Usl {
         PerSecond(self.lambda.0 * concurrency / cost)
     }
 
-    fn from_linear([inverse, contention, coherency]: [f64; 3], points: &[Point]) -> Self {
-        let (sigma, kappa) = (contention / inverse, coherency / inverse);
+    fn from_linear([inverse, contention, coherency]: [f64; 3], points: &[UslPoint]) -> Self {
+        let sigma = contention / inverse;
+        let kappa = coherency / inverse;
         let lambda = PerSecond(1.0 / inverse);
         let mut law = Self { lambda, sigma, kappa, peak: Peak::None, misfit: 0.0 };
         law.peak = law.find_peak();
@@ -111,7 +112,7 @@ impl Usl {
 }
 
 /// The weighted row of a point: its dot product with (1/λ, σ/λ, κ/λ) is to be 1.
-fn terms(point: Point) -> [f64; 3] {
+fn terms(point: UslPoint) -> [f64; 3] {
     let n = f64::from(point.concurrency);
     let weight = point.rate.0 / n;
     [weight, weight * (n - 1.0), weight * n * (n - 1.0)]
@@ -176,9 +177,9 @@ mod tests {
         Usl { lambda, sigma, kappa, peak: Peak::None, misfit: 0.0 }
     }
 
-    fn points(law: &Usl) -> Vec<Point> {
+    fn points(law: &Usl) -> Vec<UslPoint> {
         let rate = |concurrency| law.rate_at(f64::from(concurrency));
-        LEVELS.map(|concurrency| Point { concurrency, rate: rate(concurrency) }).to_vec()
+        LEVELS.map(|concurrency| UslPoint { concurrency, rate: rate(concurrency) }).to_vec()
     }
 
     proptest! {
@@ -202,7 +203,7 @@ mod tests {
         ) {
             let zip = LEVELS.into_iter().zip(rates);
             let points: Vec<_> = zip
-                .map(|(concurrency, rate)| Point { concurrency, rate: PerSecond(rate) })
+                .map(|(concurrency, rate)| UslPoint { concurrency, rate: PerSecond(rate) })
                 .collect();
             let fit = Usl::fit(&points).unwrap();
             prop_assert!(fit.lambda.0 > 0.0 && fit.sigma >= 0.0 && fit.kappa >= 0.0);
@@ -213,7 +214,7 @@ mod tests {
     fn more_than_linear_growth_is_no_limit() {
         let points = LEVELS.map(|concurrency| {
             let n = f64::from(concurrency);
-            Point { concurrency, rate: PerSecond(100.0 * n.powf(1.1)) }
+            UslPoint { concurrency, rate: PerSecond(100.0 * n.powf(1.1)) }
         });
         assert_eq!(Usl::fit(&points).unwrap().peak, Peak::None);
     }

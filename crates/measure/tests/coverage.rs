@@ -232,7 +232,7 @@ impl Run {
             first_and_last: self.first.map(|first| (first, self.last)),
             clock_step: Nanos(1),
         };
-        Summary::of(&self.series, &conditions)
+        Summary::from_series(&self.series, &conditions)
     }
 
     fn flush(&mut self, now: Nanos) {

@@ -201,12 +201,12 @@ pub enum Change {
     Inconclusive,
 }
 
-impl From<compare::Verdict> for Change {
-    fn from(verdict: compare::Verdict) -> Self {
+impl From<compare::PairedVerdict> for Change {
+    fn from(verdict: compare::PairedVerdict) -> Self {
         match verdict {
-            compare::Verdict::Faster => Self::Faster,
-            compare::Verdict::Slower => Self::Slower,
-            compare::Verdict::Inconclusive(_) => Self::Inconclusive,
+            compare::PairedVerdict::Faster => Self::Faster,
+            compare::PairedVerdict::Slower => Self::Slower,
+            compare::PairedVerdict::Inconclusive(_) => Self::Inconclusive,
         }
     }
 }

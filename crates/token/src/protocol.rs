@@ -10,8 +10,8 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tapstone_measure::looper::{Ended, WarmUp};
-use tapstone_measure::recorder::{Grid, LaneEnd};
+use tapstone_measure::looper::{LoopEnd, WarmUpResult};
+use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 pub use tapstone_worker::{receive, send};
@@ -208,7 +208,7 @@ pub struct Run {
     /// How many operations each thread does; without it the window's closing ends them.
     pub counts: Option<Vec<u64>>,
     /// How slices are cut.
-    pub grid: Grid,
+    pub grid: SliceGrid,
     /// How long the threads warm up, at least one operation each.
     pub warm_up: Nanos,
     /// Memory for results to be verified, for this process.
@@ -254,7 +254,7 @@ pub enum Report {
     /// One operation of each lane was tried.
     Tried(Vec<Result<(), Failure>>),
     /// All threads are warm.
-    Ready(Result<Vec<WarmUp>, Failure>),
+    Ready(Result<Vec<WarmUpResult>, Failure>),
     /// Every thread has completed its first operation.
     FirstDone,
     /// The answer to a ping.
@@ -383,7 +383,7 @@ pub struct Done {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadEnd {
     /// Why.
-    pub ended: Ended,
+    pub ended: LoopEnd,
     /// The last call that failed, if one did.
     pub last_failure: Option<Failure>,
     /// What it recorded besides slices, by lane.

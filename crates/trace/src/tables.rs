@@ -237,7 +237,7 @@ pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<
         return;
     };
     let window = (opens, closes.max(opens + Nanos(1)));
-    let series = Series::of(operations.iter().copied(), window);
+    let series = Series::from_operations(operations.iter().copied(), window);
     let ends = || operations.iter().filter(|(_, time)| time.is_some()).map(|(end, _)| *end);
     let conditions = Conditions {
         window: window.1 - window.0,
@@ -245,7 +245,7 @@ pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<
         first_and_last: ends().min().zip(ends().max()),
         clock_step: Nanos(1),
     };
-    row.set_figures(&Summary::of(&series, &conditions), &series.total());
+    row.set_figures(&Summary::from_series(&series, &conditions), &series.total());
     if operations.len() <= MOST_VALUES {
         row.values_ns = operations.iter().filter_map(|(_, time)| *time).collect();
     }

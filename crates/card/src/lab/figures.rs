@@ -61,7 +61,7 @@ fn figures(ran: &Ran, lane: u16) -> Option<LaneFigures> {
     let by_worker: Vec<Vec<Sample>> = ran.samples.iter().map(|all| of_lane(all)).collect();
     let all = || by_worker.iter().flatten();
     let timed = |sample: &Sample| (end(sample), sample.fault.is_none().then_some(sample.latency));
-    let series = Series::of(all().map(timed), window);
+    let series = Series::from_operations(all().map(timed), window);
     let total = series.total();
     let ends = || all().filter(|sample| sample.fault.is_none()).map(end);
     let conditions = Conditions {
@@ -70,7 +70,7 @@ fn figures(ran: &Ran, lane: u16) -> Option<LaneFigures> {
         first_and_last: ends().min().zip(ends().max()),
         clock_step: Nanos(1),
     };
-    let summary = Summary::of(&series, &conditions);
+    let summary = Summary::from_series(&series, &conditions);
     let mut failed = BTreeMap::new();
     for fault in all().filter_map(|sample| sample.fault.as_ref()) {
         *failed.entry(fault.code()).or_default() += 1;

@@ -182,7 +182,7 @@ fn warnings(lane: &LaneFigures, row: &record::Row) -> Vec<String> {
     told.extend(
         (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them")),
     );
-    let slow_start = median.and_then(|median| trend::warm_up(first, median));
+    let slow_start = median.and_then(|median| trend::slow_start(first, median));
     told.extend(slow_start.map(|slow| slow.to_string()));
     // What contending processes do to each other is no trend.
     if lane.total.completed >= ENOUGH && lane.parts.len() == 1 {

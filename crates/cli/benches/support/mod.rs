@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapstone_measure::clock::{Monotonic, Precision};
-use tapstone_measure::own_cost::own_cost_ns;
+use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::Catalogue;
@@ -72,8 +72,8 @@ pub(crate) fn measure(lab: &mut Lab, threads: u32, window: Nanos) -> Summary {
             extra_objects: 0,
             idle_sessions: 0,
             seed: 1,
-            clock_step: Precision::of(&Monotonic).step,
-            loop_cost_ns: own_cost_ns(&Monotonic),
+            clock_step: Precision::measure(&Monotonic).step,
+            loop_cost_ns: loop_overhead_ns(&Monotonic),
         },
     };
     let outcome = lab.measure(&plan, &mut Nobody, None);

@@ -1,6 +1,6 @@
 //! Claims against what was measured.
 
-use tapstone_measure::claim::{Bound, Claim, KeyBits, Verdict};
+use tapstone_measure::claim::{Bound, Claim, ClaimVerdict, KeyBits};
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_token::lab::RowPlan;
@@ -23,11 +23,11 @@ pub(super) fn judge(
     let judgement = target.demand.judge(figure);
     Ok(record::Claim {
         text: asked.text.to_owned(),
-        operation: asked.claim.row.clone(),
+        operation: asked.claim.case.clone(),
         verdict: match judgement.verdict {
-            Verdict::Met => record::Verdict::Met,
-            Verdict::Missed => record::Verdict::Missed,
-            Verdict::Undecided => record::Verdict::Undecided,
+            ClaimVerdict::Met => record::Verdict::Met,
+            ClaimVerdict::Missed => record::Verdict::Missed,
+            ClaimVerdict::Undecided => record::Verdict::Undecided,
         },
         measured: figure.map(Into::into),
         arithmetic: match asked.claim.bound {

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, bail};
 use tapstone_measure::claim::Claim;
 use tapstone_measure::clock::Monotonic;
-use tapstone_measure::own_cost::own_cost_ns;
+use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteRow, Variant};
 use tapstone_token::lab::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
@@ -57,8 +57,8 @@ pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<R
         maker.suite(Catalogue::builtin().default_suite())
     };
     for claim in &claims {
-        if !rows.iter().any(|row| row.name() == claim.row) {
-            rows.extend(maker.operations(std::slice::from_ref(&claim.row))?);
+        if !rows.iter().any(|row| row.name() == claim.case) {
+            rows.extend(maker.operations(std::slice::from_ref(&claim.case))?);
         }
     }
     check(&rows)?;
@@ -203,7 +203,7 @@ fn common(arguments: &Arguments, clock_step: Nanos) -> Common {
         idle_sessions: arguments.keys.idle_sessions,
         seed: arguments.load.seed,
         clock_step,
-        loop_cost_ns: own_cost_ns(&Monotonic),
+        loop_cost_ns: loop_overhead_ns(&Monotonic),
     }
 }
 

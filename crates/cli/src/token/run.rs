@@ -37,7 +37,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
             "--module is of no use with --hosts\nhint: each agent's configuration names its module"
         );
     }
-    let precision = Precision::of(&Monotonic);
+    let precision = Precision::measure(&Monotonic);
     let rows = rows::rows(&arguments, precision.step)?;
     let samples = samples_file(&arguments, &rows)?;
     arguments.output.shared.check()?;
@@ -167,7 +167,7 @@ impl Session<'_> {
         summary: Option<&Summary>,
     ) -> anyhow::Result<()> {
         for (claim, text) in rows.claims.iter().zip(&self.arguments.what.claim) {
-            if claim.row == row.name() {
+            if claim.case == row.name() {
                 let judged = judge(&Asked { text, claim }, row, summary)?;
                 if judged.verdict != record::Verdict::Met {
                     self.exit = self.exit.max(Exit::Missed);

@@ -65,7 +65,7 @@ impl Stage {
             first_and_last: None,
             clock_step: Nanos(1),
         };
-        let summary = Summary::of(&series, &conditions);
+        let summary = Summary::from_series(&series, &conditions);
         row.set_figures(&summary, &series.total());
         if row.completed == 0 {
             row.status = Status::at(Outcome::Failed, "panel log", "NO_TRANSACTION");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_measure::looper::Ended;
+use tapstone_measure::looper::LoopEnd;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{FEW_PER_WORKER, Summary};
 use tapstone_measure::units::{Nanos, PerSecond};
@@ -255,7 +255,7 @@ impl Maker<'_> {
             return record::Status::at(outcome, step_of(lost), lost.code());
         }
         let threads = || self.done().flat_map(|done| &done.threads);
-        let gave_up = threads().any(|thread| matches!(thread.ended, Ended::GaveUp(_)));
+        let gave_up = threads().any(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)));
         if !gave_up && self.failures(lane).is_empty() {
             return record::Status::OK;
         }
@@ -413,7 +413,7 @@ impl Maker<'_> {
         let mut threads = self.done().flat_map(|done| &done.threads).peekable();
         let failed = self.ran.lost.is_some()
             || threads.peek().is_some()
-                && threads.all(|thread| matches!(thread.ended, Ended::GaveUp(_)));
+                && threads.all(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)));
         match self.plan.stop {
             _ if self.ran.interrupted => record::StoppedBy::Interrupted,
             _ if failed => record::StoppedBy::Failures,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use tapstone_measure::recorder::Grid;
+use tapstone_measure::recorder::SliceGrid;
 use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{Conditions, Summary};
@@ -40,7 +40,7 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    pub(super) fn new(lanes: usize, processes: usize, grid: Grid) -> Self {
+    pub(super) fn new(lanes: usize, processes: usize, grid: SliceGrid) -> Self {
         let empty = Series::new(grid.first_length);
         Self {
             lanes: vec![empty.clone(); lanes],
@@ -142,7 +142,7 @@ impl Gathered {
             first_and_last: self.first_and_last(lane),
             clock_step: step,
         };
-        Summary::of(series, &conditions)
+        Summary::from_series(series, &conditions)
     }
 
     /// When the first and the last counted operation ended, of a lane or of all.

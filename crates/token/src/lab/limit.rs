@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use tapstone_measure::interval::Estimate;
-use tapstone_measure::knee::{Knee, Level, PASSES, knee, should_stop};
+use tapstone_measure::knee::{Knee, Level, PASSES, find_knee, should_stop};
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::PerSecond;
 use tapstone_record as record;
@@ -142,9 +142,10 @@ impl Search<'_> {
         self.climb_by(Axis::Threads, Concurrency::ONE, observer);
         self.refine(observer);
         // Processes are tried from the fewest threads that are enough, and hosts from those.
-        self.enough.threads = knee(&self.by(Axis::Threads)).map_or(1, |knee| knee.concurrency);
+        self.enough.threads = find_knee(&self.by(Axis::Threads)).map_or(1, |knee| knee.concurrency);
         self.climb_by(Axis::Processes, self.enough, observer);
-        self.enough.processes = knee(&self.by(Axis::Processes)).map_or(1, |knee| knee.concurrency);
+        self.enough.processes =
+            find_knee(&self.by(Axis::Processes)).map_or(1, |knee| knee.concurrency);
         self.climb_by(Axis::Hosts, self.enough, observer);
         if self.stopped.is_none() {
             let flat = Axis::ALL.into_iter().any(|axis| should_stop(&self.by(axis)));
@@ -185,7 +186,7 @@ impl Search<'_> {
 
     /// One halving towards the knee: it is a place on a curve, not a number of threads.
     fn refine(&mut self, observer: &mut dyn Observer) {
-        let between = knee(&self.by(Axis::Threads)).and_then(|knee| knee.refine());
+        let between = find_knee(&self.by(Axis::Threads)).and_then(|knee| knee.refine());
         let Some(between) = between.filter(|_| self.stopped.is_none()) else { return };
         self.add(Axis::Threads.set(Concurrency::ONE, between));
         let last = self.levels.len() - 1;
@@ -296,9 +297,9 @@ impl Search<'_> {
 
     /// The knee, and how much concurrency it is: of processes where one is not enough.
     fn found(&self) -> Option<Found> {
-        let threads = knee(&self.by(Axis::Threads))?;
+        let threads = find_knee(&self.by(Axis::Threads))?;
         let more = |axis: Axis| {
-            let knee = knee(&self.by(axis)).filter(|knee| knee.concurrency > 1)?;
+            let knee = find_knee(&self.by(axis)).filter(|knee| knee.concurrency > 1)?;
             Some((axis, knee))
         };
         let found = more(Axis::Hosts).or_else(|| more(Axis::Processes));

@@ -1,6 +1,6 @@
 //! A row from its keys to its figures, or to the reason why it has none.
 
-use tapstone_measure::looper::WarmUp;
+use tapstone_measure::looper::WarmUpResult;
 
 use super::error::{LabError, Lost};
 use super::gather::{Gathered, SampleSink};
@@ -12,7 +12,7 @@ use crate::calls::Failure;
 /// A row that ran.
 pub(super) struct Ran {
     pub(super) gathered: Gathered,
-    pub(super) warm_ups: Vec<WarmUp>,
+    pub(super) warm_ups: Vec<WarmUpResult>,
     /// Which of the prepared processes took part.
     pub(super) took_part: Vec<usize>,
     pub(super) threads: u32,

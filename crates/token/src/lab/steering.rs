@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use tapstone_measure::clock::{Clock, Monotonic};
-use tapstone_measure::looper::Ended;
-use tapstone_measure::recorder::Grid;
+use tapstone_measure::looper::LoopEnd;
+use tapstone_measure::recorder::SliceGrid;
 use tapstone_measure::units::{Nanos, PerSecond};
 
 use super::error::Lost;
@@ -169,8 +169,8 @@ impl Lab {
 
     fn runs(&mut self, plan: &RowPlan, processes: u32, threads: u32) -> Vec<Run> {
         let grid = match plan.stop {
-            Stop::Seconds(window) => Grid::for_window(window),
-            Stop::Precision { .. } | Stop::Count(_) => Grid::default(),
+            Stop::Seconds(window) => SliceGrid::for_window(window),
+            Stop::Precision { .. } | Stop::Count(_) => SliceGrid::default(),
         };
         let pace = match plan.load {
             LoadPlan::Closed => Pace::Closed,
@@ -227,7 +227,7 @@ struct Steering<'a, 'b> {
     observer: &'a mut dyn Observer,
     samples: Option<&'b mut dyn SampleSink>,
     gathered: Gathered,
-    grid: Grid,
+    grid: SliceGrid,
     first_done: usize,
     pinged: Nanos,
     pongs: usize,
@@ -301,7 +301,7 @@ impl Steering<'_, '_> {
 
     fn everyone_gave_up(&self) -> bool {
         let mut threads = self.gathered.done.iter().flatten().flat_map(|done| &done.threads);
-        threads.all(|thread| matches!(thread.ended, Ended::GaveUp(_)))
+        threads.all(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)))
     }
 
     fn take(&mut self, number: usize, word: Word) {

@@ -32,7 +32,7 @@ pub(super) fn of(
     // The operations of a mix differ by themselves.
     let alone = row.mechanism.is_some() || plan.lanes.len() == 1;
     let modes = alone.then(|| trend::bimodality(&total, plan.common.clock_step)).flatten();
-    let warm_up = median.and_then(|median| trend::warm_up(first_calls, median));
+    let warm_up = median.and_then(|median| trend::slow_start(first_calls, median));
     let all = [
         wrong(row),
         failed(row),

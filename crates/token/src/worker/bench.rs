@@ -7,7 +7,7 @@ use std::time::Duration;
 use cryptoki_sys::*;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
-use tapstone_measure::looper::{Onward, Work};
+use tapstone_measure::looper::{MeasuredWork, Onward};
 use tapstone_measure::units::Nanos;
 
 use super::keys::KeyReference;
@@ -77,7 +77,7 @@ pub(super) struct Bench {
 /// How long to wait between two attempts to reach a lost device.
 const RETRY: Duration = Duration::from_millis(50);
 
-impl Work for Bench {
+impl MeasuredWork for Bench {
     #[inline]
     fn perform(&mut self, operation: u64) -> Result<(), u64> {
         let lane = self.lane(operation);

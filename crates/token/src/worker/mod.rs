@@ -26,7 +26,7 @@ use std::thread;
 use std::time::Duration;
 
 use cryptoki_sys::*;
-use tapstone_measure::looper::WarmUp;
+use tapstone_measure::looper::WarmUpResult;
 use tapstone_worker::{Board, private_pipes};
 
 use self::bench::Shared;
@@ -73,7 +73,7 @@ enum Event {
     /// The lab is gone.
     Abandoned,
     /// A thread is warm, or could not get so far.
-    Ready(Result<WarmUp, Failure>),
+    Ready(Result<WarmUpResult, Failure>),
     /// A thread has ended.
     Ended,
 }

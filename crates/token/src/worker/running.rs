@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
-use tapstone_measure::looper::WarmUp;
+use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::units::Nanos;
 use tapstone_worker::Place;
 
@@ -34,7 +34,7 @@ pub(super) struct RunningRow {
     running: Running,
     threads: usize,
     counted: bool,
-    ready: Vec<WarmUp>,
+    ready: Vec<WarmUpResult>,
     failure: Option<Failure>,
     ended: usize,
     released: bool,

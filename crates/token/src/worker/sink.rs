@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rtrb::{Consumer, Producer, RingBuffer};
-use tapstone_measure::recorder::{Sample, Sink};
+use tapstone_measure::recorder::{OperationSample, Sink};
 use tapstone_measure::slice::Slice;
 
 use crate::protocol::RawSample;
@@ -70,7 +70,7 @@ impl Sink for RingSink {
     }
 
     #[inline]
-    fn sample(&mut self, sample: Sample) {
+    fn sample(&mut self, sample: OperationSample) {
         if let Some(samples) = &mut self.samples {
             samples.push(sample);
         }
@@ -78,7 +78,7 @@ impl Sink for RingSink {
 }
 
 impl Samples {
-    fn push(&mut self, sample: Sample) {
+    fn push(&mut self, sample: OperationSample) {
         let raw = RawSample {
             worker: self.worker,
             lane: sample.lane as u8,
@@ -169,7 +169,8 @@ mod tests {
             taken += 1;
         }
         assert_eq!(drain.slices().len(), taken);
-        let sample = Sample { lane: 0, start: Nanos(1), latency: Nanos(2), failure: Some(0x30) };
+        let sample =
+            OperationSample { lane: 0, start: Nanos(1), latency: Nanos(2), failure: Some(0x30) };
         (0..SAMPLE_RING + 5).for_each(|_| sink.sample(sample));
         assert_eq!(drain.dropped(), 5);
         assert_eq!(

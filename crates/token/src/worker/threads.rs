@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
-use tapstone_measure::looper::{self, Ended, Share, WarmUp};
-use tapstone_measure::pace::{Closed, Open, Schedule};
+use tapstone_measure::looper::{self, LoopEnd, OperationRange, WarmUpResult};
+use tapstone_measure::pace::{ClosedLoop, OpenLoop, Schedule};
 use tapstone_measure::recorder::Recorder;
 use tapstone_measure::units::Nanos;
 
@@ -122,21 +122,21 @@ impl Thread {
         };
         Monotonic.wait_until(at);
         let limit = self.run.counts.as_ref().map(|counts| counts[self.index]);
-        let end = self.count(&mut bench, at, Share { first, limit });
+        let end = self.count(&mut bench, at, OperationRange { first, limit });
         (Finished { bench: Some(bench), end: Some(end) }, Ok(()))
     }
 
-    fn count(self, bench: &mut Bench, at: Nanos, share: Share) -> ThreadEnd {
+    fn count(self, bench: &mut Bench, at: Nanos, share: OperationRange) -> ThreadEnd {
         let lanes = bench.lanes.len();
         let gate = Arc::clone(&self.gate);
         let seed = self.run.seed;
         let mut recorder = Recorder::new(lanes, self.run.grid, self.sink);
         let mut go = Go { gate: &gate, bench, recorder: &mut recorder, share };
         let ended = match self.run.pace {
-            Pace::Closed => go.at(&mut Closed::TwoReadings),
-            Pace::Chained => go.at(&mut Closed::Chained),
-            Pace::Constant(rate) => go.at(&mut Open::new(Schedule::constant(at, rate))),
-            Pace::Poisson(rate) => go.at(&mut Open::new(Schedule::poisson(at, rate, seed))),
+            Pace::Closed => go.at(&mut ClosedLoop::TwoReadings),
+            Pace::Chained => go.at(&mut ClosedLoop::Chained),
+            Pace::Constant(rate) => go.at(&mut OpenLoop::new(Schedule::constant(at, rate))),
+            Pace::Poisson(rate) => go.at(&mut OpenLoop::new(Schedule::poisson(at, rate, seed))),
         };
         ThreadEnd {
             ended,
@@ -154,17 +154,17 @@ struct Go<'a> {
     gate: &'a Gate,
     bench: &'a mut Bench,
     recorder: &'a mut Recorder<RingSink>,
-    share: Share,
+    share: OperationRange,
 }
 
 impl Go<'_> {
-    fn at<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> Ended {
-        looper::run(&Monotonic, self.gate, pace, self.bench, self.recorder, self.share)
+    fn at<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> LoopEnd {
+        looper::run_worker_loop(&Monotonic, self.gate, pace, self.bench, self.recorder, self.share)
     }
 }
 
 /// Nothing succeeded, and the thread has given up.
-fn gave_up(warm_up: &WarmUp, bench: &Bench) -> Option<Failure> {
+fn gave_up(warm_up: &WarmUpResult, bench: &Bench) -> Option<Failure> {
     let nothing = warm_up.failures.len() as u64 == warm_up.operations;
     bench.last.filter(|_| nothing && warm_up.gave_up)
 }

@@ -19,9 +19,9 @@ pub(super) struct Ratio {
 /// Of times that every run has: the mean of the logarithms of each round's ratio, by Student's t.
 pub(super) fn of_times(baseline: &[Nanos], candidate: &[Nanos]) -> Option<Ratio> {
     let rate = |time: &Nanos| PerSecond(1.0 / time.as_secs_f64());
-    let round = |(a, b)| compare::Round { a: rate(a), b: rate(b) };
-    let rounds: Vec<compare::Round> = baseline.iter().zip(candidate).map(round).collect();
-    let comparison = compare::verdict(&rounds);
+    let round = |(a, b)| compare::PairedRound { a: rate(a), b: rate(b) };
+    let rounds: Vec<compare::PairedRound> = baseline.iter().zip(candidate).map(round).collect();
+    let comparison = compare::compare_rounds(&rounds);
     let Estimate { estimate, low, high } = comparison.ratio?;
     // Of rates it is: the inverse of that of times.
     let ratio = Estimate { estimate: 1.0 / estimate, low: 1.0 / high, high: 1.0 / low };

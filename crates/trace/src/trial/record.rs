@@ -1,6 +1,6 @@
 //! A trial in the record's words.
 
-use tapstone_measure::compare::{self, Round};
+use tapstone_measure::compare::{self, PairedRound};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
@@ -28,7 +28,7 @@ impl Tried {
     /// What was tried, and what it brought; `None` of fewer than two rounds.
     #[must_use]
     pub fn record(&self, trial: &Trial<'_>) -> Option<record::Trial> {
-        let comparison = compare::verdict(&paired(&self.off, &self.on));
+        let comparison = compare::compare_rounds(&paired(&self.off, &self.on));
         let changed = self.applied.iter().map(|it| it.changed).sum();
         Some(record::Trial {
             fix: trial.name(),
@@ -118,9 +118,9 @@ impl Tried {
     }
 }
 
-fn paired(off: &[Finished], on: &[Finished]) -> Vec<Round> {
+fn paired(off: &[Finished], on: &[Finished]) -> Vec<PairedRound> {
     let rate = |run: &Finished| PerSecond(1.0 / run.wall.as_secs_f64());
-    off.iter().zip(on).map(|(off, on)| Round { a: rate(off), b: rate(on) }).collect()
+    off.iter().zip(on).map(|(off, on)| PairedRound { a: rate(off), b: rate(on) }).collect()
 }
 
 /// The mean of single runs, by Student's t.

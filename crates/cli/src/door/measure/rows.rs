@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tapstone_card::lab::{RowPlan, Stop, rows};
 use tapstone_card::protocol::{Fault, Sample};
-use tapstone_measure::compare::{self, Verdict};
+use tapstone_measure::compare::{self, PairedVerdict};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_piv::{Log, Mechanism, Step};
@@ -261,12 +261,12 @@ fn trial(run: &Run, place: usize, model: Option<&Model>) -> Option<record::Trial
     };
     let (before, after) = (times(|pair| &pair.0), times(|pair| &pair.1));
     let rate = |time: &f64| PerSecond(1e9 / time.max(1.0));
-    let rounds: Vec<compare::Round> = before
+    let rounds: Vec<compare::PairedRound> = before
         .iter()
         .zip(&after)
-        .map(|(before, after)| compare::Round { a: rate(before), b: rate(after) })
+        .map(|(before, after)| compare::PairedRound { a: rate(before), b: rate(after) })
         .collect();
-    let comparison = compare::verdict(&rounds);
+    let comparison = compare::compare_rounds(&rounds);
     // What each plain dialogue would have taken: a difference of medians would be no median.
     let left: Vec<f64> = pairs
         .iter()
@@ -289,9 +289,9 @@ fn trial(run: &Run, place: usize, model: Option<&Model>) -> Option<record::Trial
         }),
         rounds: pairs.len() as u32,
         verdict: match comparison.verdict {
-            Verdict::Faster => record::Change::Faster,
-            Verdict::Slower => record::Change::Slower,
-            Verdict::Inconclusive(_) => record::Change::Inconclusive,
+            PairedVerdict::Faster => record::Change::Faster,
+            PairedVerdict::Slower => record::Change::Slower,
+            PairedVerdict::Inconclusive(_) => record::Change::Inconclusive,
         },
         changed: None,
         bare_ns: None,

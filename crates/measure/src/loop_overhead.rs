@@ -3,16 +3,16 @@
 
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::looper::{Share, Work, run};
-use crate::pace::Closed;
-use crate::recorder::{Grid, Recorder, Sink};
+use crate::looper::{MeasuredWork, OperationRange, run_worker_loop};
+use crate::pace::ClosedLoop;
+use crate::recorder::{Recorder, Sink, SliceGrid};
 use crate::slice::Slice;
 use crate::units::Nanos;
 
 /// Time from the end of an operation to the start of the next, in nanoseconds, on this machine:
 /// the smallest of some rounds, because whatever interrupts only adds. Takes a few milliseconds.
 #[must_use]
-pub fn own_cost_ns(clock: &impl Clock) -> f64 {
+pub fn loop_overhead_ns(clock: &impl Clock) -> f64 {
     (0..9).map(|_| round(clock)).fold(f64::INFINITY, f64::min)
 }
 
@@ -23,9 +23,9 @@ fn round(clock: &impl Clock) -> f64 {
     let begin = clock.now();
     gate.open_at(begin);
     let mut sum = Nanos::ZERO;
-    let mut recorder = Recorder::new(1, Grid::default(), Sum(&mut sum));
-    let share = Share { first: 0, limit: Some(OPERATIONS) };
-    run(clock, &gate, &mut Closed::TwoReadings, &mut Nothing, &mut recorder, share);
+    let mut recorder = Recorder::new(1, SliceGrid::default(), BusyTime(&mut sum));
+    let share = OperationRange { first: 0, limit: Some(OPERATIONS) };
+    run_worker_loop(clock, &gate, &mut ClosedLoop::TwoReadings, &mut Nothing, &mut recorder, share);
     let elapsed = clock.now() - begin;
     recorder.finish();
     drop(recorder);
@@ -34,7 +34,7 @@ fn round(clock: &impl Clock) -> f64 {
 
 struct Nothing;
 
-impl Work for Nothing {
+impl MeasuredWork for Nothing {
     #[inline]
     fn perform(&mut self, operation: u64) -> Result<(), u64> {
         std::hint::black_box(operation);
@@ -43,9 +43,9 @@ impl Work for Nothing {
 }
 
 /// Keeps the time inside operations.
-struct Sum<'a>(&'a mut Nanos);
+struct BusyTime<'a>(&'a mut Nanos);
 
-impl Sink for Sum<'_> {
+impl Sink for BusyTime<'_> {
     fn slice(&mut self, _: usize, slice: &Slice) -> bool {
         *self.0 += slice.busy;
         true
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn costs_something_but_not_much() {
-        let cost = own_cost_ns(&Monotonic);
+        let cost = loop_overhead_ns(&Monotonic);
         assert!(cost > 0.0 && cost < 100_000.0, "{cost}");
     }
 }
