@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tapstone_measure::units::Nanos;
 
 use crate::error::{LinkError, require};
-use crate::{blocks, time};
+use crate::{blocks, transfer_time};
 
 /// A link by contacts whose parameters were checked.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -20,7 +20,7 @@ pub struct ContactLink(Contact);
 #[serde(deny_unknown_fields)]
 pub struct Contact {
     /// Characters or blocks.
-    pub protocol: Protocol,
+    pub protocol: TransmissionProtocol,
     /// The clock rate conversion integer F of the ATR's TA1 (section 8.3, table 7).
     #[serde(rename = "F", default = "default_f")]
     pub f: u16,
@@ -51,7 +51,7 @@ pub struct Contact {
 
 /// A transmission protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Protocol {
+pub enum TransmissionProtocol {
     /// Half-duplex transmission of characters: section 10.
     #[serde(rename = "T=0")]
     T0,
@@ -149,8 +149,8 @@ impl ContactLink {
     #[must_use]
     pub fn exchange(&self, command_bytes: usize, response_bytes: usize) -> Nanos {
         self.etu(match self.0.protocol {
-            Protocol::T0 => self.t0_etu(command_bytes, response_bytes),
-            Protocol::T1 => self.t1_etu(command_bytes, response_bytes),
+            TransmissionProtocol::T0 => self.t0_etu(command_bytes, response_bytes),
+            TransmissionProtocol::T1 => self.t1_etu(command_bytes, response_bytes),
         })
     }
 
@@ -160,18 +160,22 @@ impl ContactLink {
     pub fn waiting_time(&self) -> Nanos {
         let clock = f64::from(self.0.clock_hz);
         match self.0.protocol {
-            Protocol::T0 => time(u64::from(self.0.wi) * 960 * u64::from(self.0.f), clock),
-            Protocol::T1 => time((960 * 372) << self.0.bwi, clock) + self.etu(11),
+            TransmissionProtocol::T0 => {
+                transfer_time(u64::from(self.0.wi) * 960 * u64::from(self.0.f), clock)
+            }
+            TransmissionProtocol::T1 => {
+                transfer_time((960 * 372) << self.0.bwi, clock) + self.etu(11)
+            }
         }
     }
 
     /// T=0: a NULL byte (section 10.3.3). T=1: S(WTX request) and S(WTX response), one byte of
     /// information each (section 11.6.2.3).
     #[must_use]
-    pub fn extension(&self) -> Nanos {
+    pub fn waiting_time_extension(&self) -> Nanos {
         self.etu(match self.0.protocol {
-            Protocol::T0 => self.by_card(1),
-            Protocol::T1 => self.block_by_card(1) + self.block_by_reader(1),
+            TransmissionProtocol::T0 => self.by_card(1),
+            TransmissionProtocol::T1 => self.block_by_card(1) + self.block_by_reader(1),
         })
     }
 
@@ -203,7 +207,8 @@ impl ContactLink {
     fn t1_etu(&self, command_bytes: usize, response_bytes: usize) -> u64 {
         let there = blocks(command_bytes, self.0.ifsc.into());
         let back = blocks(response_bytes, self.0.ifsd.into());
-        let (sent, fetched) = (command_bytes as u64, response_bytes as u64);
+        let sent = command_bytes as u64;
+        let fetched = response_bytes as u64;
         // The information itself, then the frames around it.
         let information = self.by_reader(sent) + self.by_card(fetched);
         let empty_there = self.block_by_reader(0);
@@ -247,11 +252,15 @@ impl ContactLink {
 
     /// T=0: 12 etu (section 10.2). T=1: 12, and 11 when TC1 is 255 (section 11.2).
     fn character(&self) -> u64 {
-        if self.0.protocol == Protocol::T1 && self.0.extra_guard_etu == 255 { 11 } else { 12 }
+        if self.0.protocol == TransmissionProtocol::T1 && self.0.extra_guard_etu == 255 {
+            11
+        } else {
+            12
+        }
     }
 
     fn etu(&self, count: u64) -> Nanos {
         let Contact { f, d, clock_hz, .. } = self.0;
-        time(count * u64::from(f), f64::from(d) * f64::from(clock_hz))
+        transfer_time(count * u64::from(f), f64::from(d) * f64::from(clock_hz))
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tapstone_measure::units::Nanos;
 
 use crate::error::{LinkError, require};
-use crate::{blocks, time};
+use crate::{blocks, transfer_time};
 
 /// A link by a field whose parameters were checked.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -21,9 +21,9 @@ pub struct ContactlessLink(Contactless);
 pub struct Contactless {
     /// How bits are sent.
     #[serde(rename = "type", default)]
-    pub kind: Type,
+    pub kind: InterfaceType,
     /// Bits per second in both directions, in thousands.
-    pub kbit_per_second: Kbit,
+    pub kbit_per_second: BitRate,
     /// FSC: the longest frame that the card takes, in bytes (part 4, section 5.2.3).
     #[serde(default = "default_frame")]
     pub fsc: u16,
@@ -43,7 +43,7 @@ pub struct Contactless {
 
 /// The two ways of part 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Type {
+pub enum InterfaceType {
     /// Nine bits a byte.
     #[default]
     A,
@@ -54,7 +54,7 @@ pub enum Type {
 /// The bit rates of part 2: fc/128, fc/64, fc/32, fc/16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u16")]
-pub enum Kbit {
+pub enum BitRate {
     /// fc/128.
     K106,
     /// fc/64.
@@ -89,7 +89,7 @@ const TURN_B_CARD: u64 = (64 + 80) * 16;
 /// and 32/fs.
 const TURN_B_READER: u64 = 10 * 128 + 32 * 16;
 
-impl Kbit {
+impl BitRate {
     /// Thousands of bits per second, as the rate is called.
     #[must_use]
     pub const fn per_second_thousands(self) -> u16 {
@@ -102,7 +102,7 @@ impl Kbit {
     }
 }
 
-impl TryFrom<u16> for Kbit {
+impl TryFrom<u16> for BitRate {
     type Error = LinkError;
 
     fn try_from(kbit: u16) -> Result<Self, LinkError> {
@@ -158,12 +158,12 @@ impl ContactlessLink {
     /// FWT = 256 × 16 / fc × 2^FWI: part 4, section 7.2.
     #[must_use]
     pub fn waiting_time(&self) -> Nanos {
-        time((256 * 16) << self.0.fwi, CARRIER_HZ)
+        transfer_time((256 * 16) << self.0.fwi, CARRIER_HZ)
     }
 
     /// S(WTX) of the card and of the reader, one byte of information each: part 4, section 7.3.
     #[must_use]
-    pub fn extension(&self) -> Nanos {
+    pub fn waiting_time_extension(&self) -> Nanos {
         self.at_rate(2 * self.frame(1)) + self.turns()
     }
 
@@ -180,9 +180,9 @@ impl ContactlessLink {
     fn frame(&self, information: u64) -> u64 {
         let around = match self.0.kind {
             // Start and end of communication, one bit each: part 3, section 6.2.3.
-            Type::A => 2,
+            InterfaceType::A => 2,
             // SOF of 10 + 2 and EOF of 10 bits at least: part 3, sections 7.1.4 and 7.1.5.
-            Type::B => 22,
+            InterfaceType::B => 22,
         };
         around + self.bits(self.prologue() + information + CRC)
     }
@@ -191,17 +191,17 @@ impl ContactlessLink {
     /// stop bit, and no extra guard time (part 3, section 7.1.1).
     fn bits(&self, bytes: u64) -> u64 {
         match self.0.kind {
-            Type::A => 9 * bytes,
-            Type::B => 10 * bytes,
+            InterfaceType::A => 9 * bytes,
+            InterfaceType::B => 10 * bytes,
         }
     }
 
     /// The two turns of a frame and its answer.
     fn turns(&self) -> Nanos {
-        time(
+        transfer_time(
             match self.0.kind {
-                Type::A => 2 * TURN_A,
-                Type::B => TURN_B_CARD + TURN_B_READER,
+                InterfaceType::A => 2 * TURN_A,
+                InterfaceType::B => TURN_B_CARD + TURN_B_READER,
             },
             CARRIER_HZ,
         )
@@ -209,11 +209,11 @@ impl ContactlessLink {
 
     fn at_rate(&self, bits: u64) -> Nanos {
         let carrier_periods: u64 = match self.0.kbit_per_second {
-            Kbit::K106 => 128,
-            Kbit::K212 => 64,
-            Kbit::K424 => 32,
-            Kbit::K848 => 16,
+            BitRate::K106 => 128,
+            BitRate::K212 => 64,
+            BitRate::K424 => 32,
+            BitRate::K848 => 16,
         };
-        time(bits * carrier_periods, CARRIER_HZ)
+        transfer_time(bits * carrier_periods, CARRIER_HZ)
     }
 }

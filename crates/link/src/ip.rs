@@ -4,7 +4,7 @@ use serde::Deserialize;
 use tapstone_measure::units::Nanos;
 
 use crate::error::{LinkError, require};
-use crate::{blocks, time};
+use crate::{blocks, transfer_time};
 
 /// A network path whose parameters were checked.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -61,7 +61,7 @@ impl IpLink {
         let halves = ways.clone().count() as u64 + 2 * u64::from(setup_round_trips);
         let on_wire: u64 =
             ways.map(|bytes| bytes as u64 + blocks(bytes, SEGMENT) * (HEADERS + ETHERNET)).sum();
-        time(8 * on_wire, bits_per_second as f64)
+        transfer_time(8 * on_wire, bits_per_second as f64)
             + Nanos(halves * u64::from(round_trip_us) * 1000 / 2)
     }
 }

@@ -18,8 +18,8 @@ mod wiegand;
 use serde::Deserialize;
 use tapstone_measure::units::Nanos;
 
-pub use contact::{Contact, ContactLink, Protocol, RedundancyCode};
-pub use contactless::{Contactless, ContactlessLink, Kbit, Type};
+pub use contact::{Contact, ContactLink, RedundancyCode, TransmissionProtocol};
+pub use contactless::{BitRate, Contactless, ContactlessLink, InterfaceType};
 pub use error::LinkError;
 pub use hop::Hop;
 pub use ip::{Ip, IpLink};
@@ -61,25 +61,25 @@ impl Link {
 
     /// What one request for more time costs on the link: bytes that would not be sent otherwise.
     #[must_use]
-    pub fn extension(&self) -> Nanos {
+    pub fn waiting_time_extension(&self) -> Nanos {
         match self {
-            Self::Contact(link) => link.extension(),
-            Self::Contactless(link) => link.extension(),
+            Self::Contact(link) => link.waiting_time_extension(),
+            Self::Contactless(link) => link.waiting_time_extension(),
         }
     }
 
     /// What a computation of this length costs on the link in requests for more time: one for each
     /// waiting time that passes.
     #[must_use]
-    pub fn extensions(&self, computing: Nanos) -> Nanos {
+    pub fn waiting_time_extensions(&self, computing: Nanos) -> Nanos {
         // A computation of exactly one waiting time is in time.
         let count = computing.0.saturating_sub(1) / self.waiting_time().0.max(1);
-        Nanos(self.extension().0.saturating_mul(count))
+        Nanos(self.waiting_time_extension().0.saturating_mul(count))
     }
 }
 
 /// So many bits or elementary time units at this rate.
-fn time(units: u64, per_second: f64) -> Nanos {
+fn transfer_time(units: u64, per_second: f64) -> Nanos {
     Nanos((units as f64 * 1e9 / per_second).round() as u64)
 }
 

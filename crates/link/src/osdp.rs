@@ -1,4 +1,4 @@
-//! OSDP: SIA Open Supervised Device Protocol v2.2, which is IEC 60839-11-5:2020.
+//! OSDP: SIA Open Supervised Device TransmissionProtocol v2.2, which is IEC 60839-11-5:2020.
 //!
 //! A control panel (ACU) asks, a peripheral (PD) answers, in packets over RS-485: SOM, ADDR, LEN
 //! (2), CTRL, an optional security block, a command or reply code, data, and a CRC (2). A byte is
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tapstone_measure::units::Nanos;
 
 use crate::error::{LinkError, require};
-use crate::{blocks, time};
+use crate::{blocks, transfer_time};
 
 /// An OSDP line whose parameters were checked.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -161,6 +161,6 @@ impl OsdpLink {
     }
 
     fn at_rate(&self, characters: u64) -> Nanos {
-        time(characters * BITS_A_BYTE, f64::from(self.0.baud))
+        transfer_time(characters * BITS_A_BYTE, f64::from(self.0.baud))
     }
 }

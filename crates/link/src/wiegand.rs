@@ -1,4 +1,4 @@
-//! Wiegand: SIA AC-01-1996.10, "Access Control Standard Protocol for the 26-bit Wiegand Reader
+//! Wiegand: SIA AC-01-1996.10, "Access Control Standard TransmissionProtocol for the 26-bit Wiegand Reader
 //! Interface", and the longer cards that panels read in the same way.
 //!
 //! A pulse on one of two wires is a bit. Nothing is acknowledged, so a message travels one way, and

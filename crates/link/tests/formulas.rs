@@ -53,8 +53,8 @@ fn t1_counts_blocks_and_their_turns() {
     assert_eq!(t1.exchange(40, 2), Nanos((chained + 4) * 1_100_000));
     // BWT = 16 × 960 × 372 / f + 11 etu.
     assert_eq!(t1.waiting_time(), Nanos(1_536_000_000 + 1_100_000));
-    assert_eq!(t1.extensions(t1.waiting_time()), Nanos::ZERO);
-    assert_eq!(t1.extensions(Nanos::from_secs(4)), Nanos(2 * 2 * (5 + 1) * 1_100_000));
+    assert_eq!(t1.waiting_time_extensions(t1.waiting_time()), Nanos::ZERO);
+    assert_eq!(t1.waiting_time_extensions(Nanos::from_secs(4)), Nanos(2 * 2 * (5 + 1) * 1_100_000));
 }
 
 #[test]

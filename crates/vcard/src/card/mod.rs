@@ -192,7 +192,7 @@ impl Card {
                 return Ok(());
             }
             FaultKind::WaitingTimeExtension { count } => {
-                answer.modelled += self.timing.extensions(count);
+                answer.modelled += self.timing.waiting_time_extensions(count);
                 return Ok(());
             }
             FaultKind::Mute { closes_after } => Gone::Mute { closes_after },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
-use tapstone_link::{Link, Protocol};
+use tapstone_link::{Link, TransmissionProtocol};
 use tapstone_measure::units::Nanos;
 use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Table, Value};
@@ -40,8 +40,8 @@ pub(super) fn profile(file: &str, text: &str) -> Result<Profile, Mistake> {
     let transmission = match &link {
         Some((Link::Contact(contact), span)) => {
             let spoken = match contact.parameters().protocol {
-                Protocol::T0 => Transmission::T0,
-                Protocol::T1 => Transmission::T1,
+                TransmissionProtocol::T0 => Transmission::T0,
+                TransmissionProtocol::T1 => Transmission::T1,
             };
             if spoken != offered {
                 let problem = format!(

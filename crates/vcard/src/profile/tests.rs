@@ -55,11 +55,11 @@ fn a_link_takes_its_time_and_long_computing_asks_for_more() {
     let link: tapstone_link::Link =
         toml::from_str(&LINK.lines().skip(1).take(3).collect::<Vec<_>>().join("\n")).unwrap();
     // BWT is 1.43 s at 4 MHz: one extension.
-    let expected = link.exchange(5, 4) + link.extension() + Nanos::from_secs(2);
+    let expected = link.exchange(5, 4) + link.waiting_time_extension() + Nanos::from_secs(2);
     assert_eq!(version(&mut linked), Ok(expected.0));
     let fault = "[[fault]]\nkind = 'waiting_time_extension'\nat = 2\ncount = 3\nfrom = 'assumed'\n";
     let mut stretched = card(&format!("{LINK}{fault}"));
-    let three = 3 * (link.waiting_time() + link.extension()).0;
+    let three = 3 * (link.waiting_time() + link.waiting_time_extension()).0;
     assert_eq!(version(&mut stretched), Ok(link.exchange(5, 4).0 + three));
     assert_eq!(version(&mut stretched), Ok(link.exchange(5, 4).0));
 }

@@ -76,7 +76,7 @@ impl Timing {
         let on_the_way = match &self.link {
             Some(link) => {
                 let exchange = link.exchange(charge.command_bytes, charge.response_bytes);
-                (exchange + link.extensions(nanos(computing))).0 as f64
+                (exchange + link.waiting_time_extensions(nanos(computing))).0 as f64
             }
             None => {
                 self.byte_to_card.0 * charge.command_bytes as f64
@@ -89,8 +89,9 @@ impl Timing {
 
     /// What so many requests for more time take, when the card makes them without need: each is a
     /// waiting time and what it costs on the link.
-    pub(crate) fn extensions(&self, count: u32) -> Nanos {
-        let one = self.link.as_ref().map(|link| link.waiting_time() + link.extension());
+    pub(crate) fn waiting_time_extensions(&self, count: u32) -> Nanos {
+        let one =
+            self.link.as_ref().map(|link| link.waiting_time() + link.waiting_time_extension());
         Nanos(one.unwrap_or_default().0.saturating_mul(count.into()))
     }
 
