@@ -30,16 +30,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return beside(arguments, first, second);
     }
     let (comparison, candidate) = match (first, Side::open(second)?) {
-        (Side::Record(one), Side::Record(other)) => {
-            (tapstone_compare::records(one.named(), other.named(), arguments.fail_above)?, other)
-        }
+        (Side::Record(one), Side::Record(other)) => (
+            tapstone_compare::compare_records(one.named(), other.named(), arguments.fail_above)?,
+            other,
+        ),
         // Wherever it stands, what is published is the baseline.
         (Side::Reference(reference), Side::Record(record))
         | (Side::Record(record), Side::Reference(reference)) => {
             let item = arguments.item.as_deref();
             let fail_above = arguments.fail_above;
             (
-                tapstone_compare::with_reference(&reference, item, record.named(), fail_above)?,
+                tapstone_compare::compare_with_reference(
+                    &reference,
+                    item,
+                    record.named(),
+                    fail_above,
+                )?,
                 record,
             )
         }
@@ -75,7 +81,7 @@ fn with_baseline(arguments: &Arguments, side: Side, folder: &Path) -> anyhow::Re
         candidate.path
     );
     let compare = |kept: &Opened| {
-        tapstone_compare::records(kept.named(), candidate.named(), arguments.fail_above)
+        tapstone_compare::compare_records(kept.named(), candidate.named(), arguments.fail_above)
     };
     let compared = found.as_ref().map(compare).transpose()?;
     if arguments.update {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
-use tapstone_compare::Named;
+use tapstone_compare::NamedRecord;
 use tapstone_record::reference::{self, NAMES};
 use tapstone_record::{Record, TargetKind};
 use tapstone_report::{html, terminal};
@@ -124,9 +124,10 @@ fn beside_published(one: &Opened) -> Vec<Opened> {
     }
     let compared = |name: &&str| {
         let reference = reference::load(name).ok()?;
-        let named = Named { record: &one.record, path: &one.name, sha256: "" };
+        let named = NamedRecord { record: &one.record, path: &one.name, sha256: "" };
         // A reference of other things is no error here: nobody asked for it.
-        let comparison = tapstone_compare::with_reference(&reference, None, named, None).ok()?;
+        let comparison =
+            tapstone_compare::compare_with_reference(&reference, None, named, None).ok()?;
         let (environment, target) = (one.record.environment.clone(), one.record.target.clone());
         let mut record = Record::new(tool(), Timestamp::now(), environment, target);
         record.comparison = Some(comparison);

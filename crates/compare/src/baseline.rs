@@ -13,7 +13,7 @@ use crate::pairs;
 pub fn is_baseline_of(kept: &Record, candidate: &Record) -> bool {
     kept.target.kind == candidate.target.kind
         && device(kept) == device(candidate)
-        && !pairs::of_records(kept, candidate).pairs.is_empty()
+        && !pairs::match_records(kept, candidate).pairs.is_empty()
 }
 
 /// What a file of this record is called, without its ending: `token-demo`, `command-sha256sum`.

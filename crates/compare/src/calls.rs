@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use tapstone_record::{Call, CallChange, CallFigures, Record};
 
 /// Calls of either side, those whose own time changed most first. Empty unless both are traces.
-pub(crate) fn of_records(baseline: &Record, candidate: &Record) -> Vec<CallChange> {
-    of(&baseline.calls, &candidate.calls)
+pub(crate) fn compare_calls(baseline: &Record, candidate: &Record) -> Vec<CallChange> {
+    changes_by_call(&baseline.calls, &candidate.calls)
 }
 
-fn of(baseline: &[Call], candidate: &[Call]) -> Vec<CallChange> {
+fn changes_by_call(baseline: &[Call], candidate: &[Call]) -> Vec<CallChange> {
     if baseline.is_empty() || candidate.is_empty() {
         return Vec::new();
     }
@@ -22,9 +22,9 @@ fn of(baseline: &[Call], candidate: &[Call]) -> Vec<CallChange> {
         change(&mut changes, call).candidate = Some(figures(call));
     }
     let mut changes: Vec<CallChange> = changes.into_values().collect();
-    let own = |figures: Option<CallFigures>| figures.map_or(0, |figures| figures.own_ns.0);
+    let self_time = |figures: Option<CallFigures>| figures.map_or(0, |figures| figures.own_ns.0);
     changes.sort_by_key(|change| {
-        std::cmp::Reverse(own(change.baseline).abs_diff(own(change.candidate)))
+        std::cmp::Reverse(self_time(change.baseline).abs_diff(self_time(change.candidate)))
     });
     changes
 }
@@ -68,11 +68,13 @@ mod tests {
     fn what_changed_most_comes_first_and_nothing_is_lost() {
         let before = [call("C_Sign", 20, 900), call("C_Login", 1, 50), call("C_Digest", 3, 10)];
         let after = [call("C_Sign", 10, 450), call("C_Digest", 3, 10), call("C_Verify", 1, 60)];
-        let changes = of(&before, &after);
+        let changes = changes_by_call(&before, &after);
         let own = |of: Option<CallFigures>| of.map(|of| (of.count, of.own_ns.0));
         let all: Vec<_> = changes
             .iter()
-            .map(|change| (change.function.as_str(), own(change.baseline), own(change.candidate)))
+            .map(|change| {
+                (change.function.as_str(), own(change.baseline), own(change.candidate))
+            })
             .collect();
         let expected = [
             ("C_Sign", Some((20, 900)), Some((10, 450))),
@@ -81,6 +83,6 @@ mod tests {
             ("C_Digest", Some((3, 10)), Some((3, 10))),
         ];
         assert_eq!(all, expected);
-        assert_eq!(of(&before, &[]), []);
+        assert_eq!(changes_by_call(&before, &[]), []);
     }
 }

@@ -4,7 +4,7 @@ use tapstone_record::reference::Reference;
 use tapstone_record::{Environment, Record, Target};
 
 /// Warnings for two records.
-pub(crate) fn of_records(baseline: &Record, candidate: &Record) -> Vec<String> {
+pub(crate) fn between_records(baseline: &Record, candidate: &Record) -> Vec<String> {
     let mut warnings = emulated(&[("baseline", baseline), ("candidate", candidate)]);
     let pairs = [
         ("kind of target", kind(baseline), kind(candidate)),
@@ -32,7 +32,7 @@ pub(crate) fn of_records(baseline: &Record, candidate: &Record) -> Vec<String> {
 }
 
 /// Warnings for a record and published figures.
-pub(crate) fn with_reference(reference: &Reference, candidate: &Record) -> Vec<String> {
+pub(crate) fn from_reference(reference: &Reference, candidate: &Record) -> Vec<String> {
     let mut warnings = emulated(&[("candidate", candidate)]);
     warnings.push(format!(
         "the figures of {} were published, without intervals, by {}",

@@ -20,7 +20,7 @@ mod side;
 mod side_by_side;
 
 pub use error::CompareError;
-pub use ratio::{Budget, judge, more_samples, ratio_of};
+pub use ratio::{SlowdownLimit, judge_slowdown, more_samples, ratio_of};
 pub use side_by_side::side_by_side;
 
 use tapstone_measure::compare::Percent;
@@ -29,11 +29,11 @@ use tapstone_record::{
     Change, Comparison, ComparisonRow, Fraction, Judgement, Pairing, Record, Threshold,
 };
 
-use self::pairs::Pair;
+use self::pairs::FigurePair;
 
 /// A record and how it was named.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct NamedRecord<'a> {
     /// The record.
     pub record: &'a Record,
     /// Its path.
@@ -46,25 +46,25 @@ pub struct Named<'a> {
 ///
 /// # Errors
 /// When no operation of one can be compared with one of the other.
-pub fn records(
-    baseline: Named<'_>,
-    candidate: Named<'_>,
+pub fn compare_records(
+    baseline: NamedRecord<'_>,
+    candidate: NamedRecord<'_>,
     fail_above: Option<Percent>,
 ) -> Result<Comparison, CompareError> {
-    let matched = pairs::of_records(baseline.record, candidate.record);
+    let matched = pairs::match_records(baseline.record, candidate.record);
     if matched.pairs.is_empty() {
         return Err(CompareError::nothing_in_common(&matched, baseline.path, candidate.path));
     }
     let mut comparison = Comparison {
         pairing: Pairing::Records,
-        baseline: side::of_record(baseline),
-        candidate: side::of_record(candidate),
-        rows: matched.pairs.iter().filter_map(|pair| row(pair, fail_above)).collect(),
-        calls: calls::of_records(baseline.record, candidate.record),
+        baseline: side::side_of_record(baseline),
+        candidate: side::side_of_record(candidate),
+        rows: matched.pairs.iter().filter_map(|pair| compare_pair(pair, fail_above)).collect(),
+        calls: calls::compare_calls(baseline.record, candidate.record),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
         only_in_candidate: matched.only_in_candidate,
-        warnings: differences::of_records(baseline.record, candidate.record),
+        warnings: differences::between_records(baseline.record, candidate.record),
     };
     comparison.warnings.extend(matched.doubts);
     decide(&mut comparison, fail_above);
@@ -76,28 +76,28 @@ pub fn records(
 ///
 /// # Errors
 /// When no operation of the record has a published figure, and when no item has such a name.
-pub fn with_reference(
+pub fn compare_with_reference(
     reference: &Reference,
     only: Option<&str>,
-    candidate: Named<'_>,
+    candidate: NamedRecord<'_>,
     fail_above: Option<Percent>,
 ) -> Result<Comparison, CompareError> {
     let items = chosen(reference, only)?;
-    let matched = pairs::with_items(&items, candidate.record);
+    let matched = pairs::match_items(&items, candidate.record);
     if matched.pairs.is_empty() {
         let name = format!("reference:{}", reference.name);
         return Err(CompareError::nothing_in_common(&matched, &name, candidate.path));
     }
     let mut comparison = Comparison {
         pairing: Pairing::Published,
-        baseline: side::of_reference(reference),
-        candidate: side::of_record(candidate),
-        rows: matched.pairs.iter().filter_map(|pair| row(pair, fail_above)).collect(),
+        baseline: side::side_of_reference(reference),
+        candidate: side::side_of_record(candidate),
+        rows: matched.pairs.iter().filter_map(|pair| compare_pair(pair, fail_above)).collect(),
         calls: Vec::new(),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
         only_in_candidate: matched.only_in_candidate,
-        warnings: differences::with_reference(reference, candidate.record),
+        warnings: differences::from_reference(reference, candidate.record),
     };
     comparison.warnings.extend(matched.doubts);
     decide(&mut comparison, fail_above);
@@ -117,18 +117,18 @@ fn chosen(reference: &Reference, only: Option<&str>) -> Result<Vec<Item>, Compar
 }
 
 /// A pair with its ratio, verdict and judgement; `None` when a figure is zero.
-fn row(pair: &Pair, fail_above: Option<Percent>) -> Option<ComparisonRow> {
+fn compare_pair(pair: &FigurePair, fail_above: Option<Percent>) -> Option<ComparisonRow> {
     let ratio = ratio_of(pair.baseline, pair.candidate)?;
-    let budget = fail_above.map(|percent| Budget::new(pair.quantity, percent));
+    let budget = fail_above.map(|percent| SlowdownLimit::new(pair.quantity, percent));
     let verdict =
         if pair.reliable { ratio::verdict(pair.quantity, ratio) } else { Change::Inconclusive };
-    let threshold = budget.map(|budget| match judge(budget, ratio) {
+    let threshold = budget.map(|budget| match judge_slowdown(budget, ratio) {
         _ if !pair.reliable => Judgement::Undecided,
         judgement => judgement,
     });
     // With a threshold that is what has to be decided; without one it is the direction.
     let open = threshold.map_or(verdict == Change::Inconclusive, |it| it == Judgement::Undecided);
-    let limit = budget.map_or(1.0, Budget::limit);
+    let limit = budget.map_or(1.0, SlowdownLimit::limit);
     let more = || more_samples(ratio, limit, pair.samples?);
     Some(ComparisonRow {
         operation: pair.operation.clone(),

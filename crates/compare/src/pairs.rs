@@ -20,7 +20,7 @@ use tapstone_record::{
 
 /// Two figures of one operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pair {
+pub struct FigurePair {
     /// The operation.
     pub operation: String,
     /// Which item of a published baseline.
@@ -49,7 +49,7 @@ pub struct Pair {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matched {
     /// The pairs, in the order of the candidate.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<FigurePair>,
     /// Operations of the baseline without a counterpart.
     pub only_in_baseline: Vec<String>,
     /// Operations of the candidate without a counterpart.
@@ -60,7 +60,7 @@ pub struct Matched {
 
 /// Pairs of two records.
 #[must_use]
-pub fn of_records(baseline: &Record, candidate: &Record) -> Matched {
+pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
     let token = candidate.target.kind == TargetKind::Token;
     let mut matched = Matched::default();
     let mut met = BTreeSet::new();
@@ -90,7 +90,7 @@ pub fn of_records(baseline: &Record, candidate: &Record) -> Matched {
 
 /// Pairs of a record with every item of a reference.
 #[must_use]
-pub fn with_items(items: &[Item], candidate: &Record) -> Matched {
+pub fn match_items(items: &[Item], candidate: &Record) -> Matched {
     let mut matched = Matched::default();
     let mut met = BTreeSet::new();
     for row in usable(candidate) {
@@ -114,7 +114,7 @@ pub fn with_items(items: &[Item], candidate: &Record) -> Matched {
 }
 
 impl Matched {
-    fn add(&mut self, pair: Pair) {
+    fn add(&mut self, pair: FigurePair) {
         if !pair.reliable {
             self.doubts.push(format!(
                 "{}: the intervals are too narrow, since the samples are still correlated: no \
@@ -167,7 +167,7 @@ fn pair(
     token: bool,
     baseline: &Record,
     candidate: &Record,
-) -> Option<Pair> {
+) -> Option<FigurePair> {
     let closed = above.load.kind == LoadKind::Closed;
     let order = if token && closed {
         [Quantity::Throughput, Quantity::Latency]
@@ -181,7 +181,7 @@ fn pair(
         Some((quantity, figures, figure_of(above, quantity)?)).filter(|_| told)
     });
     let (quantity, of_baseline, of_candidate) = found?;
-    Some(Pair {
+    Some(FigurePair {
         operation: above.operation.clone(),
         item: None,
         message_bytes: above.message_bytes.filter(|_| below.message_bytes.is_some()),
@@ -196,10 +196,10 @@ fn pair(
     })
 }
 
-fn published(item: &Item, figure: &Figure, row: &Row, candidate: &Record) -> Option<Pair> {
+fn published(item: &Item, figure: &Figure, row: &Row, candidate: &Record) -> Option<FigurePair> {
     let quantity = figure.value.quantity();
     let value = figure.value.in_unit_of_quantity();
-    Some(Pair {
+    Some(FigurePair {
         operation: row.operation.clone(),
         item: Some(item.name.clone()),
         message_bytes: None,

@@ -14,7 +14,8 @@ const MOST_TIMES: f64 = 1e6;
 /// Candidate over baseline; `None` when a figure or an end of its interval is not above zero.
 #[must_use]
 pub fn ratio_of(baseline: Estimate, candidate: Estimate) -> Option<Estimate> {
-    let (below, above) = (Arms::of(baseline)?, Arms::of(candidate)?);
+    let below = Arms::from_estimate(baseline)?;
+    let above = Arms::from_estimate(candidate)?;
     let log = above.log - below.log;
     let up = above.up.hypot(below.down);
     let down = above.down.hypot(below.up);
@@ -30,7 +31,7 @@ struct Arms {
 }
 
 impl Arms {
-    fn of(Estimate { estimate, low, high }: Estimate) -> Option<Self> {
+    fn from_estimate(Estimate { estimate, low, high }: Estimate) -> Option<Self> {
         let positive = low > 0.0 && low <= estimate && estimate <= high && high.is_finite();
         positive.then(|| Self {
             log: estimate.ln(),
@@ -59,12 +60,12 @@ pub(crate) fn verdict(quantity: Quantity, ratio: Estimate) -> Change {
 
 /// How much slower a candidate may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Budget {
+pub struct SlowdownLimit {
     limit: f64,
     more_is_faster: bool,
 }
 
-impl Budget {
+impl SlowdownLimit {
     /// A rate may fall, and a time may rise, by this part of the baseline.
     #[must_use]
     pub fn new(quantity: Quantity, allowed: Percent) -> Self {
@@ -82,7 +83,7 @@ impl Budget {
 
 /// Holds a ratio's interval against a budget.
 #[must_use]
-pub fn judge(budget: Budget, ratio: Estimate) -> Judgement {
+pub fn judge_slowdown(budget: SlowdownLimit, ratio: Estimate) -> Judgement {
     let (held, exceeded) = if budget.more_is_faster {
         (ratio.low >= budget.limit, ratio.high < budget.limit)
     } else {
@@ -159,7 +160,8 @@ mod tests {
 
     #[test]
     fn more_is_faster_for_rates_and_slower_for_times() {
-        let (up, down) = (around(1.2, 0.1), around(0.8, 0.1));
+        let up = around(1.2, 0.1);
+        let down = around(0.8, 0.1);
         assert_eq!(verdict(Quantity::Throughput, up), Change::Faster);
         assert_eq!(verdict(Quantity::Latency, up), Change::Slower);
         assert_eq!(verdict(Quantity::Throughput, down), Change::Slower);
@@ -169,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_budget_acts_on_the_interval() {
-        let rate = Budget::new(Quantity::Throughput, Percent(5.0));
-        assert_eq!(judge(rate, around(1.0, 0.04)), Judgement::Held);
-        assert_eq!(judge(rate, around(0.9, 0.04)), Judgement::Exceeded);
-        assert_eq!(judge(rate, around(0.94, 0.04)), Judgement::Undecided);
-        let time = Budget::new(Quantity::Latency, Percent(5.0));
-        assert_eq!(judge(time, around(1.0, 0.04)), Judgement::Held);
-        assert_eq!(judge(time, around(1.1, 0.04)), Judgement::Exceeded);
-        assert_eq!(judge(time, around(1.06, 0.04)), Judgement::Undecided);
+        let rate = SlowdownLimit::new(Quantity::Throughput, Percent(5.0));
+        assert_eq!(judge_slowdown(rate, around(1.0, 0.04)), Judgement::Held);
+        assert_eq!(judge_slowdown(rate, around(0.9, 0.04)), Judgement::Exceeded);
+        assert_eq!(judge_slowdown(rate, around(0.94, 0.04)), Judgement::Undecided);
+        let time = SlowdownLimit::new(Quantity::Latency, Percent(5.0));
+        assert_eq!(judge_slowdown(time, around(1.0, 0.04)), Judgement::Held);
+        assert_eq!(judge_slowdown(time, around(1.1, 0.04)), Judgement::Exceeded);
+        assert_eq!(judge_slowdown(time, around(1.06, 0.04)), Judgement::Undecided);
     }
 
     #[test]
@@ -199,7 +201,8 @@ mod tests {
         };
         let held = (0..2_000)
             .filter(|_| {
-                let (one, other) = (run(3.0, 0.05, &mut rng), run(4.5, 0.10, &mut rng));
+                let one = run(3.0, 0.05, &mut rng);
+                let other = run(4.5, 0.10, &mut rng);
                 ratio_of(one, other).is_some_and(|it| it.low <= 1.5 && 1.5 <= it.high)
             })
             .count();
@@ -220,9 +223,12 @@ mod tests {
     fn who_takes_the_advised_samples_comes_to_a_decision() {
         const RUNS: usize = 2_000;
         let mut rng = Pcg64Mcg::seed_from_u64(7);
-        let budget = Budget::new(Quantity::Latency, Percent(5.0));
+        let budget = SlowdownLimit::new(Quantity::Latency, Percent(5.0));
         for (truth, right) in [(1.02, Judgement::Held), (1.08, Judgement::Exceeded)] {
-            let (mut undecided, mut at_once, mut later, mut wrong) = (0, 0, 0, 0);
+            let mut undecided = 0;
+            let mut at_once = 0;
+            let mut later = 0;
+            let mut wrong = 0;
             while undecided < RUNS {
                 let mut samples = 60;
                 let mut step = |samples: u64| {
@@ -233,7 +239,7 @@ mod tests {
                     ratio_of(sides.0, sides.1).unwrap()
                 };
                 let mut ratio = step(samples);
-                if judge(budget, ratio) != Judgement::Undecided {
+                if judge_slowdown(budget, ratio) != Judgement::Undecided {
                     continue;
                 }
                 undecided += 1;
@@ -242,7 +248,7 @@ mod tests {
                     let more = more_samples(ratio, budget.limit(), samples);
                     samples += more.unwrap_or(samples).min(9 * samples);
                     ratio = step(samples);
-                    let judgement = judge(budget, ratio);
+                    let judgement = judge_slowdown(budget, ratio);
                     if judgement == Judgement::Undecided {
                         continue;
                     }
@@ -277,8 +283,10 @@ mod tests {
         fn exchanging_the_sides_inverts_the_ratio(
             one in 0.1f64..10.0, other in 0.1f64..10.0, a in 0.0f64..0.5, b in 0.0f64..0.5,
         ) {
-            let (one, other) = (around(one, a), around(other, b));
-            let (there, back) = (ratio_of(one, other).unwrap(), ratio_of(other, one).unwrap());
+            let one = around(one, a);
+            let other = around(other, b);
+            let there = ratio_of(one, other).unwrap();
+            let back = ratio_of(other, one).unwrap();
             prop_assert!((there.estimate * back.estimate - 1.0).abs() < 1e-9);
             prop_assert!((there.low * back.high - 1.0).abs() < 1e-9);
         }

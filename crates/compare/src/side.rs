@@ -5,9 +5,9 @@ use std::path::Path;
 use tapstone_record::reference::Reference;
 use tapstone_record::{Side, Target};
 
-use crate::Named;
+use crate::NamedRecord;
 
-pub(crate) fn of_record(named: Named<'_>) -> Side {
+pub(crate) fn side_of_record(named: NamedRecord<'_>) -> Side {
     let file = Path::new(named.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Side {
         name: device(&named.record.target).or(file).unwrap_or_else(|| named.path.to_owned()),
@@ -17,7 +17,7 @@ pub(crate) fn of_record(named: Named<'_>) -> Side {
     }
 }
 
-pub(crate) fn of_reference(reference: &Reference) -> Side {
+pub(crate) fn side_of_reference(reference: &Reference) -> Side {
     Side {
         name: reference.name.to_owned(),
         source: reference.source.clone(),

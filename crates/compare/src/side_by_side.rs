@@ -5,13 +5,13 @@ use tapstone_record::{
 };
 
 use crate::pairs::{figure_of, same_work, usable};
-use crate::{CompareError, Named, side};
+use crate::{CompareError, NamedRecord, side};
 
 /// Puts records side by side: each operation that at least two of them have.
 ///
 /// # Errors
 /// When there is none.
-pub fn side_by_side(records: &[Named<'_>]) -> Result<SideBySide, CompareError> {
+pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareError> {
     let mut rows: Vec<SideBySideRow> = Vec::new();
     let mut met: Vec<&Row> = Vec::new();
     for row in records.iter().flat_map(|named| usable(named.record)) {
@@ -25,16 +25,19 @@ pub fn side_by_side(records: &[Named<'_>]) -> Result<SideBySide, CompareError> {
         let names = records.iter().map(|named| named.path.to_owned()).collect();
         return Err(CompareError::NothingShared { names });
     }
-    Ok(SideBySide { sides: records.iter().map(|named| side::of_record(*named)).collect(), rows })
+    Ok(SideBySide {
+        sides: records.iter().map(|named| side::side_of_record(*named)).collect(),
+        rows,
+    })
 }
 
-fn beside(records: &[Named<'_>], row: &Row) -> Option<SideBySideRow> {
+fn beside(records: &[NamedRecord<'_>], row: &Row) -> Option<SideBySideRow> {
     let token = records.iter().any(|named| named.record.target.kind == TargetKind::Token);
     let quantity = match token && row.load.kind == LoadKind::Closed {
         true => Quantity::Throughput,
         false => Quantity::Latency,
     };
-    let figure = |named: &Named<'_>| {
+    let figure = |named: &NamedRecord<'_>| {
         let same = usable(named.record).find(|other| same_work(row, other))?;
         figure_of(same, quantity).filter(|figure| figure.estimate > 0.0)
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
-use tapstone_compare::Named;
+use tapstone_compare::NamedRecord;
 use tapstone_record::Record;
 use tapstone_record::reference::{self, NAMES, Reference};
 
@@ -37,8 +37,8 @@ impl Opened {
         Ok(Self { record, path: name.to_owned(), content, sha256 })
     }
 
-    pub(super) fn named(&self) -> Named<'_> {
-        Named { record: &self.record, path: &self.path, sha256: &self.sha256 }
+    pub(super) fn named(&self) -> NamedRecord<'_> {
+        NamedRecord { record: &self.record, path: &self.path, sha256: &self.sha256 }
     }
 }
 

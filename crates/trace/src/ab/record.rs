@@ -1,6 +1,6 @@
 //! What rounds of two commands say, in the record's words.
 
-use tapstone_compare::{Budget, judge, more_samples};
+use tapstone_compare::{SlowdownLimit, judge_slowdown, more_samples};
 use tapstone_measure::compare::{Percent, ROUNDS};
 use tapstone_measure::interval::{self, LEVEL};
 use tapstone_measure::slice::Slice;
@@ -214,14 +214,14 @@ impl Measured {
         let rounds = baseline.len();
         // What a user waits for is the wall time.
         let budget = fail_above.filter(|_| part == Part::Wall);
-        let budget = budget.map(|percent| Budget::new(part.quantity(), percent));
-        let threshold = budget.map(|budget| match judge(budget, ratio) {
+        let budget = budget.map(|percent| SlowdownLimit::new(part.quantity(), percent));
+        let threshold = budget.map(|budget| match judge_slowdown(budget, ratio) {
             _ if rounds < ROUNDS => Judgement::Undecided,
             judgement => judgement,
         });
         let open =
             threshold.map_or(verdict == Change::Inconclusive, |it| it == Judgement::Undecided);
-        let limit = budget.map_or(1.0, Budget::limit);
+        let limit = budget.map_or(1.0, SlowdownLimit::limit);
         Some(ComparisonRow {
             operation: part.operation().to_owned(),
             item: None,
