@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// A command APDU.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandApdu {
     /// Class byte.
     pub cla: u8,
     /// Instruction byte.
@@ -56,14 +56,14 @@ pub enum Form {
 /// Bytes that are no command APDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{length} bytes are no command APDU: {why}")]
-pub struct Malformed {
+pub struct MalformedCommand {
     /// How many bytes there were.
     pub length: usize,
     /// What is wrong with them.
     pub why: &'static str,
 }
 
-impl Command {
+impl CommandApdu {
     /// A command with a header only: no data, no response data expected (case 1).
     #[must_use]
     pub const fn new(cla: u8, ins: u8, p1: u8, p2: u8) -> Self {
@@ -146,8 +146,8 @@ impl Command {
     ///
     /// # Errors
     /// When the lengths in the bytes are not those of the bytes.
-    pub fn parse(bytes: &[u8]) -> Result<(Self, Form), Malformed> {
-        let wrong = |why| Malformed { length: bytes.len(), why };
+    pub fn parse(bytes: &[u8]) -> Result<(Self, Form), MalformedCommand> {
+        let wrong = |why| MalformedCommand { length: bytes.len(), why };
         let Some((&[cla, ins, p1, p2], body)) = bytes.split_first_chunk() else {
             return Err(wrong("a header has 4 bytes"));
         };
@@ -195,7 +195,7 @@ const fn long(le: [u8; 2]) -> Expected {
 }
 
 /// The header and lengths only: data may hold a PIN.
-impl fmt::Debug for Command {
+impl fmt::Debug for CommandApdu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02X} {:02X} {:02X} {:02X}", self.cla, self.ins, self.p1, self.p2)?;
         if !self.data.is_empty() {
@@ -213,16 +213,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn commands() -> impl Strategy<Value = Command> {
+    fn commands() -> impl Strategy<Value = CommandApdu> {
         let data = prop_oneof![
             prop::collection::vec(any::<u8>(), 0..300),
             prop::collection::vec(any::<u8>(), 65_535..=65_535),
         ];
         (any::<[u8; 4]>(), data, prop::option::of(1u32..=65_536)).prop_map(
-            |([cla, ins, p1, p2], data, expected)| Command {
+            |([cla, ins, p1, p2], data, expected)| CommandApdu {
                 data,
                 expected: expected.and_then(Expected::bytes),
-                ..Command::new(cla, ins, p1, p2)
+                ..CommandApdu::new(cla, ins, p1, p2)
             },
         )
     }
@@ -230,16 +230,16 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_read_again(command in commands()) {
-            let (read, form) = Command::parse(&command.encode()).unwrap();
+            let (read, form) = CommandApdu::parse(&command.encode()).unwrap();
             prop_assert_eq!(&read, &command);
             prop_assert_eq!(form, command.form());
-            let (read, _) = Command::parse(&command.encode_as(Form::Extended)).unwrap();
+            let (read, _) = CommandApdu::parse(&command.encode_as(Form::Extended)).unwrap();
             prop_assert_eq!(read, command);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            if let Ok((command, form)) = Command::parse(&bytes) {
+            if let Ok((command, form)) = CommandApdu::parse(&bytes) {
                 prop_assert_eq!(command.encode_as(form), bytes);
             }
         }
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_four_cases_have_the_lengths_of_the_standard() {
-        let header = Command::new(0x00, 0xCB, 0x3F, 0xFF);
+        let header = CommandApdu::new(0x00, 0xCB, 0x3F, 0xFF);
         assert_eq!(header.encode().len(), 4);
         assert_eq!(header.clone().expecting(Expected::SHORT).encode(), [0, 0xCB, 0x3F, 0xFF, 0]);
         assert_eq!(header.clone().with_data(&[1; 5]).encode().len(), 4 + 1 + 5);
@@ -260,13 +260,13 @@ mod tests {
     #[test]
     fn lengths_that_lie_are_refused() {
         for bytes in [&[0, 1, 2][..], &[0, 1, 2, 3, 5, 1], &[0, 1, 2, 3, 0, 1], &[0; 8]] {
-            assert!(Command::parse(bytes).is_err(), "{bytes:?}");
+            assert!(CommandApdu::parse(bytes).is_err(), "{bytes:?}");
         }
     }
 
     #[test]
     fn debug_shows_no_data() {
-        let verify = Command::new(0, 0x20, 0, 0x80).with_data(b"123456\xFF\xFF");
+        let verify = CommandApdu::new(0, 0x20, 0, 0x80).with_data(b"123456\xFF\xFF");
         assert_eq!(format!("{verify:?}"), "00 20 00 80 [8 bytes]");
     }
 }

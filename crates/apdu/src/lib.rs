@@ -9,5 +9,5 @@ pub mod names;
 mod status;
 pub mod tlv;
 
-pub use command::{Command, Expected, Form, Malformed};
-pub use status::Status;
+pub use command::{CommandApdu, Expected, Form, MalformedCommand};
+pub use status::StatusWord;

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 pub use self::application::Application;
 pub use self::interpreter::Interpreter;
 use self::view::View;
-use crate::Status;
+use crate::StatusWord;
 
 /// A command in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub fn describe(command: &[u8], selected: Option<Application>) -> Described {
 
 /// A status word in words, with the number that it carries: `26 bytes more`, `2 tries left`.
 #[must_use]
-pub fn status_text(status: Status) -> Cow<'static, str> {
+pub fn status_text(status: StatusWord) -> Cow<'static, str> {
     let counted = |count: usize, one: &str, more: &str| match count {
         0 => format!("no {one}"),
         1 => format!("1 {one}"),
@@ -109,7 +109,7 @@ pub fn status_text(status: Status) -> Cow<'static, str> {
     }
     match status.tries() {
         // 6983 has no counter: it says that the method is blocked.
-        Some(tries) if status != Status::BLOCKED => {
+        Some(tries) if status != StatusWord::BLOCKED => {
             format!("{} left", counted(tries.into(), "try", "tries")).into()
         }
         _ => status.meaning().into(),

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// SW1 and SW2.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Status(pub u16);
+pub struct StatusWord(pub u16);
 
-impl Status {
+impl StatusWord {
     /// Done.
     pub const OK: Self = Self(0x9000);
     /// The data field has the wrong length.
@@ -142,13 +142,13 @@ impl Status {
 }
 
 /// Four hexadecimal digits, as every specification writes it.
-impl fmt::Display for Status {
+impl fmt::Display for StatusWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04X}", self.0)
     }
 }
 
-impl fmt::Debug for Status {
+impl fmt::Debug for StatusWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self} ({})", self.meaning())
     }
@@ -160,21 +160,21 @@ mod tests {
 
     #[test]
     fn words_that_carry_a_number_give_it() {
-        assert_eq!(Status::more(300), Status(0x6100));
-        assert_eq!(Status(0x6100).bytes_to_fetch(), Some(256));
-        assert_eq!(Status(0x6C20).exact_length(), Some(32));
-        assert_eq!(Status::tries_left(3).tries(), Some(3));
-        assert_eq!(Status::BLOCKED.tries(), Some(0));
-        assert_eq!(Status::OK.tries(), None);
+        assert_eq!(StatusWord::more(300), StatusWord(0x6100));
+        assert_eq!(StatusWord(0x6100).bytes_to_fetch(), Some(256));
+        assert_eq!(StatusWord(0x6C20).exact_length(), Some(32));
+        assert_eq!(StatusWord::tries_left(3).tries(), Some(3));
+        assert_eq!(StatusWord::BLOCKED.tries(), Some(0));
+        assert_eq!(StatusWord::OK.tries(), None);
     }
 
     #[test]
     fn every_word_has_a_meaning() {
         for word in 0..=u16::MAX {
-            assert!(!Status(word).meaning().is_empty());
+            assert!(!StatusWord(word).meaning().is_empty());
         }
         assert_eq!(
-            format!("{:?}", Status::NOT_FOUND),
+            format!("{:?}", StatusWord::NOT_FOUND),
             "6A82 (file, object or application not found)"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 use crate::protocol::{Cards, Emulated, Reader};
 use crate::scard::{Connection, Context, Failure, Pcsc, Share, reader_name};
@@ -59,10 +59,10 @@ fn describe(context: &Context, name: &CStr, reader: &mut Reader) {
 fn emulated(card: &Connection) -> Option<Emulated> {
     let mut memory = [0; 512];
     card.begin().ok()?;
-    let answer = card.transmit(&Command::select(&IDENTITY).encode(), &mut memory);
+    let answer = card.transmit(&CommandApdu::select(&IDENTITY).encode(), &mut memory);
     let identity = answer.ok().and_then(|response| {
         let (data, status) = response.split_last_chunk::<2>()?;
-        (u16::from_be_bytes(*status) == Status::OK.0).then(|| parse(data)).flatten()
+        (u16::from_be_bytes(*status) == StatusWord::OK.0).then(|| parse(data)).flatten()
     });
     card.end().ok()?;
     identity

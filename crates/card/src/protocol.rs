@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
 
 use crate::pcsc::Operation;
@@ -228,8 +228,8 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word(pub u16);
 
-impl From<Status> for Word {
-    fn from(status: Status) -> Self {
+impl From<StatusWord> for Word {
+    fn from(status: StatusWord) -> Self {
         Self(status.0)
     }
 }
@@ -246,7 +246,9 @@ impl Fault {
     pub fn code(&self) -> String {
         match self {
             Self::Call { failure, .. } => failure.code.to_string(),
-            Self::Status { status, .. } | Self::Pin { status, .. } => Status(status.0).to_string(),
+            Self::Status { status, .. } | Self::Pin { status, .. } => {
+                StatusWord(status.0).to_string()
+            }
             Self::Decision { code, .. } => code.clone(),
             Self::Interrupted => "interrupted".to_owned(),
             Self::Garbage { .. } => "garbage".to_owned(),
@@ -304,11 +306,11 @@ impl fmt::Display for Fault {
             Self::Call { failure, step: Some(step) } => write!(f, "{step}: {failure}"),
             Self::Call { failure, step: None } => write!(f, "{failure}"),
             Self::Status { step, status } => {
-                let status = Status(status.0);
+                let status = StatusWord(status.0);
                 write!(f, "{step}: status word {status}, {}", status.meaning())
             }
             Self::Pin { step, status } => {
-                let status = Status(status.0);
+                let status = StatusWord(status.0);
                 write!(f, "{step}: the card did not take the PIN: {status}, {}", status.meaning())?;
                 match status.tries() {
                     Some(1) => write!(f, " (1 try left)"),

@@ -72,9 +72,7 @@ mod tests {
         let own = |of: Option<CallFigures>| of.map(|of| (of.count, of.own_ns.0));
         let all: Vec<_> = changes
             .iter()
-            .map(|change| {
-                (change.function.as_str(), own(change.baseline), own(change.candidate))
-            })
+            .map(|change| (change.function.as_str(), own(change.baseline), own(change.candidate)))
             .collect();
         let expected = [
             ("C_Sign", Some((20, 900)), Some((10, 450))),

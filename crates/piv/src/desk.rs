@@ -205,7 +205,7 @@ impl Desk {
             Some(1) => not_sent("the PIN has one try left".to_owned()),
             // 9000: verified already, and the counter is at its highest.
             Some(_) => Ok(Ok(())),
-            None if status == tapstone_apdu::Status::OK => Ok(Ok(())),
+            None if status == tapstone_apdu::StatusWord::OK => Ok(Ok(())),
             None => not_sent(format!("the card does not tell how many tries are left ({status})")),
         }
     }
@@ -409,7 +409,7 @@ impl Desk {
         self.verify_pin(talk, pin)?;
         let Some((certificate, path)) = self.contact.clone() else {
             let object = object::PIV_AUTHENTICATION.name.to_owned();
-            let status = tapstone_apdu::Status::NOT_FOUND.0;
+            let status = tapstone_apdu::StatusWord::NOT_FOUND.0;
             return Err(Refusal::Missing { object, status }.into());
         };
         challenge(talk, &certificate, KEY_9A)?;
@@ -431,7 +431,7 @@ impl Desk {
     fn send_pin(&mut self, talk: &mut Talk<'_>, pin: &Pin) -> Result<(), End> {
         self.pin_is_spent = true;
         let status = talk.verify(pin)?;
-        if status != tapstone_apdu::Status::OK {
+        if status != tapstone_apdu::StatusWord::OK {
             return Err(Refusal::Pin { status: status.0 }.into());
         }
         self.pin_is_spent = false;

@@ -1,7 +1,7 @@
 //! Why a door stays shut.
 
 use serde::{Deserialize, Serialize};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use thiserror::Error;
 
 use crate::time::Time;
@@ -102,10 +102,10 @@ impl Refusal {
     }
 }
 
-fn word(status: &u16) -> Status {
-    Status(*status)
+fn word(status: &u16) -> StatusWord {
+    StatusWord(*status)
 }
 
 fn meaning(status: &u16) -> &'static str {
-    Status(*status).meaning()
+    StatusWord(*status).meaning()
 }

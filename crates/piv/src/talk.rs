@@ -1,6 +1,6 @@
 //! The conversation with the card, every command timed.
 
-use tapstone_apdu::{Command, Expected, Status, tlv};
+use tapstone_apdu::{CommandApdu, Expected, StatusWord, tlv};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
@@ -72,7 +72,7 @@ impl<'a> Talk<'a> {
     /// SELECT of the PIV application.
     pub(crate) fn select(&mut self) -> Result<(), End> {
         self.step(Step::Select, |talk| {
-            let (status, _) = talk.answer(&Command::select(&APPLICATION), usize::MAX)?;
+            let (status, _) = talk.answer(&CommandApdu::select(&APPLICATION), usize::MAX)?;
             succeeded("SELECT", status)
         })
     }
@@ -81,10 +81,10 @@ impl<'a> Talk<'a> {
     pub(crate) fn get_data(&mut self, object: Object, most: usize) -> Result<Vec<u8>, End> {
         let expected = Expected::bytes(most.min(256) as u32).unwrap_or(Expected::SHORT);
         let tag = tlv::element(0x5C, &object.tag);
-        let command = Command::new(0, 0xCB, 0x3F, 0xFF).with_data(&tag).expecting(expected);
+        let command = CommandApdu::new(0, 0xCB, 0x3F, 0xFF).with_data(&tag).expecting(expected);
         let (status, data) = self.answer(&command, most)?;
         match status {
-            Status::NOT_FOUND => {
+            StatusWord::NOT_FOUND => {
                 Err(Refusal::Missing { object: object.name.to_owned(), status: status.0 }.into())
             }
             status => succeeded("GET DATA", status).map(|()| data),
@@ -94,7 +94,7 @@ impl<'a> Talk<'a> {
     /// GENERAL AUTHENTICATE: the signature of a challenge by this key of the card.
     pub(crate) fn sign(&mut self, challenge: &Challenge, key: u8) -> Result<Vec<u8>, End> {
         const NAME: &str = "GENERAL AUTHENTICATE";
-        let header = |cla| Command::new(cla, 0x87, challenge.algorithm, key);
+        let header = |cla| CommandApdu::new(cla, 0x87, challenge.algorithm, key);
         let mut parts = challenge.template.chunks(SHORT).peekable();
         while let Some(part) = parts.next() {
             if parts.peek().is_some() {
@@ -115,13 +115,13 @@ impl<'a> Talk<'a> {
     }
 
     /// How many tries of the PIN are left (SP 800-73-5 part 2, 3.2.1).
-    pub(crate) fn tries(&mut self) -> Result<Status, End> {
-        self.exchange(&Command::new(0, 0x20, 0, 0x80))
+    pub(crate) fn tries(&mut self) -> Result<StatusWord, End> {
+        self.exchange(&CommandApdu::new(0, 0x20, 0, 0x80))
     }
 
     /// VERIFY.
-    pub(crate) fn verify(&mut self, pin: &Pin) -> Result<Status, End> {
-        let mut command = Command::new(0, 0x20, 0, 0x80).with_data(pin.padded());
+    pub(crate) fn verify(&mut self, pin: &Pin) -> Result<StatusWord, End> {
+        let mut command = CommandApdu::new(0, 0x20, 0, 0x80).with_data(pin.padded());
         let mut bytes = command.encode();
         let status = self.send(&bytes);
         zeroize::Zeroize::zeroize(&mut bytes);
@@ -131,7 +131,7 @@ impl<'a> Talk<'a> {
 
     /// A command and the whole response to it, fetched by GET RESPONSE up to `most` bytes, and
     /// asked for again where the card wants another Le.
-    fn answer(&mut self, command: &Command, most: usize) -> Result<(Status, Vec<u8>), End> {
+    fn answer(&mut self, command: &CommandApdu, most: usize) -> Result<(StatusWord, Vec<u8>), End> {
         let mut data = Vec::new();
         let mut next = command.clone();
         for _ in 0..MOST_PIECES {
@@ -145,7 +145,7 @@ impl<'a> Talk<'a> {
             match status.bytes_to_fetch() {
                 Some(left) if room > 0 => {
                     let wanted = Expected::bytes(left.min(room) as u32);
-                    next = Command::new(0, 0xC0, 0, 0);
+                    next = CommandApdu::new(0, 0xC0, 0, 0);
                     next.expected = wanted;
                 }
                 _ => return Ok((status, data)),
@@ -155,11 +155,11 @@ impl<'a> Talk<'a> {
         Err(Refusal::Malformed { what: "response".to_owned(), why }.into())
     }
 
-    fn exchange(&mut self, command: &Command) -> Result<Status, End> {
+    fn exchange(&mut self, command: &CommandApdu) -> Result<StatusWord, End> {
         self.send(&command.encode())
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<Status, End> {
+    fn send(&mut self, bytes: &[u8]) -> Result<StatusWord, End> {
         self.response.clear();
         let start = Monotonic.now();
         let sent = self.card.transmit(bytes, &mut self.response);
@@ -170,7 +170,7 @@ impl<'a> Talk<'a> {
             let code = "no status word".to_owned();
             return Err(Lost { call: "response".to_owned(), code }.into());
         };
-        let status = Status(u16::from_be_bytes([sw1, sw2]));
+        let status = StatusWord(u16::from_be_bytes([sw1, sw2]));
         self.log.exchanges.push(Exchange {
             step: self.step,
             header: [bytes[0], bytes[1], bytes[2], bytes[3]],
@@ -183,7 +183,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-fn succeeded(command: &str, status: Status) -> Result<(), End> {
+fn succeeded(command: &str, status: StatusWord) -> Result<(), End> {
     match status.is_success() {
         true => Ok(()),
         false => Err(Refusal::Status { command: command.to_owned(), status: status.0 }.into()),

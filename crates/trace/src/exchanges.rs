@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_apdu::names::{Described, Interpreter, describe};
 
 use crate::timeline::{Span, Timeline};
@@ -19,7 +19,7 @@ pub fn described(timeline: &Timeline) -> Vec<Described> {
         match span.exchange {
             Some(id) => {
                 let exchange = timeline.exchange(id);
-                let name = card.exchange(&exchange.command, Status(exchange.status));
+                let name = card.exchange(&exchange.command, StatusWord(exchange.status));
                 names[id.0 as usize] = Some(name);
             }
             None => card.reset(),

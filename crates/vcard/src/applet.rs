@@ -3,7 +3,7 @@
 //! Chaining, GET RESPONSE, response lengths and time are the card's business, not the applet's:
 //! an applet gets the whole data field and gives the whole answer.
 
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 /// An application on the card.
 pub trait Applet: Send {
@@ -17,7 +17,7 @@ pub trait Applet: Send {
     fn deselect(&mut self) {}
 
     /// Answers a command. Its data is complete: command chaining has been undone.
-    fn answer(&mut self, command: &Command) -> Reply;
+    fn answer(&mut self, command: &CommandApdu) -> Reply;
 }
 
 /// An applet's answer.
@@ -26,7 +26,7 @@ pub struct Reply {
     /// The response data, of any length.
     pub data: Vec<u8>,
     /// SW1 and SW2 after the last byte of data.
-    pub status: Status,
+    pub status: StatusWord,
     /// What the card computed for it: what a timing profile charges for.
     pub work: Vec<Work>,
 }
@@ -44,12 +44,12 @@ impl Reply {
     /// Done, with this data.
     #[must_use]
     pub fn ok(data: impl Into<Vec<u8>>) -> Self {
-        Self { data: data.into(), status: Status::OK, work: Vec::new() }
+        Self { data: data.into(), status: StatusWord::OK, work: Vec::new() }
     }
 
     /// Not done, for this reason.
     #[must_use]
-    pub const fn refused(status: Status) -> Self {
+    pub const fn refused(status: StatusWord) -> Self {
         Self { data: Vec::new(), status, work: Vec::new() }
     }
 

@@ -1,6 +1,6 @@
 //! What goes wrong with a card on purpose, so that whoever talks to it can show that he copes.
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
 
 /// A fault, at the command of this number.
@@ -29,7 +29,7 @@ pub enum FaultKind {
     /// The card is pulled out half-way through the command.
     Removed,
     /// The command is carried out, but the answer is this word alone.
-    WrongStatus(Status),
+    WrongStatus(StatusWord),
     /// The card asks for more time so often without need.
     WaitingTimeExtension {
         /// How often.

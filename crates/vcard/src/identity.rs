@@ -11,7 +11,7 @@
 //! For a profile called `x`: `80 01 78 81 20` and 32 bytes, then `90 00`.
 
 use sha2::{Digest, Sha256};
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 use crate::applet::{Applet, Reply};
 
@@ -63,10 +63,10 @@ impl Applet for Identity {
         Reply::ok(self.answer.clone())
     }
 
-    fn answer(&mut self, command: &Command) -> Reply {
+    fn answer(&mut self, command: &CommandApdu) -> Reply {
         Reply::refused(match command.cla {
-            0x00 => Status::UNKNOWN_INSTRUCTION,
-            _ => Status::UNKNOWN_CLASS,
+            0x00 => StatusWord::UNKNOWN_INSTRUCTION,
+            _ => StatusWord::UNKNOWN_CLASS,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::view::View;
 use super::{Application, Described, describe, piv};
-use crate::Status;
+use crate::StatusWord;
 
 /// Names the commands of one card in the order in which they are sent.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ impl Interpreter {
     /// Names a command, which was answered with this status word.
     ///
     /// GET RESPONSE and the further parts of a chain are about what their beginning was about.
-    pub fn exchange(&mut self, command: &[u8], status: Status) -> Described {
+    pub fn exchange(&mut self, command: &[u8], status: StatusWord) -> Described {
         let Some(view) = View::of(command) else { return describe(command, None) };
         let channel = self.channels.entry(view.channel()).or_default();
         let described = channel.describe(command, &view);

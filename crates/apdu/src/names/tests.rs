@@ -215,7 +215,7 @@ fn data_of_secret_commands_is_in_no_name() {
 fn an_interpreter_follows_what_is_selected() {
     let mut card = Interpreter::new();
     let mut say = |command: &str, status: u16| {
-        let Described { name, object, .. } = card.exchange(&bytes(command), Status(status));
+        let Described { name, object, .. } = card.exchange(&bytes(command), StatusWord(status));
         object.map_or(name.to_owned(), |object| format!("{name}: {object}"))
     };
     assert_eq!(say("80 50 00 00 08", 0x9000), "INITIALIZE UPDATE");
@@ -247,7 +247,7 @@ fn an_interpreter_follows_what_is_selected() {
 fn what_only_piv_has_tells_that_it_is_selected() {
     let mut card = Interpreter::new();
     let mut say = |command: &str, status: u16| {
-        card.exchange(&bytes(command), Status(status)).object.unwrap_or_default()
+        card.exchange(&bytes(command), StatusWord(status)).object.unwrap_or_default()
     };
     assert_eq!(say("00 20 00 80", 0x63C3), "reference 80, state only");
     assert_eq!(say("00 CB 3F FF 03 5C 01 7E 08", 0x6A82), "Discovery Object");
@@ -264,7 +264,7 @@ fn what_only_piv_has_tells_that_it_is_selected() {
 #[test]
 fn a_file_is_what_was_selected() {
     let mut card = Interpreter::new();
-    let mut object = |command: &str| card.exchange(&bytes(command), Status::OK).object;
+    let mut object = |command: &str| card.exchange(&bytes(command), StatusWord::OK).object;
     object("00 A4 04 0C 0C A0 00 00 00 63 50 4B 43 53 2D 31 35");
     assert_eq!(object("00 B0 00 00 00"), None);
     object("00 A4 02 04 02 50 31 00");
@@ -291,7 +291,7 @@ fn status_words_say_their_numbers() {
         (0x6D00, "instruction not supported"),
     ];
     for (status, text) in cases {
-        assert_eq!(status_text(Status(status)), text);
+        assert_eq!(status_text(StatusWord(status)), text);
     }
 }
 
@@ -351,7 +351,7 @@ proptest::proptest! {
     ) {
         let mut card = Interpreter::new();
         for _ in 0..2 {
-            assert!(!card.exchange(&command, Status(status)).name.is_empty());
+            assert!(!card.exchange(&command, StatusWord(status)).name.is_empty());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What of a suite is done: which tests, at which points, with which inputs, and what has to come
 //! back.
 
-use tapstone_apdu::Command;
+use tapstone_apdu::CommandApdu;
 use toml::Spanned;
 
 use super::file::{Group, Source, StepText, SuiteError, SuiteFile, Test};
@@ -150,7 +150,7 @@ impl<'a> Planning<'a> {
             let what = format!("application: an AID has 5 to 16 bytes, not {}", aid.len());
             return Err(self.source.error(text.span(), what));
         }
-        let Command { cla, ins, p1, p2, data, .. } = Command::select(&aid);
+        let CommandApdu { cla, ins, p1, p2, data, .. } = CommandApdu::select(&aid);
         self.plan.job.prepare.push(Step {
             name: "SELECT".to_owned(),
             header: vec![Piece::Bytes(vec![cla, ins, p1, p2])],

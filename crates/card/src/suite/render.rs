@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tapstone_apdu::{Command, Expected, Form};
+use tapstone_apdu::{CommandApdu, Expected, Form};
 
 use super::job::{Lane, Piece, Secret, Split, Step};
 use crate::protocol::Fault;
@@ -50,7 +50,7 @@ impl Rendering<'_> {
                 header[0] |= 0x10;
             }
             let [cla, ins, p1, p2] = header;
-            let mut command = Command::new(cla, ins, p1, p2).with_data(part);
+            let mut command = CommandApdu::new(cla, ins, p1, p2).with_data(part);
             // T=0 has no command with data and Le: GET RESPONSE brings the answer (ISO 7816-3,
             // 12.2.5).
             let both = !part.is_empty() && self.protocol.name() == Some("T=0") && !step.extended;

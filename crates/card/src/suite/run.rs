@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_measure::clock::{Clock, Monotonic};
 
 use super::job::{Lane, Piece, Step, SuiteJob};
@@ -50,7 +50,7 @@ pub(crate) struct SuiteRun {
 /// What a command brought: all of its data, over any number of GET RESPONSE.
 struct Answer {
     data: Vec<u8>,
-    status: Status,
+    status: StatusWord,
 }
 
 impl SuiteRun {
@@ -125,7 +125,7 @@ impl SuiteRun {
                         counter"
                 .into(),
             Some(_) => return Ok(()),
-            None if status == Status::OK => return Ok(()),
+            None if status == StatusWord::OK => return Ok(()),
             None => format!(
                 "the card does not tell how many tries of the PIN are left (SW {status}): \
                  Tapstone does not risk one\n\
@@ -159,7 +159,7 @@ impl SuiteRun {
     fn send(&mut self, step: &Step, input: Option<&[u8]>) -> Result<Answer, Fault> {
         self.look_before(step)?;
         let lane = Lane::default();
-        let mut last = Answer { data: Vec::new(), status: Status::OK };
+        let mut last = Answer { data: Vec::new(), status: StatusWord::OK };
         let mut data = Vec::new();
         for mut ready in self.commands(step, 0, &lane, input)? {
             self.patch(&mut ready)?;
@@ -227,7 +227,7 @@ impl SuiteRun {
         if let (Some(length), true) = (status.exact_length(), data.is_empty()) {
             // The card wants this very Le (ISO 7816-4, 5.6, SW 6Cxx).
             let mut again = command.to_vec();
-            let has_le = Command::parse(command).is_ok_and(|(it, _)| it.expected.is_some());
+            let has_le = CommandApdu::parse(command).is_ok_and(|(it, _)| it.expected.is_some());
             match again.last_mut() {
                 Some(le) if has_le => *le = length as u8,
                 _ => again.push(length as u8),
@@ -248,7 +248,7 @@ impl SuiteRun {
         command: &[u8],
         (step, number, fetched): (&Step, u16, bool),
         data: &mut Vec<u8>,
-    ) -> Result<Status, Fault> {
+    ) -> Result<StatusWord, Fault> {
         if self.exchanges.len() == MOST_EXCHANGES {
             let why = format!("no end of the answer after {MOST_EXCHANGES} commands");
             return Err(Fault::Garbage { step: step.name.clone(), why });
@@ -263,7 +263,7 @@ impl SuiteRun {
         match response.split_last_chunk::<2>() {
             Some((more, status)) => {
                 data.extend_from_slice(more);
-                Ok(Status(u16::from_be_bytes(*status)))
+                Ok(StatusWord(u16::from_be_bytes(*status)))
             }
             None => Err(self.no_response(received, step)),
         }
@@ -439,9 +439,9 @@ fn go_on(closed: &mut dyn FnMut() -> bool) -> Result<(), Fault> {
     if closed() { Err(Fault::Interrupted) } else { Ok(()) }
 }
 
-fn check(step: &Step, status: Status) -> Result<(), Fault> {
+fn check(step: &Step, status: StatusWord) -> Result<(), Fault> {
     // Whatever a suite expects: cards say in many ways that a PIN was wrong.
-    if step.asks_for_pin() && status != Status::OK {
+    if step.asks_for_pin() && status != StatusWord::OK {
         return Err(Fault::Pin { step: step.name.clone(), status: status.into() });
     }
     if step.expect.is_empty() || step.expect.contains(&status.0) {

@@ -2,19 +2,19 @@
 
 use std::cell::Cell;
 
-use tapstone_apdu::Command;
+use tapstone_apdu::CommandApdu;
 use tapstone_piv::{Desk, Lost, Mechanism, Refusal, Strategy};
 
 use crate::support::{Ca, Files, Leaf, NOW, PLAIN, Plastic, desk, dialogue};
 
 const CERTIFICATE: [u8; 5] = [0x5C, 3, 0x5F, 0xC1, 0x01];
 
-fn reads(command: &Command, object: &[u8]) -> bool {
+fn reads(command: &CommandApdu, object: &[u8]) -> bool {
     command.ins == 0xCB && command.data == object
 }
 
 fn refusal(
-    edit: impl FnMut(&Command, &mut Vec<u8>) -> Option<Lost> + 'static,
+    edit: impl FnMut(&CommandApdu, &mut Vec<u8>) -> Option<Lost> + 'static,
 ) -> Result<(), Refusal> {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
@@ -138,7 +138,7 @@ fn a_challenge_that_is_not_answered() {
 #[test]
 fn a_replayed_answer() {
     thread_local!(static HEARD: Cell<Option<Vec<u8>>> = const { Cell::new(None) });
-    let replay = |command: &Command, response: &mut Vec<u8>| {
+    let replay = |command: &CommandApdu, response: &mut Vec<u8>| {
         if command.ins == 0x87 {
             let heard = HEARD.take().unwrap_or_else(|| response.clone());
             response.clone_from(&heard);

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_apdu::names::{Described, status_text};
 use tapstone_measure::units::Nanos;
 use tapstone_token::module::mechanism_name;
@@ -56,7 +56,7 @@ pub(super) fn of_span<W: Write>(
             exchange.command.iter().take(4).map(|byte| format!("{byte:02X}")).collect();
         arguments.push(to.text("header", &header));
         if exchange.status != 0 {
-            let status = Status(exchange.status);
+            let status = StatusWord(exchange.status);
             arguments.push(to.text("status", &format!("{status} {}", status_text(status))));
         }
         arguments.push(to.number("sent_bytes", exchange.sent.into()));

@@ -1,6 +1,6 @@
 //! The buffers: four at most, in one memory of 1,280 bytes.
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 
 /// The bytes that one READ or WRITE carries: a T=1 block of 254 bytes less 7.
 pub(super) const CHUNK: usize = 247;
@@ -39,18 +39,18 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    pub(super) fn find(&self, number: u8) -> Result<BufferId, Status> {
+    pub(super) fn find(&self, number: u8) -> Result<BufferId, StatusWord> {
         let place = usize::from(number);
         match self.places.get(place) {
             Some(Some(_)) => Ok(BufferId(place)),
-            _ => Err(Status::NOT_FOUND),
+            _ => Err(StatusWord::NOT_FOUND),
         }
     }
 
     /// Takes the lowest free id and the first gap that is long enough.
-    pub(super) fn allocate(&mut self, length: usize) -> Result<BufferId, Status> {
-        let free = self.places.iter().position(Option::is_none).ok_or(Status::NO_ROOM)?;
-        let start = self.first_gap(length).ok_or(Status::NO_ROOM)?;
+    pub(super) fn allocate(&mut self, length: usize) -> Result<BufferId, StatusWord> {
+        let free = self.places.iter().position(Option::is_none).ok_or(StatusWord::NO_ROOM)?;
+        let start = self.first_gap(length).ok_or(StatusWord::NO_ROOM)?;
         self.places[free] = Some(Place { start, length });
         Ok(BufferId(free))
     }
@@ -74,8 +74,8 @@ impl Buffers {
     }
 
     /// Puts these bytes into the buffer and cuts it to their length; what it had beyond is free.
-    pub(super) fn replace(&mut self, id: BufferId, bytes: &[u8]) -> Result<(), Status> {
-        let place = self.bytes_mut(id).get_mut(..bytes.len()).ok_or(Status::WRONG_DATA)?;
+    pub(super) fn replace(&mut self, id: BufferId, bytes: &[u8]) -> Result<(), StatusWord> {
+        let place = self.bytes_mut(id).get_mut(..bytes.len()).ok_or(StatusWord::WRONG_DATA)?;
         place.copy_from_slice(bytes);
         if let Some(place) = &mut self.places[id.0] {
             place.length = bytes.len();
@@ -106,14 +106,14 @@ mod tests {
     fn the_first_gap_that_is_long_enough_is_taken() {
         let mut buffers = Buffers::default();
         let [first, second, third] = [500, 400, 380].map(|n| buffers.allocate(n).unwrap());
-        assert_eq!(buffers.allocate(1), Err(Status::NO_ROOM));
+        assert_eq!(buffers.allocate(1), Err(StatusWord::NO_ROOM));
         buffers.replace(second, &[7; 100]).unwrap();
         // Between the second, now short, and the third; the fourth id.
         let fourth = buffers.allocate(300).unwrap();
         assert_eq!((fourth.number(), buffers.places[3].unwrap().start), (3, 600));
-        assert_eq!(buffers.allocate(0), Err(Status::NO_ROOM));
+        assert_eq!(buffers.allocate(0), Err(StatusWord::NO_ROOM));
         buffers.release(first);
-        assert_eq!(buffers.allocate(501), Err(Status::NO_ROOM));
+        assert_eq!(buffers.allocate(501), Err(StatusWord::NO_ROOM));
         assert_eq!(buffers.allocate(500), Ok(first));
         assert_eq!(buffers.bytes(third).len(), 380);
     }

@@ -3,7 +3,7 @@
 use cbc::cipher::block_padding::{Iso7816, NoPadding};
 use cbc::cipher::generic_array::GenericArray;
 use cbc::cipher::{BlockDecryptMut, BlockEncryptMut, KeyIvInit};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 
 /// Bytes of a block of DES.
 pub(super) const DES_BLOCK: usize = 8;
@@ -17,12 +17,12 @@ pub(super) fn tdes_encrypt(key: &[u8; 16], plain: &[u8]) -> Vec<u8> {
 }
 
 /// The reverse; a length or padding that cannot be is refused.
-pub(super) fn tdes_decrypt(key: &[u8; 16], sealed: &[u8]) -> Result<Vec<u8>, Status> {
+pub(super) fn tdes_decrypt(key: &[u8; 16], sealed: &[u8]) -> Result<Vec<u8>, StatusWord> {
     if sealed.is_empty() || !sealed.len().is_multiple_of(DES_BLOCK) {
-        return Err(Status::WRONG_DATA);
+        return Err(StatusWord::WRONG_DATA);
     }
     let cipher = cbc::Decryptor::<des::TdesEde2>::new(key.into(), &GenericArray::default());
-    cipher.decrypt_padded_vec_mut::<Iso7816>(sealed).map_err(|_| Status::WRONG_DATA)
+    cipher.decrypt_padded_vec_mut::<Iso7816>(sealed).map_err(|_| StatusWord::WRONG_DATA)
 }
 
 /// AES-128 in CBC mode with a zero IV and no padding; `plain` is whole blocks.

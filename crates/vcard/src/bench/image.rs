@@ -4,7 +4,7 @@
 //! together with a digest of its own.
 
 use sha1::{Digest, Sha1};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 
 use super::cipher::blocks_of_sha;
 use super::keys::{KeyId, Keys};
@@ -22,7 +22,7 @@ pub(super) fn open(
     image: &[u8],
     keys: &mut Keys,
     key: Option<KeyId>,
-) -> Result<(Program, Vec<Work>), Status> {
+) -> Result<(Program, Vec<Work>), StatusWord> {
     if let Some(key) = key {
         keys.require(key)?;
     }
@@ -30,16 +30,16 @@ pub(super) fn open(
     let mut reply = Reply::ok([]);
     let mut body = Vec::new();
     match key {
-        None if !sealed.is_empty() => return Err(Status::WRONG_DATA),
+        None if !sealed.is_empty() => return Err(StatusWord::WRONG_DATA),
         None => {}
         Some(_) if sealed.is_empty() || sealed.len() > LONGEST_SEALED => {
-            return Err(Status::WRONG_DATA);
+            return Err(StatusWord::WRONG_DATA);
         }
         Some(key) => {
             let opened = keys.decrypt(key, sealed)?;
             let (start, digest) = split_end(&opened.plain)?;
             if start.len() < DIGEST {
-                return Err(Status::WRONG_DATA);
+                return Err(StatusWord::WRONG_DATA);
             }
             check(start, digest)?;
             body.extend(start);
@@ -47,35 +47,36 @@ pub(super) fn open(
         }
     }
     body.extend(clear);
-    let (digest, program) = body.split_at_checked(DIGEST).ok_or(Status::WRONG_DATA)?;
+    let (digest, program) = body.split_at_checked(DIGEST).ok_or(StatusWord::WRONG_DATA)?;
     check(program, digest)?;
     if program.len() > LONGEST {
-        return Err(Status::WRONG_DATA);
+        return Err(StatusWord::WRONG_DATA);
     }
     let reply = reply
         .after(work::SHA1_BLOCK, blocks_of_sha(program.len()))
         .after(work::VM_LOAD_BYTE, body.len() as u32);
-    let program = Program::new(program).ok_or(Status::WRONG_DATA)?;
+    let program = Program::new(program).ok_or(StatusWord::WRONG_DATA)?;
     Ok((program, reply.work))
 }
 
 /// The sealed part and the clear part; what follows them in the buffer is not looked at.
-fn parts(image: &[u8]) -> Result<(&[u8], &[u8]), Status> {
-    let (&[m0, m1, s0, s1, c0, c1], rest) = image.split_first_chunk().ok_or(Status::WRONG_DATA)?;
+fn parts(image: &[u8]) -> Result<(&[u8], &[u8]), StatusWord> {
+    let (&[m0, m1, s0, s1, c0, c1], rest) =
+        image.split_first_chunk().ok_or(StatusWord::WRONG_DATA)?;
     let sealed = usize::from(u16::from_be_bytes([s0, s1]));
     let clear = usize::from(u16::from_be_bytes([c0, c1]));
     if [m0, m1] != MAGIC {
-        return Err(Status::WRONG_DATA);
+        return Err(StatusWord::WRONG_DATA);
     }
-    let (sealed, rest) = rest.split_at_checked(sealed).ok_or(Status::WRONG_DATA)?;
-    Ok((sealed, rest.get(..clear).ok_or(Status::WRONG_DATA)?))
+    let (sealed, rest) = rest.split_at_checked(sealed).ok_or(StatusWord::WRONG_DATA)?;
+    Ok((sealed, rest.get(..clear).ok_or(StatusWord::WRONG_DATA)?))
 }
 
-fn split_end(plain: &[u8]) -> Result<(&[u8], &[u8]), Status> {
-    let end = plain.len().checked_sub(DIGEST).ok_or(Status::WRONG_DATA)?;
+fn split_end(plain: &[u8]) -> Result<(&[u8], &[u8]), StatusWord> {
+    let end = plain.len().checked_sub(DIGEST).ok_or(StatusWord::WRONG_DATA)?;
     Ok(plain.split_at(end))
 }
 
-fn check(bytes: &[u8], digest: &[u8]) -> Result<(), Status> {
-    if Sha1::digest(bytes)[..] == *digest { Ok(()) } else { Err(Status::WRONG_DATA) }
+fn check(bytes: &[u8], digest: &[u8]) -> Result<(), StatusWord> {
+    if Sha1::digest(bytes)[..] == *digest { Ok(()) } else { Err(StatusWord::WRONG_DATA) }
 }

@@ -3,7 +3,7 @@
 use num_bigint_dig::ModInverse;
 use rsa::traits::PublicKeyParts;
 use rsa::{BigUint, Pkcs1v15Encrypt, RsaPrivateKey};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use zeroize::Zeroizing;
 
 use super::cipher::{self, DES_BLOCK};
@@ -43,17 +43,17 @@ impl Opened {
 }
 
 impl KeyId {
-    pub(super) fn find(number: u8) -> Result<Self, Status> {
+    pub(super) fn find(number: u8) -> Result<Self, StatusWord> {
         let all =
             [Self::Tdes, Self::Rsa2048, Self::Rsa1024, Self::Aes128, Self::Aes256, Self::P256];
-        all.into_iter().find(|&id| id as u8 == number).ok_or(Status::REFERENCE_NOT_FOUND)
+        all.into_iter().find(|&id| id as u8 == number).ok_or(StatusWord::REFERENCE_NOT_FOUND)
     }
 
     /// A key that DECRYPT and LOAD can use.
-    pub(super) fn find_decrypting(number: u8) -> Result<Self, Status> {
+    pub(super) fn find_decrypting(number: u8) -> Result<Self, StatusWord> {
         match Self::find(number)? {
             id @ (Self::Tdes | Self::Rsa2048 | Self::Rsa1024) => Ok(id),
-            _ => Err(Status::REFERENCE_NOT_FOUND),
+            _ => Err(StatusWord::REFERENCE_NOT_FOUND),
         }
     }
 
@@ -74,14 +74,14 @@ impl KeyId {
 }
 
 impl Keys {
-    pub(super) fn put(&mut self, id: KeyId, part: u8, bytes: &[u8]) -> Result<(), Status> {
+    pub(super) fn put(&mut self, id: KeyId, part: u8, bytes: &[u8]) -> Result<(), StatusWord> {
         let (count, length) = id.shape();
         let part = usize::from(part);
         if part >= count {
-            return Err(Status::WRONG_PARAMETERS);
+            return Err(StatusWord::WRONG_PARAMETERS);
         }
         if bytes.len() != length {
-            return Err(Status::WRONG_LENGTH);
+            return Err(StatusWord::WRONG_LENGTH);
         }
         let parts = &mut self.parts[id.place()];
         parts.resize(count, None);
@@ -96,22 +96,22 @@ impl Keys {
     }
 
     /// The key is complete.
-    pub(super) fn require(&self, id: KeyId) -> Result<(), Status> {
+    pub(super) fn require(&self, id: KeyId) -> Result<(), StatusWord> {
         let parts = &self.parts[id.place()];
         let complete = !parts.is_empty() && parts.iter().all(Option::is_some);
-        if complete { Ok(()) } else { Err(Status::CONDITIONS_NOT_SATISFIED) }
+        if complete { Ok(()) } else { Err(StatusWord::CONDITIONS_NOT_SATISFIED) }
     }
 
     /// The key of one part, of so many bytes.
-    pub(super) fn bytes<const N: usize>(&self, id: KeyId) -> Result<&[u8; N], Status> {
+    pub(super) fn bytes<const N: usize>(&self, id: KeyId) -> Result<&[u8; N], StatusWord> {
         self.require(id)?;
         let part = self.parts[id.place()].first().and_then(Option::as_ref);
         part.and_then(|part| part.as_slice().try_into().ok())
-            .ok_or(Status::CONDITIONS_NOT_SATISFIED)
+            .ok_or(StatusWord::CONDITIONS_NOT_SATISFIED)
     }
 
     /// The RSA key; parts that are no key are wrong data.
-    pub(super) fn rsa(&mut self, id: KeyId) -> Result<&RsaPrivateKey, Status> {
+    pub(super) fn rsa(&mut self, id: KeyId) -> Result<&RsaPrivateKey, StatusWord> {
         self.require(id)?;
         let parts = &self.parts[id.place()];
         let number = |part: usize| {
@@ -121,11 +121,11 @@ impl Keys {
         if made.is_none() {
             *made = rsa_key(number(0), number(1), &number(3));
         }
-        made.as_ref().ok_or(Status::WRONG_DATA)
+        made.as_ref().ok_or(StatusWord::WRONG_DATA)
     }
 
     /// As DECRYPT and LOAD do it.
-    pub(super) fn decrypt(&mut self, id: KeyId, sealed: &[u8]) -> Result<Opened, Status> {
+    pub(super) fn decrypt(&mut self, id: KeyId, sealed: &[u8]) -> Result<Opened, StatusWord> {
         let (init, operation, count) = match id {
             KeyId::Rsa2048 => (work::RSA2048_INIT, work::RSA2048_PRIVATE, 1),
             KeyId::Rsa1024 => (work::RSA1024_INIT, work::RSA1024_PRIVATE, 1),
@@ -153,12 +153,12 @@ impl Keys {
 }
 
 /// PKCS #1 v1.5 (RFC 8017, 7.2.2).
-pub(super) fn rsa_decrypt(key: &RsaPrivateKey, sealed: &[u8]) -> Result<Vec<u8>, Status> {
+pub(super) fn rsa_decrypt(key: &RsaPrivateKey, sealed: &[u8]) -> Result<Vec<u8>, StatusWord> {
     if sealed.len() != key.size() {
-        return Err(Status::WRONG_DATA);
+        return Err(StatusWord::WRONG_DATA);
     }
     // Without blinding: these keys protect nothing.
-    key.decrypt(Pkcs1v15Encrypt, sealed).map_err(|_| Status::WRONG_DATA)
+    key.decrypt(Pkcs1v15Encrypt, sealed).map_err(|_| StatusWord::WRONG_DATA)
 }
 
 /// The public exponent is the inverse of DP1 modulo p - 1 (RFC 8017, 3.2).

@@ -10,7 +10,7 @@ mod machine;
 mod repeat;
 pub(crate) mod work;
 
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 use self::buffers::{BufferId, Buffers, CHUNK};
 use self::keys::{KeyId, Keys};
@@ -85,9 +85,9 @@ impl Applet for Bench {
         self.loaded = None;
     }
 
-    fn answer(&mut self, command: &Command) -> Reply {
+    fn answer(&mut self, command: &CommandApdu) -> Reply {
         if command.cla != 0x80 {
-            return Reply::refused(Status::UNKNOWN_CLASS);
+            return Reply::refused(StatusWord::UNKNOWN_CLASS);
         }
         let answered = match command.ins {
             VERSION => no_parameters(command).map(|()| Reply::ok([1, 0])),
@@ -104,20 +104,20 @@ impl Applet for Bench {
             RUN => self.run(command),
             UNBIND => self.unbind(command),
             REPEAT => self.repeat(command),
-            _ => Err(Status::UNKNOWN_INSTRUCTION),
+            _ => Err(StatusWord::UNKNOWN_INSTRUCTION),
         };
         answered.unwrap_or_else(Reply::refused)
     }
 }
 
 impl Bench {
-    fn allocate(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn allocate(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let length = u16::from_be_bytes([command.p1, command.p2]);
         let id = self.buffers.allocate(usize::from(length))?;
         Ok(Reply::ok([id.number()]))
     }
 
-    fn release(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn release(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let id = self.buffers.find(command.p1)?;
         zero(command.p2)?;
         self.buffers.release(id);
@@ -127,27 +127,27 @@ impl Bench {
         Ok(Reply::ok([]))
     }
 
-    fn length(&self, command: &Command) -> Result<Reply, Status> {
+    fn length(&self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let id = self.buffers.find(command.p1)?;
         zero(command.p2)?;
         Ok(Reply::ok((self.buffers.bytes(id).len() as u16).to_be_bytes()))
     }
 
-    fn read(&self, command: &Command) -> Result<Reply, Status> {
+    fn read(&self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let bytes = self.buffers.bytes(self.buffers.find(command.p1)?);
         let start = CHUNK * usize::from(command.p2);
-        let rest = bytes.get(start..).ok_or(Status::WRONG_DATA)?;
+        let rest = bytes.get(start..).ok_or(StatusWord::WRONG_DATA)?;
         Ok(Reply::ok(&rest[..rest.len().min(CHUNK)]))
     }
 
-    fn write(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn write(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let id = self.buffers.find(command.p1)?;
         if command.data.is_empty() || command.data.len() > CHUNK {
-            return Err(Status::WRONG_LENGTH);
+            return Err(StatusWord::WRONG_LENGTH);
         }
         let start = CHUNK * usize::from(command.p2);
         let place = self.buffers.bytes_mut(id).get_mut(start..start + command.data.len());
-        place.ok_or(Status::WRONG_DATA)?.copy_from_slice(&command.data);
+        place.ok_or(StatusWord::WRONG_DATA)?.copy_from_slice(&command.data);
         Ok(Reply::ok([]))
     }
 
@@ -157,20 +157,20 @@ impl Bench {
         Reply::ok([])
     }
 
-    fn put_key_part(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn put_key_part(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let key = KeyId::find(command.p1)?;
         self.keys.put(key, command.p2, &command.data)?;
         Ok(Reply::ok([]).after(work::EEPROM_BYTE, command.data.len() as u32))
     }
 
-    fn clear_key(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn clear_key(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let key = KeyId::find(command.p1)?;
         zero(command.p2)?;
         self.keys.clear(key);
         Ok(Reply::ok([]))
     }
 
-    fn decrypt(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn decrypt(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let input = self.buffers.find(command.p1)?;
         let key = KeyId::find_decrypting(command.p2)?;
         let opened = self.keys.decrypt(key, self.buffers.bytes(input))?;
@@ -182,7 +182,7 @@ impl Bench {
     }
 
     /// A LOAD that fails leaves no program loaded, whatever the reason.
-    fn load(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn load(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         self.loaded = None;
         let source = self.buffers.find(command.p1)?;
         let key = match command.p2 {
@@ -194,10 +194,10 @@ impl Bench {
         Ok(Reply { work, ..Reply::ok([1]) })
     }
 
-    fn run(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn run(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         no_parameters(command)?;
         let Some(Loaded { program, output: output @ None, .. }) = &mut self.loaded else {
-            return Err(Status::CONDITIONS_NOT_SATISFIED);
+            return Err(StatusWord::CONDITIONS_NOT_SATISFIED);
         };
         let mut machine = Machine::new(program);
         let ended = machine.run();
@@ -208,15 +208,15 @@ impl Bench {
                 *output = Some(machine.into_output());
                 Reply::ok((steps as u16).to_be_bytes())
             }
-            Err(Fault) => Reply::refused(Status::WRONG_DATA),
+            Err(Fault) => Reply::refused(StatusWord::WRONG_DATA),
         };
         Ok(reply.after(work::VM_INSTRUCTION, steps).after(work::VM_OUTPUT_BYTE, bytes))
     }
 
-    fn unbind(&mut self, command: &Command) -> Result<Reply, Status> {
+    fn unbind(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         no_parameters(command)?;
         let Some(Loaded { source, output: Some(output), .. }) = &self.loaded else {
-            return Err(Status::CONDITIONS_NOT_SATISFIED);
+            return Err(StatusWord::CONDITIONS_NOT_SATISFIED);
         };
         let (id, bytes) = (*source, output.len() as u32);
         self.buffers.replace(id, output)?;
@@ -225,11 +225,11 @@ impl Bench {
     }
 }
 
-fn zero(parameter: u8) -> Result<(), Status> {
-    if parameter == 0 { Ok(()) } else { Err(Status::WRONG_PARAMETERS) }
+fn zero(parameter: u8) -> Result<(), StatusWord> {
+    if parameter == 0 { Ok(()) } else { Err(StatusWord::WRONG_PARAMETERS) }
 }
 
-fn no_parameters(command: &Command) -> Result<(), Status> {
+fn no_parameters(command: &CommandApdu) -> Result<(), StatusWord> {
     zero(command.p1)?;
     zero(command.p2)
 }

@@ -10,7 +10,7 @@ use p256::{PublicKey, SecretKey, ecdh};
 use rsa::Pkcs1v15Sign;
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 use super::cipher::{self, AES_BLOCK, DES_BLOCK, blocks_of_sha};
 use super::keys::{KeyId, rsa_decrypt};
@@ -141,23 +141,25 @@ impl Algorithm {
 }
 
 impl Bench {
-    pub(super) fn repeat(&mut self, command: &Command) -> Result<Reply, Status> {
+    pub(super) fn repeat(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let algorithm =
-            *Algorithm::ALL.get(usize::from(command.p1)).ok_or(Status::WRONG_PARAMETERS)?;
+            *Algorithm::ALL.get(usize::from(command.p1)).ok_or(StatusWord::WRONG_PARAMETERS)?;
         let input = match command.p2 {
             NO_INPUT => Vec::new(),
             number => self.buffers.bytes(self.buffers.find(number)?).to_vec(),
         };
-        let &[s0, s1, o0, o1] = command.data.as_slice() else { return Err(Status::WRONG_LENGTH) };
+        let &[s0, s1, o0, o1] = command.data.as_slice() else {
+            return Err(StatusWord::WRONG_LENGTH);
+        };
         let (setups, operations) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([o0, o1]));
         if !(1..=MOST).contains(&setups) || operations > algorithm.most() {
-            return Err(Status::WRONG_DATA);
+            return Err(StatusWord::WRONG_DATA);
         }
         if let Some(key) = algorithm.key() {
             self.keys.require(key)?;
         }
         if !algorithm.takes(&input) {
-            return Err(Status::WRONG_DATA);
+            return Err(StatusWord::WRONG_DATA);
         }
         let mut data = Vec::new();
         if operations > 0 {
@@ -175,7 +177,7 @@ impl Bench {
         Ok(reply)
     }
 
-    fn operate(&mut self, algorithm: Algorithm, input: &[u8]) -> Result<Vec<u8>, Status> {
+    fn operate(&mut self, algorithm: Algorithm, input: &[u8]) -> Result<Vec<u8>, StatusWord> {
         Ok(match algorithm {
             Algorithm::Nothing => Vec::new(),
             Algorithm::TdesEncrypt => cipher::tdes_encrypt(self.keys.bytes(KeyId::Tdes)?, input),
@@ -189,7 +191,7 @@ impl Bench {
             Algorithm::Rsa2048Sign => {
                 let key = self.keys.rsa(KeyId::Rsa2048)?;
                 let signature = key.sign(Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(input));
-                signature.map_err(|_| Status::WRONG_DATA)?
+                signature.map_err(|_| StatusWord::WRONG_DATA)?
             }
             Algorithm::EcdsaSign => {
                 let signature: Signature = SigningKey::from(self.p256()?).sign(input);
@@ -212,13 +214,13 @@ impl Bench {
         })
     }
 
-    fn p256(&self) -> Result<SecretKey, Status> {
+    fn p256(&self) -> Result<SecretKey, StatusWord> {
         let bytes: &[u8; 32] = self.keys.bytes(KeyId::P256)?;
-        SecretKey::from_slice(bytes).map_err(|_| Status::WRONG_DATA)
+        SecretKey::from_slice(bytes).map_err(|_| StatusWord::WRONG_DATA)
     }
 
-    fn shared_secret(&self, point: &[u8]) -> Result<Vec<u8>, Status> {
-        let public = PublicKey::from_sec1_bytes(point).map_err(|_| Status::WRONG_DATA)?;
+    fn shared_secret(&self, point: &[u8]) -> Result<Vec<u8>, StatusWord> {
+        let public = PublicKey::from_sec1_bytes(point).map_err(|_| StatusWord::WRONG_DATA)?;
         let key = self.p256()?;
         let shared = ecdh::diffie_hellman(key.to_nonzero_scalar(), public.as_affine());
         Ok(shared.raw_secret_bytes().to_vec())

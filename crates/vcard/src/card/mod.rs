@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_measure::units::Nanos;
 
 use self::chain::{Chain, Taken};
@@ -205,9 +205,9 @@ impl Card {
     }
 
     fn reply(&mut self, bytes: &[u8]) -> Reply {
-        let Ok((command, _)) = Command::parse(bytes) else {
+        let Ok((command, _)) = CommandApdu::parse(bytes) else {
             self.chain.drop_it();
-            return Reply::refused(Status::WRONG_LENGTH);
+            return Reply::refused(StatusWord::WRONG_LENGTH);
         };
         if let Some(status) = refused_class(command.cla) {
             self.chain.drop_it();
@@ -230,7 +230,7 @@ impl Card {
         }
     }
 
-    fn carry_out(&mut self, command: &Command) -> Reply {
+    fn carry_out(&mut self, command: &CommandApdu) -> Reply {
         if is_select(command) {
             return self.select(command);
         }
@@ -243,22 +243,22 @@ impl Card {
 
     /// SELECT by name: ISO 7816-4, 11.2.2. The name may be cut short on the right; P2 bits 1 and 2
     /// ask for the first or the next application that fits it.
-    fn select(&mut self, command: &Command) -> Reply {
+    fn select(&mut self, command: &CommandApdu) -> Reply {
         let after = match command.p2 & 0x03 {
             0 => None,
             2 => self.selected,
-            _ => return Reply::refused(Status::WRONG_PARAMETERS),
+            _ => return Reply::refused(StatusWord::WRONG_PARAMETERS),
         };
         // Bits 3 and 4: FCI, FCP, FMD or nothing.
         if command.p2 & 0xF0 != 0 {
-            return Reply::refused(Status::WRONG_PARAMETERS);
+            return Reply::refused(StatusWord::WRONG_PARAMETERS);
         }
         let first = after.map_or(0, |place| place + 1);
         let fits = |application: &Application| application.applet.aid().starts_with(&command.data);
         // No name at all would fit everything; no application here is the one to fall back on.
         let found = self.applications.iter().skip(first).position(fits);
         let Some(found) = found.filter(|_| !command.data.is_empty()) else {
-            return Reply::refused(Status::NOT_FOUND);
+            return Reply::refused(StatusWord::NOT_FOUND);
         };
         let found = first + found;
         // The same again is no end of its selection: what SP 800-73-5 part 2, 3.1.1 asks for.
@@ -296,23 +296,23 @@ fn scaled(time: Nanos, times: f64) -> Nanos {
 
 const SELECT: u8 = 0xA4;
 const GET_RESPONSE: u8 = 0xC0;
-const NOTHING_SELECTED: Status = Status(0x6999);
+const NOTHING_SELECTED: StatusWord = StatusWord(0x6999);
 
-fn is_select(command: &Command) -> bool {
+fn is_select(command: &CommandApdu) -> bool {
     command.cla & 0xEF == 0 && command.ins == SELECT && command.p1 == 0x04
 }
 
 /// What ISO 7816-4, 5.4.1, table 2 says of a class byte that this card does not have. Proprietary
 /// classes are the applications' business.
-fn refused_class(cla: u8) -> Option<Status> {
+fn refused_class(cla: u8) -> Option<StatusWord> {
     match cla {
-        0xFF => Some(Status::UNKNOWN_CLASS),
+        0xFF => Some(StatusWord::UNKNOWN_CLASS),
         0x80..=0xFE => None,
-        0x20..=0x3F => Some(Status::UNKNOWN_CLASS),
+        0x20..=0x3F => Some(StatusWord::UNKNOWN_CLASS),
         // Channels 4 to 19, and 1 to 3.
-        0x40..=0x7F => Some(Status(0x6881)),
-        _ if cla & 0x03 != 0 => Some(Status(0x6881)),
-        _ if cla & 0x0C != 0 => Some(Status(0x6882)),
+        0x40..=0x7F => Some(StatusWord(0x6881)),
+        _ if cla & 0x03 != 0 => Some(StatusWord(0x6881)),
+        _ if cla & 0x0C != 0 => Some(StatusWord(0x6882)),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::Deserialize;
-use tapstone_apdu::{Command, Expected, Status};
+use tapstone_apdu::{CommandApdu, Expected, StatusWord};
 
 use crate::applet::Reply;
 
@@ -59,14 +59,14 @@ impl Outgoing {
     }
 
     /// GET RESPONSE.
-    pub(super) fn fetch(&mut self, command: &Command) -> Reply {
+    pub(super) fn fetch(&mut self, command: &CommandApdu) -> Reply {
         let Some(reply) = self.waiting.take() else {
-            return Reply::refused(Status::CONDITIONS_NOT_SATISFIED);
+            return Reply::refused(StatusWord::CONDITIONS_NOT_SATISFIED);
         };
         let problem = match command.expected {
-            _ if command.p1 != 0 || command.p2 != 0 => Status::WRONG_PARAMETERS,
-            _ if !command.data.is_empty() => Status::WRONG_LENGTH,
-            None => Status::WRONG_LENGTH,
+            _ if command.p1 != 0 || command.p2 != 0 => StatusWord::WRONG_PARAMETERS,
+            _ if !command.data.is_empty() => StatusWord::WRONG_LENGTH,
+            None => StatusWord::WRONG_LENGTH,
             Some(expected) if self.wants_another_le(expected.count(), reply.data.len()) => {
                 exact(reply.data.len())
             }
@@ -92,7 +92,7 @@ impl Outgoing {
             return reply;
         }
         let rest = reply.data.split_off(room);
-        let status = Status::more(rest.len());
+        let status = StatusWord::more(rest.len());
         let later = Reply { data: rest, status: reply.status, work: Vec::new() };
         self.waiting = Some(later);
         Reply { status, ..reply }
@@ -100,8 +100,8 @@ impl Outgoing {
 }
 
 /// The Le that fits: 6Cxx.
-fn exact(length: usize) -> Status {
-    Status(0x6C00 | (length & 0xFF) as u16)
+fn exact(length: usize) -> StatusWord {
+    StatusWord(0x6C00 | (length & 0xFF) as u16)
 }
 
 /// As profiles write it.

@@ -1,7 +1,7 @@
 //! GENERAL AUTHENTICATE: SP 800-73-5 part 2, 3.2.4 and appendix A.
 
 use rsa::rand_core::{OsRng, RngCore};
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 use super::{Piv, tlv, work};
 use crate::applet::Reply;
@@ -20,16 +20,16 @@ const EXPONENTIATION: u8 = 0x85;
 impl Piv {
     pub(super) fn general_authenticate(
         &self,
-        command: &Command,
+        command: &CommandApdu,
         just_verified: bool,
-    ) -> Result<Reply, Status> {
+    ) -> Result<Reply, StatusWord> {
         if command.p2 == CARD_MANAGEMENT {
             return card_management(command);
         }
-        let key = self.personality.key(command.p2).ok_or(Status::WRONG_PARAMETERS)?;
+        let key = self.personality.key(command.p2).ok_or(StatusWord::WRONG_PARAMETERS)?;
         let algorithm = key.algorithm();
         if command.p1 != algorithm.identifier() {
-            return Err(Status::WRONG_PARAMETERS);
+            return Err(StatusWord::WRONG_PARAMETERS);
         }
         let allowed = match command.p2 {
             CARD_AUTHENTICATION => true,
@@ -37,7 +37,7 @@ impl Piv {
             _ => self.verified,
         };
         if !allowed {
-            return Err(Status::SECURITY_NOT_SATISFIED);
+            return Err(StatusWord::SECURITY_NOT_SATISFIED);
         }
         let (response, work) = match template(command)?[..] {
             [(RESPONSE, []), (EXPONENTIATION, point)]
@@ -54,19 +54,19 @@ impl Piv {
             }
             _ => (None, None),
         };
-        let (response, work) = response.zip(work).ok_or(Status::WRONG_DATA)?;
+        let (response, work) = response.zip(work).ok_or(StatusWord::WRONG_DATA)?;
         Ok(answer(RESPONSE, &response).after(work, 1))
     }
 }
 
 /// The card management key. A challenge can be had, as hosts do that want random bytes; but nobody
 /// holds the key, so no answer to it is right.
-fn card_management(command: &Command) -> Result<Reply, Status> {
+fn card_management(command: &CommandApdu) -> Result<Reply, StatusWord> {
     // The block's length: three-key Triple DES (00 and 03) or AES (SP 800-78-5, section 6).
     let block = match command.p1 {
         0x00 | 0x03 => 8,
         0x08 | 0x0A | 0x0C => 16,
-        _ => return Err(Status::WRONG_PARAMETERS),
+        _ => return Err(StatusWord::WRONG_PARAMETERS),
     };
     match template(command)?[..] {
         [(CHALLENGE, [])] => {
@@ -75,16 +75,16 @@ fn card_management(command: &Command) -> Result<Reply, Status> {
             Ok(answer(CHALLENGE, &challenge).after(work::RANDOM, 1))
         }
         [(RESPONSE, cryptogram)] if cryptogram.len() == block => {
-            Err(Status::SECURITY_NOT_SATISFIED)
+            Err(StatusWord::SECURITY_NOT_SATISFIED)
         }
-        _ => Err(Status::WRONG_DATA),
+        _ => Err(StatusWord::WRONG_DATA),
     }
 }
 
-fn template(command: &Command) -> Result<Vec<(u8, &[u8])>, Status> {
+fn template(command: &CommandApdu) -> Result<Vec<(u8, &[u8])>, StatusWord> {
     tlv::only(DYNAMIC_AUTHENTICATION_TEMPLATE, &command.data)
         .and_then(tlv::elements)
-        .ok_or(Status::WRONG_DATA)
+        .ok_or(StatusWord::WRONG_DATA)
 }
 
 fn answer(tag: u8, value: &[u8]) -> Reply {

@@ -17,7 +17,7 @@ mod pin;
 mod verify;
 pub mod work;
 
-use tapstone_apdu::{Command, Status, tlv};
+use tapstone_apdu::{CommandApdu, StatusWord, tlv};
 
 pub use self::key::Algorithm;
 use self::object::Access;
@@ -38,8 +38,8 @@ const TRIES: u8 = 3;
 /// later) and asks for nothing that was added since.
 const YUBICO_VERSION: [u8; 3] = [5, 4, 3];
 
-const SECURE_MESSAGING_NOT_SUPPORTED: Status = Status(0x6882);
-const LOGICAL_CHANNEL_NOT_SUPPORTED: Status = Status(0x6881);
+const SECURE_MESSAGING_NOT_SUPPORTED: StatusWord = StatusWord(0x6882);
+const LOGICAL_CHANNEL_NOT_SUPPORTED: StatusWord = StatusWord(0x6881);
 
 /// The application on a card.
 #[derive(Debug)]
@@ -67,21 +67,21 @@ impl Piv {
     }
 
     /// GET DATA: part 2, 3.1.2.
-    fn get_data(&self, command: &Command) -> Result<Reply, Status> {
+    fn get_data(&self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         if (command.p1, command.p2) != (0x3F, 0xFF) {
-            return Err(Status::WRONG_PARAMETERS);
+            return Err(StatusWord::WRONG_PARAMETERS);
         }
-        let tag = tlv::only(0x5C, &command.data).ok_or(Status::WRONG_DATA)?;
+        let tag = tlv::only(0x5C, &command.data).ok_or(StatusWord::WRONG_DATA)?;
         if !(1..=3).contains(&tag.len()) {
-            return Err(Status::WRONG_DATA);
+            return Err(StatusWord::WRONG_DATA);
         }
         let tag = tag.iter().fold(0, |tag, byte| tag << 8 | u32::from(*byte));
-        let object = object::by_tag(tag).ok_or(Status::NOT_FOUND)?;
+        let object = object::by_tag(tag).ok_or(StatusWord::NOT_FOUND)?;
         // Before looking whether it is there: that too is nobody's business without the PIN.
         if object.access == Access::Pin && !self.verified {
-            return Err(Status::SECURITY_NOT_SATISFIED);
+            return Err(StatusWord::SECURITY_NOT_SATISFIED);
         }
-        let found = self.personality.response(tag).ok_or(Status::NOT_FOUND)?;
+        let found = self.personality.response(tag).ok_or(StatusWord::NOT_FOUND)?;
         Ok(Reply::ok(found).after(work::OBJECT_READ, 1))
     }
 
@@ -117,12 +117,12 @@ impl Applet for Piv {
         self.just_verified = false;
     }
 
-    fn answer(&mut self, command: &Command) -> Reply {
+    fn answer(&mut self, command: &CommandApdu) -> Reply {
         match command.cla {
             0x00 => {}
             0x01..=0x03 => return Reply::refused(LOGICAL_CHANNEL_NOT_SUPPORTED),
             0x04..=0x0F => return Reply::refused(SECURE_MESSAGING_NOT_SUPPORTED),
-            _ => return Reply::refused(Status::UNKNOWN_CLASS),
+            _ => return Reply::refused(StatusWord::UNKNOWN_CLASS),
         }
         let just_verified = std::mem::take(&mut self.just_verified);
         let answered = match command.ins {
@@ -132,19 +132,19 @@ impl Applet for Piv {
             0x87 => self.general_authenticate(command, just_verified),
             0xCB => self.get_data(command),
             // PUT DATA and GENERATE ASYMMETRIC KEY PAIR need the card management key.
-            0x47 | 0xDB => Err(Status::SECURITY_NOT_SATISFIED),
+            0x47 | 0xDB => Err(StatusWord::SECURITY_NOT_SATISFIED),
             0xFD => yubico(command, &YUBICO_VERSION),
             0xF8 => yubico(command, &self.personality.serial()),
-            _ => Err(Status::UNKNOWN_INSTRUCTION),
+            _ => Err(StatusWord::UNKNOWN_INSTRUCTION),
         };
         answered.unwrap_or_else(Reply::refused)
     }
 }
 
 /// Yubico's commands that ask: P1 and P2 are zero.
-fn yubico(command: &Command, answer: &[u8]) -> Result<Reply, Status> {
+fn yubico(command: &CommandApdu, answer: &[u8]) -> Result<Reply, StatusWord> {
     match (command.p1, command.p2) {
         (0, 0) => Ok(Reply::ok(answer)),
-        _ => Err(Status::WRONG_PARAMETERS),
+        _ => Err(StatusWord::WRONG_PARAMETERS),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// The length of a PIN or PUK as it is sent.
@@ -57,8 +57,8 @@ impl Reference {
     }
 
     /// How many tries are left; blocked when none.
-    pub(super) fn state(&self) -> Status {
-        if self.is_blocked() { Status::BLOCKED } else { Status::tries_left(self.left) }
+    pub(super) fn state(&self) -> StatusWord {
+        if self.is_blocked() { StatusWord::BLOCKED } else { StatusWord::tries_left(self.left) }
     }
 
     pub(super) fn is_blocked(&self) -> bool {
@@ -66,16 +66,16 @@ impl Reference {
     }
 
     /// Compares, which costs a try or gives all of them back. Not to be asked when blocked.
-    pub(super) fn check(&mut self, given: &[u8]) -> Result<(), Status> {
+    pub(super) fn check(&mut self, given: &[u8]) -> Result<(), StatusWord> {
         if self.is_blocked() {
-            return Err(Status::BLOCKED);
+            return Err(StatusWord::BLOCKED);
         }
         if self.secret.0 == given {
             self.left = self.tries;
             return Ok(());
         }
         self.left -= 1;
-        Err(Status::tries_left(self.left))
+        Err(StatusWord::tries_left(self.left))
     }
 
     /// Puts another in its place, with all tries.

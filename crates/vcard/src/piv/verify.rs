@@ -1,6 +1,6 @@
 //! VERIFY, CHANGE REFERENCE DATA and RESET RETRY COUNTER: SP 800-73-5 part 2, 3.2.1 to 3.2.3.
 
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 
 use super::pin::{LENGTH, Secret};
 use super::{Piv, work};
@@ -12,9 +12,9 @@ const PIN: u8 = 0x80;
 const PUK: u8 = 0x81;
 
 impl Piv {
-    pub(super) fn verify(&mut self, command: &Command) -> Reply {
+    pub(super) fn verify(&mut self, command: &CommandApdu) -> Reply {
         if command.p2 != PIN {
-            return Reply::refused(Status::REFERENCE_NOT_FOUND);
+            return Reply::refused(StatusWord::REFERENCE_NOT_FOUND);
         }
         match (command.p1, &command.data[..]) {
             (0x00, []) if self.verified => Reply::ok([]),
@@ -25,20 +25,20 @@ impl Piv {
                 self.verified = false;
                 Reply::ok([])
             }
-            (0xFF, _) => Reply::refused(Status::WRONG_DATA),
-            _ => Reply::refused(Status::WRONG_PARAMETERS),
+            (0xFF, _) => Reply::refused(StatusWord::WRONG_DATA),
+            _ => Reply::refused(StatusWord::WRONG_PARAMETERS),
         }
     }
 
     fn compare_pin(&mut self, data: &[u8]) -> Reply {
         if self.pin.is_blocked() {
-            return Reply::refused(Status::BLOCKED);
+            return Reply::refused(StatusWord::BLOCKED);
         }
         if data.len() != LENGTH {
-            return Reply::refused(Status::WRONG_LENGTH);
+            return Reply::refused(StatusWord::WRONG_LENGTH);
         }
         if Secret::pin(data).is_none() {
-            return Reply::refused(Status::WRONG_DATA);
+            return Reply::refused(StatusWord::WRONG_DATA);
         }
         let checked = self.pin.check(data);
         self.verified = checked.is_ok();
@@ -46,24 +46,24 @@ impl Piv {
         reply(checked).after(work::PIN_VERIFY, 1)
     }
 
-    pub(super) fn change_reference_data(&mut self, command: &Command) -> Reply {
+    pub(super) fn change_reference_data(&mut self, command: &CommandApdu) -> Reply {
         let reference = match (command.p1, command.p2) {
             (0x00, PIN) => &mut self.pin,
             (0x00, PUK) => &mut self.puk,
-            (0x00, _) => return Reply::refused(Status::REFERENCE_NOT_FOUND),
-            _ => return Reply::refused(Status::WRONG_PARAMETERS),
+            (0x00, _) => return Reply::refused(StatusWord::REFERENCE_NOT_FOUND),
+            _ => return Reply::refused(StatusWord::WRONG_PARAMETERS),
         };
         if reference.is_blocked() {
-            return Reply::refused(Status::BLOCKED);
+            return Reply::refused(StatusWord::BLOCKED);
         }
         if command.data.len() != 2 * LENGTH {
-            return Reply::refused(Status::WRONG_LENGTH);
+            return Reply::refused(StatusWord::WRONG_LENGTH);
         }
         let (old, new) = command.data.split_at(LENGTH);
         let is_pin = command.p2 == PIN;
         let new = if is_pin { Secret::pin(new) } else { Secret::puk(new) };
         let Some(new) = new else {
-            return Reply::refused(Status::WRONG_DATA);
+            return Reply::refused(StatusWord::WRONG_DATA);
         };
         let checked = reference.check(old);
         if is_pin {
@@ -76,21 +76,21 @@ impl Piv {
         reply(checked).after(work::PIN_VERIFY, 1).after(work::PIN_WRITE, 1)
     }
 
-    pub(super) fn reset_retry_counter(&mut self, command: &Command) -> Reply {
+    pub(super) fn reset_retry_counter(&mut self, command: &CommandApdu) -> Reply {
         match (command.p1, command.p2) {
             (0x00, PIN) => {}
-            (0x00, _) => return Reply::refused(Status::REFERENCE_NOT_FOUND),
-            _ => return Reply::refused(Status::WRONG_PARAMETERS),
+            (0x00, _) => return Reply::refused(StatusWord::REFERENCE_NOT_FOUND),
+            _ => return Reply::refused(StatusWord::WRONG_PARAMETERS),
         }
         if self.puk.is_blocked() {
-            return Reply::refused(Status::BLOCKED);
+            return Reply::refused(StatusWord::BLOCKED);
         }
         if command.data.len() != 2 * LENGTH {
-            return Reply::refused(Status::WRONG_LENGTH);
+            return Reply::refused(StatusWord::WRONG_LENGTH);
         }
         let (puk, new) = command.data.split_at(LENGTH);
         let Some(new) = Secret::pin(new) else {
-            return Reply::refused(Status::WRONG_DATA);
+            return Reply::refused(StatusWord::WRONG_DATA);
         };
         let checked = self.puk.check(puk);
         if checked.is_err() {
@@ -102,7 +102,7 @@ impl Piv {
     }
 }
 
-fn reply(checked: Result<(), Status>) -> Reply {
+fn reply(checked: Result<(), StatusWord>) -> Reply {
     match checked {
         Ok(()) => Reply::ok([]),
         Err(status) => Reply::refused(status),

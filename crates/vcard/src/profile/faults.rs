@@ -6,7 +6,7 @@ use super::raw::RawFault;
 use super::resolve::price;
 use crate::fault::{Fault, FaultKind};
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
 use tapstone_source::{Mistake, Source};
 
@@ -102,7 +102,7 @@ fn kind(source: &Source<'_>, raw: &RawFault, has_link: bool) -> Result<FaultKind
         // ISO 7816-4, 5.6: SW1 is 6X or 9X.
         let word = word.filter(|word| matches!(word >> 12, 6 | 9));
         let word = word.ok_or_else(|| source.error(status.span(), problem))?;
-        return Ok(FaultKind::WrongStatus(Status(word)));
+        return Ok(FaultKind::WrongStatus(StatusWord(word)));
     }
     if let Some(count) = &raw.count {
         if *count.get_ref() == 0 || !has_link {

@@ -1,6 +1,6 @@
 //! Profiles that say what they mean, and profiles that do not.
 
-use tapstone_apdu::Command;
+use tapstone_apdu::CommandApdu;
 
 use super::*;
 use crate::bench::BENCH_AID;
@@ -21,7 +21,7 @@ fn complaint(text: &str) -> String {
 
 fn card(rest: &str) -> Card {
     let mut card = Profile::parse("my.toml", &with(rest)).unwrap().card(None).unwrap();
-    card.transmit(&Command::select(&BENCH_AID).encode()).unwrap();
+    card.transmit(&CommandApdu::select(&BENCH_AID).encode()).unwrap();
     card
 }
 

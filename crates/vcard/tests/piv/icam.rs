@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_vcard::piv::{Personality, Piv};
 
 use crate::support::{Desk, get_data, openssl, send, skip};
@@ -31,7 +31,7 @@ fn their_objects_are_given_as_they_are() {
         let discovery = std::fs::read(path.join("discovery.bin")).unwrap();
         assert_eq!(get_data(&mut card, &[0x7E]).data, discovery, "{path:?}");
         // There is no such certificate in these folders.
-        assert_eq!(get_data(&mut card, &[0x5F, 0xC1, 0x0A]).status, Status::NOT_FOUND);
+        assert_eq!(get_data(&mut card, &[0x5F, 0xC1, 0x0A]).status, StatusWord::NOT_FOUND);
     }
 }
 
@@ -46,14 +46,14 @@ fn their_card_authentication_keys_sign() {
         let digest = Sha256::digest(message);
         let curve = [&[0x7C, 36, 0x82, 0, 0x81, 32][..], &digest].concat();
         let mut signed = send(&mut card, [0x00, 0x87, 0x11, 0x9E], &curve);
-        if signed.status == Status::WRONG_PARAMETERS {
+        if signed.status == StatusWord::WRONG_PARAMETERS {
             let info = hex::decode("003031300D060960864801650304020105000420").unwrap();
             let padding = vec![0xFF; 256 - 2 - info.len() - 32];
             let block = [&[0x00, 0x01], &padding[..], &info, &digest].concat();
             let header = [0x7C, 0x82, 0x01, 0x06, 0x82, 0x00, 0x81, 0x82, 0x01, 0x00];
             signed = send(&mut card, [0x00, 0x87, 0x07, 0x9E], &[&header[..], &block].concat());
         }
-        assert_eq!(signed.status, Status::OK, "{path:?}");
+        assert_eq!(signed.status, StatusWord::OK, "{path:?}");
         let header = if signed.data.len() > 256 { 8 } else { 4 };
         let signature = desk.put("signature", &signed.data[header..]);
         let message = desk.put("message", message);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sha2::{Digest, Sha256, Sha384};
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_vcard::piv::{Piv, work};
 use tapstone_vcard::{Reply, Work};
 
@@ -34,7 +34,7 @@ fn authenticate(card: &mut Piv, algorithm: u8, key: u8, tag: u8, value: &[u8]) -
 
 /// The response in the template.
 fn response(reply: &Reply, work: &'static str) -> Vec<u8> {
-    assert_eq!(reply.status, Status::OK);
+    assert_eq!(reply.status, StatusWord::OK);
     assert_eq!(reply.work, [Work { name: work, count: 1 }]);
     let at = |from: &[u8]| match from[1] {
         0x82 => 4,
@@ -110,17 +110,17 @@ fn a_digital_signature_needs_the_pin_right_before() {
     let mut card = card();
     let block = padded(256);
     let sign = |card: &mut Piv| authenticate(card, 0x07, 0x9C, 0x81, &block);
-    assert_eq!(sign(&mut card).status, Status::SECURITY_NOT_SATISFIED);
-    assert_eq!(verify(&mut card, PIN), Status::OK);
+    assert_eq!(sign(&mut card).status, StatusWord::SECURITY_NOT_SATISFIED);
+    assert_eq!(verify(&mut card, PIN), StatusWord::OK);
     let signature = response(&sign(&mut card), work::RSA2048_PRIVATE);
     assert!(is_signature(&folder().join("digital_signature_9c.der"), "sha256", &signature));
-    assert_eq!(sign(&mut card).status, Status::SECURITY_NOT_SATISFIED, "once for each");
+    assert_eq!(sign(&mut card).status, StatusWord::SECURITY_NOT_SATISFIED, "once for each");
     verify(&mut card, PIN);
     get_data(&mut card, &[0x7E]);
-    assert_eq!(sign(&mut card).status, Status::SECURITY_NOT_SATISFIED, "not right before");
+    assert_eq!(sign(&mut card).status, StatusWord::SECURITY_NOT_SATISFIED, "not right before");
     verify(&mut card, PIN);
     verify(&mut card, &[]);
-    assert_eq!(sign(&mut card).status, Status::SECURITY_NOT_SATISFIED, "a question is no PIN");
+    assert_eq!(sign(&mut card).status, StatusWord::SECURITY_NOT_SATISFIED, "a question is no PIN");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn p_256_agrees_with_openssl_on_a_secret() {
     off_curve[64] ^= 1;
     for bad in [&off_curve[..], &point[..64], &point[1..], &[]] {
         let status = authenticate(&mut card, 0x11, 0x9D, 0x85, bad).status;
-        assert_eq!(status, Status::WRONG_DATA, "{bad:02X?}");
+        assert_eq!(status, StatusWord::WRONG_DATA, "{bad:02X?}");
     }
 }
 
@@ -172,21 +172,21 @@ fn what_is_wrong_with_a_challenge_is_said() {
     let too_large = [0xFF; 256];
     for (algorithm, key, tag, value, status) in [
         // Another algorithm than the key's, no such key, not a key for this command.
-        (0x11, 0x9A, 0x81, &block[..], Status::WRONG_PARAMETERS),
-        (0x05, 0x9A, 0x81, &block, Status::WRONG_PARAMETERS),
-        (0x06, 0x9A, 0x81, &block[..128], Status::WRONG_PARAMETERS),
-        (0x07, 0x82, 0x81, &block, Status::WRONG_PARAMETERS),
-        (0x07, 0x04, 0x81, &block, Status::WRONG_PARAMETERS),
+        (0x11, 0x9A, 0x81, &block[..], StatusWord::WRONG_PARAMETERS),
+        (0x05, 0x9A, 0x81, &block, StatusWord::WRONG_PARAMETERS),
+        (0x06, 0x9A, 0x81, &block[..128], StatusWord::WRONG_PARAMETERS),
+        (0x07, 0x82, 0x81, &block, StatusWord::WRONG_PARAMETERS),
+        (0x07, 0x04, 0x81, &block, StatusWord::WRONG_PARAMETERS),
         // Lengths, and a number that is no residue.
-        (0x07, 0x9A, 0x81, &block[1..], Status::WRONG_DATA),
-        (0x07, 0x9A, 0x81, &too_large, Status::WRONG_DATA),
-        (0x11, 0x9E, 0x81, &[0; 33], Status::WRONG_DATA),
-        (0x11, 0x9E, 0x81, &[], Status::WRONG_DATA),
+        (0x07, 0x9A, 0x81, &block[1..], StatusWord::WRONG_DATA),
+        (0x07, 0x9A, 0x81, &too_large, StatusWord::WRONG_DATA),
+        (0x11, 0x9E, 0x81, &[0; 33], StatusWord::WRONG_DATA),
+        (0x11, 0x9E, 0x81, &[], StatusWord::WRONG_DATA),
         // A key for signatures does not agree, one for agreement does not sign.
-        (0x11, 0x9E, 0x85, &[4; 65], Status::WRONG_DATA),
-        (0x11, 0x9D, 0x81, &hash, Status::WRONG_DATA),
-        (0x07, 0x9A, 0x85, &block, Status::WRONG_DATA),
-        (0x07, 0x9A, 0x80, &block, Status::WRONG_DATA),
+        (0x11, 0x9E, 0x85, &[4; 65], StatusWord::WRONG_DATA),
+        (0x11, 0x9D, 0x81, &hash, StatusWord::WRONG_DATA),
+        (0x07, 0x9A, 0x85, &block, StatusWord::WRONG_DATA),
+        (0x07, 0x9A, 0x80, &block, StatusWord::WRONG_DATA),
     ] {
         let reply = authenticate(&mut card, algorithm, key, tag, value);
         assert_eq!(reply.status, status, "{algorithm:02X} {key:02X} {tag:02X}");
@@ -194,7 +194,7 @@ fn what_is_wrong_with_a_challenge_is_said() {
     }
     for template in [&[][..], &[0x7C], &[0x7C, 0], &[0x7C, 2, 0x82, 0], &[0x81, 1, 0]] {
         let status = send(&mut card, [0x00, 0x87, 0x07, 0x9A], template).status;
-        assert_eq!(status, Status::WRONG_DATA, "{template:02X?}");
+        assert_eq!(status, StatusWord::WRONG_DATA, "{template:02X?}");
     }
 }
 
@@ -203,7 +203,7 @@ fn a_pin_is_needed_before_the_data_is_looked_at() {
     let mut card = card();
     for (algorithm, key) in [(0x07, 0x9A), (0x07, 0x9C), (0x11, 0x9D)] {
         let status = authenticate(&mut card, algorithm, key, 0x81, &[]).status;
-        assert_eq!(status, Status::SECURITY_NOT_SATISFIED, "{key:02X}");
+        assert_eq!(status, StatusWord::SECURITY_NOT_SATISFIED, "{key:02X}");
     }
 }
 
@@ -218,8 +218,8 @@ fn nobody_holds_the_card_management_key() {
     assert_eq!(ask(&mut card, 0x0A).data.len(), 4 + 16);
     let answer = tlv(0x7C, &tlv(0x82, &[0; 16]));
     let status = send(&mut card, [0x00, 0x87, 0x0A, 0x9B], &answer).status;
-    assert_eq!(status, Status::SECURITY_NOT_SATISFIED);
-    assert_eq!(ask(&mut card, 0x07).status, Status::WRONG_PARAMETERS);
+    assert_eq!(status, StatusWord::SECURITY_NOT_SATISFIED);
+    assert_eq!(ask(&mut card, 0x07).status, StatusWord::WRONG_PARAMETERS);
     let witness = send(&mut card, [0x00, 0x87, 0x0A, 0x9B], &[0x7C, 2, 0x80, 0]).status;
-    assert_eq!(witness, Status::WRONG_DATA);
+    assert_eq!(witness, StatusWord::WRONG_DATA);
 }

@@ -1,6 +1,6 @@
 //! SELECT, GET DATA, and what every command is refused for.
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_vcard::piv::work::OBJECT_READ;
 use tapstone_vcard::{Applet, Work};
 
@@ -13,7 +13,7 @@ const FINGERPRINTS: [u8; 3] = [0x5F, 0xC1, 0x03];
 #[test]
 fn select_answers_the_property_template() {
     let reply = card().select();
-    assert_eq!(reply.status, Status::OK);
+    assert_eq!(reply.status, StatusWord::OK);
     assert_eq!(reply.data[0], 0x61);
     assert_eq!(usize::from(reply.data[1]), reply.data.len() - 2);
     // The PIX with its version, then the allocation authority: NIST's RID.
@@ -26,7 +26,7 @@ fn mandatory_objects_are_there_and_say_their_work() {
     let mut card = card();
     for last in [0x01, 0x02, 0x05, 0x06, 0x07, 0x0A, 0x0B] {
         let reply = get_data(&mut card, &[0x5F, 0xC1, last]);
-        assert_eq!(reply.status, Status::OK, "5FC1{last:02X}");
+        assert_eq!(reply.status, StatusWord::OK, "5FC1{last:02X}");
         assert_eq!(reply.data[0], 0x53);
         assert_eq!(reply.work, [Work { name: OBJECT_READ, count: 1 }]);
     }
@@ -49,15 +49,15 @@ fn some_objects_need_the_pin_whether_they_are_there_or_not() {
     let mut card = card();
     for tag in [PRINTED_INFORMATION, FINGERPRINTS, [0x5F, 0xC1, 0x08], [0x5F, 0xC1, 0x21]] {
         let reply = get_data(&mut card, &tag);
-        assert_eq!(reply.status, Status::SECURITY_NOT_SATISFIED, "{tag:02X?}");
+        assert_eq!(reply.status, StatusWord::SECURITY_NOT_SATISFIED, "{tag:02X?}");
         assert!(reply.work.is_empty());
     }
     let mut card = verified(card);
-    assert_eq!(get_data(&mut card, &PRINTED_INFORMATION).status, Status::OK);
-    assert_eq!(get_data(&mut card, &FINGERPRINTS).status, Status::NOT_FOUND);
+    assert_eq!(get_data(&mut card, &PRINTED_INFORMATION).status, StatusWord::OK);
+    assert_eq!(get_data(&mut card, &FINGERPRINTS).status, StatusWord::NOT_FOUND);
     card.deselect();
     let reply = get_data(&mut card, &PRINTED_INFORMATION);
-    assert_eq!(reply.status, Status::SECURITY_NOT_SATISFIED);
+    assert_eq!(reply.status, StatusWord::SECURITY_NOT_SATISFIED);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_is_not_there_is_not_found() {
     let absent: [&[u8]; 5] =
         [&key_history, &[0x5F, 0xC1, 0x0D], &[0x7F, 0x61], &[0x5F, 0xC1, 0x22], &[0x5F, 0xFF, 0]];
     for tag in absent {
-        assert_eq!(get_data(&mut card, tag).status, Status::NOT_FOUND, "{tag:02X?}");
+        assert_eq!(get_data(&mut card, tag).status, StatusWord::NOT_FOUND, "{tag:02X?}");
     }
 }
 
@@ -76,16 +76,16 @@ fn a_wrong_command_is_refused_for_what_is_wrong_with_it() {
     let mut card = card();
     let list = [0x5C, 3, 0x5F, 0xC1, 0x02];
     for (header, data, status) in [
-        ([0x00, 0xCB, 0x3F, 0x00], &list[..], Status::WRONG_PARAMETERS),
-        ([0x00, 0xCB, 0x3F, 0xFF], &list[..4], Status::WRONG_DATA),
-        ([0x00, 0xCB, 0x3F, 0xFF], &[], Status::WRONG_DATA),
-        ([0x00, 0xCB, 0x3F, 0xFF], &[0x5C, 0], Status::WRONG_DATA),
-        ([0x00, 0xF9, 0x9A, 0x00], &[], Status::UNKNOWN_INSTRUCTION),
-        ([0x00, 0x47, 0x00, 0x9A], &[0xAC, 3, 0x80, 1, 7], Status::SECURITY_NOT_SATISFIED),
-        ([0x00, 0xDB, 0x3F, 0xFF], &list[..], Status::SECURITY_NOT_SATISFIED),
-        ([0x0C, 0xCB, 0x3F, 0xFF], &list[..], Status(0x6882)),
-        ([0x01, 0xCB, 0x3F, 0xFF], &list[..], Status(0x6881)),
-        ([0x80, 0xCB, 0x3F, 0xFF], &list[..], Status::UNKNOWN_CLASS),
+        ([0x00, 0xCB, 0x3F, 0x00], &list[..], StatusWord::WRONG_PARAMETERS),
+        ([0x00, 0xCB, 0x3F, 0xFF], &list[..4], StatusWord::WRONG_DATA),
+        ([0x00, 0xCB, 0x3F, 0xFF], &[], StatusWord::WRONG_DATA),
+        ([0x00, 0xCB, 0x3F, 0xFF], &[0x5C, 0], StatusWord::WRONG_DATA),
+        ([0x00, 0xF9, 0x9A, 0x00], &[], StatusWord::UNKNOWN_INSTRUCTION),
+        ([0x00, 0x47, 0x00, 0x9A], &[0xAC, 3, 0x80, 1, 7], StatusWord::SECURITY_NOT_SATISFIED),
+        ([0x00, 0xDB, 0x3F, 0xFF], &list[..], StatusWord::SECURITY_NOT_SATISFIED),
+        ([0x0C, 0xCB, 0x3F, 0xFF], &list[..], StatusWord(0x6882)),
+        ([0x01, 0xCB, 0x3F, 0xFF], &list[..], StatusWord(0x6881)),
+        ([0x80, 0xCB, 0x3F, 0xFF], &list[..], StatusWord::UNKNOWN_CLASS),
     ] {
         assert_eq!(send(&mut card, header, data).status, status, "{header:02X?} {data:02X?}");
     }
@@ -101,7 +101,7 @@ fn yubico_s_questions_are_answered() {
     let guid = &chuid[4 + 2 + 25 + 2..][..16];
     assert_eq!(serial[0], guid[12] & 0x7F);
     assert_eq!(serial[1..], guid[13..]);
-    assert_eq!(send(&mut card, [0x00, 0xF8, 0x01, 0x00], &[]).status, Status::WRONG_PARAMETERS);
+    assert_eq!(send(&mut card, [0x00, 0xF8, 0x01, 0x00], &[]).status, StatusWord::WRONG_PARAMETERS);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_vcard::piv::{Personality, PersonalityError, Piv, Recipe};
 
 use crate::support::{Desk, card, folder, get_data, openssl, other_folder, other_recipe, verify};
@@ -183,8 +183,8 @@ fn a_file_holds_what_a_folder_holds() {
     let mut from_file = Piv::new(Personality::open(Path::new(&path)).unwrap());
     let tag = [0x5F, 0xC1, 0x02];
     assert_eq!(get_data(&mut from_file, &tag).data, get_data(&mut card(), &tag).data);
-    assert_eq!(get_data(&mut from_file, &[0x7E]).status, Status::NOT_FOUND);
-    assert_eq!(verify(&mut from_file, b"999999\xFF\xFF"), Status::OK);
+    assert_eq!(get_data(&mut from_file, &[0x7E]).status, StatusWord::NOT_FOUND);
+    assert_eq!(verify(&mut from_file, b"999999\xFF\xFF"), StatusWord::OK);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use tapstone_apdu::{Command, Status};
+use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_vcard::Applet;
 
 use crate::support::{PIN, card, get_data};
 
 /// Commands of which many have something right.
-fn commands() -> impl Strategy<Value = Command> {
+fn commands() -> impl Strategy<Value = CommandApdu> {
     const INSTRUCTIONS: [u8; 9] = [0x20, 0x24, 0x2C, 0x47, 0x87, 0xCB, 0xDB, 0xF8, 0xFD];
     let class = prop_oneof![9 => Just(0x00), 1 => any::<u8>()];
     let instruction = prop_oneof![9 => prop::sample::select(&INSTRUCTIONS[..]), 1 => any::<u8>()];
@@ -30,7 +30,7 @@ fn commands() -> impl Strategy<Value = Command> {
         prop::collection::vec(b'0'..=b'9', 0..17),
     ];
     (class, instruction, first, second, data)
-        .prop_map(|(cla, ins, p1, p2, data)| Command::new(cla, ins, p1, p2).with_data(&data))
+        .prop_map(|(cla, ins, p1, p2, data)| CommandApdu::new(cla, ins, p1, p2).with_data(&data))
         .prop_filter("the right PIN", |command| !command.data.starts_with(PIN))
 }
 
@@ -42,10 +42,10 @@ fn nothing_but_the_pin_opens_the_card() {
         card.deselect();
         for command in commands {
             let reply = card.answer(&command);
-            prop_assert!(reply.data.is_empty() || reply.status == Status::OK, "{command:?}");
+            prop_assert!(reply.data.is_empty() || reply.status == StatusWord::OK, "{command:?}");
             prop_assert!(reply.work.len() <= 2, "{command:?}");
         }
         let printed = get_data(&mut card, &[0x5F, 0xC1, 0x09]);
-        prop_assert_eq!(printed.status, Status::SECURITY_NOT_SATISFIED);
+        prop_assert_eq!(printed.status, StatusWord::SECURITY_NOT_SATISFIED);
     });
 }

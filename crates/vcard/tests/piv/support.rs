@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::sync::OnceLock;
 
-use tapstone_apdu::{Command, Expected, Status};
+use tapstone_apdu::{CommandApdu, Expected, StatusWord};
 pub(crate) use tapstone_testing::skip;
 use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
 use tapstone_vcard::{Applet, Reply};
@@ -59,17 +59,17 @@ pub(crate) fn other_card() -> Piv {
 
 /// A card whose PIN is verified.
 pub(crate) fn verified(mut card: Piv) -> Piv {
-    assert_eq!(verify(&mut card, PIN), Status::OK);
+    assert_eq!(verify(&mut card, PIN), StatusWord::OK);
     card
 }
 
 pub(crate) fn send(card: &mut Piv, header: [u8; 4], data: &[u8]) -> Reply {
     let [cla, ins, p1, p2] = header;
-    let command = Command::new(cla, ins, p1, p2).with_data(data).expecting(Expected::SHORT);
+    let command = CommandApdu::new(cla, ins, p1, p2).with_data(data).expecting(Expected::SHORT);
     card.answer(&command)
 }
 
-pub(crate) fn verify(card: &mut Piv, data: &[u8]) -> Status {
+pub(crate) fn verify(card: &mut Piv, data: &[u8]) -> StatusWord {
     send(card, [0x00, 0x20, 0x00, 0x80], data).status
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tapstone_apdu::{Command, Expected, Status};
+use tapstone_apdu::{CommandApdu, Expected, StatusWord};
 use tapstone_measure::units::Nanos;
 use tapstone_vcard::Card;
 
@@ -37,26 +37,26 @@ fn the_assumed_steps_add_up_to_the_published_totals() {
 fn connect_read_verify_sign(card: &mut Card) -> Nanos {
     card.reset();
     let mut total = card.power_on();
-    send(card, &mut total, &Command::select(&PIV));
-    let chuid = Command::new(0, 0xCB, 0x3F, 0xFF).with_data(&[0x5C, 3, 0x5F, 0xC1, 0x02]);
+    send(card, &mut total, &CommandApdu::select(&PIV));
+    let chuid = CommandApdu::new(0, 0xCB, 0x3F, 0xFF).with_data(&[0x5C, 3, 0x5F, 0xC1, 0x02]);
     let chuid = send(card, &mut total, &chuid.expecting(Expected::SHORT));
     // Tag 53 and its length, then the published length.
     assert_eq!(chuid.len(), 4 + 2339);
-    send(card, &mut total, &Command::new(0, 0x20, 0, 0x80).with_data(PIN));
+    send(card, &mut total, &CommandApdu::new(0, 0x20, 0, 0x80).with_data(PIN));
     // A signature of a padded block: 7C { 82 (asked for), 81 }, by key 9A with RSA 2048.
     let mut block = vec![0xFF; 256];
     block[..2].copy_from_slice(&[0, 1]);
     let template = [&[0x7C, 0x82, 1, 6, 0x82, 0, 0x81, 0x82, 1, 0][..], &block].concat();
     let (first, last) = template.split_at(255);
-    send(card, &mut total, &Command::new(0x10, 0x87, 0x07, 0x9A).with_data(first));
-    let sign = Command::new(0, 0x87, 0x07, 0x9A).with_data(last).expecting(Expected::SHORT);
+    send(card, &mut total, &CommandApdu::new(0x10, 0x87, 0x07, 0x9A).with_data(first));
+    let sign = CommandApdu::new(0, 0x87, 0x07, 0x9A).with_data(last).expecting(Expected::SHORT);
     let signature = send(card, &mut total, &sign);
     assert_eq!(signature.len(), 8 + 256);
     total
 }
 
 /// The command and the GET RESPONSEs after it.
-fn send(card: &mut Card, total: &mut Nanos, command: &Command) -> Vec<u8> {
+fn send(card: &mut Card, total: &mut Nanos, command: &CommandApdu) -> Vec<u8> {
     let mut data = Vec::new();
     let mut command = command.clone();
     loop {
@@ -64,12 +64,12 @@ fn send(card: &mut Card, total: &mut Nanos, command: &Command) -> Vec<u8> {
         *total += answer.modelled;
         let (part, status) = answer.response.split_last_chunk::<2>().unwrap();
         data.extend(part);
-        let status = Status(u16::from_be_bytes(*status));
+        let status = StatusWord(u16::from_be_bytes(*status));
         let Some(left) = status.bytes_to_fetch() else {
-            assert_eq!(status, Status::OK, "{command:?}");
+            assert_eq!(status, StatusWord::OK, "{command:?}");
             return data;
         };
         let left = Expected::bytes(left as u32).unwrap();
-        command = Command::new(0, 0xC0, 0, 0).expecting(left);
+        command = CommandApdu::new(0, 0xC0, 0, 0).expecting(left);
     }
 }

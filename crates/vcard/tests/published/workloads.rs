@@ -8,7 +8,7 @@ use rand_chacha::rand_core::SeedableRng;
 use rsa::traits::PrivateKeyParts;
 use rsa::{Pkcs1v15Encrypt, RsaPrivateKey};
 use sha1::{Digest, Sha1};
-use tapstone_apdu::{Command, Expected};
+use tapstone_apdu::{CommandApdu, Expected};
 use tapstone_measure::units::Nanos;
 use tapstone_vcard::{BENCH_AID, Card};
 
@@ -25,7 +25,7 @@ pub(crate) struct Keys {
 /// A workload under the name that the reference file gives it.
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<CommandApdu>,
 }
 
 /// What a walk through commands came to.
@@ -51,8 +51,9 @@ impl Keys {
 
     /// Selects the applet and loads the keys.
     pub(crate) fn load(&self, card: &mut Card) {
-        let select = Command::new(0, 0xA4, 4, 0).with_data(&BENCH_AID);
-        let part = |key, part, bytes: &[u8]| Command::new(0x80, 0x30, key, part).with_data(bytes);
+        let select = CommandApdu::new(0, 0xA4, 4, 0).with_data(&BENCH_AID);
+        let part =
+            |key, part, bytes: &[u8]| CommandApdu::new(0x80, 0x30, key, part).with_data(bytes);
         let inverse = self.rsa.crt_coefficient().expect("a key of two primes has one");
         let [p, q] = self.rsa.primes() else { unreachable!("a key of two primes") };
         let [dp, dq] = [self.rsa.dp(), self.rsa.dq()].map(|d| d.expect("computed by new"));
@@ -78,7 +79,7 @@ impl Keys {
 }
 
 /// Sends the commands; each must succeed.
-pub(crate) fn walk(card: &mut Card, commands: &[Command]) -> Walk {
+pub(crate) fn walk(card: &mut Card, commands: &[CommandApdu]) -> Walk {
     let mut walk = Walk::default();
     for command in commands {
         let bytes = command.encode();
@@ -100,7 +101,7 @@ pub(crate) fn walk(card: &mut Card, commands: &[Command]) -> Walk {
 
 /// All eleven.
 pub(crate) fn workloads(keys: &Keys) -> Vec<Workload> {
-    let version = Command::new(0x80, 0x12, 0, 0).expecting(Expected::SHORT);
+    let version = CommandApdu::new(0x80, 0x12, 0, 0).expecting(Expected::SHORT);
     let mut post = post(&[0x5A; 490], 490);
     post.push(release(0));
     let blank = padded(&[1, 0, 4, 0], 270);
@@ -159,40 +160,40 @@ fn image(keys: &Keys, program: &[u8], sealed: usize, key: Option<u8>) -> Vec<u8>
     [b"TP", &lengths.concat()[..], &sealed, clear].concat()
 }
 
-fn decrypt(sealed: &[u8], key: u8, length: usize) -> Vec<Command> {
+fn decrypt(sealed: &[u8], key: u8, length: usize) -> Vec<CommandApdu> {
     let mut commands = post(sealed, sealed.len());
-    commands.push(Command::new(0x80, 0x40, 0, key).expecting(Expected::SHORT));
+    commands.push(CommandApdu::new(0x80, 0x40, 0, key).expecting(Expected::SHORT));
     commands.push(release(0));
     commands.extend(reads(1, length));
     commands.push(release(1));
     commands
 }
 
-fn execute(image: &[u8], key: Option<u8>, output: usize) -> Vec<Command> {
+fn execute(image: &[u8], key: Option<u8>, output: usize) -> Vec<CommandApdu> {
     let mut commands = post(image, image.len().max(output));
     for (ins, p1, p2) in [(0x50, 0, key.unwrap_or(0)), (0x51, 0, 0), (0x52, 0, 0)] {
-        commands.push(Command::new(0x80, ins, p1, p2).expecting(Expected::SHORT));
+        commands.push(CommandApdu::new(0x80, ins, p1, p2).expecting(Expected::SHORT));
     }
     commands.extend(reads(0, output));
     commands.push(release(0));
     commands
 }
 
-fn post(bytes: &[u8], length: usize) -> Vec<Command> {
+fn post(bytes: &[u8], length: usize) -> Vec<CommandApdu> {
     let [high, low] = (length as u16).to_be_bytes();
-    let mut commands = vec![Command::new(0x80, 0x20, high, low).expecting(Expected::SHORT)];
+    let mut commands = vec![CommandApdu::new(0x80, 0x20, high, low).expecting(Expected::SHORT)];
     for (chunk, bytes) in bytes.chunks(CHUNK).enumerate() {
-        commands.push(Command::new(0x80, 0x24, 0, chunk as u8).with_data(bytes));
+        commands.push(CommandApdu::new(0x80, 0x24, 0, chunk as u8).with_data(bytes));
     }
     commands
 }
 
 /// One READ at least.
-fn reads(id: u8, length: usize) -> impl Iterator<Item = Command> {
+fn reads(id: u8, length: usize) -> impl Iterator<Item = CommandApdu> {
     let chunks = length.div_ceil(CHUNK).max(1) as u8;
-    (0..chunks).map(move |chunk| Command::new(0x80, 0x23, id, chunk).expecting(Expected::SHORT))
+    (0..chunks).map(move |chunk| CommandApdu::new(0x80, 0x23, id, chunk).expecting(Expected::SHORT))
 }
 
-fn release(id: u8) -> Command {
-    Command::new(0x80, 0x21, id, 0)
+fn release(id: u8) -> CommandApdu {
+    CommandApdu::new(0x80, 0x21, id, 0)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tapstone_apdu::Command;
+use tapstone_apdu::CommandApdu;
 use tapstone_vcard::{Applet, Bench, Card, Identity, Reply, vpcd};
 
 use super::card::{empty, has_card};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The commands that the applet was sent.
 #[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<Command>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<CommandApdu>>>);
 
 impl Log {
     /// How many commands had this INS.
@@ -46,7 +46,7 @@ impl Applet for Noted {
         self.applet.deselect();
     }
 
-    fn answer(&mut self, command: &Command) -> Reply {
+    fn answer(&mut self, command: &CommandApdu) -> Reply {
         self.log.0.lock().unwrap().push(command.clone());
         self.applet.answer(command)
     }

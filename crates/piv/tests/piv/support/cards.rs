@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use p256::ecdsa::SigningKey;
 use pkcs8::EncodePrivateKey;
 use rsa::rand_core::OsRng;
-use tapstone_apdu::Command;
+use tapstone_apdu::CommandApdu;
 use tapstone_piv::{Card, Lost};
 use tapstone_vcard::piv::{Personality, Piv, Recipe};
 use tempfile::TempDir;
@@ -16,13 +16,13 @@ use tempfile::TempDir;
 use super::{Ca, Leaf, spki};
 
 /// What a test does to an answer before the door gets it. The commands come as they were sent.
-type Edit = Box<dyn FnMut(&Command, &mut Vec<u8>) -> Option<Lost>>;
+type Edit = Box<dyn FnMut(&CommandApdu, &mut Vec<u8>) -> Option<Lost>>;
 
 /// A card.
 pub(crate) struct Plastic {
     card: tapstone_vcard::Card,
     edit: Option<Edit>,
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<CommandApdu>,
 }
 
 impl Plastic {
@@ -37,7 +37,7 @@ impl Plastic {
     /// The same, with its answers changed.
     pub(crate) fn editing(
         mut self,
-        edit: impl FnMut(&Command, &mut Vec<u8>) -> Option<Lost> + 'static,
+        edit: impl FnMut(&CommandApdu, &mut Vec<u8>) -> Option<Lost> + 'static,
     ) -> Self {
         self.edit = Some(Box::new(edit));
         self
@@ -51,7 +51,7 @@ impl Plastic {
 
 impl Card for Plastic {
     fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), Lost> {
-        let parsed = Command::parse(command).expect("the door sends commands").0;
+        let parsed = CommandApdu::parse(command).expect("the door sends commands").0;
         let answer = self.card.transmit(command).expect("this card is never mute");
         response.extend(answer.response);
         let lost = self.edit.as_mut().and_then(|edit| edit(&parsed, response));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_apdu::Status;
+use tapstone_apdu::StatusWord;
 use tapstone_apdu::names::status_text;
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record::Apdu;
@@ -112,7 +112,7 @@ fn refusals<'a>(line: &'a Line<'_>) -> impl Iterator<Item = Entry> + 'a {
     let good = |word: &str| word == "9000" || word.starts_with("61");
     let refused = line.status.iter().filter(move |(word, _)| !good(word));
     refused.map(|(word, count)| {
-        let meaning = u16::from_str_radix(word, 16).ok().map(|word| status_text(Status(word)));
+        let meaning = u16::from_str_radix(word, 16).ok().map(|word| status_text(StatusWord(word)));
         let text = format!("{} × {word} {}", thousands(*count), meaning.unwrap_or_default());
         Entry::Sentence(Span::default(), Span::new(text.trim_end(), Tint::Caution))
     })
