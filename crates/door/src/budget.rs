@@ -5,18 +5,19 @@ use tapstone_record::{
     Budget, BudgetPart, Estimate, Fraction, PartKind, Provenance, ScenarioName, Verdict,
 };
 
-use crate::chance::chance;
 use crate::millis::Millis;
-use crate::path::{Part, Role};
+use crate::path::{PathPart, Role};
+use crate::probability::probability_of_target;
 use crate::scenario::Scenario;
 
 /// The scenario as a budget; `name` is what it was called by.
 #[must_use]
 pub fn budget(scenario: &Scenario, name: &str, seed: u64) -> Budget {
     let path = &scenario.path;
-    let (total, whole) = (path.total(), path.total_with_self_check());
-    let part = |part: &Part| self::part(part, total);
-    let is_extra = |part: &&Part| part.role == Role::SelfCheck;
+    let total = path.total();
+    let whole = path.total_with_self_check();
+    let part = |part: &PathPart| self::part(part, total);
+    let is_extra = |part: &&PathPart| part.role == Role::SelfCheck;
     let mut parts: Vec<BudgetPart> =
         path.parts.iter().filter(|part| !is_extra(part)).filter(has_time).map(part).collect();
     let overlapped = path.overlapped();
@@ -33,7 +34,7 @@ pub fn budget(scenario: &Scenario, name: &str, seed: u64) -> Budget {
         scenario: Some(named(scenario, name)),
         with_extras_ns: (!extras.is_empty()).then(|| whole.exactly()),
         extras,
-        chance: chance(path, scenario.target, seed),
+        chance: probability_of_target(path, scenario.target, seed),
     }
 }
 
@@ -46,11 +47,11 @@ pub(crate) fn verdict(total: Millis, target: Millis) -> Verdict {
 }
 
 /// A component that nothing is said of takes no line. A link without time does: it was looked at.
-fn has_time(part: &&Part) -> bool {
+fn has_time(part: &&PathPart) -> bool {
     !part.pieces.is_empty()
 }
 
-fn part(part: &Part, total: Millis) -> BudgetPart {
+fn part(part: &PathPart, total: Millis) -> BudgetPart {
     BudgetPart {
         component: part.name.clone(),
         kind: part.role.kind(),

@@ -4,12 +4,12 @@ use tapstone_measure::units::Nanos;
 use tapstone_record::{Estimate, Latency, Outcome, Provenance, Record, Row};
 use thiserror::Error;
 
-use crate::distribution::{Distribution, Quantile};
+use crate::distribution::{Quantile, TimeDistribution};
 use crate::millis::Millis;
-use crate::path::{CHUID_START, Part, Piece, Role, Steps, step};
+use crate::path::{CHUID_START, PathPart, Role, StepFilter, StepTime, step};
 use crate::scenario::Scenario;
 
-/// Steps in which a card takes part. `validate` is the host's, and stays with the module.
+/// StepFilter in which a card takes part. `validate` is the host's, and stays with the module.
 const CARDS: [&str; 4] = [step::SELECT, step::READ_CERTIFICATE, step::CHALLENGE, step::READ_CHUID];
 
 /// The phase of reading the CHUID in which its start is read.
@@ -55,7 +55,7 @@ pub fn with_card(
         Some((row, distribution(row)?))
     };
     let named = |step: &str| format!("{}.{step}", scenario.operation);
-    let mut used: Vec<(&str, Distribution)> = CARDS
+    let mut used: Vec<(&str, TimeDistribution)> = CARDS
         .into_iter()
         .filter_map(|step| row(&named(step)).map(|(_, time)| (step, time)))
         .collect();
@@ -69,8 +69,8 @@ pub fn with_card(
         scenario.path.chuid_start = start.map_or(CHUID_START, |phase| phase.share.0);
     }
     let steps: Vec<&str> = used.iter().map(|(step, _)| *step).collect();
-    let replaced = if whole { Steps::All } else { Steps::Only(&steps) };
-    let is_link = |part: &&mut Part| part.role.is_card_link();
+    let replaced = if whole { StepFilter::All } else { StepFilter::Only(&steps) };
+    let is_link = |part: &&mut PathPart| part.role.is_card_link();
     for link in scenario.path.parts.iter_mut().filter(is_link) {
         link.scale(replaced, 0.0);
     }
@@ -78,7 +78,7 @@ pub fn with_card(
     let card = card.ok_or(CardError::NoCard)?;
     card.scale(replaced, 0.0);
     let kept = card.mean();
-    card.pieces.extend(used.into_iter().map(|(step, time)| Piece::of(step, time)));
+    card.pieces.extend(used.into_iter().map(|(step, time)| StepTime::for_step(step, time)));
     // What the scenario still says of it makes the sum no better than that.
     if kept == Millis::ZERO {
         card.provenance = if emulated { Provenance::Emulated } else { Provenance::Measured };
@@ -95,17 +95,17 @@ fn is_measured(row: &Row) -> bool {
 }
 
 /// The values themselves where the record has them, else its quantiles, else its mean.
-fn distribution(row: &Row) -> Option<Distribution> {
+fn distribution(row: &Row) -> Option<TimeDistribution> {
     let millis = |value: &Nanos| Millis::from(*value);
     if !row.values_ns.is_empty() {
-        return Distribution::empirical(row.values_ns.iter().map(millis).collect());
+        return TimeDistribution::empirical(row.values_ns.iter().map(millis).collect());
     }
     let latency = row.latency_ns.as_ref()?;
     let Latency { mean, p50, p90, p95, p99, min, max, .. } = latency;
     let ms = |estimate: &Estimate| Millis(estimate.estimate / 1e6);
     let middle = p50.as_ref().or(mean.as_ref()).map(ms)?;
     if p50.is_none() || min == max {
-        return Some(Distribution::Fixed(middle));
+        return Some(TimeDistribution::Fixed(middle));
     }
     let mut points = vec![Quantile { part: 0.0, time: Millis::from(*min) }];
     for (part, time) in [(0.5, p50), (0.9, p90), (0.95, p95), (0.99, p99)] {
@@ -116,7 +116,7 @@ fn distribution(row: &Row) -> Option<Distribution> {
     }
     let last = points.last().map_or(Millis::ZERO, |point| point.time);
     points.push(Quantile { part: 1.0, time: Millis(Millis::from(*max).0.max(last.0)) });
-    Some(Distribution::Quantiles(points))
+    Some(TimeDistribution::Quantiles(points))
 }
 
 fn notes(operation: &str, steps: &[&str], whole: bool, kept: Millis, file: &str) -> Vec<String> {

@@ -3,11 +3,11 @@
 use tapstone_link::Hop;
 use tapstone_record::Provenance;
 
-use crate::path::{CHUID_START, Path, Role, Steps, formula, step};
+use crate::path::{AuthenticationPath, CHUID_START, Role, StepFilter, formula, step};
 
 /// The kinds of changes, in the order in which they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Another algorithm on the card.
     Algorithm,
     /// A card that computes faster.
@@ -28,7 +28,7 @@ pub enum Kind {
     SelfCheckPolicy,
 }
 
-impl Kind {
+impl ChangeKind {
     /// As it stands in identifiers.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -117,11 +117,11 @@ impl Kind {
 
 /// A change to a path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct PathChange {
     /// Its kind, and behind a colon which of several: `bit-rate:848`.
     pub id: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// In words.
     pub what: String,
     /// What must hold for it to be safe, or possible at all.
@@ -150,15 +150,15 @@ pub(crate) enum Edit {
     Overlap,
 }
 
-impl Change {
-    pub(crate) fn new(kind: Kind, name: &str, edit: Edit) -> Self {
+impl PathChange {
+    pub(crate) fn new(kind: ChangeKind, name: &str, edit: Edit) -> Self {
         let id =
             if name.is_empty() { kind.name().into() } else { format!("{}:{name}", kind.name()) };
         let what = match (&edit, kind) {
-            (Edit::Link { hop, part }, Kind::Link) => format!("{part} by {}", hop.name()),
+            (Edit::Link { hop, part }, ChangeKind::Link) => format!("{part} by {}", hop.name()),
             (Edit::Link { .. }, _) => format!("{name} kbit/s between card and reader"),
-            (_, Kind::Algorithm) => format!("{name} in the place of the card's algorithm"),
-            (_, Kind::FasterCard) => format!("a card as fast as {name}"),
+            (_, ChangeKind::Algorithm) => format!("{name} in the place of the card's algorithm"),
+            (_, ChangeKind::FasterCard) => format!("a card as fast as {name}"),
             _ => kind.what().into(),
         };
         let condition = kind.condition().into();
@@ -176,16 +176,16 @@ impl Change {
     /// Whether both cannot be made, or the one leaves nothing for the other.
     #[must_use]
     pub fn excludes(&self, other: &Self) -> bool {
-        use Kind::{Algorithm, BackgroundValidation, FasterCard, Overlap};
+        use ChangeKind::{Algorithm, BackgroundValidation, FasterCard, Overlap};
         if self.id == other.id {
             return false;
         }
-        let pair = |one: Kind, two: Kind| {
+        let pair = |one: ChangeKind, two: ChangeKind| {
             (self.kind, other.kind) == (one, two) || (other.kind, self.kind) == (one, two)
         };
         // Of one thing there is one. How fast another card is was measured with its algorithm.
         // What was validated beforehand cannot overlap.
-        let same = self.kind == other.kind && self.kind != Kind::Link;
+        let same = self.kind == other.kind && self.kind != ChangeKind::Link;
         same || pair(Algorithm, FasterCard)
             || pair(BackgroundValidation, Overlap)
             || matches!((self.part(), other.part()), (Some(one), Some(two)) if one == two)
@@ -206,7 +206,7 @@ impl Change {
 }
 
 /// The path with these changes, which are in the order in which they apply.
-pub(crate) fn apply(path: &Path, changes: &[Change]) -> Path {
+pub(crate) fn apply(path: &AuthenticationPath, changes: &[PathChange]) -> AuthenticationPath {
     let mut path = path.clone();
     for change in changes {
         edit(&mut path, &change.edit);
@@ -214,7 +214,7 @@ pub(crate) fn apply(path: &Path, changes: &[Change]) -> Path {
     path
 }
 
-fn edit(path: &mut Path, edit: &Edit) {
+fn edit(path: &mut AuthenticationPath, edit: &Edit) {
     match edit {
         Edit::Factor { factor, over } => scale(path, over, *factor),
         Edit::Link { part, hop } => {
@@ -229,22 +229,23 @@ fn edit(path: &mut Path, edit: &Edit) {
     }
 }
 
-fn scale(path: &mut Path, over: &[String], factor: f64) {
+fn scale(path: &mut AuthenticationPath, over: &[String], factor: f64) {
     for part in path.parts.iter_mut().filter(|part| over.contains(&part.name)) {
-        part.scale(Steps::All, factor);
+        part.scale(StepFilter::All, factor);
         part.provenance = Provenance::Derived;
     }
 }
 
 /// By how much the formula of the new link is faster than that of the old, step by step: a time
 /// that was published or measured keeps what the formulas do not know.
-fn relink(part: &mut crate::Part, hop: &Hop) {
+fn relink(part: &mut crate::PathPart, hop: &Hop) {
     let Some(old) = &part.hop else { return };
-    let (before, after) = (formula(old, &part.messages), formula(hop, &part.messages));
+    let before = formula(old, &part.messages);
+    let after = formula(hop, &part.messages);
     for (step, then) in &after {
         let now = before.get(step).copied().unwrap_or_default();
         if now.0 > 0.0 {
-            part.scale(Steps::Only(&[step]), then.0 / now.0);
+            part.scale(StepFilter::Only(&[step]), then.0 / now.0);
         }
     }
     part.hop = Some(hop.clone());
@@ -252,7 +253,7 @@ fn relink(part: &mut crate::Part, hop: &Hop) {
     part.source = Some(hop.name());
 }
 
-fn known_card(path: &mut Path) {
+fn known_card(path: &mut AuthenticationPath) {
     let reads_chuid = path
         .parts
         .iter()
@@ -261,14 +262,14 @@ fn known_card(path: &mut Path) {
     // what one of the certificate's responses took.
     let certificate = if reads_chuid { 0.0 } else { CHUID_START };
     for part in &mut path.parts {
-        part.scale(Steps::Only(&[step::READ_CERTIFICATE]), certificate);
-        part.scale(Steps::Only(&[step::READ_CHUID]), path.chuid_start);
+        part.scale(StepFilter::Only(&[step::READ_CERTIFICATE]), certificate);
+        part.scale(StepFilter::Only(&[step::READ_CHUID]), path.chuid_start);
     }
     without(path, &[step::VALIDATE]);
 }
 
-fn without(path: &mut Path, steps: &[&str]) {
+fn without(path: &mut AuthenticationPath, steps: &[&str]) {
     for part in path.parts.iter_mut().filter(|part| part.role != Role::Card) {
-        part.scale(Steps::Only(steps), 0.0);
+        part.scale(StepFilter::Only(steps), 0.0);
     }
 }

@@ -1,11 +1,11 @@
 //! A time that is known: as one figure, or as a distribution.
 
-use crate::dice::Dice;
 use crate::millis::Millis;
+use crate::random::RandomStream;
 
 /// How long something takes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Distribution {
+pub enum TimeDistribution {
     /// Always the same.
     Fixed(Millis),
     /// Normal, cut off at zero by drawing again.
@@ -44,7 +44,7 @@ pub struct Quantile {
     pub time: Millis,
 }
 
-impl Distribution {
+impl TimeDistribution {
     /// Whether it is one figure, of whose spread nothing is known.
     #[must_use]
     pub const fn is_fixed(&self) -> bool {
@@ -77,18 +77,18 @@ impl Distribution {
     }
 
     /// A time out of it.
-    pub(crate) fn draw(&self, dice: &mut Dice) -> Millis {
+    pub(crate) fn draw(&self, random: &mut RandomStream) -> Millis {
         match self {
             Self::Fixed(time) => *time,
             Self::Normal { mean, deviation } => loop {
-                let time = *mean + *deviation * dice.normal();
+                let time = *mean + *deviation * random.normal();
                 if time.0 >= 0.0 {
                     break time;
                 }
             },
-            Self::Uniform { low, high } => *low + (*high - *low) * dice.unit(),
-            Self::Triangular { low, mode, high } => triangular(*low, *mode, *high, dice.unit()),
-            Self::Quantiles(points) => quantile(points, dice.unit()),
+            Self::Uniform { low, high } => *low + (*high - *low) * random.unit(),
+            Self::Triangular { low, mode, high } => triangular(*low, *mode, *high, random.unit()),
+            Self::Quantiles(points) => quantile(points, random.unit()),
         }
     }
 
@@ -143,16 +143,16 @@ mod tests {
         let ms = Millis;
         let point = |part, time| Quantile { part, time: Millis(time) };
         let all = [
-            Distribution::Fixed(ms(7.0)),
-            Distribution::Normal { mean: ms(100.0), deviation: ms(20.0) },
-            Distribution::Uniform { low: ms(10.0), high: ms(50.0) },
-            Distribution::Triangular { low: ms(1.0), mode: ms(2.0), high: ms(9.0) },
-            Distribution::Triangular { low: ms(3.0), mode: ms(3.0), high: ms(3.0) },
-            Distribution::Quantiles(vec![point(0.1, 5.0), point(0.5, 10.0), point(0.9, 40.0)]),
+            TimeDistribution::Fixed(ms(7.0)),
+            TimeDistribution::Normal { mean: ms(100.0), deviation: ms(20.0) },
+            TimeDistribution::Uniform { low: ms(10.0), high: ms(50.0) },
+            TimeDistribution::Triangular { low: ms(1.0), mode: ms(2.0), high: ms(9.0) },
+            TimeDistribution::Triangular { low: ms(3.0), mode: ms(3.0), high: ms(3.0) },
+            TimeDistribution::Quantiles(vec![point(0.1, 5.0), point(0.5, 10.0), point(0.9, 40.0)]),
         ];
         for distribution in all {
-            let mut dice = Dice::new(1, 0);
-            let draws: Vec<f64> = (0..40_000).map(|_| distribution.draw(&mut dice).0).collect();
+            let mut random = RandomStream::new(1, 0);
+            let draws: Vec<f64> = (0..40_000).map(|_| distribution.draw(&mut random).0).collect();
             let count = draws.len() as f64;
             let mean = draws.iter().sum::<f64>() / count;
             let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / count;
@@ -165,10 +165,10 @@ mod tests {
     #[test]
     fn measured_values_come_back() {
         let values = vec![Millis(3.0), Millis(1.0), Millis(2.0)];
-        let distribution = Distribution::empirical(values).unwrap();
+        let distribution = TimeDistribution::empirical(values).unwrap();
         assert!((distribution.mean().0 - 2.0).abs() < 1e-12);
-        let mut dice = Dice::new(1, 0);
-        assert!((0..1000).all(|_| (1.0..=3.0).contains(&distribution.draw(&mut dice).0)));
-        assert_eq!(Distribution::empirical(Vec::new()), None);
+        let mut random = RandomStream::new(1, 0);
+        assert!((0..1000).all(|_| (1.0..=3.0).contains(&distribution.draw(&mut random).0)));
+        assert_eq!(TimeDistribution::empirical(Vec::new()), None);
     }
 }

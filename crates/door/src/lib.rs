@@ -8,25 +8,25 @@
 
 mod budget;
 mod card;
-mod chance;
 mod change;
-mod dice;
 mod distribution;
 mod millis;
 mod path;
 mod people;
+mod probability;
 mod queue;
+mod random;
 mod scenario;
 mod simulate;
 mod what_if;
 
 pub use budget::budget;
 pub use card::{CardError, with_card};
-pub use change::{Change, Kind};
-pub use distribution::{Distribution, Quantile};
+pub use change::{ChangeKind, PathChange};
+pub use distribution::{Quantile, TimeDistribution};
 pub use millis::Millis;
-pub use path::{End, Message, Part, Path, Piece, Role};
+pub use path::{AuthenticationPath, LinkEnd, Message, PathPart, Role, StepTime};
 pub use people::People;
 pub use scenario::{SHIPPED, Scenario, UnknownScenario};
 pub use simulate::{Crowd, SimulateError, simulate};
-pub use what_if::{Question, UnknownChange, what_if};
+pub use what_if::{UnknownChange, WhatIfQuestion, what_if};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use tapstone_link::Hop;
 use tapstone_record::{PartKind, Provenance};
 
-use crate::dice::Dice;
-use crate::distribution::Distribution;
+use crate::distribution::TimeDistribution;
 use crate::millis::Millis;
+use crate::random::RandomStream;
 
 /// The steps of PKI-CAK as `tapstone door measure` names them, and the one that only modules have.
 pub(crate) mod step {
@@ -46,12 +46,12 @@ pub enum Role {
     /// The door.
     Door,
     /// A link from the first role to the second.
-    Link(End, End),
+    Link(LinkEnd, LinkEnd),
 }
 
 /// What a link ends at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum LinkEnd {
     /// The card.
     Card,
     /// The reader.
@@ -77,29 +77,29 @@ impl Role {
     /// Whether the card is at one end of it.
     #[must_use]
     pub const fn is_card_link(self) -> bool {
-        matches!(self, Self::Link(End::Card, _))
+        matches!(self, Self::Link(LinkEnd::Card, _))
     }
 }
 
 /// A time, and which step needs which part of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Piece {
+pub struct StepTime {
     /// The time of the whole piece.
-    pub time: Distribution,
+    pub time: TimeDistribution,
     /// The parts of it by step. They add up to 1 until a change takes some away.
     pub steps: BTreeMap<String, f64>,
 }
 
-impl Piece {
+impl StepTime {
     /// A piece of one step.
-    pub(crate) fn of(step: &str, time: Distribution) -> Self {
+    pub(crate) fn for_step(step: &str, time: TimeDistribution) -> Self {
         Self { time, steps: BTreeMap::from([(step.to_owned(), 1.0)]) }
     }
 
-    fn weight(&self, of: Steps<'_>) -> f64 {
+    fn weight(&self, of: StepFilter<'_>) -> f64 {
         let wanted = |step: &str| match of {
-            Steps::All => true,
-            Steps::Only(steps) => steps.contains(&step),
+            StepFilter::All => true,
+            StepFilter::Only(steps) => steps.contains(&step),
         };
         self.steps.iter().filter(|(step, _)| wanted(step)).map(|(_, weight)| weight).sum()
     }
@@ -107,7 +107,7 @@ impl Piece {
 
 /// Some steps, or all of them.
 #[derive(Clone, Copy)]
-pub(crate) enum Steps<'a> {
+pub(crate) enum StepFilter<'a> {
     All,
     Only(&'a [&'a str]),
 }
@@ -127,13 +127,13 @@ pub struct Message {
 
 /// A component, or a link between two.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct PathPart {
     /// `card`, or `card-reader` for the link between those.
     pub name: String,
     /// What it is.
     pub role: Role,
     /// Its time.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<StepTime>,
     /// How it is linked, if it is a link and that is known.
     pub hop: Option<Hop>,
     /// What is sent over it, if that is known.
@@ -144,14 +144,14 @@ pub struct Part {
     pub source: Option<String>,
 }
 
-impl Part {
+impl PathPart {
     /// The mean of its time.
     #[must_use]
     pub fn mean(&self) -> Millis {
-        self.mean_of(Steps::All)
+        self.mean_of(StepFilter::All)
     }
 
-    pub(crate) fn mean_of(&self, steps: Steps<'_>) -> Millis {
+    pub(crate) fn mean_of(&self, steps: StepFilter<'_>) -> Millis {
         self.pieces.iter().map(|piece| piece.time.mean() * piece.weight(steps)).sum()
     }
 
@@ -161,11 +161,11 @@ impl Part {
     }
 
     /// Takes a part of the time of some steps away, or adds to it.
-    pub(crate) fn scale(&mut self, steps: Steps<'_>, factor: f64) {
+    pub(crate) fn scale(&mut self, steps: StepFilter<'_>, factor: f64) {
         for (step, weight) in self.pieces.iter_mut().flat_map(|piece| &mut piece.steps) {
             let meant = match steps {
-                Steps::All => true,
-                Steps::Only(steps) => steps.contains(&step.as_str()),
+                StepFilter::All => true,
+                StepFilter::Only(steps) => steps.contains(&step.as_str()),
             };
             if meant {
                 *weight *= factor;
@@ -178,7 +178,8 @@ impl Part {
 pub(crate) fn formula(hop: &Hop, messages: &[Message]) -> BTreeMap<String, Millis> {
     let mut steps = BTreeMap::new();
     for message in messages {
-        let (command, response) = (message.command_bytes as usize, message.response_bytes as usize);
+        let command = message.command_bytes as usize;
+        let response = message.response_bytes as usize;
         let time = Millis::from(hop.exchange(command, response)) * f64::from(message.count);
         let step: &mut Millis = steps.entry(message.step.clone()).or_default();
         *step = *step + time;
@@ -188,9 +189,9 @@ pub(crate) fn formula(hop: &Hop, messages: &[Message]) -> BTreeMap<String, Milli
 
 /// The whole way, in the order of the path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Path {
+pub struct AuthenticationPath {
     /// Its parts. The self-check of the card, where there is one, is the last.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PathPart>,
     /// Whether the card signs while the host validates.
     pub overlaps: bool,
     /// The part of reading the CHUID that reads its start, where the identifiers are.
@@ -201,11 +202,11 @@ pub struct Path {
 pub(crate) const CHUID_START: f64 = 1.0 / 6.0;
 
 /// What the card does while a host validates.
-const SIGNING: Steps<'_> = Steps::Only(&[step::CHALLENGE, step::READ_CHUID]);
+const SIGNING: StepFilter<'_> = StepFilter::Only(&[step::CHALLENGE, step::READ_CHUID]);
 /// What a host can do while the card signs.
-const VALIDATING: Steps<'_> = Steps::Only(&[step::VALIDATE, step::REVOCATION]);
+const VALIDATING: StepFilter<'_> = StepFilter::Only(&[step::VALIDATE, step::REVOCATION]);
 
-impl Path {
+impl AuthenticationPath {
     /// The mean of all parts, without the card's self-check.
     #[must_use]
     pub fn total(&self) -> Millis {
@@ -219,11 +220,11 @@ impl Path {
     }
 
     /// The part of that name.
-    pub(crate) fn part_mut(&mut self, name: &str) -> Option<&mut Part> {
+    pub(crate) fn part_mut(&mut self, name: &str) -> Option<&mut PathPart> {
         self.parts.iter_mut().find(|part| part.name == name)
     }
 
-    pub(crate) fn find(&self, role: Role) -> Option<&Part> {
+    pub(crate) fn find(&self, role: Role) -> Option<&PathPart> {
         self.parts.iter().find(|part| part.role == role)
     }
 
@@ -245,13 +246,14 @@ impl Path {
     }
 
     /// One authentication, and how much of it the card is needed.
-    pub(crate) fn draw(&self, dice: &mut Dice) -> Drawn {
+    pub(crate) fn draw(&self, random: &mut RandomStream) -> Drawn {
         let mut drawn = Drawn { total: Millis::ZERO, card_needed: Millis::ZERO };
-        let (mut signing, mut validating) = (Millis::ZERO, Millis::ZERO);
+        let mut signing = Millis::ZERO;
+        let mut validating = Millis::ZERO;
         for part in &self.parts {
             for piece in &part.pieces {
-                let time = piece.time.draw(dice);
-                let whole = time * piece.weight(Steps::All);
+                let time = piece.time.draw(random);
+                let whole = time * piece.weight(StepFilter::All);
                 drawn.total = drawn.total + whole;
                 if part.needs_card() {
                     drawn.card_needed = drawn.card_needed + whole;
@@ -268,26 +270,29 @@ impl Path {
         drawn
     }
 
-    fn sum(&self, which: impl Fn(&Part) -> bool) -> Millis {
-        self.parts.iter().filter(|part| which(part)).map(Part::mean).sum()
+    fn sum(&self, which: impl Fn(&PathPart) -> bool) -> Millis {
+        self.parts.iter().filter(|part| which(part)).map(PathPart::mean).sum()
     }
 
-    fn signing(&self) -> impl Iterator<Item = &Part> {
+    fn signing(&self) -> impl Iterator<Item = &PathPart> {
         self.parts.iter().filter(|part| part.signs())
     }
 
-    fn validating(&self) -> impl Iterator<Item = &Part> {
+    fn validating(&self) -> impl Iterator<Item = &PathPart> {
         self.parts.iter().filter(|part| part.validates())
     }
 }
 
-impl Part {
+impl PathPart {
     /// The card must be in the field until its answer has left it, and with it the link behind the
     /// reader, over which a module asks.
     fn needs_card(&self) -> bool {
         matches!(
             self.role,
-            Role::Card | Role::SelfCheck | Role::Link(End::Card, _) | Role::Link(End::Reader, _)
+            Role::Card
+                | Role::SelfCheck
+                | Role::Link(LinkEnd::Card, _)
+                | Role::Link(LinkEnd::Reader, _)
         )
     }
 

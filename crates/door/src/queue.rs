@@ -6,23 +6,23 @@ use tapstone_record::{Estimate, Latency};
 
 use crate::millis::Millis;
 
-/// Batches at the start, and at the least.
+/// WaitBatches at the start, and at the least.
 const MOST: usize = 128;
 const LEAST: usize = 16;
-/// Batches that go together more than this are merged.
+/// WaitBatches that go together more than this are merged.
 const CORRELATED: f64 = 0.2;
 /// A quantile needs so many values beyond it.
 const BEYOND: f64 = 20.0;
 
 /// Values in their order, in batches so long that their means hardly depend on one another.
-pub(crate) struct Batches {
+pub(crate) struct WaitBatches {
     means: Vec<f64>,
     size: usize,
     mean: f64,
 }
 
-impl Batches {
-    pub(crate) fn of(values: &[f64]) -> Self {
+impl WaitBatches {
+    pub(crate) fn from_values(values: &[f64]) -> Self {
         let mut size = (values.len() / MOST).max(1);
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         loop {
@@ -79,7 +79,7 @@ fn autocorrelation(means: &[f64]) -> f64 {
 }
 
 /// Mean and quantiles of values in milliseconds, in nanoseconds.
-pub(crate) fn latency(values: &[f64], batches: &Batches) -> Latency {
+pub(crate) fn latency(values: &[f64], batches: &WaitBatches) -> Latency {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {

@@ -11,9 +11,9 @@ mod shipped;
 
 use tapstone_source::{Mistake, Source};
 
-use crate::change::{self, Change};
+use crate::change::{self, PathChange};
 use crate::millis::Millis;
-use crate::path::Path;
+use crate::path::AuthenticationPath;
 use crate::people::People;
 
 pub use shipped::{SHIPPED, UnknownScenario};
@@ -30,11 +30,11 @@ pub struct Scenario {
     /// What a transaction may take.
     pub target: Millis,
     /// The way from card to door.
-    pub path: Path,
+    pub path: AuthenticationPath,
     /// What could be changed, in the order in which changes are applied.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PathChange>,
     /// What the source itself expects of changes.
-    pub(crate) projections: Vec<Projection>,
+    pub(crate) projections: Vec<PublishedProjection>,
     /// Who comes to the door.
     pub people: People,
     /// What a reader should know, as sentences.
@@ -43,7 +43,7 @@ pub struct Scenario {
 
 /// What a source expects of some changes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Projection {
+pub(crate) struct PublishedProjection {
     pub(crate) says: String,
     pub(crate) with: Vec<String>,
     pub(crate) of: Projected,
@@ -81,7 +81,7 @@ impl Scenario {
     }
 
     /// The scenario with these changes made: they, and what they exclude, can be made no more.
-    pub(crate) fn changed(mut self, made: &[Change]) -> Self {
+    pub(crate) fn changed(mut self, made: &[PathChange]) -> Self {
         self.path = change::apply(&self.path, made);
         self.changes
             .retain(|left| made.iter().all(|made| made.id != left.id && !made.excludes(left)));

@@ -1,18 +1,18 @@
-//! People at a door: they come at random, wait for their turn, hold a card, and pass.
+//! A queue of people at one door: they arrive at random, wait, hold a card, and pass.
 //!
-//! One door, first come, first served. Arrivals are a Poisson process; one's turn is over when one
+//! First come, first served. Arrivals are a Poisson process. A person's service ends when that one
 //! has passed or given up. Where nobody leaves the queue this is M/G/1, of which the mean wait is
-//! known (Pollaczek and Khinchine), and M/D/1 where all turns take the same.
+//! known (Pollaczek and Khinchine), and M/D/1 where all service times are equal.
 
 use tapstone_record::{Fraction, Latency, Queue, QueueFormula};
 use thiserror::Error;
 
 use crate::budget::named;
-use crate::chance::wilson;
-use crate::dice::Dice;
 use crate::millis::Millis;
 use crate::people::People;
-use crate::queue::{Batches, latency};
+use crate::probability::wilson;
+use crate::queue::{WaitBatches, latency};
+use crate::random::RandomStream;
 use crate::scenario::Scenario;
 
 /// Who comes.
@@ -54,85 +54,87 @@ const HOUR_MS: f64 = 3.6e6;
 const MINUTE_MS: f64 = 6e4;
 /// The part of the people who come while the queue settles: it starts empty, which it seldom is.
 const SETTLING: u64 = 20;
-/// The streams of dice: what one person does must not move another's arrival.
+/// The streams of random numbers: what one person does must not move another's arrival.
 const ARRIVALS: u64 = 2;
-const TURNS: u64 = 3;
+const VISITS: u64 = 3;
 
 /// Lets people come; `name` is what the scenario was called by.
 #[must_use]
 pub fn simulate(scenario: &Scenario, name: &str, crowd: &Crowd) -> Queue {
     let settling = crowd.people / SETTLING;
-    let mut day = Day::new(crowd, settling);
-    let (mut arrivals, mut dice) = (Dice::new(crowd.seed, ARRIVALS), Dice::new(crowd.seed, TURNS));
+    let mut tally = QueueTally::new(crowd, settling);
+    let mut arrivals = RandomStream::new(crowd.seed, ARRIVALS);
+    let mut random = RandomStream::new(crowd.seed, VISITS);
     let between = HOUR_MS / crowd.per_hour;
-    let (mut now, mut free) = (0.0_f64, 0.0_f64);
+    let mut now = 0.0_f64;
+    let mut free = 0.0_f64;
     for person in 0..crowd.people {
         now += between * arrivals.exponential();
         if person == settling {
-            day.opens = now;
+            tally.opens = now;
         }
         let counts = person >= settling;
         let start = now.max(free);
-        let patience = scenario.people.patience.as_ref().map(|it| it.draw(&mut dice).0);
+        let patience = scenario.people.patience.as_ref().map(|it| it.draw(&mut random).0);
         if patience.is_some_and(|patience| patience < start - now) {
             if counts {
-                day.left_the_queue += 1;
+                tally.left_the_queue += 1;
             }
             continue;
         }
-        let turn = Turn::take(scenario, &mut dice);
-        free = start + turn.time.0;
+        let visit = Visit::take(scenario, &mut random);
+        free = start + visit.time.0;
         if counts {
-            day.count(now, start, free, &turn);
+            tally.count(now, start, free, &visit);
         }
     }
-    day.figures(scenario, name)
+    tally.figures(scenario, name)
 }
 
-/// One person's turn.
-struct Turn {
+/// One person's service at the door.
+struct Visit {
     time: Millis,
     passed: bool,
     readings: u32,
     removed: u32,
 }
 
-impl Turn {
-    fn take(scenario: &Scenario, dice: &mut Dice) -> Self {
+impl Visit {
+    fn take(scenario: &Scenario, random: &mut RandomStream) -> Self {
         let People { tap, hold, again, read_failure, attempts, pass, .. } = &scenario.people;
-        let mut turn = Self { time: tap.draw(dice), passed: false, readings: 0, removed: 0 };
-        while turn.readings < *attempts && !turn.passed {
-            if turn.readings > 0 {
-                turn.time = turn.time + again.draw(dice);
+        let mut visit = Self { time: tap.draw(random), passed: false, readings: 0, removed: 0 };
+        while visit.readings < *attempts && !visit.passed {
+            if visit.readings > 0 {
+                visit.time = visit.time + again.draw(random);
             }
-            turn.readings += 1;
-            let drawn = scenario.path.draw(dice);
-            let held = hold.as_ref().map(|hold| hold.draw(dice));
+            visit.readings += 1;
+            let drawn = scenario.path.draw(random);
+            let held = hold.as_ref().map(|hold| hold.draw(random));
             if let Some(held) = held.filter(|held| *held < drawn.card_needed) {
-                turn.removed += 1;
-                turn.time = turn.time + held;
-            } else if *read_failure > 0.0 && dice.unit() < *read_failure {
-                turn.time = turn.time + drawn.card_needed;
+                visit.removed += 1;
+                visit.time = visit.time + held;
+            } else if *read_failure > 0.0 && random.unit() < *read_failure {
+                visit.time = visit.time + drawn.card_needed;
             } else {
-                turn.passed = true;
-                turn.time = turn.time + drawn.total + pass.draw(dice);
+                visit.passed = true;
+                visit.time = visit.time + drawn.total + pass.draw(random);
             }
         }
-        turn
+        visit
     }
 }
 
 /// What is counted once the queue has settled.
-struct Day<'a> {
+struct QueueTally<'a> {
     crowd: &'a Crowd,
     settling: u64,
     /// When the counting starts, and when the last one left the door.
     opens: f64,
     closes: f64,
     waits: Vec<f64>,
-    wholes: Vec<f64>,
-    /// Sums of turns and their squares.
-    turns: f64,
+    times_in_system: Vec<f64>,
+    /// Sum of the service times, in ms; `squares` is the sum of their squares.
+    service_times: f64,
     squares: f64,
     shortest: f64,
     longest: f64,
@@ -144,7 +146,7 @@ struct Day<'a> {
     removed: u64,
 }
 
-impl<'a> Day<'a> {
+impl<'a> QueueTally<'a> {
     fn new(crowd: &'a Crowd, settling: u64) -> Self {
         let room = (crowd.people - settling) as usize;
         Self {
@@ -153,8 +155,8 @@ impl<'a> Day<'a> {
             opens: 0.0,
             closes: 0.0,
             waits: Vec::with_capacity(room),
-            wholes: Vec::with_capacity(room),
-            turns: 0.0,
+            times_in_system: Vec::with_capacity(room),
+            service_times: 0.0,
             squares: 0.0,
             shortest: f64::INFINITY,
             longest: 0.0,
@@ -167,19 +169,19 @@ impl<'a> Day<'a> {
         }
     }
 
-    fn count(&mut self, came: f64, start: f64, left: f64, turn: &Turn) {
+    fn count(&mut self, came: f64, start: f64, left: f64, visit: &Visit) {
         self.waits.push(start - came);
-        self.turns += turn.time.0;
-        self.squares += turn.time.0 * turn.time.0;
-        self.shortest = self.shortest.min(turn.time.0);
-        self.longest = self.longest.max(turn.time.0);
-        self.readings += u64::from(turn.readings);
-        self.removed += u64::from(turn.removed);
+        self.service_times += visit.time.0;
+        self.squares += visit.time.0 * visit.time.0;
+        self.shortest = self.shortest.min(visit.time.0);
+        self.longest = self.longest.max(visit.time.0);
+        self.readings += u64::from(visit.readings);
+        self.removed += u64::from(visit.removed);
         self.closes = self.closes.max(left);
-        if turn.passed {
+        if visit.passed {
             self.passed += 1;
             self.passed_at.push(left);
-            self.wholes.push(left - came);
+            self.times_in_system.push(left - came);
         } else {
             self.gave_up_at_door += 1;
         }
@@ -188,13 +190,13 @@ impl<'a> Day<'a> {
     fn figures(self, scenario: &Scenario, name: &str) -> Queue {
         let counted = self.crowd.people - self.settling;
         let served = self.waits.len().max(1) as f64;
-        let mean_turn = self.turns / served;
-        let waits = Batches::of(&self.waits);
-        let load = self.crowd.per_hour / HOUR_MS * mean_turn;
+        let mean_service = self.service_times / served;
+        let waits = WaitBatches::from_values(&self.waits);
+        let load = self.crowd.per_hour / HOUR_MS * mean_service;
         let leaves = scenario.people.patience.is_some();
         let overloaded = load >= 1.0 && !leaves;
         let formula =
-            (!leaves && !overloaded).then(|| self.formula(mean_turn, load, served, &waits));
+            (!leaves && !overloaded).then(|| self.formula(mean_service, load, served, &waits));
         let passing = self.passed as f64 / served;
         let span = self.closes - self.opens;
         Queue {
@@ -203,15 +205,15 @@ impl<'a> Day<'a> {
             settling: self.settling,
             arrivals_per_hour: self.crowd.per_hour,
             seed: self.crowd.seed,
-            capacity_per_minute: passing * MINUTE_MS / mean_turn,
+            capacity_per_minute: passing * MINUTE_MS / mean_service,
             passed_per_minute: crate::queue::rate(&self.passed_at, self.opens, MINUTE_MS),
-            utilisation: Fraction((self.turns / span).clamp(0.0, 1.0)),
+            utilisation: Fraction((self.service_times / span).clamp(0.0, 1.0)),
             overloaded,
             wait_ns: latency(&self.waits, &waits),
-            whole_ns: if self.wholes.is_empty() {
+            whole_ns: if self.times_in_system.is_empty() {
                 Latency::default()
             } else {
-                latency(&self.wholes, &Batches::of(&self.wholes))
+                latency(&self.times_in_system, &WaitBatches::from_values(&self.times_in_system))
             },
             gave_up: wilson(self.gave_up_at_door + self.left_the_queue, counted),
             removed_early: wilson(self.removed, self.readings),
@@ -221,10 +223,16 @@ impl<'a> Day<'a> {
     }
 
     /// Pollaczek and Khinchine: the mean wait is λ E\[S²\] / (2 (1 - ρ)).
-    fn formula(&self, mean_turn: f64, load: f64, served: f64, waits: &Batches) -> QueueFormula {
-        // The sums of equal turns differ from them in the last digits.
+    fn formula(
+        &self,
+        mean_service: f64,
+        load: f64,
+        served: f64,
+        waits: &WaitBatches,
+    ) -> QueueFormula {
+        // Sums of equal service times differ from multiples of them in the last digits.
         let same = self.longest - self.shortest <= 1e-6 * self.longest;
-        let square = if same { mean_turn * mean_turn } else { self.squares / served };
+        let square = if same { mean_service * mean_service } else { self.squares / served };
         let arrivals = self.crowd.per_hour / HOUR_MS;
         let wait = Millis(arrivals * square / (2.0 * (1.0 - load)));
         let error = waits.standard_error();
@@ -240,13 +248,13 @@ impl<'a> Day<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribution::Distribution;
+    use crate::distribution::TimeDistribution;
 
     fn door(turn_ms: f64) -> Scenario {
         let mut scenario = Scenario::shipped("hid-rsa2048").unwrap();
         let rest = turn_ms - scenario.path.total_with_self_check().0;
-        scenario.people.tap = Distribution::Fixed(Millis::ZERO);
-        scenario.people.pass = Distribution::Fixed(Millis(rest));
+        scenario.people.tap = TimeDistribution::Fixed(Millis::ZERO);
+        scenario.people.pass = TimeDistribution::Fixed(Millis(rest));
         scenario
     }
 
@@ -304,14 +312,14 @@ mod tests {
     fn who_takes_the_card_away_too_early_starts_over_and_gives_up() {
         let mut scenario = door(6000.0);
         // The card is needed for 2364 ms, and never held so long.
-        scenario.people.hold = Some(Distribution::Fixed(Millis(2000.0)));
+        scenario.people.hold = Some(TimeDistribution::Fixed(Millis(2000.0)));
         let queue = simulate(&scenario, "x", &Crowd::new(1_000, 60.0, 1).unwrap());
         assert_eq!(queue.gave_up.estimate, 1.0);
         assert_eq!(queue.removed_early.estimate, 1.0);
         assert_eq!(queue.readings_per_person, 3.0);
         assert_eq!(queue.capacity_per_minute, 0.0);
         // A little longer, and all pass at once.
-        scenario.people.hold = Some(Distribution::Fixed(Millis(2400.0)));
+        scenario.people.hold = Some(TimeDistribution::Fixed(Millis(2400.0)));
         let queue = simulate(&scenario, "x", &Crowd::new(1_000, 60.0, 1).unwrap());
         assert_eq!((queue.gave_up.estimate, queue.readings_per_person), (0.0, 1.0));
     }
@@ -319,7 +327,7 @@ mod tests {
     #[test]
     fn the_impatient_leave_a_long_queue() {
         let mut scenario = door(6000.0);
-        scenario.people.patience = Some(Distribution::Fixed(Millis(30_000.0)));
+        scenario.people.patience = Some(TimeDistribution::Fixed(Millis(30_000.0)));
         let queue = simulate(&scenario, "x", &crowd(5_000, 1.5, 6000.0, 1));
         assert!(queue.gave_up.estimate > 0.2, "{:?}", queue.gave_up);
         assert!(!queue.overloaded && queue.formula.is_none());

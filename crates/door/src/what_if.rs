@@ -5,15 +5,15 @@ use tapstone_record::{Projection, WaterfallStep, WhatIf, WhatIfChange, WhatIfSet
 use thiserror::Error;
 
 use crate::budget::{named, verdict};
-use crate::chance::chance;
-use crate::change::{Change, apply};
+use crate::change::{PathChange, apply};
 use crate::millis::Millis;
-use crate::path::Path;
+use crate::path::AuthenticationPath;
+use crate::probability::probability_of_target;
 use crate::scenario::{Projected, Scenario};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct WhatIfQuestion {
     /// What a transaction may take; without it, the scenario's own target.
     pub target: Option<Nanos>,
     /// Changes that cannot be made, by name or kind.
@@ -48,12 +48,13 @@ const NOTHING: Millis = Millis(1e-6);
 pub fn what_if(
     scenario: &Scenario,
     name: &str,
-    question: &Question,
+    question: &WhatIfQuestion,
 ) -> Result<(WhatIf, Vec<String>), UnknownChange> {
     let target = question.target.map_or(scenario.target, Millis::from);
     let changes = possible(scenario, &question.without)?;
     let base = scenario.path.total_with_self_check();
-    let mut search = Search { changes: &changes, target, found: Vec::new(), best: None, looked: 0 };
+    let mut search =
+        ChangeSearch { changes: &changes, target, found: Vec::new(), best: None, looked: 0 };
     search.from(0, &mut Vec::new(), &scenario.path);
     let mut found = std::mem::take(&mut search.found);
     found.retain(|set| is_minimal(&scenario.path, &changes, set, target));
@@ -71,8 +72,8 @@ pub fn what_if(
         told.extend(new.then_some(about));
         new
     });
-    let show = |set: &Set| self::set(scenario, &changes, set, target, question.seed);
-    let best = search.best.clone().unwrap_or(Set { members: Vec::new(), total: base });
+    let show = |set: &ChangeSet| self::set(scenario, &changes, set, target, question.seed);
+    let best = search.best.clone().unwrap_or(ChangeSet { members: Vec::new(), total: base });
     let answer = WhatIf {
         scenario: named(scenario, name),
         operation: scenario.operation.clone(),
@@ -94,8 +95,9 @@ pub fn what_if(
 }
 
 /// Those that are not ruled out.
-fn possible(scenario: &Scenario, without: &[String]) -> Result<Vec<Change>, UnknownChange> {
-    let meant = |change: &Change, name: &String| &change.id == name || change.kind.name() == name;
+fn possible(scenario: &Scenario, without: &[String]) -> Result<Vec<PathChange>, UnknownChange> {
+    let meant =
+        |change: &PathChange, name: &String| &change.id == name || change.kind.name() == name;
     for name in without {
         if !scenario.changes.iter().any(|change| meant(change, name)) {
             let known = scenario.changes.iter().map(|change| change.id.clone()).collect();
@@ -109,29 +111,29 @@ fn possible(scenario: &Scenario, without: &[String]) -> Result<Vec<Change>, Unkn
 
 /// Some changes, by their places, and what is left with them.
 #[derive(Clone)]
-struct Set {
+struct ChangeSet {
     members: Vec<usize>,
     total: Millis,
 }
 
-struct Search<'a> {
-    changes: &'a [Change],
+struct ChangeSearch<'a> {
+    changes: &'a [PathChange],
     target: Millis,
-    found: Vec<Set>,
-    best: Option<Set>,
+    found: Vec<ChangeSet>,
+    best: Option<ChangeSet>,
     looked: usize,
 }
 
-impl Search<'_> {
+impl ChangeSearch<'_> {
     /// All sets that go on from this one with changes from `next` on.
-    fn from(&mut self, next: usize, members: &mut Vec<usize>, path: &Path) {
+    fn from(&mut self, next: usize, members: &mut Vec<usize>, path: &AuthenticationPath) {
         let total = path.total_with_self_check();
         self.looked += 1;
         if self.best.as_ref().is_none_or(|best| total + NOTHING < best.total) {
-            self.best = Some(Set { members: members.clone(), total });
+            self.best = Some(ChangeSet { members: members.clone(), total });
         }
         if total <= self.target {
-            self.found.push(Set { members: members.clone(), total });
+            self.found.push(ChangeSet { members: members.clone(), total });
         }
         for at in next..self.changes.len() {
             let change = &self.changes[at];
@@ -148,24 +150,29 @@ impl Search<'_> {
 }
 
 /// Whether every one of its changes is needed.
-fn is_minimal(path: &Path, changes: &[Change], set: &Set, target: Millis) -> bool {
+fn is_minimal(
+    path: &AuthenticationPath,
+    changes: &[PathChange],
+    set: &ChangeSet,
+    target: Millis,
+) -> bool {
     (0..set.members.len()).all(|left_out| {
         let rest = set.members.iter().enumerate().filter(|(at, _)| *at != left_out);
-        let rest: Vec<Change> = rest.map(|(_, member)| changes[*member].clone()).collect();
+        let rest: Vec<PathChange> = rest.map(|(_, member)| changes[*member].clone()).collect();
         apply(path, &rest).total_with_self_check() > target
     })
 }
 
 /// The cheapest first, and of those the one with the fewest changes.
-fn rank(changes: &[Change], set: &Set) -> (u64, usize) {
+fn rank(changes: &[PathChange], set: &ChangeSet) -> (u64, usize) {
     (effort(changes, set), set.members.len())
 }
 
-fn effort(changes: &[Change], set: &Set) -> u64 {
+fn effort(changes: &[PathChange], set: &ChangeSet) -> u64 {
     set.members.iter().map(|member| u64::from(changes[*member].effort)).sum()
 }
 
-fn alone(scenario: &Scenario, changes: &[Change], change: &Change) -> WhatIfChange {
+fn alone(scenario: &Scenario, changes: &[PathChange], change: &PathChange) -> WhatIfChange {
     let changed = apply(&scenario.path, std::slice::from_ref(change));
     let saves = scenario.path.total_with_self_check() - changed.total_with_self_check();
     let excluded = changes.iter().filter(|other| change.excludes(other));
@@ -181,7 +188,13 @@ fn alone(scenario: &Scenario, changes: &[Change], change: &Change) -> WhatIfChan
 }
 
 /// A set as a waterfall: each change after those before it.
-fn set(scenario: &Scenario, changes: &[Change], set: &Set, target: Millis, seed: u64) -> WhatIfSet {
+fn set(
+    scenario: &Scenario,
+    changes: &[PathChange],
+    set: &ChangeSet,
+    target: Millis,
+    seed: u64,
+) -> WhatIfSet {
     let mut path = scenario.path.clone();
     let mut waterfall = Vec::new();
     for member in &set.members {
@@ -199,7 +212,7 @@ fn set(scenario: &Scenario, changes: &[Change], set: &Set, target: Millis, seed:
         total_ns: set.total.nanos(),
         effort: effort(changes, set),
         verdict: verdict(set.total, target),
-        chance: chance(&path, target, seed),
+        chance: probability_of_target(&path, target, seed),
     }
 }
 
@@ -207,8 +220,8 @@ fn set(scenario: &Scenario, changes: &[Change], set: &Set, target: Millis, seed:
 fn projections(scenario: &Scenario) -> Vec<Projection> {
     let base = scenario.path.total_with_self_check();
     let computed = |with: &[String], of: Projected| {
-        let meant = |change: &&Change| with.contains(&change.id);
-        let made: Vec<Change> = scenario.changes.iter().filter(meant).cloned().collect();
+        let meant = |change: &&PathChange| with.contains(&change.id);
+        let made: Vec<PathChange> = scenario.changes.iter().filter(meant).cloned().collect();
         let total = apply(&scenario.path, &made).total_with_self_check();
         match of {
             Projected::Saving => base - total,
@@ -232,11 +245,11 @@ fn projections(scenario: &Scenario) -> Vec<Projection> {
 mod tests {
     use super::*;
 
-    fn question() -> Question {
-        Question { target: None, without: Vec::new(), sets: 5, seed: 1 }
+    fn question() -> WhatIfQuestion {
+        WhatIfQuestion { target: None, without: Vec::new(), sets: 5, seed: 1 }
     }
 
-    fn ask(question: &Question) -> WhatIf {
+    fn ask(question: &WhatIfQuestion) -> WhatIf {
         let scenario = Scenario::shipped("hid-rsa2048").unwrap();
         what_if(&scenario, "hid-rsa2048", question).unwrap().0
     }
@@ -269,11 +282,12 @@ mod tests {
     #[test]
     fn sets_reach_the_target_and_nothing_in_them_is_idle() {
         let scenario = Scenario::shipped("hid-rsa2048").unwrap();
-        let (answer, _) = what_if(&scenario, "x", &Question { sets: 1000, ..question() }).unwrap();
+        let (answer, _) =
+            what_if(&scenario, "x", &WhatIfQuestion { sets: 1000, ..question() }).unwrap();
         assert!(!answer.sets.is_empty());
         let by_id = |id: &str| scenario.changes.iter().find(|change| change.id == id).unwrap();
         for set in &answer.sets {
-            let made: Vec<Change> =
+            let made: Vec<PathChange> =
                 set.waterfall.iter().map(|step| by_id(&step.change).clone()).collect();
             assert!(set.total_ns <= 1500e6, "{set:?}");
             let last = set.waterfall.last().unwrap();
@@ -295,7 +309,7 @@ mod tests {
     #[test]
     fn what_is_ruled_out_is_in_no_set() {
         let without = vec!["known-card".to_owned(), "bit-rate".to_owned()];
-        let answer = ask(&Question { without, sets: 1000, ..question() });
+        let answer = ask(&WhatIfQuestion { without, sets: 1000, ..question() });
         let used = |name: &str| {
             let steps = answer.sets.iter().chain([&answer.fastest]).flat_map(|set| &set.waterfall);
             let mut ids = steps.map(|step| step.change.as_str());
@@ -303,7 +317,7 @@ mod tests {
         };
         assert!(!used("known-card") && !used("bit-rate"));
         let scenario = Scenario::shipped("hid-rsa2048").unwrap();
-        let unknown = Question { without: vec!["magic".into()], ..question() };
+        let unknown = WhatIfQuestion { without: vec!["magic".into()], ..question() };
         let error = what_if(&scenario, "x", &unknown).unwrap_err().to_string();
         assert!(error.contains("\"magic\"\nhint: algorithm:ecc-p256"), "{error}");
     }

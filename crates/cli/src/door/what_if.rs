@@ -1,7 +1,7 @@
 //! `tapstone door what-if`: which changes reach a target.
 
 use clap::Args;
-use tapstone_door::{Question, what_if};
+use tapstone_door::{WhatIfQuestion, what_if};
 use tapstone_measure::units::Nanos;
 
 use super::scenario::{self, Opened, ScenarioArguments};
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let opened = arguments.scenario.open()?;
     let Opened { scenario, name, .. } = &opened;
-    let question = Question {
+    let question = WhatIfQuestion {
         target: arguments.target,
         without: arguments.without.clone(),
         sets: arguments.sets.into(),

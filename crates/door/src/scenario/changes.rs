@@ -4,19 +4,19 @@ use tapstone_link::Hop;
 use tapstone_source::{Mistake, Source};
 use toml::Spanned;
 
-use super::figure::Figures;
+use super::figure::FigureSource;
 use super::raw::{RawChange, RawChangeKind, RawScenario};
-use crate::change::{Change, Edit, Kind};
+use crate::change::{ChangeKind, Edit, PathChange};
 use crate::millis::Millis;
-use crate::path::{End, Path, Role, step};
+use crate::path::{AuthenticationPath, LinkEnd, Role, step};
 
 /// All of them, in the order in which they are applied: first what the card computes, then what is
 /// sent, then what is left out, then what happens at the same time.
-pub(super) fn of(
+pub(super) fn possible_changes(
     source: &Source<'_>,
     raw: &RawScenario,
-    path: &Path,
-) -> Result<Vec<Change>, Mistake> {
+    path: &AuthenticationPath,
+) -> Result<Vec<PathChange>, Mistake> {
     let mut changes = Vec::new();
     for change in &raw.change {
         changes.push(named(source, change, path)?);
@@ -25,7 +25,7 @@ pub(super) fn of(
     changes.extend(links(path));
     changes.extend(structure(path));
     for (name, effort) in &raw.effort {
-        let meant = |change: &&mut Change| &change.id == name || change.kind.name() == name;
+        let meant = |change: &&mut PathChange| &change.id == name || change.kind.name() == name;
         let mut known = false;
         for change in changes.iter_mut().filter(meant) {
             change.effort = *effort.get_ref();
@@ -48,7 +48,11 @@ pub(super) fn of(
 }
 
 /// A change that the scenario names.
-fn named(source: &Source<'_>, raw: &Spanned<RawChange>, path: &Path) -> Result<Change, Mistake> {
+fn named(
+    source: &Source<'_>,
+    raw: &Spanned<RawChange>,
+    path: &AuthenticationPath,
+) -> Result<PathChange, Mistake> {
     let here = |problem: &str| source.error(raw.span(), problem);
     let raw = raw.get_ref();
     let over = parts(source, raw, path)?;
@@ -59,7 +63,7 @@ fn named(source: &Source<'_>, raw: &Spanned<RawChange>, path: &Path) -> Result<C
                 .parts
                 .iter()
                 .filter(|part| over.contains(&part.name))
-                .map(crate::Part::mean)
+                .map(crate::PathPart::mean)
                 .sum();
             if time > there || there == Millis::ZERO {
                 let problem = format!(
@@ -69,13 +73,13 @@ fn named(source: &Source<'_>, raw: &Spanned<RawChange>, path: &Path) -> Result<C
                 return Err(source.error(saves.span(), problem));
             }
             // From each in proportion: another card, measured, then saves in proportion too.
-            (Kind::Algorithm, Edit::Factor { factor: 1.0 - time.0 / there.0, over })
+            (ChangeKind::Algorithm, Edit::Factor { factor: 1.0 - time.0 / there.0, over })
         }
         (RawChangeKind::Algorithm, None, Some(factor), None) => {
-            (Kind::Algorithm, Edit::Factor { factor: source.factor(factor)?, over })
+            (ChangeKind::Algorithm, Edit::Factor { factor: source.factor(factor)?, over })
         }
         (RawChangeKind::FasterCard, None, Some(factor), None) => {
-            (Kind::FasterCard, Edit::Factor { factor: source.factor(factor)?, over })
+            (ChangeKind::FasterCard, Edit::Factor { factor: source.factor(factor)?, over })
         }
         (RawChangeKind::Link, None, None, Some(hop)) => {
             let [name] = &over[..] else {
@@ -87,7 +91,7 @@ fn named(source: &Source<'_>, raw: &Spanned<RawChange>, path: &Path) -> Result<C
                 "what is sent over this link is not known\nhint: [[link.message]] says it";
             part.ok_or_else(|| source.error(hop.span(), problem))?;
             let edit = Edit::Link { part: name.clone(), hop: hop.get_ref().clone() };
-            let change = Change::new(Kind::Link, &format!("{name}={}", raw.name), edit);
+            let change = PathChange::new(ChangeKind::Link, &format!("{name}={}", raw.name), edit);
             return Ok(worded(change, raw));
         }
         _ => {
@@ -97,10 +101,10 @@ fn named(source: &Source<'_>, raw: &Spanned<RawChange>, path: &Path) -> Result<C
             ));
         }
     };
-    Ok(worded(Change::new(kind, &raw.name, edit), raw))
+    Ok(worded(PathChange::new(kind, &raw.name, edit), raw))
 }
 
-fn worded(mut change: Change, raw: &RawChange) -> Change {
+fn worded(mut change: PathChange, raw: &RawChange) -> PathChange {
     if let Some(what) = &raw.what {
         change.what.clone_from(what);
     }
@@ -114,7 +118,11 @@ fn worded(mut change: Change, raw: &RawChange) -> Change {
 }
 
 /// The parts that a change is over: the card unless it says otherwise.
-fn parts(source: &Source<'_>, raw: &RawChange, path: &Path) -> Result<Vec<String>, Mistake> {
+fn parts(
+    source: &Source<'_>,
+    raw: &RawChange,
+    path: &AuthenticationPath,
+) -> Result<Vec<String>, Mistake> {
     let Some(over) = &raw.over else {
         return Ok(path.find(Role::Card).map(|part| part.name.clone()).into_iter().collect());
     };
@@ -130,12 +138,12 @@ fn parts(source: &Source<'_>, raw: &RawChange, path: &Path) -> Result<Vec<String
 }
 
 /// Only where it is known what is sent can another link be reckoned.
-fn replaceable(part: &crate::Part) -> bool {
+fn replaceable(part: &crate::PathPart) -> bool {
     part.hop.is_some() && !part.messages.is_empty()
 }
 
 /// The faster bit rates of a card without contacts.
-fn bit_rates(path: &Path) -> Vec<Change> {
+fn bit_rates(path: &AuthenticationPath) -> Vec<PathChange> {
     let field = path.parts.iter().find(|part| part.role.is_card_link() && replaceable(part));
     let Some((part, Hop::Contactless(link))) =
         field.and_then(|part| Some((part, part.hop.as_ref()?)))
@@ -148,13 +156,13 @@ fn bit_rates(path: &Path) -> Vec<Change> {
         parameters.kbit_per_second = kbit.try_into().ok()?;
         let hop = Hop::Contactless(parameters.try_into().ok()?);
         let edit = Edit::Link { part: part.name.clone(), hop };
-        Some(Change::new(Kind::BitRate, &kbit.to_string(), edit))
+        Some(PathChange::new(ChangeKind::BitRate, &kbit.to_string(), edit))
     };
     [212, 424, 848].into_iter().filter(|kbit| *kbit > now).filter_map(faster).collect()
 }
 
 /// OSDP and IP in the place of the links behind the reader, where they are faster.
-fn links(path: &Path) -> Vec<Change> {
+fn links(path: &AuthenticationPath) -> Vec<PathChange> {
     let others = [
         (
             "osdp",
@@ -171,7 +179,11 @@ fn links(path: &Path) -> Vec<Change> {
             let then: Millis = part.by_formula(&hop).into_values().sum();
             if then < now {
                 let edit = Edit::Link { part: part.name.clone(), hop };
-                changes.push(Change::new(Kind::Link, &format!("{}={name}", part.name), edit));
+                changes.push(PathChange::new(
+                    ChangeKind::Link,
+                    &format!("{}={name}", part.name),
+                    edit,
+                ));
             }
         }
     }
@@ -179,31 +191,31 @@ fn links(path: &Path) -> Vec<Change> {
 }
 
 /// What can be left out, moved, or done at the same time.
-fn structure(path: &Path) -> Vec<Change> {
+fn structure(path: &AuthenticationPath) -> Vec<PathChange> {
     let mut changes = Vec::new();
     let has = |steps: &[&str]| {
-        let needs = |part: &&crate::Part| {
+        let needs = |part: &&crate::PathPart| {
             let mut pieces = part.pieces.iter();
             pieces.any(|piece| steps.iter().any(|step| piece.steps.contains_key(*step)))
         };
         path.parts.iter().any(|part| needs(&part))
     };
-    if let Some(link) = path.find(Role::Link(End::Module, End::Controller)) {
+    if let Some(link) = path.find(Role::Link(LinkEnd::Module, LinkEnd::Controller)) {
         let edit = Edit::Drop { part: link.name.clone() };
-        changes.push(Change::new(Kind::ControllerSide, "", edit));
+        changes.push(PathChange::new(ChangeKind::ControllerSide, "", edit));
     }
     if has(&[step::READ_CERTIFICATE]) {
-        changes.push(Change::new(Kind::KnownCard, "", Edit::KnownCard));
+        changes.push(PathChange::new(ChangeKind::KnownCard, "", Edit::KnownCard));
     }
     if has(&[step::VALIDATE, step::REVOCATION]) {
-        changes.push(Change::new(Kind::BackgroundValidation, "", Edit::Background));
+        changes.push(PathChange::new(ChangeKind::BackgroundValidation, "", Edit::Background));
     }
     if path.could_overlap() > Millis::ZERO {
-        changes.push(Change::new(Kind::Overlap, "", Edit::Overlap));
+        changes.push(PathChange::new(ChangeKind::Overlap, "", Edit::Overlap));
     }
     if let Some(check) = path.find(Role::SelfCheck) {
         let edit = Edit::Drop { part: check.name.clone() };
-        changes.push(Change::new(Kind::SelfCheckPolicy, "", edit));
+        changes.push(PathChange::new(ChangeKind::SelfCheckPolicy, "", edit));
     }
     changes
 }

@@ -8,12 +8,12 @@ use tapstone_record::{Provenance, reference};
 use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Table, Value};
 
-use crate::distribution::{Distribution, Quantile};
+use crate::distribution::{Quantile, TimeDistribution};
 use crate::millis::Millis;
 
 /// A time, and what is known of where it is from.
-pub(super) struct Figure {
-    pub(super) time: Distribution,
+pub(super) struct ScenarioFigure {
+    pub(super) time: TimeDistribution,
     /// Known for figures of a reference.
     pub(super) provenance: Option<Provenance>,
     pub(super) source: Option<String>,
@@ -23,9 +23,9 @@ pub(super) struct Figure {
 const LONGEST_MS: f64 = 3.6e6;
 
 /// What figures a scenario can hold.
-pub(super) trait Figures {
+pub(super) trait FigureSource {
     /// A time.
-    fn figure(&self, raw: &Spanned<Value>) -> Result<Figure, Mistake>;
+    fn figure(&self, raw: &Spanned<Value>) -> Result<ScenarioFigure, Mistake>;
 
     /// A time that must be one figure.
     fn one_figure(&self, raw: &Spanned<Value>) -> Result<Millis, Mistake>;
@@ -34,30 +34,30 @@ pub(super) trait Figures {
     fn factor(&self, raw: &Spanned<Value>) -> Result<f64, Mistake>;
 }
 
-impl Figures for Source<'_> {
-    fn figure(&self, raw: &Spanned<Value>) -> Result<Figure, Mistake> {
+impl FigureSource for Source<'_> {
+    fn figure(&self, raw: &Spanned<Value>) -> Result<ScenarioFigure, Mistake> {
         let here = |problem: String| self.error(raw.span(), problem);
         match raw.get_ref() {
             Value::Table(table) if table.contains_key("reference") => {
                 let (value, provenance, source) = published(table).map_err(here)?;
                 let time = checked(value).map_err(here)?;
-                let time = Distribution::Fixed(time);
-                Ok(Figure { time, provenance: Some(provenance), source: Some(source) })
+                let time = TimeDistribution::Fixed(time);
+                Ok(ScenarioFigure { time, provenance: Some(provenance), source: Some(source) })
             }
             Value::Table(table) => {
                 let time = distribution(table).map_err(here)?;
-                Ok(Figure { time, provenance: None, source: None })
+                Ok(ScenarioFigure { time, provenance: None, source: None })
             }
             value => {
-                let time = Distribution::Fixed(millis(value).map_err(here)?);
-                Ok(Figure { time, provenance: None, source: None })
+                let time = TimeDistribution::Fixed(millis(value).map_err(here)?);
+                Ok(ScenarioFigure { time, provenance: None, source: None })
             }
         }
     }
 
     fn one_figure(&self, raw: &Spanned<Value>) -> Result<Millis, Mistake> {
         match self.figure(raw)?.time {
-            Distribution::Fixed(time) => Ok(time),
+            TimeDistribution::Fixed(time) => Ok(time),
             _ => Err(self.error(raw.span(), "this is one figure, not a distribution\nhint: 1500")),
         }
     }
@@ -84,7 +84,8 @@ fn published(table: &Table) -> Result<(f64, Provenance, String), String> {
     let Some((value, source)) = named("reference")? else {
         return Err("the reference is missing\nhint: reference = \"piv-door:…\"".into());
     };
-    let (less, over) = (named("less")?, named("over")?);
+    let less = named("less")?;
+    let over = named("over")?;
     let derived = less.is_some() || over.is_some();
     let value = (value - less.map_or(0.0, |it| it.0)) / over.map_or(1.0, |it| it.0);
     let provenance = if derived { Provenance::Derived } else { Provenance::Published };
@@ -142,7 +143,7 @@ fn checked(ms: f64) -> Result<Millis, String> {
 }
 
 /// `{ normal = { mean = 200, deviation = 20 } }` and the others.
-fn distribution(table: &Table) -> Result<Distribution, String> {
+fn distribution(table: &Table) -> Result<TimeDistribution, String> {
     let hint = "hint: { normal = { mean = 200, deviation = 20 } }, { uniform = { low = 1, high = \
                 2 } }, { triangular = { low = 1, mode = 2, high = 4 } }, { quantiles = [[0.5, \
                 100], [0.95, 180]] } or { reference = \"piv-door:…\" }";
@@ -164,7 +165,7 @@ fn distribution(table: &Table) -> Result<Distribution, String> {
     match name.as_str() {
         "normal" => match fields(&["mean", "deviation"])?[..] {
             [mean, deviation] if deviation.0 * 3.0 <= mean.0 => {
-                Ok(Distribution::Normal { mean, deviation })
+                Ok(TimeDistribution::Normal { mean, deviation })
             }
             _ => {
                 Err("the deviation is more than a third of the mean: a normal distribution would \
@@ -173,12 +174,12 @@ fn distribution(table: &Table) -> Result<Distribution, String> {
             }
         },
         "uniform" => match fields(&["low", "high"])?[..] {
-            [low, high] if low <= high => Ok(Distribution::Uniform { low, high }),
+            [low, high] if low <= high => Ok(TimeDistribution::Uniform { low, high }),
             _ => Err(format!("low is above high\n{hint}")),
         },
         "triangular" => match fields(&["low", "mode", "high"])?[..] {
             [low, mode, high] if low <= mode && mode <= high => {
-                Ok(Distribution::Triangular { low, mode, high })
+                Ok(TimeDistribution::Triangular { low, mode, high })
             }
             _ => Err(format!("low, mode and high are not in this order\n{hint}")),
         },
@@ -187,7 +188,7 @@ fn distribution(table: &Table) -> Result<Distribution, String> {
     }
 }
 
-fn quantiles(value: &Value) -> Result<Distribution, String> {
+fn quantiles(value: &Value) -> Result<TimeDistribution, String> {
     let pairs = value.as_array().filter(|pairs| pairs.len() >= 2);
     let pairs = pairs.ok_or("quantiles are at least two pairs of a part and a time")?;
     let mut points: Vec<Quantile> = Vec::new();
@@ -195,7 +196,8 @@ fn quantiles(value: &Value) -> Result<Distribution, String> {
         let [part, time] = pair.as_array().map_or(&[][..], Vec::as_slice) else {
             return Err("a quantile is a pair of a part and a time".into());
         };
-        let (part, time) = (number(part)?, millis(time)?);
+        let part = number(part)?;
+        let time = millis(time)?;
         if !(0.0..=1.0).contains(&part) {
             return Err(format!("{part} is no part of all: it is from 0 to 1"));
         }
@@ -204,5 +206,5 @@ fn quantiles(value: &Value) -> Result<Distribution, String> {
         }
         points.push(Quantile { part, time });
     }
-    Ok(Distribution::Quantiles(points))
+    Ok(TimeDistribution::Quantiles(points))
 }

@@ -7,23 +7,25 @@ use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Value};
 
 use super::changes;
-use super::figure::{Figure, Figures};
+use super::figure::{FigureSource, ScenarioFigure};
 use super::raw::{
     RawComponent, RawKind, RawLink, RawMessage, RawPeople, RawProjection, RawScenario,
 };
-use super::{Projected, Projection, Scenario};
-use crate::change::Change;
-use crate::distribution::Distribution;
+use super::{Projected, PublishedProjection, Scenario};
+use crate::change::PathChange;
+use crate::distribution::TimeDistribution;
 use crate::millis::Millis;
-use crate::path::{CHUID_START, End, Message, Part, Path, Piece, Role, formula, step};
+use crate::path::{
+    AuthenticationPath, CHUID_START, LinkEnd, Message, PathPart, Role, StepTime, formula, step,
+};
 use crate::people::People;
 
 /// What PKI-CAK at a door is called.
 const OPERATION: &str = "door.pki-cak";
 
-type Checked<T> = Result<T, Mistake>;
+type ScenarioResult<T> = Result<T, Mistake>;
 
-pub(super) fn scenario(source: &Source<'_>) -> Checked<Scenario> {
+pub(super) fn scenario(source: &Source<'_>) -> ScenarioResult<Scenario> {
     let hint = "`tapstone door budget --show hid-rsa2048` prints a scenario to compare with";
     let raw: RawScenario =
         toml::from_str(source.text).map_err(|error| source.syntax(&error, hint))?;
@@ -42,7 +44,7 @@ pub(super) fn scenario(source: &Source<'_>) -> Checked<Scenario> {
 }
 
 /// A shipped scenario with some changes made.
-fn on(source: &Source<'_>, base: &Spanned<String>, raw: &RawScenario) -> Checked<Scenario> {
+fn on(source: &Source<'_>, base: &Spanned<String>, raw: &RawScenario) -> ScenarioResult<Scenario> {
     let here = |error: String| source.error(base.span(), error);
     let scenario = Scenario::shipped(base.get_ref()).map_err(|error| here(error.to_string()))?;
     if !raw.component.is_empty() || !raw.link.is_empty() || !raw.change.is_empty() {
@@ -50,7 +52,7 @@ fn on(source: &Source<'_>, base: &Spanned<String>, raw: &RawScenario) -> Checked
                        write the whole path, or leave them out";
         return Err(here(problem.into()));
     }
-    let mut made: Vec<Change> = Vec::new();
+    let mut made: Vec<PathChange> = Vec::new();
     for id in &raw.with {
         let change = known(source, &scenario.changes, id)?;
         if let Some(other) = made.iter().find(|other| other.excludes(&change)) {
@@ -66,7 +68,11 @@ fn on(source: &Source<'_>, base: &Spanned<String>, raw: &RawScenario) -> Checked
     Ok(scenario)
 }
 
-fn known(source: &Source<'_>, changes: &[Change], id: &Spanned<String>) -> Checked<Change> {
+fn known(
+    source: &Source<'_>,
+    changes: &[PathChange],
+    id: &Spanned<String>,
+) -> ScenarioResult<PathChange> {
     changes.iter().find(|change| &change.id == id.get_ref()).cloned().ok_or_else(|| {
         let known: Vec<&str> = changes.iter().map(|change| change.id.as_str()).collect();
         let problem = format!("there is no change {:?}\nhint: {}", id.get_ref(), known.join(", "));
@@ -74,7 +80,7 @@ fn known(source: &Source<'_>, changes: &[Change], id: &Spanned<String>) -> Check
     })
 }
 
-fn from_parts(source: &Source<'_>, raw: &RawScenario) -> Checked<Scenario> {
+fn from_parts(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Scenario> {
     let Some(target) = &raw.target_ms else {
         let problem = "the target is missing\nhint: target_ms = 1500";
         return Err(source.error(0..0, problem));
@@ -84,14 +90,14 @@ fn from_parts(source: &Source<'_>, raw: &RawScenario) -> Checked<Scenario> {
         return Err(source.error(id.span(), problem));
     }
     let path = path(source, raw)?;
-    let changes = changes::of(source, raw, &path)?;
+    let changes = changes::possible_changes(source, raw, &path)?;
     let projections = raw.projection.iter().map(|raw| projection(source, raw, &changes));
     Ok(Scenario {
         title: raw.title.clone(),
         operation: raw.operation.clone().unwrap_or_else(|| OPERATION.into()),
         source: raw.source.clone(),
         target: source.one_figure(target)?,
-        projections: projections.collect::<Checked<_>>()?,
+        projections: projections.collect::<ScenarioResult<_>>()?,
         path,
         changes,
         people: People::default(),
@@ -100,8 +106,8 @@ fn from_parts(source: &Source<'_>, raw: &RawScenario) -> Checked<Scenario> {
 }
 
 /// Components in their order, each followed by its link to the next; the self-check last.
-fn path(source: &Source<'_>, raw: &RawScenario) -> Checked<Path> {
-    let mut components: Vec<(End, Part)> = Vec::new();
+fn path(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<AuthenticationPath> {
+    let mut components: Vec<(LinkEnd, PathPart)> = Vec::new();
     for component in &raw.component {
         let (end, part) = self::component(source, component.get_ref(), raw)?;
         if components.iter().any(|(_, other)| other.name == part.name || other.role == part.role) {
@@ -114,7 +120,7 @@ fn path(source: &Source<'_>, raw: &RawScenario) -> Checked<Path> {
         let problem = "there are no components\nhint: [[component]] with kind = \"card\" is one";
         return Err(source.error(0..0, problem));
     }
-    let mut links: BTreeMap<usize, Part> = BTreeMap::new();
+    let mut links: BTreeMap<usize, PathPart> = BTreeMap::new();
     for link in &raw.link {
         let (at, part) = self::link(source, link, &components, raw)?;
         if links.insert(at, part).is_some() {
@@ -131,26 +137,30 @@ fn path(source: &Source<'_>, raw: &RawScenario) -> Checked<Path> {
         let figure = source.figure(&check.time_ms)?;
         let from = (check.from, check.source.as_ref());
         let (provenance, said) = origin(source, &check.time_ms, &figure, from, raw)?;
-        parts.push(Part {
+        parts.push(PathPart {
             name: "self-check".into(),
             role: Role::SelfCheck,
-            pieces: vec![Piece::of(step::OTHER, figure.time)],
+            pieces: vec![StepTime::for_step(step::OTHER, figure.time)],
             hop: None,
             messages: Vec::new(),
             provenance,
             source: said,
         });
     }
-    Ok(Path { parts, overlaps: false, chuid_start: CHUID_START })
+    Ok(AuthenticationPath { parts, overlaps: false, chuid_start: CHUID_START })
 }
 
-fn component(source: &Source<'_>, raw: &RawComponent, all: &RawScenario) -> Checked<(End, Part)> {
+fn component(
+    source: &Source<'_>,
+    raw: &RawComponent,
+    all: &RawScenario,
+) -> ScenarioResult<(LinkEnd, PathPart)> {
     let (role, end, name) = match raw.kind.get_ref() {
-        RawKind::Card => (Role::Card, End::Card, "card"),
-        RawKind::Reader => (Role::Reader, End::Reader, "reader"),
-        RawKind::Module => (Role::Module, End::Module, "module"),
-        RawKind::Controller => (Role::Controller, End::Controller, "controller"),
-        RawKind::Door => (Role::Door, End::Door, "door"),
+        RawKind::Card => (Role::Card, LinkEnd::Card, "card"),
+        RawKind::Reader => (Role::Reader, LinkEnd::Reader, "reader"),
+        RawKind::Module => (Role::Module, LinkEnd::Module, "module"),
+        RawKind::Controller => (Role::Controller, LinkEnd::Controller, "controller"),
+        RawKind::Door => (Role::Door, LinkEnd::Door, "door"),
     };
     let name = raw.name.as_ref().map_or(name, |name| name.get_ref());
     let mut origins = Vec::new();
@@ -161,7 +171,7 @@ fn component(source: &Source<'_>, raw: &RawComponent, all: &RawScenario) -> Chec
         origins.push(origin(source, time, &figure, from(), all)?);
         let steps = raw.steps.as_ref().map(|steps| shares(source, steps)).transpose()?;
         let whole = || BTreeMap::from([(step::OTHER.to_owned(), 1.0)]);
-        pieces.push(Piece { time: figure.time, steps: steps.unwrap_or_else(whole) });
+        pieces.push(StepTime { time: figure.time, steps: steps.unwrap_or_else(whole) });
     } else if let Some(steps) = &raw.steps {
         let problem = "steps are shares of `time_ms`, which is missing\nhint: add it";
         return Err(source.error(steps.span(), problem));
@@ -170,13 +180,13 @@ fn component(source: &Source<'_>, raw: &RawComponent, all: &RawScenario) -> Chec
         check_step(source, &work.step)?;
         let figure = source.figure(&work.time_ms)?;
         origins.push(origin(source, &work.time_ms, &figure, from(), all)?);
-        pieces.push(Piece::of(work.step.get_ref(), figure.time));
+        pieces.push(StepTime::for_step(work.step.get_ref(), figure.time));
     }
     let (provenance, said) = together(origins);
     let name = name.to_owned();
     Ok((
         end,
-        Part { name, role, pieces, hop: None, messages: Vec::new(), provenance, source: said },
+        PathPart { name, role, pieces, hop: None, messages: Vec::new(), provenance, source: said },
     ))
 }
 
@@ -197,7 +207,7 @@ fn together(origins: Vec<(Provenance, Option<String>)>) -> (Provenance, Option<S
 fn shares(
     source: &Source<'_>,
     raw: &Spanned<BTreeMap<String, f64>>,
-) -> Checked<BTreeMap<String, f64>> {
+) -> ScenarioResult<BTreeMap<String, f64>> {
     let shares = raw.get_ref();
     if let Some(unknown) = shares.keys().find(|name| !step::ALL.contains(&name.as_str())) {
         return Err(source.error(raw.span(), no_such_step(unknown)));
@@ -211,7 +221,7 @@ fn shares(
     Ok(shares.iter().map(|(step, share)| (step.clone(), share / sum)).collect())
 }
 
-fn check_step(source: &Source<'_>, step: &Spanned<String>) -> Checked<()> {
+fn check_step(source: &Source<'_>, step: &Spanned<String>) -> ScenarioResult<()> {
     if step::ALL.contains(&step.get_ref().as_str()) {
         return Ok(());
     }
@@ -226,9 +236,9 @@ fn no_such_step(name: &str) -> String {
 fn link(
     source: &Source<'_>,
     raw: &Spanned<RawLink>,
-    components: &[(End, Part)],
+    components: &[(LinkEnd, PathPart)],
     all: &RawScenario,
-) -> Checked<(usize, Part)> {
+) -> ScenarioResult<(usize, PathPart)> {
     let span = raw.span();
     let raw = raw.get_ref();
     let place = |name: &String| {
@@ -255,7 +265,7 @@ fn link(
             let figure = source.figure(time)?;
             let from = (raw.from, raw.source.as_ref());
             let (provenance, said) = origin(source, time, &figure, from, all)?;
-            (Piece { time: figure.time, steps: split(&by_formula) }, provenance, said)
+            (StepTime { time: figure.time, steps: split(&by_formula) }, provenance, said)
         }
         (None, Some(hop)) => {
             if messages.is_empty() {
@@ -264,7 +274,8 @@ fn link(
                 return Err(source.error(span, problem));
             }
             let total = by_formula.values().copied().sum();
-            let piece = Piece { time: Distribution::Fixed(total), steps: split(&by_formula) };
+            let piece =
+                StepTime { time: TimeDistribution::Fixed(total), steps: split(&by_formula) };
             (piece, Provenance::Derived, Some(hop.name()))
         }
         (None, None) => {
@@ -275,10 +286,10 @@ fn link(
     };
     let role = Role::Link(components[at].0, components[at + 1].0);
     let name = format!("{from}-{to}");
-    Ok((at, Part { name, role, pieces: vec![piece], hop, messages, provenance, source: said }))
+    Ok((at, PathPart { name, role, pieces: vec![piece], hop, messages, provenance, source: said }))
 }
 
-fn messages(source: &Source<'_>, raw: &[RawMessage]) -> Checked<Vec<Message>> {
+fn messages(source: &Source<'_>, raw: &[RawMessage]) -> ScenarioResult<Vec<Message>> {
     raw.iter()
         .map(|raw| {
             check_step(source, &raw.step)?;
@@ -311,10 +322,10 @@ fn split(by_formula: &BTreeMap<String, Millis>) -> BTreeMap<String, f64> {
 pub(super) fn origin(
     source: &Source<'_>,
     place: &Spanned<Value>,
-    figure: &Figure,
+    figure: &ScenarioFigure,
     (from, said): (Option<Provenance>, Option<&String>),
     all: &RawScenario,
-) -> Checked<(Provenance, Option<String>)> {
+) -> ScenarioResult<(Provenance, Option<String>)> {
     match figure.provenance.or(from) {
         Some(provenance) => {
             let said =
@@ -329,7 +340,11 @@ pub(super) fn origin(
     }
 }
 
-fn projection(source: &Source<'_>, raw: &RawProjection, changes: &[Change]) -> Checked<Projection> {
+fn projection(
+    source: &Source<'_>,
+    raw: &RawProjection,
+    changes: &[PathChange],
+) -> ScenarioResult<PublishedProjection> {
     for id in &raw.with {
         known(source, changes, id)?;
     }
@@ -345,7 +360,7 @@ fn projection(source: &Source<'_>, raw: &RawProjection, changes: &[Change]) -> C
             return Err(source.error(raw.with.first().map_or(0..0, Spanned::span), problem));
         }
     };
-    Ok(Projection {
+    Ok(PublishedProjection {
         says: raw.says.clone(),
         with: raw.with.iter().map(|id| id.get_ref().clone()).collect(),
         of,
@@ -353,9 +368,9 @@ fn projection(source: &Source<'_>, raw: &RawProjection, changes: &[Change]) -> C
     })
 }
 
-fn people(source: &Source<'_>, raw: &RawPeople) -> Checked<People> {
+fn people(source: &Source<'_>, raw: &RawPeople) -> ScenarioResult<People> {
     let usual = People::default();
-    let time = |raw: &Option<Spanned<Value>>| -> Checked<Option<Distribution>> {
+    let time = |raw: &Option<Spanned<Value>>| -> ScenarioResult<Option<TimeDistribution>> {
         raw.as_ref().map(|raw| Ok(source.figure(raw)?.time)).transpose()
     };
     let read_failure = raw.read_failure.as_ref().map_or(Ok(usual.read_failure), |raw| {

@@ -154,8 +154,8 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
 fn changes_do_what_they_say() {
     let scenario = Scenario::shipped("hid-rsa2048").unwrap();
     let with = |ids: &[&str]| {
-        let meant = |change: &&Change| ids.contains(&change.id.as_str());
-        let made: Vec<Change> = scenario.changes.iter().filter(meant).cloned().collect();
+        let meant = |change: &&PathChange| ids.contains(&change.id.as_str());
+        let made: Vec<PathChange> = scenario.changes.iter().filter(meant).cloned().collect();
         assert_eq!(made.len(), ids.len());
         change::apply(&scenario.path, &made)
     };

@@ -2,23 +2,27 @@
 
 use tapstone_record::{Chance, Estimate};
 
-use crate::dice::Dice;
 use crate::millis::Millis;
-use crate::path::Path;
+use crate::path::AuthenticationPath;
+use crate::random::RandomStream;
 
 /// Enough that the interval of a share is at most one part in a hundred wide.
 const DRAWS: u64 = 40_000;
 
-/// The stream of dice for this, apart from that of the queue.
+/// The stream of random numbers for this, apart from that of the queue.
 const STREAM: u64 = 1;
 
 /// `None` where every part is a single figure: then nothing is known of the spread.
-pub(crate) fn chance(path: &Path, target: Millis, seed: u64) -> Option<Chance> {
+pub(crate) fn probability_of_target(
+    path: &AuthenticationPath,
+    target: Millis,
+    seed: u64,
+) -> Option<Chance> {
     if path.is_fixed() {
         return None;
     }
-    let mut dice = Dice::new(seed, STREAM);
-    let mut totals: Vec<f64> = (0..DRAWS).map(|_| path.draw(&mut dice).total.0).collect();
+    let mut random = RandomStream::new(seed, STREAM);
+    let mut totals: Vec<f64> = (0..DRAWS).map(|_| path.draw(&mut random).total.0).collect();
     totals.sort_by(f64::total_cmp);
     let met = totals.partition_point(|total| *total <= target.0) as u64;
     let quantile = |part: f64| Millis(totals[(part * (DRAWS - 1) as f64).round() as usize]).nanos();
@@ -32,16 +36,18 @@ pub(crate) fn chance(path: &Path, target: Millis, seed: u64) -> Option<Chance> {
 }
 
 /// A share with its 95 % interval by Wilson, which also holds near 0 and 1.
-pub(crate) fn wilson(met: u64, of: u64) -> Estimate {
+pub(crate) fn wilson(met: u64, draws: u64) -> Estimate {
     const Z: f64 = 1.959_963_984_540_054;
-    if of == 0 {
+    if draws == 0 {
         return Estimate { estimate: 0.0, low: 0.0, high: 1.0 };
     }
-    let (n, share) = (of as f64, met as f64 / of as f64);
+    let n = draws as f64;
+    let share = met as f64 / n;
     let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
     // At the ends rounding must not put the share outside of its own interval.
-    let (low, high) = ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0));
+    let low = (middle - half).clamp(0.0, share);
+    let high = (middle + half).clamp(share, 1.0);
     Estimate { estimate: share, low, high }
 }
 

@@ -4,9 +4,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 /// A stream of numbers from a seed.
-pub(crate) struct Dice(ChaCha8Rng);
+pub(crate) struct RandomStream(ChaCha8Rng);
 
-impl Dice {
+impl RandomStream {
     /// Streams of one seed with different numbers have nothing to do with one another.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
