@@ -1,11 +1,10 @@
-//! Commands to smart cards and their answers, as ISO 7816-4 encodes and names them.
+//! Commands to smart cards and their answers, as ISO 7816-4 encodes them.
 //!
 //! Bytes in, typed commands out, and back; nothing here knows a reader or a card. Whoever sends,
 //! answers, times or shows an APDU uses these types.
 #![forbid(unsafe_code)]
 
 mod command;
-pub mod names;
 mod status;
 pub mod tlv;
 

@@ -12,5 +12,3 @@ pub mod protocol;
 pub mod scard;
 pub mod suite;
 pub mod worker;
-
-pub use look::VIRTUAL;

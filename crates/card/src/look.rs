@@ -3,13 +3,10 @@
 use std::ffi::CStr;
 
 use tapstone_apdu::{CommandApdu, StatusWord};
+use tapstone_names::pcsc::{PcscFailure as Failure, VIRTUAL_READER};
 
 use crate::protocol::{Cards, Emulated, Reader};
-use crate::scard::{Connection, Context, Failure, Pcsc, Share, reader_name};
-
-/// The name of vpcd's readers in PC/SC. Only there a card is asked what it plays, and whatever is
-/// in one is emulated.
-pub const VIRTUAL: &str = "Virtual PCD";
+use crate::scard::{Connection, Context, Pcsc, Share, reader_name};
 
 /// The application on which Tapstone's virtual card answers what it plays.
 const IDENTITY: [u8; 10] = *b"\xF0TAPSTONE\x00";
@@ -50,7 +47,7 @@ fn describe(context: &Context, name: &CStr, reader: &mut Reader) {
     reader.atr = card.status().ok().map(|atr| atr.as_bytes().to_vec());
     reader.protocol = card.protocol().name().map(str::to_owned);
     reader.driver_version = card.driver_version();
-    if reader.name.starts_with(VIRTUAL) {
+    if reader.name.starts_with(VIRTUAL_READER) {
         reader.emulated = emulated(&card);
     }
 }

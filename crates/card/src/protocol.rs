@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::PcscFailure as Failure;
 
 use crate::pcsc::Operation;
-use crate::scard::Failure;
 use crate::suite::job::SuiteJob;
 
 /// From the lab to a worker.

@@ -65,7 +65,9 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
             profile: emulated.profile.clone(),
             sha256: emulated.sha256.clone(),
         }),
-        None => reader.name.starts_with(tapstone_card::VIRTUAL).then(unknown_virtual_card),
+        None => {
+            reader.name.starts_with(tapstone_names::pcsc::VIRTUAL_READER).then(unknown_virtual_card)
+        }
     };
     target
 }

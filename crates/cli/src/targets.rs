@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::mechanism_name;
 use tapstone_token::discover::{self, Candidate, FoundBy, State};
 use tapstone_token::lab::look_at;
-use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo, mechanism_name};
+use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo};
 
 use crate::exit::Exit;
 use crate::token::worker;

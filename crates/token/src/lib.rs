@@ -6,7 +6,6 @@
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
-pub mod calls;
 pub mod catalogue;
 pub mod discover;
 pub mod lab;
@@ -15,5 +14,4 @@ pub mod module;
 pub mod pin;
 pub mod pin_source;
 pub mod protocol;
-pub mod rv;
 pub mod worker;

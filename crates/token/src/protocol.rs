@@ -14,9 +14,9 @@ use tapstone_measure::looper::{LoopEnd, WarmUpResult};
 use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call};
 pub use tapstone_worker::{receive, send};
 
-use crate::calls::{Call, Failure};
 use crate::catalogue::Variant;
 use crate::material::{ForToken, KeyMaterial, Output};
 use crate::module::{LibraryInfo, LoadError, MechanismInfo, SlotInfo, TokenInfo};

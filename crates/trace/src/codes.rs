@@ -1,7 +1,7 @@
 //! What calls returned, by the names of the standards.
 
-use tapstone_card::scard::Code;
-use tapstone_token::rv::Rv;
+use tapstone_names::pcsc::PcscCode;
+use tapstone_names::pkcs11::Rv;
 
 use crate::timeline::{End, Family, Span, Timeline};
 
@@ -16,7 +16,7 @@ pub fn failure(timeline: &Timeline, span: &Span) -> Option<String> {
     }
     Some(match timeline.call(span.call).family {
         Family::Pkcs11 => Rv(span.result).to_string(),
-        Family::Pcsc => Code(span.result as u32).to_string(),
+        Family::Pcsc => PcscCode(span.result as u32).to_string(),
         // Response codes of IFD handlers (MUSCLE PC/SC IFD Driver API 3.0, 3).
         Family::Driver | Family::Libc(_) => format!("{}", span.result as i32),
     })

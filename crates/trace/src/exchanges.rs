@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use tapstone_apdu::StatusWord;
-use tapstone_apdu::names::{Described, Interpreter, describe};
+use tapstone_names::apdu::{Described, Interpreter, describe};
 
 use crate::timeline::{Span, Timeline};
 

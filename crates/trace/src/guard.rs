@@ -3,7 +3,7 @@
 //! Thirty rounds with a wrong PIN would block a card in the third, and thirty rounds of a command
 //! that makes a key would leave thirty keys.
 
-use tapstone_token::rv::Rv;
+use tapstone_names::pkcs11::Rv;
 
 use crate::timeline::{Exchange, Family, Span, Timeline};
 

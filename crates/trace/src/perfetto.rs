@@ -17,8 +17,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use tapstone_apdu::names::Described;
 use tapstone_measure::units::Nanos;
+use tapstone_names::apdu::Described;
 
 use self::layout::{Child, Place, places};
 use self::packets::{Packets, Title, Track};

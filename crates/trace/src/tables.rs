@@ -81,7 +81,8 @@ pub fn uses_pcsc(timeline: &Timeline) -> bool {
 pub fn virtual_reader(timeline: &Timeline) -> Option<String> {
     let spans = timeline.threads.iter().flat_map(|thread| &thread.spans);
     let mut readers = spans.filter_map(|span| span.text).map(|text| timeline.text(text));
-    let reader = readers.find(|reader| reader.starts_with(tapstone_card::VIRTUAL.as_bytes()))?;
+    let reader = readers
+        .find(|reader| reader.starts_with(tapstone_names::pcsc::VIRTUAL_READER.as_bytes()))?;
     Some(String::from_utf8_lossy(reader).into_owned())
 }
 

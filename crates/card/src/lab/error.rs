@@ -2,10 +2,10 @@
 
 use std::io;
 
+use tapstone_names::pcsc::{PcscFailure as Failure, PcscFunction as Call};
 use thiserror::Error;
 
 use crate::protocol::Fault;
-use crate::scard::{Call, Failure};
 
 /// A worker process that is no more.
 pub type Lost = tapstone_worker::Lost<Call>;

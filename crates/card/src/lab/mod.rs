@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
+use tapstone_names::pcsc::PcscFunction as Call;
 use tapstone_worker::{Command, Process};
 
 pub use self::costs::{apdus, costs};
@@ -21,7 +22,6 @@ pub use self::figures::{LaneFigures, Part, lanes};
 pub use self::rows::{RowPlan, rows};
 pub use self::run::{Observer, Progress, Ran, Stop};
 use crate::protocol::{Cards, Job, Order, Reader, Report};
-use crate::scard::Call;
 
 /// Something that a worker said, or that it says no more.
 type Word = tapstone_worker::Word<Report>;

@@ -4,10 +4,10 @@
 use std::ffi::CString;
 use std::time::Duration;
 
+use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
+
 use super::Operation;
-use crate::scard::{
-    Call, Code, Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Pcsc, Share,
-};
+use crate::scard::{Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share};
 
 /// A class and an instruction that no card has: INS 00 is none of ISO 7816-4.
 const MINIMAL_APDU: [u8; 4] = [0x00, 0x00, 0x00, 0x00];

@@ -3,8 +3,6 @@
 //! Every method makes exactly the call that it is named for, into memory that is there already,
 //! and says so on the worker's board before it enters: a call that never returns has a name.
 
-mod call;
-mod code;
 mod sys;
 
 use std::cell::Cell;
@@ -12,10 +10,9 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::rc::Rc;
 
+use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
 use tapstone_worker::Place;
 
-pub use self::call::{Call, Failure};
-pub use self::code::Code;
 use self::sys::{Dword, Functions, Handle, IoRequest, LONGEST_ATR, ReaderState};
 
 /// SCARD_SCOPE_SYSTEM.

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
 
 use super::job::{Lane, Piece, Step, SuiteJob};
 use super::render::{Ready, Rendering};
 use crate::protocol::{self, Exchange, Fault};
 use crate::scard::{
-    Call, Code, Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Protocol, Share,
-    reader_name,
+    Connection, Context, Disposition, LONGEST_RESPONSE, Protocol, Share, reader_name,
 };
 use crate::worker::Work;
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure};
 use tapstone_worker::{Board, private_pipes, send};
 
 use self::orders::Orders;
@@ -21,7 +22,7 @@ pub use self::rounds::Work;
 use self::rounds::{Outlet, run_rounds};
 use crate::pcsc::Bench;
 use crate::protocol::{Done, Fault, Job, JobWork, Order, Ready, Report};
-use crate::scard::{Code, Failure, Pcsc, reader_name};
+use crate::scard::{Pcsc, reader_name};
 use crate::suite::run::SuiteRun;
 use crate::{look, scard};
 

@@ -8,8 +8,8 @@ use anyhow::bail;
 use tapstone_card::lab::{Lab, LabError, RowPlan, Stop, rows};
 use tapstone_card::pcsc::Operation;
 use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
-use tapstone_card::scard::Code;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::PcscCode as Code;
 use tapstone_record as record;
 
 pub(crate) use self::arguments::Arguments;

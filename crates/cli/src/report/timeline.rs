@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tapstone_apdu::names::Described;
 use tapstone_measure::units::{Nanos, thousands};
+use tapstone_names::apdu::Described;
 use tapstone_record::Record;
 use tapstone_report::html;
 use tapstone_trace::exchanges;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::calls::{Call, Failure};
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call};
+
 use crate::material::MaterialError;
 use crate::module::LoadError;
 use crate::protocol::Trouble;

@@ -6,6 +6,7 @@ use tapstone_measure::looper::LoopEnd;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{FEW_PER_WORKER, Summary};
 use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_names::pkcs11::Rv;
 use tapstone_record as record;
 use tapstone_record::{Fraction, Seconds};
 
@@ -20,7 +21,6 @@ use super::row::{NoRow, Ran};
 use super::verify::Judged;
 use super::warnings;
 use crate::protocol::{Done, Trouble};
-use crate::rv::Rv;
 
 /// What came of a row.
 #[derive(Debug)]
@@ -389,7 +389,7 @@ impl Maker<'_> {
     }
 
     fn phases(&self, total: &Slice) -> Vec<record::Phase> {
-        let mut sums: Vec<(crate::calls::Call, u64, Nanos)> = Vec::new();
+        let mut sums: Vec<(tapstone_names::pkcs11::Pkcs11Function, u64, Nanos)> = Vec::new();
         let threads = self.done().flat_map(|done| &done.threads);
         for (call, count, time) in threads.flat_map(|thread| &thread.phases) {
             match sums.iter_mut().find(|(name, ..)| name == call) {
@@ -401,7 +401,7 @@ impl Maker<'_> {
             }
         }
         let all: Nanos = sums.iter().map(|(.., sum)| *sum).sum();
-        let phase = |(call, _, sum): (crate::calls::Call, u64, Nanos)| {
+        let phase = |(call, _, sum): (tapstone_names::pkcs11::Pkcs11Function, u64, Nanos)| {
             let mean = sum.0 as f64 / total.completed.max(1) as f64;
             let share = Fraction(sum.0 as f64 / all.0.max(1) as f64);
             record::Phase::new(call.to_string(), mean, share)

@@ -8,6 +8,7 @@ use tapstone_measure::interval::Estimate;
 use tapstone_measure::knee::{Knee, Level, PASSES, find_knee, should_stop};
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::PerSecond;
+use tapstone_names::pkcs11::Rv;
 use tapstone_record as record;
 use tapstone_record::Concurrency;
 
@@ -19,7 +20,6 @@ use super::row::{NoRow, Ran};
 use super::steering::Observer;
 use super::verify::Judged;
 use super::{Lab, RowOutcome, figures, verify};
-use crate::rv::Rv;
 
 /// How far to look for a limit.
 #[derive(Clone, Copy, Debug)]

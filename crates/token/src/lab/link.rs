@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use tapstone_names::pkcs11::Pkcs11Function as Call;
 use tapstone_worker::Process;
 
 use super::error::Lost;
-use crate::calls::Call;
 use crate::protocol::{Order, Report, Task};
 
 /// The way to a worker on another machine. Its reports come through the lab's inbox.

@@ -1,13 +1,13 @@
 //! A row from its keys to its figures, or to the reason why it has none.
 
 use tapstone_measure::looper::WarmUpResult;
+use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 
 use super::error::{LabError, Lost};
 use super::gather::{Gathered, SampleSink};
 use super::plan::RowPlan;
 use super::steering::Observer;
 use super::{HostClock, Lab, RowOutcome, figures, verify};
-use crate::calls::Failure;
 
 /// A row that ran.
 pub(super) struct Ran {

@@ -5,9 +5,9 @@ use std::ptr;
 
 use cryptoki_sys::*;
 use serde::{Deserialize, Serialize};
+use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 
 use super::{Module, ck};
-use crate::calls::Failure;
 
 /// A `CK_VERSION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

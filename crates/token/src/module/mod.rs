@@ -2,7 +2,6 @@
 //! prepare a measurement. The calls that are measured are in [`crate::worker`].
 
 mod info;
-mod mechanism_names;
 mod objects;
 mod session;
 mod template;
@@ -14,13 +13,11 @@ use std::sync::Arc;
 use cryptoki_sys::*;
 
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
-pub use self::mechanism_names::mechanism_name;
 pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
 use tapstone_worker::Place;
 
-use crate::calls::{Call, Failure};
-use crate::rv::Rv;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
 /// Calls a function of the module's table, with its name on the board while it runs.
 ///
@@ -29,19 +26,19 @@ use crate::rv::Rv;
 macro_rules! ck {
     ($module:expr, $name:ident ( $($argument:expr),* $(,)? )) => {{
         let module: &$crate::module::Module = $module;
-        let name = $crate::calls::Call::$name;
+        let name = tapstone_names::pkcs11::Pkcs11Function::$name;
         match module.functions.$name {
-            None => Err($crate::calls::Failure {
+            None => Err(tapstone_names::pkcs11::Pkcs11Failure {
                 call: name,
-                code: $crate::rv::Rv(cryptoki_sys::CKR_FUNCTION_NOT_SUPPORTED),
+                code: tapstone_names::pkcs11::Rv(cryptoki_sys::CKR_FUNCTION_NOT_SUPPORTED),
             }),
             Some(function) => {
                 module.place.enter(name as u8, 1);
                 // SAFETY: see the comment at the place of use.
                 let code = unsafe { function($($argument),*) };
                 module.place.leave();
-                $crate::rv::Rv::check(code)
-                    .map_err(|code| $crate::calls::Failure { call: name, code })
+                tapstone_names::pkcs11::Rv::check(code)
+                    .map_err(|code| tapstone_names::pkcs11::Pkcs11Failure { call: name, code })
             }
         }
     }};

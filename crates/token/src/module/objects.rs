@@ -3,10 +3,9 @@
 use std::ptr;
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
 use super::{Session, Template, ck};
-use crate::calls::{Call, Failure};
-use crate::rv::Rv;
 
 impl Session {
     /// C_GenerateKey.

@@ -5,9 +5,9 @@ use std::ptr;
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 
 use super::{Module, ck};
-use crate::calls::Failure;
 use crate::pin::Pin;
 
 /// One open session.

@@ -9,14 +9,13 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::{MeasuredWork, Onward};
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
 use super::keys::KeyReference;
 use super::lane::{Lane, Steps, failure};
 use super::watch::Watch;
-use crate::calls::{Call, Failure};
 use crate::module::{Module, Session, ck};
 use crate::protocol::{Login, Outage};
-use crate::rv::Rv;
 
 /// What all threads of a worker process share.
 pub(super) struct Shared {

@@ -4,13 +4,12 @@
 //! with both are ever destroyed.
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
-use crate::calls::{Call, Failure};
 use crate::catalogue::{KeySpec, Shape, Variant};
 use crate::material::KeyMaterial;
 use crate::module::{Session, Template};
 use crate::protocol::{KeyPlan, KeyReady, Leftover, Trouble};
-use crate::rv::Rv;
 
 /// Labels of keys that Tapstone makes start so; the rest names the run.
 pub(crate) const LABEL_MARK: &str = "tapstone-";

@@ -5,15 +5,14 @@ use std::ptr;
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::{Pkcs11Function as Call, Rv};
 
 use super::capture::{Capture, IV_BYTES};
 use super::kept_objects::KeptObjects;
 use super::parameters::Armed;
 use super::watch::Watch;
-use crate::calls::Call;
 use crate::module::{Module, RawTemplate};
 use crate::pin::Pin;
-use crate::rv::Rv;
 
 /// An input as the calls take it. Nothing here tells the right answer.
 pub(super) struct Prepared {
@@ -448,6 +447,6 @@ impl Make {
 }
 
 /// For messages: a code with the call that gave it.
-pub(super) fn failure((call, code): (Call, CK_RV)) -> crate::calls::Failure {
-    crate::calls::Failure { call, code: Rv(code as u64) }
+pub(super) fn failure((call, code): (Call, CK_RV)) -> tapstone_names::pkcs11::Pkcs11Failure {
+    tapstone_names::pkcs11::Pkcs11Failure { call, code: Rv(code as u64) }
 }

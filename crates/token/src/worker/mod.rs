@@ -27,13 +27,13 @@ use std::time::Duration;
 
 use cryptoki_sys::*;
 use tapstone_measure::looper::WarmUpResult;
+use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 use tapstone_worker::{Board, private_pipes};
 
 use self::bench::Shared;
 pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
 use self::row::{Row, Thread};
 use self::running::RunningRow;
-use crate::calls::Failure;
 use crate::module::{Module, Session};
 use crate::protocol::{Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
 
@@ -239,8 +239,8 @@ impl Worker {
 }
 
 const NOT_LOADED: Failure = Failure {
-    call: crate::calls::Call::C_Initialize,
-    code: crate::rv::Rv(CKR_CRYPTOKI_NOT_INITIALIZED as u64),
+    call: tapstone_names::pkcs11::Pkcs11Function::C_Initialize,
+    code: tapstone_names::pkcs11::Rv(CKR_CRYPTOKI_NOT_INITIALIZED as u64),
 };
 
 /// Only a lab with a mistake in it sends such orders.

@@ -2,13 +2,12 @@
 //! code that it confirms. Outside the timed section, and marked as the token's own word.
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Rv};
 
 use super::capture::IV_BYTES;
 use super::parameters::Armed;
-use crate::calls::Failure;
 use crate::catalogue::{Shape, Variant};
 use crate::module::{Session, ck};
-use crate::rv::Rv;
 
 /// One key of the token that does the opposite of what is measured.
 pub(super) struct RoundTrip<'a> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
 use super::bench::Shared;
 use super::capture::Capture;
@@ -12,12 +13,10 @@ use super::lane::{Keyed, Lane, Made, Make, Prepared, Steps};
 use super::parameters::Armed;
 use super::round_trip::RoundTrip;
 use super::watch::Watch;
-use crate::calls::{Call, Failure};
 use crate::catalogue::{InputKind, KeySpec, Parameters, Shape, Variant, find_label};
 use crate::material::{Output, gcm_iv};
 use crate::module::{RawTemplate, Session, Template};
 use crate::protocol::{Job, KeyReady, KeyUse, LaneReady, Login, Ring, Trouble};
-use crate::rv::Rv;
 
 /// What the process holds for the row that is measured.
 pub(super) struct Row {

@@ -9,6 +9,7 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 use tapstone_worker::Place;
 
 use super::bench::{Bench, Patience, Shared};
@@ -16,7 +17,6 @@ use super::row::{Row, Thread};
 use super::threads::{Builder, Running};
 use super::watch::Watch;
 use super::{Event, Worker};
-use crate::calls::Failure;
 use crate::module::Session;
 use crate::protocol::{Done, Order, Report, Run, Task};
 

@@ -10,11 +10,11 @@ use tapstone_measure::looper::{self, LoopEnd, OperationRange, WarmUpResult};
 use tapstone_measure::pace::{ClosedLoop, OpenLoop, Schedule};
 use tapstone_measure::recorder::Recorder;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 
 use super::Event;
 use super::bench::Bench;
 use super::sink::{Drain, RingSink, ring};
-use crate::calls::Failure;
 use crate::protocol::{Pace, Run, ThreadEnd};
 
 /// Makes what a thread measures with, on that thread.

@@ -6,7 +6,7 @@ use tapstone_measure::units::Nanos;
 
 use tapstone_worker::Place;
 
-use crate::calls::Call;
+use tapstone_names::pkcs11::Pkcs11Function as Call;
 
 /// One thread's announcements.
 pub(super) struct Watch {

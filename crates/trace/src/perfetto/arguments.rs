@@ -5,9 +5,9 @@ use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tapstone_apdu::StatusWord;
-use tapstone_apdu::names::{Described, status_text};
 use tapstone_measure::units::Nanos;
-use tapstone_token::module::mechanism_name;
+use tapstone_names::apdu::{Described, status_text};
+use tapstone_names::pkcs11::mechanism_name;
 
 use super::SystemCall;
 use super::packets::Packets;

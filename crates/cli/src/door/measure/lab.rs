@@ -7,9 +7,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use anyhow::Context;
-use tapstone_card::scard::Call;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::PcscFunction as Call;
 use tapstone_piv::{Dialogue, Log, Lost, Mechanism, Refusal, Time};
 use tapstone_worker::{Command, Process};
 

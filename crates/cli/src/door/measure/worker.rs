@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use tapstone_card::scard::{
-    Code, Connection, Context, Disposition, Failure, LONGEST_RESPONSE, Pcsc, Share, reader_name,
+    Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share, reader_name,
 };
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure};
 use tapstone_piv::{Card, Desk, Dialogue, Log, Lost, Mechanism, Oid, Pin, Rules, Step, Time};
 use tapstone_worker::{Board, private_pipes, receive, send};
 

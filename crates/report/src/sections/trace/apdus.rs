@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tapstone_apdu::StatusWord;
-use tapstone_apdu::names::status_text;
 use tapstone_measure::units::{Nanos, thousands};
+use tapstone_names::apdu::status_text;
 use tapstone_record::Apdu;
 
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::view::View;
 use super::{Application, Described, describe, piv};
-use crate::StatusWord;
+use tapstone_apdu::StatusWord;
 
 /// Names the commands of one card in the order in which they are sent.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::rv::Rv;
+use super::Rv;
 
 macro_rules! calls {
     ($($name:ident),* $(,)?) => {
@@ -13,11 +13,11 @@ macro_rules! calls {
         #[expect(non_camel_case_types, reason = "spelled as the standard spells them")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[repr(u8)]
-        pub enum Call {
+        pub enum Pkcs11Function {
             $(#[allow(missing_docs)] $name,)*
         }
 
-        impl Call {
+        impl Pkcs11Function {
             const ALL: &[Self] = &[$(Self::$name),*];
 
             /// The name in the standard.
@@ -43,15 +43,15 @@ calls! {
     C_GenerateRandom, C_EncapsulateKey, C_DecapsulateKey,
 }
 
-impl Call {
-    /// The call with this number, as [`tapstone_worker::Board`] keeps it.
+impl Pkcs11Function {
+    /// The call with this number, as a worker's board keeps it.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for Pkcs11Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -60,9 +60,9 @@ impl fmt::Display for Call {
 /// A call that did not return `CKR_OK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{call}: {code}")]
-pub struct Failure {
+pub struct Pkcs11Failure {
     /// What was called.
-    pub call: Call,
+    pub call: Pkcs11Function,
     /// What it answered.
     pub code: Rv,
 }
@@ -73,10 +73,10 @@ mod tests {
 
     #[test]
     fn numbers_and_names_agree() {
-        for (number, call) in Call::ALL.iter().enumerate() {
-            assert_eq!(Call::from_number(number as u8), Some(*call));
+        for (number, call) in Pkcs11Function::ALL.iter().enumerate() {
+            assert_eq!(Pkcs11Function::from_number(number as u8), Some(*call));
         }
-        assert_eq!(Call::from_number(255), None);
-        assert_eq!(Call::C_SignInit.name(), "C_SignInit");
+        assert_eq!(Pkcs11Function::from_number(255), None);
+        assert_eq!(Pkcs11Function::C_SignInit.name(), "C_SignInit");
     }
 }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// A return code that is not SCARD_S_SUCCESS.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Code(pub u32);
+pub struct PcscCode(pub u32);
 
 macro_rules! codes {
     ($($constant:ident = $value:literal, $name:literal, $hint:expr;)*) => {
         #[allow(missing_docs)]
-        impl Code {
+        impl PcscCode {
             $(pub const $constant: Self = Self($value);)*
 
             /// The name in pcsclite.h; `None` for a code that it does not have.
@@ -70,7 +70,7 @@ codes! {
     SECURITY_VIOLATION = 0x8010_006A, "SCARD_W_SECURITY_VIOLATION", Some("pcscd's access rules (polkit) forbid it to this user");
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for PcscCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
@@ -79,7 +79,7 @@ impl fmt::Display for Code {
     }
 }
 
-impl fmt::Debug for Code {
+impl fmt::Debug for PcscCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -1,9 +1,9 @@
 //! GlobalPlatform Card Specification 2.3.1: chapter 11 (commands), appendices D and E (secure
 //! channels), H (data objects).
 
+use super::iso::tag_text;
 use super::view::View;
 use super::{Described, Name, open, secret};
-use crate::names::iso::tag_text;
 
 /// A command of a proprietary class.
 pub(super) fn describe(view: &View<'_>) -> Option<Described> {

@@ -4,18 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::code::Code;
+use super::PcscCode;
 
 macro_rules! calls {
     ($($name:ident),* $(,)?) => {
         /// A function of PC/SC.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[repr(u8)]
-        pub enum Call {
+        pub enum PcscFunction {
             $(#[allow(missing_docs)] $name,)*
         }
 
-        impl Call {
+        impl PcscFunction {
             const ALL: &[Self] = &[$(Self::$name),*];
 
             /// The name in the standard.
@@ -34,7 +34,7 @@ calls! {
     BeginTransaction, EndTransaction, Status, GetStatusChange, Control, GetAttrib, Transmit, Cancel,
 }
 
-impl Call {
+impl PcscFunction {
     /// The call with this number, as a worker's board keeps it.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
@@ -42,7 +42,7 @@ impl Call {
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for PcscFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -51,9 +51,9 @@ impl fmt::Display for Call {
 /// A call that did not return SCARD_S_SUCCESS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{call}: {code}")]
-pub struct Failure {
+pub struct PcscFailure {
     /// The function.
-    pub call: Call,
+    pub call: PcscFunction,
     /// What it returned.
-    pub code: Code,
+    pub code: PcscCode,
 }

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 pub use self::application::Application;
 pub use self::interpreter::Interpreter;
 use self::view::View;
-use crate::StatusWord;
+use tapstone_apdu::StatusWord;
 
 /// A command in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,5 +122,4 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-#[path = "names/tests.rs"]
 mod tests;

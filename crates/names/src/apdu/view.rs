@@ -1,4 +1,4 @@
-//! The parts of a command that a name depends on. Unlike [`CommandApdu`](crate::CommandApdu) it takes
+//! The parts of a command that a name depends on. Unlike [`CommandApdu`](tapstone_apdu::CommandApdu) it takes
 //! commands that were cut off, as they are in a trace.
 
 /// A command, or its beginning.
