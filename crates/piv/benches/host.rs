@@ -7,14 +7,17 @@
 #![allow(clippy::unwrap_used, reason = "a bench")]
 
 use tapstone_measure::clock::{Clock, Monotonic};
-use tapstone_piv::{Card, Certificate, Desk, Lost, Mechanism, Rules, Strategy, Time, Trust};
+use tapstone_piv::{
+    AuthenticationMechanism, CardConnection, CardLost, Certificate, RelyingSystem, Rules, Strategy,
+    Time, Trust,
+};
 use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
 
 /// The virtual card, in this process.
 struct InProcess(tapstone_vcard::Card);
 
-impl Card for InProcess {
-    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), Lost> {
+impl CardConnection for InProcess {
+    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), CardLost> {
         response.extend(self.0.transmit(command).expect("never mute").response);
         Ok(())
     }
@@ -42,8 +45,9 @@ fn main() {
         let piv = Piv::new(Personality::open(&path).unwrap());
         let mut card = InProcess(tapstone_vcard::Card::new().with_default("piv", Box::new(piv)));
         let rules = Rules { age_limit: std::time::Duration::from_secs(3600), ..Rules::default() };
-        let mut desk = Desk::new(Trust::new(vec![ca], None).unwrap(), rules);
-        let times = Strategy::ALL.map(|strategy| median(&mut desk, &mut card, strategy, rounds));
+        let mut relying_system = RelyingSystem::new(Trust::new(vec![ca], None).unwrap(), rules);
+        let times =
+            Strategy::ALL.map(|strategy| median(&mut relying_system, &mut card, strategy, rounds));
         let [plain, no_chuid, known, overlap, background] = times;
         let name = algorithm.to_string();
         println!("{name:9} {plain:8.0} {no_chuid:8.0} {known:8.0} {overlap:8.0} {background:10.0}");
@@ -51,13 +55,18 @@ fn main() {
 }
 
 /// In microseconds.
-fn median(desk: &mut Desk, card: &mut InProcess, strategy: Strategy, rounds: usize) -> f64 {
-    let way = Mechanism::PkiCak(strategy);
+fn median(
+    relying_system: &mut RelyingSystem,
+    card: &mut InProcess,
+    strategy: Strategy,
+    rounds: usize,
+) -> f64 {
+    let way = AuthenticationMechanism::PkiCak(strategy);
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
-        desk.prepare(card, way, Time::now()).unwrap();
+        relying_system.prepare(card, way, Time::now()).unwrap();
         let start = Monotonic.now();
-        let dialogue = desk.authenticate(card, way, None, Time::now());
+        let dialogue = relying_system.authenticate(card, way, None, Time::now());
         let whole = Monotonic.now() - start;
         assert!(dialogue.outcome.unwrap().is_ok(), "{strategy}");
         times.push((whole - dialogue.log.card()).0);

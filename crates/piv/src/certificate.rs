@@ -65,7 +65,7 @@ impl Certificate {
             signed,
             not_before: body.validity.not_before.into(),
             not_after: body.validity.not_after.into(),
-            key: PublicKey::of(info),
+            key: PublicKey::from_spki(info),
             key_sha256: Sha256::digest(info.to_der()?).into(),
             subject_key_id: None,
             authority_key_id: None,

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use tapstone_apdu::tlv;
 
 use crate::certificate::Certificate;
-use crate::key::Hash;
+use crate::denial::Denial;
+use crate::key::HashFunction;
 use crate::object;
-use crate::refusal::Refusal;
 use crate::time::Time;
-use crate::trust::{Purpose, Trust};
+use crate::trust::{CertificatePurpose, Trust};
 
 /// FASC-N, organisation, DUNS, GUID and expiration date end within so many bytes of the content.
 pub(crate) const START: usize = 61;
@@ -32,38 +32,38 @@ const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1
 
 /// What identifies a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Identity {
+pub struct CardIdentity {
     /// The FASC-N, 25 bytes.
     pub fasc_n: Option<Vec<u8>>,
     /// The GUID of the CHUID, the UUID of a certificate.
     pub uuid: Option<[u8; 16]>,
 }
 
-impl Identity {
+impl CardIdentity {
     /// Of a certificate.
-    pub(crate) fn of(certificate: &Certificate) -> Result<Self, Refusal> {
+    pub(crate) fn from_certificate(certificate: &Certificate) -> Result<Self, Denial> {
         let own = Self { fasc_n: certificate.fasc_n.clone(), uuid: certificate.uuid };
         match own {
-            Self { fasc_n: None, uuid: None } => Err(Refusal::NoIdentifier),
+            Self { fasc_n: None, uuid: None } => Err(Denial::NoIdentifier),
             own => Ok(own),
         }
     }
 
     /// Whether certificate and CHUID are of one card: whatever the certificate has must be the
     /// CHUID's. Older certificates have no UUID.
-    pub(crate) fn is_of(&self, chuid: &Chuid) -> Result<(), Refusal> {
+    pub(crate) fn is_of(&self, chuid: &Chuid) -> Result<(), Denial> {
         if self.fasc_n.is_some() && self.fasc_n != chuid.identity.fasc_n {
-            return Err(Refusal::FascNMismatch);
+            return Err(Denial::FascNMismatch);
         }
         if self.uuid.is_some() && self.uuid != chuid.identity.uuid {
-            return Err(Refusal::UuidMismatch);
+            return Err(Denial::UuidMismatch);
         }
         Ok(())
     }
 }
 
 /// The UUID as RFC 9562 writes it; without one the FASC-N in hexadecimal.
-impl fmt::Display for Identity {
+impl fmt::Display for CardIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.uuid, &self.fasc_n) {
             (Some(uuid), _) => {
@@ -81,7 +81,7 @@ impl fmt::Display for Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chuid {
     /// Whose card it is.
-    pub identity: Identity,
+    pub identity: CardIdentity,
     /// The last second of its last day.
     pub expires: Time,
     /// Everything that the signature covers; empty of a start.
@@ -92,11 +92,11 @@ pub struct Chuid {
 
 impl Chuid {
     /// The whole object as GET DATA brings it.
-    pub(crate) fn parse(response: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn parse(response: &[u8]) -> Result<Self, Denial> {
         let content = object::CHUID.content(response)?;
         let elements = tlv::elements(content)
             .ok_or_else(|| object::CHUID.malformed("its elements have wrong lengths"))?;
-        let mut chuid = Self::of(&elements)?;
+        let mut chuid = Self::from_elements(&elements)?;
         let mut end = 0;
         for (tag, value) in &elements {
             let start = end;
@@ -115,7 +115,7 @@ impl Chuid {
     }
 
     /// The object's start, which holds all but the signature.
-    pub(crate) fn parse_start(response: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn parse_start(response: &[u8]) -> Result<Self, Denial> {
         let cut = || object::CHUID.malformed("its start does not hold FASC-N, GUID and date");
         // 53 and its length: short, or one or two bytes after 81 or 82.
         let header = match response {
@@ -131,17 +131,17 @@ impl Chuid {
             elements.push((*tag, value));
             rest = more;
         }
-        Self::of(&elements)
+        Self::from_elements(&elements)
     }
 
-    fn of(elements: &[(u8, &[u8])]) -> Result<Self, Refusal> {
+    fn from_elements(elements: &[(u8, &[u8])]) -> Result<Self, Denial> {
         let find = |tag| elements.iter().find(|(of, _)| *of == tag).map(|(_, value)| *value);
         let missing = |what: &str| object::CHUID.malformed(&format!("{what} is missing"));
         let fasc_n = find(FASC_N).filter(|value| value.len() == 25);
         let guid = find(GUID).and_then(|value| value.try_into().ok());
         let expires = find(EXPIRATION).and_then(Time::end_of_day);
         Ok(Self {
-            identity: Identity {
+            identity: CardIdentity {
                 fasc_n: Some(fasc_n.ok_or_else(|| missing("the FASC-N"))?.to_vec()),
                 uuid: Some(guid.ok_or_else(|| missing("the GUID"))?),
             },
@@ -151,25 +151,25 @@ impl Chuid {
         })
     }
 
-    pub(crate) fn in_time(&self, at: Time) -> Result<(), Refusal> {
+    pub(crate) fn in_time(&self, at: Time) -> Result<(), Denial> {
         match at > self.expires {
-            true => Err(Refusal::ChuidExpired { until: self.expires, at }),
+            true => Err(Denial::ChuidExpired { until: self.expires, at }),
             false => Ok(()),
         }
     }
 
     /// Checks the signature; the certificate of its signer, still to be validated.
-    pub(crate) fn signer(&self) -> Result<Arc<Certificate>, Refusal> {
-        let wrong = |why: &str| Refusal::ChuidSignature { why: why.to_owned() };
+    pub(crate) fn signer(&self) -> Result<Arc<Certificate>, Denial> {
+        let wrong = |why: &str| Denial::ChuidSignature { why: why.to_owned() };
         let data = signed_data(&self.signature).ok_or_else(|| wrong("it is no CMS SignedData"))?;
         let [signer] = data.signer_infos.0.as_slice() else {
             return Err(wrong("it has not one signer"));
         };
         let certificate = certificate(&data, signer)
             .ok_or_else(|| wrong("the signer's certificate is missing"))?;
-        let hash = Hash::by_oid(&signer.digest_alg.oid)
+        let hash = HashFunction::by_oid(&signer.digest_alg.oid)
             .ok_or_else(|| wrong("its hash function is not supported"))?;
-        let digest = hash.of(&self.signed);
+        let digest = hash.digest(&self.signed);
         let message = match &signer.signed_attrs {
             None => self.signed.clone(),
             Some(attributes) => {
@@ -190,9 +190,9 @@ impl Chuid {
     }
 
     /// The signature, and the path of its signer.
-    pub(crate) fn verify(&self, trust: &Trust, at: Time) -> Result<(), Refusal> {
+    pub(crate) fn verify(&self, trust: &Trust, at: Time) -> Result<(), Denial> {
         self.in_time(at)?;
-        trust.validate(&self.signer()?, Purpose::ContentSigning, None, at).map(|_| ())
+        trust.validate(&self.signer()?, CertificatePurpose::ContentSigning, None, at).map(|_| ())
     }
 }
 

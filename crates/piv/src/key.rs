@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use tapstone_apdu::tlv;
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 
-use crate::refusal::Refusal;
+use crate::denial::Denial;
 
 /// PKCS #1 (RFC 8017, appendix C).
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
@@ -37,13 +37,13 @@ const SHA256_INFO: [u8; 19] =
 /// A public key of a kind that PIV has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    kind: Kind,
+    kind: KeyKind,
     /// RSAPublicKey (RFC 8017, A.1.1), or a point of the curve (SEC 1, 2.3.3).
     bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Rsa {
         /// Of the modulus.
         bytes: usize,
@@ -61,13 +61,13 @@ enum Padding {
 
 /// A hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hash {
+pub(crate) enum HashFunction {
     Sha256,
     Sha384,
     Sha512,
 }
 
-impl Hash {
+impl HashFunction {
     pub(crate) fn by_oid(oid: &ObjectIdentifier) -> Option<Self> {
         match *oid {
             SHA256 => Some(Self::Sha256),
@@ -77,7 +77,7 @@ impl Hash {
         }
     }
 
-    pub(crate) fn of(self, message: &[u8]) -> Vec<u8> {
+    pub(crate) fn digest(self, message: &[u8]) -> Vec<u8> {
         match self {
             Self::Sha256 => Sha256::digest(message).to_vec(),
             Self::Sha384 => Sha384::digest(message).to_vec(),
@@ -104,19 +104,19 @@ pub(crate) enum BadSignature {
 }
 
 impl PublicKey {
-    pub(crate) fn of(info: &SubjectPublicKeyInfoOwned) -> Result<Self, String> {
+    pub(crate) fn from_spki(info: &SubjectPublicKeyInfoOwned) -> Result<Self, String> {
         let bytes = info.subject_public_key.raw_bytes().to_vec();
         let kind = match info.algorithm.oid {
             RSA_ENCRYPTION => {
                 let key = pkcs1::RsaPublicKey::try_from(&bytes[..]);
                 let key = key.map_err(|error| format!("unreadable ({error})"))?;
-                Kind::Rsa { bytes: key.modulus.as_bytes().len() }
+                KeyKind::Rsa { bytes: key.modulus.as_bytes().len() }
             }
             EC_PUBLIC_KEY => {
                 let curve = info.algorithm.parameters.as_ref();
                 match curve.and_then(|curve| curve.decode_as::<ObjectIdentifier>().ok()) {
-                    Some(P256) => Kind::P256,
-                    Some(P384) => Kind::P384,
+                    Some(P256) => KeyKind::P256,
+                    Some(P384) => KeyKind::P384,
                     Some(other) => return Err(format!("curve {other}")),
                     None => return Err("unnamed curve".to_owned()),
                 }
@@ -125,7 +125,7 @@ impl PublicKey {
         };
         let key = Self { kind, bytes };
         // What can be no key, or is too weak a one (RSA below 2048), is none.
-        let algorithm = key.algorithm(Hash::Sha256, Padding::Pkcs1);
+        let algorithm = key.algorithm(HashFunction::Sha256, Padding::Pkcs1);
         match ParsedPublicKey::new(algorithm, &key.bytes) {
             Ok(_) => Ok(key),
             Err(_) => Err(format!("{}: no key that can be used", key.name())),
@@ -136,9 +136,9 @@ impl PublicKey {
     #[must_use]
     pub fn name(&self) -> String {
         match self.kind {
-            Kind::Rsa { bytes } => format!("RSA {}", bytes * 8),
-            Kind::P256 => "P-256".to_owned(),
-            Kind::P384 => "P-384".to_owned(),
+            KeyKind::Rsa { bytes } => format!("RSA {}", bytes * 8),
+            KeyKind::P256 => "P-256".to_owned(),
+            KeyKind::P384 => "P-384".to_owned(),
         }
     }
 
@@ -147,21 +147,21 @@ impl PublicKey {
     pub(crate) fn verify(
         &self,
         algorithm: &AlgorithmIdentifierOwned,
-        hash: Option<Hash>,
+        hash: Option<HashFunction>,
         message: &[u8],
         signature: &[u8],
     ) -> Result<(), BadSignature> {
         let unknown = || BadSignature::Algorithm(algorithm.oid.to_string());
         let (padding, hash) = match algorithm.oid {
             RSA_ENCRYPTION => (Padding::Pkcs1, hash.ok_or_else(unknown)?),
-            RSA_SHA256 | ECDSA_SHA256 => (Padding::Pkcs1, Hash::Sha256),
-            RSA_SHA384 | ECDSA_SHA384 => (Padding::Pkcs1, Hash::Sha384),
-            RSA_SHA512 | ECDSA_SHA512 => (Padding::Pkcs1, Hash::Sha512),
+            RSA_SHA256 | ECDSA_SHA256 => (Padding::Pkcs1, HashFunction::Sha256),
+            RSA_SHA384 | ECDSA_SHA384 => (Padding::Pkcs1, HashFunction::Sha384),
+            RSA_SHA512 | ECDSA_SHA512 => (Padding::Pkcs1, HashFunction::Sha512),
             RSA_PSS => (Padding::Pss, pss(algorithm).ok_or_else(unknown)?),
             _ => return Err(unknown()),
         };
         let for_curves = matches!(algorithm.oid, ECDSA_SHA256 | ECDSA_SHA384 | ECDSA_SHA512);
-        if for_curves == matches!(self.kind, Kind::Rsa { .. }) {
+        if for_curves == matches!(self.kind, KeyKind::Rsa { .. }) {
             return Err(BadSignature::Wrong);
         }
         match self.holds(hash, padding, message, signature) {
@@ -170,42 +170,58 @@ impl PublicKey {
         }
     }
 
-    fn holds(&self, hash: Hash, padding: Padding, message: &[u8], signature: &[u8]) -> bool {
+    fn holds(
+        &self,
+        hash: HashFunction,
+        padding: Padding,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
         let key = ParsedPublicKey::new(self.algorithm(hash, padding), &self.bytes);
         key.is_ok_and(|key| key.verify_sig(message, signature).is_ok())
     }
 
     /// Padding is RSA's alone.
-    fn algorithm(&self, hash: Hash, padding: Padding) -> &'static dyn VerificationAlgorithm {
+    fn algorithm(
+        &self,
+        hash: HashFunction,
+        padding: Padding,
+    ) -> &'static dyn VerificationAlgorithm {
         match (self.kind, padding, hash) {
-            (Kind::Rsa { .. }, Padding::Pkcs1, Hash::Sha256) => {
+            (KeyKind::Rsa { .. }, Padding::Pkcs1, HashFunction::Sha256) => {
                 &signature::RSA_PKCS1_2048_8192_SHA256
             }
-            (Kind::Rsa { .. }, Padding::Pkcs1, Hash::Sha384) => {
+            (KeyKind::Rsa { .. }, Padding::Pkcs1, HashFunction::Sha384) => {
                 &signature::RSA_PKCS1_2048_8192_SHA384
             }
-            (Kind::Rsa { .. }, Padding::Pkcs1, Hash::Sha512) => {
+            (KeyKind::Rsa { .. }, Padding::Pkcs1, HashFunction::Sha512) => {
                 &signature::RSA_PKCS1_2048_8192_SHA512
             }
-            (Kind::Rsa { .. }, Padding::Pss, Hash::Sha256) => &signature::RSA_PSS_2048_8192_SHA256,
-            (Kind::Rsa { .. }, Padding::Pss, Hash::Sha384) => &signature::RSA_PSS_2048_8192_SHA384,
-            (Kind::Rsa { .. }, Padding::Pss, Hash::Sha512) => &signature::RSA_PSS_2048_8192_SHA512,
-            (Kind::P256, _, Hash::Sha256) => &signature::ECDSA_P256_SHA256_ASN1,
-            (Kind::P256, _, Hash::Sha384) => &signature::ECDSA_P256_SHA384_ASN1,
-            (Kind::P256, _, Hash::Sha512) => &signature::ECDSA_P256_SHA512_ASN1,
-            (Kind::P384, _, Hash::Sha256) => &signature::ECDSA_P384_SHA256_ASN1,
-            (Kind::P384, _, Hash::Sha384) => &signature::ECDSA_P384_SHA384_ASN1,
-            (Kind::P384, _, Hash::Sha512) => &signature::ECDSA_P384_SHA512_ASN1,
+            (KeyKind::Rsa { .. }, Padding::Pss, HashFunction::Sha256) => {
+                &signature::RSA_PSS_2048_8192_SHA256
+            }
+            (KeyKind::Rsa { .. }, Padding::Pss, HashFunction::Sha384) => {
+                &signature::RSA_PSS_2048_8192_SHA384
+            }
+            (KeyKind::Rsa { .. }, Padding::Pss, HashFunction::Sha512) => {
+                &signature::RSA_PSS_2048_8192_SHA512
+            }
+            (KeyKind::P256, _, HashFunction::Sha256) => &signature::ECDSA_P256_SHA256_ASN1,
+            (KeyKind::P256, _, HashFunction::Sha384) => &signature::ECDSA_P256_SHA384_ASN1,
+            (KeyKind::P256, _, HashFunction::Sha512) => &signature::ECDSA_P256_SHA512_ASN1,
+            (KeyKind::P384, _, HashFunction::Sha256) => &signature::ECDSA_P384_SHA256_ASN1,
+            (KeyKind::P384, _, HashFunction::Sha384) => &signature::ECDSA_P384_SHA384_ASN1,
+            (KeyKind::P384, _, HashFunction::Sha512) => &signature::ECDSA_P384_SHA512_ASN1,
         }
     }
 }
 
 /// The hash function; none where the salt is not as long as its digests, as FIPS 186-5 (5.4 g)
 /// lets it be shorter and nobody does.
-fn pss(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
+fn pss(algorithm: &AlgorithmIdentifierOwned) -> Option<HashFunction> {
     let der = algorithm.parameters.as_ref()?.to_der().ok()?;
     let parameters = RsaPssParams::try_from(&der[..]).ok()?;
-    Hash::by_oid(&parameters.hash.oid).filter(|hash| hash.bytes() == parameters.salt_len)
+    HashFunction::by_oid(&parameters.hash.oid).filter(|hash| hash.bytes() == parameters.salt_len)
 }
 
 /// A fresh random challenge, as GENERAL AUTHENTICATE wants it (SP 800-73-5 part 2, appendix A).
@@ -213,7 +229,7 @@ fn pss(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
 pub struct Challenge {
     /// The card signs its digest.
     random: [u8; 32],
-    hash: Hash,
+    hash: HashFunction,
     /// P1: SP 800-78-5, table 9.
     pub(crate) algorithm: u8,
     /// The dynamic authentication template.
@@ -225,20 +241,20 @@ impl Challenge {
     ///
     /// # Errors
     /// When PIV has no algorithm for such a key.
-    pub fn new(key: &PublicKey) -> Result<Self, Refusal> {
+    pub fn new(key: &PublicKey) -> Result<Self, Denial> {
         let (algorithm, hash) = match key.kind {
-            Kind::Rsa { bytes: 256 } => (0x07, Hash::Sha256),
-            Kind::Rsa { bytes: 384 } => (0x05, Hash::Sha256),
-            Kind::Rsa { .. } => return Err(Refusal::Algorithm { algorithm: key.name() }),
-            Kind::P256 => (0x11, Hash::Sha256),
-            Kind::P384 => (0x14, Hash::Sha384),
+            KeyKind::Rsa { bytes: 256 } => (0x07, HashFunction::Sha256),
+            KeyKind::Rsa { bytes: 384 } => (0x05, HashFunction::Sha256),
+            KeyKind::Rsa { .. } => return Err(Denial::Algorithm { algorithm: key.name() }),
+            KeyKind::P256 => (0x11, HashFunction::Sha256),
+            KeyKind::P384 => (0x14, HashFunction::Sha384),
         };
         let mut random = [0; 32];
         rand::fill(&mut random).expect("the system has random numbers");
-        let digest = hash.of(&random);
+        let digest = hash.digest(&random);
         let challenge = match key.kind {
-            Kind::Rsa { bytes } => padded(&digest, bytes),
-            Kind::P256 | Kind::P384 => digest,
+            KeyKind::Rsa { bytes } => padded(&digest, bytes),
+            KeyKind::P256 | KeyKind::P384 => digest,
         };
         let parts = [tlv::element(0x82, &[]), tlv::element(0x81, &challenge)].concat();
         Ok(Self { random, hash, algorithm, template: tlv::element(0x7C, &parts) })

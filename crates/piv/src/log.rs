@@ -7,7 +7,7 @@ use tapstone_measure::units::Nanos;
 
 /// A part of a dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Step {
+pub enum DialogueStep {
     /// The card is powered and connected to.
     Connect,
     /// SELECT of the PIV application.
@@ -24,7 +24,7 @@ pub enum Step {
     Validate,
 }
 
-impl Step {
+impl DialogueStep {
     /// As rows are called: `read-certificate`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -40,7 +40,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for DialogueStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -48,9 +48,9 @@ impl fmt::Display for Step {
 
 /// A command and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
+pub struct ApduExchange {
     /// What it was part of.
-    pub step: Step,
+    pub step: DialogueStep,
     /// CLA, INS, P1, P2.
     pub header: [u8; 4],
     /// Bytes of the command.
@@ -63,7 +63,7 @@ pub struct Exchange {
     pub time: Nanos,
 }
 
-impl Exchange {
+impl ApduExchange {
     /// It only moved bytes: GET RESPONSE, or a command with more of its chain to come.
     #[must_use]
     pub const fn is_transfer(&self) -> bool {
@@ -79,16 +79,16 @@ impl Exchange {
 
 /// Where the time of a dialogue went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Log {
+pub struct DialogueLog {
     /// Steps in the order of their ends. With `overlap` they lie beside each other.
-    pub steps: Vec<(Step, Nanos)>,
+    pub steps: Vec<(DialogueStep, Nanos)>,
     /// Commands in order.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<ApduExchange>,
     /// Of the validation, what was waited in place of a slower module.
     pub replayed: Nanos,
 }
 
-impl Log {
+impl DialogueLog {
     /// Room for a dialogue, so that nothing is allocated while it is timed.
     pub(crate) fn with_room() -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Log {
 
     /// The time of a step; `None` when the dialogue did not have it.
     #[must_use]
-    pub fn step(&self, step: Step) -> Option<Nanos> {
+    pub fn step(&self, step: DialogueStep) -> Option<Nanos> {
         let mut times = self.steps.iter().filter(|(of, _)| *of == step).map(|(_, time)| *time);
         times.next().map(|first| times.fold(first, |sum, time| sum + time))
     }
@@ -108,7 +108,7 @@ impl Log {
     /// The time in the card and on the way to it.
     #[must_use]
     pub fn card(&self) -> Nanos {
-        let connect = self.step(Step::Connect).unwrap_or_default();
+        let connect = self.step(DialogueStep::Connect).unwrap_or_default();
         connect + self.exchanges.iter().map(|exchange| exchange.time).sum()
     }
 }

@@ -3,7 +3,7 @@
 use der::asn1::ObjectIdentifier;
 use tapstone_apdu::tlv;
 
-use crate::refusal::Refusal;
+use crate::denial::Denial;
 
 /// id-fpki-common-cardAuth (FIPS 201-3, 4.2.2.2): the policy of card authentication certificates.
 pub const CARD_AUTHENTICATION_POLICY: ObjectIdentifier =
@@ -14,36 +14,36 @@ pub(crate) const APPLICATION: [u8; 11] = [0xA0, 0, 0, 3, 8, 0, 0, 0x10, 0, 1, 0]
 
 /// A data object by its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Object {
+pub(crate) struct DataObject {
     pub(crate) tag: [u8; 3],
     pub(crate) name: &'static str,
 }
 
-pub(crate) const CHUID: Object = Object { tag: [0x5F, 0xC1, 0x02], name: "CHUID" };
-pub(crate) const CARD_AUTHENTICATION: Object =
-    Object { tag: [0x5F, 0xC1, 0x01], name: "certificate for card authentication" };
-pub(crate) const PIV_AUTHENTICATION: Object =
-    Object { tag: [0x5F, 0xC1, 0x05], name: "certificate for PIV authentication" };
+pub(crate) const CHUID: DataObject = DataObject { tag: [0x5F, 0xC1, 0x02], name: "CHUID" };
+pub(crate) const CARD_AUTHENTICATION: DataObject =
+    DataObject { tag: [0x5F, 0xC1, 0x01], name: "certificate for card authentication" };
+pub(crate) const PIV_AUTHENTICATION: DataObject =
+    DataObject { tag: [0x5F, 0xC1, 0x05], name: "certificate for PIV authentication" };
 
-impl Object {
+impl DataObject {
     /// What is inside tag 53.
-    pub(crate) fn content<'a>(&self, response: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    pub(crate) fn content<'a>(&self, response: &'a [u8]) -> Result<&'a [u8], Denial> {
         tlv::only(0x53, response)
             .ok_or_else(|| self.malformed("what comes is not one whole element with tag 53"))
     }
 
-    pub(crate) fn malformed(&self, why: &str) -> Refusal {
-        Refusal::Malformed { what: self.name.to_owned(), why: why.to_owned() }
+    pub(crate) fn malformed(&self, why: &str) -> Denial {
+        Denial::Malformed { what: self.name.to_owned(), why: why.to_owned() }
     }
 
     /// The certificate in a certificate object: 70, with 71 that says how it is stored.
-    pub(crate) fn certificate<'a>(&self, response: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    pub(crate) fn certificate<'a>(&self, response: &'a [u8]) -> Result<&'a [u8], Denial> {
         let elements = tlv::elements(self.content(response)?)
             .ok_or_else(|| self.malformed("its elements have wrong lengths"))?;
         let find = |tag| elements.iter().find(|(of, _)| *of == tag).map(|(_, value)| *value);
         // CertInfo, bit 1.
         if find(0x71).and_then(<[u8]>::first).is_some_and(|info| info & 1 != 0) {
-            return Err(Refusal::Compressed);
+            return Err(Denial::Compressed);
         }
         match find(0x70) {
             Some([]) | None => Err(self.malformed("there is no certificate in it")),

@@ -5,9 +5,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// A PIN, padded with FF to 8 bytes (SP 800-73-5 part 1, 3.2.1). It is never shown, and wiped when
 /// dropped.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Pin([u8; 8]);
+pub struct PivPin([u8; 8]);
 
-impl Pin {
+impl PivPin {
     /// As typed; `None` of none or more than 8 bytes.
     #[must_use]
     pub fn new(typed: &[u8]) -> Option<Self> {

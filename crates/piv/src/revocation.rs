@@ -38,7 +38,8 @@ impl Crl {
         let signed = signed_part(&der).map_err(|e| NotACrl(e.to_string()))?;
         let body = &mut list.tbs_cert_list;
         let next = body.next_update.ok_or_else(|| NotACrl("it has no nextUpdate".into()))?;
-        let (this_update, next_update) = (body.this_update.into(), next.into());
+        let this_update = body.this_update.into();
+        let next_update = next.into();
         let mut authority_key_id = None;
         for extension in body.crl_extensions.iter().flatten() {
             if extension.extn_id == AUTHORITY_KEY_IDENTIFIER {

@@ -29,7 +29,9 @@ impl Time {
             .ok()
             .filter(|text| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit()))?;
         let number = |range: std::ops::Range<usize>| text[range].parse::<u16>().ok();
-        let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
+        let year = number(0..4)?;
+        let month = number(4..6)?;
+        let day = number(6..8)?;
         let day = DateTime::new(year, month as u8, day as u8, 23, 59, 59).ok()?;
         Some(day.into())
     }

@@ -10,8 +10,8 @@ use der::asn1::ObjectIdentifier;
 use thiserror::Error;
 
 use crate::certificate::Certificate;
+use crate::denial::Denial;
 use crate::key::BadSignature;
-use crate::refusal::Refusal;
 use crate::revocation::{Crl, NotACrl};
 use crate::time::Time;
 
@@ -26,7 +26,7 @@ const LONGEST_PATH: usize = 8;
 
 /// What a certificate is to be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum CertificatePurpose {
     /// Key 9E: digitalSignature and id-PIV-cardAuth.
     CardAuthentication,
     /// Key 9A: digitalSignature.
@@ -64,12 +64,12 @@ pub enum TrustError {
 
 /// A path that was found to be good: the certificate and its issuers up to the anchor.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct CertificationPath {
     leaf: Arc<Certificate>,
     issuers: Vec<usize>,
 }
 
-impl Path {
+impl CertificationPath {
     /// The certificate that it leads to.
     #[must_use]
     pub fn certificate(&self) -> &Arc<Certificate> {
@@ -123,16 +123,16 @@ impl Trust {
     pub fn validate(
         &self,
         leaf: &Arc<Certificate>,
-        purpose: Purpose,
+        purpose: CertificatePurpose,
         policy: Option<&ObjectIdentifier>,
         at: Time,
-    ) -> Result<Path, Refusal> {
+    ) -> Result<CertificationPath, Denial> {
         in_time(leaf, at)?;
         understood(leaf)?;
         usable(leaf, purpose)?;
         let mut issuers = Vec::new();
         self.climb(leaf, at, &mut issuers)?;
-        let path = Path { leaf: Arc::clone(leaf), issuers };
+        let path = CertificationPath { leaf: Arc::clone(leaf), issuers };
         if let Some(policy) = policy {
             self.under_policy(&path, policy)?;
         }
@@ -140,7 +140,7 @@ impl Trust {
     }
 
     /// Whether all of a path is still valid at this moment.
-    pub(crate) fn in_time(&self, path: &Path, at: Time) -> Result<(), Refusal> {
+    pub(crate) fn in_time(&self, path: &CertificationPath, at: Time) -> Result<(), Denial> {
         in_time(&path.leaf, at)?;
         path.issuers.iter().try_for_each(|issuer| in_time(&self.certificates[*issuer], at))
     }
@@ -149,7 +149,7 @@ impl Trust {
     ///
     /// # Errors
     /// Why it is good no longer.
-    pub fn recheck(&self, path: &Path, at: Time) -> Result<(), Refusal> {
+    pub fn recheck(&self, path: &CertificationPath, at: Time) -> Result<(), Denial> {
         self.in_time(path, at)?;
         let mut below = &path.leaf;
         for issuer in &path.issuers {
@@ -159,16 +159,9 @@ impl Trust {
         Ok(())
     }
 
-    fn climb(
-        &self,
-        below: &Certificate,
-        at: Time,
-        issuers: &mut Vec<usize>,
-    ) -> Result<(), Refusal> {
-        let mut why = Refusal::Untrusted {
-            subject: below.subject(),
-            issuer: below.issuer_name().to_string(),
-        };
+    fn climb(&self, below: &Certificate, at: Time, issuers: &mut Vec<usize>) -> Result<(), Denial> {
+        let mut why =
+            Denial::Untrusted { subject: below.subject(), issuer: below.issuer_name().to_string() };
         for issuer in 0..self.certificates.len() {
             if !is_named(below, &self.certificates[issuer])
                 || issuers.contains(&issuer)
@@ -201,11 +194,11 @@ impl Trust {
         issuer: usize,
         depth: usize,
         at: Time,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Denial> {
         let ca = &self.certificates[issuer];
         let key = ca.key.as_ref().map_err(|algorithm| unsupported(algorithm))?;
         below.is_signed_by(key).map_err(|bad| match bad {
-            BadSignature::Wrong => Refusal::Tampered { subject: below.subject() },
+            BadSignature::Wrong => Denial::Tampered { subject: below.subject() },
             BadSignature::Algorithm(algorithm) => unsupported(&algorithm),
         })?;
         in_time(ca, at)?;
@@ -213,38 +206,42 @@ impl Trust {
         let constraints = ca.basic_constraints.as_ref().filter(|constraints| constraints.ca);
         let signs = ca.key_usage.is_none_or(|usage| usage.key_cert_sign());
         let Some(constraints) = constraints.filter(|_| signs) else {
-            return Err(Refusal::NotACa { subject: ca.subject() });
+            return Err(Denial::NotACa { subject: ca.subject() });
         };
         if constraints.path_len_constraint.is_some_and(|most| usize::from(most) < depth) {
-            return Err(Refusal::PathTooLong { subject: ca.subject() });
+            return Err(Denial::PathTooLong { subject: ca.subject() });
         }
         self.not_revoked(below, issuer, at)
     }
 
-    fn not_revoked(&self, below: &Certificate, issuer: usize, at: Time) -> Result<(), Refusal> {
+    fn not_revoked(&self, below: &Certificate, issuer: usize, at: Time) -> Result<(), Denial> {
         let Some(crls) = &self.crls else { return Ok(()) };
         // A CA's certificate may be there twice; its key is what counts.
         let key = &self.certificates[issuer].key_sha256;
         let of_issuer = crls.iter().filter(|(of, _)| self.certificates[*of].key_sha256 == *key);
         let newest = of_issuer.map(|(_, crl)| crl).max_by_key(|crl| crl.this_update);
         let Some(crl) = newest else {
-            return Err(Refusal::NoCrl { subject: below.subject() });
+            return Err(Denial::NoCrl { subject: below.subject() });
         };
         if let Some(on) = crl.revoked(below) {
-            return Err(Refusal::Revoked { subject: below.subject(), on });
+            return Err(Denial::Revoked { subject: below.subject(), on });
         }
         let name = || crl.issuer().to_string();
         if at < crl.this_update {
-            return Err(Refusal::CrlNotYetValid { issuer: name(), from: crl.this_update, at });
+            return Err(Denial::CrlNotYetValid { issuer: name(), from: crl.this_update, at });
         }
         if at > crl.next_update {
-            return Err(Refusal::CrlExpired { issuer: name(), until: crl.next_update, at });
+            return Err(Denial::CrlExpired { issuer: name(), until: crl.next_update, at });
         }
         Ok(())
     }
 
     /// RFC 5280, 6.1.3 (d) and 6.1.4 (a), for one wanted policy, from the anchor downwards.
-    fn under_policy(&self, path: &Path, wanted: &ObjectIdentifier) -> Result<(), Refusal> {
+    fn under_policy(
+        &self,
+        path: &CertificationPath,
+        wanted: &ObjectIdentifier,
+    ) -> Result<(), Denial> {
         let cas = path.issuers.iter().rev().skip(1).map(|issuer| &*self.certificates[*issuer]);
         let mut accepted = vec![*wanted];
         for certificate in cas.chain([&*path.leaf]) {
@@ -253,7 +250,7 @@ impl Trust {
             }
             if accepted.is_empty() {
                 let subject = certificate.subject();
-                return Err(Refusal::Policy { subject, policy: wanted.to_string() });
+                return Err(Denial::Policy { subject, policy: wanted.to_string() });
             }
             accepted = mapped(&accepted, &certificate.mappings);
         }
@@ -284,37 +281,38 @@ fn is_named(below: &Certificate, ca: &Certificate) -> bool {
     same_key && below.issuer_name() == ca.subject_name()
 }
 
-fn in_time(certificate: &Certificate, at: Time) -> Result<(), Refusal> {
-    let (from, until) = (certificate.not_before, certificate.not_after);
+fn in_time(certificate: &Certificate, at: Time) -> Result<(), Denial> {
+    let from = certificate.not_before;
+    let until = certificate.not_after;
     if at < from {
-        return Err(Refusal::NotYetValid { subject: certificate.subject(), from, at });
+        return Err(Denial::NotYetValid { subject: certificate.subject(), from, at });
     }
     if at > until {
-        return Err(Refusal::Expired { subject: certificate.subject(), until, at });
+        return Err(Denial::Expired { subject: certificate.subject(), until, at });
     }
     Ok(())
 }
 
-fn understood(certificate: &Certificate) -> Result<(), Refusal> {
+fn understood(certificate: &Certificate) -> Result<(), Denial> {
     certificate.critical.map_or(Ok(()), |oid| {
         let subject = certificate.subject();
-        Err(Refusal::CriticalExtension { subject, oid: oid.to_string() })
+        Err(Denial::CriticalExtension { subject, oid: oid.to_string() })
     })
 }
 
-fn usable(certificate: &Certificate, purpose: Purpose) -> Result<(), Refusal> {
+fn usable(certificate: &Certificate, purpose: CertificatePurpose) -> Result<(), Denial> {
     let lacks = |what: &str| {
         let subject = certificate.subject();
-        Err(Refusal::Usage { subject, what: what.to_owned() })
+        Err(Denial::Usage { subject, what: what.to_owned() })
     };
     // FIPS 201-3 asks for the extension in all three.
     if !certificate.key_usage.is_some_and(|usage| usage.digital_signature()) {
         return lacks("the key usage digitalSignature");
     }
     let (wanted, name) = match purpose {
-        Purpose::PivAuthentication => return Ok(()),
-        Purpose::CardAuthentication => (CARD_AUTHENTICATION, "id-PIV-cardAuth"),
-        Purpose::ContentSigning => (CONTENT_SIGNING, "id-PIV-content-signing"),
+        CertificatePurpose::PivAuthentication => return Ok(()),
+        CertificatePurpose::CardAuthentication => (CARD_AUTHENTICATION, "id-PIV-cardAuth"),
+        CertificatePurpose::ContentSigning => (CONTENT_SIGNING, "id-PIV-content-signing"),
     };
     match certificate.extended_key_usage.contains(&wanted) {
         true => Ok(()),
@@ -322,6 +320,6 @@ fn usable(certificate: &Certificate, purpose: Purpose) -> Result<(), Refusal> {
     }
 }
 
-fn unsupported(algorithm: &str) -> Refusal {
-    Refusal::Algorithm { algorithm: algorithm.to_owned() }
+fn unsupported(algorithm: &str) -> Denial {
+    Denial::Algorithm { algorithm: algorithm.to_owned() }
 }

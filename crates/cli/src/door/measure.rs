@@ -9,7 +9,7 @@ mod rows;
 mod worker;
 
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{Mechanism, Strategy, Time};
+use tapstone_piv::{AuthenticationMechanism as Mechanism, Strategy, Time};
 use tapstone_record as record;
 
 pub(crate) use self::arguments::Arguments;

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use tapstone_apdu::CommandApdu;
-use tapstone_piv::{Desk, Lost, Mechanism, Refusal, Strategy};
+use tapstone_piv::{AuthenticationMechanism, CardLost, Denial, RelyingSystem, Strategy};
 
-use crate::support::{Ca, Files, Leaf, NOW, PLAIN, Plastic, desk, dialogue};
+use crate::support::{Ca, Files, Leaf, NOW, PLAIN, Plastic, dialogue, relying_system};
 
 const CERTIFICATE: [u8; 5] = [0x5C, 3, 0x5F, 0xC1, 0x01];
 
@@ -14,12 +14,15 @@ fn reads(command: &CommandApdu, object: &[u8]) -> bool {
 }
 
 fn refusal(
-    edit: impl FnMut(&CommandApdu, &mut Vec<u8>) -> Option<Lost> + 'static,
-) -> Result<(), Refusal> {
+    edit: impl FnMut(&CommandApdu, &mut Vec<u8>) -> Option<CardLost> + 'static,
+) -> Result<(), Denial> {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
     let mut card = files.card().editing(edit);
-    dialogue(&mut desk(&[&ca.der()], None), &mut card, PLAIN, NOW).outcome.unwrap().map(|_| ())
+    dialogue(&mut relying_system(&[&ca.der()], None), &mut card, PLAIN, NOW)
+        .outcome
+        .unwrap()
+        .map(|_| ())
 }
 
 #[test]
@@ -34,8 +37,9 @@ fn objects_that_are_missing() {
         let files = Files::with(&ca, &Leaf::of_card());
         std::fs::remove_file(files.path().join(name)).unwrap();
         for strategy in Strategy::ALL {
-            let way = Mechanism::PkiCak(strategy);
-            let ran = dialogue(&mut desk(&[&ca.der()], None), &mut files.card(), way, NOW);
+            let way = AuthenticationMechanism::PkiCak(strategy);
+            let ran =
+                dialogue(&mut relying_system(&[&ca.der()], None), &mut files.card(), way, NOW);
             let decision = ran.outcome.unwrap();
             if strategy == Strategy::NoChuid && name == "chuid.bin" {
                 assert!(decision.is_ok());
@@ -53,8 +57,9 @@ fn a_certificate_that_does_not_parse() {
         let files = Files::new();
         files.put("card_authentication_9e.der", bytes);
         for strategy in Strategy::ALL {
-            let way = Mechanism::PkiCak(strategy);
-            let ran = dialogue(&mut desk(&[&ca.der()], None), &mut files.card(), way, NOW);
+            let way = AuthenticationMechanism::PkiCak(strategy);
+            let ran =
+                dialogue(&mut relying_system(&[&ca.der()], None), &mut files.card(), way, NOW);
             assert_eq!(ran.outcome.unwrap().unwrap_err().code(), "not-a-certificate");
         }
     }
@@ -70,7 +75,7 @@ fn a_compressed_certificate() {
         }
         None
     });
-    assert_eq!(refused, Err(Refusal::Compressed));
+    assert_eq!(refused, Err(Denial::Compressed));
 }
 
 /// Wherever it is cut, the end of the response is missing and its outer length says so.
@@ -98,7 +103,7 @@ fn responses_without_a_status_word() {
             response.truncate(length);
             None
         });
-        let ran = desk(&[&ca.der()], None).authenticate(&mut card, PLAIN, None, NOW);
+        let ran = relying_system(&[&ca.der()], None).authenticate(&mut card, PLAIN, None, NOW);
         assert_eq!(ran.outcome.unwrap_err().code, "no status word");
     }
 }
@@ -150,11 +155,11 @@ fn a_replayed_answer() {
     let files = Files::with(&ca, &Leaf::of_card());
     for strategy in Strategy::ALL {
         HEARD.set(None);
-        let mut desk: Desk = desk(&[&ca.der()], None);
+        let mut relying_system: RelyingSystem = relying_system(&[&ca.der()], None);
         let mut card: Plastic = files.card().editing(replay);
-        let way = Mechanism::PkiCak(strategy);
-        assert!(desk.authenticate(&mut card, way, None, NOW).outcome.unwrap().is_ok());
-        let second = desk.authenticate(&mut card, way, None, NOW).outcome.unwrap();
+        let way = AuthenticationMechanism::PkiCak(strategy);
+        assert!(relying_system.authenticate(&mut card, way, None, NOW).outcome.unwrap().is_ok());
+        let second = relying_system.authenticate(&mut card, way, None, NOW).outcome.unwrap();
         assert_eq!(second.unwrap_err().code(), "wrong-key", "{strategy}");
     }
 }
@@ -166,28 +171,28 @@ fn a_card_that_is_taken_out() {
     let files = Files::with(&ca, &Leaf::of_card());
     let whole = {
         let mut card = files.card();
-        dialogue(&mut desk(&[&ca.der()], None), &mut card, PLAIN, NOW);
+        dialogue(&mut relying_system(&[&ca.der()], None), &mut card, PLAIN, NOW);
         card.commands.len()
     };
     for strategy in Strategy::ALL {
         for place in 0..whole {
-            let mut desk = desk(&[&ca.der()], None);
+            let mut relying_system = relying_system(&[&ca.der()], None);
             let mut number = 0;
             let mut card = files.card().editing(move |_, response| {
                 number += 1;
                 (number > place).then(|| {
                     response.clear();
-                    Lost { call: "SCardTransmit".into(), code: "SCARD_W_REMOVED_CARD".into() }
+                    CardLost { call: "SCardTransmit".into(), code: "SCARD_W_REMOVED_CARD".into() }
                 })
             });
-            let way = Mechanism::PkiCak(strategy);
-            let ran = desk.authenticate(&mut card, way, None, NOW);
+            let way = AuthenticationMechanism::PkiCak(strategy);
+            let ran = relying_system.authenticate(&mut card, way, None, NOW);
             if ran.outcome.as_ref().is_ok_and(Result::is_ok) {
                 assert_eq!(strategy, Strategy::NoChuid, "only its dialogue is shorter");
                 continue;
             }
             assert_eq!(ran.outcome.unwrap_err().code, "SCARD_W_REMOVED_CARD");
-            let next = desk.authenticate(&mut files.card(), way, None, NOW);
+            let next = relying_system.authenticate(&mut files.card(), way, None, NOW);
             assert!(next.outcome.unwrap().is_ok(), "{strategy} {place}");
         }
     }

@@ -2,11 +2,14 @@
 
 use p256::ecdsa::SigningKey;
 use rsa::rand_core::OsRng;
-use tapstone_piv::{Certificate, Challenge, Desk, Mechanism, Refusal, Rules, Step, Strategy, Time};
+use tapstone_piv::{
+    AuthenticationMechanism, Certificate, Challenge, Denial, DialogueStep, RelyingSystem, Rules,
+    Strategy, Time,
+};
 use tapstone_vcard::piv::{Algorithm, Personality, Recipe};
 
 use crate::support::{
-    Ca, Files, Leaf, NOW, PLAIN, Plastic, decision, desk, dialogue, generated, trust,
+    Ca, Files, Leaf, NOW, PLAIN, Plastic, decision, dialogue, generated, relying_system, trust,
 };
 
 fn of_generated() -> (Vec<u8>, Plastic) {
@@ -19,9 +22,14 @@ fn in_every_strategy_with_the_chuid_s_identifier() {
     let (ca, mut card) = of_generated();
     let chuid = std::fs::read(generated().join("chuid.bin")).unwrap();
     for strategy in Strategy::ALL {
-        let mut desk = desk(&[&ca], None);
+        let mut relying_system = relying_system(&[&ca], None);
         for _ in 0..3 {
-            let identity = decision(&mut desk, &mut card, Mechanism::PkiCak(strategy), Time::now());
+            let identity = decision(
+                &mut relying_system,
+                &mut card,
+                AuthenticationMechanism::PkiCak(strategy),
+                Time::now(),
+            );
             let identity = identity.unwrap();
             assert_eq!(identity.uuid.unwrap(), chuid[29..45], "{strategy}");
             assert_eq!(identity.fasc_n.unwrap(), chuid[2..27], "{strategy}");
@@ -44,7 +52,7 @@ fn with_every_algorithm_of_piv() {
         Personality::open_or_generate(&path, &recipe).unwrap();
         let ca = std::fs::read(path.join("ca.der")).unwrap();
         let mut card = Plastic::of(&path);
-        let ran = dialogue(&mut desk(&[&ca], None), &mut card, PLAIN, Time::now());
+        let ran = dialogue(&mut relying_system(&[&ca], None), &mut card, PLAIN, Time::now());
         assert!(ran.outcome.unwrap().is_ok(), "{algorithm}");
         let signing = card.commands.iter().filter(|command| command.ins == 0x87);
         let chained: Vec<u8> = signing.map(|command| command.cla).collect();
@@ -60,8 +68,8 @@ fn through_a_ca_between() {
     let root = Ca::root("root");
     let between = root.ca("between", Some(0));
     let mut card = Files::with(&between, &Leaf::of_card()).card();
-    let mut desk = desk(&[&root.der(), &between.der()], None);
-    decision(&mut desk, &mut card, PLAIN, NOW).unwrap();
+    let mut relying_system = relying_system(&[&root.der(), &between.der()], None);
+    decision(&mut relying_system, &mut card, PLAIN, NOW).unwrap();
 }
 
 /// A certificate without a key identifier names its issuer by name alone.
@@ -70,7 +78,7 @@ fn without_a_key_identifier() {
     let root = Ca::root("root");
     let leaf = Leaf { authority: false, ..Leaf::of_card() };
     let mut card = Files::with(&root, &leaf).card();
-    decision(&mut desk(&[&root.der()], None), &mut card, PLAIN, NOW).unwrap();
+    decision(&mut relying_system(&[&root.der()], None), &mut card, PLAIN, NOW).unwrap();
 }
 
 /// CAs keep their name when they get a new key.
@@ -81,7 +89,7 @@ fn by_the_right_one_of_two_issuers_of_one_name() {
         for ca in [&old, &new] {
             let mut card = Files::with(ca, &Leaf::of_card()).card();
             let certificates = [&certificates[0][..], &certificates[1][..]];
-            decision(&mut desk(&certificates, None), &mut card, PLAIN, NOW).unwrap();
+            decision(&mut relying_system(&certificates, None), &mut card, PLAIN, NOW).unwrap();
         }
     }
 }
@@ -89,18 +97,23 @@ fn by_the_right_one_of_two_issuers_of_one_name() {
 #[test]
 fn by_the_signature_of_the_chuid() {
     let (ca, mut card) = of_generated();
-    let mut desk = desk(&[&ca], None);
-    decision(&mut desk, &mut card, Mechanism::Chuid, Time::now()).unwrap();
+    let mut relying_system = relying_system(&[&ca], None);
+    decision(&mut relying_system, &mut card, AuthenticationMechanism::Chuid, Time::now()).unwrap();
     assert_eq!(card.count(0x87), 0, "nothing is signed");
 }
 
 #[test]
 fn every_step_and_every_command_is_timed() {
     let (ca, mut card) = of_generated();
-    let log = dialogue(&mut desk(&[&ca], None), &mut card, PLAIN, Time::now()).log;
-    let steps: Vec<Step> = log.steps.iter().map(|(step, _)| *step).collect();
-    let order =
-        [Step::Select, Step::ReadCertificate, Step::Validate, Step::Challenge, Step::ReadChuid];
+    let log = dialogue(&mut relying_system(&[&ca], None), &mut card, PLAIN, Time::now()).log;
+    let steps: Vec<DialogueStep> = log.steps.iter().map(|(step, _)| *step).collect();
+    let order = [
+        DialogueStep::Select,
+        DialogueStep::ReadCertificate,
+        DialogueStep::Validate,
+        DialogueStep::Challenge,
+        DialogueStep::ReadChuid,
+    ];
     assert_eq!(steps, order);
     assert_eq!(log.exchanges.len(), card.commands.len());
     for (exchange, command) in log.exchanges.iter().zip(&card.commands) {
@@ -112,7 +125,7 @@ fn every_step_and_every_command_is_timed() {
         let inside = log.exchanges.iter().filter(|one| one.step == step).map(|one| one.time);
         assert!(log.step(step).unwrap() >= inside.sum(), "{step}");
     }
-    assert!(log.exchanges.iter().all(|one| one.step != Step::Validate));
+    assert!(log.exchanges.iter().all(|one| one.step != DialogueStep::Validate));
 }
 
 #[test]
@@ -122,10 +135,10 @@ fn no_challenge_comes_twice() {
     let ca = Ca::root("root");
     files.issue(&ca, &Leaf::of_card());
     let certificate = Certificate::parse(&files.get("card_authentication_9e.der")).unwrap();
-    let mut desk = desk(&[&ca.der()], None);
+    let mut relying_system = relying_system(&[&ca.der()], None);
     let mut card = files.card();
     for _ in 0..20 {
-        decision(&mut desk, &mut card, PLAIN, NOW).unwrap();
+        decision(&mut relying_system, &mut card, PLAIN, NOW).unwrap();
     }
     let sent: std::collections::BTreeSet<Vec<u8>> =
         card.commands.iter().filter(|one| one.ins == 0x87).map(|one| one.data.clone()).collect();
@@ -146,19 +159,19 @@ fn under_the_policy_that_was_asked_for() {
         let mut card = Files::with(between, &leaf).card();
         let rules = Rules { policy: Some(policy), ..Rules::default() };
         let trust = trust(&[&root.der(), &between.der()], None);
-        decision(&mut Desk::new(trust, rules), &mut card, PLAIN, NOW)
+        decision(&mut RelyingSystem::new(trust, rules), &mut card, PLAIN, NOW)
     };
     let all = root.ca_with("all", None, &[policy], &[]);
     assert!(decide(&all, vec![policy]).is_ok());
-    assert!(matches!(decide(&all, vec![other]), Err(Refusal::Policy { .. })));
-    assert!(matches!(decide(&all, vec![]), Err(Refusal::Policy { .. })));
+    assert!(matches!(decide(&all, vec![other]), Err(Denial::Policy { .. })));
+    assert!(matches!(decide(&all, vec![]), Err(Denial::Policy { .. })));
     let none = root.ca("none", None);
-    assert!(matches!(decide(&none, vec![policy]), Err(Refusal::Policy { .. })));
+    assert!(matches!(decide(&none, vec![policy]), Err(Denial::Policy { .. })));
     let any = der::asn1::ObjectIdentifier::new_unwrap("2.5.29.32.0");
     let any = root.ca_with("any", None, &[any], &[]);
     assert!(decide(&any, vec![policy]).is_ok());
     // Below this CA the policy has another name.
     let mapped = root.ca_with("mapped", None, &[policy], &[(policy, other)]);
     assert!(decide(&mapped, vec![other]).is_ok());
-    assert!(matches!(decide(&mapped, vec![policy]), Err(Refusal::Policy { .. })));
+    assert!(matches!(decide(&mapped, vec![policy]), Err(Denial::Policy { .. })));
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tapstone_piv::{Mechanism, Strategy, Time};
+use tapstone_piv::{AuthenticationMechanism, Strategy, Time};
 
-use crate::support::{Plastic, decision, desk, skip};
+use crate::support::{Plastic, decision, relying_system, skip};
 
 /// Each card, and why it is refused. One that is refused for its CHUID is not where that is not
 /// read.
@@ -46,11 +46,11 @@ fn each_is_granted_or_refused_as_its_page_says() {
     let certificates: Vec<&[u8]> = certificates.iter().map(Vec::as_slice).collect();
     for (name, code) in CARDS {
         for strategy in Strategy::ALL {
-            let mut desk = desk(&certificates, None);
+            let mut relying_system = relying_system(&certificates, None);
             let mut card = Plastic::of(&folder.join(name));
             for _ in 0..2 {
-                let way = Mechanism::PkiCak(strategy);
-                let decision = decision(&mut desk, &mut card, way, AT);
+                let way = AuthenticationMechanism::PkiCak(strategy);
+                let decision = decision(&mut relying_system, &mut card, way, AT);
                 let found = decision.as_ref().err().map(|refusal| refusal.code());
                 let by_chuid = code.is_some_and(|code| code.ends_with("mismatch"));
                 let expected = code.filter(|_| !by_chuid || strategy != Strategy::NoChuid);
@@ -68,9 +68,9 @@ fn their_policy_is_that_of_a_test() {
     let decide = |policy| {
         let rules = tapstone_piv::Rules { policy: Some(policy), ..crate::support::rules() };
         let trust = crate::support::trust(&certificates, None);
-        let mut desk = tapstone_piv::Desk::new(trust, rules);
+        let mut relying_system = tapstone_piv::RelyingSystem::new(trust, rules);
         let mut card = Plastic::of(&folder.join("46-golden-fips-201-2-piv"));
-        decision(&mut desk, &mut card, crate::support::PLAIN, AT)
+        decision(&mut relying_system, &mut card, crate::support::PLAIN, AT)
     };
     assert_eq!(decide(tapstone_piv::CARD_AUTHENTICATION_POLICY).unwrap_err().code(), "policy");
     let for_tests = der::asn1::ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.13");
@@ -83,9 +83,9 @@ fn their_chuids_are_signed() {
     let certificates = files(&folder.join("trust"));
     let certificates: Vec<&[u8]> = certificates.iter().map(Vec::as_slice).collect();
     for (name, _) in CARDS.iter().take(3) {
-        let mut desk = desk(&certificates, None);
+        let mut relying_system = relying_system(&certificates, None);
         let mut card = Plastic::of(&folder.join(name));
-        let decision = decision(&mut desk, &mut card, Mechanism::Chuid, AT);
+        let decision = decision(&mut relying_system, &mut card, AuthenticationMechanism::Chuid, AT);
         assert!(decision.is_ok(), "{name}: {decision:?}");
     }
 }

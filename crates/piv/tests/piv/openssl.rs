@@ -6,7 +6,9 @@ use std::process::Command;
 use tapstone_piv::Time;
 
 use crate::icam::{files, folder};
-use crate::support::{Ca, Files, Leaf, NOW, PLAIN, Plastic, crl, days, decision, desk, skip};
+use crate::support::{
+    Ca, Files, Leaf, NOW, PLAIN, Plastic, crl, days, decision, relying_system, skip,
+};
 
 /// `openssl verify`: whether it agrees; `None` when it is not installed.
 fn verify(trusted: &[Vec<u8>], crls: &[Vec<u8>], leaf: &[u8], at: Time) -> Option<bool> {
@@ -69,7 +71,8 @@ fn agrees_about_minted_certificates() {
         let Some(theirs) = verify(&trusted, &crls, &der, NOW) else { return };
         let certificates: Vec<&[u8]> = trusted.iter().map(Vec::as_slice).collect();
         let with = (!crls.is_empty()).then_some(&crls[..]);
-        let ours = decision(&mut desk(&certificates, with), &mut files.card(), PLAIN, NOW);
+        let ours =
+            decision(&mut relying_system(&certificates, with), &mut files.card(), PLAIN, NOW);
         assert_eq!((ours.is_ok(), theirs), (good, good), "case {number}: {ours:?}");
     }
 }
@@ -85,8 +88,9 @@ fn agrees_about_the_icam_cards() {
     for card in cards {
         let der = std::fs::read(card.join("card_authentication_9e.der")).unwrap();
         let Some(theirs) = verify(&trusted, &[], &der, NOW) else { return };
-        let way = tapstone_piv::Mechanism::PkiCak(tapstone_piv::Strategy::NoChuid);
-        let ours = decision(&mut desk(&certificates, None), &mut Plastic::of(&card), way, NOW);
+        let way = tapstone_piv::AuthenticationMechanism::PkiCak(tapstone_piv::Strategy::NoChuid);
+        let ours =
+            decision(&mut relying_system(&certificates, None), &mut Plastic::of(&card), way, NOW);
         assert_eq!(ours.is_ok(), theirs, "{card:?}: {ours:?}");
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tapstone_piv::{Certificate, Purpose, Trust, TrustError};
+use tapstone_piv::{Certificate, CertificatePurpose, Trust, TrustError};
 
 use crate::support::{Ca, Files, Leaf, NOW, crl, days, trust};
 
 fn validated(certificates: &[&[u8]], leaf: &[u8]) -> Result<(), &'static str> {
     let leaf = Arc::new(Certificate::parse(leaf).unwrap());
     let trust = trust(certificates, None);
-    let path = trust.validate(&leaf, Purpose::CardAuthentication, None, NOW);
+    let path = trust.validate(&leaf, CertificatePurpose::CardAuthentication, None, NOW);
     path.map(|_| ()).map_err(|refusal| refusal.code())
 }
 

@@ -3,18 +3,19 @@
 use der::asn1::ObjectIdentifier;
 use p256::ecdsa::SigningKey;
 use rsa::rand_core::OsRng;
-use tapstone_piv::{Mechanism, Refusal, Strategy, Time};
+use tapstone_piv::{AuthenticationMechanism, Denial, Strategy, Time};
 use x509_cert::ext::pkix::KeyUsages;
 
 use crate::support::{
-    Ca, DAY, Files, Leaf, NOW, PLAIN, crl, days, decision, desk, generated, refused_in_all,
+    Ca, DAY, Files, Leaf, NOW, PLAIN, crl, days, decision, generated, refused_in_all,
+    relying_system,
 };
 
 #[track_caller]
 fn leaf_is_refused(leaf: &Leaf, code: &str) {
     let ca = Ca::root("root");
     let files = Files::with(&ca, leaf);
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, code);
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, code);
 }
 
 #[test]
@@ -31,9 +32,14 @@ fn not_yet_valid() {
 fn by_a_clock_that_is_wrong() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), Time(0), "not-yet-valid");
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), days(500), "expired");
-    let said = decision(&mut desk(&[&ca.der()], None), &mut files.card(), PLAIN, Time(0));
+    refused_in_all(
+        || relying_system(&[&ca.der()], None),
+        || files.card(),
+        Time(0),
+        "not-yet-valid",
+    );
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), days(500), "expired");
+    let said = decision(&mut relying_system(&[&ca.der()], None), &mut files.card(), PLAIN, Time(0));
     assert!(said.unwrap_err().to_string().contains("is the clock right?"));
 }
 
@@ -41,14 +47,14 @@ fn by_a_clock_that_is_wrong() {
 fn of_an_expired_root() {
     let ca = Ca::expired_root("root");
     let files = Files::with(&ca, &Leaf::of_card());
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, "expired");
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "expired");
 }
 
 #[test]
 fn untrusted() {
     let (ca, other) = (Ca::root("root"), Ca::root("another"));
     let files = Files::with(&other, &Leaf::of_card());
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, "untrusted");
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "untrusted");
 }
 
 /// Whoever makes a CA of the same name has another key.
@@ -56,10 +62,10 @@ fn untrusted() {
 fn of_a_false_ca_of_the_same_name() {
     let (ca, false_one) = (Ca::root("root"), Ca::root("root"));
     let files = Files::with(&false_one, &Leaf::of_card());
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, "untrusted");
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "untrusted");
     let leaf = Leaf { authority: false, ..Leaf::of_card() };
     let files = Files::with(&false_one, &leaf);
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, "tampered");
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "tampered");
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn tampered() {
     let place = der.windows(6).position(|bytes| bytes == b"a card").unwrap();
     der[place] = b'A';
     files.put(name, &der);
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, "tampered");
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "tampered");
 }
 
 #[test]
@@ -100,11 +106,16 @@ fn revoked() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf { serial: 66, ..Leaf::of_card() });
     let list = |serials: &[u8]| [crl(&ca, serials, days(-1), days(1))];
-    refused_in_all(|| desk(&[&ca.der()], Some(&list(&[65, 66]))), || files.card(), NOW, "revoked");
+    refused_in_all(
+        || relying_system(&[&ca.der()], Some(&list(&[65, 66]))),
+        || files.card(),
+        NOW,
+        "revoked",
+    );
     for strategy in Strategy::ALL {
-        let mut desk = desk(&[&ca.der()], Some(&list(&[65, 67])));
-        let way = Mechanism::PkiCak(strategy);
-        decision(&mut desk, &mut files.card(), way, NOW).unwrap();
+        let mut relying_system = relying_system(&[&ca.der()], Some(&list(&[65, 67])));
+        let way = AuthenticationMechanism::PkiCak(strategy);
+        decision(&mut relying_system, &mut files.card(), way, NOW).unwrap();
     }
 }
 
@@ -115,8 +126,8 @@ fn of_a_revoked_ca() {
     let between = root.ca("between", None);
     let files = Files::with(&between, &Leaf::of_card());
     let lists = [crl(&root, &[2], days(-1), days(1)), crl(&between, &[], days(-1), days(1))];
-    let desk = || desk(&[&root.der(), &between.der()], Some(&lists));
-    refused_in_all(desk, || files.card(), NOW, "revoked");
+    let relying_system = || relying_system(&[&root.der(), &between.der()], Some(&lists));
+    refused_in_all(relying_system, || files.card(), NOW, "revoked");
 }
 
 #[test]
@@ -124,9 +135,19 @@ fn when_the_crl_has_expired_or_is_of_the_future() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
     let list = [crl(&ca, &[], days(-2), days(-1))];
-    refused_in_all(|| desk(&[&ca.der()], Some(&list)), || files.card(), NOW, "crl-expired");
+    refused_in_all(
+        || relying_system(&[&ca.der()], Some(&list)),
+        || files.card(),
+        NOW,
+        "crl-expired",
+    );
     let list = [crl(&ca, &[], days(1), days(2))];
-    refused_in_all(|| desk(&[&ca.der()], Some(&list)), || files.card(), NOW, "crl-not-yet-valid");
+    refused_in_all(
+        || relying_system(&[&ca.der()], Some(&list)),
+        || files.card(),
+        NOW,
+        "crl-not-yet-valid",
+    );
 }
 
 /// With CRLs, nobody passes on whom none of them says anything. A forged one says nothing.
@@ -134,9 +155,9 @@ fn when_the_crl_has_expired_or_is_of_the_future() {
 fn when_no_crl_says_anything() {
     let (ca, other) = (Ca::root("root"), Ca::root("root"));
     let files = Files::with(&ca, &Leaf::of_card());
-    refused_in_all(|| desk(&[&ca.der()], Some(&[])), || files.card(), NOW, "no-crl");
+    refused_in_all(|| relying_system(&[&ca.der()], Some(&[])), || files.card(), NOW, "no-crl");
     let forged = [crl(&other, &[], days(-1), days(1))];
-    refused_in_all(|| desk(&[&ca.der()], Some(&forged)), || files.card(), NOW, "no-crl");
+    refused_in_all(|| relying_system(&[&ca.der()], Some(&forged)), || files.card(), NOW, "no-crl");
     let trust = crate::support::trust(&[&ca.der()], Some(&forged));
     assert_eq!(trust.unused_crls().len(), 1);
 }
@@ -146,7 +167,7 @@ fn for_a_copied_certificate_without_its_key() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
     files.put_key(&SigningKey::random(&mut OsRng));
-    refused_in_all(|| desk(&[&ca.der()], None), || files.card(), NOW, "wrong-key");
+    refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "wrong-key");
 }
 
 /// Only where the CHUID is read; the identifier of `no-chuid` is the certificate's.
@@ -159,10 +180,10 @@ fn for_the_chuid_of_another_card() {
     ] {
         let files = Files::with(&ca, &leaf);
         for strategy in Strategy::ALL {
-            let mut desk = desk(&[&ca.der()], None);
-            let way = Mechanism::PkiCak(strategy);
+            let mut relying_system = relying_system(&[&ca.der()], None);
+            let way = AuthenticationMechanism::PkiCak(strategy);
             for _ in 0..2 {
-                let decision = decision(&mut desk, &mut files.card(), way, NOW);
+                let decision = decision(&mut relying_system, &mut files.card(), way, NOW);
                 if strategy == Strategy::NoChuid {
                     assert_eq!(decision.unwrap().uuid, leaf.uuid);
                 } else {
@@ -183,11 +204,12 @@ fn with_an_expired_chuid() {
     chuid[47..55].copy_from_slice(b"20261120");
     files.put("chuid.bin", &chuid);
     for strategy in Strategy::ALL {
-        let way = Mechanism::PkiCak(strategy);
-        let decision = decision(&mut desk(&[&ca.der()], None), &mut files.card(), way, NOW);
+        let way = AuthenticationMechanism::PkiCak(strategy);
+        let decision =
+            decision(&mut relying_system(&[&ca.der()], None), &mut files.card(), way, NOW);
         match strategy {
             Strategy::NoChuid => assert!(decision.is_ok()),
-            _ => assert!(matches!(decision, Err(Refusal::ChuidExpired { .. })), "{strategy}"),
+            _ => assert!(matches!(decision, Err(Denial::ChuidExpired { .. })), "{strategy}"),
         }
     }
 }
@@ -198,13 +220,19 @@ fn for_a_chuid_that_was_changed_or_is_of_nobody() {
     let at = Time::now();
     let files = Files::new();
     let decide = |files: &Files, ca: &[u8], at| {
-        decision(&mut desk(&[ca], None), &mut files.card(), Mechanism::Chuid, at).map(|_| ())
+        decision(
+            &mut relying_system(&[ca], None),
+            &mut files.card(),
+            AuthenticationMechanism::Chuid,
+            at,
+        )
+        .map(|_| ())
     };
     assert_eq!(decide(&files, &ca, at), Ok(()));
     let other = Ca::root("another").der();
-    assert!(matches!(decide(&files, &other, at), Err(Refusal::Untrusted { .. })));
+    assert!(matches!(decide(&files, &other, at), Err(Denial::Untrusted { .. })));
     let late = Time(at.0 + 10 * 365 * DAY);
-    assert!(matches!(decide(&files, &ca, late), Err(Refusal::ChuidExpired { .. })));
+    assert!(matches!(decide(&files, &ca, late), Err(Denial::ChuidExpired { .. })));
     let whole = files.get("chuid.bin");
     // In the FASC-N, in the GUID, and in the date.
     for place in [5, 35, 50] {
@@ -212,6 +240,6 @@ fn for_a_chuid_that_was_changed_or_is_of_nobody() {
         changed[place] ^= 1;
         files.put("chuid.bin", &changed);
         let refused = decide(&files, &ca, at);
-        assert!(matches!(refused, Err(Refusal::ChuidSignature { .. })), "{place}: {refused:?}");
+        assert!(matches!(refused, Err(Denial::ChuidSignature { .. })), "{place}: {refused:?}");
     }
 }

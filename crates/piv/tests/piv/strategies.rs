@@ -5,41 +5,44 @@ use std::time::Duration;
 use p256::ecdsa::SigningKey;
 use rsa::rand_core::OsRng;
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{Desk, Mechanism, Rules, Step, Strategy};
+use tapstone_piv::{AuthenticationMechanism, DialogueStep, RelyingSystem, Rules, Strategy};
 
-use crate::support::{Ca, Files, Leaf, NOW, crl, days, decision, desk, dialogue, rules, trust};
+use crate::support::{
+    Ca, Files, Leaf, NOW, crl, days, decision, dialogue, relying_system, rules, trust,
+};
 
-const KNOWN: Mechanism = Mechanism::PkiCak(Strategy::KnownCard);
-const BACKGROUND: Mechanism = Mechanism::PkiCak(Strategy::BackgroundValidation);
-const OVERLAP: Mechanism = Mechanism::PkiCak(Strategy::Overlap);
+const KNOWN: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strategy::KnownCard);
+const BACKGROUND: AuthenticationMechanism =
+    AuthenticationMechanism::PkiCak(Strategy::BackgroundValidation);
+const OVERLAP: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strategy::Overlap);
 
 #[test]
 fn a_known_card_gives_only_the_start_of_its_chuid_and_a_signature() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
-    let (mut desk, mut card) = (desk(&[&ca.der()], None), files.card());
-    let first = desk.authenticate(&mut card, KNOWN, None, NOW);
+    let (mut relying_system, mut card) = (relying_system(&[&ca.der()], None), files.card());
+    let first = relying_system.authenticate(&mut card, KNOWN, None, NOW);
     assert!(first.fell_back && first.outcome.unwrap().is_ok());
     card.commands.clear();
-    let second = desk.authenticate(&mut card, KNOWN, None, NOW);
+    let second = relying_system.authenticate(&mut card, KNOWN, None, NOW);
     assert!(!second.fell_back && second.outcome.unwrap().is_ok());
     let ins: Vec<u8> = card.commands.iter().map(|command| command.ins).collect();
     assert_eq!(ins, [0xA4, 0xCB, 0x87]);
     assert_eq!(card.commands[1].data, [0x5C, 3, 0x5F, 0xC1, 0x02]);
     // 53 82 and two bytes of length, then 61.
     assert_eq!(card.commands[1].expected.unwrap().count(), 65);
-    assert!(second.log.step(Step::ReadCertificate).is_none());
+    assert!(second.log.step(DialogueStep::ReadCertificate).is_none());
 }
 
 #[test]
 fn a_known_card_has_to_sign() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
-    let mut desk = desk(&[&ca.der()], None);
-    decision(&mut desk, &mut files.card(), KNOWN, NOW).unwrap();
+    let mut relying_system = relying_system(&[&ca.der()], None);
+    decision(&mut relying_system, &mut files.card(), KNOWN, NOW).unwrap();
     // A copy with the same identifiers and the same certificate, but without the key.
     files.put_key(&SigningKey::random(&mut OsRng));
-    let ran = dialogue(&mut desk, &mut files.card(), KNOWN, NOW);
+    let ran = dialogue(&mut relying_system, &mut files.card(), KNOWN, NOW);
     assert!(ran.fell_back, "the full reading was tried");
     assert_eq!(ran.outcome.unwrap().unwrap_err().code(), "wrong-key");
 }
@@ -49,14 +52,14 @@ fn a_known_card_has_to_sign() {
 fn a_known_card_with_a_new_key_is_registered_again() {
     let ca = Ca::root("root");
     let mut files = Files::with(&ca, &Leaf::of_card());
-    let mut desk = desk(&[&ca.der()], None);
-    decision(&mut desk, &mut files.card(), KNOWN, NOW).unwrap();
+    let mut relying_system = relying_system(&[&ca.der()], None);
+    decision(&mut relying_system, &mut files.card(), KNOWN, NOW).unwrap();
     files.key = SigningKey::random(&mut OsRng);
     files.put_key(&files.key);
     files.issue(&ca, &Leaf::of_card());
-    let again = dialogue(&mut desk, &mut files.card(), KNOWN, NOW);
+    let again = dialogue(&mut relying_system, &mut files.card(), KNOWN, NOW);
     assert!(again.fell_back && again.outcome.unwrap().is_ok());
-    let then = dialogue(&mut desk, &mut files.card(), KNOWN, NOW);
+    let then = dialogue(&mut relying_system, &mut files.card(), KNOWN, NOW);
     assert!(!then.fell_back && then.outcome.unwrap().is_ok());
 }
 
@@ -64,9 +67,9 @@ fn a_known_card_with_a_new_key_is_registered_again() {
 fn a_refused_card_is_not_registered() {
     let (ca, other) = (Ca::root("root"), Ca::root("another"));
     let files = Files::with(&other, &Leaf::of_card());
-    let mut desk = desk(&[&ca.der()], None);
+    let mut relying_system = relying_system(&[&ca.der()], None);
     for _ in 0..3 {
-        let ran = dialogue(&mut desk, &mut files.card(), KNOWN, NOW);
+        let ran = dialogue(&mut relying_system, &mut files.card(), KNOWN, NOW);
         assert!(ran.fell_back && ran.outcome.unwrap().is_err());
     }
 }
@@ -75,10 +78,10 @@ fn a_refused_card_is_not_registered() {
 fn a_known_card_expires() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf { until: days(10), ..Leaf::of_card() });
-    let mut desk = desk(&[&ca.der()], None);
-    decision(&mut desk, &mut files.card(), KNOWN, NOW).unwrap();
-    decision(&mut desk, &mut files.card(), KNOWN, days(9)).unwrap();
-    let late = decision(&mut desk, &mut files.card(), KNOWN, days(11));
+    let mut relying_system = relying_system(&[&ca.der()], None);
+    decision(&mut relying_system, &mut files.card(), KNOWN, NOW).unwrap();
+    decision(&mut relying_system, &mut files.card(), KNOWN, days(9)).unwrap();
+    let late = decision(&mut relying_system, &mut files.card(), KNOWN, days(11));
     assert_eq!(late.unwrap_err().code(), "expired");
 }
 
@@ -88,9 +91,9 @@ fn a_known_card_s_revocation_is_looked_at_again() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
     let list = [crl(&ca, &[], days(-1), days(1))];
-    let mut desk = desk(&[&ca.der()], Some(&list));
-    decision(&mut desk, &mut files.card(), KNOWN, NOW).unwrap();
-    let later = decision(&mut desk, &mut files.card(), KNOWN, days(2));
+    let mut relying_system = relying_system(&[&ca.der()], Some(&list));
+    decision(&mut relying_system, &mut files.card(), KNOWN, NOW).unwrap();
+    let later = decision(&mut relying_system, &mut files.card(), KNOWN, days(2));
     assert_eq!(later.unwrap_err().code(), "crl-expired");
 }
 
@@ -100,17 +103,19 @@ fn an_old_check_is_made_anew_at_the_door() {
     let files = Files::with(&ca, &Leaf::of_card());
     // Good for ten days; the check for one.
     let list = [crl(&ca, &[], days(-1), days(10))];
-    let mut desk = desk(&[&ca.der()], Some(&list));
-    desk.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
-    let at_door = |desk: &mut Desk, at| desk.authenticate(&mut files.card(), BACKGROUND, None, at);
-    let young = at_door(&mut desk, days(1));
+    let mut relying_system = relying_system(&[&ca.der()], Some(&list));
+    relying_system.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
+    let at_door = |relying_system: &mut RelyingSystem, at| {
+        relying_system.authenticate(&mut files.card(), BACKGROUND, None, at)
+    };
+    let young = at_door(&mut relying_system, days(1));
     assert!(!young.fell_back && young.outcome.unwrap().is_ok());
-    let old = at_door(&mut desk, days(3));
+    let old = at_door(&mut relying_system, days(3));
     assert!(old.fell_back && old.outcome.unwrap().is_ok());
     // A check of a time to come says nothing: the clock was put back.
-    let before = at_door(&mut desk, NOW);
+    let before = at_door(&mut relying_system, NOW);
     assert!(before.fell_back && before.outcome.unwrap().is_ok());
-    let late = at_door(&mut desk, days(11));
+    let late = at_door(&mut relying_system, days(11));
     assert_eq!(late.outcome.unwrap().unwrap_err().code(), "crl-expired");
 }
 
@@ -118,10 +123,10 @@ fn an_old_check_is_made_anew_at_the_door() {
 fn a_checked_certificate_is_not_another_one() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
-    let mut desk = desk(&[&ca.der()], None);
-    desk.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
+    let mut relying_system = relying_system(&[&ca.der()], None);
+    relying_system.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
     files.issue(&Ca::root("another"), &Leaf::of_card());
-    let ran = desk.authenticate(&mut files.card(), BACKGROUND, None, NOW);
+    let ran = relying_system.authenticate(&mut files.card(), BACKGROUND, None, NOW);
     assert!(ran.fell_back);
     assert_eq!(ran.outcome.unwrap().unwrap_err().code(), "untrusted");
 }
@@ -132,10 +137,10 @@ fn a_checked_certificate_expires() {
     let ca = Ca::root("root");
     let leaf = Leaf { until: tapstone_piv::Time(NOW.0 + 3600), ..Leaf::of_card() };
     let files = Files::with(&ca, &leaf);
-    let mut desk = desk(&[&ca.der()], None);
-    desk.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
+    let mut relying_system = relying_system(&[&ca.der()], None);
+    relying_system.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
     let later = tapstone_piv::Time(NOW.0 + 7200);
-    let ran = desk.authenticate(&mut files.card(), BACKGROUND, None, later);
+    let ran = relying_system.authenticate(&mut files.card(), BACKGROUND, None, later);
     assert!(!ran.fell_back);
     assert_eq!(ran.outcome.unwrap().unwrap_err().code(), "expired");
 }
@@ -146,12 +151,12 @@ fn the_time_of_a_slow_module_is_waited_and_hidden_by_overlap() {
     let files = Files::with(&ca, &Leaf::of_card());
     let module_time = Nanos::from_millis(300);
     let rules = Rules { module_time, age_limit: Duration::from_secs(60), ..rules() };
-    let mut desk = Desk::new(trust(&[&ca.der()], None), rules);
-    let plain = dialogue(&mut desk, &mut files.card(), crate::support::PLAIN, NOW).log;
-    let validated = plain.step(Step::Validate).unwrap();
+    let mut relying_system = RelyingSystem::new(trust(&[&ca.der()], None), rules);
+    let plain = dialogue(&mut relying_system, &mut files.card(), crate::support::PLAIN, NOW).log;
+    let validated = plain.step(DialogueStep::Validate).unwrap();
     assert!(validated >= module_time);
     assert!(plain.replayed > Nanos::ZERO && plain.replayed <= validated);
-    let background = dialogue(&mut desk, &mut files.card(), BACKGROUND, NOW).log;
+    let background = dialogue(&mut relying_system, &mut files.card(), BACKGROUND, NOW).log;
     assert_eq!(background.replayed, Nanos::ZERO);
     // The card needs half a second in all for its signature and its CHUID.
     let mut slow = files.card().editing(|command, _| {
@@ -160,7 +165,7 @@ fn the_time_of_a_slow_module_is_waited_and_hidden_by_overlap() {
         }
         None
     });
-    let overlap = dialogue(&mut desk, &mut slow, OVERLAP, NOW).log;
-    assert!(overlap.step(Step::Validate).unwrap() >= module_time);
+    let overlap = dialogue(&mut relying_system, &mut slow, OVERLAP, NOW).log;
+    assert!(overlap.step(DialogueStep::Validate).unwrap() >= module_time);
     assert_eq!(overlap.replayed, Nanos::ZERO, "nobody waited for it");
 }

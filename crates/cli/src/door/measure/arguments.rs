@@ -7,7 +7,9 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{CARD_AUTHENTICATION_POLICY, Mechanism, Oid, Strategy};
+use tapstone_piv::{
+    AuthenticationMechanism as Mechanism, CARD_AUTHENTICATION_POLICY, Oid, Strategy,
+};
 
 use crate::output::OutputArguments;
 use crate::token::PinSourceArguments;

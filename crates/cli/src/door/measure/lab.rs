@@ -10,7 +10,10 @@ use anyhow::Context;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscFunction as Call;
-use tapstone_piv::{Dialogue, Log, Lost, Mechanism, Refusal, Time};
+use tapstone_piv::{
+    AuthenticationMechanism as Mechanism, CardLost as Lost, Denial as Refusal, Dialogue,
+    DialogueLog as Log, Time,
+};
 use tapstone_worker::{Command, Process};
 
 use super::protocol::{Order, Ran, Report, Setup};
@@ -183,7 +186,7 @@ enum Answer {
 
 fn empty(
     start: Nanos,
-    outcome: Result<Result<tapstone_piv::Identity, Refusal>, Lost>,
+    outcome: Result<Result<tapstone_piv::CardIdentity, Refusal>, Lost>,
     gave_up: bool,
 ) -> Ran {
     let dialogue = Dialogue { outcome, fell_back: false, log: Log::default() };

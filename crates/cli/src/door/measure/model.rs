@@ -4,7 +4,7 @@
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::linear::{Observation, fit};
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{Exchange, Log, Step, Strategy};
+use tapstone_piv::{ApduExchange as Exchange, DialogueLog as Log, DialogueStep as Step, Strategy};
 use tapstone_record as record;
 
 /// Bytes of the answer to GET DATA for the start of a CHUID: 65 and a status word.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{Dialogue, Mechanism, Time};
+use tapstone_piv::{AuthenticationMechanism as Mechanism, Dialogue, Time};
 use tapstone_token::pin::Pin;
 
 /// From the lab to the worker.

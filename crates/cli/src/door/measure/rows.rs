@@ -8,7 +8,9 @@ use tapstone_card::protocol::{Fault, Sample};
 use tapstone_measure::compare::{self, PairedVerdict};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
-use tapstone_piv::{Log, Mechanism, Step};
+use tapstone_piv::{
+    AuthenticationMechanism as Mechanism, DialogueLog as Log, DialogueStep as Step,
+};
 use tapstone_record as record;
 
 use super::model::{Model, Parts, predicted, start_of_chuid};

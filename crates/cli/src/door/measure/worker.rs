@@ -15,7 +15,11 @@ use tapstone_card::scard::{
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure};
-use tapstone_piv::{Card, Desk, Dialogue, Log, Lost, Mechanism, Oid, Pin, Rules, Step, Time};
+use tapstone_piv::{
+    AuthenticationMechanism as Mechanism, CardConnection as Card, CardLost as Lost, Dialogue,
+    DialogueLog as Log, DialogueStep as Step, Oid, PivPin as Pin, RelyingSystem as Desk, Rules,
+    Time,
+};
 use tapstone_worker::{Board, private_pipes, receive, send};
 
 use super::files;
@@ -89,7 +93,7 @@ fn lost(failure: Failure) -> Lost {
 }
 
 /// Nothing was said with the card, or nothing that counts.
-fn without(outcome: Result<tapstone_piv::Refusal, Lost>) -> Dialogue {
+fn without(outcome: Result<tapstone_piv::Denial, Lost>) -> Dialogue {
     Dialogue { outcome: outcome.map(Err), fell_back: false, log: Log::default() }
 }
 
@@ -144,7 +148,7 @@ impl Worker {
         &mut self,
         mechanism: Mechanism,
         at: Time,
-    ) -> Result<Result<(), tapstone_piv::Refusal>, Lost> {
+    ) -> Result<Result<(), tapstone_piv::Denial>, Lost> {
         let Some(held) = &self.card else { return Ok(Ok(())) };
         held.card.begin().map_err(lost)?;
         let mut wire = Wire { card: &held.card, memory: &mut self.memory };

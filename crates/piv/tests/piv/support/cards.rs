@@ -9,14 +9,14 @@ use p256::ecdsa::SigningKey;
 use pkcs8::EncodePrivateKey;
 use rsa::rand_core::OsRng;
 use tapstone_apdu::CommandApdu;
-use tapstone_piv::{Card, Lost};
+use tapstone_piv::{CardConnection, CardLost};
 use tapstone_vcard::piv::{Personality, Piv, Recipe};
 use tempfile::TempDir;
 
 use super::{Ca, Leaf, spki};
 
 /// What a test does to an answer before the door gets it. The commands come as they were sent.
-type Edit = Box<dyn FnMut(&CommandApdu, &mut Vec<u8>) -> Option<Lost>>;
+type Edit = Box<dyn FnMut(&CommandApdu, &mut Vec<u8>) -> Option<CardLost>>;
 
 /// A card.
 pub(crate) struct Plastic {
@@ -37,7 +37,7 @@ impl Plastic {
     /// The same, with its answers changed.
     pub(crate) fn editing(
         mut self,
-        edit: impl FnMut(&CommandApdu, &mut Vec<u8>) -> Option<Lost> + 'static,
+        edit: impl FnMut(&CommandApdu, &mut Vec<u8>) -> Option<CardLost> + 'static,
     ) -> Self {
         self.edit = Some(Box::new(edit));
         self
@@ -49,8 +49,8 @@ impl Plastic {
     }
 }
 
-impl Card for Plastic {
-    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), Lost> {
+impl CardConnection for Plastic {
+    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), CardLost> {
         let parsed = CommandApdu::parse(command).expect("the door sends commands").0;
         let answer = self.card.transmit(command).expect("this card is never mute");
         response.extend(answer.response);

@@ -3,7 +3,10 @@
 mod cards;
 mod mint;
 
-use tapstone_piv::{Certificate, Desk, Dialogue, Identity, Mechanism, Refusal, Rules, Strategy};
+use tapstone_piv::{
+    AuthenticationMechanism, CardIdentity, Certificate, Denial, Dialogue, RelyingSystem, Rules,
+    Strategy,
+};
 use tapstone_piv::{Time, Trust};
 pub(crate) use tapstone_testing::skip;
 
@@ -20,7 +23,7 @@ pub(crate) const fn days(number: i64) -> Time {
     Time(NOW.0.saturating_add_signed(number * DAY as i64))
 }
 
-pub(crate) const PLAIN: Mechanism = Mechanism::PkiCak(Strategy::Plain);
+pub(crate) const PLAIN: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strategy::Plain);
 
 pub(crate) fn trust(certificates: &[&[u8]], crls: Option<&[Vec<u8>]>) -> Trust {
     let parsed = certificates.iter().map(|der| Certificate::parse(der).unwrap());
@@ -31,43 +34,48 @@ pub(crate) fn rules() -> Rules {
     Rules { age_limit: std::time::Duration::from_secs(DAY), ..Rules::default() }
 }
 
-pub(crate) fn desk(certificates: &[&[u8]], crls: Option<&[Vec<u8>]>) -> Desk {
-    Desk::new(trust(certificates, crls), rules())
+pub(crate) fn relying_system(certificates: &[&[u8]], crls: Option<&[Vec<u8>]>) -> RelyingSystem {
+    RelyingSystem::new(trust(certificates, crls), rules())
 }
 
 /// One authentication, with what the strategy wants beforehand.
 pub(crate) fn dialogue(
-    desk: &mut Desk,
+    relying_system: &mut RelyingSystem,
     card: &mut Plastic,
-    mechanism: Mechanism,
+    mechanism: AuthenticationMechanism,
     at: Time,
 ) -> Dialogue {
-    desk.prepare(card, mechanism, at).unwrap();
-    desk.authenticate(card, mechanism, None, at)
+    relying_system.prepare(card, mechanism, at).unwrap();
+    relying_system.authenticate(card, mechanism, None, at)
 }
 
 /// The decision; a card that is lost fails the test.
 pub(crate) fn decision(
-    desk: &mut Desk,
+    relying_system: &mut RelyingSystem,
     card: &mut Plastic,
-    mechanism: Mechanism,
+    mechanism: AuthenticationMechanism,
     at: Time,
-) -> Result<Identity, Refusal> {
-    dialogue(desk, card, mechanism, at).outcome.unwrap()
+) -> Result<CardIdentity, Denial> {
+    dialogue(relying_system, card, mechanism, at).outcome.unwrap()
 }
 
 /// Refused for this reason in every strategy, twice: what a door remembers changes nothing.
 #[track_caller]
 pub(crate) fn refused_in_all(
-    mut desk: impl FnMut() -> Desk,
+    mut relying_system: impl FnMut() -> RelyingSystem,
     mut card: impl FnMut() -> Plastic,
     at: Time,
     code: &str,
 ) {
     for strategy in Strategy::ALL {
-        let (mut desk, mut card) = (desk(), card());
+        let (mut relying_system, mut card) = (relying_system(), card());
         for _ in 0..2 {
-            let decision = decision(&mut desk, &mut card, Mechanism::PkiCak(strategy), at);
+            let decision = decision(
+                &mut relying_system,
+                &mut card,
+                AuthenticationMechanism::PkiCak(strategy),
+                at,
+            );
             let refusal = decision.expect_err(strategy.name());
             assert_eq!(refusal.code(), code, "{strategy}: {refusal}");
         }

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
-use self::memory::{Checked, Known};
-use crate::card::{Card, Lost};
+use self::memory::{PriorChecks, RegisteredKeys};
+use crate::card::{CardConnection, CardLost};
 use crate::certificate::Certificate;
-use crate::chuid::{Chuid, Identity, START};
+use crate::channel::{CardChannel, DialogueEnd};
+use crate::chuid::{CardIdentity, Chuid, START};
+use crate::denial::Denial;
 use crate::key::{Challenge, PublicKey};
-use crate::log::{Log, Step};
-use crate::object::{self, Object};
-use crate::pin::Pin;
-use crate::refusal::Refusal;
+use crate::log::{DialogueLog, DialogueStep};
+use crate::object::{self, DataObject};
+use crate::pin::PivPin;
 use crate::strategy::Strategy;
-use crate::talk::{End, Talk};
 use crate::time::Time;
-use crate::trust::{Path, Purpose, Trust};
+use crate::trust::{CertificatePurpose, CertificationPath, Trust};
 
 /// Key references (SP 800-73-5 part 1, table 4).
 const KEY_9A: u8 = 0x9A;
@@ -34,7 +34,7 @@ const CHUID_START: usize = 4 + START;
 
 /// An authentication mechanism of FIPS 201-3, section 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mechanism {
+pub enum AuthenticationMechanism {
     /// The card authentication key signs a challenge.
     PkiCak(Strategy),
     /// The CHUID's signature is checked; the card proves nothing.
@@ -46,7 +46,7 @@ pub enum Mechanism {
     Contact,
 }
 
-impl Mechanism {
+impl AuthenticationMechanism {
     /// Whether it gives the PIN to the card.
     #[must_use]
     pub const fn needs_pin(self) -> bool {
@@ -69,36 +69,36 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialogue {
     /// Granted to whom, or why refused; or the card was lost in the middle.
-    pub outcome: Result<Result<Identity, Refusal>, Lost>,
+    pub outcome: Result<Result<CardIdentity, Denial>, CardLost>,
     /// The way that the strategy saves was gone in full: the card, or its certificate, was not
     /// known, or known as another one.
     pub fell_back: bool,
     /// Where the time went.
-    pub log: Log,
+    pub log: DialogueLog,
 }
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Desk {
+pub struct RelyingSystem {
     trust: Trust,
     rules: Rules,
-    known: Known,
-    checked: Checked,
+    known: RegisteredKeys,
+    checked: PriorChecks,
     /// The certificate of 9A, read and judged beforehand.
     contact: Option<Judged>,
     /// A card did not take the PIN, or nobody knows whether it did: it is never sent again.
     pin_is_spent: bool,
 }
 
-impl Desk {
+impl RelyingSystem {
     /// A door that has seen nobody yet.
     #[must_use]
     pub fn new(trust: Trust, rules: Rules) -> Self {
         Self {
             trust,
             rules,
-            known: Known::default(),
-            checked: Checked::default(),
+            known: RegisteredKeys::default(),
+            checked: PriorChecks::default(),
             contact: None,
             pin_is_spent: false,
         }
@@ -113,30 +113,30 @@ impl Desk {
     /// Carries out one authentication at this moment.
     pub fn authenticate(
         &mut self,
-        card: &mut dyn Card,
-        mechanism: Mechanism,
-        pin: Option<&Pin>,
+        card: &mut dyn CardConnection,
+        mechanism: AuthenticationMechanism,
+        pin: Option<&PivPin>,
         at: Time,
     ) -> Dialogue {
-        let mut talk = Talk::new(card);
+        let mut channel = CardChannel::new(card);
         let mut fell_back = false;
         let ended = match mechanism {
-            Mechanism::PkiCak(Strategy::KnownCard) => {
-                self.known_card(&mut talk, at, &mut fell_back)
+            AuthenticationMechanism::PkiCak(Strategy::KnownCard) => {
+                self.known_card(&mut channel, at, &mut fell_back)
             }
-            Mechanism::PkiCak(strategy) => {
-                self.full(&mut talk, strategy, at, &mut fell_back).map(|full| full.identity)
+            AuthenticationMechanism::PkiCak(strategy) => {
+                self.full(&mut channel, strategy, at, &mut fell_back).map(|full| full.identity)
             }
-            Mechanism::Chuid => self.chuid(&mut talk, at),
-            Mechanism::PkiAuth => self.pki_auth(&mut talk, pin, at),
-            Mechanism::Contact => self.contact(&mut talk, pin, at),
+            AuthenticationMechanism::Chuid => self.chuid(&mut channel, at),
+            AuthenticationMechanism::PkiAuth => self.pki_auth(&mut channel, pin, at),
+            AuthenticationMechanism::Contact => self.contact(&mut channel, pin, at),
         };
         let outcome = match ended {
             Ok(identity) => Ok(Ok(identity)),
-            Err(End::Refused(refusal)) => Ok(Err(refusal)),
-            Err(End::Lost(lost)) => Err(lost),
+            Err(DialogueEnd::Refused(refusal)) => Ok(Err(refusal)),
+            Err(DialogueEnd::Lost(lost)) => Err(lost),
         };
-        Dialogue { outcome, fell_back, log: talk.log }
+        Dialogue { outcome, fell_back, log: channel.log }
     }
 
     /// What has to be there before the door can do it this way: a known card's key, a checked
@@ -146,41 +146,43 @@ impl Desk {
     /// When the card is lost. That it is refused is no error here: it will be.
     pub fn prepare(
         &mut self,
-        card: &mut dyn Card,
-        mechanism: Mechanism,
+        card: &mut dyn CardConnection,
+        mechanism: AuthenticationMechanism,
         at: Time,
-    ) -> Result<(), Lost> {
-        let mut talk = Talk::new(card);
+    ) -> Result<(), CardLost> {
+        let mut channel = CardChannel::new(card);
         let prepared = match mechanism {
-            Mechanism::PkiCak(Strategy::KnownCard) if self.known.is_empty() => {
-                self.known_card(&mut talk, at, &mut false).map(|_| ())
+            AuthenticationMechanism::PkiCak(Strategy::KnownCard) if self.known.is_empty() => {
+                self.known_card(&mut channel, at, &mut false).map(|_| ())
             }
-            Mechanism::PkiCak(Strategy::BackgroundValidation) if self.checked.is_empty() => {
-                let read = talk
-                    .select()
-                    .and_then(|()| self.read_certificate(&mut talk, object::CARD_AUTHENTICATION));
+            AuthenticationMechanism::PkiCak(Strategy::BackgroundValidation)
+                if self.checked.is_empty() =>
+            {
+                let read = channel.select().and_then(|()| {
+                    self.read_certificate(&mut channel, object::CARD_AUTHENTICATION)
+                });
                 read.map(|certificate| {
-                    let path = self.path(&certificate, Purpose::CardAuthentication, at);
-                    self.checked.put(&certificate, path, at);
+                    let path = self.path(&certificate, CertificatePurpose::CardAuthentication, at);
+                    self.checked.remember(&certificate, path, at);
                 })
             }
-            Mechanism::Contact => {
-                let read = talk
+            AuthenticationMechanism::Contact => {
+                let read = channel
                     .select()
-                    .and_then(|()| self.read_certificate(&mut talk, object::PIV_AUTHENTICATION));
+                    .and_then(|()| self.read_certificate(&mut channel, object::PIV_AUTHENTICATION));
                 read.map(|certificate| {
-                    let path = self.path(&certificate, Purpose::PivAuthentication, at);
+                    let path = self.path(&certificate, CertificatePurpose::PivAuthentication, at);
                     self.contact = Some((certificate, path));
                 })
             }
             _ => Ok(()),
         };
-        if mechanism == Mechanism::PkiCak(Strategy::BackgroundValidation) {
+        if mechanism == AuthenticationMechanism::PkiCak(Strategy::BackgroundValidation) {
             self.check_again(at);
         }
         match prepared {
-            Ok(()) | Err(End::Refused(_)) => Ok(()),
-            Err(End::Lost(lost)) => Err(lost),
+            Ok(()) | Err(DialogueEnd::Refused(_)) => Ok(()),
+            Err(DialogueEnd::Lost(lost)) => Err(lost),
         }
     }
 
@@ -189,16 +191,19 @@ impl Desk {
     /// # Errors
     /// When one wrong PIN more would block it, when it was refused before, when the card does not
     /// tell. Or the card is lost.
-    pub fn look_at_tries(&mut self, card: &mut dyn Card) -> Result<Result<(), Refusal>, Lost> {
-        let not_sent = |why: String| Ok(Err(Refusal::PinNotSent { why }));
+    pub fn look_at_tries(
+        &mut self,
+        card: &mut dyn CardConnection,
+    ) -> Result<Result<(), Denial>, CardLost> {
+        let not_sent = |why: String| Ok(Err(Denial::PinNotSent { why }));
         if self.pin_is_spent {
             return not_sent("it was refused before, or its fate is unknown".to_owned());
         }
-        let mut talk = Talk::new(card);
-        let status = match talk.select().and_then(|()| talk.tries()) {
+        let mut channel = CardChannel::new(card);
+        let status = match channel.select().and_then(|()| channel.tries()) {
             Ok(status) => status,
-            Err(End::Refused(refusal)) => return Ok(Err(refusal)),
-            Err(End::Lost(lost)) => return Err(lost),
+            Err(DialogueEnd::Refused(refusal)) => return Ok(Err(refusal)),
+            Err(DialogueEnd::Lost(lost)) => return Err(lost),
         };
         match status.tries() {
             Some(0) => not_sent("the PIN is blocked".to_owned()),
@@ -213,37 +218,37 @@ impl Desk {
     /// The whole of PKI-CAK, in the order of the strategy.
     fn full(
         &mut self,
-        talk: &mut Talk<'_>,
+        channel: &mut CardChannel<'_>,
         strategy: Strategy,
         at: Time,
         fell_back: &mut bool,
-    ) -> Result<Full, End> {
-        talk.select()?;
-        let certificate = self.read_certificate(talk, object::CARD_AUTHENTICATION)?;
+    ) -> Result<Full, DialogueEnd> {
+        channel.select()?;
+        let certificate = self.read_certificate(channel, object::CARD_AUTHENTICATION)?;
         let (path, chuid) = match strategy {
-            Strategy::Overlap => self.overlapped(talk, &certificate, at)?,
+            Strategy::Overlap => self.overlapped(channel, &certificate, at)?,
             Strategy::BackgroundValidation => {
-                let path = talk.step(Step::Validate, |talk| {
-                    self.checked_before(talk, &certificate, at, fell_back)
+                let path = channel.step(DialogueStep::Validate, |channel| {
+                    self.checked_before(channel, &certificate, at, fell_back)
                 })?;
-                challenge(talk, &certificate, KEY_9E)?;
-                (path, Some(read_chuid(talk)?))
+                challenge(channel, &certificate, KEY_9E)?;
+                (path, Some(read_chuid(channel)?))
             }
             Strategy::Plain | Strategy::KnownCard | Strategy::NoChuid => {
-                let path = talk.step(Step::Validate, |talk| {
+                let path = channel.step(DialogueStep::Validate, |channel| {
                     let (path, replayed) = self.module(&certificate, at);
-                    talk.log.replayed = replayed;
+                    channel.log.replayed = replayed;
                     path
                 })?;
-                challenge(talk, &certificate, KEY_9E)?;
+                challenge(channel, &certificate, KEY_9E)?;
                 let chuid = match strategy {
                     Strategy::NoChuid => None,
-                    _ => Some(read_chuid(talk)?),
+                    _ => Some(read_chuid(channel)?),
                 };
                 (path, chuid)
             }
         };
-        let identity = Identity::of(&certificate)?;
+        let identity = CardIdentity::from_certificate(&certificate)?;
         match &chuid {
             None => Ok(Full { identity, path }),
             Some(chuid) => {
@@ -257,35 +262,40 @@ impl Desk {
     /// The card signs and gives its CHUID while the path is validated.
     fn overlapped(
         &self,
-        talk: &mut Talk<'_>,
+        channel: &mut CardChannel<'_>,
         certificate: &Arc<Certificate>,
         at: Time,
-    ) -> Result<(Path, Option<Chuid>), End> {
-        let (path, talked) = std::thread::scope(|scope| {
+    ) -> Result<(CertificationPath, Option<Chuid>), DialogueEnd> {
+        let (path, exchanged) = std::thread::scope(|scope| {
             let validation = scope.spawn(|| {
                 let start = Monotonic.now();
                 let (path, replayed) = self.module(certificate, at);
                 (path, replayed, Monotonic.now() - start)
             });
-            let talked = challenge(talk, certificate, KEY_9E).and_then(|()| read_chuid(talk));
-            (validation.join(), talked)
+            let exchanged =
+                challenge(channel, certificate, KEY_9E).and_then(|()| read_chuid(channel));
+            (validation.join(), exchanged)
         });
         // Only a bug panics there, and then nobody may enter.
         let (path, replayed, time) = path.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        talk.took(Step::Validate, time);
+        channel.took(DialogueStep::Validate, time);
         // The waiting that the card's own time did not hide.
-        let beside: Nanos = [Step::Challenge, Step::ReadChuid]
+        let beside: Nanos = [DialogueStep::Challenge, DialogueStep::ReadChuid]
             .into_iter()
-            .filter_map(|step| talk.log.step(step))
+            .filter_map(|step| channel.log.step(step))
             .sum();
-        talk.log.replayed = (time - beside).min(replayed);
-        Ok((path?, Some(talked?)))
+        channel.log.replayed = (time - beside).min(replayed);
+        Ok((path?, Some(exchanged?)))
     }
 
     /// Path validation, and the wait for a module that is slower than this machine.
-    fn module(&self, certificate: &Arc<Certificate>, at: Time) -> (Result<Path, Refusal>, Nanos) {
+    fn module(
+        &self,
+        certificate: &Arc<Certificate>,
+        at: Time,
+    ) -> (Result<CertificationPath, Denial>, Nanos) {
         let start = Monotonic.now();
-        let path = self.path(certificate, Purpose::CardAuthentication, at);
+        let path = self.path(certificate, CertificatePurpose::CardAuthentication, at);
         let own = Monotonic.now();
         if own - start < self.rules.module_time {
             Monotonic.wait_until(start + self.rules.module_time);
@@ -296,10 +306,10 @@ impl Desk {
     fn path(
         &self,
         certificate: &Arc<Certificate>,
-        purpose: Purpose,
+        purpose: CertificatePurpose,
         at: Time,
-    ) -> Result<Path, Refusal> {
-        let card = purpose == Purpose::CardAuthentication;
+    ) -> Result<CertificationPath, Denial> {
+        let card = purpose == CertificatePurpose::CardAuthentication;
         let policy = self.rules.policy.as_ref().filter(|_| card);
         self.trust.validate(certificate, purpose, policy, at)
     }
@@ -307,11 +317,11 @@ impl Desk {
     /// What was found beforehand for a certificate with these bytes, if that is not too old.
     fn checked_before(
         &mut self,
-        talk: &mut Talk<'_>,
+        channel: &mut CardChannel<'_>,
         certificate: &Arc<Certificate>,
         at: Time,
         fell_back: &mut bool,
-    ) -> Result<Path, Refusal> {
+    ) -> Result<CertificationPath, Denial> {
         if let Some(found) = self.checked.young(certificate, at, self.rules.age_limit) {
             let path = found.clone()?;
             self.trust.in_time(&path, at)?;
@@ -319,120 +329,132 @@ impl Desk {
         }
         *fell_back = true;
         let (path, replayed) = self.module(certificate, at);
-        talk.log.replayed = replayed;
-        self.checked.put(certificate, path.clone(), at);
+        channel.log.replayed = replayed;
+        self.checked.remember(certificate, path.clone(), at);
         path
     }
 
     /// The background's work: checks that are half as old as they may be are made anew.
     fn check_again(&mut self, at: Time) {
         for certificate in self.checked.ageing(at, self.rules.age_limit / 2) {
-            let path = self.path(&certificate, Purpose::CardAuthentication, at);
-            self.checked.put(&certificate, path, at);
+            let path = self.path(&certificate, CertificatePurpose::CardAuthentication, at);
+            self.checked.remember(&certificate, path, at);
         }
     }
 
     /// The register first, and everything when that does not do.
     fn known_card(
         &mut self,
-        talk: &mut Talk<'_>,
+        channel: &mut CardChannel<'_>,
         at: Time,
         fell_back: &mut bool,
-    ) -> Result<Identity, End> {
+    ) -> Result<CardIdentity, DialogueEnd> {
         if !self.known.is_empty() {
-            talk.select()?;
-            if let Some(identity) = self.recognised(talk, at)? {
+            channel.select()?;
+            if let Some(identity) = self.recognised(channel, at)? {
                 return Ok(identity);
             }
         }
         *fell_back = true;
-        let full = self.full(talk, Strategy::KnownCard, at, &mut false)?;
+        let full = self.full(channel, Strategy::KnownCard, at, &mut false)?;
         self.known.register(&full.identity, full.path);
         Ok(full.identity)
     }
 
     /// Whether this is a registered card that proves to have the registered key.
-    fn recognised(&mut self, talk: &mut Talk<'_>, at: Time) -> Result<Option<Identity>, End> {
-        let start = talk.step(Step::ReadChuid, |talk| {
-            let start = talk.get_data(object::CHUID, CHUID_START)?;
-            Ok::<_, End>(Chuid::parse_start(&start)?)
+    fn recognised(
+        &mut self,
+        channel: &mut CardChannel<'_>,
+        at: Time,
+    ) -> Result<Option<CardIdentity>, DialogueEnd> {
+        let start = channel.step(DialogueStep::ReadChuid, |channel| {
+            let start = channel.get_data(object::CHUID, CHUID_START)?;
+            Ok::<_, DialogueEnd>(Chuid::parse_start(&start)?)
         })?;
         start.in_time(at)?;
         let paths = self.known.paths(&start.identity);
-        let good = talk.step(Step::Validate, |_| {
+        let good = channel.step(DialogueStep::Validate, |_| {
             paths.into_iter().find(|path| self.trust.recheck(path, at).is_ok())
         });
         let Some(path) = good else {
             self.known.forget(&start.identity);
             return Ok(None);
         };
-        match challenge(talk, path.certificate(), KEY_9E) {
+        match challenge(channel, path.certificate(), KEY_9E) {
             Ok(()) => Ok(Some(start.identity)),
-            Err(End::Lost(lost)) => Err(lost.into()),
+            Err(DialogueEnd::Lost(lost)) => Err(lost.into()),
             // Another key, or another kind of key: the full reading says what it is.
-            Err(End::Refused(_)) => Ok(None),
+            Err(DialogueEnd::Refused(_)) => Ok(None),
         }
     }
 
-    fn chuid(&self, talk: &mut Talk<'_>, at: Time) -> Result<Identity, End> {
-        talk.select()?;
-        let chuid = read_chuid(talk)?;
-        talk.step(Step::Validate, |_| chuid.verify(&self.trust, at))?;
+    fn chuid(&self, channel: &mut CardChannel<'_>, at: Time) -> Result<CardIdentity, DialogueEnd> {
+        channel.select()?;
+        let chuid = read_chuid(channel)?;
+        channel.step(DialogueStep::Validate, |_| chuid.verify(&self.trust, at))?;
         Ok(chuid.identity)
     }
 
     fn pki_auth(
         &mut self,
-        talk: &mut Talk<'_>,
-        pin: Option<&Pin>,
+        channel: &mut CardChannel<'_>,
+        pin: Option<&PivPin>,
         at: Time,
-    ) -> Result<Identity, End> {
-        talk.select()?;
-        let certificate = self.read_certificate(talk, object::PIV_AUTHENTICATION)?;
-        talk.step(Step::Validate, |_| self.path(&certificate, Purpose::PivAuthentication, at))?;
-        self.verify_pin(talk, pin)?;
-        challenge(talk, &certificate, KEY_9A)?;
-        let chuid = read_chuid(talk)?;
-        Identity::of(&certificate)?.is_of(&chuid)?;
+    ) -> Result<CardIdentity, DialogueEnd> {
+        channel.select()?;
+        let certificate = self.read_certificate(channel, object::PIV_AUTHENTICATION)?;
+        channel.step(DialogueStep::Validate, |_| {
+            self.path(&certificate, CertificatePurpose::PivAuthentication, at)
+        })?;
+        self.verify_pin(channel, pin)?;
+        challenge(channel, &certificate, KEY_9A)?;
+        let chuid = read_chuid(channel)?;
+        CardIdentity::from_certificate(&certificate)?.is_of(&chuid)?;
         chuid.in_time(at)?;
         Ok(chuid.identity)
     }
 
     fn contact(
         &mut self,
-        talk: &mut Talk<'_>,
-        pin: Option<&Pin>,
+        channel: &mut CardChannel<'_>,
+        pin: Option<&PivPin>,
         at: Time,
-    ) -> Result<Identity, End> {
-        talk.select()?;
-        let chuid = read_chuid(talk)?;
-        self.verify_pin(talk, pin)?;
+    ) -> Result<CardIdentity, DialogueEnd> {
+        channel.select()?;
+        let chuid = read_chuid(channel)?;
+        self.verify_pin(channel, pin)?;
         let Some((certificate, path)) = self.contact.clone() else {
             let object = object::PIV_AUTHENTICATION.name.to_owned();
             let status = tapstone_apdu::StatusWord::NOT_FOUND.0;
-            return Err(Refusal::Missing { object, status }.into());
+            return Err(Denial::Missing { object, status }.into());
         };
-        challenge(talk, &certificate, KEY_9A)?;
+        challenge(channel, &certificate, KEY_9A)?;
         path?;
-        Identity::of(&certificate)?.is_of(&chuid)?;
+        CardIdentity::from_certificate(&certificate)?.is_of(&chuid)?;
         chuid.in_time(at)?;
         Ok(chuid.identity)
     }
 
-    fn verify_pin(&mut self, talk: &mut Talk<'_>, pin: Option<&Pin>) -> Result<(), End> {
+    fn verify_pin(
+        &mut self,
+        channel: &mut CardChannel<'_>,
+        pin: Option<&PivPin>,
+    ) -> Result<(), DialogueEnd> {
         let why = match pin {
             Some(_) if self.pin_is_spent => "it was refused before, or its fate is unknown",
-            Some(pin) => return talk.step(Step::Pin, |talk| self.send_pin(talk, pin)),
+            Some(pin) => {
+                return channel.step(DialogueStep::Pin, |channel| self.send_pin(channel, pin));
+            }
             None => "there is none",
         };
-        Err(Refusal::PinNotSent { why: why.to_owned() }.into())
+        Err(Denial::PinNotSent { why: why.to_owned() }.into())
     }
 
-    fn send_pin(&mut self, talk: &mut Talk<'_>, pin: &Pin) -> Result<(), End> {
+    fn send_pin(&mut self, channel: &mut CardChannel<'_>, pin: &PivPin) -> Result<(), DialogueEnd> {
         self.pin_is_spent = true;
-        let status = talk.verify(pin)?;
+        let status = channel.verify(pin)?;
         if status != tapstone_apdu::StatusWord::OK {
-            return Err(Refusal::Pin { status: status.0 }.into());
+            return Err(Denial::Pin { status: status.0 }.into());
         }
         self.pin_is_spent = false;
         Ok(())
@@ -440,47 +462,51 @@ impl Desk {
 
     fn read_certificate(
         &self,
-        talk: &mut Talk<'_>,
-        object: Object,
-    ) -> Result<Arc<Certificate>, End> {
-        talk.step(Step::ReadCertificate, |talk| {
-            let response = talk.get_data(object, usize::MAX)?;
+        channel: &mut CardChannel<'_>,
+        object: DataObject,
+    ) -> Result<Arc<Certificate>, DialogueEnd> {
+        channel.step(DialogueStep::ReadCertificate, |channel| {
+            let response = channel.get_data(object, usize::MAX)?;
             let der = object.certificate(&response)?;
             let parsed = Certificate::from_der(der.to_vec());
-            let parsed = parsed.map_err(|why| Refusal::NotACertificate { why: why.to_string() })?;
+            let parsed = parsed.map_err(|why| Denial::NotACertificate { why: why.to_string() })?;
             Ok(Arc::new(parsed))
         })
     }
 }
 
 /// A certificate, and whether a good path leads to it.
-type Judged = (Arc<Certificate>, Result<Path, Refusal>);
+type Judged = (Arc<Certificate>, Result<CertificationPath, Denial>);
 
 /// What a full reading brings.
 struct Full {
-    identity: Identity,
-    path: Path,
+    identity: CardIdentity,
+    path: CertificationPath,
 }
 
-fn read_chuid(talk: &mut Talk<'_>) -> Result<Chuid, End> {
-    talk.step(Step::ReadChuid, |talk| {
-        let response = talk.get_data(object::CHUID, usize::MAX)?;
+fn read_chuid(channel: &mut CardChannel<'_>) -> Result<Chuid, DialogueEnd> {
+    channel.step(DialogueStep::ReadChuid, |channel| {
+        let response = channel.get_data(object::CHUID, usize::MAX)?;
         Ok(Chuid::parse(&response)?)
     })
 }
 
 /// A fresh challenge, signed by a key of the card and checked with its certificate's.
-fn challenge(talk: &mut Talk<'_>, certificate: &Certificate, reference: u8) -> Result<(), End> {
-    talk.step(Step::Challenge, |talk| {
+fn challenge(
+    channel: &mut CardChannel<'_>,
+    certificate: &Certificate,
+    reference: u8,
+) -> Result<(), DialogueEnd> {
+    channel.step(DialogueStep::Challenge, |channel| {
         let key: &PublicKey = certificate
             .key
             .as_ref()
-            .map_err(|algorithm| Refusal::Algorithm { algorithm: algorithm.clone() })?;
+            .map_err(|algorithm| Denial::Algorithm { algorithm: algorithm.clone() })?;
         let challenge = Challenge::new(key)?;
-        let signature = talk.sign(&challenge, reference)?;
+        let signature = channel.sign(&challenge, reference)?;
         match challenge.is_answered_by(key, &signature) {
             true => Ok(()),
-            false => Err(Refusal::WrongKey.into()),
+            false => Err(Denial::WrongKey.into()),
         }
     })
 }

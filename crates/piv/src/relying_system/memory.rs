@@ -7,59 +7,59 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::certificate::Certificate;
-use crate::chuid::Identity;
-use crate::refusal::Refusal;
+use crate::chuid::CardIdentity;
+use crate::denial::Denial;
 use crate::time::Time;
-use crate::trust::Path;
+use crate::trust::CertificationPath;
 
 /// Registered keys, by the card's identifiers and the key's hash. An entry is a path that was good
 /// when the card was read in full.
 #[derive(Debug, Default)]
-pub(super) struct Known(HashMap<Identity, HashMap<[u8; 32], Path>>);
+pub(super) struct RegisteredKeys(HashMap<CardIdentity, HashMap<[u8; 32], CertificationPath>>);
 
-impl Known {
+impl RegisteredKeys {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn register(&mut self, identity: &Identity, path: Path) {
+    pub(super) fn register(&mut self, identity: &CardIdentity, path: CertificationPath) {
         let key = path.certificate().key_sha256;
         // A card has one key: another one takes the place of an older card's.
         self.0.insert(identity.clone(), HashMap::from([(key, path)]));
     }
 
-    pub(super) fn paths(&self, identity: &Identity) -> Vec<Path> {
+    pub(super) fn paths(&self, identity: &CardIdentity) -> Vec<CertificationPath> {
         self.0.get(identity).into_iter().flat_map(|keys| keys.values().cloned()).collect()
     }
 
-    pub(super) fn forget(&mut self, identity: &Identity) {
+    pub(super) fn forget(&mut self, identity: &CardIdentity) {
         self.0.remove(identity);
     }
 }
 
 /// What was found for certificates, and when, by the hash of their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Checked(HashMap<[u8; 32], Check>);
+pub(super) struct PriorChecks(HashMap<[u8; 32], PriorCheck>);
 
 #[derive(Debug)]
-struct Check {
+struct PriorCheck {
     certificate: Arc<Certificate>,
-    found: Result<Path, Refusal>,
+    found: Result<CertificationPath, Denial>,
     at: Time,
 }
 
-impl Checked {
+impl PriorChecks {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn put(
+    pub(super) fn remember(
         &mut self,
         certificate: &Arc<Certificate>,
-        found: Result<Path, Refusal>,
+        found: Result<CertificationPath, Denial>,
         at: Time,
     ) {
-        let check = Check { certificate: Arc::clone(certificate), found, at };
+        let check = PriorCheck { certificate: Arc::clone(certificate), found, at };
         self.0.insert(Sha256::digest(certificate.der()).into(), check);
     }
 
@@ -69,7 +69,7 @@ impl Checked {
         certificate: &Certificate,
         at: Time,
         limit: Duration,
-    ) -> Option<&Result<Path, Refusal>> {
+    ) -> Option<&Result<CertificationPath, Denial>> {
         let hash: [u8; 32] = Sha256::digest(certificate.der()).into();
         let check = self.0.get(&hash)?;
         at.since(check.at).filter(|age| *age <= limit).map(|_| &check.found)
@@ -77,7 +77,7 @@ impl Checked {
 
     /// Certificates whose check is older.
     pub(super) fn ageing(&self, at: Time, limit: Duration) -> Vec<Arc<Certificate>> {
-        let old = |check: &&Check| at.since(check.at).is_none_or(|age| age > limit);
+        let old = |check: &&PriorCheck| at.since(check.at).is_none_or(|age| age > limit);
         self.0.values().filter(old).map(|check| Arc::clone(&check.certificate)).collect()
     }
 }

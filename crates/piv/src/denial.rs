@@ -9,7 +9,7 @@ use crate::time::Time;
 /// Why a card is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each text says what the variant and its fields are")]
-pub enum Refusal {
+pub enum Denial {
     #[error("{command}: the card answers {}, {}", word(.status), meaning(.status))]
     Status { command: String, status: u16 },
     #[error("the card has no {object}: {}, {}", word(.status), meaning(.status))]
@@ -66,7 +66,7 @@ pub enum Refusal {
     PinNotSent { why: String },
 }
 
-impl Refusal {
+impl Denial {
     /// One word for a record: `revoked`.
     #[must_use]
     pub const fn code(&self) -> &'static str {

@@ -4,12 +4,12 @@ use tapstone_apdu::{CommandApdu, Expected, StatusWord, tlv};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
-use crate::card::{Card, Lost};
+use crate::card::{CardConnection, CardLost};
+use crate::denial::Denial;
 use crate::key::Challenge;
-use crate::log::{Exchange, Log, Step};
-use crate::object::{APPLICATION, Object};
-use crate::pin::Pin;
-use crate::refusal::Refusal;
+use crate::log::{ApduExchange, DialogueLog, DialogueStep};
+use crate::object::{APPLICATION, DataObject};
+use crate::pin::PivPin;
 
 /// The longest data field of a command that every card takes.
 const SHORT: usize = 255;
@@ -25,39 +25,39 @@ const MOST_PIECES: usize = 512;
 
 /// Why a dialogue ended before its end.
 #[derive(Debug)]
-pub(crate) enum End {
-    Refused(Refusal),
-    Lost(Lost),
+pub(crate) enum DialogueEnd {
+    Refused(Denial),
+    Lost(CardLost),
 }
 
-impl From<Refusal> for End {
-    fn from(refusal: Refusal) -> Self {
+impl From<Denial> for DialogueEnd {
+    fn from(refusal: Denial) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<Lost> for End {
-    fn from(lost: Lost) -> Self {
+impl From<CardLost> for DialogueEnd {
+    fn from(lost: CardLost) -> Self {
         Self::Lost(lost)
     }
 }
 
 /// One dialogue with one card.
-pub(crate) struct Talk<'a> {
-    card: &'a mut dyn Card,
-    step: Step,
+pub(crate) struct CardChannel<'a> {
+    card: &'a mut dyn CardConnection,
+    step: DialogueStep,
     response: Vec<u8>,
-    pub(crate) log: Log,
+    pub(crate) log: DialogueLog,
 }
 
-impl<'a> Talk<'a> {
-    pub(crate) fn new(card: &'a mut dyn Card) -> Self {
+impl<'a> CardChannel<'a> {
+    pub(crate) fn new(card: &'a mut dyn CardConnection) -> Self {
         let response = Vec::with_capacity(ROOM);
-        Self { card, step: Step::Select, response, log: Log::with_room() }
+        Self { card, step: DialogueStep::Select, response, log: DialogueLog::with_room() }
     }
 
     /// Something that belongs to a step, timed.
-    pub(crate) fn step<T>(&mut self, step: Step, what: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn step<T>(&mut self, step: DialogueStep, what: impl FnOnce(&mut Self) -> T) -> T {
         self.step = step;
         let start = Monotonic.now();
         let made = what(self);
@@ -65,34 +65,38 @@ impl<'a> Talk<'a> {
         made
     }
 
-    pub(crate) fn took(&mut self, step: Step, time: Nanos) {
+    pub(crate) fn took(&mut self, step: DialogueStep, time: Nanos) {
         self.log.steps.push((step, time));
     }
 
     /// SELECT of the PIV application.
-    pub(crate) fn select(&mut self) -> Result<(), End> {
-        self.step(Step::Select, |talk| {
-            let (status, _) = talk.answer(&CommandApdu::select(&APPLICATION), usize::MAX)?;
+    pub(crate) fn select(&mut self) -> Result<(), DialogueEnd> {
+        self.step(DialogueStep::Select, |channel| {
+            let (status, _) = channel.answer(&CommandApdu::select(&APPLICATION), usize::MAX)?;
             succeeded("SELECT", status)
         })
     }
 
     /// GET DATA; at most so many bytes of the object.
-    pub(crate) fn get_data(&mut self, object: Object, most: usize) -> Result<Vec<u8>, End> {
+    pub(crate) fn get_data(
+        &mut self,
+        object: DataObject,
+        most: usize,
+    ) -> Result<Vec<u8>, DialogueEnd> {
         let expected = Expected::bytes(most.min(256) as u32).unwrap_or(Expected::SHORT);
         let tag = tlv::element(0x5C, &object.tag);
         let command = CommandApdu::new(0, 0xCB, 0x3F, 0xFF).with_data(&tag).expecting(expected);
         let (status, data) = self.answer(&command, most)?;
         match status {
             StatusWord::NOT_FOUND => {
-                Err(Refusal::Missing { object: object.name.to_owned(), status: status.0 }.into())
+                Err(Denial::Missing { object: object.name.to_owned(), status: status.0 }.into())
             }
             status => succeeded("GET DATA", status).map(|()| data),
         }
     }
 
     /// GENERAL AUTHENTICATE: the signature of a challenge by this key of the card.
-    pub(crate) fn sign(&mut self, challenge: &Challenge, key: u8) -> Result<Vec<u8>, End> {
+    pub(crate) fn sign(&mut self, challenge: &Challenge, key: u8) -> Result<Vec<u8>, DialogueEnd> {
         const NAME: &str = "GENERAL AUTHENTICATE";
         let header = |cla| CommandApdu::new(cla, 0x87, challenge.algorithm, key);
         let mut parts = challenge.template.chunks(SHORT).peekable();
@@ -108,19 +112,19 @@ impl<'a> Talk<'a> {
             let signature = tlv::only(0x7C, &data).and_then(|inside| tlv::only(0x82, inside));
             return signature.map(<[u8]>::to_vec).ok_or_else(|| {
                 let why = "the answer is no template with a response".to_owned();
-                Refusal::Malformed { what: "signature".to_owned(), why }.into()
+                Denial::Malformed { what: "signature".to_owned(), why }.into()
             });
         }
         unreachable!("a template has bytes")
     }
 
     /// How many tries of the PIN are left (SP 800-73-5 part 2, 3.2.1).
-    pub(crate) fn tries(&mut self) -> Result<StatusWord, End> {
+    pub(crate) fn tries(&mut self) -> Result<StatusWord, DialogueEnd> {
         self.exchange(&CommandApdu::new(0, 0x20, 0, 0x80))
     }
 
     /// VERIFY.
-    pub(crate) fn verify(&mut self, pin: &Pin) -> Result<StatusWord, End> {
+    pub(crate) fn verify(&mut self, pin: &PivPin) -> Result<StatusWord, DialogueEnd> {
         let mut command = CommandApdu::new(0, 0x20, 0, 0x80).with_data(pin.padded());
         let mut bytes = command.encode();
         let status = self.send(&bytes);
@@ -131,7 +135,11 @@ impl<'a> Talk<'a> {
 
     /// A command and the whole response to it, fetched by GET RESPONSE up to `most` bytes, and
     /// asked for again where the card wants another Le.
-    fn answer(&mut self, command: &CommandApdu, most: usize) -> Result<(StatusWord, Vec<u8>), End> {
+    fn answer(
+        &mut self,
+        command: &CommandApdu,
+        most: usize,
+    ) -> Result<(StatusWord, Vec<u8>), DialogueEnd> {
         let mut data = Vec::new();
         let mut next = command.clone();
         for _ in 0..MOST_PIECES {
@@ -152,14 +160,14 @@ impl<'a> Talk<'a> {
             }
         }
         let why = "it has no end".to_owned();
-        Err(Refusal::Malformed { what: "response".to_owned(), why }.into())
+        Err(Denial::Malformed { what: "response".to_owned(), why }.into())
     }
 
-    fn exchange(&mut self, command: &CommandApdu) -> Result<StatusWord, End> {
+    fn exchange(&mut self, command: &CommandApdu) -> Result<StatusWord, DialogueEnd> {
         self.send(&command.encode())
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<StatusWord, End> {
+    fn send(&mut self, bytes: &[u8]) -> Result<StatusWord, DialogueEnd> {
         self.response.clear();
         let start = Monotonic.now();
         let sent = self.card.transmit(bytes, &mut self.response);
@@ -168,10 +176,10 @@ impl<'a> Talk<'a> {
         // Not the card's word: readers give such a thing when it is taken out in mid-command.
         let Some(&[sw1, sw2]) = self.response.last_chunk::<2>() else {
             let code = "no status word".to_owned();
-            return Err(Lost { call: "response".to_owned(), code }.into());
+            return Err(CardLost { call: "response".to_owned(), code }.into());
         };
         let status = StatusWord(u16::from_be_bytes([sw1, sw2]));
-        self.log.exchanges.push(Exchange {
+        self.log.exchanges.push(ApduExchange {
             step: self.step,
             header: [bytes[0], bytes[1], bytes[2], bytes[3]],
             sent: bytes.len() as u32,
@@ -183,9 +191,9 @@ impl<'a> Talk<'a> {
     }
 }
 
-fn succeeded(command: &str, status: StatusWord) -> Result<(), End> {
+fn succeeded(command: &str, status: StatusWord) -> Result<(), DialogueEnd> {
     match status.is_success() {
         true => Ok(()),
-        false => Err(Refusal::Status { command: command.to_owned(), status: status.0 }.into()),
+        false => Err(Denial::Status { command: command.to_owned(), status: status.0 }.into()),
     }
 }
