@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use thiserror::Error;
 
 use crate::command::Command;
+use crate::observation::Observation;
 use crate::probe::Probe;
 
 /// Where pcsc-lite's daemon and its clients meet.

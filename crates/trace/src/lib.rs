@@ -1,6 +1,7 @@
 //! Runs a program under observation, says where its time goes, and tries fixes on it.
 //!
-//! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns.
+//! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns;
+//!   [`observation`]: what is done beside it.
 //! - [`ab`]: two whole commands in turns, and what that says of them.
 //! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw;
 //!   [`kept`]: what an earlier one saw; [`blind`], [`starts`], [`losses`]: what it did not see.
@@ -27,6 +28,7 @@ pub mod folded;
 pub mod guard;
 pub mod kept;
 pub mod losses;
+pub mod observation;
 pub mod observe;
 pub mod operation;
 pub mod owners;

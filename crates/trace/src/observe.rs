@@ -16,6 +16,7 @@ use crate::command::Command;
 use crate::daemon::{Daemon, DaemonError};
 use crate::events::{self, EventsError};
 use crate::losses::Losses;
+use crate::observation::Observation;
 use crate::probe::{Applied, Options, Probe, ProbeError};
 use crate::run::{Finished, Input, Output, Run, RunError, Signals};
 use crate::syscalls::{Observed, Set, TracingError};
@@ -179,7 +180,11 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
 
 fn run(plan: &Plan<'_>, probe: &Probe, signals: &Signals) -> Result<Finished, RunError> {
     let run = Run::new(plan.command).output(plan.output).input(plan.input);
-    run.probed(probe).beside(plan.beside).finish(signals)
+    run.observed(probe).beside(as_observation(plan.beside)).finish(signals)
+}
+
+fn as_observation(probe: Option<&Probe>) -> Option<&dyn Observation> {
+    probe.map(|probe| probe as &dyn Observation)
 }
 
 /// As the probe says, which then is no loss beside it, or else as the program's file tells.

@@ -26,7 +26,7 @@ use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::command::Command;
-use crate::probe::{Keeper, Probe};
+use crate::observation::{Observation, Observations};
 
 pub use output::Stream;
 pub use signals::Signals;
@@ -40,7 +40,7 @@ pub struct Run<'a> {
     variables: Vec<(OsString, OsString)>,
     output: Output,
     input: Input,
-    keeper: Keeper<'a>,
+    observations: Observations<'a>,
 }
 
 /// Where a command's standard output and standard error go.
@@ -142,8 +142,13 @@ impl<'a> Run<'a> {
     /// As its user would run it: nothing added, nothing kept.
     #[must_use]
     pub fn new(command: &'a Command) -> Self {
-        let (output, input) = (Output::default(), Input::default());
-        Self { command, variables: Vec::new(), output, input, keeper: Keeper::default() }
+        Self {
+            command,
+            variables: Vec::new(),
+            output: Output::default(),
+            input: Input::default(),
+            observations: Observations::default(),
+        }
     }
 
     /// With an environment variable added or replaced.
@@ -153,17 +158,17 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// With the probe inside.
+    /// Observed.
     #[must_use]
-    pub fn probed(mut self, probe: &'a Probe) -> Self {
-        self.variables.extend(probe.environment());
-        self.beside(Some(probe))
+    pub fn observed(mut self, observation: &'a dyn Observation) -> Self {
+        self.variables.extend(observation.environment());
+        self.beside(Some(observation))
     }
 
-    /// Beside a daemon with this probe inside, whose events need room too.
+    /// Beside a program that is observed (a daemon), whose observation is looked after too.
     #[must_use]
-    pub fn beside(self, daemon: Option<&'a Probe>) -> Self {
-        Self { keeper: self.keeper.with(daemon), ..self }
+    pub fn beside(self, observation: Option<&'a dyn Observation>) -> Self {
+        Self { observations: self.observations.and(observation), ..self }
     }
 
     /// Where its output goes.
@@ -184,12 +189,12 @@ impl<'a> Run<'a> {
     /// When the system does not start it. An exit code that is not 0 is no error here.
     pub fn finish(&self, signals: &Signals) -> Result<Finished, RunError> {
         let mut command = self.prepared().map_err(|error| self.failed("dup", &error))?;
-        self.keeper.look();
+        self.observations.look_after();
         let started = Monotonic.now();
         let mut child = command.spawn().map_err(|error| self.failed("execve", &error))?;
         let mut readers = Readers::of(self.output, &mut child);
         let ended = signals.running(&child).and_then(|running| {
-            readers.read_until_exit(running.process(), &self.keeper)?;
+            readers.read_until_exit(running.process(), &self.observations)?;
             wait(&child)
         });
         let wall = Monotonic.now() - started;

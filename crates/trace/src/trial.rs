@@ -240,7 +240,10 @@ impl Trial<'_> {
         let beside = resident.map(|resident| &resident.probe);
         if side == Side::Bare {
             let run = Run::new(self.command).output(Output::Kept).input(Input::Null);
-            let mut finished = run.beside(beside).finish(signals).map_err(ObserveError::from)?;
+            let mut finished = run
+                .beside(beside.map(|probe| probe as _))
+                .finish(signals)
+                .map_err(ObserveError::from)?;
             self.check_exit(&finished)?;
             let behaviour = Behaviour::of(&mut finished, None);
             let (applied, warnings) = (Vec::new(), Vec::new());

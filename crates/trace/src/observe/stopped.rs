@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use tapstone_measure::units::thousands;
 
-use super::{ObserveError, Plan};
+use super::{ObserveError, Plan, as_observation};
 use crate::probe::Probe;
 use crate::run::{Finished, Input, Output};
 use crate::syscalls::{self, Launch, Observed, Options, Set};
@@ -17,7 +17,8 @@ pub(super) fn run(
     probe: &Probe,
     set: &Set,
 ) -> Result<(Finished, Observed), ObserveError> {
-    let launch = Launch::new(plan.command).probed(probe).beside(plan.beside);
+    let launch = Launch::new(plan.command).observed(probe);
+    let launch = launch.beside(as_observation(plan.beside));
     let launch = with_streams(launch, plan).map_err(ObserveError::Streams)?;
     let options = Options { set: set.clone(), ..Options::default() };
     let observed = syscalls::observe(&launch, &options)?;

@@ -22,7 +22,7 @@ use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::retry_on_intr;
 use tapstone_measure::units::Nanos;
 
-use super::{Options, Probe};
+use super::Options;
 use crate::clock::{Reading, Scale, Ticks};
 use crate::losses::Losses;
 use crate::wire::{
@@ -36,7 +36,7 @@ const AHEAD: u64 = 256;
 const STEP: u64 = 64;
 /// How often the file is looked after. A program that writes at the probe's full speed fills 16 MiB
 /// in 10 ms on one thread; on a small machine each look takes time from it.
-const PERIOD: Duration = Duration::from_millis(4);
+pub(super) const PERIOD: Duration = Duration::from_millis(4);
 
 /// How many bytes of events may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,28 +210,6 @@ impl Buffer {
     #[must_use]
     pub fn started(&self) -> Nanos {
         self.start.nanos()
-    }
-}
-
-/// Files of events that are kept ahead of the programs that write to them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Keeper<'a>(Vec<&'a Buffer>);
-
-impl<'a> Keeper<'a> {
-    /// With the file of one more probe.
-    pub(crate) fn with(mut self, probe: Option<&'a Probe>) -> Self {
-        self.0.extend(probe.map(Probe::buffer));
-        self
-    }
-
-    /// How long to wait for the programs until the next look; without files, for ever.
-    pub(crate) fn pause(&self) -> Option<Duration> {
-        (!self.0.is_empty()).then_some(PERIOD)
-    }
-
-    /// Gives all files the space that they need.
-    pub(crate) fn look(&self) {
-        self.0.iter().for_each(|buffer| buffer.keep_ahead());
     }
 }
 

@@ -8,14 +8,15 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::statvfs;
 use tempfile::TempDir;
 use thiserror::Error;
 
-pub(crate) use self::buffer::Keeper;
 pub use self::buffer::{Applied, Buffer, Size};
 pub use self::fix::{Fix, FixError};
+use crate::observation::Observation;
 use crate::wire;
 
 /// The file name of its library, as stacks show it: no program has one of that name.
@@ -98,24 +99,34 @@ impl Probe {
         &self.library
     }
 
-    /// What a program's environment needs. LD_AUDIT may name other auditors already.
+    /// What programs have written.
     #[must_use]
-    pub fn environment(&self) -> [(OsString, OsString); 2] {
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+}
+
+impl Observation for Probe {
+    /// What the dynamic linker and the probe need. LD_AUDIT may name other auditors already.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut audit = self.library.clone().into_os_string();
         if let Some(others) = std::env::var_os("LD_AUDIT").filter(|value| !value.is_empty()) {
             audit.push(":");
             audit.push(others);
         }
-        [
+        vec![
             (OsString::from("LD_AUDIT"), audit),
             (OsString::from(wire::VARIABLE), self.buffer.path().as_os_str().to_owned()),
         ]
     }
 
-    /// What programs have written.
-    #[must_use]
-    pub fn buffer(&self) -> &Buffer {
-        &self.buffer
+    fn period(&self) -> Duration {
+        buffer::PERIOD
+    }
+
+    /// Gives the file of events the space that it needs.
+    fn look_after(&self) {
+        self.buffer.keep_ahead();
     }
 }
 

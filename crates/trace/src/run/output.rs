@@ -13,7 +13,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use sha2::{Digest, Sha256};
 
 use super::Output;
-use crate::probe::Keeper;
+use crate::observation::Observations;
 
 /// So much of a stream is kept from its beginning.
 const KEPT_BYTES: usize = 16 << 20;
@@ -75,15 +75,16 @@ impl Readers {
         Self { readers, buffer: vec![0; READ_BYTES] }
     }
 
-    /// Reads until this process, given as a pidfd, has ended, and looks after files of events.
-    /// Without pipes and files there is nothing to do.
+    /// Reads until this process, given as a pidfd, has ended, and looks after observations.
+    /// Without pipes and observations there is nothing to do.
     pub(super) fn read_until_exit(
         &mut self,
         process: BorrowedFd<'_>,
-        keeper: &Keeper<'_>,
+        observations: &Observations<'_>,
     ) -> io::Result<()> {
         let mut open: Vec<&mut Reader> = self.readers.iter_mut().flatten().collect();
-        let pause = keeper.pause().map(|pause| Timespec::try_from(pause).expect("it is short"));
+        let pause = observations.period();
+        let pause = pause.map(|pause| Timespec::try_from(pause).expect("it is short"));
         if open.is_empty() && pause.is_none() {
             return Ok(());
         }
@@ -100,7 +101,7 @@ impl Readers {
             if ready[0] {
                 return open.into_iter().try_for_each(|reader| reader.read_rest(&mut self.buffer));
             }
-            keeper.look();
+            observations.look_after();
             let mut still_open = Vec::new();
             for (reader, ready) in open.into_iter().zip(&ready[1..]) {
                 if !ready || reader.read(&mut self.buffer)? > 0 {

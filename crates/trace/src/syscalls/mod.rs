@@ -56,7 +56,8 @@ pub use self::stacks::{Frame, StackId, Stacks};
 
 use self::probes::Loading;
 use crate::command::Command;
-use crate::probe::{self, Keeper, Probe};
+use crate::observation::{Observation, Observations};
+use crate::probe;
 use crate::run::Exit;
 
 /// How a command is to be run.
@@ -67,16 +68,21 @@ pub struct Launch<'a> {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
-    keeper: Keeper<'a>,
+    observations: Observations<'a>,
 }
 
 impl<'a> Launch<'a> {
     /// As its user would run it.
     #[must_use]
     pub fn new(command: &'a Command) -> Self {
-        let (stdin, stdout, stderr) = (None, None, None);
-        let (variables, keeper) = (Vec::new(), Keeper::default());
-        Self { command, variables, stdin, stdout, stderr, keeper }
+        Self {
+            command,
+            variables: Vec::new(),
+            stdin: None,
+            stdout: None,
+            stderr: None,
+            observations: Observations::default(),
+        }
     }
 
     /// With an environment variable added or replaced.
@@ -86,17 +92,17 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// With the probe inside.
+    /// Observed from the inside too.
     #[must_use]
-    pub fn probed(mut self, probe: &'a Probe) -> Self {
-        self.variables.extend(probe.environment());
-        self.beside(Some(probe))
+    pub fn observed(mut self, observation: &'a dyn Observation) -> Self {
+        self.variables.extend(observation.environment());
+        self.beside(Some(observation))
     }
 
-    /// Beside a daemon with this probe inside, whose events need room too.
+    /// Beside a program that is observed (a daemon), whose observation is looked after too.
     #[must_use]
-    pub fn beside(self, daemon: Option<&'a Probe>) -> Self {
-        Self { keeper: self.keeper.with(daemon), ..self }
+    pub fn beside(self, observation: Option<&'a dyn Observation>) -> Self {
+        Self { observations: self.observations.and(observation), ..self }
     }
 
     /// With another standard input.
@@ -245,10 +251,10 @@ pub fn observe(launch: &Launch<'_>, options: &Options) -> Result<Observed, Traci
         });
         let refused = |cause: io::Error| TracingError::refused("pthread_create", &cause);
         let tracer = tracer.map_err(refused)?;
-        while let Some(pause) = launch.keeper.pause()
+        while let Some(pause) = launch.observations.period()
             && ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
         {
-            launch.keeper.look();
+            launch.observations.look_after();
         }
         let observed = tracer.join();
         observed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
