@@ -23,13 +23,13 @@ mod rounds;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use tapstone_command::command::Command;
+use tapstone_command::run::{Input, Output, Run, Signals};
 use tapstone_measure::compare::{PairedRound, paired_ratio};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
-use tapstone_trace::command::Command;
 use tapstone_trace::observe::{self, Plan};
 use tapstone_trace::probe::Options;
-use tapstone_trace::run::{Input, Output, Run, Signals};
 use tapstone_trace::syscalls::Set;
 
 /// Operations of the client, of two calls each.

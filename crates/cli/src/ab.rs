@@ -6,13 +6,13 @@ use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
+use tapstone_command::ab::{Ab, Side};
+use tapstone_command::command::{Command, without_secrets};
+use tapstone_command::rounds::Progress;
+use tapstone_command::run::{Output, Signals};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::compare::Percent;
 use tapstone_record::{Judgement, Record, Target, TargetKind};
-use tapstone_trace::ab::{Ab, Side};
-use tapstone_trace::command::{Command, without_secrets};
-use tapstone_trace::rounds::Progress;
-use tapstone_trace::run::{Output, Signals};
 
 use crate::exit::Exit;
 use crate::machine_load::Watch;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::codes;
-use crate::run::{Exit, Finished, Stream};
 use crate::timeline::{Family, Thread, Timeline};
+use tapstone_command::run::{Exit, Finished, Stream};
 
 /// Differences that are told; more are counted.
 const TOLD: usize = 5;

@@ -15,9 +15,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use thiserror::Error;
 
-use crate::command::Command;
-use crate::observation::Observation;
 use crate::probe::Probe;
+use tapstone_command::command::Command;
+use tapstone_command::observation::Observation;
 
 /// Where pcsc-lite's daemon and its clients meet.
 const SOCKETS: [&str; 2] = ["/run/pcscd/pcscd.comm", "/var/run/pcscd/pcscd.comm"];
@@ -98,7 +98,7 @@ impl Daemon {
             if Instant::now() > until {
                 return Err(DaemonError::Silent { command: shown() });
             }
-            probe.buffer().keep_ahead();
+            probe.look_after();
             thread::sleep(PAUSE);
         }
         Ok(daemon)

@@ -1,8 +1,5 @@
 //! Runs a program under observation, says where its time goes, and tries fixes on it.
 //!
-//! - [`command`], [`run`], [`rounds`]: a program, run as its user would run it, once or in turns;
-//!   [`observation`]: what is done beside it.
-//! - [`ab`]: two whole commands in turns, and what that says of them.
 //! - [`probe`], [`events`], [`observe`]: a program with the probe inside, and what it saw;
 //!   [`kept`]: what an earlier one saw; [`blind`], [`starts`], [`losses`]: what it did not see.
 //! - [`syscalls`], [`system_calls`]: the system calls that a program makes, with the stacks that
@@ -15,11 +12,9 @@
 
 mod clock;
 
-pub mod ab;
 pub mod behaviour;
 pub mod blind;
 pub mod codes;
-pub mod command;
 pub mod daemon;
 pub mod events;
 pub mod exchanges;
@@ -28,14 +23,11 @@ pub mod folded;
 pub mod guard;
 pub mod kept;
 pub mod losses;
-pub mod observation;
 pub mod observe;
 pub mod operation;
 pub mod owners;
 pub mod perfetto;
 pub mod probe;
-pub mod rounds;
-pub mod run;
 pub mod starts;
 #[cfg_attr(not(probe), path = "syscalls_elsewhere.rs")]
 pub mod syscalls;

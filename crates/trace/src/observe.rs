@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::blind::{self, Blind};
-use crate::command::Command;
 use crate::daemon::{Daemon, DaemonError};
 use crate::events::{self, EventsError};
 use crate::losses::Losses;
-use crate::observation::Observation;
 use crate::probe::{Applied, Options, Probe, ProbeError};
-use crate::run::{Finished, Input, Output, Run, RunError, Signals};
 use crate::syscalls::{Observed, Set, TracingError};
 use crate::timeline::Timeline;
+use tapstone_command::command::Command;
+use tapstone_command::observation::Observation;
+use tapstone_command::run::{Finished, Input, Output, Run, RunError, Signals};
 
 /// How to run it.
 #[derive(Clone, Debug)]

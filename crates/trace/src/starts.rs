@@ -11,8 +11,8 @@ use object::elf::ELFMAG;
 use tapstone_measure::units::Nanos;
 
 use crate::blind;
-use crate::command;
 use crate::timeline::Process;
+use tapstone_command::command;
 
 /// A program that was about to be started.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Process]) -> Vec<Unsee
 fn found(start: &Start) -> Option<Unseen> {
     let program = OsStr::from_bytes(&start.program);
     let is_relative = start.program.contains(&b'/') && !start.program.starts_with(b"/");
-    match command::find(program) {
+    match command::find_program(program) {
         Ok(path) => Some(Unseen(path)),
         Err(_) => is_relative.then(|| Unseen(program.into())),
     }
@@ -98,14 +98,15 @@ fn found(start: &Start) -> Option<Unseen> {
 fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Process>) -> Vec<&'a Start> {
     take_away(&mut starts, &mut programs, |program| {
         // A program's own path has no symbolic links (proc_pid_exe(5)), and PATH may be another.
-        let whole = command::find(program).ok().and_then(|path| fs::canonicalize(path).ok());
+        let whole =
+            command::find_program(program).ok().and_then(|path| fs::canonicalize(path).ok());
         let name = Path::new(program).file_name();
         move |begun| begun.file_name() == name || whole.as_deref() == Some(begun)
     });
     take_away(&mut starts, &mut programs, |program| {
         // What is no program itself begins as its interpreter. Where a path leads may be known to
         // whoever takes it only: /proc/self/exe.
-        let found = command::find(program).ok().filter(|path| !path.starts_with("/proc"));
+        let found = command::find_program(program).ok().filter(|path| !path.starts_with("/proc"));
         let is_program = |path| fs::read(path).is_ok_and(|content| content.starts_with(&ELFMAG));
         let is_open = !found.is_some_and(is_program);
         move |_| is_open

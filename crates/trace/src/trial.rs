@@ -11,15 +11,15 @@ use thiserror::Error;
 
 use crate::behaviour::{self, Behaviour, Judgement};
 use crate::blind::Blind;
-use crate::command::Command;
 use crate::daemon::Daemon;
 use crate::events::{self, EventsError};
 use crate::guard;
 use crate::observe::{self, ObserveError, Seen};
 use crate::probe::{Applied, Fix, Options, Probe, Size};
-use crate::rounds::{self, Ended, Progress, Rounds, Turn};
-use crate::run::{Exit, Finished, Input, Output, Run, Signals};
 use crate::timeline::Timeline;
+use tapstone_command::command::Command;
+use tapstone_command::rounds::{self, Ended, Progress, Rounds, Turn};
+use tapstone_command::run::{Exit, Finished, Input, Output, Run, Signals};
 
 /// What is to be tried.
 #[derive(Clone, Debug)]

@@ -9,14 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use tapstone_command::command::Command;
+use tapstone_command::run::{self, Input, Output, Signals};
 use tapstone_measure::units::thousands;
 use tapstone_record as record;
-use tapstone_trace::command::Command;
 use tapstone_trace::kept::{self, Kept};
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::operation::Operation;
 use tapstone_trace::probe::{Options, Size};
-use tapstone_trace::run::{self, Input, Output, Signals};
 use tapstone_trace::syscalls::Observed;
 use tapstone_trace::system_calls::SystemCalls;
 use tapstone_trace::timeline::Timeline;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let command = Command::from_words(arguments.command.iter().cloned())?;
     let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
     let mut record = card_lab::record(record::TargetKind::Command, None);
-    record.command = tapstone_trace::command::without_secrets(&record.command);
+    record.command = tapstone_command::command::without_secrets(&record.command);
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
     let options = Options {

@@ -5,11 +5,11 @@ mod arguments;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use tapstone_command::command::Command;
+use tapstone_command::rounds::Progress;
+use tapstone_command::run::Signals;
 use tapstone_record::{self as record, Record};
-use tapstone_trace::command::Command;
 use tapstone_trace::probe::{Fix, Size};
-use tapstone_trace::rounds::Progress;
-use tapstone_trace::run::Signals;
 use tapstone_trace::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         None => vec![arguments.fixes.clone()],
     };
     let mut record = card_lab::record(record::TargetKind::Command, None);
-    record.command = tapstone_trace::command::without_secrets(&record.command);
+    record.command = tapstone_command::command::without_secrets(&record.command);
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
     let live = Live::new(arguments.output.quiet);

@@ -9,12 +9,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tapstone_command::run::Signals;
 use tapstone_record::{Call, Record};
 use tapstone_testing::eventually;
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::owners;
 use tapstone_trace::probe::Options;
-use tapstone_trace::run::Signals;
 use tapstone_trace::timeline::{Span, Thread};
 use tempfile::TempDir;
 
@@ -98,7 +98,7 @@ impl Program {
             .iter()
             .map(|(name, value)| [name.as_os_str(), value.as_os_str()].join(OsStr::new("=")));
         let words = [OsString::from("env")].into_iter().chain(set).chain(self.words.clone());
-        let command = tapstone_trace::command::Command::from_words(words).unwrap();
+        let command = tapstone_command::command::Command::from_words(words).unwrap();
         let options = Options::default();
         let plan = Plan::of(&command, &options);
         let seen = observe::observe(&plan, &Signals::watch().unwrap()).unwrap();

@@ -8,8 +8,8 @@ use tapstone_measure::units::thousands;
 
 use super::{ObserveError, Plan, as_observation};
 use crate::probe::Probe;
-use crate::run::{Finished, Input, Output};
 use crate::syscalls::{self, Launch, Observed, Options, Set};
+use tapstone_command::run::{Finished, Input, Output};
 
 /// Also what its children do until the last of them has ended.
 pub(super) fn run(

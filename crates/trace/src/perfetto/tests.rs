@@ -7,9 +7,9 @@ use prost::Message;
 
 use super::proto::{self, DebugAnnotation, Interned, Packet, Type};
 use super::*;
-use crate::command::Command;
 use crate::samples;
 use crate::syscalls::{Launch, Options, observe};
+use tapstone_command::command::Command;
 
 /// A trace as a reader of the format has it.
 #[derive(Default)]

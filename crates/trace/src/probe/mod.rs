@@ -16,8 +16,8 @@ use thiserror::Error;
 
 pub use self::buffer::{Applied, Buffer, Size};
 pub use self::fix::{Fix, FixError};
-use crate::observation::Observation;
 use crate::wire;
+use tapstone_command::observation::Observation;
 
 /// The file name of its library, as stacks show it: no program has one of that name.
 pub(crate) const FILE: &str = "tapstone-probe.so";

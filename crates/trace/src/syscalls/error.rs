@@ -5,7 +5,7 @@ use std::io;
 use nix::errno::Errno;
 use thiserror::Error;
 
-use crate::run::RunError;
+use tapstone_command::run::RunError;
 
 /// Why a command could not be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

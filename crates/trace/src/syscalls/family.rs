@@ -13,7 +13,7 @@ use super::placement::Placement;
 use super::signals::Listener;
 use super::space::Space;
 use super::{Process, exec};
-use crate::run::Exit;
+use tapstone_command::run::Exit;
 
 /// All that are observed.
 pub(super) struct Family<'a> {

@@ -55,10 +55,10 @@ pub use self::set::{Set, SetError};
 pub use self::stacks::{Frame, StackId, Stacks};
 
 use self::probes::Loading;
-use crate::command::Command;
-use crate::observation::{Observation, Observations};
 use crate::probe;
-use crate::run::Exit;
+use tapstone_command::command::Command;
+use tapstone_command::observation::{Observation, Observations};
+use tapstone_command::run::Exit;
 
 /// How a command is to be run.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use super::start::{self, Step};
 use super::table;
 use super::walk::Walker;
 use super::{Launch, Observed, Options, TracingError, exec, filter};
-use crate::run::Exit;
+use tapstone_command::run::Exit;
 
 const MMAP: u32 = libc::SYS_mmap as u32;
 const SET_AFFINITY: u32 = libc::SYS_sched_setaffinity as u32;

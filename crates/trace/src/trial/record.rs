@@ -11,9 +11,9 @@ use crate::findings::prediction::{self, Prediction, Saving};
 use crate::findings::{self, Finding};
 use crate::operation::Operations;
 use crate::probe::Fix;
-use crate::run::Finished;
 use crate::tables;
 use crate::timeline::Timeline;
+use tapstone_command::run::Finished;
 
 impl Trial<'_> {
     /// Its fixes, as `--fix` takes them.

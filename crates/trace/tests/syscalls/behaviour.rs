@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command as Plain;
 
+use tapstone_command::command::Command;
+use tapstone_command::run::Exit;
 use tapstone_testing::{copy_program, write_program};
-use tapstone_trace::command::Command;
-use tapstone_trace::run::Exit;
 use tapstone_trace::syscalls::{Launch, Options, TracingError, observe};
 
 use crate::support::{compile, count, file_of_its_own, fixture, observed, of_fixture, plain, skip};

@@ -1,6 +1,6 @@
 //! Counts are exact, whatever the program does.
 
-use tapstone_trace::run::Exit;
+use tapstone_command::run::Exit;
 use tapstone_trace::syscalls::{Observed, Options};
 
 use crate::support::{

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command as Plain;
 
-use tapstone_trace::command::Command;
-use tapstone_trace::run::Exit;
+use tapstone_command::command::Command;
+use tapstone_command::run::Exit;
 use tapstone_trace::syscalls::{Observed, SystemCall};
 
 use crate::support::{calls, compile, file_of_its_own, fixture, name, observed, of_fixture};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Plain, Stdio};
 use std::sync::OnceLock;
 
+use tapstone_command::command::Command;
+use tapstone_command::run::Exit;
 pub(crate) use tapstone_testing::skip;
-use tapstone_trace::command::Command;
-use tapstone_trace::run::Exit;
 use tapstone_trace::syscalls::{Launch, Observed, Options, SystemCall, observe};
 use tempfile::TempDir;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use tapstone_trace::command::Command;
-use tapstone_trace::run::Exit;
+use tapstone_command::command::Command;
+use tapstone_command::run::Exit;
 use tapstone_trace::syscalls::{Launch, Options, observe};
 
 use crate::support::fixture;

@@ -1,7 +1,7 @@
 //! How long sleeping calls take is worth something; how long others take is not.
 
+use tapstone_command::run::Exit;
 use tapstone_measure::units::Nanos;
-use tapstone_trace::run::Exit;
 
 use crate::support::{calls, file_of_its_own, observed, of_fixture};
 

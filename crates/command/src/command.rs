@@ -52,7 +52,7 @@ impl Command {
         let all = [&name].into_iter().chain(&arguments);
         let all: Vec<String> = all.map(|word| word.to_string_lossy().into_owned()).collect();
         let shown = shell_words::join(without_secrets(&all));
-        Ok(Self { program: find(&name)?, name, arguments, shown })
+        Ok(Self { program: find_program(&name)?, name, arguments, shown })
     }
 
     /// From a text with quotes and backslashes, which has the same words that a shell would give
@@ -133,7 +133,10 @@ enum Refusal {
 
 /// The file that execvp(3) would run: the name itself when it is a path, else the first in PATH
 /// that may be run.
-pub(crate) fn find(name: &OsStr) -> Result<PathBuf, CommandError> {
+///
+/// # Errors
+/// When there is no such file, or the user may not run it.
+pub fn find_program(name: &OsStr) -> Result<PathBuf, CommandError> {
     let not_executable = |path: PathBuf, why| CommandError::NotExecutable { path, why };
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
