@@ -12,11 +12,11 @@ use crate::capture::Before;
 use crate::fixes::{self, Answer};
 use crate::stubs::{Frame, Slot, kind, slot};
 use crate::thread::{self, DEPTH, Thread, now};
-use crate::wire::{
-    EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FUNCTIONS,
-    Head, Kind, Leaf,
-};
 use crate::{capture, hooks, state, sys, tables};
+use tapstone_probe_core::functions::{FUNCTIONS, Kind};
+use tapstone_probe_core::wire::{
+    EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head, Leaf,
+};
 
 const NOT_WATCHED: u64 = 0;
 const SPAN: u64 = 1;

@@ -4,8 +4,9 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::stubs::Frame;
-use crate::wire::{CAPTURE_DATA, ENTER_WORDS, FLAG_TOKEN, Kind, MOST_BYTES};
 use crate::{state, sys, thread};
+use tapstone_probe_core::functions::Kind;
+use tapstone_probe_core::wire::{CAPTURE_DATA, ENTER_WORDS, FLAG_TOKEN, MOST_BYTES};
 
 /// Words of an event of a call's beginning, behind its head.
 const WORDS: usize = ENTER_WORDS - 2;
@@ -18,7 +19,7 @@ const LONGEST: usize = 1 << 17;
 
 /// Numbers of functions whose arguments have a meaning of their own.
 pub(crate) mod known {
-    use crate::wire::FUNCTIONS;
+    use tapstone_probe_core::functions::FUNCTIONS;
 
     const fn find(name: &str) -> u32 {
         let mut at = 0;

@@ -9,8 +9,8 @@ use core::ptr;
 
 use crate::stubs::Frame;
 use crate::thread;
-use crate::wire::{EVENT_STARTS, MOST_BYTES, STARTS_CHILD, STARTS_HERE};
 use crate::{limit, sys};
+use tapstone_probe_core::wire::{EVENT_STARTS, MOST_BYTES, STARTS_CHILD, STARTS_HERE};
 
 /// Their names. Their numbers follow those of the functions that are watched.
 pub(crate) const HOOKS: [&str; 16] = [

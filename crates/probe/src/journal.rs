@@ -8,11 +8,11 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::thread::now;
-use crate::wire::{
+use crate::{state, sys, thread};
+use tapstone_probe_core::wire::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header, Leaf,
     MOST_BYTES,
 };
-use crate::{state, sys, thread};
 
 /// Bytes of an event, at most.
 const LARGEST: usize = size_of::<Leaf>() + MOST_BYTES;

@@ -2,14 +2,14 @@
 //! glibc 2.35 or later, x86-64).
 //!
 //! The linker asks it about every symbol that it binds, also for dlsym(3) and dlopen(3) with
-//! RTLD_DEEPBIND. Where the symbol is one to watch ([`wire::FUNCTIONS`]), the answer is a stub that
+//! RTLD_DEEPBIND. Where the symbol is one to watch ([`tapstone_probe_core::functions`]), the answer is a stub that
 //! writes an event, calls the function, and writes another. Nothing is allocated or locked, no
 //! library is called, and errno stays the program's.
 //!
 //! It refuses quietly, and the tracer says so: without the variable, without the file, or where
 //! the C library is too old, the program runs as it is.
 //!
-//! - [`wire`]: what is written, shared with the tracer.
+//! - [`tapstone_probe_core`]: what is decided and written, as far as no process is needed.
 //! - [`stubs`], [`calls`], [`capture`]: what happens around a call, and what is kept of it.
 //! - [`thread`], [`journal`]: what a thread is in, and where its events go.
 //! - [`objects`], [`elf`]: loaded libraries, and calls that bypass the linker's tables.
@@ -30,8 +30,6 @@ mod stubs;
 mod sys;
 mod tables;
 mod thread;
-#[allow(dead_code, reason = "the tracer reads what is only written here")]
-mod wire;
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_uint};
@@ -39,8 +37,10 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tapstone_probe_core::wire;
+
 use crate::elf::{LinkMap, Symbol};
-use crate::wire::{CHUNK_BYTES, HEADER_BYTES, Header, MAGIC, VERSION};
+use tapstone_probe_core::wire::{CHUNK_BYTES, HEADER_BYTES, Header, MAGIC, VERSION};
 
 /// The interface of rtld-audit that this is written for (glibc 2.35: LAV_CURRENT is 2).
 const LAV_CURRENT: c_uint = 2;

@@ -5,8 +5,8 @@
 use core::sync::atomic::Ordering;
 
 use crate::thread::{self, TABLE_BYTES};
-use crate::wire::{CHUNK_BYTES, HEADER_BYTES};
 use crate::{state, sys};
+use tapstone_probe_core::wire::{CHUNK_BYTES, HEADER_BYTES};
 
 /// The probe's part of a limited address space, at most.
 const PART: usize = 4;

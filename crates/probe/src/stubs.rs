@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::calls::{enter, leave};
 use crate::hooks::HOOKS;
 use crate::thread::{self, Thread};
-use crate::wire::{self, FUNCTIONS, Family, Kind, Leaf};
 use crate::{objects, state, sys};
+use tapstone_probe_core::functions::{FUNCTIONS, Family, Kind};
+use tapstone_probe_core::wire::{self, Leaf};
 
 const STUBS: usize = 4096;
 const STUB_BYTES: usize = 16;

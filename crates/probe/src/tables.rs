@@ -9,8 +9,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::stubs::{self, Frame, Slot};
-use crate::wire::{PKCS11_V2, PKCS11_V3_0, PKCS11_V3_2};
 use crate::{state, sys};
+use tapstone_probe_core::functions::{PKCS11_V2, PKCS11_V3_0, PKCS11_V3_2};
 
 /// CK_FUNCTION_LIST, as far as the longest goes.
 #[repr(C)]

@@ -12,8 +12,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use crate::journal::Journal;
-use crate::wire::{CLOCK_TSC, EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Leaf};
 use crate::{State, state, sys};
+use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Leaf};
 
 /// Threads of one process at a time; what those beyond it do is dropped, and counted.
 const THREADS: usize = 4096;

@@ -13,6 +13,7 @@ use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::clock::Scale;
+use crate::functions::FUNCTIONS;
 use crate::starts::{self, Start};
 use crate::timeline::{
     Builder, CallId, End, Exchange, Family, Leaf, On, Process, Span, Thread, Timeline,
@@ -20,8 +21,8 @@ use crate::timeline::{
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED,
     EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
-    FLAG_ABANDONED, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, FUNCTIONS,
-    HEADER_BYTES, STARTS_CHILD,
+    FLAG_ABANDONED, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, HEADER_BYTES,
+    STARTS_CHILD,
 };
 
 const WORD: usize = 8;
@@ -385,7 +386,7 @@ impl Reader<'_> {
         let text = match self.builder.timeline().call(call).family {
             _ if bytes.is_empty() => None,
             // A sockaddr has zeros inside.
-            Family::Libc(crate::wire::Kind::Connect) => Some(self.builder.text(bytes)),
+            Family::Libc(crate::functions::Kind::Connect) => Some(self.builder.text(bytes)),
             _ => Some(self.builder.text(event.text(LEAF - HEAD))),
         };
         let end = match event.word(0) {

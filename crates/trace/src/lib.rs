@@ -41,6 +41,5 @@ mod samples;
 #[cfg(test)]
 mod synthetic;
 mod tree;
-#[path = "../../probe/src/wire.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a file of two crates")]
-mod wire;
+
+use tapstone_probe_core::{functions, wire};

@@ -10,8 +10,8 @@ use std::str::FromStr;
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
+use crate::functions::{FUNCTIONS, Family};
 use crate::timeline::{End, Span, Thread, Timeline};
-use crate::wire::{FUNCTIONS, Family};
 
 /// What counts as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,10 +10,10 @@
 
 use tapstone_measure::units::Nanos;
 
+use crate::functions::FUNCTIONS;
 use crate::timeline::{
     Builder, CallId, End, Exchange, Family, Kind, Leaf, On, Process, Span, Thread, Timeline,
 };
-use crate::wire::FUNCTIONS;
 
 pub(crate) const fn micros(count: u64) -> Nanos {
     Nanos(count * 1_000)

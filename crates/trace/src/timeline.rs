@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use tapstone_measure::units::Nanos;
 
+use crate::functions::FUNCTIONS;
 use crate::starts::Unseen;
-use crate::wire::FUNCTIONS;
-pub use crate::wire::{Family, Kind};
+pub use crate::functions::{Family, Kind};
 
 /// A whole observation.
 #[derive(Clone, Debug, Default)]

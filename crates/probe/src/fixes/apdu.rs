@@ -18,7 +18,7 @@ use super::{Answer, FIX_CACHE_APDU, FIX_WHOLE_READ, are_on, of_kind};
 use crate::capture::{self, Exchange, known};
 use crate::stubs::Frame;
 use crate::sys;
-use crate::wire::Fix;
+use tapstone_probe_core::wire::Fix;
 
 const CARDS: usize = 8;
 const COMMAND: usize = 64;
@@ -142,7 +142,7 @@ pub(super) unsafe fn before(frame: &mut Frame, function: u32) -> Answer {
             };
             let Some(card) = card(frame.arguments[0]) else {
                 // More cards than there is room for: whoever tries the fix is to know.
-                [cache, whole].into_iter().flatten().for_each(Fix::refuse);
+                [cache, whole].into_iter().flatten().for_each(Fix::count_refused);
                 return Answer::Call;
             };
             // SAFETY: as many bytes as the caller says.
@@ -154,15 +154,15 @@ pub(super) unsafe fn before(frame: &mut Frame, function: u32) -> Answer {
             // SAFETY: the exchange's own pointers.
             unsafe {
                 if let Some(fix) = cache.filter(|_| from_memory(card, command, exchange)) {
-                    fix.apply();
+                    fix.count_applied();
                     return Answer::Replaced(0);
                 }
                 if let Some(fix) = whole.filter(|_| from_probe(card, command, exchange)) {
-                    fix.apply();
+                    fix.count_applied();
                     return Answer::Replaced(0);
                 }
                 if let Some(fix) = whole.filter(|_| widen(card, frame, command)) {
-                    fix.apply();
+                    fix.count_applied();
                 }
             }
         }
@@ -281,7 +281,7 @@ unsafe fn keep(card: &mut Card, exchange: Exchange, fix: &Fix) {
             card.count += 1;
             card.open = true;
         }
-        None => fix.refuse(),
+        None => fix.count_refused(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::{FIX_DELAY, are_on, of_kind};
 use crate::state;
 use crate::sys;
 use crate::thread::{Thread, now};
-use crate::wire::{CLOCK_TSC, EVENT_FIXED};
+use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_FIXED};
 
 /// Waits after the call. Returns whether it did.
 pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
@@ -18,7 +18,7 @@ pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
             sys::sleep(nanos);
             let taken = now().saturating_sub(start);
             // What it took, which is more than what was asked for.
-            fix.apply();
+            fix.count_applied();
             thread.journal.put(now(), EVENT_FIXED, 0, 0, [in_nanos(taken)], &[]);
             waited = true;
         }

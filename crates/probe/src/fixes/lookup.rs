@@ -9,7 +9,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::{Answer, FIX_MEMOISE, are_on, of_kind};
 use crate::stubs::Frame;
 use crate::sys;
-use crate::wire::{FUNCTIONS, Fix};
+use tapstone_probe_core::functions::FUNCTIONS;
+use tapstone_probe_core::wire::Fix;
 
 const ENTRIES: usize = 512;
 const KEY: usize = 96;
@@ -135,7 +136,7 @@ pub(super) unsafe fn before(frame: &Frame, function: u32) -> Answer {
     let Some(question) = question.filter(|_| are_on()) else { return Answer::Call };
     match find(&question) {
         Some(entry) => {
-            question.fix.apply();
+            question.fix.count_applied();
             Answer::Replaced(entry.answer as u64)
         }
         None => Answer::Call,
@@ -153,7 +154,7 @@ pub(super) unsafe fn after(frame: &Frame, function: u32) {
     }
     // SAFETY: what the function returned, of that shape.
     let Some(answer) = (unsafe { copy(frame.result as *const usize, question.fields) }) else {
-        question.fix.refuse();
+        question.fix.count_refused();
         return;
     };
     let mine = entries().iter().find(|entry| {
@@ -162,7 +163,7 @@ pub(super) unsafe fn after(frame: &Frame, function: u32) {
         claimed.is_ok()
     });
     let Some(entry) = mine else {
-        question.fix.refuse();
+        question.fix.count_refused();
         return;
     };
     let at = ptr::from_ref(entry).cast_mut();

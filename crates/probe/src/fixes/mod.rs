@@ -7,14 +7,13 @@ mod lookup;
 mod nodelay;
 mod wait;
 
-use core::sync::atomic::Ordering;
-
 use crate::state;
 use crate::stubs::Frame;
 use crate::thread::Thread;
-use crate::wire::{
+use tapstone_probe_core::functions::Kind;
+use tapstone_probe_core::wire::{
     FIX_CACHE_APDU, FIX_DELAY, FIX_MEMOISE, FIX_NO_BUSY_WAIT, FIX_NO_SLEEP, FIX_TCP_NODELAY,
-    FIX_WHOLE_READ, FIXES, FUNCTIONS, Fix, Kind,
+    FIX_WHOLE_READ, Fix,
 };
 
 /// Whether to call the function.
@@ -25,9 +24,7 @@ pub(crate) enum Answer {
 
 /// The fixes of a kind.
 fn of_kind(kind: u32) -> impl Iterator<Item = &'static Fix> {
-    let header = state().header();
-    let count = (header.fix_count as usize).min(FIXES);
-    header.fixes.iter().take(count).filter(move |fix| fix.kind == kind)
+    state().header().fixes_of_kind(kind)
 }
 
 #[inline(always)]
@@ -38,27 +35,7 @@ fn none() -> bool {
 /// Asked when a fix was found, not before: both sides of a trial pay for the search.
 #[inline(always)]
 fn are_on() -> bool {
-    state().header().on.load(Ordering::Relaxed) != 0
-}
-
-impl Fix {
-    /// Whether it is about that function, or about any.
-    fn is_about(&self, function: u32) -> bool {
-        let Some(function) = FUNCTIONS.get(function as usize) else { return false };
-        let name = function.name.as_bytes();
-        self.function[0] == 0
-            || (self.function.starts_with(name) && self.function.get(name.len()) == Some(&0))
-    }
-
-    /// Counts a call that was changed. Writing about each would cost more than some of them.
-    fn apply(&self) {
-        self.applied.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts a call that it could not change.
-    fn refuse(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
+    state().header().fixes_are_on()
 }
 
 /// Before a call of PKCS#11, PC/SC or a driver.

@@ -24,9 +24,9 @@ pub(super) fn before(descriptor: u32) {
     match sys::nodelay(descriptor) {
         Some(false) if sys::set_nodelay(descriptor, true) => {
             word.fetch_or(bit, Ordering::Relaxed);
-            fix.apply();
+            fix.count_applied();
         }
-        Some(true) if is_ours => fix.apply(),
+        Some(true) if is_ours => fix.count_applied(),
         _ => {}
     }
 }

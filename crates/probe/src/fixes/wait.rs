@@ -21,7 +21,7 @@ pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: 
     let Some(inside) = thread.innermost().map(|open| open.function) else { return Answer::Call };
     let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| fix.is_about(inside));
     let Some(fix) = fixes.next().filter(|_| are_on()) else { return Answer::Call };
-    fix.apply();
+    fix.count_applied();
     let left = frame.arguments[1] as *mut [u64; 2];
     if function == known::NANOSLEEP && !left.is_null() {
         // SAFETY: nanosleep(2) would write the time that is left.
@@ -43,7 +43,7 @@ pub(super) fn after_poll(thread: &mut Thread, empty: bool) {
         if let Some(open) = thread.innermost() {
             open.ahead_nanos += STEP_NANOS;
         }
-        fix.apply();
+        fix.count_applied();
     }
 }
 

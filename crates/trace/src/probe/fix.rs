@@ -8,7 +8,8 @@ use jiff::SignedDuration;
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
-use crate::wire::{self, FUNCTIONS, Family, Kind, NAME_BYTES};
+use crate::functions::{FUNCTIONS, Family, Kind};
+use crate::wire::{self, NAME_BYTES};
 
 /// A function that the probe watches, by its number.
 #[derive(Clone, Copy, PartialEq, Eq)]

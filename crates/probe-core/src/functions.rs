@@ -53,7 +53,7 @@ pub struct Function {
     pub family: Family,
 }
 
-const fn of(family: Family, name: &'static str) -> Function {
+const fn watched_function(family: Family, name: &'static str) -> Function {
     Function { name, family }
 }
 
@@ -66,32 +66,35 @@ pub const PKCS11_V3_0: usize = 92;
 pub const PKCS11_V3_2: usize = 104;
 
 /// What is watched, by number. The first [`PKCS11_V3_2`] are a PKCS#11 function list.
-pub const FUNCTIONS: &[Function] = &functions();
+pub const FUNCTIONS: &[Function] = &TABLE;
+
+/// In memory once, however many crates use it: each name in it is relocated when the probe is loaded.
+static TABLE: [Function; FUNCTION_COUNT] = functions();
 
 const FUNCTION_COUNT: usize = PKCS11_V3_2 + PCSC.len() + DRIVER.len() + LIBC.len();
 
 const fn functions() -> [Function; FUNCTION_COUNT] {
-    let mut all = [of(Family::Pkcs11, ""); FUNCTION_COUNT];
+    let mut all = [watched_function(Family::Pkcs11, ""); FUNCTION_COUNT];
     let mut at = 0;
     while at < PKCS11.len() {
-        all[at] = of(Family::Pkcs11, PKCS11[at]);
+        all[at] = watched_function(Family::Pkcs11, PKCS11[at]);
         at += 1;
     }
     let mut next = 0;
     while next < PCSC.len() {
-        all[at] = of(Family::Pcsc, PCSC[next]);
+        all[at] = watched_function(Family::Pcsc, PCSC[next]);
         at += 1;
         next += 1;
     }
     next = 0;
     while next < DRIVER.len() {
-        all[at] = of(Family::Driver, DRIVER[next]);
+        all[at] = watched_function(Family::Driver, DRIVER[next]);
         at += 1;
         next += 1;
     }
     next = 0;
     while next < LIBC.len() {
-        all[at] = of(Family::Libc(LIBC[next].0), LIBC[next].1);
+        all[at] = watched_function(Family::Libc(LIBC[next].0), LIBC[next].1);
         at += 1;
         next += 1;
     }

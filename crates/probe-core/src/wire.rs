@@ -10,14 +10,9 @@
 //! [`Chunk::used`] behind each. Nobody reads while the program runs, and nothing is ever moved. A
 //! chunk that was taken in a program's last moment may be empty.
 //!
-//! This file is part of two programs: the probe, which has no library, and the tracer.
-
-#[path = "functions.rs"]
-mod functions;
+//! Both use this file: the probe, which has no library, and the tracer.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
-
-pub use functions::*;
 
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
