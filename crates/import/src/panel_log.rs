@@ -48,7 +48,7 @@ pub fn read(path: &Path, map: &Map, tool: Tool) -> Result<PanelLog, ImportError>
     let unreadable = |source| ImportError::Read { path: path.into(), source };
     let file = File::open(path).map_err(unreadable)?;
     let mut digest = Hashing { inner: file, sha256: Sha256::new() };
-    let reading = Reading::of(&mut digest, map, path)?;
+    let reading = Reading::open(&mut digest, map, path)?;
     let sha256 = hex::encode(digest.sha256.finalize());
     if reading.stages.iter().all(|stage| stage.completed() == 0) {
         return Err(ImportError::NoStages {

@@ -11,10 +11,10 @@ use tapstone_piv::{
     AuthenticationMechanism, CardConnection, CardLost, Certificate, RelyingSystem, Rules, Strategy,
     Time, Trust,
 };
-use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
+use tapstone_vcard::piv::{CardData, PivAlgorithm, PivApplet, Recipe};
 
 /// The virtual card, in this process.
-struct InProcess(tapstone_vcard::Card);
+struct InProcess(tapstone_vcard::VirtualCard);
 
 impl CardConnection for InProcess {
     fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), CardLost> {
@@ -30,20 +30,23 @@ fn main() {
         "{:9} {:>8} {:>8} {:>8} {:>8} {:>10}",
         "key", "plain", "no-chuid", "known", "overlap", "background"
     );
-    for algorithm in [Algorithm::Rsa2048, Algorithm::Rsa3072, Algorithm::P256, Algorithm::P384] {
+    for algorithm in
+        [PivAlgorithm::Rsa2048, PivAlgorithm::Rsa3072, PivAlgorithm::P256, PivAlgorithm::P384]
+    {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("card");
-        let curve = Algorithm::P256;
+        let curve = PivAlgorithm::P256;
         let recipe = Recipe {
             authentication: curve,
             signature: curve,
             card: algorithm,
             ..Recipe::default()
         };
-        Personality::open_or_generate(&path, &recipe).unwrap();
+        CardData::open_or_generate(&path, &recipe).unwrap();
         let ca = Certificate::parse(&std::fs::read(path.join("ca.der")).unwrap()).unwrap();
-        let piv = Piv::new(Personality::open(&path).unwrap());
-        let mut card = InProcess(tapstone_vcard::Card::new().with_default("piv", Box::new(piv)));
+        let piv = PivApplet::new(CardData::open(&path).unwrap());
+        let mut card =
+            InProcess(tapstone_vcard::VirtualCard::new().with_default("piv", Box::new(piv)));
         let rules = Rules { age_limit: std::time::Duration::from_secs(3600), ..Rules::default() };
         let mut relying_system = RelyingSystem::new(Trust::new(vec![ca], None).unwrap(), rules);
         let times =

@@ -149,7 +149,8 @@ impl SampleWriter {
     }
 
     fn write_error(&self, source: io::Error) -> SamplesError {
-        let (path, written) = (self.path.clone(), self.written);
+        let path = self.path.clone();
+        let written = self.written;
         SamplesError::Write { path, written, partial: self.partial_path(), source }
     }
 

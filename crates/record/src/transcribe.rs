@@ -76,7 +76,7 @@ impl WarmUp {
     /// So many operations in this time, the first of which took these times, held against the
     /// median of the window that followed.
     #[must_use]
-    pub fn of(operations: u64, length: Nanos, first: &[Nanos], summary: &Summary) -> Self {
+    pub fn from_calls(operations: u64, length: Nanos, first: &[Nanos], summary: &Summary) -> Self {
         let first = &first[..first.len().min(FIRST_KEPT)];
         let mean = first.iter().map(|latency| latency.0 as f64).sum::<f64>() / first.len() as f64;
         let median = summary.p50.map(|p50| p50.estimate).filter(|median| *median > 0.0);

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_vcard::{Bench, Card};
+use tapstone_vcard::{BenchApplet, VirtualCard};
 
 #[path = "../tests/published/workloads.rs"]
 mod workloads;
@@ -48,7 +48,7 @@ struct Published {
 fn main() {
     let reference: Reference = toml::from_str(REFERENCE).expect("the reference file is TOML");
     let keys = Keys::new();
-    let mut card = Card::new().with("bench", Box::new(Bench::default()));
+    let mut card = VirtualCard::new().with("bench", Box::new(BenchApplet::default()));
     keys.load(&mut card);
     let counts: Vec<_> = workloads(&keys)
         .iter()

@@ -28,12 +28,12 @@ pub struct Reply {
     /// SW1 and SW2 after the last byte of data.
     pub status: StatusWord,
     /// What the card computed for it: what a timing profile charges for.
-    pub work: Vec<Work>,
+    pub work: Vec<CardWork>,
 }
 
 /// Something that a card computes, which takes time by kind and amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct CardWork {
     /// The name that timing profiles know it by: `rsa2048.private`, `3des.block`.
     pub name: &'static str,
     /// How many of it.
@@ -57,7 +57,7 @@ impl Reply {
     #[must_use]
     pub fn after(mut self, name: &'static str, count: u32) -> Self {
         if count > 0 {
-            self.work.push(Work { name, count });
+            self.work.push(CardWork { name, count });
         }
         self
     }

@@ -5,7 +5,7 @@ use tapstone_measure::units::Nanos;
 
 /// A fault, at the command of this number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fault {
+pub struct InjectedFault {
     /// Counted from 1, over resets.
     pub at: u64,
     /// What happens.

@@ -26,11 +26,11 @@ pub(crate) const LONGEST_NAME: usize = 127;
 
 /// The applet.
 #[derive(Debug)]
-pub struct Identity {
+pub struct IdentityApplet {
     answer: Vec<u8>,
 }
 
-impl Identity {
+impl IdentityApplet {
     /// Of the profile with this name and this text; a name of more than 127 bytes is cut.
     #[must_use]
     pub fn new(name: &str, file: &str) -> Self {
@@ -54,7 +54,7 @@ impl Identity {
     }
 }
 
-impl Applet for Identity {
+impl Applet for IdentityApplet {
     fn aid(&self) -> &[u8] {
         &IDENTITY_AID
     }
@@ -77,16 +77,16 @@ mod tests {
 
     #[test]
     fn select_answers_the_bytes_that_the_documentation_gives() {
-        let reply = Identity::new("x", "abc").select();
+        let reply = IdentityApplet::new("x", "abc").select();
         // SHA-256 of "abc" begins and ends so: FIPS 180-4, its first example.
         assert_eq!(reply.data[..7], [0x80, 1, b'x', 0x81, 32, 0xBA, 0x78]);
         assert_eq!(reply.data[35..], [0x15, 0xAD]);
-        assert_eq!(Identity::plain().answer[..9], *b"\x80\x05plain\x81\x20");
+        assert_eq!(IdentityApplet::plain().answer[..9], *b"\x80\x05plain\x81\x20");
     }
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        let reply = Identity::new(&"ä".repeat(100), "").select();
+        let reply = IdentityApplet::new(&"ä".repeat(100), "").select();
         assert_eq!(reply.data[..2], [0x80, 126]);
     }
 }

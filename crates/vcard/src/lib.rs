@@ -13,9 +13,9 @@ pub mod piv;
 mod profile;
 pub mod vpcd;
 
-pub use applet::{Applet, Reply, Work};
-pub use bench::{BENCH_AID, Bench};
-pub use card::{Answer, Card, Transmission};
-pub use fault::{Fault, FaultKind, Gone};
-pub use identity::{IDENTITY_AID, Identity};
-pub use profile::{Origin, Profile, Shipped, shipped};
+pub use applet::{Applet, CardWork, Reply};
+pub use bench::{BENCH_AID, BenchApplet};
+pub use card::{CardAnswer, Transmission, VirtualCard};
+pub use fault::{FaultKind, Gone, InjectedFault};
+pub use identity::{IDENTITY_AID, IdentityApplet};
+pub use profile::{Profile, ProfileOrigin, Shipped, shipped};

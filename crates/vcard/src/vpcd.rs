@@ -21,7 +21,7 @@ use rustix::net::sockopt;
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
-use crate::card::Card;
+use crate::card::VirtualCard;
 use crate::fault::Gone;
 
 /// Where the first virtual reader of Debian's vsmartcard-vpcd listens.
@@ -48,7 +48,7 @@ pub enum Acknowledge {
 
 /// A connection to a virtual reader.
 #[derive(Debug)]
-pub struct Reader {
+pub struct VpcdReader {
     stream: TcpStream,
     acknowledge: Acknowledge,
     stop: Arc<AtomicBool>,
@@ -63,7 +63,7 @@ pub struct Stopper {
 
 /// Why the card is no longer in its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ConnectionEnd {
     /// A [`Stopper`] took it out.
     Stopped,
     /// The reader closed the connection: pcscd has ended, or put the driver away.
@@ -76,7 +76,7 @@ pub enum Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Why it is no longer.
-    pub ended: Ended,
+    pub ended: ConnectionEnd,
     /// How many commands it answered.
     pub commands: u64,
     /// How many answers came later than modelled, for computing them took longer.
@@ -111,7 +111,7 @@ pub enum VpcdError {
     Broken(io::Error),
 }
 
-impl Reader {
+impl VpcdReader {
     /// Connects to the reader.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Reader {
         Self { acknowledge, ..self }
     }
 
-    /// Something that ends [`Reader::serve`].
+    /// Something that ends [`VpcdReader::serve`].
     ///
     /// # Errors
     /// When the system has no descriptor left.
@@ -143,10 +143,14 @@ impl Reader {
     ///
     /// # Errors
     /// When the connection breaks.
-    pub fn serve(&mut self, card: &mut Card, inserted: impl FnOnce()) -> Result<Served, VpcdError> {
+    pub fn serve(
+        &mut self,
+        card: &mut VirtualCard,
+        inserted: impl FnOnce(),
+    ) -> Result<Served, VpcdError> {
         let mut inserted = Some(inserted);
         let mut served =
-            Served { ended: Ended::Stopped, commands: 0, late: 0, latest: Nanos::ZERO };
+            Served { ended: ConnectionEnd::Stopped, commands: 0, late: 0, latest: Nanos::ZERO };
         let mut message = Vec::with_capacity(300);
         // When the card is through with its reset.
         let mut ready = Instant::now();
@@ -181,15 +185,19 @@ impl Reader {
                     }
                     Err(gone) => {
                         self.leave(gone, arrival);
-                        served.ended =
-                            if self.stopped() { Ended::Stopped } else { Ended::Fault(gone) };
+                        served.ended = if self.stopped() {
+                            ConnectionEnd::Stopped
+                        } else {
+                            ConnectionEnd::Fault(gone)
+                        };
                         return Ok(served);
                     }
                 },
             }
         }
         card.reset();
-        served.ended = if self.stopped() { Ended::Stopped } else { Ended::ReaderGone };
+        served.ended =
+            if self.stopped() { ConnectionEnd::Stopped } else { ConnectionEnd::ReaderGone };
         Ok(served)
     }
 

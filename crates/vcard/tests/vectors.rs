@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 use serde::Deserialize;
-use tapstone_vcard::{Bench, Card};
+use tapstone_vcard::{BenchApplet, VirtualCard};
 
 #[derive(Deserialize)]
 struct Exchange {
@@ -15,7 +15,7 @@ struct Exchange {
 fn replay(file: &str, text: &str) {
     let exchanges: Vec<Exchange> = serde_json::from_str(text).unwrap();
     assert!(!exchanges.is_empty(), "{file} has no exchange");
-    let mut card = Card::new().with("bench", Box::new(Bench::default()));
+    let mut card = VirtualCard::new().with("bench", Box::new(BenchApplet::default()));
     for (place, exchange) in exchanges.iter().enumerate() {
         let answer = card.transmit(&hex::decode(&exchange.command).unwrap()).unwrap();
         let answered = hex::encode_upper(answer.response);

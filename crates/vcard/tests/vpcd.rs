@@ -7,16 +7,16 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tapstone_vcard::vpcd::{Acknowledge, Ended, Reader, Served, VpcdError};
-use tapstone_vcard::{Bench, Card, Gone, Profile};
+use tapstone_vcard::vpcd::{Acknowledge, ConnectionEnd, Served, VpcdError, VpcdReader};
+use tapstone_vcard::{BenchApplet, Gone, Profile, VirtualCard};
 
 const SELECT: &[u8] = b"\x00\xA4\x04\x00\x0A\xF0TAPSTONE\x01";
 const VERSION: &[u8] = &[0x80, 0x12, 0, 0, 0];
 const FAULTY: &str = "name = 'x'\ndescription = ''\nsource = ''\natr = '3B 80 01 81'\n\
                       [[applet]]\nname = 'bench'\n[[fault]]\nat = 2\nfrom = 'assumed'\n";
 
-fn bench() -> Card {
-    Card::new().with("bench", Box::new(Bench::default()))
+fn bench() -> VirtualCard {
+    VirtualCard::new().with("bench", Box::new(BenchApplet::default()))
 }
 
 /// The driver's end of a connection.
@@ -48,19 +48,19 @@ impl Driver {
 }
 
 /// Puts the card into the reader of a driver that does so; what serving it came to.
-fn serve(card: Card, driver: impl FnOnce(Driver) + Send + 'static) -> Served {
+fn serve(card: VirtualCard, driver: impl FnOnce(Driver) + Send + 'static) -> Served {
     serve_so(card, Acknowledge::AtOnce, driver)
 }
 
 fn serve_so(
-    mut card: Card,
+    mut card: VirtualCard,
     acknowledge: Acknowledge,
     driver: impl FnOnce(Driver) + Send + 'static,
 ) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let driver = thread::spawn(move || driver(Driver(listener.accept().unwrap().0)));
-    let mut reader = Reader::connect("127.0.0.1", port).unwrap().acknowledging(acknowledge);
+    let mut reader = VpcdReader::connect("127.0.0.1", port).unwrap().acknowledging(acknowledge);
     let mut inserted = 0;
     let served = reader.serve(&mut card, || inserted += 1).unwrap();
     // The driver must see the end of the connection too.
@@ -86,7 +86,7 @@ fn controls_and_commands_are_answered_until_the_reader_goes_away() {
         assert_eq!(driver.ask(&[0, 0]), [0x67, 0]);
         driver.send(&[0]);
     });
-    assert_eq!((served.ended, served.commands, served.late), (Ended::ReaderGone, 5, 0));
+    assert_eq!((served.ended, served.commands, served.late), (ConnectionEnd::ReaderGone, 5, 0));
 }
 
 #[test]
@@ -122,7 +122,8 @@ fn a_delayed_acknowledgement_holds_up_every_command_from_the_first() {
 #[test]
 fn a_stopper_takes_the_card_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut reader = Reader::connect("127.0.0.1", listener.local_addr().unwrap().port()).unwrap();
+    let mut reader =
+        VpcdReader::connect("127.0.0.1", listener.local_addr().unwrap().port()).unwrap();
     let stopper = reader.stopper().unwrap();
     let driver = thread::spawn(move || {
         let mut driver = Driver(listener.accept().unwrap().0);
@@ -132,7 +133,7 @@ fn a_stopper_takes_the_card_out() {
     });
     let served = reader.serve(&mut bench(), || {}).unwrap();
     driver.join().unwrap();
-    assert_eq!((served.ended, served.commands), (Ended::Stopped, 1));
+    assert_eq!((served.ended, served.commands), (ConnectionEnd::Stopped, 1));
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn a_mute_card_closes_its_connection_and_so_does_one_pulled_out() {
             driver.send(VERSION);
             assert!(driver.is_closed());
         });
-        let mute = matches!(served.ended, Ended::Fault(Gone::Mute { .. }));
+        let mute = matches!(served.ended, ConnectionEnd::Fault(Gone::Mute { .. }));
         assert_eq!(mute, fault.contains("mute"), "{served:?}");
         assert_eq!(served.commands, 1);
     }
@@ -155,7 +156,7 @@ fn a_mute_card_closes_its_connection_and_so_does_one_pulled_out() {
 #[test]
 fn nobody_listening_is_an_error_with_a_hint() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let error = Reader::connect("127.0.0.1", port).unwrap_err();
+    let error = VpcdReader::connect("127.0.0.1", port).unwrap_err();
     assert!(matches!(error, VpcdError::NoReader { .. }));
     assert!(error.to_string().contains("hint: install pcscd"), "{error}");
 }

@@ -115,7 +115,7 @@ fn warm_up(ran: &Ran, lane: &LaneFigures) -> Option<record::WarmUp> {
     let ready = ran.ready.iter().flatten().find(|ready| !ready.warm_up.is_empty())?;
     let operations = ran.ready.iter().flatten().map(|ready| ready.warm_up.len() as u64).sum();
     let length = ready.warm_up.iter().copied().sum();
-    Some(record::WarmUp::of(operations, length, &ready.warm_up, &lane.summary))
+    Some(record::WarmUp::from_calls(operations, length, &ready.warm_up, &lane.summary))
 }
 
 /// Time by step of a test.

@@ -53,19 +53,19 @@ impl<'a> Pcscd<'a> {
         Self { scratch, started: RefCell::new(None) }
     }
 
-    /// A card of this profile; a PIV card's keys and objects are kept in `personality`.
+    /// A card of this profile; a PIV card's keys and objects are kept in `card_data`.
     pub(super) fn insert(
         &self,
         run: &Run,
         profile: &str,
-        personality: Option<&Path>,
+        card_data: Option<&Path>,
     ) -> anyhow::Result<Card> {
         self.start(run)?;
         let log = self.scratch.join("vcard.log");
         let mut command = Command::new(own_program()?);
         command.args(["vcard", profile]).stdin(Stdio::null()).stdout(Stdio::null());
-        personality.into_iter().for_each(|folder| {
-            command.arg("--personality").arg(folder);
+        card_data.into_iter().for_each(|folder| {
+            command.arg("--card-data").arg(folder);
         });
         let child = command.stderr(File::create(&log)?).spawn().context("tapstone vcard")?;
         let mut card = Card { process: Owned(child) };

@@ -18,8 +18,8 @@ pub(super) fn show(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>>
     let what_if = words([&"door", &"what-if", &SCENARIO, &"--target", &TARGET]);
     let mut records =
         vec![run.verb("budget.json", &budget, &[])?, run.verb("what-if.json", &what_if, &[])?];
-    let personality = run.scratch().join(CARD);
-    let _card = match pcscd.insert(run, CARD, Some(&personality)) {
+    let card_data = run.scratch().join(CARD);
+    let _card = match pcscd.insert(run, CARD, Some(&card_data)) {
         // The model needs no card.
         Err(error) if error.is::<Skipped>() => {
             eprintln!("  SKIPPED: the dialogue with a card: {error}");
@@ -27,7 +27,7 @@ pub(super) fn show(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>>
         }
         inserted => inserted?,
     };
-    let trust = personality.join("ca.der");
+    let trust = card_data.join("ca.der");
     let measure =
         words([&"door", &"measure", &"--reader", &READER, &"--trust", &trust, &"--rounds", &"10"]);
     records.push(run.verb("door.json", &measure, &[])?);

@@ -12,8 +12,8 @@ use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tapstone_measure::units::Nanos;
-use tapstone_vcard::vpcd::{self, Acknowledge, Ended, Reader, Served, Stopper};
-use tapstone_vcard::{Card, Gone, shipped};
+use tapstone_vcard::vpcd::{self, Acknowledge, ConnectionEnd, Served, Stopper, VpcdReader};
+use tapstone_vcard::{Gone, VirtualCard, shipped};
 
 use self::which::Which;
 use crate::exit::Exit;
@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "list")]
     show: bool,
     /// The PIV card's objects and keys, a folder or a file; made when it is not there
-    #[arg(long, value_name = "FOLDER")]
-    personality: Option<PathBuf>,
+    #[arg(long, alias = "personality", value_name = "FOLDER")]
+    card_data: Option<PathBuf>,
     /// Where the reader driver listens
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
@@ -67,7 +67,7 @@ Examples:
   tapstone vcard piv
   tapstone vcard bench --port 35964
   tapstone vcard jcop41-v2.2 --show > my-card.toml
-  tapstone vcard my-card.toml --personality my-card
+  tapstone vcard my-card.toml --card-data my-card
 
 Exit codes: 0 taken out, 2 no reader, or no such card.";
 
@@ -82,13 +82,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let stop = Stop::on_signals()?;
-    // Before a personality is made, which takes a while.
+    // Before card data is made, which takes a while.
     let mut reader = arguments.reader(&stop)?;
-    let mut card = which.card(arguments.personality.as_deref())?;
+    let mut card = which.card(arguments.card_data.as_deref())?;
     loop {
         stop.applies_to(&reader)?;
         let served = serve(arguments, &which, &mut reader, &mut card)?;
-        if !matches!(served.ended, Ended::ReaderGone) || arguments.wait.is_none() {
+        if !matches!(served.ended, ConnectionEnd::ReaderGone) || arguments.wait.is_none() {
             return Ok(report(&served));
         }
         eprintln!("pcscd has ended after {} commands; waiting for another", served.commands);
@@ -103,8 +103,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn serve(
     arguments: &Arguments,
     which: &Which,
-    reader: &mut Reader,
-    card: &mut Card,
+    reader: &mut VpcdReader,
+    card: &mut VirtualCard,
 ) -> anyhow::Result<Served> {
     let taken = Arc::new(AtomicBool::new(false));
     say_when_nothing_happens(&taken, arguments.port);
@@ -122,10 +122,10 @@ fn serve(
 
 impl Arguments {
     /// The reader, as soon as it listens.
-    fn reader(&self, stop: &Stop) -> anyhow::Result<Reader> {
+    fn reader(&self, stop: &Stop) -> anyhow::Result<VpcdReader> {
         let until = Instant::now() + Duration::from(self.wait.unwrap_or(Nanos::ZERO));
         loop {
-            match Reader::connect(&self.host, self.port) {
+            match VpcdReader::connect(&self.host, self.port) {
                 Err(_) if Instant::now() < until && !stop.is_asked() => thread::sleep(PAUSE),
                 connected => return Ok(connected?.acknowledging(self.acknowledge())),
             }
@@ -177,7 +177,7 @@ impl Stop {
         self.0.0.load(Ordering::Acquire)
     }
 
-    fn applies_to(&self, reader: &Reader) -> anyhow::Result<()> {
+    fn applies_to(&self, reader: &VpcdReader) -> anyhow::Result<()> {
         let stopper = reader.stopper()?;
         *self.0.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper);
         if self.is_asked() {
@@ -210,11 +210,11 @@ fn report(served: &Served) -> Exit {
         );
     }
     match served.ended {
-        Ended::Stopped => {
+        ConnectionEnd::Stopped => {
             eprintln!("the card is out of the reader after {} commands", served.commands);
             Exit::Done
         }
-        Ended::Fault(gone) => {
+        ConnectionEnd::Fault(gone) => {
             let what = match gone {
                 Gone::Mute { .. } => "was mute",
                 Gone::Removed { .. } => "was pulled out",
@@ -223,7 +223,7 @@ fn report(served: &Served) -> Exit {
             eprintln!("the card {what} at command {at}, as its profile says");
             Exit::Done
         }
-        Ended::ReaderGone => {
+        ConnectionEnd::ReaderGone => {
             eprintln!(
                 "error: the reader closed the connection after {} commands: pcscd has ended\n\
                  hint: start pcscd, then this again",

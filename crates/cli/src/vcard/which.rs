@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use anyhow::{Context, anyhow, bail};
-use tapstone_vcard::piv::{self, Personality, Piv, Recipe};
-use tapstone_vcard::{Bench, Card, Identity, Profile, shipped};
+use tapstone_vcard::piv::{self, CardData, PivApplet, Recipe};
+use tapstone_vcard::{BenchApplet, IdentityApplet, Profile, VirtualCard, shipped};
 
 /// A card that was asked for.
 pub(super) enum Which {
     /// The PIV applet, taking no time.
-    Piv,
+    PivApplet,
     /// The benchmark applet, taking no time.
-    Bench,
+    BenchApplet,
     /// As this profile says.
     Profile(Box<Profile>),
 }
@@ -20,8 +20,8 @@ pub(super) enum Which {
 impl Which {
     pub(super) fn find(name: &str) -> anyhow::Result<Self> {
         match name {
-            "piv" => return Ok(Self::Piv),
-            "bench" => return Ok(Self::Bench),
+            "piv" => return Ok(Self::PivApplet),
+            "bench" => return Ok(Self::BenchApplet),
             _ => {}
         }
         if let Some(shipped) = shipped().iter().find(|shipped| shipped.name == name) {
@@ -46,8 +46,8 @@ impl Which {
 
     pub(super) fn name(&self) -> &str {
         match self {
-            Self::Piv => "piv",
-            Self::Bench => "bench",
+            Self::PivApplet => "piv",
+            Self::BenchApplet => "bench",
             Self::Profile(profile) => &profile.name,
         }
     }
@@ -64,33 +64,35 @@ impl Which {
         }
     }
 
-    pub(super) fn card(&self, personality: Option<&Path>) -> anyhow::Result<Card> {
+    pub(super) fn card(&self, card_data: Option<&Path>) -> anyhow::Result<VirtualCard> {
         let has_piv = match self {
-            Self::Piv => true,
-            Self::Bench => false,
+            Self::PivApplet => true,
+            Self::BenchApplet => false,
             Self::Profile(profile) => profile.has_piv(),
         };
         if !has_piv {
-            if personality.is_some() {
+            if card_data.is_some() {
                 bail!(
-                    "{} has no PIV applet, so no personality\nhint: leave --personality out",
+                    "{} has no PIV applet, so no card data\nhint: leave --card-data out",
                     self.name()
                 );
             }
             return Ok(match self {
                 Self::Profile(profile) => profile.card(None)?,
-                _ => plain().with("bench", Box::new(Bench::default())),
+                _ => plain().with("bench", Box::new(BenchApplet::default())),
             });
         }
-        let folder = personality.map_or_else(|| self.folder(), |path| Ok(path.to_owned()))?;
+        let folder = card_data.map_or_else(|| self.folder(), |path| Ok(path.to_owned()))?;
         if !folder.exists() {
             eprintln!("making a PIV card in {}: RSA keys take some seconds", folder.display());
         }
         Ok(match self {
             Self::Profile(profile) => profile.card(Some(&folder))?,
             _ => {
-                let personality = Personality::open_or_generate(&folder, &Recipe::default())?;
-                plain().with_atr(&piv::atr::T1).with_default("piv", Box::new(Piv::new(personality)))
+                let card_data = CardData::open_or_generate(&folder, &Recipe::default())?;
+                plain()
+                    .with_atr(&piv::atr::T1)
+                    .with_default("piv", Box::new(PivApplet::new(card_data)))
             }
         })
     }
@@ -101,13 +103,13 @@ impl Which {
         let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
         let data = data.or_else(home).context(
             "there is no place for the PIV card's keys: HOME is not set\n\
-             hint: name a folder with --personality",
+             hint: name a folder with --card_data",
         )?;
         Ok(data.join("tapstone/vcard").join(self.name()))
     }
 }
 
 /// A card that says that it is a virtual one.
-fn plain() -> Card {
-    Card::new().with("identity", Box::new(Identity::plain()))
+fn plain() -> VirtualCard {
+    VirtualCard::new().with("identity", Box::new(IdentityApplet::plain()))
 }

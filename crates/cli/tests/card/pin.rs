@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::Pid;
 use tapstone_record::{Outcome, Verifier};
-use tapstone_vcard::piv::{Personality, Recipe};
+use tapstone_vcard::piv::{CardData, Recipe};
 
 use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, tries};
 
@@ -21,17 +21,17 @@ const SIGNED: [&str; 3] =
 fn the_pin() {
     let Some(pcscd) = Pcscd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let personality = folder.path().join("card");
-    Personality::open_or_generate(&personality, &Recipe::default()).unwrap();
-    fs::write(personality.join("pin"), PIN).unwrap();
-    the_right_one(&pcscd, &personality);
-    none(&pcscd, &personality);
-    a_wrong_one(&pcscd, &personality);
-    nobody_sees_it(&pcscd, &personality);
+    let card_data = folder.path().join("card");
+    CardData::open_or_generate(&card_data, &Recipe::default()).unwrap();
+    fs::write(card_data.join("pin"), PIN).unwrap();
+    the_right_one(&pcscd, &card_data);
+    none(&pcscd, &card_data);
+    a_wrong_one(&pcscd, &card_data);
+    nobody_sees_it(&pcscd, &card_data);
 }
 
-fn insert<'a>(pcscd: &'a Pcscd, personality: &Path) -> Card<'a> {
-    let arguments = ["piv".as_ref(), "--personality".as_ref(), personality.as_os_str()];
+fn insert<'a>(pcscd: &'a Pcscd, card_data: &Path) -> Card<'a> {
+    let arguments = ["piv".as_ref(), "--card-data".as_ref(), card_data.as_os_str()];
     Card::insert(pcscd, Slot::First, &arguments)
 }
 
@@ -59,8 +59,8 @@ fn keeps_the_secret(outcome: &Left) {
     }
 }
 
-fn the_right_one(pcscd: &Pcscd, personality: &Path) {
-    let _card = insert(pcscd, personality);
+fn the_right_one(pcscd: &Pcscd, card_data: &Path) {
+    let _card = insert(pcscd, card_data);
     the_counter_is("63C3");
     let outcome = piv().pin(PIN).run().exits(0);
     keeps_the_secret(&outcome);
@@ -81,8 +81,8 @@ fn the_right_one(pcscd: &Pcscd, personality: &Path) {
     assert!(!record.warnings.iter().any(|it| it.contains("left out")), "{:?}", record.warnings);
 }
 
-fn none(pcscd: &Pcscd, personality: &Path) {
-    let _card = insert(pcscd, personality);
+fn none(pcscd: &Pcscd, card_data: &Path) {
+    let _card = insert(pcscd, card_data);
     let outcome = piv().run().exits(0);
     let record = outcome.record();
     let operations: Vec<_> = record.results.iter().map(|row| row.operation.as_str()).collect();
@@ -99,8 +99,8 @@ fn none(pcscd: &Pcscd, personality: &Path) {
 }
 
 /// Each run costs one try and no more, until one is left; that one Tapstone does not touch.
-fn a_wrong_one(pcscd: &Pcscd, personality: &Path) {
-    let _card = insert(pcscd, personality);
+fn a_wrong_one(pcscd: &Pcscd, card_data: &Path) {
+    let _card = insert(pcscd, card_data);
     for left in ["63C2", "63C1"] {
         let outcome = piv().pin(WRONG).run();
         keeps_the_secret(&outcome);
@@ -135,8 +135,8 @@ fn shown(process: Pid) -> String {
         .into_owned()
 }
 
-fn nobody_sees_it(pcscd: &Pcscd, personality: &Path) {
-    let _card = insert(pcscd, personality);
+fn nobody_sees_it(pcscd: &Pcscd, card_data: &Path) {
+    let _card = insert(pcscd, card_data);
     let long = || Tapstone::at(Slot::First, "card").args("--suite piv --rounds 100000");
     let long = || long().args("--test card.piv.verify");
     // The tool's own environment is its user's; its workers get none of it.

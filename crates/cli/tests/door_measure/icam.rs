@@ -23,7 +23,7 @@ fn they_are_granted_or_refused_as_their_page_says() {
     let Some(pcscd) = Pcscd::start() else { return };
     for (name, code) in CARDS {
         let card = folder.join(name);
-        let arguments = [Path::new("piv"), Path::new("--personality"), &card];
+        let arguments = [Path::new("piv"), Path::new("--card-data"), &card];
         let _card = Card::insert(&pcscd, Slot::First, &arguments);
         let run = measure(&folder.join("trust")).args("--rounds 2 --at 2026-11-21T12:00:00Z");
         let record = run.run().exits(i32::from(code.is_some())).record();

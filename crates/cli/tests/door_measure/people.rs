@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tapstone_record::{Record, Row};
-use tapstone_vcard::piv::{Personality, Recipe};
+use tapstone_vcard::piv::{CardData, Recipe};
 use tempfile::TempDir;
 
 use crate::support::{Card, Pcscd, Slot, Tapstone};
@@ -18,7 +18,7 @@ impl Holder {
 
     pub(crate) fn with(recipe: &Recipe) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Personality::open_or_generate(&folder.path().join("card"), recipe).unwrap();
+        CardData::open_or_generate(&folder.path().join("card"), recipe).unwrap();
         Self(folder)
     }
 
@@ -40,7 +40,7 @@ impl Holder {
     /// The card in the first reader, as this profile.
     pub(crate) fn insert<'a>(&self, pcscd: &'a Pcscd, profile: &Path) -> Card<'a> {
         let folder = self.folder();
-        let arguments = [profile.as_os_str(), "--personality".as_ref(), folder.as_os_str()];
+        let arguments = [profile.as_os_str(), "--card-data".as_ref(), folder.as_os_str()];
         Card::insert(pcscd, Slot::First, &arguments)
     }
 

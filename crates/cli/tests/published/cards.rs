@@ -141,10 +141,10 @@ fn five_piv_cards() {
     };
     let folder = tempfile::tempdir().unwrap();
     // All five ask for the same objects and keys.
-    let personality = folder.path().join("card");
+    let card_data = folder.path().join("card");
     for number in 1..=study.contact_cards.len() {
         let profile = format!("piv-card-{number}");
-        let arguments = [profile.as_ref(), "--personality".as_ref(), personality.as_os_str()];
+        let arguments = [profile.as_ref(), "--card-data".as_ref(), card_data.as_os_str()];
         let _card = Card::insert(&pcscd, Slot::First, &arguments);
         let run = || {
             let run = Tapstone::at(Slot::First, "card").args("--suite piv-contact --rounds 3");

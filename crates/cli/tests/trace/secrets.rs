@@ -41,7 +41,7 @@ fn the_pin_of_a_login_is_nowhere() {
 
 /// A virtual PIV card with this PIN.
 fn card<'a>(pcscd: &'a Pcscd, folder: &Path, pin: &str) -> Card<'a> {
-    let arguments = ["piv".as_ref(), "--personality".as_ref(), folder.as_os_str()];
+    let arguments = ["piv".as_ref(), "--card-data".as_ref(), folder.as_os_str()];
     // Made once, so that the PIN can be put beside its keys.
     drop(Card::insert(pcscd, Slot::First, &arguments));
     fs::write(folder.join("pin"), pin).unwrap();

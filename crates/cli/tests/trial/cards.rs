@@ -5,7 +5,7 @@ use std::fs;
 
 use tapstone_record::{Change, FindingKind};
 use tapstone_testing::{figures, hold};
-use tapstone_vcard::piv::{Personality, Recipe};
+use tapstone_vcard::piv::{CardData, Recipe};
 
 use crate::support::{Card, NoPcscd, Pcscd, Slot, Tapstone, Waiting, answers, undisturbed};
 use crate::{PREDICTED, as_predicted, finding, fixtures, record, run, trial, turn};
@@ -64,9 +64,9 @@ fn a_late_acknowledgement_is_found_in_the_driver_and_tried() {
     let _turn = turn();
     let Some(nobody) = NoPcscd::take_turn() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let personality = folder.path().join("card");
-    Personality::open_or_generate(&personality, &Recipe::default()).unwrap();
-    let arguments = ["piv", "--delayed-ack", "--personality", personality.to_str().unwrap()];
+    let card_data = folder.path().join("card");
+    CardData::open_or_generate(&card_data, &Recipe::default()).unwrap();
+    let arguments = ["piv", "--delayed-ack", "--card-data", card_data.to_str().unwrap()];
     let _card = Waiting::start(&nobody, &arguments);
     // A selection, and the discovery object four times.
     let select = "00A404000BA000000308000010000100";

@@ -29,7 +29,7 @@ impl Session {
     pub(crate) fn new() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join("card");
-        let arguments = ["piv".as_ref(), "--personality".as_ref(), folder.as_os_str()];
+        let arguments = ["piv".as_ref(), "--card-data".as_ref(), folder.as_os_str()];
         let card = VirtualCard::insert(&arguments)?;
         Some(Self { directory, _card: card })
     }

@@ -30,7 +30,7 @@ fn listing(card: &[&OsStr]) -> Option<Duration> {
 fn delayed_acknowledgements_make_a_command_many_times_slower() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("card");
-    let card: [&OsStr; 3] = ["piv".as_ref(), "--personality".as_ref(), folder.as_ref()];
+    let card: [&OsStr; 3] = ["piv".as_ref(), "--card-data".as_ref(), folder.as_ref()];
     let Some(at_once) = listing(&card) else { return };
     let delayed = [&card[..], &["--delayed-ack".as_ref()]].concat();
     let Some(delayed) = listing(&delayed) else { return };
@@ -51,7 +51,7 @@ fn each_command_takes_as_long_on_the_card_of_the_trials() {
         assert_eq!(answer.modelled, Nanos::from_millis(30), "{command:02X?}");
         assert!(answer.response.len() > 2, "{answer:02X?}");
     }
-    let arguments = [file.as_ref(), "--personality".as_ref(), folder.as_os_str()];
+    let arguments = [file.as_ref(), "--card-data".as_ref(), folder.as_os_str()];
     // OpenSC reads all of it, however long that takes.
     listing(&arguments);
 }

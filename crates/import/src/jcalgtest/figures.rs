@@ -109,7 +109,8 @@ fn latency(measured: &Measured) -> Option<Latency> {
     let lengths: Option<Vec<Nanos>> =
         measured.differences.iter().map(|difference| difference.as_length()).collect();
     let lengths = lengths?;
-    let (shortest, longest) = (lengths.iter().min()?, lengths.iter().max()?);
+    let shortest = lengths.iter().min()?;
+    let longest = lengths.iter().max()?;
     let one = |length: &Nanos| Nanos((length.0 as f64 / each).round() as u64);
     let mean = if lengths.len() > 1 {
         let mean = mean(measured).map(|ns| ns / each);

@@ -127,7 +127,8 @@ impl State {
     /// Ends the open block.
     fn close(&mut self) {
         let Some(block) = self.open.take() else { return };
-        let (line, broken) = (block.line, block.broken);
+        let line = block.line;
+        let broken = block.broken;
         match block.finish() {
             // Its broken line has been told already.
             _ if broken => {}

@@ -35,7 +35,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn of(source: impl Read, map: &Map, path: &Path) -> Result<Self, ImportError> {
+    pub(super) fn open(source: impl Read, map: &Map, path: &Path) -> Result<Self, ImportError> {
         let mut lines = ReaderBuilder::new()
             .delimiter(map.delimiter as u8)
             .flexible(true)

@@ -6,7 +6,7 @@ use tapstone_piv::{
     AuthenticationMechanism, Certificate, Challenge, Denial, DialogueStep, RelyingSystem, Rules,
     Strategy, Time,
 };
-use tapstone_vcard::piv::{Algorithm, Personality, Recipe};
+use tapstone_vcard::piv::{CardData, PivAlgorithm, Recipe};
 
 use crate::support::{
     Ca, Files, Leaf, NOW, PLAIN, Plastic, decision, dialogue, generated, relying_system, trust,
@@ -39,9 +39,11 @@ fn in_every_strategy_with_the_chuid_s_identifier() {
 
 #[test]
 fn with_every_algorithm_of_piv() {
-    for algorithm in [Algorithm::Rsa2048, Algorithm::Rsa3072, Algorithm::P256, Algorithm::P384] {
+    for algorithm in
+        [PivAlgorithm::Rsa2048, PivAlgorithm::Rsa3072, PivAlgorithm::P256, PivAlgorithm::P384]
+    {
         let folder = tempfile::tempdir().unwrap();
-        let curve = Algorithm::P256;
+        let curve = PivAlgorithm::P256;
         let recipe = Recipe {
             authentication: curve,
             signature: curve,
@@ -49,7 +51,7 @@ fn with_every_algorithm_of_piv() {
             ..Recipe::default()
         };
         let path = folder.path().join("card");
-        Personality::open_or_generate(&path, &recipe).unwrap();
+        CardData::open_or_generate(&path, &recipe).unwrap();
         let ca = std::fs::read(path.join("ca.der")).unwrap();
         let mut card = Plastic::of(&path);
         let ran = dialogue(&mut relying_system(&[&ca], None), &mut card, PLAIN, Time::now());
@@ -57,7 +59,7 @@ fn with_every_algorithm_of_piv() {
         let signing = card.commands.iter().filter(|command| command.ins == 0x87);
         let chained: Vec<u8> = signing.map(|command| command.cla).collect();
         match algorithm {
-            Algorithm::P256 | Algorithm::P384 => assert_eq!(chained, [0x00], "{algorithm}"),
+            PivAlgorithm::P256 | PivAlgorithm::P384 => assert_eq!(chained, [0x00], "{algorithm}"),
             _ => assert_eq!(chained, [0x10, 0x00], "{algorithm}"),
         }
     }

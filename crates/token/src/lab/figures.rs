@@ -362,7 +362,7 @@ impl Maker<'_> {
         let first = self.ran.warm_ups.first()?;
         let length = self.ran.warm_ups.iter().map(|thread| thread.length).max()?;
         let operations = self.ran.warm_ups.iter().map(|thread| thread.operations).sum();
-        Some(record::WarmUp::of(operations, length, &first.first, summary))
+        Some(record::WarmUp::from_calls(operations, length, &first.first, summary))
     }
 
     fn verification(&self, judged: Judged, total: &Slice) -> Option<record::Verification> {

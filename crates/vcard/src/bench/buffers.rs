@@ -12,7 +12,7 @@ const COUNT: usize = 4;
 /// card's memory.
 pub(super) struct Buffers {
     memory: Vec<u8>,
-    places: [Option<Place>; COUNT],
+    places: [Option<BufferRange>; COUNT],
 }
 
 /// A buffer that exists.
@@ -20,7 +20,7 @@ pub(super) struct Buffers {
 pub(super) struct BufferId(usize);
 
 #[derive(Clone, Copy)]
-struct Place {
+struct BufferRange {
     start: usize,
     length: usize,
 }
@@ -51,7 +51,7 @@ impl Buffers {
     pub(super) fn allocate(&mut self, length: usize) -> Result<BufferId, StatusWord> {
         let free = self.places.iter().position(Option::is_none).ok_or(StatusWord::NO_ROOM)?;
         let start = self.first_gap(length).ok_or(StatusWord::NO_ROOM)?;
-        self.places[free] = Some(Place { start, length });
+        self.places[free] = Some(BufferRange { start, length });
         Ok(BufferId(free))
     }
 
@@ -64,12 +64,12 @@ impl Buffers {
     }
 
     pub(super) fn bytes(&self, id: BufferId) -> &[u8] {
-        let Some(Place { start, length }) = self.places[id.0] else { return &[] };
+        let Some(BufferRange { start, length }) = self.places[id.0] else { return &[] };
         &self.memory[start..start + length]
     }
 
     pub(super) fn bytes_mut(&mut self, id: BufferId) -> &mut [u8] {
-        let Some(Place { start, length }) = self.places[id.0] else { return &mut [] };
+        let Some(BufferRange { start, length }) = self.places[id.0] else { return &mut [] };
         &mut self.memory[start..start + length]
     }
 

@@ -8,9 +8,9 @@ use tapstone_apdu::StatusWord;
 
 use super::cipher::blocks_of_sha;
 use super::keys::{KeyId, Keys};
-use super::machine::{LONGEST, Program};
+use super::machine::{Bytecode, LONGEST};
 use super::work;
-use crate::applet::{Reply, Work};
+use crate::applet::{CardWork, Reply};
 
 const MAGIC: [u8; 2] = *b"TP";
 const DIGEST: usize = 20;
@@ -22,7 +22,7 @@ pub(super) fn open(
     image: &[u8],
     keys: &mut Keys,
     key: Option<KeyId>,
-) -> Result<(Program, Vec<Work>), StatusWord> {
+) -> Result<(Bytecode, Vec<CardWork>), StatusWord> {
     if let Some(key) = key {
         keys.require(key)?;
     }
@@ -55,7 +55,7 @@ pub(super) fn open(
     let reply = reply
         .after(work::SHA1_BLOCK, blocks_of_sha(program.len()))
         .after(work::VM_LOAD_BYTE, body.len() as u32);
-    let program = Program::new(program).ok_or(StatusWord::WRONG_DATA)?;
+    let program = Bytecode::new(program).ok_or(StatusWord::WRONG_DATA)?;
     Ok((program, reply.work))
 }
 

@@ -30,12 +30,12 @@ pub(super) enum KeyId {
 }
 
 /// What was decrypted, and what it took.
-pub(super) struct Opened {
+pub(super) struct OpenedKey {
     pub(super) plain: Vec<u8>,
     work: [(&'static str, u32); 2],
 }
 
-impl Opened {
+impl OpenedKey {
     /// The reply after this work.
     pub(super) fn charge(&self, reply: Reply) -> Reply {
         self.work.iter().fold(reply, |reply, &(name, count)| reply.after(name, count))
@@ -74,7 +74,7 @@ impl KeyId {
 }
 
 impl Keys {
-    pub(super) fn put(&mut self, id: KeyId, part: u8, bytes: &[u8]) -> Result<(), StatusWord> {
+    pub(super) fn put_key(&mut self, id: KeyId, part: u8, bytes: &[u8]) -> Result<(), StatusWord> {
         let (count, length) = id.shape();
         let part = usize::from(part);
         if part >= count {
@@ -125,7 +125,7 @@ impl Keys {
     }
 
     /// As DECRYPT and LOAD do it.
-    pub(super) fn decrypt(&mut self, id: KeyId, sealed: &[u8]) -> Result<Opened, StatusWord> {
+    pub(super) fn decrypt(&mut self, id: KeyId, sealed: &[u8]) -> Result<OpenedKey, StatusWord> {
         let (init, operation, count) = match id {
             KeyId::Rsa2048 => (work::RSA2048_INIT, work::RSA2048_PRIVATE, 1),
             KeyId::Rsa1024 => (work::RSA1024_INIT, work::RSA1024_PRIVATE, 1),
@@ -133,14 +133,14 @@ impl Keys {
                 let key = self.bytes(KeyId::Tdes)?;
                 let plain = cipher::tdes_decrypt(key, sealed)?;
                 let blocks = (sealed.len() / DES_BLOCK) as u32;
-                return Ok(Opened {
+                return Ok(OpenedKey {
                     plain,
                     work: [(work::TDES_INIT, 1), (work::TDES_BLOCK, blocks)],
                 });
             }
         };
         let plain = rsa_decrypt(self.rsa(id)?, sealed)?;
-        Ok(Opened { plain, work: [(init, 1), (operation, count)] })
+        Ok(OpenedKey { plain, work: [(init, 1), (operation, count)] })
     }
 
     fn forget_made(&mut self, id: KeyId) {

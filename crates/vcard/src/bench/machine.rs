@@ -7,9 +7,9 @@ const MOST_STEPS: u16 = 32_767;
 
 /// A program of at most 512 bytes.
 #[derive(Debug)]
-pub(super) struct Program(Vec<u8>);
+pub(super) struct Bytecode(Vec<u8>);
 
-impl Program {
+impl Bytecode {
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() <= LONGEST).then(|| Self(bytes.to_vec()))
     }
@@ -17,10 +17,10 @@ impl Program {
 
 /// The program left its stack, its code or its output, met no instruction, or ran too long.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault;
+pub(super) struct MachineFault;
 
 /// One run of a program.
-pub(super) struct Machine<'a> {
+pub(super) struct BytecodeMachine<'a> {
     program: &'a [u8],
     pointer: usize,
     stack: Vec<u16>,
@@ -28,14 +28,14 @@ pub(super) struct Machine<'a> {
     steps: u16,
 }
 
-impl<'a> Machine<'a> {
-    pub(super) fn new(program: &'a Program) -> Self {
+impl<'a> BytecodeMachine<'a> {
+    pub(super) fn new(program: &'a Bytecode) -> Self {
         let stack = Vec::with_capacity(STACK);
         Self { program: &program.0, pointer: 0, stack, output: Vec::new(), steps: 0 }
     }
 
     /// Runs to HALT.
-    pub(super) fn run(&mut self) -> Result<(), Fault> {
+    pub(super) fn execute(&mut self) -> Result<(), MachineFault> {
         while self.step()? {}
         Ok(())
     }
@@ -54,9 +54,9 @@ impl<'a> Machine<'a> {
     }
 
     /// One instruction; false after HALT.
-    fn step(&mut self) -> Result<bool, Fault> {
+    fn step(&mut self) -> Result<bool, MachineFault> {
         if self.steps == MOST_STEPS {
-            return Err(Fault);
+            return Err(MachineFault);
         }
         let opcode = self.byte()?;
         self.steps += 1;
@@ -71,12 +71,13 @@ impl<'a> Machine<'a> {
                 self.push(value)?;
             }
             0x03 => {
-                let top = *self.stack.last().ok_or(Fault)?;
+                let top = *self.stack.last().ok_or(MachineFault)?;
                 self.push(top)?;
             }
             0x04 => drop(self.pop()?),
             0x05 => {
-                let (b, a) = (self.pop()?, self.pop()?);
+                let b = self.pop()?;
+                let a = self.pop()?;
                 self.push(b)?;
                 self.push(a)?;
             }
@@ -101,46 +102,47 @@ impl<'a> Machine<'a> {
                 let value = self.pop()?;
                 self.put_out(&value.to_be_bytes())?;
             }
-            _ => return Err(Fault),
+            _ => return Err(MachineFault),
         }
         Ok(true)
     }
 
-    fn byte(&mut self) -> Result<u8, Fault> {
-        let byte = *self.program.get(self.pointer).ok_or(Fault)?;
+    fn byte(&mut self) -> Result<u8, MachineFault> {
+        let byte = *self.program.get(self.pointer).ok_or(MachineFault)?;
         self.pointer += 1;
         Ok(byte)
     }
 
-    fn two_bytes(&mut self) -> Result<u16, Fault> {
+    fn two_bytes(&mut self) -> Result<u16, MachineFault> {
         Ok(u16::from_be_bytes([self.byte()?, self.byte()?]))
     }
 
-    fn push(&mut self, value: u16) -> Result<(), Fault> {
+    fn push(&mut self, value: u16) -> Result<(), MachineFault> {
         if self.stack.len() == STACK {
-            return Err(Fault);
+            return Err(MachineFault);
         }
         self.stack.push(value);
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<u16, Fault> {
-        self.stack.pop().ok_or(Fault)
+    fn pop(&mut self) -> Result<u16, MachineFault> {
+        self.stack.pop().ok_or(MachineFault)
     }
 
-    fn combine(&mut self, operation: impl Fn(u16, u16) -> u16) -> Result<(), Fault> {
-        let (b, a) = (self.pop()?, self.pop()?);
+    fn combine(&mut self, operation: impl Fn(u16, u16) -> u16) -> Result<(), MachineFault> {
+        let b = self.pop()?;
+        let a = self.pop()?;
         self.push(operation(a, b))
     }
 
-    fn jump(&mut self, target: u16) -> Result<(), Fault> {
+    fn jump(&mut self, target: u16) -> Result<(), MachineFault> {
         self.pointer = usize::from(target);
-        if self.pointer < self.program.len() { Ok(()) } else { Err(Fault) }
+        if self.pointer < self.program.len() { Ok(()) } else { Err(MachineFault) }
     }
 
-    fn put_out(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn put_out(&mut self, bytes: &[u8]) -> Result<(), MachineFault> {
         if self.output.len() + bytes.len() > LONGEST {
-            return Err(Fault);
+            return Err(MachineFault);
         }
         self.output.extend(bytes);
         Ok(())
@@ -152,10 +154,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn run(code: &[u8]) -> Result<(u16, Vec<u8>), Fault> {
-        let program = Program::new(code).unwrap();
-        let mut machine = Machine::new(&program);
-        machine.run()?;
+    fn run(code: &[u8]) -> Result<(u16, Vec<u8>), MachineFault> {
+        let program = Bytecode::new(code).unwrap();
+        let mut machine = BytecodeMachine::new(&program);
+        machine.execute()?;
         Ok((machine.steps(), machine.into_output()))
     }
 
@@ -175,16 +177,16 @@ mod tests {
     fn what_leaves_the_machine_is_a_fault() {
         let deep: Vec<u8> = [1, 1].repeat(17);
         for code in [&[][..], &[1], &[4], &[0x10], &[0x20, 0, 3], &[0x99], &[0x20, 0, 0], &deep] {
-            assert_eq!(run(code), Err(Fault), "{code:?}");
+            assert_eq!(run(code), Err(MachineFault), "{code:?}");
         }
     }
 
     proptest! {
         #[test]
         fn any_program_ends(code in prop::collection::vec(any::<u8>(), 0..LONGEST)) {
-            let program = Program::new(&code).unwrap();
-            let mut machine = Machine::new(&program);
-            let _ = machine.run();
+            let program = Bytecode::new(&code).unwrap();
+            let mut machine = BytecodeMachine::new(&program);
+            let _ = machine.execute();
             prop_assert!(machine.steps() <= MOST_STEPS && machine.output().len() <= LONGEST);
         }
     }

@@ -14,7 +14,7 @@ use tapstone_apdu::{CommandApdu, StatusWord};
 
 use self::buffers::{BufferId, Buffers, CHUNK};
 use self::keys::{KeyId, Keys};
-use self::machine::{Fault, Machine, Program};
+use self::machine::{Bytecode, BytecodeMachine, MachineFault};
 use crate::applet::{Applet, Reply};
 
 /// The applet's name.
@@ -55,7 +55,7 @@ const REPEAT: u8 = 0x60;
 
 /// The applet with its memory.
 #[derive(Default)]
-pub struct Bench {
+pub struct BenchApplet {
     buffers: Buffers,
     keys: Keys,
     loaded: Option<Loaded>,
@@ -64,12 +64,12 @@ pub struct Bench {
 /// A program and the buffer that it came from.
 struct Loaded {
     source: BufferId,
-    program: Program,
+    program: Bytecode,
     /// What it put out, once it has run.
     output: Option<Vec<u8>>,
 }
 
-impl Applet for Bench {
+impl Applet for BenchApplet {
     fn aid(&self) -> &[u8] {
         &BENCH_AID
     }
@@ -101,7 +101,7 @@ impl Applet for Bench {
             CLEAR_KEY => self.clear_key(command),
             DECRYPT => self.decrypt(command),
             LOAD => self.load(command),
-            RUN => self.run(command),
+            RUN => self.execute_command(command),
             UNBIND => self.unbind(command),
             REPEAT => self.repeat(command),
             _ => Err(StatusWord::UNKNOWN_INSTRUCTION),
@@ -110,7 +110,7 @@ impl Applet for Bench {
     }
 }
 
-impl Bench {
+impl BenchApplet {
     fn allocate(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let length = u16::from_be_bytes([command.p1, command.p2]);
         let id = self.buffers.allocate(usize::from(length))?;
@@ -159,7 +159,7 @@ impl Bench {
 
     fn put_key_part(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         let key = KeyId::find(command.p1)?;
-        self.keys.put(key, command.p2, &command.data)?;
+        self.keys.put_key(key, command.p2, &command.data)?;
         Ok(Reply::ok([]).after(work::EEPROM_BYTE, command.data.len() as u32))
     }
 
@@ -194,13 +194,13 @@ impl Bench {
         Ok(Reply { work, ..Reply::ok([1]) })
     }
 
-    fn run(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
+    fn execute_command(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
         no_parameters(command)?;
         let Some(Loaded { program, output: output @ None, .. }) = &mut self.loaded else {
             return Err(StatusWord::CONDITIONS_NOT_SATISFIED);
         };
-        let mut machine = Machine::new(program);
-        let ended = machine.run();
+        let mut machine = BytecodeMachine::new(program);
+        let ended = machine.execute();
         let steps = u32::from(machine.steps());
         let bytes = machine.output().len() as u32;
         let reply = match ended {
@@ -208,7 +208,7 @@ impl Bench {
                 *output = Some(machine.into_output());
                 Reply::ok((steps as u16).to_be_bytes())
             }
-            Err(Fault) => Reply::refused(StatusWord::WRONG_DATA),
+            Err(MachineFault) => Reply::refused(StatusWord::WRONG_DATA),
         };
         Ok(reply.after(work::VM_INSTRUCTION, steps).after(work::VM_OUTPUT_BYTE, bytes))
     }
@@ -218,7 +218,8 @@ impl Bench {
         let Some(Loaded { source, output: Some(output), .. }) = &self.loaded else {
             return Err(StatusWord::CONDITIONS_NOT_SATISFIED);
         };
-        let (id, bytes) = (*source, output.len() as u32);
+        let id = *source;
+        let bytes = output.len() as u32;
         self.buffers.replace(id, output)?;
         self.loaded = None;
         Ok(Reply::ok([id.number()]).after(work::RAM_BYTE, bytes))

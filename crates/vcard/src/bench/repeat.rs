@@ -14,7 +14,7 @@ use tapstone_apdu::{CommandApdu, StatusWord};
 
 use super::cipher::{self, AES_BLOCK, DES_BLOCK, blocks_of_sha};
 use super::keys::{KeyId, rsa_decrypt};
-use super::{Bench, work};
+use super::{BenchApplet, work};
 use crate::applet::Reply;
 
 const NO_INPUT: u8 = 0xFF;
@@ -25,7 +25,7 @@ const MOST_WEARING: u16 = 1000;
 
 /// The algorithms by their P1.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
+enum BenchAlgorithm {
     Nothing,
     TdesEncrypt,
     TdesDecrypt,
@@ -46,12 +46,12 @@ enum Algorithm {
 }
 
 /// What one set-up and one operation take.
-struct Cost {
+struct RepeatCost {
     setup: Option<&'static str>,
     operation: Option<(&'static str, u32)>,
 }
 
-impl Algorithm {
+impl BenchAlgorithm {
     const ALL: [Self; 17] = [
         Self::Nothing,
         Self::TdesEncrypt,
@@ -107,10 +107,10 @@ impl Algorithm {
         fits && input.len() <= LONGEST_INPUT
     }
 
-    const fn cost(self, bytes: usize) -> Cost {
+    const fn cost(self, bytes: usize) -> RepeatCost {
         let all = bytes as u32;
         let (setup, operation) = match self {
-            Self::Nothing => return Cost { setup: None, operation: None },
+            Self::Nothing => return RepeatCost { setup: None, operation: None },
             Self::TdesEncrypt => {
                 (Some(work::TDES_INIT), (work::TDES_BLOCK, (bytes / DES_BLOCK + 1) as u32))
             }
@@ -136,14 +136,15 @@ impl Algorithm {
             Self::Ram => (None, (work::RAM_BYTE, all)),
             Self::Eeprom => (None, (work::EEPROM_BYTE, all)),
         };
-        Cost { setup, operation: Some(operation) }
+        RepeatCost { setup, operation: Some(operation) }
     }
 }
 
-impl Bench {
+impl BenchApplet {
     pub(super) fn repeat(&mut self, command: &CommandApdu) -> Result<Reply, StatusWord> {
-        let algorithm =
-            *Algorithm::ALL.get(usize::from(command.p1)).ok_or(StatusWord::WRONG_PARAMETERS)?;
+        let algorithm = *BenchAlgorithm::ALL
+            .get(usize::from(command.p1))
+            .ok_or(StatusWord::WRONG_PARAMETERS)?;
         let input = match command.p2 {
             NO_INPUT => Vec::new(),
             number => self.buffers.bytes(self.buffers.find(number)?).to_vec(),
@@ -151,7 +152,8 @@ impl Bench {
         let &[s0, s1, o0, o1] = command.data.as_slice() else {
             return Err(StatusWord::WRONG_LENGTH);
         };
-        let (setups, operations) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([o0, o1]));
+        let setups = u16::from_be_bytes([s0, s1]);
+        let operations = u16::from_be_bytes([o0, o1]);
         if !(1..=MOST).contains(&setups) || operations > algorithm.most() {
             return Err(StatusWord::WRONG_DATA);
         }
@@ -166,7 +168,8 @@ impl Bench {
             data = self.operate(algorithm, &input)?;
         }
         let cost = algorithm.cost(input.len());
-        let (setups, operations) = (u32::from(setups), u32::from(operations));
+        let setups = u32::from(setups);
+        let operations = u32::from(operations);
         let mut reply = Reply::ok(data).after(work::LOOP, setups + operations);
         if let Some(name) = cost.setup {
             reply = reply.after(name, setups);
@@ -177,40 +180,48 @@ impl Bench {
         Ok(reply)
     }
 
-    fn operate(&mut self, algorithm: Algorithm, input: &[u8]) -> Result<Vec<u8>, StatusWord> {
+    fn operate(&mut self, algorithm: BenchAlgorithm, input: &[u8]) -> Result<Vec<u8>, StatusWord> {
         Ok(match algorithm {
-            Algorithm::Nothing => Vec::new(),
-            Algorithm::TdesEncrypt => cipher::tdes_encrypt(self.keys.bytes(KeyId::Tdes)?, input),
-            Algorithm::TdesDecrypt => cipher::tdes_decrypt(self.keys.bytes(KeyId::Tdes)?, input)?,
-            Algorithm::Aes128 => cipher::aes128_encrypt(self.keys.bytes(KeyId::Aes128)?, input),
-            Algorithm::Aes256 => cipher::aes256_encrypt(self.keys.bytes(KeyId::Aes256)?, input),
-            Algorithm::Sha1 => Sha1::digest(input).to_vec(),
-            Algorithm::Sha256 => Sha256::digest(input).to_vec(),
-            Algorithm::Rsa2048Decrypt => rsa_decrypt(self.keys.rsa(KeyId::Rsa2048)?, input)?,
-            Algorithm::Rsa1024Decrypt => rsa_decrypt(self.keys.rsa(KeyId::Rsa1024)?, input)?,
-            Algorithm::Rsa2048Sign => {
+            BenchAlgorithm::Nothing => Vec::new(),
+            BenchAlgorithm::TdesEncrypt => {
+                cipher::tdes_encrypt(self.keys.bytes(KeyId::Tdes)?, input)
+            }
+            BenchAlgorithm::TdesDecrypt => {
+                cipher::tdes_decrypt(self.keys.bytes(KeyId::Tdes)?, input)?
+            }
+            BenchAlgorithm::Aes128 => {
+                cipher::aes128_encrypt(self.keys.bytes(KeyId::Aes128)?, input)
+            }
+            BenchAlgorithm::Aes256 => {
+                cipher::aes256_encrypt(self.keys.bytes(KeyId::Aes256)?, input)
+            }
+            BenchAlgorithm::Sha1 => Sha1::digest(input).to_vec(),
+            BenchAlgorithm::Sha256 => Sha256::digest(input).to_vec(),
+            BenchAlgorithm::Rsa2048Decrypt => rsa_decrypt(self.keys.rsa(KeyId::Rsa2048)?, input)?,
+            BenchAlgorithm::Rsa1024Decrypt => rsa_decrypt(self.keys.rsa(KeyId::Rsa1024)?, input)?,
+            BenchAlgorithm::Rsa2048Sign => {
                 let key = self.keys.rsa(KeyId::Rsa2048)?;
                 let signature = key.sign(Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(input));
                 signature.map_err(|_| StatusWord::WRONG_DATA)?
             }
-            Algorithm::EcdsaSign => {
+            BenchAlgorithm::EcdsaSign => {
                 let signature: Signature = SigningKey::from(self.p256()?).sign(input);
                 signature.to_der().as_bytes().to_vec()
             }
             // What Java Card's ALG_EC_SVDP_DH hands out (IEEE 1363, KDF1 with SHA-1).
-            Algorithm::EcdhSha1 => Sha1::digest(self.shared_secret(input)?).to_vec(),
-            Algorithm::EcdhPlain => self.shared_secret(input)?,
-            Algorithm::EcKeygen => {
+            BenchAlgorithm::EcdhSha1 => Sha1::digest(self.shared_secret(input)?).to_vec(),
+            BenchAlgorithm::EcdhPlain => self.shared_secret(input)?,
+            BenchAlgorithm::EcKeygen => {
                 let public = SecretKey::random(&mut OsRng).public_key();
                 public.to_encoded_point(false).as_bytes().to_vec()
             }
-            Algorithm::Random => {
+            BenchAlgorithm::Random => {
                 let mut bytes = vec![0; input.len()];
                 OsRng.fill_bytes(&mut bytes);
                 bytes
             }
             // The memory holds what was written to it, and nobody else reads it.
-            Algorithm::Ram | Algorithm::Eeprom => input.to_vec(),
+            BenchAlgorithm::Ram | BenchAlgorithm::Eeprom => input.to_vec(),
         })
     }
 

@@ -12,10 +12,10 @@ use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_measure::units::Nanos;
 
 use self::chain::{Chain, Taken};
-use self::outgoing::Outgoing;
+use self::outgoing::PendingResponse;
 pub use self::outgoing::Transmission;
-use crate::applet::{Applet, Reply, Work};
-use crate::fault::{Fault, FaultKind, Gone};
+use crate::applet::{Applet, CardWork, Reply};
+use crate::fault::{FaultKind, Gone, InjectedFault};
 use crate::profile::{Charge, Timing};
 
 /// The longest answer to reset (ISO 7816-3, 8.2.1: TS and at most 32 characters).
@@ -26,17 +26,17 @@ pub(crate) const LONGEST_ATR: usize = 33;
 const PLAIN_ATR: [u8; 4] = [0x3B, 0x80, 0x01, 0x81];
 
 /// A card with its applications.
-pub struct Card {
+pub struct VirtualCard {
     atr: Vec<u8>,
-    applications: Vec<Application>,
+    applications: Vec<InstalledApplication>,
     /// Which one is selected after a reset.
     default: Option<usize>,
     selected: Option<usize>,
     chain: Chain,
-    outgoing: Outgoing,
+    outgoing: PendingResponse,
     timing: Timing,
     /// In the order of their commands; those to come.
-    faults: VecDeque<Fault>,
+    faults: VecDeque<InjectedFault>,
     /// How many commands have come, over resets.
     commands: u64,
     /// How many times as long everything takes by now.
@@ -45,29 +45,29 @@ pub struct Card {
 }
 
 /// An applet and the name that profiles know it by.
-struct Application {
+struct InstalledApplication {
     name: &'static str,
     applet: Box<dyn Applet>,
 }
 
 /// What the card sends back for one command, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CardAnswer {
     /// The response APDU: data, SW1, SW2.
     pub response: Vec<u8>,
     /// From the last byte of the command in to the last byte of the response out.
     pub modelled: Nanos,
     /// What the application computed for it.
-    pub work: Vec<Work>,
+    pub work: Vec<CardWork>,
 }
 
-impl Default for Card {
+impl Default for VirtualCard {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Card {
+impl VirtualCard {
     /// A card without applications that takes no time.
     #[must_use]
     pub fn new() -> Self {
@@ -77,7 +77,7 @@ impl Card {
             default: None,
             selected: None,
             chain: Chain::default(),
-            outgoing: Outgoing::new(Transmission::T1),
+            outgoing: PendingResponse::new(Transmission::T1),
             timing: Timing::default(),
             faults: VecDeque::new(),
             commands: 0,
@@ -89,7 +89,7 @@ impl Card {
     /// The same with this application, under the name that profiles know it by.
     #[must_use]
     pub fn with(mut self, name: &'static str, applet: Box<dyn Applet>) -> Self {
-        self.applications.push(Application { name, applet });
+        self.applications.push(InstalledApplication { name, applet });
         self
     }
 
@@ -112,7 +112,7 @@ impl Card {
     /// The same with response lengths as this protocol has them.
     #[must_use]
     pub fn with_transmission(mut self, transmission: Transmission) -> Self {
-        self.outgoing = Outgoing::new(transmission);
+        self.outgoing = PendingResponse::new(transmission);
         self
     }
 
@@ -122,7 +122,7 @@ impl Card {
     }
 
     /// The same with these faults, which are in the order of their commands.
-    pub(crate) fn with_faults(mut self, faults: Vec<Fault>) -> Self {
+    pub(crate) fn with_faults(mut self, faults: Vec<InjectedFault>) -> Self {
         self.faults = faults.into();
         self
     }
@@ -152,14 +152,14 @@ impl Card {
     ///
     /// # Errors
     /// When a fault of the profile keeps the card from answering, now and ever after.
-    pub fn transmit(&mut self, bytes: &[u8]) -> Result<Answer, Gone> {
+    pub fn transmit(&mut self, bytes: &[u8]) -> Result<CardAnswer, Gone> {
         if let Some(gone) = self.gone {
             return Err(gone);
         }
         self.commands += 1;
         let reply = self.reply(bytes);
         let modelled = self.charge(bytes, &reply);
-        let mut answer = Answer { response: reply.data, modelled, work: reply.work };
+        let mut answer = CardAnswer { response: reply.data, modelled, work: reply.work };
         answer.response.extend(reply.status.0.to_be_bytes());
         if self.faults.front().is_some_and(|fault| fault.at == self.commands)
             && let Some(fault) = self.faults.pop_front()
@@ -171,7 +171,7 @@ impl Card {
     }
 
     fn charge(&mut self, bytes: &[u8], reply: &Reply) -> Nanos {
-        self.timing.of(&Charge {
+        self.timing.time_of(&Charge {
             application: self.selected.map(|place| self.applications[place].name),
             ins: bytes.get(1).copied().unwrap_or_default(),
             command_bytes: bytes.len(),
@@ -180,7 +180,7 @@ impl Card {
         })
     }
 
-    fn fail(&mut self, kind: FaultKind, answer: &mut Answer) -> Result<(), Gone> {
+    fn fail(&mut self, kind: FaultKind, answer: &mut CardAnswer) -> Result<(), Gone> {
         let gone = match kind {
             FaultKind::Slow { times } => {
                 self.slowed *= times;
@@ -254,7 +254,9 @@ impl Card {
             return Reply::refused(StatusWord::WRONG_PARAMETERS);
         }
         let first = after.map_or(0, |place| place + 1);
-        let fits = |application: &Application| application.applet.aid().starts_with(&command.data);
+        let fits = |application: &InstalledApplication| {
+            application.applet.aid().starts_with(&command.data)
+        };
         // No name at all would fit everything; no application here is the one to fall back on.
         let found = self.applications.iter().skip(first).position(fits);
         let Some(found) = found.filter(|_| !command.data.is_empty()) else {

@@ -22,12 +22,12 @@ pub enum Transmission {
 }
 
 /// The part of a response that has not been fetched.
-pub(super) struct Outgoing {
+pub(super) struct PendingResponse {
     transmission: Transmission,
     waiting: Option<Reply>,
 }
 
-impl Outgoing {
+impl PendingResponse {
     pub(super) const fn new(transmission: Transmission) -> Self {
         Self { transmission, waiting: None }
     }

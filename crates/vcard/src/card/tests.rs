@@ -44,12 +44,12 @@ fn probe(aid: &[u8]) -> Box<dyn Applet> {
 }
 
 /// Two applications whose names begin alike; none is selected.
-fn card() -> Card {
-    Card::new().with("one", probe(b"probe1")).with("two", probe(b"probe2"))
+fn card() -> VirtualCard {
+    VirtualCard::new().with("one", probe(b"probe1")).with("two", probe(b"probe2"))
 }
 
 /// The same with the first one selected.
-fn selected() -> Card {
+fn selected() -> VirtualCard {
     let mut card = card();
     assert_eq!(
         send(&mut card, &CommandApdu::select(b"probe1")),
@@ -58,13 +58,13 @@ fn selected() -> Card {
     card
 }
 
-fn bytes(card: &mut Card, bytes: &[u8]) -> (Vec<u8>, StatusWord) {
+fn bytes(card: &mut VirtualCard, bytes: &[u8]) -> (Vec<u8>, StatusWord) {
     let answer = card.transmit(bytes).unwrap();
     let (data, status) = answer.response.split_last_chunk::<2>().unwrap();
     (data.to_vec(), StatusWord(u16::from_be_bytes(*status)))
 }
 
-fn send(card: &mut Card, command: &CommandApdu) -> (Vec<u8>, StatusWord) {
+fn send(card: &mut VirtualCard, command: &CommandApdu) -> (Vec<u8>, StatusWord) {
     bytes(card, &command.encode())
 }
 
@@ -117,7 +117,7 @@ fn an_applet_hears_of_the_end_of_its_selection_only() {
     assert_eq!(send(&mut card, &count).0, [3, 1]);
     card.reset();
     assert_eq!(send(&mut card, &count), refused(0x6999));
-    let mut card = Card::new().with_default("one", probe(b"probe1"));
+    let mut card = VirtualCard::new().with_default("one", probe(b"probe1"));
     assert_eq!(send(&mut card, &count).0, [1, 0]);
     card.reset();
     assert_eq!(send(&mut card, &count).0, [2, 1]);

@@ -3,7 +3,7 @@
 use rsa::rand_core::{OsRng, RngCore};
 use tapstone_apdu::{CommandApdu, StatusWord};
 
-use super::{Piv, tlv, work};
+use super::{PivApplet, tlv, work};
 use crate::applet::Reply;
 
 /// Key references: part 1, table 4.
@@ -17,7 +17,7 @@ const CHALLENGE: u8 = 0x81;
 const RESPONSE: u8 = 0x82;
 const EXPONENTIATION: u8 = 0x85;
 
-impl Piv {
+impl PivApplet {
     pub(super) fn general_authenticate(
         &self,
         command: &CommandApdu,
@@ -26,7 +26,7 @@ impl Piv {
         if command.p2 == CARD_MANAGEMENT {
             return card_management(command);
         }
-        let key = self.personality.key(command.p2).ok_or(StatusWord::WRONG_PARAMETERS)?;
+        let key = self.card_data.key(command.p2).ok_or(StatusWord::WRONG_PARAMETERS)?;
         let algorithm = key.algorithm();
         if command.p1 != algorithm.identifier() {
             return Err(StatusWord::WRONG_PARAMETERS);

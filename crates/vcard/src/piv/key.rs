@@ -19,7 +19,7 @@ use super::work;
 /// What a key computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Algorithm {
+pub enum PivAlgorithm {
     /// RSA with a modulus of 2048 bits.
     Rsa2048,
     /// RSA with a modulus of 3072 bits.
@@ -30,7 +30,7 @@ pub enum Algorithm {
     P384,
 }
 
-impl Algorithm {
+impl PivAlgorithm {
     /// Its identifier in P1 of GENERAL AUTHENTICATE (SP 800-78-5, section 6).
     #[must_use]
     pub const fn identifier(self) -> u8 {
@@ -77,7 +77,7 @@ impl Algorithm {
 }
 
 /// As users write it.
-impl fmt::Display for Algorithm {
+impl fmt::Display for PivAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Rsa2048 => "rsa2048",
@@ -90,21 +90,21 @@ impl fmt::Display for Algorithm {
 
 /// A private key. The libraries wipe it when it is dropped.
 pub(super) enum PrivateKey {
-    Rsa(Algorithm, Box<RsaPrivateKey>),
+    Rsa(PivAlgorithm, Box<RsaPrivateKey>),
     P256(p256::SecretKey),
     P384(p384::SecretKey),
 }
 
 impl PrivateKey {
     /// Makes one; RSA takes a while.
-    pub(super) fn generate(algorithm: Algorithm) -> Result<Self, rsa::Error> {
+    pub(super) fn generate(algorithm: PivAlgorithm) -> Result<Self, rsa::Error> {
         Ok(match algorithm {
-            Algorithm::Rsa2048 | Algorithm::Rsa3072 => {
+            PivAlgorithm::Rsa2048 | PivAlgorithm::Rsa3072 => {
                 let bits = algorithm.bytes() * 8;
                 Self::Rsa(algorithm, Box::new(RsaPrivateKey::new(&mut OsRng, bits)?))
             }
-            Algorithm::P256 => Self::P256(p256::SecretKey::random(&mut OsRng)),
-            Algorithm::P384 => Self::P384(p384::SecretKey::random(&mut OsRng)),
+            PivAlgorithm::P256 => Self::P256(p256::SecretKey::random(&mut OsRng)),
+            PivAlgorithm::P384 => Self::P384(p384::SecretKey::random(&mut OsRng)),
         })
     }
 
@@ -115,8 +115,8 @@ impl PrivateKey {
         if info.algorithm.oid == rsa::pkcs1::ALGORITHM_OID {
             let key = RsaPrivateKey::try_from(info).map_err(said)?;
             let algorithm = match key.n().bits() {
-                2048 => Algorithm::Rsa2048,
-                3072 => Algorithm::Rsa3072,
+                2048 => PivAlgorithm::Rsa2048,
+                3072 => PivAlgorithm::Rsa3072,
                 bits => return Err(format!("RSA with {bits} bits; PIV has 2048 and 3072")),
             };
             return Ok(Self::Rsa(algorithm, Box::new(key)));
@@ -142,11 +142,11 @@ impl PrivateKey {
         Ok(document.to_bytes())
     }
 
-    pub(super) fn algorithm(&self) -> Algorithm {
+    pub(super) fn algorithm(&self) -> PivAlgorithm {
         match self {
             Self::Rsa(algorithm, _) => *algorithm,
-            Self::P256(_) => Algorithm::P256,
-            Self::P384(_) => Algorithm::P384,
+            Self::P256(_) => PivAlgorithm::P256,
+            Self::P384(_) => PivAlgorithm::P384,
         }
     }
 

@@ -1,28 +1,28 @@
 //! The PIV card application of SP 800-73-5, parts 1 and 2, with the algorithms of SP 800-78-5.
 //!
-//! It holds a [`Personality`] and answers what a holder's card answers: SELECT, GET DATA, VERIFY,
+//! It holds a [`CardData`] and answers what a holder's card answers: SELECT, GET DATA, VERIFY,
 //! CHANGE REFERENCE DATA, RESET RETRY COUNTER and GENERAL AUTHENTICATE, over the contact interface;
 //! and Yubico's GET VERSION and GET SERIAL, without which yubico-piv-tool refuses a card. There is
 //! no secure messaging, no comparison of biometrics on the card, and no administration: nobody
 //! holds the card management key, so what needs it is refused as on a card after issuance.
 //!
-//! A changed PIN and used-up tries last as long as the value: a personality's files never change.
+//! A changed PIN and used-up tries last as long as the value: the card data's files never change.
 
 pub mod atr;
 mod authenticate;
+mod card_data;
 mod key;
 mod object;
-mod personality;
 mod pin;
 mod verify;
 pub mod work;
 
 use tapstone_apdu::{CommandApdu, StatusWord, tlv};
 
-pub use self::key::Algorithm;
+pub use self::card_data::{CardData, CardDataError, Recipe};
+pub use self::key::PivAlgorithm;
 use self::object::Access;
-pub use self::personality::{Personality, PersonalityError, Recipe};
-use self::pin::Reference;
+use self::pin::PinReference;
 use crate::applet::{Applet, Reply};
 
 /// The application's full name (SP 800-73-5 part 1, 2.2): RID of NIST, PIX with version 1.0.
@@ -43,24 +43,24 @@ const LOGICAL_CHANNEL_NOT_SUPPORTED: StatusWord = StatusWord(0x6881);
 
 /// The application on a card.
 #[derive(Debug)]
-pub struct Piv {
-    personality: Personality,
-    pin: Reference,
-    puk: Reference,
+pub struct PivApplet {
+    card_data: CardData,
+    pin: PinReference,
+    puk: PinReference,
     /// The security status of the PIN.
     verified: bool,
     /// Whether the command before this one verified the PIN: what "PIN always" asks for.
     just_verified: bool,
 }
 
-impl Piv {
-    /// With this personality, nothing verified, all tries left.
+impl PivApplet {
+    /// With this card data, nothing verified, all tries left.
     #[must_use]
-    pub fn new(personality: Personality) -> Self {
+    pub fn new(card_data: CardData) -> Self {
         Self {
-            pin: Reference::new(personality.pin.clone(), TRIES),
-            puk: Reference::new(personality.puk.clone(), TRIES),
-            personality,
+            pin: PinReference::new(card_data.pin.clone(), TRIES),
+            puk: PinReference::new(card_data.puk.clone(), TRIES),
+            card_data,
             verified: false,
             just_verified: false,
         }
@@ -81,7 +81,7 @@ impl Piv {
         if object.access == Access::Pin && !self.verified {
             return Err(StatusWord::SECURITY_NOT_SATISFIED);
         }
-        let found = self.personality.response(tag).ok_or(StatusWord::NOT_FOUND)?;
+        let found = self.card_data.response(tag).ok_or(StatusWord::NOT_FOUND)?;
         Ok(Reply::ok(found).after(work::OBJECT_READ, 1))
     }
 
@@ -101,7 +101,7 @@ impl Piv {
     }
 }
 
-impl Applet for Piv {
+impl Applet for PivApplet {
     fn aid(&self) -> &[u8] {
         &AID
     }
@@ -134,7 +134,7 @@ impl Applet for Piv {
             // PUT DATA and GENERATE ASYMMETRIC KEY PAIR need the card management key.
             0x47 | 0xDB => Err(StatusWord::SECURITY_NOT_SATISFIED),
             0xFD => yubico(command, &YUBICO_VERSION),
-            0xF8 => yubico(command, &self.personality.serial()),
+            0xF8 => yubico(command, &self.card_data.serial()),
             _ => Err(StatusWord::UNKNOWN_INSTRUCTION),
         };
         answered.unwrap_or_else(Reply::refused)

@@ -1,4 +1,4 @@
-//! The data objects of a PIV card, which of them need a PIN, and their files in a personality:
+//! The data objects of a PIV card, which of them need a PIN, and their files in card data:
 //! SP 800-73-5 part 1, table 2 (access), table 3 (tags), appendix A (contents).
 
 /// When an object may be read over the contact interface.
@@ -10,7 +10,7 @@ pub(super) enum Access {
 
 /// How an object stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ObjectContent {
     /// What tag 53 wraps.
     Data,
     /// An X.509 certificate, DER.
@@ -21,11 +21,11 @@ pub(super) enum Content {
 
 /// One object of the data model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
+pub(super) struct StoredObject {
     pub(super) tag: u32,
     pub(super) file: &'static str,
     pub(super) access: Access,
-    pub(super) content: Content,
+    pub(super) content: ObjectContent,
 }
 
 /// The certificate objects of the keys, by key reference.
@@ -46,12 +46,12 @@ pub(super) const PRINTED_INFORMATION: u32 = 0x5F_C109;
 pub(super) const DISCOVERY: u32 = 0x7E;
 
 /// The object with this tag.
-pub(super) fn by_tag(tag: u32) -> Option<&'static Object> {
+pub(super) fn by_tag(tag: u32) -> Option<&'static StoredObject> {
     OBJECTS.iter().find(|object| object.tag == tag)
 }
 
 /// The object whose file has this name.
-pub(super) fn by_file(file: &str) -> Option<&'static Object> {
+pub(super) fn by_file(file: &str) -> Option<&'static StoredObject> {
     OBJECTS.iter().find(|object| object.file == file)
 }
 
@@ -60,19 +60,19 @@ pub(super) fn files() -> impl Iterator<Item = &'static str> {
     OBJECTS.iter().map(|object| object.file)
 }
 
-const fn data(tag: u32, file: &'static str, access: Access) -> Object {
-    Object { tag, file, access, content: Content::Data }
+const fn data(tag: u32, file: &'static str, access: Access) -> StoredObject {
+    StoredObject { tag, file, access, content: ObjectContent::Data }
 }
 
-const fn certificate(tag: u32, file: &'static str) -> Object {
-    Object { tag, file, access: Access::Always, content: Content::Certificate }
+const fn certificate(tag: u32, file: &'static str) -> StoredObject {
+    StoredObject { tag, file, access: Access::Always, content: ObjectContent::Certificate }
 }
 
-const fn whole(tag: u32, file: &'static str) -> Object {
-    Object { tag, file, access: Access::Always, content: Content::Whole }
+const fn whole(tag: u32, file: &'static str) -> StoredObject {
+    StoredObject { tag, file, access: Access::Always, content: ObjectContent::Whole }
 }
 
-const OBJECTS: [Object; 36] = [
+const OBJECTS: [StoredObject; 36] = [
     data(CARD_CAPABILITY_CONTAINER, "ccc.bin", Access::Always),
     data(CHUID, "chuid.bin", Access::Always),
     certificate(0x5F_C105, "piv_authentication_9a.der"),

@@ -12,9 +12,9 @@ const PADDING: u8 = 0xFF;
 
 /// A PIN or PUK as it is sent: 8 bytes, padded with FF.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub(super) struct Secret([u8; LENGTH]);
+pub(super) struct PinSecret([u8; LENGTH]);
 
-impl Secret {
+impl PinSecret {
     /// A PIN: 6 to 8 digits and the padding.
     pub(super) fn pin(bytes: &[u8]) -> Option<Self> {
         let sent = <[u8; LENGTH]>::try_from(bytes).ok()?;
@@ -36,7 +36,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for PinSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -44,15 +44,15 @@ impl fmt::Debug for Secret {
 
 /// A PIN or PUK on the card with its retry counter.
 #[derive(Debug)]
-pub(super) struct Reference {
-    secret: Secret,
+pub(super) struct PinReference {
+    secret: PinSecret,
     tries: u8,
     left: u8,
 }
 
-impl Reference {
+impl PinReference {
     /// With so many tries before it is blocked.
-    pub(super) fn new(secret: Secret, tries: u8) -> Self {
+    pub(super) fn new(secret: PinSecret, tries: u8) -> Self {
         Self { secret, tries, left: tries }
     }
 
@@ -79,7 +79,7 @@ impl Reference {
     }
 
     /// Puts another in its place, with all tries.
-    pub(super) fn replace(&mut self, secret: Secret) {
+    pub(super) fn replace(&mut self, secret: PinSecret) {
         self.secret = secret;
         self.left = self.tries;
     }
@@ -92,18 +92,18 @@ mod tests {
     #[test]
     fn a_pin_is_6_to_8_digits_and_padding() {
         for good in [b"123456\xFF\xFF", b"1234567\xFF", b"12345678"] {
-            assert!(Secret::pin(good).is_some(), "{good:?}");
+            assert!(PinSecret::pin(good).is_some(), "{good:?}");
         }
         for bad in [&b"12345\xFF\xFF\xFF"[..], b"123456", b"123\xFF4567", b"12345a\xFF\xFF", b""] {
-            assert!(Secret::pin(bad).is_none(), "{bad:?}");
+            assert!(PinSecret::pin(bad).is_none(), "{bad:?}");
         }
-        assert_eq!(Secret::padded(b"123456"), Some(*b"123456\xFF\xFF"));
-        assert_eq!(Secret::padded(b"123456789"), None);
+        assert_eq!(PinSecret::padded(b"123456"), Some(*b"123456\xFF\xFF"));
+        assert_eq!(PinSecret::padded(b"123456789"), None);
     }
 
     #[test]
     fn nothing_of_it_is_printed() {
-        let reference = Reference::new(Secret(*b"87654321"), 3);
+        let reference = PinReference::new(PinSecret(*b"87654321"), 3);
         assert!(!format!("{reference:?}").contains("56"), "{reference:?}");
     }
 }

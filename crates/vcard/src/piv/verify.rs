@@ -2,8 +2,8 @@
 
 use tapstone_apdu::{CommandApdu, StatusWord};
 
-use super::pin::{LENGTH, Secret};
-use super::{Piv, work};
+use super::pin::{LENGTH, PinSecret};
+use super::{PivApplet, work};
 use crate::applet::Reply;
 
 /// Key references of part 1, table 4. The global PIN (00), the pairing code (98) and biometrics
@@ -11,7 +11,7 @@ use crate::applet::Reply;
 const PIN: u8 = 0x80;
 const PUK: u8 = 0x81;
 
-impl Piv {
+impl PivApplet {
     pub(super) fn verify(&mut self, command: &CommandApdu) -> Reply {
         if command.p2 != PIN {
             return Reply::refused(StatusWord::REFERENCE_NOT_FOUND);
@@ -37,7 +37,7 @@ impl Piv {
         if data.len() != LENGTH {
             return Reply::refused(StatusWord::WRONG_LENGTH);
         }
-        if Secret::pin(data).is_none() {
+        if PinSecret::pin(data).is_none() {
             return Reply::refused(StatusWord::WRONG_DATA);
         }
         let checked = self.pin.check(data);
@@ -61,7 +61,7 @@ impl Piv {
         }
         let (old, new) = command.data.split_at(LENGTH);
         let is_pin = command.p2 == PIN;
-        let new = if is_pin { Secret::pin(new) } else { Secret::puk(new) };
+        let new = if is_pin { PinSecret::pin(new) } else { PinSecret::puk(new) };
         let Some(new) = new else {
             return Reply::refused(StatusWord::WRONG_DATA);
         };
@@ -89,7 +89,7 @@ impl Piv {
             return Reply::refused(StatusWord::WRONG_LENGTH);
         }
         let (puk, new) = command.data.split_at(LENGTH);
-        let Some(new) = Secret::pin(new) else {
+        let Some(new) = PinSecret::pin(new) else {
             return Reply::refused(StatusWord::WRONG_DATA);
         };
         let checked = self.puk.check(puk);

@@ -4,7 +4,7 @@ use toml::Spanned;
 
 use super::raw::RawFault;
 use super::resolve::price;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{FaultKind, InjectedFault};
 
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
@@ -15,7 +15,7 @@ pub(super) fn resolve(
     source: &Source<'_>,
     raw: &[Spanned<RawFault>],
     has_link: bool,
-) -> Result<Vec<Fault>, Mistake> {
+) -> Result<Vec<InjectedFault>, Mistake> {
     let mut faults = Vec::new();
     for fault in raw {
         faults.push((one(source, fault, has_link)?, fault.get_ref().at.span()));
@@ -40,7 +40,11 @@ pub(super) fn resolve(
     Ok(faults.into_iter().map(|(fault, _)| fault).collect())
 }
 
-fn one(source: &Source<'_>, fault: &Spanned<RawFault>, has_link: bool) -> Result<Fault, Mistake> {
+fn one(
+    source: &Source<'_>,
+    fault: &Spanned<RawFault>,
+    has_link: bool,
+) -> Result<InjectedFault, Mistake> {
     let raw = fault.get_ref();
     let at = *raw.at.get_ref();
     if at == 0 {
@@ -78,7 +82,7 @@ fn one(source: &Source<'_>, fault: &Spanned<RawFault>, has_link: bool) -> Result
             return Err(source.error(raw.kind.span(), problem));
         }
     }
-    Ok(Fault { at, kind: kind(source, raw, has_link)? })
+    Ok(InjectedFault { at, kind: kind(source, raw, has_link)? })
 }
 
 /// By the one field that is there.

@@ -7,7 +7,7 @@
 //! atr = "3B 80 01 81"
 //!
 //! [[applet]]
-//! name = "bench"                # or "piv", then with `personality` and `chuid_bytes`
+//! name = "bench"                # or "piv", then with `card_data` and `chuid_bytes`
 //!
 //! [time]                        # each may be left out: it takes no time then
 //! power_on = { ms = 90, from = "assumed" }        # before the answer to reset
@@ -63,11 +63,11 @@ use tapstone_source::Mistake;
 pub use self::shipped::{Shipped, shipped};
 pub(crate) use self::timing::{Charge, Timing};
 use crate::applet::Applet;
-use crate::bench::Bench;
-use crate::card::{Card, Transmission};
-use crate::fault::Fault;
-use crate::identity::Identity;
-use crate::piv::{Personality, PersonalityError, Piv, Recipe};
+use crate::bench::BenchApplet;
+use crate::card::{Transmission, VirtualCard};
+use crate::fault::InjectedFault;
+use crate::identity::IdentityApplet;
+use crate::piv::{CardData, CardDataError, PivApplet, Recipe};
 
 /// What a card is, and how long it takes.
 #[derive(Clone, Debug)]
@@ -83,13 +83,13 @@ pub struct Profile {
     transmission: Transmission,
     applets: Vec<InstalledApplet>,
     timing: Timing,
-    faults: Vec<Fault>,
+    faults: Vec<InjectedFault>,
 }
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum ProfileOrigin {
     /// The source gives it.
     Published,
     /// Computed from what the source gives.
@@ -121,33 +121,33 @@ impl Profile {
         &self.text
     }
 
-    /// Whether its card has the PIV applet, which needs a personality.
+    /// Whether its card has the PIV applet, which needs card data.
     #[must_use]
     pub fn has_piv(&self) -> bool {
         self.applets.iter().any(|applet| matches!(applet, InstalledApplet::Piv(_)))
     }
 
-    /// The card. `personality` is the PIV applet's folder or file, made when it is not there;
-    /// without one a personality is made that nobody keeps.
+    /// The card. `card_data` is the PIV applet's folder or file, made when it is not there;
+    /// without one card data is made that nobody keeps.
     ///
     /// # Errors
-    /// When the personality cannot be read or made.
-    pub fn card(&self, personality: Option<&Path>) -> Result<Card, PersonalityError> {
-        let mut card = Card::new()
+    /// When the card data cannot be read or made.
+    pub fn card(&self, card_data: Option<&Path>) -> Result<VirtualCard, CardDataError> {
+        let mut card = VirtualCard::new()
             .with_atr(&self.atr)
             .with_transmission(self.transmission)
             .with_timing(self.timing.clone())
             .with_faults(self.faults.clone())
-            .with("identity", Box::new(Identity::new(&self.name, &self.text)));
+            .with("identity", Box::new(IdentityApplet::new(&self.name, &self.text)));
         for applet in &self.applets {
             card = match applet {
-                InstalledApplet::Bench => card.with(names::BENCH, Box::new(Bench::default())),
+                InstalledApplet::Bench => card.with(names::BENCH, Box::new(BenchApplet::default())),
                 InstalledApplet::Piv(recipe) => {
-                    let personality = match personality {
-                        Some(path) => Personality::open_or_generate(path, recipe)?,
-                        None => Personality::generate(recipe)?,
+                    let card_data = match card_data {
+                        Some(path) => CardData::open_or_generate(path, recipe)?,
+                        None => CardData::generate(recipe)?,
                     };
-                    let piv: Box<dyn Applet> = Box::new(Piv::new(personality));
+                    let piv: Box<dyn Applet> = Box::new(PivApplet::new(card_data));
                     card.with_default(names::PIV, piv)
                 }
             };

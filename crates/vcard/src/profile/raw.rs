@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::{Spanned, Table};
 
-use super::Origin;
-use crate::piv::Algorithm;
+use super::ProfileOrigin;
+use crate::piv::PivAlgorithm;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,18 +33,19 @@ pub(super) struct RawProfile {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawApplet {
     pub(super) name: Spanned<String>,
-    pub(super) personality: Option<RawPersonality>,
+    #[serde(alias = "personality")]
+    pub(super) card_data: Option<RawCardData>,
     pub(super) chuid_bytes: Option<Spanned<RawCount>>,
 }
 
 /// The algorithms of a generated card; what is left out is as on any generated card.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawPersonality {
-    pub(super) authentication: Option<Algorithm>,
-    pub(super) signature: Option<Algorithm>,
-    pub(super) management: Option<Algorithm>,
-    pub(super) card: Option<Algorithm>,
+pub(super) struct RawCardData {
+    pub(super) authentication: Option<PivAlgorithm>,
+    pub(super) signature: Option<PivAlgorithm>,
+    pub(super) management: Option<PivAlgorithm>,
+    pub(super) card: Option<PivAlgorithm>,
 }
 
 #[derive(Default, Deserialize)]
@@ -68,7 +69,7 @@ pub(super) struct RawTime {
     pub(super) ms: Option<f64>,
     pub(super) s: Option<f64>,
     #[serde(rename = "from")]
-    _from: Origin,
+    _from: ProfileOrigin,
 }
 
 /// A number of bytes with its origin.
@@ -80,7 +81,7 @@ pub(super) struct RawTime {
 pub(super) struct RawCount {
     pub(super) bytes: usize,
     #[serde(rename = "from")]
-    _from: Origin,
+    _from: ProfileOrigin,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +90,7 @@ pub(super) struct RawJitter {
     pub(super) percent: Spanned<f64>,
     pub(super) seed: u64,
     #[serde(rename = "from")]
-    _from: Origin,
+    _from: ProfileOrigin,
 }
 
 #[derive(Deserialize)]
@@ -102,5 +103,5 @@ pub(super) struct RawFault {
     pub(super) status: Option<Spanned<String>>,
     pub(super) count: Option<Spanned<u32>>,
     #[serde(rename = "from")]
-    _from: Origin,
+    _from: ProfileOrigin,
 }

@@ -12,7 +12,7 @@ use toml::{Spanned, Table, Value};
 
 use super::raw::{RawApplet, RawJitter, RawProfile, RawTime, RawTimes};
 use super::timing::{Jitter, Price, Timing};
-use super::{InstalledApplet, Origin, Profile, atr, faults, names};
+use super::{InstalledApplet, Profile, ProfileOrigin, atr, faults, names};
 use crate::card::Transmission;
 use crate::identity::LONGEST_NAME;
 use crate::piv::Recipe;
@@ -116,7 +116,7 @@ fn applets(
     let mut applets = Vec::new();
     let mut seen = Vec::new();
     for applet in raw {
-        let RawApplet { name, personality, chuid_bytes } = applet.get_ref();
+        let RawApplet { name, card_data, chuid_bytes } = applet.get_ref();
         let known = name.get_ref().as_str();
         if seen.contains(&known) {
             let problem = format!("a second {known} applet\nhint: remove one of the two");
@@ -126,7 +126,7 @@ fn applets(
         applets.push(match known {
             names::PIV => {
                 let default = Recipe::default();
-                let of = personality.as_ref();
+                let of = card_data.as_ref();
                 InstalledApplet::Piv(Recipe {
                     authentication: of
                         .and_then(|p| p.authentication)
@@ -137,8 +137,8 @@ fn applets(
                     chuid_bytes: chuid_bytes.as_ref().map(|count| count.get_ref().bytes),
                 })
             }
-            names::BENCH if personality.is_some() || chuid_bytes.is_some() => {
-                let problem = "`personality` and `chuid_bytes` are of the piv applet\n\
+            names::BENCH if card_data.is_some() || chuid_bytes.is_some() => {
+                let problem = "`card_data` and `chuid_bytes` are of the piv applet\n\
                                hint: leave them out";
                 return Err(source.error(applet.span(), problem));
             }
@@ -163,7 +163,7 @@ fn link(source: &Source<'_>, table: Spanned<Table>) -> Result<(Link, Range<usize
     let mut table = table.into_inner();
     let origin = table.remove("from").ok_or_else(|| "missing field `from`".to_owned());
     let origin = origin.and_then(|from| {
-        Origin::deserialize(from).map_err(|error| error.message().trim_end().to_owned())
+        ProfileOrigin::deserialize(from).map_err(|error| error.message().trim_end().to_owned())
     });
     if let Err(problem) = origin {
         let hint = "say where the link's numbers come from: from = \"published\", \"derived\" or \

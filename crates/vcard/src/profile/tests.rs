@@ -19,14 +19,14 @@ fn complaint(text: &str) -> String {
     Profile::parse("my.toml", text).unwrap_err().to_string()
 }
 
-fn card(rest: &str) -> Card {
+fn card(rest: &str) -> VirtualCard {
     let mut card = Profile::parse("my.toml", &with(rest)).unwrap().card(None).unwrap();
     card.transmit(&CommandApdu::select(&BENCH_AID).encode()).unwrap();
     card
 }
 
 /// VERSION: 5 bytes there, 4 back.
-fn version(card: &mut Card) -> Result<u64, Gone> {
+fn version(card: &mut VirtualCard) -> Result<u64, Gone> {
     card.transmit(&[0x80, 0x12, 0, 0, 0]).map(|answer| answer.modelled.0)
 }
 
@@ -68,8 +68,9 @@ fn a_link_takes_its_time_and_long_computing_asks_for_more() {
 fn jitter_is_seeded_and_stays_in_its_range() {
     let text = "[time]\ncommand = { ms = 1, from = 'assumed' }\n\
                 [jitter]\npercent = 10\nseed = 7\nfrom = 'assumed'\n";
-    let times =
-        |mut card: Card| -> Vec<u64> { (0..500).map(|_| version(&mut card).unwrap()).collect() };
+    let times = |mut card: VirtualCard| -> Vec<u64> {
+        (0..500).map(|_| version(&mut card).unwrap()).collect()
+    };
     let first = times(card(text));
     assert_eq!(first, times(card(text)));
     assert!(first.iter().all(|time| (900_000..=1_100_000).contains(time)));
@@ -134,7 +135,7 @@ fn names_are_refused_that_nothing_has() {
             complaint(HEAD),
             complaint(&format!("{HEAD}[[applet]]\nname = 'pvi'\n")),
             complaint(&format!("{HEAD}{BENCH}{BENCH}")),
-            complaint(&with("personality = { card = 'p256' }\n")),
+            complaint(&with("card_data = { card = 'p256' }\n")),
             complaint(&with(&format!("[command]\n'bench WRIET' = {one}"))),
             complaint(&with(&format!("[command]\n'piv VERIFY' = {one}"))),
             complaint(&with(&format!("[command]\n'87' = {one}"))),

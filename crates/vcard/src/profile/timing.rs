@@ -7,7 +7,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use tapstone_link::Link;
 use tapstone_measure::units::Nanos;
 
-use crate::applet::Work;
+use crate::applet::CardWork;
 
 /// The prices of a profile. Nothing costs nothing by default.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) struct Charge<'a> {
     pub(crate) ins: u8,
     pub(crate) command_bytes: usize,
     pub(crate) response_bytes: usize,
-    pub(crate) work: &'a [Work],
+    pub(crate) work: &'a [CardWork],
 }
 
 impl Jitter {
@@ -67,7 +67,7 @@ impl Timing {
     }
 
     /// From the first byte of the command to the last of the response.
-    pub(crate) fn of(&mut self, charge: &Charge<'_>) -> Nanos {
+    pub(crate) fn time_of(&mut self, charge: &Charge<'_>) -> Nanos {
         let work = charge.work.iter().map(|work| {
             let price = self.work.get(work.name).copied().unwrap_or_default();
             price.0 * f64::from(work.count)

@@ -1,10 +1,10 @@
-//! The GSA's ICAM test cards as personalities: cards that somebody else made.
+//! The GSA's ICAM test cards as sets of card data: cards that somebody else made.
 
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 use tapstone_apdu::StatusWord;
-use tapstone_vcard::piv::{Personality, Piv};
+use tapstone_vcard::piv::{CardData, PivApplet};
 
 use crate::support::{Desk, get_data, openssl, send, skip};
 
@@ -24,7 +24,7 @@ fn cards() -> Vec<PathBuf> {
 #[test]
 fn their_objects_are_given_as_they_are() {
     for path in cards() {
-        let mut card = Piv::new(Personality::open(&path).unwrap());
+        let mut card = PivApplet::new(CardData::open(&path).unwrap());
         let chuid = std::fs::read(path.join("chuid.bin")).unwrap();
         let read = get_data(&mut card, &[0x5F, 0xC1, 0x02]);
         assert_eq!(read.data[4..], chuid, "{path:?}");
@@ -42,7 +42,7 @@ fn their_card_authentication_keys_sign() {
         let certificate = path.join("card_authentication_9e.der");
         let desk = Desk::new();
         let public = desk.public_key(&certificate);
-        let mut card = Piv::new(Personality::open(&path).unwrap());
+        let mut card = PivApplet::new(CardData::open(&path).unwrap());
         let digest = Sha256::digest(message);
         let curve = [&[0x7C, 36, 0x82, 0, 0x81, 32][..], &digest].concat();
         let mut signed = send(&mut card, [0x00, 0x87, 0x11, 0x9E], &curve);

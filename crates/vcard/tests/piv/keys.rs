@@ -4,8 +4,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256, Sha384};
 use tapstone_apdu::StatusWord;
-use tapstone_vcard::piv::{Piv, work};
-use tapstone_vcard::{Reply, Work};
+use tapstone_vcard::piv::{PivApplet, work};
+use tapstone_vcard::{CardWork, Reply};
 
 use crate::support::{
     Desk, PIN, card, folder, get_data, openssl, other_card, other_folder, send, verified, verify,
@@ -27,7 +27,7 @@ fn tlv(tag: u8, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn authenticate(card: &mut Piv, algorithm: u8, key: u8, tag: u8, value: &[u8]) -> Reply {
+fn authenticate(card: &mut PivApplet, algorithm: u8, key: u8, tag: u8, value: &[u8]) -> Reply {
     let template = tlv(0x7C, &[tlv(0x82, &[]), tlv(tag, value)].concat());
     send(card, [0x00, 0x87, algorithm, key], &template)
 }
@@ -35,7 +35,7 @@ fn authenticate(card: &mut Piv, algorithm: u8, key: u8, tag: u8, value: &[u8]) -
 /// The response in the template.
 fn response(reply: &Reply, work: &'static str) -> Vec<u8> {
     assert_eq!(reply.status, StatusWord::OK);
-    assert_eq!(reply.work, [Work { name: work, count: 1 }]);
+    assert_eq!(reply.work, [CardWork { name: work, count: 1 }]);
     let at = |from: &[u8]| match from[1] {
         0x82 => 4,
         0x81 => 3,
@@ -109,7 +109,7 @@ fn p_384_signs_also_a_hash_that_is_shorter() {
 fn a_digital_signature_needs_the_pin_right_before() {
     let mut card = card();
     let block = padded(256);
-    let sign = |card: &mut Piv| authenticate(card, 0x07, 0x9C, 0x81, &block);
+    let sign = |card: &mut PivApplet| authenticate(card, 0x07, 0x9C, 0x81, &block);
     assert_eq!(sign(&mut card).status, StatusWord::SECURITY_NOT_SATISFIED);
     assert_eq!(verify(&mut card, PIN), StatusWord::OK);
     let signature = response(&sign(&mut card), work::RSA2048_PRIVATE);
@@ -210,8 +210,9 @@ fn a_pin_is_needed_before_the_data_is_looked_at() {
 #[test]
 fn nobody_holds_the_card_management_key() {
     let mut card = card();
-    let ask =
-        |card: &mut Piv, algorithm| send(card, [0x00, 0x87, algorithm, 0x9B], &[0x7C, 2, 0x81, 0]);
+    let ask = |card: &mut PivApplet, algorithm| {
+        send(card, [0x00, 0x87, algorithm, 0x9B], &[0x7C, 2, 0x81, 0])
+    };
     let challenge = ask(&mut card, 0x00).data;
     assert_eq!(challenge[..4], [0x7C, 0x0A, 0x81, 0x08]);
     assert_ne!(ask(&mut card, 0x00).data, challenge);

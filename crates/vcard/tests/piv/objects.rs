@@ -2,7 +2,7 @@
 
 use tapstone_apdu::StatusWord;
 use tapstone_vcard::piv::work::OBJECT_READ;
-use tapstone_vcard::{Applet, Work};
+use tapstone_vcard::{Applet, CardWork};
 
 use crate::support::{card, get_data, other_card, send, verified};
 
@@ -28,7 +28,7 @@ fn mandatory_objects_are_there_and_say_their_work() {
         let reply = get_data(&mut card, &[0x5F, 0xC1, last]);
         assert_eq!(reply.status, StatusWord::OK, "5FC1{last:02X}");
         assert_eq!(reply.data[0], 0x53);
-        assert_eq!(reply.work, [Work { name: OBJECT_READ, count: 1 }]);
+        assert_eq!(reply.work, [CardWork { name: OBJECT_READ, count: 1 }]);
     }
     // Byte by byte: the name, and a PIV PIN only.
     let discovery = "7E124F0BA0000003080000100001005F2F024000";

@@ -1,21 +1,21 @@
 //! PIN and PUK: the counters, the status words and the security status.
 
 use tapstone_apdu::StatusWord;
-use tapstone_vcard::piv::{Piv, work};
+use tapstone_vcard::piv::{PivApplet, work};
 
 use crate::support::{PIN, PUK, WRONG, card, get_data, send, verified, verify};
 
 const NEW: &[u8; 8] = b"11223344";
 
-fn change(card: &mut Piv, reference: u8, old: &[u8], new: &[u8]) -> StatusWord {
+fn change(card: &mut PivApplet, reference: u8, old: &[u8], new: &[u8]) -> StatusWord {
     send(card, [0x00, 0x24, 0x00, reference], &[old, new].concat()).status
 }
 
-fn unblock(card: &mut Piv, puk: &[u8], new: &[u8]) -> StatusWord {
+fn unblock(card: &mut PivApplet, puk: &[u8], new: &[u8]) -> StatusWord {
     send(card, [0x00, 0x2C, 0x00, 0x80], &[puk, new].concat()).status
 }
 
-fn is_open(card: &mut Piv) -> bool {
+fn is_open(card: &mut PivApplet) -> bool {
     get_data(card, &[0x5F, 0xC1, 0x09]).status == StatusWord::OK
 }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use tapstone_apdu::{CommandApdu, Expected, StatusWord};
 pub(crate) use tapstone_testing::skip;
-use tapstone_vcard::piv::{Algorithm, Personality, Piv, Recipe};
+use tapstone_vcard::piv::{CardData, PivAlgorithm, PivApplet, Recipe};
 use tapstone_vcard::{Applet, Reply};
 use tempfile::TempDir;
 
@@ -29,10 +29,10 @@ pub(crate) fn other_folder() -> &'static Path {
 
 pub(crate) fn other_recipe() -> Recipe {
     Recipe {
-        authentication: Algorithm::P384,
-        signature: Algorithm::P256,
-        management: Algorithm::Rsa2048,
-        card: Algorithm::Rsa3072,
+        authentication: PivAlgorithm::P384,
+        signature: PivAlgorithm::P256,
+        management: PivAlgorithm::Rsa2048,
+        card: PivAlgorithm::Rsa3072,
         chuid_bytes: Some(2339),
     }
 }
@@ -44,36 +44,36 @@ fn made(name: &str, recipe: &Recipe) -> PathBuf {
         std::fs::remove_dir_all(&place).unwrap();
     }
     let folder = place.join("card");
-    Personality::open_or_generate(&folder, recipe).unwrap();
+    CardData::open_or_generate(&folder, recipe).unwrap();
     folder
 }
 
 /// The shared card, fresh from the reader's slot.
-pub(crate) fn card() -> Piv {
-    Piv::new(Personality::open(folder()).unwrap())
+pub(crate) fn card() -> PivApplet {
+    PivApplet::new(CardData::open(folder()).unwrap())
 }
 
-pub(crate) fn other_card() -> Piv {
-    Piv::new(Personality::open(other_folder()).unwrap())
+pub(crate) fn other_card() -> PivApplet {
+    PivApplet::new(CardData::open(other_folder()).unwrap())
 }
 
 /// A card whose PIN is verified.
-pub(crate) fn verified(mut card: Piv) -> Piv {
+pub(crate) fn verified(mut card: PivApplet) -> PivApplet {
     assert_eq!(verify(&mut card, PIN), StatusWord::OK);
     card
 }
 
-pub(crate) fn send(card: &mut Piv, header: [u8; 4], data: &[u8]) -> Reply {
+pub(crate) fn send(card: &mut PivApplet, header: [u8; 4], data: &[u8]) -> Reply {
     let [cla, ins, p1, p2] = header;
     let command = CommandApdu::new(cla, ins, p1, p2).with_data(data).expecting(Expected::SHORT);
     card.answer(&command)
 }
 
-pub(crate) fn verify(card: &mut Piv, data: &[u8]) -> StatusWord {
+pub(crate) fn verify(card: &mut PivApplet, data: &[u8]) -> StatusWord {
     send(card, [0x00, 0x20, 0x00, 0x80], data).status
 }
 
-pub(crate) fn get_data(card: &mut Piv, tag: &[u8]) -> Reply {
+pub(crate) fn get_data(card: &mut PivApplet, tag: &[u8]) -> Reply {
     let list = [&[0x5C, tag.len() as u8], tag].concat();
     send(card, [0x00, 0xCB, 0x3F, 0xFF], &list)
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use tapstone_apdu::{CommandApdu, Expected, StatusWord};
 use tapstone_measure::units::Nanos;
-use tapstone_vcard::Card;
+use tapstone_vcard::VirtualCard;
 
 const REFERENCE: &str = include_str!("../../../../reference/piv-door.toml");
 
 const PIV: [u8; 11] = [0xA0, 0, 0, 3, 8, 0, 0, 0x10, 0, 1, 0];
-/// The PIN of a generated personality, padded (SP 800-73-5 part 2, 3.2.1).
+/// The PIN of generated card data, padded (SP 800-73-5 part 2, 3.2.1).
 const PIN: &[u8; 8] = b"123456\xFF\xFF";
 
 #[derive(Deserialize)]
@@ -23,18 +23,18 @@ fn the_assumed_steps_add_up_to_the_published_totals() {
     let reference: Reference = toml::from_str(REFERENCE).unwrap();
     assert_eq!(reference.contact_cards_ms.len(), 5);
     let folder = tempfile::tempdir().unwrap();
-    // All five ask for the same personality.
-    let personality = folder.path().join("personality");
+    // All five ask for the same card data.
+    let card_data = folder.path().join("card-data");
     for (name, published) in reference.contact_cards_ms {
         let profile = crate::profile(&format!("piv-{}", name.replace('_', "-")));
-        let mut card = profile.card(Some(&personality)).unwrap();
+        let mut card = profile.card(Some(&card_data)).unwrap();
         let total = connect_read_verify_sign(&mut card).as_secs_f64() * 1e3;
         assert!((total / published - 1.0).abs() < 0.001, "{name}: {total} ms for {published}");
     }
 }
 
 /// What the source did, as a host does it with short APDUs.
-fn connect_read_verify_sign(card: &mut Card) -> Nanos {
+fn connect_read_verify_sign(card: &mut VirtualCard) -> Nanos {
     card.reset();
     let mut total = card.power_on();
     send(card, &mut total, &CommandApdu::select(&PIV));
@@ -56,7 +56,7 @@ fn connect_read_verify_sign(card: &mut Card) -> Nanos {
 }
 
 /// The command and the GET RESPONSEs after it.
-fn send(card: &mut Card, total: &mut Nanos, command: &CommandApdu) -> Vec<u8> {
+fn send(card: &mut VirtualCard, total: &mut Nanos, command: &CommandApdu) -> Vec<u8> {
     let mut data = Vec::new();
     let mut command = command.clone();
     loop {

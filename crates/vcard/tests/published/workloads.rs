@@ -10,7 +10,7 @@ use rsa::{Pkcs1v15Encrypt, RsaPrivateKey};
 use sha1::{Digest, Sha1};
 use tapstone_apdu::{CommandApdu, Expected};
 use tapstone_measure::units::Nanos;
-use tapstone_vcard::{BENCH_AID, Card};
+use tapstone_vcard::{BENCH_AID, VirtualCard};
 
 const CHUNK: usize = 247;
 const TDES: u8 = 1;
@@ -50,7 +50,7 @@ impl Keys {
     }
 
     /// Selects the applet and loads the keys.
-    pub(crate) fn load(&self, card: &mut Card) {
+    pub(crate) fn load(&self, card: &mut VirtualCard) {
         let select = CommandApdu::new(0, 0xA4, 4, 0).with_data(&BENCH_AID);
         let part =
             |key, part, bytes: &[u8]| CommandApdu::new(0x80, 0x30, key, part).with_data(bytes);
@@ -79,7 +79,7 @@ impl Keys {
 }
 
 /// Sends the commands; each must succeed.
-pub(crate) fn walk(card: &mut Card, commands: &[CommandApdu]) -> Walk {
+pub(crate) fn walk(card: &mut VirtualCard, commands: &[CommandApdu]) -> Walk {
     let mut walk = Walk::default();
     for command in commands {
         let bytes = command.encode();

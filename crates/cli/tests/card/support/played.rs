@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tapstone_apdu::CommandApdu;
-use tapstone_vcard::{Applet, Bench, Card, Identity, Reply, vpcd};
+use tapstone_vcard::{Applet, BenchApplet, IdentityApplet, Reply, VirtualCard, vpcd};
 
 use super::card::{empty, has_card};
 use super::pcscd::Pcscd;
@@ -29,7 +29,7 @@ impl Log {
 
 /// The benchmark applet, which notes what it is sent.
 struct Noted {
-    applet: Bench,
+    applet: BenchApplet,
     log: Log,
 }
 
@@ -68,11 +68,11 @@ impl<'a> Played<'a> {
     pub(crate) fn noted(_: &'a Pcscd) -> (Self, Log) {
         assert!(empty(Slot::First));
         let log = Log::default();
-        let applet = Noted { applet: Bench::default(), log: log.clone() };
-        let mut card = Card::new()
-            .with("identity", Box::new(Identity::plain()))
+        let applet = Noted { applet: BenchApplet::default(), log: log.clone() };
+        let mut card = VirtualCard::new()
+            .with("identity", Box::new(IdentityApplet::plain()))
             .with("bench", Box::new(applet));
-        let mut reader = vpcd::Reader::connect("127.0.0.1", Slot::First.port()).unwrap();
+        let mut reader = vpcd::VpcdReader::connect("127.0.0.1", Slot::First.port()).unwrap();
         let stopper = reader.stopper().unwrap();
         let thread = thread::spawn(move || {
             reader.serve(&mut card, || {}).unwrap();

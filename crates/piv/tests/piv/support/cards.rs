@@ -10,7 +10,7 @@ use pkcs8::EncodePrivateKey;
 use rsa::rand_core::OsRng;
 use tapstone_apdu::CommandApdu;
 use tapstone_piv::{CardConnection, CardLost};
-use tapstone_vcard::piv::{Personality, Piv, Recipe};
+use tapstone_vcard::piv::{CardData, PivApplet, Recipe};
 use tempfile::TempDir;
 
 use super::{Ca, Leaf, spki};
@@ -20,7 +20,7 @@ type Edit = Box<dyn FnMut(&CommandApdu, &mut Vec<u8>) -> Option<CardLost>>;
 
 /// A card.
 pub(crate) struct Plastic {
-    card: tapstone_vcard::Card,
+    card: tapstone_vcard::VirtualCard,
     edit: Option<Edit>,
     pub(crate) commands: Vec<CommandApdu>,
 }
@@ -28,9 +28,9 @@ pub(crate) struct Plastic {
 impl Plastic {
     /// The card of a folder.
     pub(crate) fn of(folder: &Path) -> Self {
-        let personality = Personality::open(folder).unwrap();
-        let card = tapstone_vcard::Card::new();
-        let card = card.with_default("piv", Box::new(Piv::new(personality)));
+        let card_data = CardData::open(folder).unwrap();
+        let card = tapstone_vcard::VirtualCard::new();
+        let card = card.with_default("piv", Box::new(PivApplet::new(card_data)));
         Self { card, edit: None, commands: Vec::new() }
     }
 
@@ -70,7 +70,7 @@ pub(crate) fn generated() -> &'static Path {
             fs::remove_dir_all(&place).unwrap();
         }
         let folder = place.join("card");
-        Personality::open_or_generate(&folder, &Recipe::default()).unwrap();
+        CardData::open_or_generate(&folder, &Recipe::default()).unwrap();
         folder
     })
 }

@@ -1,4 +1,4 @@
-//! A personality: what makes one PIV card differ from another. Objects, keys, PIN and PUK.
+//! Card data: what makes one PIV card differ from another. Objects, keys, PIN and PUK.
 //!
 //! It is a folder with a file for each object and each key, or one TOML file with the same in hex:
 //!
@@ -33,10 +33,10 @@ use std::path::Path;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-pub use self::error::PersonalityError;
-use super::key::{Algorithm, PrivateKey};
-use super::object::{self, Content};
-use super::pin::Secret;
+pub use self::error::CardDataError;
+use super::key::{PivAlgorithm, PrivateKey};
+use super::object::{self, ObjectContent};
+use super::pin::PinSecret;
 use super::{YUBICO_SERIAL_BYTES, tlv};
 
 /// The key references that a card has: SP 800-73-5 part 1, table 4.
@@ -45,14 +45,14 @@ const KEYS: [u8; 4] = [0x9A, 0x9C, 0x9D, 0x9E];
 const DEFAULT_PIN: &[u8] = b"123456";
 const DEFAULT_PUK: &[u8] = b"12345678";
 
-/// The contents of a personality by the names of its files.
+/// The contents of card data by the names of its files.
 type Files = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// What is on one card.
 #[derive(Debug)]
-pub struct Personality {
-    pub(super) pin: Secret,
-    pub(super) puk: Secret,
+pub struct CardData {
+    pub(super) pin: PinSecret,
+    pub(super) puk: PinSecret,
     /// What GET DATA answers, by tag.
     objects: BTreeMap<u32, Vec<u8>>,
     keys: BTreeMap<u8, PrivateKey>,
@@ -63,13 +63,13 @@ pub struct Personality {
 #[serde(default, deny_unknown_fields)]
 pub struct Recipe {
     /// Of the key for PIV authentication, 9A.
-    pub authentication: Algorithm,
+    pub authentication: PivAlgorithm,
     /// Of the key for digital signatures, 9C.
-    pub signature: Algorithm,
+    pub signature: PivAlgorithm,
     /// Of the key for key management, 9D.
-    pub management: Algorithm,
+    pub management: PivAlgorithm,
     /// Of the key for card authentication, 9E.
-    pub card: Algorithm,
+    pub card: PivAlgorithm,
     /// How many bytes the CHUID is to have, without its tag 53; `None`: as many as it takes.
     pub chuid_bytes: Option<usize>,
 }
@@ -77,28 +77,28 @@ pub struct Recipe {
 impl Default for Recipe {
     fn default() -> Self {
         Self {
-            authentication: Algorithm::Rsa2048,
-            signature: Algorithm::Rsa2048,
-            management: Algorithm::P256,
-            card: Algorithm::P256,
+            authentication: PivAlgorithm::Rsa2048,
+            signature: PivAlgorithm::Rsa2048,
+            management: PivAlgorithm::P256,
+            card: PivAlgorithm::P256,
             chuid_bytes: None,
         }
     }
 }
 
 impl Recipe {
-    fn keys(&self) -> [(u8, Algorithm); 4] {
+    fn keys(&self) -> [(u8, PivAlgorithm); 4] {
         let [pa, ds, km, ca] = KEYS;
         [(pa, self.authentication), (ds, self.signature), (km, self.management), (ca, self.card)]
     }
 }
 
-impl Personality {
+impl CardData {
     /// Reads a folder or a file.
     ///
     /// # Errors
     /// When it cannot be read, holds nothing, or holds something that is not what its name says.
-    pub fn open(path: &Path) -> Result<Self, PersonalityError> {
+    pub fn open(path: &Path) -> Result<Self, CardDataError> {
         Self::from_files(path, &store::read(path)?)
     }
 
@@ -106,7 +106,7 @@ impl Personality {
     ///
     /// # Errors
     /// When the CHUID cannot have the wanted length.
-    pub fn generate(recipe: &Recipe) -> Result<Self, PersonalityError> {
+    pub fn generate(recipe: &Recipe) -> Result<Self, CardDataError> {
         Self::from_files(Path::new("(generated)"), &generate::files(recipe)?)
     }
 
@@ -117,14 +117,14 @@ impl Personality {
     /// # Errors
     /// As [`Self::open`] and [`Self::generate`]; when the card that is there is not as the recipe
     /// says; when the folder cannot be written.
-    pub fn open_or_generate(path: &Path, recipe: &Recipe) -> Result<Self, PersonalityError> {
+    pub fn open_or_generate(path: &Path, recipe: &Recipe) -> Result<Self, CardDataError> {
         if store::is_free(path)? {
             store::write(path, &generate::files(recipe)?)?;
         }
-        let personality = Self::open(path)?;
-        match personality.unlike(recipe) {
-            None => Ok(personality),
-            Some(what) => Err(PersonalityError::Unlike { path: path.into(), what }),
+        let card_data = Self::open(path)?;
+        match card_data.unlike(recipe) {
+            None => Ok(card_data),
+            Some(what) => Err(CardDataError::Unlike { path: path.into(), what }),
         }
     }
 
@@ -169,7 +169,7 @@ impl Personality {
         (found != wanted).then(|| format!("the CHUID has {found} bytes, not {wanted}"))
     }
 
-    fn from_files(path: &Path, files: &Files) -> Result<Self, PersonalityError> {
+    fn from_files(path: &Path, files: &Files) -> Result<Self, CardDataError> {
         let mut objects = BTreeMap::new();
         for (name, content) in files {
             if let Some(object) = object::by_file(name) {
@@ -181,31 +181,31 @@ impl Personality {
             let name = key_file(reference);
             if let Some(der) = files.get(&name) {
                 let key = PrivateKey::from_pkcs8(der)
-                    .map_err(|why| PersonalityError::Key { path: path.join(&name), why })?;
+                    .map_err(|why| CardDataError::Key { path: path.join(&name), why })?;
                 keys.insert(reference, key);
             }
         }
         if objects.is_empty() && keys.is_empty() {
-            return Err(PersonalityError::Empty { path: path.into() });
+            return Err(CardDataError::Empty { path: path.into() });
         }
-        let typed = |name: &'static str, default: &[u8], parse: fn(&[u8]) -> Option<Secret>| {
+        let typed = |name: &'static str, default: &[u8], parse: fn(&[u8]) -> Option<PinSecret>| {
             let text = files.get(name).map_or(default, |text| text.trim_ascii_end());
-            let padded = Secret::padded(text).map(Zeroizing::new);
+            let padded = PinSecret::padded(text).map(Zeroizing::new);
             let secret = padded.and_then(|padded| parse(&*padded));
-            secret.ok_or_else(|| PersonalityError::Pin { path: path.join(name), name })
+            secret.ok_or_else(|| CardDataError::Pin { path: path.join(name), name })
         };
-        let pin = typed("pin", DEFAULT_PIN, Secret::pin)?;
-        let puk = typed("puk", DEFAULT_PUK, Secret::puk)?;
+        let pin = typed("pin", DEFAULT_PIN, PinSecret::pin)?;
+        let puk = typed("puk", DEFAULT_PUK, PinSecret::puk)?;
         Ok(Self { pin, puk, objects, keys })
     }
 }
 
 /// What GET DATA answers for an object with this content.
-fn response(kind: Content, content: &[u8]) -> Vec<u8> {
+fn response(kind: ObjectContent, content: &[u8]) -> Vec<u8> {
     match kind {
-        Content::Whole => content.to_vec(),
-        Content::Data => tlv::element(0x53, content),
-        Content::Certificate => tlv::element(0x53, &containers::certificate(content)),
+        ObjectContent::Whole => content.to_vec(),
+        ObjectContent::Data => tlv::element(0x53, content),
+        ObjectContent::Certificate => tlv::element(0x53, &containers::certificate(content)),
     }
 }
 

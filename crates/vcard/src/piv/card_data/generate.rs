@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::certificate::{Issuer, uuid};
 use super::chuid::{self, Identifiers};
 use super::store::{CA_CERTIFICATE, CA_KEY};
-use super::{DEFAULT_PIN, DEFAULT_PUK, Files, PersonalityError, Recipe, certificate_file};
+use super::{CardDataError, DEFAULT_PIN, DEFAULT_PUK, Files, Recipe, certificate_file};
 use super::{containers, key_file, signed};
 use crate::piv::key::PrivateKey;
 use crate::piv::object::{self, by_tag};
@@ -18,7 +18,7 @@ const PRINTED_INFORMATION_CONTAINER: u16 = 0x3001;
 const DISCOVERY_CONTAINER: u16 = 0x6050;
 
 /// The files of a card as the recipe says.
-pub(super) fn files(recipe: &Recipe) -> Result<Files, PersonalityError> {
+pub(super) fn files(recipe: &Recipe) -> Result<Files, CardDataError> {
     let mut guid = [0; 16];
     OsRng.fill_bytes(&mut guid);
     // A random UUID: RFC 9562, 5.4.
@@ -55,7 +55,7 @@ fn objects(
     signer: &Issuer,
     last_day: DateTime,
     card: &str,
-) -> Result<Files, PersonalityError> {
+) -> Result<Files, CardDataError> {
     let chuid = chuid::chuid(identifiers, signer, recipe.chuid_bytes)?;
     let printed =
         containers::printed_information("Virtual PIV card", &printed(last_day), &card[26..]);
@@ -90,6 +90,6 @@ fn printed(day: DateTime) -> String {
     format!("{:04}{month}{:02}", day.year(), day.day())
 }
 
-fn failed(why: String) -> PersonalityError {
-    PersonalityError::Make { what: "a key of the card", why }
+fn failed(why: String) -> CardDataError {
+    CardDataError::Make { what: "a key of the card", why }
 }

@@ -1,13 +1,13 @@
-//! What can be wrong with a personality.
+//! What can be wrong with card data.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why there is no personality.
+/// Why there is no card data.
 #[derive(Debug, Error)]
-pub enum PersonalityError {
+pub enum CardDataError {
     /// A file or folder could not be read or written.
     #[error(
         "cannot {action} {}: {source}\nhint: check that the path exists and belongs to you",
@@ -24,7 +24,7 @@ pub enum PersonalityError {
     /// There is nothing that a card could hold.
     #[error(
         "{} holds no object and no key of a PIV card\n\
-         hint: a personality is a folder with files such as chuid.bin or \
+         hint: card data is a folder with files such as chuid.bin or \
          card_authentication_9e.der; to have a card made, name one that does not exist",
         path.display()
     )]
@@ -81,10 +81,10 @@ pub enum PersonalityError {
         /// `pin` or `puk`.
         name: &'static str,
     },
-    /// The file is not TOML as a personality is.
+    /// The file is not TOML as card data is.
     #[error(
-        "{} is no personality: {why}\n\
-         hint: a personality is a folder, or TOML with pin, puk and [files] in hex",
+        "{} is no card data: {why}\n\
+         hint: card data is a folder, or TOML with pin, puk and [files] in hex",
         path.display()
     )]
     Toml {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use x509_cert::attr::Attribute;
 use x509_cert::builder::Error;
 
-use super::PersonalityError;
+use super::CardDataError;
 use super::certificate::{Issuer, octets};
 use super::containers::error_detection_code;
 use crate::piv::tlv;
@@ -31,7 +31,7 @@ const SHA_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3
 
 /// What is signed.
 #[derive(Clone, Copy)]
-pub(super) enum Content<'a> {
+pub(super) enum SignedContent<'a> {
     /// Only its SHA-256 is known to the signature; the signer's certificate comes with it.
     Detached(&'a [u8]),
     /// It is inside; the signer is the CHUID's.
@@ -63,13 +63,13 @@ struct DataGroupHash {
 pub(super) fn sign(
     signer: &Issuer,
     content_type: ObjectIdentifier,
-    content: Content<'_>,
+    content: SignedContent<'_>,
     description: Option<String>,
-) -> Result<Vec<u8>, PersonalityError> {
+) -> Result<Vec<u8>, CardDataError> {
     let made = || -> Result<Vec<u8>, Error> {
         let (digest, inside) = match content {
-            Content::Detached(digest) => (Some(digest), None),
-            Content::Inside(bytes) => (None, Some(octets(bytes)?)),
+            SignedContent::Detached(digest) => (Some(digest), None),
+            SignedContent::Inside(bytes) => (None, Some(octets(bytes)?)),
         };
         let encapsulated =
             EncapsulatedContentInfo { econtent_type: content_type, econtent: inside };
@@ -104,7 +104,7 @@ pub(super) fn sign(
 pub(super) fn security_object(
     signer: &Issuer,
     containers: &[(u16, &[u8])],
-) -> Result<Vec<u8>, PersonalityError> {
+) -> Result<Vec<u8>, CardDataError> {
     let mut mapping = Vec::new();
     let mut hashes = Vec::new();
     for (number, (identifier, container)) in (1..).zip(containers) {
@@ -115,7 +115,7 @@ pub(super) fn security_object(
     }
     let object = LdsSecurityObject { version: 0, hash_algorithm: sha256(), hashes };
     let object = object.to_der().map_err(|error| wrong(error.into()))?;
-    let signature = sign(signer, LDS_SECURITY_OBJECT, Content::Inside(&object), None)?;
+    let signature = sign(signer, LDS_SECURITY_OBJECT, SignedContent::Inside(&object), None)?;
     let parts =
         [tlv::element(0xBA, &mapping), tlv::element(0xBB, &signature), error_detection_code()];
     Ok(parts.concat())
@@ -138,6 +138,6 @@ fn cms_error(error: cms::builder::Error) -> Error {
     }
 }
 
-fn wrong(error: Error) -> PersonalityError {
-    PersonalityError::Make { what: "a signature of the issuer", why: error.to_string() }
+fn wrong(error: Error) -> CardDataError {
+    CardDataError::Make { what: "a signature of the issuer", why: error.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Where a personality lies: a folder that appears whole or not at all, or a TOML file.
+//! Where card data lies: a folder that appears whole or not at all, or a TOML file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::{Files, KEYS, PersonalityError, key_file};
+use super::{CardDataError, Files, KEYS, key_file};
 use crate::piv::{object, tlv};
 
 /// Not on the card: who issued it.
@@ -27,7 +27,7 @@ struct Document {
 }
 
 /// Whether a card can be made under this name: there is nothing, or an empty folder.
-pub(super) fn is_free(path: &Path) -> Result<bool, PersonalityError> {
+pub(super) fn is_free(path: &Path) -> Result<bool, CardDataError> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) => match error.kind() {
@@ -39,12 +39,13 @@ pub(super) fn is_free(path: &Path) -> Result<bool, PersonalityError> {
 }
 
 /// Reads a folder or a file.
-pub(super) fn read(path: &Path) -> Result<Files, PersonalityError> {
+pub(super) fn read(path: &Path) -> Result<Files, CardDataError> {
     let files = if path.is_dir() { read_folder(path)? } else { read_document(path)? };
     for (name, content) in &files {
         if content.len() > LONGEST_OBJECT {
-            let (bytes, limit) = (content.len(), LONGEST_OBJECT);
-            return Err(PersonalityError::TooLong { path: path.join(name), bytes, limit });
+            let bytes = content.len();
+            let limit = LONGEST_OBJECT;
+            return Err(CardDataError::TooLong { path: path.join(name), bytes, limit });
         }
     }
     Ok(files)
@@ -55,7 +56,7 @@ const LONGEST_OBJECT: usize = tlv::LONGEST - 64;
 
 /// Writes a folder that did not exist or was empty. When another process was faster, its folder
 /// stays.
-pub(super) fn write(folder: &Path, files: &Files) -> Result<(), PersonalityError> {
+pub(super) fn write(folder: &Path, files: &Files) -> Result<(), CardDataError> {
     let absolute = std::path::absolute(folder).map_err(|error| failed("write", folder, error))?;
     let parent = absolute.parent().unwrap_or(&absolute);
     let write = || -> io::Result<()> {
@@ -96,7 +97,7 @@ fn is_secret(name: &str) -> bool {
     name.ends_with(".p8") || matches!(name, "pin" | "puk")
 }
 
-fn read_folder(folder: &Path) -> Result<Files, PersonalityError> {
+fn read_folder(folder: &Path) -> Result<Files, CardDataError> {
     let mut files = Files::new();
     let entries = fs::read_dir(folder).map_err(|error| failed("read", folder, error))?;
     for entry in entries {
@@ -107,16 +108,16 @@ fn read_folder(folder: &Path) -> Result<Files, PersonalityError> {
             let content = fs::read(&path).map_err(|error| failed("read", &path, error))?;
             files.insert(name.into(), Zeroizing::new(content));
         } else if looks_like_one(&path) {
-            return Err(PersonalityError::UnknownName { path, known: known() });
+            return Err(CardDataError::UnknownName { path, known: known() });
         }
     }
     Ok(files)
 }
 
-fn read_document(path: &Path) -> Result<Files, PersonalityError> {
+fn read_document(path: &Path) -> Result<Files, CardDataError> {
     let text = fs::read_to_string(path).map_err(|error| failed("read", path, error))?;
     let text = Zeroizing::new(text);
-    let wrong = |why: String| PersonalityError::Toml { path: path.into(), why };
+    let wrong = |why: String| CardDataError::Toml { path: path.into(), why };
     // The error's own display quotes the line, which may hold a PIN or a key.
     let document: Document = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
@@ -125,7 +126,7 @@ fn read_document(path: &Path) -> Result<Files, PersonalityError> {
     let mut files = Files::new();
     for (name, content) in document.files {
         if !is_known(&name) {
-            return Err(PersonalityError::UnknownName { path: path.join(name), known: known() });
+            return Err(CardDataError::UnknownName { path: path.join(name), known: known() });
         }
         let digits: Zeroizing<String> =
             Zeroizing::new(content.split_ascii_whitespace().collect::<String>());
@@ -160,6 +161,6 @@ fn looks_like_one(path: &Path) -> bool {
     matches!(extension, Some("bin" | "der" | "p8"))
 }
 
-fn failed(action: &'static str, path: &Path, source: io::Error) -> PersonalityError {
-    PersonalityError::File { action, path: path.into(), source }
+fn failed(action: &'static str, path: &Path, source: io::Error) -> CardDataError {
+    CardDataError::File { action, path: path.into(), source }
 }

@@ -4,10 +4,10 @@
 
 use sha2::{Digest, Sha256};
 
-use super::PersonalityError;
+use super::CardDataError;
 use super::certificate::Issuer;
 use super::containers::error_detection_code;
-use super::signed::{self, Content};
+use super::signed::{self, SignedContent};
 use crate::piv::tlv;
 
 /// The tag of the GUID.
@@ -37,7 +37,7 @@ pub(super) fn chuid(
     identifiers: &Identifiers,
     signer: &Issuer,
     wanted: Option<usize>,
-) -> Result<Vec<u8>, PersonalityError> {
+) -> Result<Vec<u8>, CardDataError> {
     let plain = [
         tlv::element(FASC_N, &identifiers.fasc_n),
         tlv::element(GUID, &identifiers.guid),
@@ -45,9 +45,9 @@ pub(super) fn chuid(
     ]
     .concat();
     let digest = Sha256::new().chain_update(&plain).chain_update(error_detection_code()).finalize();
-    let with = |attempt: usize, filler: usize| -> Result<Vec<u8>, PersonalityError> {
+    let with = |attempt: usize, filler: usize| -> Result<Vec<u8>, CardDataError> {
         let description = format!("Virtual card {attempt:03}{}", ".".repeat(filler));
-        let content = Content::Detached(&digest);
+        let content = SignedContent::Detached(&digest);
         let signature =
             signed::sign(signer, signed::CHUID_SECURITY_OBJECT, content, Some(description))?;
         let signature = tlv::element(ISSUER_SIGNATURE, &signature);
@@ -56,7 +56,7 @@ pub(super) fn chuid(
     let shortest = with(0, 0)?;
     let Some(wanted) = wanted else { return Ok(shortest) };
     let impossible =
-        PersonalityError::ChuidLength { wanted, shortest: shortest.len(), longest: LONGEST };
+        CardDataError::ChuidLength { wanted, shortest: shortest.len(), longest: LONGEST };
     if wanted > LONGEST || wanted < shortest.len() {
         return Err(impossible);
     }

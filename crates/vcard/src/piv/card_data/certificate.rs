@@ -27,7 +27,7 @@ use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::Validity;
 use zeroize::Zeroizing;
 
-use super::PersonalityError;
+use super::CardDataError;
 use super::chuid::Identifiers;
 use crate::piv::key::PrivateKey;
 
@@ -60,7 +60,7 @@ pub(super) struct Issuer {
 
 impl Issuer {
     /// A CA of its own.
-    pub(super) fn new_ca(card: &str) -> Result<Self, PersonalityError> {
+    pub(super) fn new_ca(card: &str) -> Result<Self, CardDataError> {
         make("the CA's certificate", || {
             let key = SigningKey::random(&mut OsRng);
             let public = SubjectPublicKeyInfoOwned::from_key(*key.verifying_key())?;
@@ -74,7 +74,7 @@ impl Issuer {
     }
 
     /// Whoever signs CHUID and security object.
-    pub(super) fn new_content_signer(&self, card: &str) -> Result<Self, PersonalityError> {
+    pub(super) fn new_content_signer(&self, card: &str) -> Result<Self, CardDataError> {
         make("the content signer's certificate", || {
             let key = SigningKey::random(&mut OsRng);
             let public = SubjectPublicKeyInfoOwned::from_key(*key.verifying_key())?;
@@ -95,7 +95,7 @@ impl Issuer {
         key: &PrivateKey,
         subject: &str,
         card: &Identifiers,
-    ) -> Result<Vec<u8>, PersonalityError> {
+    ) -> Result<Vec<u8>, CardDataError> {
         make("a certificate of the card", || {
             let mut builder = self.certificate_for(name(subject)?, key.public_key_info()?)?;
             builder.add_extension(&KeyUsage(key_usage(reference, key)))?;
@@ -122,14 +122,14 @@ impl Issuer {
     }
 
     /// The certificate itself, DER.
-    pub(super) fn certificate_der(&self) -> Result<Vec<u8>, PersonalityError> {
+    pub(super) fn certificate_der(&self) -> Result<Vec<u8>, CardDataError> {
         make("the CA's certificate", || Ok(self.certificate.to_der()?))
     }
 
     /// The private key, PKCS #8 DER.
-    pub(super) fn key_der(&self) -> Result<Zeroizing<Vec<u8>>, PersonalityError> {
+    pub(super) fn key_der(&self) -> Result<Zeroizing<Vec<u8>>, CardDataError> {
         let document = self.key.to_pkcs8_der();
-        let why = |error: pkcs8::Error| PersonalityError::Make {
+        let why = |error: pkcs8::Error| CardDataError::Make {
             what: "the CA's key",
             why: error.to_string(),
         };
@@ -199,11 +199,8 @@ fn serial() -> der::Result<SerialNumber> {
     SerialNumber::new(&bytes)
 }
 
-fn make<T>(
-    what: &'static str,
-    how: impl FnOnce() -> Result<T, Error>,
-) -> Result<T, PersonalityError> {
-    how().map_err(|error| PersonalityError::Make { what, why: error.to_string() })
+fn make<T>(what: &'static str, how: impl FnOnce() -> Result<T, Error>) -> Result<T, CardDataError> {
+    how().map_err(|error| CardDataError::Make { what, why: error.to_string() })
 }
 
 /// An extension that must be understood by whoever accepts the certificate.

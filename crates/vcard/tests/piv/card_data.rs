@@ -1,11 +1,11 @@
-//! Personalities: what is generated, judged by OpenSSL; folders, files, and what can be wrong.
+//! Card data: what is generated, judged by OpenSSL; folders, files, and what can be wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use tapstone_apdu::StatusWord;
-use tapstone_vcard::piv::{Personality, PersonalityError, Piv, Recipe};
+use tapstone_vcard::piv::{CardData, CardDataError, PivApplet, Recipe};
 
 use crate::support::{Desk, card, folder, get_data, openssl, other_folder, other_recipe, verify};
 
@@ -125,16 +125,16 @@ fn processes_that_generate_at_once_get_the_same_card() {
     fs::create_dir_all(&path).unwrap();
     // Curve keys only: this is about the folder.
     let recipe = Recipe {
-        authentication: tapstone_vcard::piv::Algorithm::P256,
-        signature: tapstone_vcard::piv::Algorithm::P384,
+        authentication: tapstone_vcard::piv::PivAlgorithm::P256,
+        signature: tapstone_vcard::piv::PivAlgorithm::P384,
         ..Recipe::default()
     };
     let chuids: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
-                    let personality = Personality::open_or_generate(&path, &recipe).unwrap();
-                    get_data(&mut Piv::new(personality), &[0x5F, 0xC1, 0x02]).data
+                    let card_data = CardData::open_or_generate(&path, &recipe).unwrap();
+                    get_data(&mut PivApplet::new(card_data), &[0x5F, 0xC1, 0x02]).data
                 })
             })
             .collect();
@@ -147,12 +147,12 @@ fn processes_that_generate_at_once_get_the_same_card() {
 #[test]
 fn a_card_that_is_there_is_used_again_or_refused() {
     for recipe in [other_recipe(), Recipe::default()] {
-        Personality::open_or_generate(other_folder(), &recipe).unwrap();
+        CardData::open_or_generate(other_folder(), &recipe).unwrap();
     }
-    let error = Personality::open_or_generate(folder(), &other_recipe()).unwrap_err().to_string();
+    let error = CardData::open_or_generate(folder(), &other_recipe()).unwrap_err().to_string();
     assert!(error.contains("9A has rsa2048, not p384"), "{error}");
     let wanted = Recipe { chuid_bytes: Some(2000), ..Recipe::default() };
-    let error = Personality::open_or_generate(folder(), &wanted).unwrap_err().to_string();
+    let error = CardData::open_or_generate(folder(), &wanted).unwrap_err().to_string();
     assert!(error.contains("not 2000\nhint:"), "{error}");
 }
 
@@ -160,8 +160,8 @@ fn a_card_that_is_there_is_used_again_or_refused() {
 fn a_length_that_no_chuid_has_is_refused() {
     for wanted in [100, 2913] {
         let recipe = Recipe { chuid_bytes: Some(wanted), ..Recipe::default() };
-        let error = Personality::generate(&recipe).unwrap_err();
-        assert!(matches!(error, PersonalityError::ChuidLength { .. }), "{error}");
+        let error = CardData::generate(&recipe).unwrap_err();
+        assert!(matches!(error, CardDataError::ChuidLength { .. }), "{error}");
     }
 }
 
@@ -180,7 +180,7 @@ fn a_file_holds_what_a_folder_holds() {
         )
         .as_bytes(),
     );
-    let mut from_file = Piv::new(Personality::open(Path::new(&path)).unwrap());
+    let mut from_file = PivApplet::new(CardData::open(Path::new(&path)).unwrap());
     let tag = [0x5F, 0xC1, 0x02];
     assert_eq!(get_data(&mut from_file, &tag).data, get_data(&mut card(), &tag).data);
     assert_eq!(get_data(&mut from_file, &[0x7E]).status, StatusWord::NOT_FOUND);
@@ -191,7 +191,7 @@ fn a_file_holds_what_a_folder_holds() {
 fn what_is_wrong_is_named_with_a_hint_and_without_secrets() {
     let desk = Desk::new();
     let error_of = |name: &str| {
-        let error = Personality::open(&desk.path(name)).unwrap_err().to_string();
+        let error = CardData::open(&desk.path(name)).unwrap_err().to_string();
         assert!(error.contains("\nhint: "), "{error}");
         error
     };
