@@ -1,13 +1,13 @@
 //! What the tests of several crates share: waiting, skipping aloud, records held to their schema.
 
 mod quiet;
+mod skip;
 
 use std::fmt;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
-use std::thread::{current, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jsonschema::Validator;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use tapstone_record::{Record, SCHEMA_JSON};
 
 pub use self::quiet::{undisturbed, with_witnesses};
+pub use self::skip::{SKIPS, skip};
 
 /// Between two looks at something that others change.
 const LOOK: Duration = Duration::from_millis(5);
@@ -79,13 +80,6 @@ pub fn write_program(path: &Path, text: &str, mode: u32) {
 pub fn copy_program(from: &Path, to: &Path) {
     let status = Command::new("cp").arg(from).arg(to).status();
     assert!(status.is_ok_and(|status| status.success()), "{}", to.display());
-}
-
-/// Says on the terminal that a test is skipped, and what was missing.
-pub fn skip(missing: &str) {
-    // Not by `eprintln!`, which the test harness keeps to itself.
-    let name = current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {missing} is missing");
 }
 
 static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use tapstone_record::Record;
+use tapstone_testing::skip;
 use tempfile::TempDir;
 
 use crate::support::Tapstone;
@@ -41,8 +42,7 @@ fn python() -> Option<PathBuf> {
 #[test]
 fn the_page_of_python_tells_the_truth() {
     let Some(python) = python() else {
-        eprintln!("SKIPPED: needs Python with pandas and pyarrow (scripts/setup test)");
-        return;
+        return skip("Python with pandas and pyarrow (scripts/setup test)");
     };
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);

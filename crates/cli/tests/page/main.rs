@@ -12,6 +12,8 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use tapstone_testing::skip;
+
 use crate::pages::Pages;
 
 /// Where the script's packages are, and what looks at pages.
@@ -76,7 +78,7 @@ fn node() -> Option<String> {
         (packages.as_str(), Path::new(&packages).exists()),
     ];
     if let Some((missing, _)) = missing.iter().find(|(_, there)| !there) {
-        eprintln!("SKIPPED: {missing} is missing; scripts/setup test brings it");
+        skip(&format!("{missing} (scripts/setup test)"));
         return None;
     }
     Some("node".into())

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use tapstone_testing::skip;
 use tempfile::TempDir;
 
 fn tapstone(arguments: &[&str]) -> Output {
@@ -19,8 +20,7 @@ fn printed(output: Output) -> String {
 #[test]
 fn bash_completes_verbs_and_options() {
     if Command::new("bash").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: needs bash");
-        return;
+        return skip("bash");
     }
     let folder = TempDir::new().unwrap();
     let script = folder.path().join("tapstone");
@@ -49,7 +49,7 @@ fn other_shells_read_their_scripts() {
         let script = printed(tapstone(&["completions", shell]));
         assert!(script.contains("what-if"), "{shell}");
         if Command::new(shell).arg("--version").output().is_err() {
-            eprintln!("SKIPPED: needs {shell}");
+            skip(shell);
             continue;
         }
         let folder = TempDir::new().unwrap();
@@ -81,6 +81,6 @@ fn a_build_says_what_it_is() {
         Some(commit) if std::env::var_os("TAPSTONE_COMMIT").is_none() => {
             assert_eq!(facts[1], format!("commit   {}", commit.trim()));
         }
-        _ => eprintln!("SKIPPED the commit: needs a checkout with git"),
+        _ => skip("a checkout with git, for the commit"),
     }
 }

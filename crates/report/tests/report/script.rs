@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use tapstone_testing::skip;
+
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
 const COMMITTED: &str = include_str!("../../src/html/page.js");
 
@@ -49,13 +51,12 @@ fn it_is_what_its_sources_make() {
         Command::new(program).args(arguments).current_dir(folder).output()
     };
     let Ok(installed) = run("npm", &["ci", "--prefer-offline"]) else {
-        eprintln!("SKIPPED: npm is missing; scripts/setup test brings it");
-        return;
+        return skip("npm (scripts/setup test)");
     };
     let says = text(&installed);
     if !installed.status.success() && UNREACHABLE.iter().any(|code| says.contains(code)) {
-        eprintln!("SKIPPED: the registry of npm cannot be reached from here:\n{says}");
-        return;
+        println!("{says}");
+        return skip("the registry of npm");
     }
     assert!(installed.status.success(), "{says}");
     let built = run("node", &["build.js", "page.js"]).unwrap();

@@ -4,12 +4,13 @@ use std::fs::File;
 
 use proptest::prelude::*;
 use prost::Message;
+use tapstone_command::command::Command;
+use tapstone_testing::skip;
 
 use super::proto::{self, DebugAnnotation, Interned, Packet, Type};
 use super::*;
 use crate::samples;
-use crate::syscalls::{Launch, Options, observe};
-use tapstone_command::command::Command;
+use crate::syscalls::{Launch, Options, TracingError, observe};
 
 /// A trace as a reader of the format has it.
 #[derive(Default)]
@@ -232,7 +233,8 @@ fn a_program_s_system_calls_are_told_with_what_they_are_about() {
     let launch = Launch::new(&command).stdout(nowhere.into());
     let observed = match observe(&launch, &Options::default()) {
         Ok(observed) => observed,
-        Err(error) => return eprintln!("skipped: {error}"),
+        Err(TracingError::Refused { .. }) => return skip("the right to trace"),
+        Err(error) => panic!("{error}"),
     };
     let calls: Vec<_> = system_calls(&observed).collect();
     assert_eq!(calls.len() as u64, observed.calls.len());
