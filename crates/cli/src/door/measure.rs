@@ -1,21 +1,26 @@
 //! `tapstone door measure`: the real dialogue with a real card.
 
 mod arguments;
+mod error;
 mod files;
 mod lab;
 mod model;
 mod protocol;
+mod rounds;
 mod rows;
 mod worker;
 
+use anyhow::Context;
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{AuthenticationMechanism as Mechanism, Strategy, Time};
+use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
 use tapstone_record as record;
+use tapstone_worker::Command;
 
 pub(crate) use self::arguments::Arguments;
 use self::lab::DoorLab;
-use self::protocol::{Ran, Setup};
-use self::rows::{Round, Run};
+use self::protocol::Setup;
+use self::rounds::{Observer, RoundsPlan};
+use self::rows::Decision;
 pub(crate) use self::worker::serve;
 use crate::card_lab::{self, Live};
 use crate::exit::Exit;
@@ -62,12 +67,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let mut record = card_lab::record(record::TargetKind::Door, Some(&reader));
     let machine = Watch::start();
-    let mut lab = DoorLab::new(setup, arguments.timeout, arguments.wait, interrupt, hidden)?;
-    let run = measure(&mut lab, arguments, &mechanisms, &mut live);
+    let program = std::env::current_exe().context("cannot find the program's own file")?;
+    let words = vec!["door".to_owned(), "worker".to_owned()];
+    let command = Command { program, arguments: words, hidden };
+    let mut lab = DoorLab::new(setup, command, arguments.timeout, arguments.wait, interrupt);
+    let at = arguments.at.map(|at| Time(at.as_second().max(0) as u64));
+    let plan = RoundsPlan { mechanisms, rounds: arguments.rounds, at };
+    let run = lab.measure(&plan, &mut live);
     live.end();
     let run = run?;
     machine.add_to(&mut record.environment.load);
-    let exit = rows::fill(&mut record, &run);
+    let decided = rows::fill(&mut record, &run);
+    for line in &decided.lines {
+        eprintln!("{line}");
+    }
     if !trust.checks_revocation() {
         record.warnings.push("revocation was not checked: --crl names the CRLs".to_owned());
     }
@@ -79,48 +92,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     card_lab::mark_emulated(&mut record);
     arguments.output.put(&record)?;
-    Ok(exit)
+    Ok(match decided.worst {
+        Decision::Granted => Exit::Done,
+        Decision::Refused => Exit::Missed,
+        Decision::None => Exit::NotMeasured,
+    })
 }
 
-/// All rounds, the ways taking turns: A B C, then C B A.
-fn measure(
-    lab: &mut DoorLab,
-    arguments: &Arguments,
-    mechanisms: &[Mechanism],
-    live: &mut Live,
-) -> anyhow::Result<Run> {
-    let mut run = Run { mechanisms: mechanisms.to_vec(), rounds: Vec::new(), interrupted: false };
-    for number in 0..arguments.rounds {
-        live.stage(&format!("round {} of {}", number + 1, arguments.rounds));
-        let mut round: Vec<Option<Ran>> = vec![None; mechanisms.len()];
-        let forwards = number % 2 == 0;
-        for turn in 0..mechanisms.len() {
-            let place = if forwards { turn } else { mechanisms.len() - 1 - turn };
-            let at = arguments.at.map(|at| Time(at.as_second().max(0) as u64));
-            match lab.run(mechanisms[place], at, live)? {
-                Some(ran) => round[place] = Some(ran),
-                None => run.interrupted = true,
-            }
-            if run.interrupted {
-                break;
-            }
-        }
-        let gone = round.iter().flatten().any(|ran| ran.gave_up);
-        run.rounds.push(Round(round));
-        if run.interrupted || gone {
-            break;
-        }
+impl Observer for Live {
+    fn round(&mut self, number: u64, rounds: u64) {
+        self.stage(&format!("round {number} of {rounds}"));
     }
-    Ok(run)
-}
 
-/// What rows are called.
-fn row_name(mechanism: Mechanism) -> String {
-    match mechanism {
-        Mechanism::PkiCak(Strategy::Plain) => "door.pki-cak".to_owned(),
-        Mechanism::PkiCak(strategy) => format!("door.pki-cak [{strategy}]"),
-        Mechanism::Chuid => "door.chuid".to_owned(),
-        Mechanism::PkiAuth => "door.pki-auth".to_owned(),
-        Mechanism::Contact => "door.contact".to_owned(),
+    fn notice(&mut self, text: &str) {
+        self.say(text);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use tapstone_piv::{Certificate, Trust};
+
+use super::error::FilesError;
 
 /// What is looked at in a folder; a file that is named is read whatever it is called.
 const NAMES: [&str; 5] = ["der", "cer", "crt", "pem", "crl"];
@@ -11,37 +12,35 @@ const NAMES: [&str; 5] = ["der", "cer", "crt", "pem", "crl"];
 const END: &str = "-----END";
 
 /// Certificates as bytes, each of which parses.
-pub(super) fn certificates(paths: &[PathBuf]) -> anyhow::Result<Vec<Vec<u8>>> {
+pub(super) fn certificates(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, FilesError> {
     let mut all = Vec::new();
     for (path, bytes) in read(paths)? {
-        Certificate::parse(&bytes).with_context(|| path.display().to_string())?;
+        Certificate::parse(&bytes).map_err(|error| FilesError::NotACertificate { path, error })?;
         all.push(bytes);
     }
-    anyhow::ensure!(
-        !all.is_empty(),
-        "no certificate in {}\nhint: put the root CA's certificate there, as .der, .cer, .crt or \
-         .pem",
-        names(paths)
-    );
+    if all.is_empty() {
+        return Err(FilesError::NoCertificate(names(paths)));
+    }
     Ok(all)
 }
 
 /// CRLs as bytes; `None` when none are named.
-pub(super) fn crls(paths: &[PathBuf]) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
+pub(super) fn crls(paths: &[PathBuf]) -> Result<Option<Vec<Vec<u8>>>, FilesError> {
     if paths.is_empty() {
         return Ok(None);
     }
     let all: Vec<Vec<u8>> = read(paths)?.into_iter().map(|(_, bytes)| bytes).collect();
-    anyhow::ensure!(
-        !all.is_empty(),
-        "no CRL in {}\nhint: put CRLs there, as .crl, .der or .pem, or leave --crl out",
-        names(paths)
-    );
+    if all.is_empty() {
+        return Err(FilesError::NoCrl(names(paths)));
+    }
     Ok(Some(all))
 }
 
 /// Both together.
-pub(super) fn trust(certificates: &[Vec<u8>], crls: Option<&[Vec<u8>]>) -> anyhow::Result<Trust> {
+pub(super) fn trust(
+    certificates: &[Vec<u8>],
+    crls: Option<&[Vec<u8>]>,
+) -> Result<Trust, FilesError> {
     let parsed: Result<_, _> = certificates.iter().map(|der| Certificate::parse(der)).collect();
     Ok(Trust::new(parsed?, crls)?)
 }
@@ -51,28 +50,31 @@ fn names(paths: &[PathBuf]) -> String {
 }
 
 /// The contents of all files, in the order of their names; a PEM file may hold several.
-fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+fn read(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Vec<u8>)>, FilesError> {
     let mut files = Vec::new();
     for path in paths {
-        let of_path = || path.display().to_string();
         if !path.is_dir() {
             files.push(path.clone());
             continue;
         }
-        let entries = std::fs::read_dir(path).with_context(of_path)?;
-        let entries: std::io::Result<Vec<_>> =
-            entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        let mut inside = entries.with_context(of_path)?;
+        let mut inside =
+            inside(path).map_err(|error| FilesError::Read { path: path.clone(), error })?;
         inside.retain(|path| path.is_file() && has_name(path));
         inside.sort();
         files.extend(inside);
     }
     let mut all = Vec::new();
     for path in files {
-        let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        let bytes =
+            std::fs::read(&path).map_err(|error| FilesError::Read { path: path.clone(), error })?;
         all.extend(parts(bytes).into_iter().map(|part| (path.clone(), part)));
     }
     Ok(all)
+}
+
+/// What is in a folder, in no order.
+fn inside(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
 }
 
 fn has_name(path: &Path) -> bool {

@@ -1,12 +1,10 @@
 //! Starts the process that talks to the card, watches it, and starts another when it is lost.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use anyhow::Context;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscFunction as Call;
@@ -16,8 +14,9 @@ use tapstone_piv::{
 };
 use tapstone_worker::{Command, Process};
 
+use super::error::DoorError;
 use super::protocol::{Order, Ran, Report, Setup};
-use crate::card_lab::Live;
+use super::rounds::Observer;
 
 type Word = tapstone_worker::Word<Report>;
 
@@ -49,17 +48,15 @@ pub(super) struct DoorLab {
 impl DoorLab {
     pub(super) fn new(
         setup: Setup,
+        command: Command,
         timeout: Nanos,
         wait: Nanos,
         interrupt: Arc<AtomicBool>,
-        hidden: Vec<OsString>,
-    ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find the program's own file")?;
-        let arguments = vec!["door".to_owned(), "worker".to_owned()];
+    ) -> Self {
         let (sender, inbox) = mpsc::channel();
-        Ok(Self {
+        Self {
             setup,
-            command: Command { program, arguments, hidden },
+            command,
             timeout: timeout.into(),
             wait: wait.into(),
             interrupt,
@@ -69,7 +66,7 @@ impl DoorLab {
             started: 0,
             lost: 0,
             pin_is_spent: false,
-        })
+        }
     }
 
     /// One authentication; `None` when the user ended it.
@@ -77,8 +74,8 @@ impl DoorLab {
         &mut self,
         mechanism: Mechanism,
         at: Option<Time>,
-        live: &mut Live,
-    ) -> anyhow::Result<Option<Ran>> {
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Ran>, DoorError> {
         let start = Monotonic.now();
         if mechanism.needs_pin() && self.pin_is_spent {
             let why = "the process that had it was lost, and its fate is unknown".to_owned();
@@ -86,38 +83,38 @@ impl DoorLab {
             return Ok(Some(empty(start, outcome, true)));
         }
         if self.process.is_none() {
-            self.start(live)?;
+            self.start(observer)?;
         }
         self.order(&Order::Run { mechanism, at });
-        match self.answer(live)? {
+        match self.answer(observer) {
             Answer::Report(Report::Ran(ran)) => Ok(Some(*ran)),
-            Answer::Report(_) => anyhow::bail!("the worker answers something else"),
+            Answer::Report(_) => Err(DoorError::Unexpected),
             Answer::Interrupted => Ok(None),
             Answer::Lost(lost) => {
                 self.lost += 1;
                 self.pin_is_spent |= mechanism.needs_pin();
                 let call = lost.call().map_or_else(|| "worker".to_owned(), Call::to_string);
-                live.say(&format!("{lost}"));
+                observer.notice(&lost.to_string());
                 let lost = Lost { call, code: lost.code().to_owned() };
                 Ok(Some(empty(start, Err(lost), self.lost >= MOST_LOST)))
             }
         }
     }
 
-    fn start(&mut self, live: &mut Live) -> anyhow::Result<()> {
+    fn start(&mut self, observer: &mut dyn Observer) -> Result<(), DoorError> {
         self.started += 1;
         let sender = self.sender.clone();
         let process = Process::start(&self.command, self.started, sender, FAREWELL)
-            .context("cannot start a worker process")?;
+            .map_err(DoorError::Spawn)?;
         let board = process.board();
         self.process = Some(process);
         self.order(&Order::Open { board, setup: Box::new(self.setup.clone()) });
-        match self.answer(live)? {
+        match self.answer(observer) {
             Answer::Report(Report::Opened(Ok(()))) => Ok(()),
-            Answer::Report(Report::Opened(Err(why))) => Err(anyhow::anyhow!(why)),
-            Answer::Report(_) => anyhow::bail!("the worker answers something else"),
-            Answer::Interrupted => anyhow::bail!("interrupted before anything was measured"),
-            Answer::Lost(lost) => Err(anyhow::anyhow!("{lost}")),
+            Answer::Report(Report::Opened(Err(why))) => Err(DoorError::Open(why)),
+            Answer::Report(_) => Err(DoorError::Unexpected),
+            Answer::Interrupted => Err(DoorError::Interrupted),
+            Answer::Lost(lost) => Err(DoorError::Lost(lost)),
         }
     }
 
@@ -128,26 +125,26 @@ impl DoorLab {
     }
 
     /// Waits for a report, a call that hangs, the worker's end, or the user's.
-    fn answer(&mut self, live: &mut Live) -> anyhow::Result<Answer> {
+    fn answer(&mut self, observer: &mut dyn Observer) -> Answer {
         loop {
             match self.inbox.recv_timeout(LOOK).ok() {
                 // Another worker's last word.
                 Some((number, _)) if number != self.started => {}
-                Some((_, Word::Report(Report::Waiting(text)))) => live.say(&text),
-                Some((_, Word::Report(report))) => return Ok(Answer::Report(report)),
-                Some((_, Word::Gone)) => return Ok(Answer::Lost(self.bury(None))),
+                Some((_, Word::Report(Report::Waiting(text)))) => observer.notice(&text),
+                Some((_, Word::Report(report))) => return Answer::Report(report),
+                Some((_, Word::Gone)) => return Answer::Lost(self.bury(None)),
                 Some((_, Word::Garbled(why))) => {
                     let why = tapstone_card::lab::Lost::Garbled(why);
-                    return Ok(Answer::Lost(self.bury(Some(why))));
+                    return Answer::Lost(self.bury(Some(why)));
                 }
                 None => {}
             }
             if let Some(lost) = self.hangs() {
-                return Ok(Answer::Lost(self.bury(Some(lost))));
+                return Answer::Lost(self.bury(Some(lost)));
             }
             if self.interrupt.load(Relaxed) {
                 self.process = None;
-                return Ok(Answer::Interrupted);
+                return Answer::Interrupted;
             }
         }
     }

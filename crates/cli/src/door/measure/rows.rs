@@ -9,24 +9,32 @@ use tapstone_measure::compare::{self, PairedVerdict};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_piv::{
-    AuthenticationMechanism as Mechanism, DialogueLog as Log, DialogueStep as Step,
+    AuthenticationMechanism as Mechanism, DialogueLog as Log, DialogueStep as Step, Strategy,
 };
 use tapstone_record as record;
 
 use super::model::{Model, Parts, predicted, start_of_chuid};
 use super::protocol::Ran;
-use super::row_name;
-use crate::exit::Exit;
+use super::rounds::{Round, Run};
 
-/// One authentication of each kind; `None` of one that did not take place.
-pub(super) struct Round(pub(super) Vec<Option<Ran>>);
+/// What the door decided, ordered by how bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Decision {
+    /// Every card was granted.
+    Granted,
+    /// One was refused.
+    Refused,
+    /// There was no decision, or the user ended the run.
+    None,
+}
 
-/// All that was seen.
-pub(super) struct Run {
-    /// What took turns, the plain way first.
-    pub(super) mechanisms: Vec<Mechanism>,
-    pub(super) rounds: Vec<Round>,
-    pub(super) interrupted: bool,
+/// The decisions of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decided {
+    /// The worst of them.
+    pub(crate) worst: Decision,
+    /// One sentence for each decision of each mechanism, for people.
+    pub(crate) lines: Vec<String>,
 }
 
 impl Run {
@@ -45,7 +53,7 @@ fn is_granted(ran: &Ran) -> bool {
 }
 
 /// Everything that the run has brought, even if it did not end well.
-pub(super) fn fill(record: &mut record::Record, run: &Run) -> Exit {
+pub(crate) fn fill(record: &mut record::Record, run: &Run) -> Decided {
     let first = run.granted(0);
     let logs: Vec<&Log> = first.iter().map(|ran| &ran.dialogue.log).collect();
     let steps = steps(&logs);
@@ -323,31 +331,33 @@ fn time(nanos: f64) -> String {
     Nanos(nanos.max(0.0) as u64).to_string()
 }
 
-/// The decisions, on standard error and in the record, and what they mean for the exit code.
-fn decide(record: &mut record::Record, run: &Run) -> Exit {
-    let mut exit = Exit::Done;
+/// The decisions; the record gets them too.
+fn decide(record: &mut record::Record, run: &Run) -> Decided {
+    let mut worst = Decision::Granted;
+    let mut lines = Vec::new();
     for (place, mechanism) in run.mechanisms.iter().enumerate() {
         let mut told: BTreeMap<String, u64> = BTreeMap::new();
         for ran in run.of(place) {
             let (text, worth) = match &ran.dialogue.outcome {
-                Ok(Ok(identity)) => (format!("granted to {identity}"), Exit::Done),
-                Ok(Err(refusal)) => (format!("refused: {refusal}"), Exit::Missed),
-                Err(lost) => (format!("no decision: {lost}"), Exit::NotMeasured),
+                Ok(Ok(identity)) => (format!("granted to {identity}"), Decision::Granted),
+                Ok(Err(refusal)) => (format!("refused: {refusal}"), Decision::Refused),
+                Err(lost) => (format!("no decision: {lost}"), Decision::None),
             };
-            exit = exit.max(worth);
+            worst = worst.max(worth);
             *told.entry(text).or_default() += 1;
         }
         let all: u64 = told.values().sum();
         if all == 0 {
-            exit = Exit::NotMeasured;
+            worst = Decision::None;
         }
         let name = row_name(*mechanism);
         for (text, count) in &told {
             let often = if *count == all { String::new() } else { format!(" ({count} of {all})") };
-            eprintln!("{name}: {text}{often}");
+            let line = format!("{name}: {text}{often}");
             if !text.starts_with("granted") {
-                record.warnings.push(format!("{name}: {text}{often}"));
+                record.warnings.push(line.clone());
             }
+            lines.push(line);
         }
         let decision = told.into_keys().collect::<Vec<_>>().join("; ");
         if let Some(row) = record.results.iter_mut().find(|row| row.operation == name) {
@@ -361,5 +371,19 @@ fn decide(record: &mut record::Record, run: &Run) -> Exit {
                 Some(record::Mechanism { name: name.to_owned(), parameters, hardware: None });
         }
     }
-    if run.interrupted { Exit::NotMeasured } else { exit }
+    if run.interrupted {
+        worst = Decision::None;
+    }
+    Decided { worst, lines }
+}
+
+/// What rows are called.
+fn row_name(mechanism: Mechanism) -> String {
+    match mechanism {
+        Mechanism::PkiCak(Strategy::Plain) => "door.pki-cak".to_owned(),
+        Mechanism::PkiCak(strategy) => format!("door.pki-cak [{strategy}]"),
+        Mechanism::Chuid => "door.chuid".to_owned(),
+        Mechanism::PkiAuth => "door.pki-auth".to_owned(),
+        Mechanism::Contact => "door.contact".to_owned(),
+    }
 }

@@ -22,15 +22,18 @@ use tapstone_piv::{
 };
 use tapstone_worker::{Board, private_pipes, receive, send};
 
+use super::error::OpenError;
 use super::files;
 use super::protocol::{Order, Ran, Report, Setup};
-use crate::failure;
 
 /// Between two attempts to get the reader or the card.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Runs the worker on standard input and output until its orders end.
-pub(crate) fn serve() -> anyhow::Result<()> {
+///
+/// # Errors
+/// What the pipes say. Everything that goes wrong with the card is a report.
+pub(crate) fn serve() -> io::Result<()> {
     let lab = getppid();
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let (mut orders, mut reports) = private_pipes()?;
@@ -46,7 +49,7 @@ pub(crate) fn serve() -> anyhow::Result<()> {
                     send(&mut reports, &Report::Opened(Ok(())))?;
                 }
                 Err(error) => {
-                    send(&mut reports, &Report::Opened(Err(failure::Failure(&error).to_string())))?;
+                    send(&mut reports, &Report::Opened(Err(error.to_string())))?;
                 }
             },
             Order::Run { mechanism, at } => {
@@ -98,18 +101,16 @@ fn without(outcome: Result<tapstone_piv::Denial, Lost>) -> Dialogue {
 }
 
 impl Worker {
-    fn open(board: &std::path::Path, setup: Setup) -> anyhow::Result<Self> {
+    fn open(board: &std::path::Path, setup: Setup) -> Result<Self, OpenError> {
         let pcsc = Pcsc::open(Board::open(board)?.place(0))?;
         let trust = files::trust(&setup.certificates, setup.crls.as_deref())?;
         let policy = setup.policy.as_deref().map(Oid::from_str).transpose();
-        let policy = policy.map_err(|error| anyhow::anyhow!("{error}"))?;
+        let policy = policy.map_err(|error| OpenError::Policy(error.to_string()))?;
         let rules =
             Rules { policy, age_limit: setup.age_limit.into(), module_time: setup.module_time };
         let pin = match &setup.pin {
             None => None,
-            Some(pin) => Some(Pin::new(pin.expose()).ok_or_else(|| {
-                anyhow::anyhow!("a PIV card's PIN has 1 to 8 characters\nhint: look at the PIN")
-            })?),
+            Some(pin) => Some(Pin::new(pin.expose()).ok_or(OpenError::Pin)?),
         };
         let desk = Desk::new(trust, rules);
         Ok(Self { pcsc, setup, desk, pin, card: None, memory: vec![0; LONGEST_RESPONSE] })

@@ -1,0 +1,79 @@
+//! All rounds of a measurement: in each, every mechanism or strategy has its turn on the same card.
+
+use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
+
+use super::error::DoorError;
+use super::lab::DoorLab;
+use super::protocol::Ran;
+
+/// Watches a measurement.
+pub(crate) trait Observer {
+    /// A round begins: its number from one, of so many.
+    fn round(&mut self, number: u64, rounds: u64);
+
+    /// Something worth a line: the worker waits for a card, or was lost.
+    fn notice(&mut self, text: &str);
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundsPlan {
+    /// What takes turns, the baseline first.
+    pub(crate) mechanisms: Vec<Mechanism>,
+    /// How many rounds.
+    pub(crate) rounds: u64,
+    /// The time of validation; `None`: now.
+    pub(crate) at: Option<Time>,
+}
+
+/// One authentication of each kind; `None` of one that did not take place.
+#[derive(Clone, Debug)]
+pub(crate) struct Round(pub(crate) Vec<Option<Ran>>);
+
+/// All that was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// What took turns, the baseline first.
+    pub(crate) mechanisms: Vec<Mechanism>,
+    /// The rounds, in order; the last may have been cut short.
+    pub(crate) rounds: Vec<Round>,
+    /// The user ended it.
+    pub(crate) interrupted: bool,
+}
+
+impl DoorLab {
+    /// All rounds, the mechanisms taking turns: A B C, then C B A.
+    ///
+    /// # Errors
+    /// No worker can be started or made ready.
+    pub(crate) fn measure(
+        &mut self,
+        plan: &RoundsPlan,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, DoorError> {
+        let mechanisms = &plan.mechanisms;
+        let mut run =
+            Run { mechanisms: mechanisms.clone(), rounds: Vec::new(), interrupted: false };
+        for number in 0..plan.rounds {
+            observer.round(number + 1, plan.rounds);
+            let mut round: Vec<Option<Ran>> = vec![None; mechanisms.len()];
+            let forwards = number % 2 == 0;
+            for turn in 0..mechanisms.len() {
+                let place = if forwards { turn } else { mechanisms.len() - 1 - turn };
+                match self.run(mechanisms[place], plan.at, observer)? {
+                    Some(ran) => round[place] = Some(ran),
+                    None => run.interrupted = true,
+                }
+                if run.interrupted {
+                    break;
+                }
+            }
+            let gone = round.iter().flatten().any(|ran| ran.gave_up);
+            run.rounds.push(Round(round));
+            if run.interrupted || gone {
+                break;
+            }
+        }
+        Ok(run)
+    }
+}
