@@ -1,27 +1,15 @@
 //! `tapstone door measure`: the real dialogue with a real card.
 
 mod arguments;
-mod error;
-mod files;
-mod lab;
-mod model;
-mod protocol;
-mod rounds;
-mod rows;
-mod worker;
 
 use anyhow::Context;
+use tapstone_door_measure::{Decision, DoorLab, Observer, RoundsPlan, Setup, files};
 use tapstone_measure::units::Nanos;
 use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
 use tapstone_record as record;
 use tapstone_worker::Command;
 
 pub(crate) use self::arguments::Arguments;
-use self::lab::DoorLab;
-use self::protocol::Setup;
-use self::rounds::{Observer, RoundsPlan};
-use self::rows::Decision;
-pub(crate) use self::worker::serve;
 use crate::card_lab::{self, Live};
 use crate::exit::Exit;
 use crate::machine_load::Watch;
@@ -77,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     live.end();
     let run = run?;
     machine.add_to(&mut record.environment.load);
-    let decided = rows::fill(&mut record, &run);
+    let decided = tapstone_door_measure::fill(&mut record, &run);
     for line in &decided.lines {
         eprintln!("{line}");
     }

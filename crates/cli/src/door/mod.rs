@@ -32,7 +32,7 @@ enum Verb {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.verb {
         Verb::Measure(arguments) => measure::run(arguments),
-        Verb::Worker => Ok(measure::serve().map(|()| Exit::Done)?),
+        Verb::Worker => Ok(tapstone_door_measure::serve().map(|()| Exit::Done)?),
         Verb::Budget(arguments) => budget::run(arguments),
         Verb::WhatIf(arguments) => what_if::run(arguments),
         Verb::Simulate(arguments) => simulate::run(arguments),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tapstone_piv::{Certificate, Trust};
 
-use super::error::FilesError;
+use crate::error::FilesError;
 
 /// What is looked at in a folder; a file that is named is read whatever it is called.
 const NAMES: [&str; 5] = ["der", "cer", "crt", "pem", "crl"];
@@ -12,7 +12,7 @@ const NAMES: [&str; 5] = ["der", "cer", "crt", "pem", "crl"];
 const END: &str = "-----END";
 
 /// Certificates as bytes, each of which parses.
-pub(super) fn certificates(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, FilesError> {
+pub fn certificates(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, FilesError> {
     let mut all = Vec::new();
     for (path, bytes) in read(paths)? {
         Certificate::parse(&bytes).map_err(|error| FilesError::NotACertificate { path, error })?;
@@ -25,7 +25,7 @@ pub(super) fn certificates(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, FilesError
 }
 
 /// CRLs as bytes; `None` when none are named.
-pub(super) fn crls(paths: &[PathBuf]) -> Result<Option<Vec<Vec<u8>>>, FilesError> {
+pub fn crls(paths: &[PathBuf]) -> Result<Option<Vec<Vec<u8>>>, FilesError> {
     if paths.is_empty() {
         return Ok(None);
     }
@@ -37,10 +37,7 @@ pub(super) fn crls(paths: &[PathBuf]) -> Result<Option<Vec<Vec<u8>>>, FilesError
 }
 
 /// Both together.
-pub(super) fn trust(
-    certificates: &[Vec<u8>],
-    crls: Option<&[Vec<u8>]>,
-) -> Result<Trust, FilesError> {
+pub fn trust(certificates: &[Vec<u8>], crls: Option<&[Vec<u8>]>) -> Result<Trust, FilesError> {
     let parsed: Result<_, _> = certificates.iter().map(|der| Certificate::parse(der)).collect();
     Ok(Trust::new(parsed?, crls)?)
 }

@@ -13,13 +13,13 @@ use tapstone_piv::{
 };
 use tapstone_record as record;
 
-use super::model::{Model, Parts, predicted, start_of_chuid};
-use super::protocol::Ran;
-use super::rounds::{Round, Run};
+use crate::model::{Model, Parts, predicted, start_of_chuid};
+use crate::protocol::Ran;
+use crate::rounds::{Round, Run};
 
 /// What the door decided, ordered by how bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// Every card was granted.
     Granted,
     /// One was refused.
@@ -30,11 +30,11 @@ pub(crate) enum Decision {
 
 /// The decisions of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decided {
+pub struct Decided {
     /// The worst of them.
-    pub(crate) worst: Decision,
+    pub worst: Decision,
     /// One sentence for each decision of each mechanism, for people.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
 }
 
 impl Run {
@@ -53,7 +53,7 @@ fn is_granted(ran: &Ran) -> bool {
 }
 
 /// Everything that the run has brought, even if it did not end well.
-pub(crate) fn fill(record: &mut record::Record, run: &Run) -> Decided {
+pub fn fill(record: &mut record::Record, run: &Run) -> Decided {
     let first = run.granted(0);
     let logs: Vec<&Log> = first.iter().map(|ran| &ran.dialogue.log).collect();
     let steps = steps(&logs);

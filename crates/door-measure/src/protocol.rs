@@ -9,7 +9,7 @@ use tapstone_token::pin::Pin;
 
 /// From the lab to the worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Open PC/SC's library; the board names a call that never returns.
     Open { board: PathBuf, setup: Box<Setup> },
     /// Carry out one authentication, at this moment or now.
@@ -18,21 +18,28 @@ pub(super) enum Order {
 
 /// Everything that a door knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Setup {
-    pub(super) reader: String,
-    pub(super) certificates: Vec<Vec<u8>>,
-    pub(super) crls: Option<Vec<Vec<u8>>>,
-    pub(super) policy: Option<String>,
-    pub(super) age_limit: Nanos,
-    pub(super) module_time: Nanos,
-    pub(super) pin: Option<Pin>,
+pub struct Setup {
+    /// The reader's name.
+    pub reader: String,
+    /// Trust anchors and CAs on the way, DER or PEM.
+    pub certificates: Vec<Vec<u8>>,
+    /// CRLs, DER or PEM; `None`: revocation is not checked.
+    pub crls: Option<Vec<Vec<u8>>>,
+    /// The object identifier of the policy that is asked for.
+    pub policy: Option<String>,
+    /// How old a check made beforehand may be.
+    pub age_limit: Nanos,
+    /// How long path validation takes at least: another module's time, replayed.
+    pub module_time: Nanos,
+    /// For mechanisms that need it.
+    pub pin: Option<Pin>,
     /// How long to wait for a reader that another program has, or for a card.
-    pub(super) wait: Nanos,
+    pub wait: Nanos,
 }
 
 /// From the worker to the lab.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(crate) enum Report {
     /// The library is open, or why it is not.
     Opened(Result<(), String>),
     /// The worker waits, for this reason.
@@ -43,12 +50,13 @@ pub(super) enum Report {
 
 /// One authentication.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub struct Ran {
     /// When it began, on this machine's CLOCK_MONOTONIC.
-    pub(super) start: Nanos,
+    pub start: Nanos,
     /// From the first command, or the connection, to the decision.
-    pub(super) latency: Nanos,
-    pub(super) dialogue: Dialogue,
+    pub latency: Nanos,
+    /// What was said, and what was decided.
+    pub dialogue: Dialogue,
     /// The card did not come back: nothing more is to be hoped for.
-    pub(super) gave_up: bool,
+    pub gave_up: bool,
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Why certificates or CRLs cannot be used.
 #[derive(Debug, Error)]
-pub(crate) enum FilesError {
+pub enum FilesError {
     /// A file or folder cannot be read.
     #[error("{}: {error}", .path.display())]
     Read {
@@ -46,7 +46,7 @@ pub(crate) enum FilesError {
 
 /// Why a worker cannot authenticate cards.
 #[derive(Debug, Error)]
-pub(crate) enum OpenError {
+pub enum OpenError {
     /// The memory that names a call in flight cannot be mapped.
     #[error("{0}")]
     Board(#[from] io::Error),
@@ -66,7 +66,7 @@ pub(crate) enum OpenError {
 
 /// Why nothing can be measured.
 #[derive(Debug, Error)]
-pub(crate) enum DoorError {
+pub enum DoorError {
     /// No worker process.
     #[error("cannot start a worker process: {0}")]
     Spawn(io::Error),

@@ -14,9 +14,9 @@ use tapstone_piv::{
 };
 use tapstone_worker::{Command, Process};
 
-use super::error::DoorError;
-use super::protocol::{Order, Ran, Report, Setup};
-use super::rounds::Observer;
+use crate::error::DoorError;
+use crate::protocol::{Order, Ran, Report, Setup};
+use crate::rounds::Observer;
 
 type Word = tapstone_worker::Word<Report>;
 
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const MOST_LOST: u32 = 3;
 
 /// See the module's text.
-pub(super) struct DoorLab {
+pub struct DoorLab {
     setup: Setup,
     command: Command,
     timeout: Duration,
@@ -46,7 +46,9 @@ pub(super) struct DoorLab {
 }
 
 impl DoorLab {
-    pub(super) fn new(
+    /// A controller without a worker; one is started when there is work. A call may take `timeout`;
+    /// one that waits for another program's transaction, `wait`.
+    pub fn new(
         setup: Setup,
         command: Command,
         timeout: Nanos,
@@ -70,7 +72,7 @@ impl DoorLab {
     }
 
     /// One authentication; `None` when the user ended it.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         mechanism: Mechanism,
         at: Option<Time>,

@@ -2,12 +2,12 @@
 
 use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
 
-use super::error::DoorError;
-use super::lab::DoorLab;
-use super::protocol::Ran;
+use crate::controller::DoorLab;
+use crate::error::DoorError;
+use crate::protocol::Ran;
 
 /// Watches a measurement.
-pub(crate) trait Observer {
+pub trait Observer {
     /// A round begins: its number from one, of so many.
     fn round(&mut self, number: u64, rounds: u64);
 
@@ -17,28 +17,28 @@ pub(crate) trait Observer {
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundsPlan {
+pub struct RoundsPlan {
     /// What takes turns, the baseline first.
-    pub(crate) mechanisms: Vec<Mechanism>,
+    pub mechanisms: Vec<Mechanism>,
     /// How many rounds.
-    pub(crate) rounds: u64,
+    pub rounds: u64,
     /// The time of validation; `None`: now.
-    pub(crate) at: Option<Time>,
+    pub at: Option<Time>,
 }
 
 /// One authentication of each kind; `None` of one that did not take place.
 #[derive(Clone, Debug)]
-pub(crate) struct Round(pub(crate) Vec<Option<Ran>>);
+pub struct Round(pub(crate) Vec<Option<Ran>>);
 
 /// All that was seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub struct Run {
     /// What took turns, the baseline first.
-    pub(crate) mechanisms: Vec<Mechanism>,
+    pub mechanisms: Vec<Mechanism>,
     /// The rounds, in order; the last may have been cut short.
-    pub(crate) rounds: Vec<Round>,
+    pub rounds: Vec<Round>,
     /// The user ended it.
-    pub(crate) interrupted: bool,
+    pub interrupted: bool,
 }
 
 impl DoorLab {
@@ -46,7 +46,7 @@ impl DoorLab {
     ///
     /// # Errors
     /// No worker can be started or made ready.
-    pub(crate) fn measure(
+    pub fn measure(
         &mut self,
         plan: &RoundsPlan,
         observer: &mut dyn Observer,

@@ -12,7 +12,7 @@ const CHUID_START: f64 = 67.0;
 
 /// What a command and a byte cost, by the commands that only move bytes: GET RESPONSE and the
 /// first parts of a chain.
-pub(super) struct Model {
+pub(crate) struct Model {
     fixed: Estimate,
     byte: Option<Estimate>,
     worst_residual: f64,
@@ -21,15 +21,15 @@ pub(super) struct Model {
 
 /// The time of a step, taken apart.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Parts {
-    pub(super) commands: f64,
-    pub(super) transfer: f64,
-    pub(super) processing: f64,
+pub(crate) struct Parts {
+    pub(crate) commands: f64,
+    pub(crate) transfer: f64,
+    pub(crate) processing: f64,
 }
 
 impl Model {
     /// `None` where nothing was only moved, or in fewer than two dialogues.
-    pub(super) fn of(logs: &[&Log]) -> Option<Self> {
+    pub(crate) fn of(logs: &[&Log]) -> Option<Self> {
         let moved = |log: &Log| -> Vec<Observation> {
             let all = log.exchanges.iter().filter(|exchange| exchange.is_transfer());
             all.map(|exchange| Observation {
@@ -67,7 +67,7 @@ impl Model {
     }
 
     /// The parts of a step of one dialogue.
-    pub(super) fn step(&self, log: &Log, step: Step) -> Parts {
+    pub(crate) fn step(&self, log: &Log, step: Step) -> Parts {
         let of_step = log.exchanges.iter().filter(|exchange| exchange.step == step);
         of_step.map(|exchange| self.parts(exchange)).fold(Parts::default(), |sum, parts| Parts {
             commands: sum.commands + parts.commands,
@@ -77,7 +77,7 @@ impl Model {
     }
 
     /// As the record has it.
-    pub(super) fn cost(&self, operation: &str, logs: &[&Log]) -> record::Cost {
+    pub(crate) fn cost(&self, operation: &str, logs: &[&Log]) -> record::Cost {
         let processing: Vec<f64> = logs
             .iter()
             .map(|log| log.exchanges.iter().map(|one| self.parts(one).processing).sum())
@@ -103,7 +103,7 @@ impl Model {
 }
 
 /// What a strategy should save, by one plain dialogue, in nanoseconds.
-pub(super) fn predicted(strategy: Strategy, log: &Log, model: Option<&Model>) -> f64 {
+pub(crate) fn predicted(strategy: Strategy, log: &Log, model: Option<&Model>) -> f64 {
     let step = |step| log.step(step).unwrap_or_default();
     let [certificate, chuid, challenge, validate] =
         [Step::ReadCertificate, Step::ReadChuid, Step::Challenge, Step::Validate].map(step);
@@ -121,7 +121,7 @@ pub(super) fn predicted(strategy: Strategy, log: &Log, model: Option<&Model>) ->
 }
 
 /// The first command that reads the CHUID, with fewer bytes in its answer.
-pub(super) fn start_of_chuid(log: &Log, model: Option<&Model>) -> f64 {
+pub(crate) fn start_of_chuid(log: &Log, model: Option<&Model>) -> f64 {
     let first = log.exchanges.iter().find(|exchange| exchange.step == Step::ReadChuid);
     let byte = model.map_or(0.0, Model::byte);
     first.map_or(0.0, |first| {

@@ -22,9 +22,9 @@ use tapstone_piv::{
 };
 use tapstone_worker::{Board, private_pipes, receive, send};
 
-use super::error::OpenError;
-use super::files;
-use super::protocol::{Order, Ran, Report, Setup};
+use crate::error::OpenError;
+use crate::files;
+use crate::protocol::{Order, Ran, Report, Setup};
 
 /// Between two attempts to get the reader or the card.
 const RETRY: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// What the pipes say. Everything that goes wrong with the card is a report.
-pub(crate) fn serve() -> io::Result<()> {
+pub fn serve() -> io::Result<()> {
     let lab = getppid();
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let (mut orders, mut reports) = private_pipes()?;
