@@ -2,10 +2,10 @@
 //!
 //! [`scard`] is PC/SC's C interface, [`pcsc`] its calls as operations, [`suite`] sequences of APDUs
 //! as operations. [`worker`] measures them in a process of its own, because SCardTransmit can hang
-//! and cannot be cancelled; [`lab`] starts such processes, makes inputs, verifies results and
+//! and cannot be cancelled; [`controller`] starts such processes, makes inputs, verifies results and
 //! turns what was seen into the rows of a record.
 
-pub mod lab;
+pub mod controller;
 mod look;
 pub mod pcsc;
 pub mod protocol;

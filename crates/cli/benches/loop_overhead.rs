@@ -13,7 +13,7 @@ use std::thread;
 use cryptoki_sys::*;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_token::lab::Lab;
+use tapstone_token::controller::Lab;
 
 use support::OPERATION;
 

@@ -7,7 +7,7 @@
 mod ab;
 mod agent;
 mod card;
-mod card_lab;
+mod card_controller;
 mod command_line;
 mod compare;
 mod completions;

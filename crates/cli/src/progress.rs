@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tapstone_measure::units::{Nanos, thousands};
-use tapstone_token::lab::{Observer, Progress};
+use tapstone_token::controller::{Observer, Progress};
 
 /// One line that is rewritten, with rate, latencies and the time left.
 pub(crate) struct Live {

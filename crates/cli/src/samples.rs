@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use tapstone_record::DataFile;
 use tapstone_record::samples::{Sample, SampleWriter};
-use tapstone_token::lab::SampleSink;
+use tapstone_token::controller::SampleSink;
 use tapstone_token::protocol::RawSample;
 
 /// A samples file with the numbers by which it knows operations and workers.

@@ -136,7 +136,7 @@ impl DoorLab {
                 Some((_, Word::Report(report))) => return Answer::Report(report),
                 Some((_, Word::Gone)) => return Answer::Lost(self.bury(None)),
                 Some((_, Word::Garbled(why))) => {
-                    let why = tapstone_card::lab::Lost::Garbled(why);
+                    let why = tapstone_card::controller::Lost::Garbled(why);
                     return Answer::Lost(self.bury(Some(why)));
                 }
                 None => {}
@@ -153,7 +153,7 @@ impl DoorLab {
 
     /// A call that will not return. One that waits for another program's transaction may go on
     /// for as long as that is waited for.
-    fn hangs(&mut self) -> Option<tapstone_card::lab::Lost> {
+    fn hangs(&mut self) -> Option<tapstone_card::controller::Lost> {
         let process = self.process.as_mut()?;
         let stuck = process.stuck(0, self.timeout)?.named(Call::from_number);
         let waits = matches!(stuck.call(), Some(Call::BeginTransaction | Call::Connect));
@@ -163,9 +163,12 @@ impl DoorLab {
         Some(stuck)
     }
 
-    fn bury(&mut self, why: Option<tapstone_card::lab::Lost>) -> tapstone_card::lab::Lost {
+    fn bury(
+        &mut self,
+        why: Option<tapstone_card::controller::Lost>,
+    ) -> tapstone_card::controller::Lost {
         let Some(mut process) = self.process.take() else {
-            return tapstone_card::lab::Lost::Garbled("the worker process is gone".into());
+            return tapstone_card::controller::Lost::Garbled("the worker process is gone".into());
         };
         match why {
             Some(why) => {
@@ -179,7 +182,7 @@ impl DoorLab {
 
 enum Answer {
     Report(Report),
-    Lost(tapstone_card::lab::Lost),
+    Lost(tapstone_card::controller::Lost),
     Interrupted,
 }
 

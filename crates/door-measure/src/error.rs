@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use tapstone_card::lab::Lost;
+use tapstone_card::controller::Lost;
 use tapstone_card::scard::NoLibrary;
 use tapstone_piv::{NotACertificate, TrustError};
 use thiserror::Error;

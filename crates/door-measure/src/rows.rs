@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_card::lab::{RowPlan, Stop, rows};
+use tapstone_card::controller::{RowPlan, Stop, rows};
 use tapstone_card::protocol::{Fault, Sample};
 use tapstone_measure::compare::{self, PairedVerdict};
 use tapstone_measure::interval::Estimate;
@@ -127,7 +127,7 @@ fn made(run: &Run, steps: &[Step]) -> Vec<record::Row> {
         }
     }
     samples.sort_by_key(|sample| sample.start);
-    let ran = tapstone_card::lab::Ran {
+    let ran = tapstone_card::controller::Ran {
         samples: vec![samples],
         ready: vec![None],
         done: vec![None],

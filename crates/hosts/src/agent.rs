@@ -23,7 +23,7 @@ use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_record::Environment;
-use tapstone_token::lab::{TokenChoice, WorkerCommand};
+use tapstone_token::controller::{TokenChoice, WorkerCommand};
 use tapstone_token::pin_source::PinSource;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;

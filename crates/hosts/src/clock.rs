@@ -7,7 +7,7 @@
 //! Every round trip gives such an interval, and the truth lies in all of them.
 
 use tapstone_measure::units::Nanos;
-use tapstone_token::lab::HostClock;
+use tapstone_token::controller::HostClock;
 
 /// One question and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::Deserialize;
-use tapstone_token::lab::TokenChoice;
+use tapstone_token::controller::TokenChoice;
 use tapstone_token::pin_source::PinSource;
 
 /// The file, as TOML.

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
-use tapstone_token::lab::{HostClock, Hosts, Joined, Joining, LabError, Link, Lost, Wanted, Word};
+use tapstone_token::controller::{
+    HostClock, Hosts, Joined, Joining, LabError, Link, Lost, Wanted, Word,
+};
 use tapstone_token::protocol::Task;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc::UnboundedSender;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tapstone_record::Environment;
-use tapstone_token::lab::{Lost, Target};
+use tapstone_token::controller::{Lost, Target};
 use tapstone_token::module::LibraryInfo;
 use tapstone_token::protocol::{Report, Task};
 

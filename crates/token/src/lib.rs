@@ -1,14 +1,14 @@
 //! The benchmark of PKCS #11 tokens and HSMs.
 //!
 //! [`catalogue`] says what can be measured, [`worker`] measures it in a process that loads the
-//! module, [`lab`] runs such processes and never loads one, and [`material`] prepares inputs and
+//! module, [`controller`] runs such processes and never loads one, and [`material`] prepares inputs and
 //! judges results in software.
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
 pub mod catalogue;
+pub mod controller;
 pub mod discover;
-pub mod lab;
 pub mod material;
 pub mod module;
 pub mod pin;

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use tapstone_measure::units::Nanos;
 
 use crate::functions::FUNCTIONS;
-use crate::starts::Unseen;
 pub use crate::functions::{Family, Kind};
+use crate::starts::Unseen;
 
 /// A whole observation.
 #[derive(Clone, Debug, Default)]

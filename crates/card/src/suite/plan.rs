@@ -9,7 +9,7 @@ use super::job::{Lane, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
 use super::template::{header_bytes, hexadecimal, parse};
 use super::writing::writes;
-use crate::lab::RowPlan;
+use crate::controller::RowPlan;
 
 /// What the user asked for and allows.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use tapstone_record::{Verification, Verifier};
 
 use super::material::Seen;
 use super::plan::PlannedRow;
-use crate::lab::Ran;
+use crate::controller::Ran;
 
 /// How the answers of a row were judged; `None` where the suite names no judge.
 #[must_use]

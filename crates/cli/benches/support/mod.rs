@@ -11,7 +11,7 @@ use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::Catalogue;
-use tapstone_token::lab::{
+use tapstone_token::controller::{
     Common, KeyCount, KeysPlan, Lab, LanePlan, LoadPlan, Observer, Options, Progress, RowPlan,
     Stop, TokenChoice, WorkerCommand,
 };

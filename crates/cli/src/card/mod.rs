@@ -2,7 +2,7 @@
 
 mod arguments;
 
-use tapstone_card::lab::{Lab, LabError, Ran, Stop, apdus, costs, rows};
+use tapstone_card::controller::{Lab, LabError, Ran, Stop, apdus, costs, rows};
 use tapstone_card::protocol::{Job, JobWork, Reader};
 use tapstone_card::suite::file::{SHIPPED, Source, SuiteFile};
 use tapstone_card::suite::job::Secret;
@@ -12,7 +12,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_lab::{self, Live};
+use crate::card_controller::{self, Live};
 use crate::exit::Exit;
 use crate::machine_load::Watch;
 use crate::{command_line, interrupt, token};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let interrupt = interrupt::flag_on_signals()?;
     let hidden = arguments.pin.pin_env.iter().map(Into::into).collect();
-    let mut lab = card_lab::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
+    let mut lab = card_controller::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
     let mut live = Live::new(arguments.output.quiet);
     live.stage(&arguments.suite);
     let reader = lab.choose(arguments.reader.as_deref(), true, &mut live)?;
@@ -90,7 +90,7 @@ fn measure(
     reader: &Reader,
     mut live: Live,
 ) -> anyhow::Result<Exit> {
-    let mut record = card_lab::record(record::TargetKind::Card, Some(reader));
+    let mut record = card_controller::record(record::TargetKind::Card, Some(reader));
     let machine = Watch::start();
     let job = Job {
         reader: reader.name.clone(),
@@ -104,7 +104,7 @@ fn measure(
     let ran = ran?;
     machine.add_to(&mut record.environment.load);
     let exit = fill(&mut record, &ran, plan, arguments);
-    card_lab::mark_emulated(&mut record);
+    card_controller::mark_emulated(&mut record);
     arguments.output.put(&record)?;
     Ok(exit)
 }

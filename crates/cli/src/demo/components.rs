@@ -17,7 +17,7 @@ use tapstone_measure::units::Nanos;
 
 use super::Skipped;
 use super::run::{Run, has_program, own_program};
-use crate::card_lab::{self, Live};
+use crate::card_controller::{self, Live};
 
 /// The first reader of vpcd.
 pub(super) const READER: &str = "Virtual PCD 00 00";
@@ -134,7 +134,7 @@ impl<'a> Pcscd<'a> {
 fn reader() -> Option<Reader> {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
     let idle = Arc::new(AtomicBool::new(false));
-    let mut lab = card_lab::open(TIMEOUT, Nanos::ZERO, idle, Vec::new()).ok()?;
+    let mut lab = card_controller::open(TIMEOUT, Nanos::ZERO, idle, Vec::new()).ok()?;
     let readers = lab.look(Cards::All, &mut Live::new(true)).ok()?;
     readers.into_iter().find(|reader| reader.name == READER)
 }

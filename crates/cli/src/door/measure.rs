@@ -10,7 +10,7 @@ use tapstone_record as record;
 use tapstone_worker::Command;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_lab::{self, Live};
+use crate::card_controller::{self, Live};
 use crate::exit::Exit;
 use crate::machine_load::Watch;
 use crate::{interrupt, token};
@@ -37,8 +37,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let interrupt = interrupt::flag_on_signals()?;
     let hidden: Vec<_> = arguments.pin.pin_env.iter().map(Into::into).collect();
-    let mut cards =
-        card_lab::open(arguments.timeout, arguments.wait, interrupt.clone(), hidden.clone())?;
+    let mut cards = card_controller::open(
+        arguments.timeout,
+        arguments.wait,
+        interrupt.clone(),
+        hidden.clone(),
+    )?;
     let mut live = Live::new(arguments.output.quiet);
     let reader = cards.choose(arguments.reader.as_deref(), true, &mut live)?;
     drop(cards);
@@ -53,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         pin: pin.filter(|_| needs_pin),
         wait: arguments.wait,
     };
-    let mut record = card_lab::record(record::TargetKind::Door, Some(&reader));
+    let mut record = card_controller::record(record::TargetKind::Door, Some(&reader));
     let machine = Watch::start();
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let words = vec!["door".to_owned(), "worker".to_owned()];
@@ -78,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             arguments.module_time
         ));
     }
-    card_lab::mark_emulated(&mut record);
+    card_controller::mark_emulated(&mut record);
     arguments.output.put(&record)?;
     Ok(match decided.worst {
         Decision::Granted => Exit::Done,

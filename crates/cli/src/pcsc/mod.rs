@@ -5,7 +5,7 @@ mod arguments;
 use std::time::Duration;
 
 use anyhow::bail;
-use tapstone_card::lab::{Lab, LabError, RowPlan, Stop, rows};
+use tapstone_card::controller::{Lab, LabError, RowPlan, Stop, rows};
 use tapstone_card::pcsc::Operation;
 use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
 use tapstone_measure::units::Nanos;
@@ -13,7 +13,7 @@ use tapstone_names::pcsc::PcscCode as Code;
 use tapstone_record as record;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_lab::{self, Live};
+use crate::card_controller::{self, Live};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine_load::Watch;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let operations = operations(arguments)?;
     arguments.output.check()?;
-    let mut lab = card_lab::open(
+    let mut lab = card_controller::open(
         arguments.timeout,
         arguments.wait,
         interrupt::flag_on_signals()?,
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !arguments.op.is_empty() && operations.iter().any(|operation| operation.resets()) {
         eprintln!("the card is reset again and again: other programs lose what they verified");
     }
-    let mut record = card_lab::record(record::TargetKind::Pcsc, reader.as_ref());
+    let mut record = card_controller::record(record::TargetKind::Pcsc, reader.as_ref());
     let machine = Watch::start();
     let mut exit = Exit::Done;
     for operation in operations {
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     live.end();
     machine.add_to(&mut record.environment.load);
-    card_lab::mark_emulated(&mut record);
+    card_controller::mark_emulated(&mut record);
     arguments.output.put(&record)?;
     Ok(exit)
 }

@@ -3,7 +3,7 @@
 
 use tapstone_hosts::{Watch, clock_of};
 use tapstone_record as record;
-use tapstone_token::lab::{HostPart, LabError, Lost};
+use tapstone_token::controller::{HostPart, LabError, Lost};
 
 /// Filled row by row.
 pub(super) struct HostsOfRun {

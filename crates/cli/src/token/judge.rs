@@ -3,7 +3,7 @@
 use tapstone_measure::claim::{Bound, Claim, ClaimVerdict, KeyBits};
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
-use tapstone_token::lab::RowPlan;
+use tapstone_token::controller::RowPlan;
 
 /// A claim with its text as the user wrote it.
 pub(super) struct Asked<'a> {

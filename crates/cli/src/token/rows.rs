@@ -8,7 +8,7 @@ use tapstone_measure::clock::Monotonic;
 use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteRow, Variant};
-use tapstone_token::lab::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
+use tapstone_token::controller::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
 
 use super::arguments::{Arguments, Arrivals};
 

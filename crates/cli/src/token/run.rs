@@ -6,7 +6,7 @@ use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_token::catalogue::Catalogue;
-use tapstone_token::lab::{
+use tapstone_token::controller::{
     Lab, LabError, LimitPlan, RowOutcome, RowPlan, SampleSink, not_measured,
 };
 

@@ -10,7 +10,7 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_hosts::{Fleet, Watch, Wish};
 use tapstone_record as record;
-use tapstone_token::lab::{Lab, Options, TokenChoice, WorkerCommand};
+use tapstone_token::controller::{Lab, Options, TokenChoice, WorkerCommand};
 use tapstone_token::pin::Pin;
 use tapstone_token::pin_source::PinSource;
 use tapstone_token::protocol::Login;
@@ -134,7 +134,7 @@ pub(super) fn describe(lab: &Lab, watch: Option<&Watch>) -> record::Target {
     }
 }
 
-fn token(target: &tapstone_token::lab::Target) -> record::Token {
+fn token(target: &tapstone_token::controller::Target) -> record::Token {
     let token = &target.token;
     record::Token {
         slot: record::Slot { id: target.slot.id, description: target.slot.description.clone() },

@@ -23,7 +23,7 @@ use tapstone_trace::timeline::Timeline;
 use tapstone_trace::{folded, perfetto, tables};
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_lab;
+use crate::card_controller;
 use crate::exit::Exit;
 use crate::output;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let command = Command::from_words(arguments.command.iter().cloned())?;
     let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
-    let mut record = card_lab::record(record::TargetKind::Command, None);
+    let mut record = card_controller::record(record::TargetKind::Command, None);
     record.command = tapstone_command::command::without_secrets(&record.command);
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
@@ -86,11 +86,11 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
         );
     }
     let Kept { timeline, wall, losses, missing } = kept::read(file)?;
-    let mut record = card_lab::record(record::TargetKind::Command, None);
+    let mut record = card_controller::record(record::TargetKind::Command, None);
     let calls = SystemCalls::none();
     tables::describe(&mut record, &timeline, wall, &arguments.operation, calls);
-    card_lab::note_cards(&mut record.target, &timeline);
-    card_lab::mark_emulated(&mut record);
+    card_controller::note_cards(&mut record.target, &timeline);
+    card_controller::mark_emulated(&mut record);
     // Where a file ends too early, programs may have begun that it does not tell of.
     let unseen = if missing > 0 { &[] } else { &timeline.unseen[..] };
     record.warnings.extend(losses.sentences(unseen));
@@ -150,8 +150,8 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
     let operation = &arguments.operation;
     let system_calls = SystemCalls::of(seen.system_calls.as_ref(), &seen.timeline, operation);
     tables::describe(record, &seen.timeline, seen.finished.wall, operation, system_calls);
-    card_lab::note_cards(&mut record.target, &seen.timeline);
-    card_lab::mark_emulated(record);
+    card_controller::note_cards(&mut record.target, &seen.timeline);
+    card_controller::mark_emulated(record);
     record.warnings.extend(seen.warnings.iter().chain(&seen.left_behind).cloned());
     if let Some(blind) = &seen.blind {
         let told = match seen.system_calls {
@@ -193,7 +193,7 @@ pub(crate) fn wait_for_a_card() {
     const PATIENCE: Duration = Duration::from_secs(5);
     const PAUSE: Duration = Duration::from_millis(100);
     let until = Instant::now() + PATIENCE;
-    while Instant::now() < until && !card_lab::sees_a_card() {
+    while Instant::now() < until && !card_controller::sees_a_card() {
         thread::sleep(PAUSE);
     }
 }

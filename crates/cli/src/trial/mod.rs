@@ -13,7 +13,7 @@ use tapstone_trace::probe::{Fix, Size};
 use tapstone_trace::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_lab::{self, Live};
+use crate::card_controller::{self, Live};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::trace::wait_for_a_card;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Some(path) => named_by(path)?,
         None => vec![arguments.fixes.clone()],
     };
-    let mut record = card_lab::record(record::TargetKind::Command, None);
+    let mut record = card_controller::record(record::TargetKind::Command, None);
     record.command = tapstone_command::command::without_secrets(&record.command);
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                 record.results.extend(tried.rows(&name));
                 record.trials.extend(tried.record(&trial));
                 for timeline in &tried.timelines {
-                    card_lab::note_cards(&mut record.target, timeline);
+                    card_controller::note_cards(&mut record.target, timeline);
                 }
                 record.warnings.extend(tried.warnings.iter().cloned());
                 if let Some(stopped) = &tried.stopped {
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
     }
     live.end();
-    card_lab::mark_emulated(&mut record);
+    card_controller::mark_emulated(&mut record);
     let gain = |trial: &record::Trial| trial.speedup.estimate;
     record.trials.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
     arguments.output.put(&record)?;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use async_nats::Client;
-use tapstone_token::lab::{LabError, Options as LabOptions, Relay, Waker};
+use tapstone_token::controller::{LabError, Options as LabOptions, Relay, Waker};
 use tapstone_token::protocol::Login;
 use tokio::sync::mpsc::UnboundedSender;
 

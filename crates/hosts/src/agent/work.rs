@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use tapstone_token::lab::{Heard, LabError, Lost, Relay};
+use tapstone_token::controller::{Heard, LabError, Lost, Relay};
 use tapstone_token::protocol::{Report, Task};
 use tokio::sync::mpsc::UnboundedSender;
 

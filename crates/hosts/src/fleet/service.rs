@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use tapstone_measure::units::Nanos;
-use tapstone_token::lab::{HostClock, Lost, Wanted, Word};
+use tapstone_token::controller::{HostClock, Lost, Wanted, Word};
 use tapstone_token::protocol::Task;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;

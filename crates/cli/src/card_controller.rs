@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
-use tapstone_card::lab::{Lab, Observer, Options, Progress};
+use tapstone_card::controller::{Lab, Observer, Options, Progress};
 use tapstone_card::protocol::{Cards, Reader};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::units::{Nanos, thousands};
