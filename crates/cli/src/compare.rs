@@ -111,7 +111,8 @@ fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Ex
     let named: Vec<_> = records.iter().map(|record| record.named()).collect();
     let all = tapstone_compare::side_by_side(&named)?;
     let newest = &records.last().expect("there are three at least").record;
-    let (environment, target) = (newest.environment.clone(), Target::new(newest.target.kind));
+    let environment = newest.environment.clone();
+    let target = Target::new(newest.target.kind);
     let mut record = Record::new(tool(), Timestamp::now(), environment, target);
     record.command = command_line::words();
     let csv = comparison_csv::render_side_by_side(&all)?;

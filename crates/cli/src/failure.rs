@@ -9,7 +9,8 @@ impl fmt::Display for Failure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts: Vec<String> = self.0.chain().map(ToString::to_string).collect();
         let parts = texts.iter().map(|text| text.split_once("\nhint: ").unwrap_or((text, "")));
-        let (mut told, mut advice) = (String::new(), "");
+        let mut told = String::new();
+        let mut advice = "";
         for (what, hint) in parts {
             // Errors often have their cause in their own text.
             if !told.contains(what) {

@@ -128,7 +128,8 @@ fn beside_published(one: &Opened) -> Vec<Opened> {
         // A reference of other things is no error here: nobody asked for it.
         let comparison =
             tapstone_compare::compare_with_reference(&reference, None, named, None).ok()?;
-        let (environment, target) = (one.record.environment.clone(), one.record.target.clone());
+        let environment = one.record.environment.clone();
+        let target = one.record.target.clone();
         let mut record = Record::new(tool(), Timestamp::now(), environment, target);
         record.comparison = Some(comparison);
         let name = format!("{} beside {name}", one.name);

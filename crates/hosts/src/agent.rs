@@ -88,7 +88,8 @@ pub fn serve(options: Options) -> Result<(), HostsError> {
     crate::fleet::runtime()?.block_on(async {
         let mut agents = JoinSet::new();
         for copy in 0..options.copies {
-            let (options, targets) = (Arc::clone(&options), targets.clone());
+            let options = Arc::clone(&options);
+            let targets = targets.clone();
             agents.spawn(async move {
                 let agent = Agent::start(options, targets, copy).await?;
                 agent.serve().await;

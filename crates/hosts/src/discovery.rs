@@ -100,7 +100,8 @@ pub(crate) async fn discover(
         {
             let facts = answer.calling.is_ours().then(|| serde_json::from_value(answer.facts));
             let Calling { name, version, .. } = &answer.calling;
-            let (name, version) = (printable(name), printable(version));
+            let name = printable(name);
+            let version = printable(version);
             let calling = Calling { name, version, ..answer.calling };
             let facts = facts.and_then(Result::ok).map(printable_facts);
             let present = Present { facts, calling, offset: None };

@@ -136,7 +136,8 @@ impl Fleet {
         let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
         let (ready, gathered) = mpsc::channel();
         let shared = Arc::new(Shared::default());
-        let (target, interrupt) = (wish.target.clone(), Arc::clone(&wish.interrupt));
+        let target = wish.target.clone();
+        let interrupt = Arc::clone(&wish.interrupt);
         let service = (commands.clone(), Arc::clone(&shared));
         let thread = thread::Builder::new().name("hosts".into()).spawn(move || {
             let runtime = match runtime() {
@@ -162,7 +163,8 @@ impl Fleet {
     /// The hosts for a record, which follows them while they work.
     #[must_use]
     pub fn watch(&self) -> Watch {
-        let (target, hosts) = (self.target.clone(), self.hosts.clone());
+        let target = self.target.clone();
+        let hosts = self.hosts.clone();
         Watch { target, hosts, shared: Arc::clone(&self.shared) }
     }
 
@@ -170,7 +172,9 @@ impl Fleet {
     fn join_at_once(&mut self, wanted: &[Wanted], inbox: &Sender<(usize, Word)>) -> Vec<Joining> {
         let (answer, answers) = mpsc::channel();
         for wanted in wanted {
-            let (wanted, inbox, answer) = (*wanted, inbox.clone(), answer.clone());
+            let wanted = *wanted;
+            let inbox = inbox.clone();
+            let answer = answer.clone();
             let _ = self.commands.send(Command::Join { wanted, inbox, answer });
         }
         drop(answer);

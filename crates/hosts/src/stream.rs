@@ -150,7 +150,9 @@ mod tests {
             let mut into = Incoming::default();
             messages.iter().for_each(|message| out.push(message));
             let mut fates = fates.into_iter().chain(std::iter::repeat(7));
-            let (mut now, mut late, mut arrived) = (Nanos::ZERO, Vec::new(), Vec::new());
+            let mut now = Nanos::ZERO;
+            let mut late = Vec::new();
+            let mut arrived = Vec::new();
             while arrived.len() < messages.len() {
                 now += Nanos(10);
                 for chunk in out.due(now, Nanos(30)) {

@@ -15,8 +15,8 @@ use crate::words;
 /// When the encoder refuses a line, which would be a defect.
 pub fn render(record: &Record) -> Result<Option<String>, CsvError> {
     if let Some(budget) = &record.budget {
-        let parts = budget.parts.iter().map(|part| BudgetLine::of(part, false));
-        let extras = budget.extras.iter().map(|part| BudgetLine::of(part, true));
+        let parts = budget.parts.iter().map(|part| BudgetLine::from_part(part, false));
+        let extras = budget.extras.iter().map(|part| BudgetLine::from_part(part, true));
         return lines(parts.chain(extras)).map(Some);
     }
     if let Some(what_if) = &record.what_if {
@@ -66,7 +66,7 @@ struct BudgetLine<'a> {
 }
 
 impl<'a> BudgetLine<'a> {
-    fn of(part: &'a BudgetPart, extra: bool) -> Self {
+    fn from_part(part: &'a BudgetPart, extra: bool) -> Self {
         Self {
             component: &part.component,
             kind: match part.kind {

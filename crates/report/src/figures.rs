@@ -86,7 +86,8 @@ pub(crate) fn interval(estimate: &Estimate, print: fn(f64) -> String) -> String 
     if ![value, low, high].iter().all(|end| end.is_finite()) {
         return NONE.into();
     }
-    let (down, up) = (value - low, high - value);
+    let down = value - low;
+    let up = high - value;
     let longer = down.max(up);
     let alike = (up - down).abs() <= ABOUT_EQUAL * longer || longer <= INVISIBLE * value;
     match relative(longer / value) {
@@ -97,7 +98,8 @@ pub(crate) fn interval(estimate: &Estimate, print: fn(f64) -> String) -> String 
 
 /// A range with its unit once, where both ends have the same one: `796 … 804 µs`.
 pub(crate) fn range(low: f64, high: f64, print: fn(f64) -> String) -> String {
-    let (from, to) = (print(low), print(high));
+    let from = print(low);
+    let to = print(high);
     let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
     let unit = |text: &str| text.trim_start_matches(number).to_owned();
     let same = unit(&from) == unit(&to);

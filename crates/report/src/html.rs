@@ -64,7 +64,7 @@ fn filled(entries: &[Entry<'_>], fill: Fill) -> String {
     let articles: Vec<_> = entries
         .iter()
         .enumerate()
-        .map(|(number, entry)| article::of(entry, number + 1, fill, fold))
+        .map(|(number, entry)| article::article(entry, number + 1, fill, fold))
         .collect();
     let title = match &articles[..] {
         [only] => only.title.clone(),

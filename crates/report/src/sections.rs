@@ -55,7 +55,7 @@ impl<'a> Sections<'a> {
 
     /// What was measured, how, and where.
     pub(crate) fn head(&self, page: &mut Page) {
-        head::show(page, self.record);
+        head::add_head(page, self.record);
     }
 
     /// A line for each result, unless there is only one, which is shown in full.
@@ -73,14 +73,14 @@ impl<'a> Sections<'a> {
         };
         let rows: Vec<Row> = self.results.iter().filter(|row| !told(row)).cloned().collect();
         if !rows.is_empty() {
-            results::show(page, &rows);
+            results::add_results(page, &rows);
         }
     }
 
     /// A section for each result.
     pub(crate) fn details(&self, page: &mut Page) {
         for row in self.results.iter().filter(|row| self.is_in_full(row)) {
-            detail::show(page, row);
+            detail::add_detail(page, row);
         }
     }
 
@@ -88,21 +88,21 @@ impl<'a> Sections<'a> {
     pub(crate) fn conclusions(&self, page: &mut Page) {
         let record = self.record;
         if let Some(knee) = &record.knee {
-            knee::show(page, knee, &record.claims, &record.results);
+            knee::add_knee(page, knee, &record.claims, &record.results);
         }
         if let Some(comparison) = &record.comparison {
-            comparison::show(page, comparison, &self.style);
+            comparison::add_comparison(page, comparison, &self.style);
         }
         if let Some(all) = &record.side_by_side {
-            side_by_side::show(page, all);
+            side_by_side::add_side_by_side(page, all);
         }
         if door::is_one(record) {
-            door::show(page, record);
+            door::add_door(page, record);
         } else {
-            trace::show(page, record, &self.style);
+            trace::add_trace(page, record, &self.style);
         }
-        costs::show(page, &record.costs);
-        claims::show(page, &record.claims, &record.results);
+        costs::add_costs(page, &record.costs);
+        claims::add_claims(page, &record.claims, &record.results);
     }
 
     /// What to know before believing any of it.
@@ -110,7 +110,7 @@ impl<'a> Sections<'a> {
         let said = |row: &Row, note: &str| {
             self.is_told(row) || (self.is_in_full(row) && detail::is_drift(note))
         };
-        notes::show(page, self.record, said);
+        notes::add_notes(page, self.record, said);
     }
 
     /// What the tables of a trace or of a door tell.
@@ -138,6 +138,6 @@ fn is_part(cost: &Cost, row: &Row) -> bool {
 /// A reference on its own: its figures, and its conclusions beside computed ones.
 pub(crate) fn of_reference(reference: &Reference, style: &Style) -> Page {
     let mut page = Page::new(*style, None);
-    published::show(&mut page, reference);
+    published::add_published(&mut page, reference);
     page
 }

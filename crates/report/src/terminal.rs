@@ -22,11 +22,11 @@ pub fn render(record: &Record, style: &Style) -> String {
     sections.details(&mut page);
     sections.conclusions(&mut page);
     sections.notes(&mut page);
-    screen::show(page)
+    screen::laid_out(page)
 }
 
 /// A reference on its own as lines of text: its figures, and its conclusions beside computed ones.
 #[must_use]
 pub fn render_reference(reference: &Reference, style: &Style) -> String {
-    screen::show(sections::of_reference(reference, style))
+    screen::laid_out(sections::of_reference(reference, style))
 }

@@ -53,11 +53,11 @@ pub(crate) fn title(record: &Record) -> String {
 /// What the record says, sentence by sentence.
 #[must_use]
 pub fn sentences(record: &Record) -> Vec<String> {
-    of(record).into_iter().map(|span| clean(&span.text, true)).collect()
+    verdict_spans(record).into_iter().map(|span| clean(&span.text, true)).collect()
 }
 
-/// What the record says.
-pub(crate) fn of(record: &Record) -> Vec<Span> {
+/// What the record says, most important first, with the weight of each sentence.
+pub(crate) fn verdict_spans(record: &Record) -> Vec<Span> {
     let mut said = claims(record);
     if let Some(comparison) = &record.comparison {
         said.extend(compared(comparison));
@@ -201,7 +201,8 @@ fn door(record: &Record) -> Vec<Span> {
         said.push(Span::new(text, tint));
     }
     if let Some(what_if) = &record.what_if {
-        let (base, target) = (ms(what_if.base_ns), ms(what_if.target_ns.0 as f64));
+        let base = ms(what_if.base_ns);
+        let target = ms(what_if.target_ns.0 as f64);
         let named = |set: &tapstone_record::WhatIfSet| {
             set.waterfall.iter().map(|it| it.change.as_str()).collect::<Vec<_>>().join(" + ")
         };
@@ -260,8 +261,10 @@ fn tried(record: &Record) -> Vec<Span> {
             Behaviour::Differs => ", but the program did something else: it is no fix",
             Behaviour::NotComparable => "",
         };
-        let (times, tint) = (figures::ratio(estimate), tint(trial.verdict, trial.behaviour));
-        let (low, high) = (figures::ratio(low), figures::ratio(high));
+        let times = figures::ratio(estimate);
+        let tint = tint(trial.verdict, trial.behaviour);
+        let low = figures::ratio(low);
+        let high = figures::ratio(high);
         let text = format!("{}: {times} times as fast ({low} … {high}){same}.", trial.fix);
         Span::new(text, tint)
     };

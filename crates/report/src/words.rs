@@ -182,7 +182,8 @@ pub(crate) fn trouble(row: &Row) -> Option<String> {
 /// `3 of 20,000 checked results were WRONG`.
 fn wrong(row: &Row) -> Option<String> {
     let of = row.verification.filter(|of| of.wrong > 0)?;
-    let (wrong, checked) = (thousands(of.wrong), thousands(of.checked));
+    let wrong = thousands(of.wrong);
+    let checked = thousands(of.checked);
     Some(format!("{wrong} of {checked} checked results were WRONG, so the rate counts for nothing"))
 }
 

@@ -105,7 +105,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         [] => Part::value_variants(),
         some => some,
     };
-    let (mut records, mut skipped) = (Vec::new(), 0);
+    let mut records = Vec::new();
+    let mut skipped = 0;
     for part in parts {
         eprintln!("\n{}", part.question());
         match part.show(&run, &pcscd) {

@@ -59,7 +59,8 @@ fn module() -> anyhow::Result<PathBuf> {
 
 /// A token whose configuration file this returns.
 fn make_token(folder: &Path, pin: &Path) -> anyhow::Result<PathBuf> {
-    let (tokens, configuration) = (folder.join("tokens"), folder.join("softhsm2.conf"));
+    let tokens = folder.join("tokens");
+    let configuration = folder.join("softhsm2.conf");
     fs::create_dir(&tokens)?;
     fs::write(
         &configuration,

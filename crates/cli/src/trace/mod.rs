@@ -95,7 +95,8 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     let unseen = if missing > 0 { &[] } else { &timeline.unseen[..] };
     record.warnings.extend(losses.sentences(unseen));
     if missing > 0 {
-        let (file, missing) = (file.display(), thousands(missing));
+        let file = file.display();
+        let missing = thousands(missing);
         record.warnings.push(format!(
             "{file} was cut short by {missing} bytes: every count and every time here is a lower \
              bound"

@@ -31,7 +31,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
     let live = Live::new(arguments.output.quiet);
-    let (mut exit, mut failure) = (Exit::Done, None);
+    let mut exit = Exit::Done;
+    let mut failure = None;
     for fixes in trials {
         let trial = Trial {
             command: &command,

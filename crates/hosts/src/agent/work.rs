@@ -145,7 +145,9 @@ impl Work {
 
     /// Sends a worker's samples, no faster than they are taken; an empty batch ends them.
     fn hand_over(&mut self, worker: u32) {
-        let (news, run, backlog) = (&self.news, self.run, &self.backlog);
+        let news = &self.news;
+        let run = self.run;
+        let backlog = &self.backlog;
         let send = |samples| {
             let report = Box::new(Report::Samples(samples));
             let _ = news.send((run, News::Message(FromAgent::Report { worker, report })));

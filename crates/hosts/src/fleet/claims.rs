@@ -57,7 +57,8 @@ pub(super) async fn claim(client: &Client, wish: &Wish) -> Result<(u64, Vec<Host
             absent.push(Absent { calling: host.calling, why: "is free".into() });
         }
         absent.sort_by(|a, b| a.calling.name.cmp(&b.calling.name));
-        let (wanted, target) = (wish.count, wish.target.clone());
+        let wanted = wish.count;
+        let target = wish.target.clone();
         let hint = "`tapstone hosts` with the same options shows who is there, with which targets";
         return Err(HostsError::TooFew { wanted, target, absent, hint });
     }
@@ -101,7 +102,8 @@ async fn claim_all(
     };
     let mut asking = JoinSet::new();
     for host in hosts {
-        let (client, claim) = (client.clone(), claim.clone());
+        let client = client.clone();
+        let claim = claim.clone();
         asking.spawn(async move {
             let refused = ask(&client, host.calling.agent, &claim).await;
             (host, refused)

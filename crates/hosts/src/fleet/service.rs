@@ -125,7 +125,8 @@ impl Service {
             Command::Clocks { adopt, answer } => {
                 let living = self.members.iter().filter(|member| !member.lost);
                 let agents = living.map(|member| member.host.calling.agent).collect();
-                let (client, commands) = (self.client.clone(), self.commands.clone());
+                let client = self.client.clone();
+                let commands = self.commands.clone();
                 tokio::spawn(async move {
                     let trips = clocks(&client, agents).await;
                     let _ = commands.send(Command::Measured { trips, adopt, answer });

@@ -27,7 +27,7 @@ pub(super) struct Article {
     pub(super) markup: Markup,
 }
 
-pub(super) fn of(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
+pub(super) fn article(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
     let record = entry.record;
     let prefix = format!("r{number}");
     let shown = Sections::new(record, &Style::PAPER, Rows::Untold);
@@ -58,7 +58,7 @@ pub(super) fn of(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Ar
                     p { (badge(&format!("emulated: {}", emulated.profile)))
                         " a virtual card: no figure here is a real device's" }
                 }
-                @for sentence in verdict::of(record) { p.verdict { (blocks::span(&sentence)) } }
+                @for sentence in verdict::verdict_spans(record) { p.verdict { (blocks::span(&sentence)) } }
                 (notes_of(after_heading(&notes)))
                 @if let Some(note) = entry.note { p.item { span.caution { "!" } " " (clean(note, true)) } }
                 @if links.len() > 2 { (contents(&links, number)) }

@@ -22,7 +22,7 @@ struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    fn of(run: &'a [Block]) -> Option<Self> {
+    fn headed(run: &'a [Block]) -> Option<Self> {
         let (Block::Heading { title, more, emulated, weight }, blocks) = run.split_first()? else {
             return None;
         };
@@ -88,7 +88,7 @@ fn split(blocks: &[Block]) -> Vec<Section<'_>> {
     let (preface, rest) =
         blocks.split_at(blocks.iter().position(is_heading).unwrap_or(blocks.len()));
     let mut sections: Vec<Section<'_>> =
-        rest.chunk_by(|_, next| !is_heading(next)).filter_map(Section::of).collect();
+        rest.chunk_by(|_, next| !is_heading(next)).filter_map(Section::headed).collect();
     sections.first_mut().into_iter().for_each(|first| first.preface = preface);
     sections.sort_by_key(|section| section.weight);
     sections

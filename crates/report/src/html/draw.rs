@@ -87,13 +87,14 @@ pub(super) fn figure(chart: &Chart) -> Markup {
 }
 
 fn svg(chart: &Chart, size: Size) -> Result<Markup, NotDrawn> {
-    let (width, height) = (size.width(), height(&chart.plot, size));
+    let width = size.width();
+    let height = height(&chart.plot, size);
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
         match &chart.plot {
-            Plot::Xy(xy) => xy::draw(&area, xy, size)?,
-            Plot::Bars(bars) => bars::draw(&area, bars, size)?,
+            Plot::Xy(xy) => xy::draw_xy(&area, xy, size)?,
+            Plot::Bars(bars) => bars::draw_bars(&area, bars, size)?,
         }
         area.present()?;
     }

@@ -102,7 +102,7 @@ pub(super) fn section(timeline: &Timeline, prefix: &str) -> Markup {
     let mut layers: Vec<TimelineLayer> = spans().map(|span| span.layer).collect();
     layers.sort_unstable();
     layers.dedup();
-    let names = Names::of(spans());
+    let names = Names::in_spans(spans());
     let shown = figures::count(spans().count() as u64, "call", "calls");
     html! {
         section id=(format!("{prefix}-timeline")) {
@@ -229,7 +229,7 @@ fn longest(timeline: &Timeline) -> Markup {
 struct Names<'a>(BTreeMap<&'a str, usize>);
 
 impl<'a> Names<'a> {
-    fn of(spans: impl Iterator<Item = &'a TimelineSpan>) -> Self {
+    fn in_spans(spans: impl Iterator<Item = &'a TimelineSpan>) -> Self {
         let mut names = BTreeMap::new();
         for span in spans {
             let next = names.len();

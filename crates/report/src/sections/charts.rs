@@ -24,7 +24,8 @@ const MOST_BARS: usize = 40;
 
 /// A chart of bars.
 fn bar_chart(title: impl Into<String>, bars: Bars) -> Chart {
-    let (title, says) = (title.into(), said(&bars.bars));
+    let title = title.into();
+    let says = said(&bars.bars);
     Chart { title, says, size: ChartSize::Whole, plot: Plot::Bars(bars) }
 }
 

@@ -6,7 +6,7 @@ use tapstone_record::{Claim, Estimate, Judged, Row, Verdict};
 use super::page::{Page, Span, Tint};
 use crate::words;
 
-pub(super) fn show(page: &mut Page, claims: &[Claim], rows: &[Row]) {
+pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[Row]) {
     if claims.is_empty() {
         return;
     }
@@ -41,7 +41,9 @@ fn sentence(claim: &Claim, rows: &[Row]) -> String {
 fn measured(figure: &Estimate, claim: &Claim) -> String {
     let unit = unit(&claim.text);
     let gap = if unit.is_empty() || unit.starts_with('/') { "" } else { " " };
-    let (value, low, high) = (number(figure.estimate), number(figure.low), number(figure.high));
+    let value = number(figure.estimate);
+    let low = number(figure.low);
+    let high = number(figure.high);
     match claim.judged {
         Judged::Interval => format!("measured {value}{gap}{unit} ({low} … {high})"),
         Judged::Point => format!("measured {value}{gap}{unit}, judged as a point"),

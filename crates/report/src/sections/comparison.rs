@@ -22,7 +22,7 @@ mod threshold;
 /// Names listed on one line; more are counted.
 const NAMED: usize = 8;
 
-pub(super) fn show(page: &mut Page, comparison: &Comparison, style: &Style) {
+pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &Style) {
     page.heading("comparison", &pairing(comparison));
     let of = |side: fn(&ComparisonRow) -> Option<Provenance>| {
         super::shared::common(comparison.rows.iter().map(side)).flatten()
@@ -33,15 +33,15 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison, style: &Style) {
     page.fact("verdicts", Span::plain(summary(&comparison.rows)));
     page.chart(charts::ratios(comparison));
     page.blank();
-    let items = items::of(&comparison.rows);
+    let items = items::item_names(&comparison.rows);
     if items.is_empty() {
         page.grid(&table(&comparison.rows, comparison.pairing));
     } else {
-        items::show(page, comparison, &items);
+        items::add_items(page, comparison, &items);
     }
-    calls::show(page, &comparison.calls, style);
+    calls::add_call_changes(page, &comparison.calls, style);
     left_out(page, comparison);
-    threshold::show(page, comparison);
+    threshold::add_threshold(page, comparison);
     for warning in &comparison.warnings {
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(warning));
     }

@@ -13,7 +13,7 @@ const POOR: f64 = 0.05;
 /// A part of a cost.
 type Part = fn(&Cost) -> Option<Estimate>;
 
-pub(super) fn show(page: &mut Page, costs: &[Cost]) {
+pub(super) fn add_costs(page: &mut Page, costs: &[Cost]) {
     if costs.is_empty() {
         return;
     }

@@ -19,20 +19,20 @@ pub(super) const fn has_any(row: &Row) -> bool {
     row.throughput.is_some() || row.latency_ns.is_some()
 }
 
-pub(super) fn show(page: &mut Page, row: &Row) {
+pub(super) fn add_detail(page: &mut Page, row: &Row) {
     page.heading(&row.operation, &about(row));
     if let Some(trouble) = words::trouble(row) {
         page.fact("status", Span::new(trouble, Tint::Bad));
     }
     facts::before(page, row);
     page.chart(charts::percentiles(row));
-    latencies::show(page, row);
+    latencies::add_latencies(page, row);
     page.chart(charts::spread(row));
-    spread::show(page, row);
+    spread::add_spread(page, row);
     page.chart(charts::values(row).or_else(|| charts::course(row)));
     match values::has_any(row) {
-        true => values::show(page, row),
-        false => course::show(page, row),
+        true => values::add_values(page, row),
+        false => course::add_course(page, row),
     }
     facts::after(page, row);
 }

@@ -15,16 +15,16 @@ pub(super) use self::dialogue::{is_one, tells};
 use super::page::{Page, Span};
 use crate::figures::{self, ms};
 
-pub(super) fn show(page: &mut Page, record: &Record) {
-    dialogue::show(page, record);
+pub(super) fn add_door(page: &mut Page, record: &Record) {
+    dialogue::add_dialogue(page, record);
     if let Some(budget) = &record.budget {
-        budget::show(page, budget);
+        budget::add_budget(page, budget);
     }
     if let Some(what_if) = &record.what_if {
-        what_if::show(page, what_if);
+        what_if::add_what_if(page, what_if);
     }
     if let Some(queue) = &record.queue {
-        queue::show(page, queue);
+        queue::add_queue(page, queue);
     }
 }
 

@@ -15,7 +15,7 @@ const TOKENS: usize = 8;
 /// The same of hosts.
 const HOSTS: usize = 16;
 
-pub(super) fn show(page: &mut Page, record: &Record) {
+pub(super) fn add_head(page: &mut Page, record: &Record) {
     let tool = format!("{} {}", record.tool.name, record.tool.version);
     let kind = record.target.kind.name();
     let started = record.started_at.strftime("%Y-%m-%d %H:%M UTC");
@@ -171,7 +171,8 @@ fn machine(environment: &Environment) -> String {
     let virtualisation = environment.virtualisation.as_deref().unwrap_or_default();
     let quota = quota.unwrap_or_default();
     let known = |text: &Option<String>| text.clone().unwrap_or_default();
-    let (cpu, kernel) = (known(&environment.cpu), known(&environment.kernel));
+    let cpu = known(&environment.cpu);
+    let kernel = known(&environment.kernel);
     let all = [&cpu, &known(&cores), &quota, virtualisation, &kernel];
     match named(&all, " · ") {
         nothing if nothing.is_empty() => "unknown".into(),

@@ -7,7 +7,7 @@ use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-pub(super) fn show(page: &mut Page, knee: &Knee, claims: &[Claim], rows: &[Row]) {
+pub(super) fn add_knee(page: &mut Page, knee: &Knee, claims: &[Claim], rows: &[Row]) {
     page.heading_of_conclusions("knee", &knee.operation);
     page.chart(charts::knee(knee, claims));
     let bar_width = (page.width() / 4).min(40);

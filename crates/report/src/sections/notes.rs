@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 const CLIENT: &str = "limited by the client: the rate is this machine's limit, not the device's";
 
 /// Shows the notes; those that `said` holds for stand elsewhere already.
-pub(super) fn show(page: &mut Page, record: &Record, said: impl Fn(&Row, &str) -> bool) {
+pub(super) fn add_notes(page: &mut Page, record: &Record, said: impl Fn(&Row, &str) -> bool) {
     let notes = gather(&record.results, said);
     if record.warnings.is_empty() && notes.is_empty() {
         return;

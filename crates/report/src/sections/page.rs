@@ -124,7 +124,9 @@ impl Page {
     }
 
     fn weighted(&mut self, title: &str, more: &str, weight: Weight) {
-        let (title, more, emulated) = (title.to_owned(), more.to_owned(), self.emulated.clone());
+        let title = title.to_owned();
+        let more = more.to_owned();
+        let emulated = self.emulated.clone();
         self.blocks.push(Block::Heading { title, more, emulated, weight });
     }
 
@@ -140,7 +142,8 @@ impl Page {
 
     /// A label, a drawing, and what it ranges over: `rate        ▇▇█▇▆▇  4,960 … 5,000/s`.
     pub(super) fn drawing(&mut self, label: &str, drawing: &str, range: &str, tint: Tint) {
-        let (label, range) = (label.to_owned(), range.to_owned());
+        let label = label.to_owned();
+        let range = range.to_owned();
         self.blocks.push(Block::Drawing { label, drawing: Span::new(drawing, tint), range });
     }
 

@@ -8,7 +8,7 @@ use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-pub(super) fn show(page: &mut Page, reference: &Reference) {
+pub(super) fn add_published(page: &mut Page, reference: &Reference) {
     page.heading(&format!("reference:{}", reference.name), words::provenance(reference.provenance));
     page.fact("source", Span::plain(&reference.source));
     let items = reference.series();

@@ -20,7 +20,7 @@ const BODY: Fraction = Fraction(0.99);
 /// From here on there is room for the wider histogram.
 const WIDE: usize = 100;
 
-pub(super) fn show(page: &mut Page, rows: &[Row]) {
+pub(super) fn add_results(page: &mut Page, rows: &[Row]) {
     let items = ordered(rows);
     let fields = fields(rows, &items, page.width() >= WIDE);
     let mut columns = vec![left("operation", Keep::Always)];
@@ -130,7 +130,8 @@ fn message(row: &Row) -> Span {
 }
 
 fn workers(row: &Row) -> Span {
-    let (threads, processes) = (row.concurrency.threads, row.concurrency.processes);
+    let threads = row.concurrency.threads;
+    let processes = row.concurrency.processes;
     Span::plain(match row.concurrency.hosts {
         1 => format!("{threads} × {processes}"),
         hosts => format!("{threads} × {processes} × {hosts}"),

@@ -11,7 +11,7 @@ use crate::figures;
 /// What devices are called in tables; more are only in JSON and CSV.
 const LETTERS: [&str; 12] = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L"];
 
-pub(super) fn show(page: &mut Page, all: &SideBySide) {
+pub(super) fn add_side_by_side(page: &mut Page, all: &SideBySide) {
     page.heading(
         "side by side",
         "mean times and rates, each in a run of its own; below, the excess over the fastest",

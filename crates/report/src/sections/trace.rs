@@ -20,11 +20,11 @@ use crate::style::Style;
 /// A terminal of so many columns has room for names in two columns.
 const WIDE: usize = 100;
 
-pub(super) fn show(page: &mut Page, record: &Record, style: &Style) {
+pub(super) fn add_trace(page: &mut Page, record: &Record, style: &Style) {
     if record.target.kind != TargetKind::Command {
         return;
     }
-    layers::show(page, &record.layers, style);
+    layers::add_layers(page, &record.layers, style);
     command_time(page, record.command_time);
     if let Some(dropped @ 1..) = record.dropped {
         let text = format!(
@@ -33,14 +33,14 @@ pub(super) fn show(page: &mut Page, record: &Record, style: &Style) {
         );
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
     }
-    calls::show(page, &record.calls, style);
-    apdus::show(page, &record.apdus, style);
-    system_calls::show(page, &record.system_calls, style);
+    calls::add_calls(page, &record.calls, style);
+    apdus::add_apdus(page, &record.apdus, style);
+    system_calls::add_system_calls(page, &record.system_calls, style);
     // Whoever only tries a fix has not looked for others.
     if !record.findings.is_empty() || (!record.layers.is_empty() && record.trials.is_empty()) {
-        findings::show(page, record);
+        findings::add_findings(page, record);
     }
-    trials::show(page, &record.trials, style);
+    trials::add_trials(page, &record.trials, style);
 }
 
 fn command_time(page: &mut Page, time: Option<CommandTime>) {

@@ -16,7 +16,7 @@ pub(super) fn lay_out(table: &Grid, room: usize, clean: impl Fn(&str) -> String)
     let room = room.saturating_sub(GAP);
     let ellipsis = clean("…");
     let table = cleaned(table, clean);
-    let layout = Layout::of(&table, room, ellipsis);
+    let layout = Layout::fitting(&table, room, ellipsis);
     let mut lines = Vec::new();
     let titles = |column: &Column| Span::faint(column.title);
     if table.columns.iter().any(|column| !column.title.is_empty()) {
@@ -58,7 +58,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(table: &Grid, room: usize, ellipsis: String) -> Self {
+    fn fitting(table: &Grid, room: usize, ellipsis: String) -> Self {
         let keep =
             |column: usize| if column == 0 { Keep::Always } else { table.columns[column].keep };
         let widths: Vec<usize> =
@@ -66,7 +66,8 @@ impl Layout {
         let mut order: Vec<usize> = (0..widths.len()).collect();
         order.sort_by_key(|column| std::cmp::Reverse(keep(*column)));
         // The most important first; a narrow one may still fit where a wider one did not.
-        let (mut shown, mut used) = (Vec::new(), 0);
+        let mut shown = Vec::new();
+        let mut used = 0;
         for column in order {
             let needed = widths[column] + if shown.is_empty() { 0 } else { GAP };
             if keep(column) == Keep::Always || used + needed <= room {

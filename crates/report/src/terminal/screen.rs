@@ -11,7 +11,7 @@ use crate::text::{clean, truncate, width, wrap};
 /// Where the values of facts begin.
 const LABEL: usize = 14;
 
-pub(super) fn show(page: Page) -> String {
+pub(super) fn laid_out(page: Page) -> String {
     let mut screen = Screen { style: *page.style(), text: String::new() };
     page.into_blocks().iter().for_each(|block| screen.block(block));
     screen.text

@@ -155,7 +155,8 @@ prop_compose! {
         (trial, advice) in (of(text()), of(text())),
     ) -> Finding {
         let saving = saving.map(|(low, high)| Range { low, high });
-        let (kind, share) = (FindingKind::Other(name), Fraction(per_operation));
+        let kind = FindingKind::Other(name);
+        let share = Fraction(per_operation);
         Finding {
             kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial, advice,
         }

@@ -64,7 +64,8 @@ pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> Row {
     row.window = Some(Window { start_ns: Nanos(0), end_ns, seconds: Seconds(10.0) });
     row.completed = (rate * 10.0) as u64;
     let Estimate { estimate, low, high } = around(rate, 0.008);
-    let (unit, over) = (RateUnit::OperationsPerSecond, RateBasis::Window);
+    let unit = RateUnit::OperationsPerSecond;
+    let over = RateBasis::Window;
     row.throughput = Some(Throughput { estimate, low, high, unit, over });
     let quantile = |times: f64| Some(around(median * times, 0.004));
     row.latency_ns = Some(Latency {
@@ -78,7 +79,9 @@ pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> Row {
         max: Nanos((median * 4.4) as u64),
     });
     row.histogram = Some(histogram(median, row.completed));
-    let (by, eligible, checked) = (Verifier::Software, row.completed, row.completed.min(20_000));
+    let by = Verifier::Software;
+    let eligible = row.completed;
+    let checked = row.completed.min(20_000);
     row.verification = Some(Verification { eligible, checked, wrong: 0, by });
     row.limited_by = LimitedBy::Device;
     row.client_cpu = Some(cpu(0.02));

@@ -122,7 +122,8 @@ fn system_calls() -> Vec<SystemCall> {
         time_ns: Nanos(time_ns),
     };
     let origin = |function: &str, module: &str, caller: Option<&str>| {
-        let (function, module) = (function.into(), module.into());
+        let function = function.into();
+        let module = module.into();
         Some(Origin { function, module, caller: caller.map(Into::into) })
     };
     let socket = Some("/run/pcscd/pcscd.comm");

@@ -27,7 +27,7 @@ pub(super) fn height(bars: &Bars, size: Size) -> u32 {
     BELOW + above + EACH * bars.bars.len() as u32
 }
 
-pub(super) fn draw(area: &Area<'_>, bars: &Bars, size: Size) -> Result<(), NotDrawn> {
+pub(super) fn draw_bars(area: &Area<'_>, bars: &Bars, size: Size) -> Result<(), NotDrawn> {
     let values = || {
         let parts =
             bars.bars.iter().flat_map(|bar| &bar.parts).flat_map(|part| [part.from, part.to]);
@@ -57,7 +57,8 @@ where
     X: AsRangedCoord<Value = f64>,
     X::CoordDescType: ValueFormatter<f64>,
 {
-    let (width, count) = (f64::from(size.width()), bars.bars.len());
+    let width = f64::from(size.width());
+    let count = bars.bars.len();
     let names = bars.bars.iter().map(|bar| pixels(&bar.name)).fold(0.0, f64::max);
     let names = (names + 12.0).min(width * NAMES);
     let figures = bars.bars.iter().map(|bar| pixels(&bar.figure)).fold(0.0, f64::max) + 10.0;

@@ -11,15 +11,15 @@ use plotters::style::{Color, TextStyle};
 use super::{Area, FONT, NotDrawn, Size, TEXT, fitted, is_shown, tones};
 use crate::chart::{Across, Axis, Mark, Point, Scale, Series, Shape, Xy};
 
-pub(super) fn draw(area: &Area<'_>, xy: &Xy, size: Size) -> Result<(), NotDrawn> {
+pub(super) fn draw_xy(area: &Area<'_>, xy: &Xy, size: Size) -> Result<(), NotDrawn> {
     let points = || xy.series.iter().flat_map(|series| &series.points);
     let mark = |across| xy.marks.iter().filter(move |mark| mark.across == across);
-    let x = Ends::of(&xy.x, points().map(|it| it.x).chain(mark(Across::X).map(|it| it.at)));
+    let x = Ends::of_axis(&xy.x, points().map(|it| it.x).chain(mark(Across::X).map(|it| it.at)));
     let values = points().flat_map(|it| {
         let (low, high) = it.interval.unwrap_or((it.y, it.y));
         [it.y, low, high]
     });
-    let y = Ends::of(&xy.y, values.chain(mark(Across::Y).map(|it| it.at)));
+    let y = Ends::of_axis(&xy.y, values.chain(mark(Across::Y).map(|it| it.at)));
     match (xy.x.scale, xy.y.scale) {
         (Scale::Linear, Scale::Linear) => on(area, xy, size, x.linear(), y.linear()),
         (Scale::Linear, Scale::Log) => on(area, xy, size, x.linear(), y.log().log_scale()),
@@ -35,7 +35,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    fn of_axis(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let shown = |value: &f64| is_shown(*value, axis.scale);
         let (low, high) =
             values.filter(shown).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| {
@@ -77,7 +77,8 @@ where
         .y_label_area_size(if size == Size::Wide { 84 } else { 64 })
         .build_cartesian_2d(x, y)?;
     let text = TextStyle::from((FONT, TEXT).into_font()).color(&tones::INK);
-    let (horizontal, vertical) = (xy.x.unit, xy.y.unit);
+    let horizontal = xy.x.unit;
+    let vertical = xy.y.unit;
     let (across, up) =
         (|value: &f64| horizontal.print(*value), |value: &f64| vertical.print(*value));
     let mut mesh = chart.configure_mesh();
@@ -102,7 +103,8 @@ where
         let points = series.points.iter().filter(inside).copied().collect();
         draw_series::<X, Y>(&mut chart, &Series { points, ..series.clone() })?;
     }
-    let (across, up) = (chart.x_range(), chart.y_range());
+    let across = chart.x_range();
+    let up = chart.y_range();
     let shown = |mark: &&Mark| {
         let axis = if mark.across == Across::X { &xy.x } else { &xy.y };
         is_shown(mark.at, axis.scale)
@@ -119,7 +121,8 @@ where
             Across::Y => ((across.end, mark.at), Pos::new(HPos::Right, VPos::Bottom)),
         };
         let (x, y) = plotting.map_coordinate(&place);
-        let (x, y) = (x - 5, y + if mark.across == Across::X { 3 } else { -3 });
+        let x = x - 5;
+        let y = y + if mark.across == Across::X { 3 } else { -3 };
         let (left, _) = plotting.get_pixel_range();
         let style = text.clone().color(&tones::MARK).pos(pos);
         area.draw(&Text::new(fitted(&mark.text, f64::from(x - left.start)), (x, y), style))?;
@@ -134,7 +137,8 @@ where
 {
     let colour = tones::colour(series.tone);
     let points = || series.points.iter().map(|point| (point.x, point.y));
-    let (bottom, top) = (chart.y_range().start, chart.y_range().end);
+    let bottom = chart.y_range().start;
+    let top = chart.y_range().end;
     match series.shape {
         Shape::Line => {
             chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
@@ -147,7 +151,8 @@ where
             chart.draw_series(LineSeries::new(points(), colour.stroke_width(1)))?;
             chart.draw_series(series.points.iter().filter_map(|point| {
                 let (low, high) = point.interval?;
-                let (low, high) = (low.clamp(bottom, top), high.clamp(bottom, top));
+                let low = low.clamp(bottom, top);
+                let high = high.clamp(bottom, top);
                 let ends = vec![(point.x, low), (point.x, high)];
                 Some(PathElement::new(ends, colour.stroke_width(3)))
             }))?;

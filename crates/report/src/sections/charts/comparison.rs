@@ -28,7 +28,8 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
                 Change::Slower => (Tone::Bad, "slower"),
                 Change::Inconclusive => (Tone::Muted, "inconclusive"),
             };
-            let (from, to) = (longer.0.min(1.0), longer.0.max(1.0));
+            let from = longer.0.min(1.0);
+            let to = longer.0.max(1.0);
             Bar {
                 name: format!("{}{item}", row.operation),
                 parts: vec![Part { tone, from, to }],

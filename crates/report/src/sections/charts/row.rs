@@ -42,10 +42,8 @@ fn by_rarity(title: &str, says: String, size: ChartSize, series: Vec<Series>) ->
     let marks = [(2.0, "p50"), (10.0, "p90"), (100.0, "p99"), (1000.0, "p99.9")];
     let marks = marks.iter().filter(|(x, _)| *x <= shown);
     let mark = |(x, name): &(f64, &str)| Mark { at: *x, across: Across::X, text: (*name).into() };
-    let (marks, y) = (
-        marks.map(mark).collect(),
-        Axis::by_spread("latency", Unit::Time, points().map(|point| point.y)),
-    );
+    let marks = marks.map(mark).collect();
+    let y = Axis::by_spread("latency", Unit::Time, points().map(|point| point.y));
     let x = Axis::log("one of so many operations takes longer (log)", Unit::Count);
     Chart { title: title.into(), says, size, plot: Plot::Xy(Xy { x, y, series, marks }) }
 }
@@ -118,7 +116,8 @@ pub(in super::super) fn course(row: &Row) -> Option<Chart> {
         .collect();
     let start = ended.first()?.0.start_ns.0;
     let point = |run: &[(&SeriesPoint, u64)]| {
-        let (from, to) = (run[0].0.start_ns.0, run[run.len() - 1].1);
+        let from = run[0].0.start_ns.0;
+        let to = run[run.len() - 1].1;
         let completed: f64 = run.iter().map(|(slice, _)| slice.completed as f64).sum();
         let seconds = to.saturating_sub(from) as f64 / 1e9;
         (seconds > 0.0).then(|| Point::new(from.saturating_sub(start) as f64, completed / seconds))

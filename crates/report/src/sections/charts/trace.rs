@@ -41,7 +41,8 @@ pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
             (_, Change::Inconclusive) => Tone::Muted,
         };
         let differs = if trial.behaviour == Behaviour::Differs { ", differs" } else { "" };
-        let (from, to) = (speedup.estimate.min(1.0), speedup.estimate.max(1.0));
+        let from = speedup.estimate.min(1.0);
+        let to = speedup.estimate.max(1.0);
         Bar {
             name: trial.fix.clone(),
             parts: vec![Part { tone, from, to }],

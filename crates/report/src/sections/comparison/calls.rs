@@ -9,7 +9,7 @@ use crate::style::Style;
 
 const LINES: usize = 15;
 
-pub(super) fn show(page: &mut Page, calls: &[CallChange], style: &Style) {
+pub(super) fn add_call_changes(page: &mut Page, calls: &[CallChange], style: &Style) {
     if calls.is_empty() {
         return;
     }
@@ -34,7 +34,8 @@ pub(super) fn show(page: &mut Page, calls: &[CallChange], style: &Style) {
 }
 
 fn cells(call: &CallChange) -> Vec<Span> {
-    let (before, after) = (call.baseline, call.candidate);
+    let before = call.baseline;
+    let after = call.candidate;
     let count = |of: Option<CallFigures>| of.map_or(0, |of| of.count);
     let own = |of: Option<CallFigures>| of.map_or(Nanos::ZERO, |of| of.own_ns);
     let more = if count(before) == count(after) { Tint::Plain } else { Tint::Strong };

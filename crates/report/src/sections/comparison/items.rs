@@ -19,7 +19,7 @@ const LETTERS: [&str; 26] = [
 const GAP: usize = 2;
 
 /// The items that rows name, each once.
-pub(super) fn of(rows: &[ComparisonRow]) -> Vec<&str> {
+pub(super) fn item_names(rows: &[ComparisonRow]) -> Vec<&str> {
     let mut items: Vec<&str> = Vec::new();
     for item in rows.iter().filter_map(|row| row.item.as_deref()) {
         if !items.contains(&item) {
@@ -29,7 +29,7 @@ pub(super) fn of(rows: &[ComparisonRow]) -> Vec<&str> {
     items
 }
 
-pub(super) fn show(page: &mut Page, comparison: &Comparison, items: &[&str]) {
+pub(super) fn add_items(page: &mut Page, comparison: &Comparison, items: &[&str]) {
     for (letter, item) in LETTERS.iter().zip(items) {
         let published = comparison.rows.iter().find(|row| row.item.as_deref() == Some(item));
         let provenance = published.and_then(|row| row.baseline_provenance);
@@ -121,7 +121,9 @@ fn fitting<'a>(
     let needed = |item: &str| {
         lines.iter().map(|line| width(&cell(line, item, of).text)).max().unwrap_or(0) + GAP
     };
-    let (mut parts, mut start, mut used) = (Vec::new(), 0, GAP + name + beside);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut used = GAP + name + beside;
     for (place, (_, item)) in letters.iter().enumerate() {
         let needed = needed(item);
         if place > start && used + needed > room {

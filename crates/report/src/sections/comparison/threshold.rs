@@ -9,7 +9,7 @@ use crate::figures;
 /// Rows told one by one; more are counted.
 const ADVISED: usize = 5;
 
-pub(super) fn show(page: &mut Page, comparison: &Comparison) {
+pub(super) fn add_threshold(page: &mut Page, comparison: &Comparison) {
     page.blank();
     let Some(threshold) = comparison.threshold else {
         let open = |row: &&ComparisonRow| row.verdict == Change::Inconclusive;
@@ -25,7 +25,8 @@ pub(super) fn show(page: &mut Page, comparison: &Comparison) {
         Some(row) if judged == 1 => row.operation.clone(),
         _ => figures::count(rows(judgement).count() as u64, "operation", "operations"),
     };
-    let (exceeded, undecided) = (rows(Judgement::Exceeded), rows(Judgement::Undecided));
+    let exceeded = rows(Judgement::Exceeded);
+    let undecided = rows(Judgement::Undecided);
     let (word, text, tint) = match (exceeded.count(), undecided.count(), judged) {
         (0, 0, 1) => ("HELD", format!("{} is not {limit}", who(Judgement::Held)), Tint::Good),
         (0, 0, _) => ("HELD", format!("no operation is {limit}"), Tint::Good),

@@ -10,7 +10,7 @@ use crate::sections::page::{Page, Span, Tint};
 /// Columns of a line, at most; half the terminal when that is less.
 const COLUMNS: usize = 60;
 
-pub(super) fn show(page: &mut Page, row: &Row) {
+pub(super) fn add_course(page: &mut Page, row: &Row) {
     if row.series.len() >= 2 {
         let parts = parts(&row.series, COLUMNS.min(page.width() / 2));
         page.blank();

@@ -12,30 +12,30 @@ const OWN_LIMIT: f64 = 0.9;
 
 /// What ran, and at which rate.
 pub(super) fn before(page: &mut Page, row: &Row) {
-    show(page, "mechanism", row.mechanism.as_ref().map(mechanism));
-    show(page, "key", row.key.as_ref().map(key));
+    add_fact(page, "mechanism", row.mechanism.as_ref().map(mechanism));
+    add_fact(page, "key", row.key.as_ref().map(key));
     if let Some(rate) = words::rate_of(row) {
         let rate = figures::with_interval(&rate, figures::rate);
         page.fact("rate", Span::new(rate, Tint::Strong));
     }
-    show(page, "open loop", open_loop(row));
-    show(page, "lateness", lateness(row));
+    add_fact(page, "open loop", open_loop(row));
+    add_fact(page, "lateness", lateness(row));
 }
 
 /// Who did it, how it began and ended, and whether it was right.
 pub(super) fn after(page: &mut Page, row: &Row) {
     page.blank();
     page.grid(&parties(row));
-    show(page, "warm-up", warm_up(row));
-    show(page, "window", window(row));
-    show(page, "intervals", intervals(row));
-    show(page, "client", client(row));
+    add_fact(page, "warm-up", warm_up(row));
+    add_fact(page, "window", window(row));
+    add_fact(page, "intervals", intervals(row));
+    add_fact(page, "client", client(row));
     let limit = row.client_cpu.map(|_| words::limit(row.limited_by).into());
-    show(page, "limited by", limit);
-    show(page, "verified", row.verification.as_ref().map(verified));
+    add_fact(page, "limited by", limit);
+    add_fact(page, "verified", row.verification.as_ref().map(verified));
 }
 
-fn show(page: &mut Page, label: &str, value: Option<String>) {
+fn add_fact(page: &mut Page, label: &str, value: Option<String>) {
     value.into_iter().for_each(|value| page.fact(label, Span::plain(value)));
 }
 

@@ -6,7 +6,7 @@ use crate::figures;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
 
-pub(super) fn show(page: &mut Page, row: &Row) {
+pub(super) fn add_latencies(page: &mut Page, row: &Row) {
     let Some(latency) = row.latency_ns else { return };
     let level = row.interval.as_ref().map(|interval| interval.level.0);
     let columns = vec![

@@ -17,7 +17,7 @@ const BODY: Fraction = Fraction(0.999);
 /// Columns beside the bars: bounds, count, share and mark.
 const BESIDE: usize = 50;
 
-pub(super) fn show(page: &mut Page, row: &Row) {
+pub(super) fn add_spread(page: &mut Page, row: &Row) {
     let Some(histogram) = &row.histogram else { return };
     let bins = match log_bins(histogram, LINES, BODY) {
         Ok(bins) => bins,

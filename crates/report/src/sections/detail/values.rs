@@ -27,7 +27,7 @@ pub(super) fn has_any(row: &Row) -> bool {
 }
 
 /// A point for each operation, on a scale from zero to the longest.
-pub(super) fn show(page: &mut Page, row: &Row) {
+pub(super) fn add_values(page: &mut Page, row: &Row) {
     let values: Vec<f64> = row.values_ns.iter().map(|value| value.0 as f64).collect();
     let longest = values.iter().copied().fold(0.0, f64::max);
     let columns = COLUMNS.min(page.width().saturating_sub(24)).max(10);

@@ -9,7 +9,7 @@ use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-pub(super) fn show(page: &mut Page, budget: &Budget) {
+pub(super) fn add_budget(page: &mut Page, budget: &Budget) {
     if let Some(named) = &budget.scenario {
         scenario(page, named);
     }

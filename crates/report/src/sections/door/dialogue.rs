@@ -25,7 +25,7 @@ fn of<'a>(whole: &Row, row: &'a Row) -> Option<&'a str> {
     row.operation.strip_prefix(&whole.operation)?.strip_prefix('.')
 }
 
-pub(super) fn show(page: &mut Page, record: &Record) {
+pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
     if let Some(whole) = record.results.first().filter(|row| !row.phases.is_empty()) {
         let steps = |phase: &Phase| {
             let name = format!("{}.{}", whole.operation, phase.call);
@@ -81,7 +81,8 @@ fn strategies(trials: &[Trial]) -> Grid {
         right("speed-up", Keep::Rank(1)),
     ];
     let cells = |trial: &Trial| {
-        let (before, after) = (trial.before_ns.estimate, trial.after_ns.estimate);
+        let before = trial.before_ns.estimate;
+        let after = trial.after_ns.estimate;
         let predicted = trial.predicted.map(|range| f64::midpoint(range.low, range.high));
         // Of the time that it takes: the prediction's, against the one that was measured.
         let off = predicted.map(|saved| 100.0 * ((before - saved) / after - 1.0));

@@ -9,7 +9,7 @@ use crate::sections::charts;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
 
-pub(super) fn show(page: &mut Page, queue: &Queue) {
+pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
     scenario(page, &queue.scenario);
     let people = format!(
         "{} at {} an hour, seed {}; the first {} are not counted",

@@ -9,7 +9,7 @@ use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-pub(super) fn show(page: &mut Page, what_if: &WhatIf) {
+pub(super) fn add_what_if(page: &mut Page, what_if: &WhatIf) {
     scenario(page, &what_if.scenario);
     let target = what_if.target_ns.0 as f64;
     let now = format!("{} now, {} at most", ms(what_if.base_ns), ms(target));

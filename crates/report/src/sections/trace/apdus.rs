@@ -28,7 +28,7 @@ struct Line<'a> {
     status: BTreeMap<&'a str, u64>,
 }
 
-pub(super) fn show(page: &mut Page, apdus: &[Apdu], style: &Style) {
+pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], style: &Style) {
     if apdus.is_empty() {
         return;
     }
@@ -47,7 +47,8 @@ pub(super) fn show(page: &mut Page, apdus: &[Apdu], style: &Style) {
 fn lines(apdus: &[Apdu]) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for apdu in apdus {
-        let (name, object) = (apdu.name.as_str(), apdu.object.as_deref());
+        let name = apdu.name.as_str();
+        let object = apdu.object.as_deref();
         let known = lines.iter().position(|line| (line.name, line.object) == (name, object));
         let at = known.unwrap_or_else(|| {
             lines.push(Line { name, object, ..Line::default() });

@@ -10,7 +10,7 @@ use crate::style::Style;
 
 const LINES: usize = 15;
 
-pub(super) fn show(page: &mut Page, calls: &[Call], style: &Style) {
+pub(super) fn add_calls(page: &mut Page, calls: &[Call], style: &Style) {
     if calls.is_empty() {
         return;
     }

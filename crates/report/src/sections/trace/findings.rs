@@ -9,7 +9,7 @@ use super::next;
 use super::words::remedy;
 use crate::{figures, words};
 
-pub(super) fn show(page: &mut Page, record: &Record) {
+pub(super) fn add_findings(page: &mut Page, record: &Record) {
     let findings = &record.findings;
     let about = match findings.len() {
         0 | 1 => "",

@@ -23,7 +23,7 @@ struct Thread<'a> {
     layers: Vec<&'a Layer>,
 }
 
-pub(super) fn show(page: &mut Page, layers: &[Layer], style: &Style) {
+pub(super) fn add_layers(page: &mut Page, layers: &[Layer], style: &Style) {
     let threads = threads(layers);
     let Some((main, others)) = threads.split_first() else { return };
     let name = match (main.process, main.id) {
@@ -49,7 +49,8 @@ pub(super) fn show(page: &mut Page, layers: &[Layer], style: &Style) {
 fn threads(layers: &[Layer]) -> Vec<Thread<'_>> {
     let mut threads: Vec<Thread<'_>> = Vec::new();
     for layer in layers {
-        let (process, id) = (layer.process, layer.thread);
+        let process = layer.process;
+        let id = layer.thread;
         let known = threads.iter_mut().find(|of| (of.process, of.id) == (process, id));
         match known {
             Some(thread) => thread.layers.push(layer),

@@ -7,7 +7,8 @@ const KEPT: &str = "--with-daemon";
 /// `tapstone trial --fix … -- …`, its words as a shell takes them; `None` when the record does not tell what was run.
 pub(super) fn trial(command: &[String], fix: &str) -> Option<Vec<String>> {
     let end = command.iter().position(|word| word == "--")?;
-    let (options, program) = (&command[..end], &command[end + 1..]);
+    let options = &command[..end];
+    let program = &command[end + 1..];
     if program.is_empty() {
         return None;
     }

@@ -25,7 +25,7 @@ struct Line<'a> {
     time: Nanos,
 }
 
-pub(super) fn show(page: &mut Page, calls: &[SystemCall], style: &Style) {
+pub(super) fn add_system_calls(page: &mut Page, calls: &[SystemCall], style: &Style) {
     if calls.is_empty() {
         return;
     }

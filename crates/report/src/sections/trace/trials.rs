@@ -16,7 +16,7 @@ use crate::style::Style;
 /// Differences that are named; more are counted.
 const DIFFERENCES: usize = 5;
 
-pub(super) fn show(page: &mut Page, trials: &[Trial], style: &Style) {
+pub(super) fn add_trials(page: &mut Page, trials: &[Trial], style: &Style) {
     if trials.is_empty() {
         return;
     }
