@@ -1,6 +1,6 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench clean
+.PHONY: help demo test setup build lint bench mutants clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -9,6 +9,7 @@ help:
 	@echo 'make build   target/release/tapstone'
 	@echo 'make lint    formatting, clippy, documentation, licences: quicker than make test'
 	@echo 'make bench   what measuring itself costs'
+	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
 	@echo 'make clean   remove what was built'
 
 demo:
@@ -32,6 +33,11 @@ lint:
 bench:
 	@scripts/setup demo
 	cargo bench --locked --workspace --bench '*'
+
+# Long: it goes on where it was stopped. WHAT=again tries survivors again, MINUTES=30 ends it in time.
+mutants:
+	@scripts/setup mutants
+	@scripts/mutants "$(CRATE)" $(or $(WHAT),run) $(MINUTES)
 
 clean:
 	cargo clean
