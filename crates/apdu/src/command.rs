@@ -258,9 +258,88 @@ mod tests {
     }
 
     #[test]
+    fn lengths_are_counted_from_1_to_65_536() {
+        let count = |bytes| Expected::bytes(bytes).map(Expected::count);
+        assert_eq!(count(0), None);
+        assert_eq!(count(1), Some(1));
+        assert_eq!(count(65_536), Some(65_536));
+        assert_eq!(count(65_537), None);
+        assert_eq!(Expected::SHORT.count(), 256);
+        assert_eq!(Expected::EXTENDED.count(), 65_536);
+    }
+
+    /// ISO 7816-4, 5.1: a short Lc is 1 to 255, a short Le 1 to 256.
+    #[test]
+    fn what_a_short_command_cannot_hold_is_extended() {
+        let header = CommandApdu::new(0x00, 0xCB, 0x3F, 0xFF);
+        let with_data = |bytes| header.clone().with_data(&vec![7; bytes]);
+        let expecting = |bytes| header.clone().expecting(Expected::bytes(bytes).unwrap());
+        assert_eq!((with_data(255).form(), with_data(256).form()), (Form::Short, Form::Extended));
+        assert_eq!((expecting(256).form(), expecting(257).form()), (Form::Short, Form::Extended));
+
+        assert_eq!(with_data(255).encode()[4..6], [0xFF, 7]);
+        assert_eq!(with_data(256).encode()[4..8], [0x00, 0x01, 0x00, 7]);
+        assert_eq!(with_data(255).encode().len(), 4 + 1 + 255);
+        assert_eq!(with_data(256).encode().len(), 4 + 3 + 256);
+        assert_eq!(expecting(255).encode()[4..], [0xFF]);
+        assert_eq!(expecting(256).encode()[4..], [0x00]);
+        assert_eq!(expecting(257).encode()[4..], [0x00, 0x01, 0x01]);
+        assert_eq!(expecting(65_535).encode()[4..], [0x00, 0xFF, 0xFF]);
+        assert_eq!(expecting(65_536).encode()[4..], [0x00, 0x00, 0x00]);
+        // A command is not made longer by a form that has nothing to write.
+        assert_eq!(header.encode_as(Form::Extended), header.encode());
+        // Where short cannot hold it, asking for short changes nothing.
+        assert_eq!(with_data(256).encode_as(Form::Short), with_data(256).encode());
+    }
+
+    #[test]
+    fn an_le_of_zero_asks_for_the_most_that_its_form_can() {
+        let expected =
+            |bytes: &[u8]| CommandApdu::parse(bytes).unwrap().0.expected.unwrap().count();
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 0]), 256);
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 1]), 1);
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 255]), 255);
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 0, 0, 0]), 65_536);
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 0, 1, 0]), 256);
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 1, 9, 0]), 256);
+        assert_eq!(expected(&[0, 0xB0, 0, 0, 0, 0, 1, 9, 0, 0]), 65_536);
+    }
+
+    #[test]
+    #[should_panic(expected = "a command holds at most 65,535 bytes")]
+    fn more_data_than_a_length_can_say_is_not_written() {
+        let _ = CommandApdu::new(0, 0xDB, 0x3F, 0xFF).with_data(&[0; 65_536]).encode();
+    }
+
+    #[test]
+    fn select_names_an_application() {
+        let expected = [0x00, 0xA4, 0x04, 0x00, 0x03, 0xA0, 0x00, 0x01, 0x00];
+        assert_eq!(CommandApdu::select(&[0xA0, 0x00, 0x01]).encode(), expected);
+    }
+
+    /// ISO 7816-4, 5.3.3: bit 5 of CLA.
+    #[test]
+    fn a_chained_command_has_bit_5_of_its_class() {
+        let chained = |cla| CommandApdu::new(cla, 0xDB, 0, 0).is_chained();
+        assert_eq!([0x10, 0x1C, 0x50, 0x90].map(chained), [true; 4]);
+        assert_eq!([0x00, 0x0C, 0x40, 0x80, 0xEF].map(chained), [false; 5]);
+    }
+
+    #[test]
     fn lengths_that_lie_are_refused() {
-        for bytes in [&[0, 1, 2][..], &[0, 1, 2, 3, 5, 1], &[0, 1, 2, 3, 0, 1], &[0; 8]] {
-            assert!(CommandApdu::parse(bytes).is_err(), "{bytes:?}");
+        let refusals: [(&[u8], &str); 8] = [
+            (&[0, 1, 2], "a header has 4 bytes"),
+            (&[0, 1, 2, 3, 0, 1], "an extended length has 2 bytes"),
+            (&[0, 1, 2, 3, 5, 1], "Lc is not the length of what follows"),
+            (&[0, 1, 2, 3, 1, 7, 7, 7], "Lc is not the length of what follows"),
+            (&[0; 8], "Lc is 0"),
+            (&[0, 1, 2, 3, 0, 0, 2, 7], "extended Lc is not the length of what follows"),
+            (&[0, 1, 2, 3, 0, 0, 1, 7, 7], "extended Lc is not the length of what follows"),
+            (&[0, 1, 2, 3, 0, 0, 1, 7, 7, 7, 7], "extended Lc is not the length of what follows"),
+        ];
+        for (bytes, why) in refusals {
+            let malformed = MalformedCommand { length: bytes.len(), why };
+            assert_eq!(CommandApdu::parse(bytes), Err(malformed), "{bytes:?}");
         }
     }
 
@@ -268,5 +347,7 @@ mod tests {
     fn debug_shows_no_data() {
         let verify = CommandApdu::new(0, 0x20, 0, 0x80).with_data(b"123456\xFF\xFF");
         assert_eq!(format!("{verify:?}"), "00 20 00 80 [8 bytes]");
+        let read = CommandApdu::new(0, 0xB0, 0, 0).expecting(Expected::SHORT);
+        assert_eq!(format!("{read:?}"), "00 B0 00 00 Le 256");
     }
 }

@@ -168,6 +168,103 @@ mod tests {
         assert_eq!(StatusWord::OK.tries(), None);
     }
 
+    /// ISO 7816-4, 5.6: SW2 of 61xx and 6Cxx is a length, of which 256 is written as 0.
+    #[test]
+    fn lengths_in_status_words_are_1_to_256() {
+        let words = [1, 255, 256, 257].map(StatusWord::more);
+        assert_eq!(words.map(|word| word.0), [0x6101, 0x61FF, 0x6100, 0x6100]);
+        let fetched = |word| StatusWord(word).bytes_to_fetch();
+        assert_eq!([0x6101, 0x61FF, 0x6100].map(fetched), [Some(1), Some(255), Some(256)]);
+        assert_eq!([0x60FF, 0x6200, 0x6C10, 0x9000].map(fetched), [None; 4]);
+        let exact = |word| StatusWord(word).exact_length();
+        assert_eq!([0x6C01, 0x6CFF, 0x6C00].map(exact), [Some(1), Some(255), Some(256)]);
+        assert_eq!([0x6BFF, 0x6D00, 0x6110, 0x9000].map(exact), [None; 4]);
+    }
+
+    #[test]
+    fn tries_are_those_of_a_verification() {
+        assert_eq!(StatusWord::tries_left(3), StatusWord(0x63C3));
+        assert_eq!(StatusWord::tries_left(0x1F), StatusWord(0x63CF), "4 bits");
+        let tries = |word| StatusWord(word).tries();
+        assert_eq!(
+            [0x63C0, 0x63C1, 0x63CF, 0x6983].map(tries),
+            [Some(0), Some(1), Some(15), Some(0)]
+        );
+        assert_eq!([0x6300, 0x63BF, 0x63D0, 0x6982].map(tries), [None; 4]);
+    }
+
+    #[test]
+    fn success_is_done_more_or_a_warning() {
+        let success = |word| StatusWord(word).is_success();
+        assert_eq!([0x9000, 0x6100, 0x61FF, 0x6200, 0x62FF].map(success), [true; 5]);
+        assert_eq!([0x60FF, 0x6300, 0x63C1, 0x6982, 0x9001].map(success), [false; 5]);
+    }
+
+    /// ISO 7816-4, tables 6 and 7: the ends of each range, and single words.
+    #[test]
+    fn words_mean_what_the_standard_says() {
+        let meanings: [(&str, &[u16]); 43] = [
+            ("done", &[0x9000]),
+            ("more data to fetch by GET RESPONSE", &[0x6100, 0x61FF]),
+            ("part of the data may be corrupted", &[0x6281]),
+            ("end of file reached before Le bytes were read", &[0x6282]),
+            ("selected file deactivated", &[0x6283]),
+            ("selected file in termination state", &[0x6285]),
+            ("warning, memory unchanged", &[0x6200, 0x6280, 0x6284, 0x62FF]),
+            ("verification failed, no try left", &[0x63C0]),
+            ("verification failed, tries left", &[0x63C1, 0x63CF]),
+            ("warning, memory changed", &[0x6300, 0x63BF, 0x63D0, 0x63FF]),
+            ("execution error, memory unchanged", &[0x6400, 0x64FF]),
+            ("memory failure", &[0x6581]),
+            ("execution error, memory changed", &[0x6500, 0x6582, 0x65FF]),
+            ("security-related issue", &[0x6600, 0x66FF]),
+            ("wrong length", &[0x6700, 0x67FF]),
+            ("logical channel not supported", &[0x6881]),
+            ("secure messaging not supported", &[0x6882]),
+            ("last command of the chain expected", &[0x6883]),
+            ("command chaining not supported", &[0x6884]),
+            ("function of the class byte not supported", &[0x6800, 0x6880, 0x6885, 0x68FF]),
+            ("command incompatible with the file structure", &[0x6981]),
+            ("security status not satisfied", &[0x6982]),
+            ("authentication method blocked", &[0x6983]),
+            ("reference data not usable", &[0x6984]),
+            ("conditions of use not satisfied", &[0x6985]),
+            ("command not allowed, no current file", &[0x6986]),
+            ("secure messaging data object missing", &[0x6987]),
+            ("secure messaging data object incorrect", &[0x6988]),
+            ("applet selection failed", &[0x6999]),
+            ("command not allowed", &[0x6900, 0x6980, 0x6989, 0x69FF]),
+            ("incorrect parameter in the data field", &[0x6A80]),
+            ("function not supported", &[0x6A81]),
+            ("file, object or application not found", &[0x6A82]),
+            ("record not found", &[0x6A83]),
+            ("not enough memory", &[0x6A84]),
+            ("Lc inconsistent with the structure", &[0x6A85]),
+            ("incorrect P1 or P2", &[0x6A86]),
+            ("Lc inconsistent with P1 and P2", &[0x6A87]),
+            ("referenced data not found", &[0x6A88]),
+            ("wrong parameters", &[0x6A00, 0x6A7F, 0x6A8B, 0x6AFF]),
+            ("wrong P1 or P2", &[0x6B00, 0x6BFF]),
+            ("wrong Le, the exact length is in SW2", &[0x6C00, 0x6CFF]),
+            ("not a status word of ISO 7816-4", &[0x0000, 0x60FF, 0x7000, 0x9001, 0xFFFF]),
+        ];
+        for (meaning, words) in meanings {
+            for word in words {
+                assert_eq!(StatusWord(*word).meaning(), meaning, "{word:04X}");
+            }
+        }
+        assert_eq!(StatusWord(0x6A89).meaning(), "file already exists");
+        assert_eq!(StatusWord(0x6A8A).meaning(), "name already exists");
+        let whole_ranges = [
+            (0x6D00, "instruction not supported"),
+            (0x6E00, "class not supported"),
+            (0x6F00, "no precise diagnosis"),
+        ];
+        for (first, meaning) in whole_ranges {
+            assert_eq!([first, first + 0xFF].map(|word| StatusWord(word).meaning()), [meaning; 2]);
+        }
+    }
+
     #[test]
     fn every_word_has_a_meaning() {
         for word in 0..=u16::MAX {

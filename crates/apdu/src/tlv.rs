@@ -79,4 +79,22 @@ mod tests {
             let _ = only(0x7C, &bytes);
         }
     }
+
+    #[test]
+    fn tags_and_lengths_are_written_as_in_ber() {
+        assert_eq!(element(0x7C, &[1, 2]), [0x7C, 2, 1, 2]);
+        assert_eq!(element(0x70, &[5; 128])[..4], [0x70, 0x81, 128, 5]);
+        assert_eq!(element(0x70, &[5; 256])[..5], [0x70, 0x82, 1, 0, 5]);
+        let tag = Tag::try_from(&[0x5F, 0x2F][..]).unwrap();
+        assert_eq!(long_element(tag, &[9]), [0x5F, 0x2F, 1, 9]);
+        assert_eq!(element(0x53, &[0; LONGEST]).len(), 1 + 3 + LONGEST);
+    }
+
+    #[test]
+    fn another_tag_is_not_the_one_that_was_asked_for() {
+        assert_eq!(only(0x7C, &[0x7C, 1, 9]), Some(&[9][..]));
+        assert_eq!(only(0x7D, &[0x7C, 1, 9]), None);
+        assert_eq!(only(0x7C, &[]), None);
+        assert_eq!(elements(&[]), Some(Vec::new()));
+    }
 }

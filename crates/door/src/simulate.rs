@@ -332,5 +332,115 @@ mod tests {
         assert!(queue.gave_up.estimate > 0.2, "{:?}", queue.gave_up);
         assert!(!queue.overloaded && queue.formula.is_none());
         assert!(queue.wait_ns.max.0 <= 30_000_000_000);
+        // The door serves 2 of 3 who come; who waits, waits almost as long as anybody would.
+        assert!((queue.gave_up.estimate - 1.0 / 3.0).abs() < 0.05, "{:?}", queue.gave_up);
+        assert!(queue.wait_ns.max.0 > 25_000_000_000, "{:?}", queue.wait_ns.max);
+        assert!((queue.passed_per_minute.estimate - 10.0).abs() < 0.5, "{queue:?}");
+    }
+
+    #[test]
+    fn the_patient_stay() {
+        let mut scenario = door(6000.0);
+        scenario.people.patience = Some(TimeDistribution::Fixed(Millis(3.6e6)));
+        let queue = simulate(&scenario, "x", &crowd(5_000, 0.5, 6000.0, 1));
+        assert_eq!(queue.gave_up.estimate, 0.0);
+    }
+
+    /// Erlang's loss formula for one server, which holds for any service time: ρ / (1 + ρ).
+    #[test]
+    fn who_never_waits_leaves_as_often_as_the_door_is_in_use() {
+        let mut scenario = door(6000.0);
+        scenario.people.patience = Some(TimeDistribution::Fixed(Millis::ZERO));
+        let queue = simulate(&scenario, "x", &crowd(40_000, 0.5, 6000.0, 1));
+        assert!((queue.gave_up.estimate - 0.5 / 1.5).abs() < 0.01, "{:?}", queue.gave_up);
+        assert_eq!(queue.wait_ns.max.0, 0);
+        assert!((queue.utilisation.0 - 0.5 / 1.5).abs() < 0.01, "{:?}", queue.utilisation);
+    }
+
+    /// A scenario in which every time is a single figure.
+    fn fixed() -> Scenario {
+        let mut scenario = door(6000.0);
+        scenario.people.tap = TimeDistribution::Fixed(Millis(300.0));
+        scenario.people.again = TimeDistribution::Fixed(Millis(1000.0));
+        scenario.people.pass = TimeDistribution::Fixed(Millis(1500.0));
+        scenario.people.attempts = 3;
+        scenario
+    }
+
+    fn visit(scenario: &Scenario) -> Visit {
+        Visit::take(scenario, &mut RandomStream::new(1, VISITS))
+    }
+
+    fn assert_time(visit: &Visit, expected_ms: f64) {
+        assert!((visit.time.0 - expected_ms).abs() < 1e-6, "{} {expected_ms}", visit.time.0);
+    }
+
+    #[test]
+    fn a_visit_that_succeeds_is_tap_authentication_and_passing() {
+        let scenario = fixed();
+        let visit = visit(&scenario);
+        assert_eq!((visit.passed, visit.readings, visit.removed), (true, 1, 0));
+        assert_time(&visit, 300.0 + scenario.path.total_with_self_check().0 + 1500.0);
+    }
+
+    #[test]
+    fn cards_that_are_removed_cost_the_time_for_which_they_were_held() {
+        let mut scenario = fixed();
+        scenario.people.hold = Some(TimeDistribution::Fixed(Millis(2000.0)));
+        let visit = visit(&scenario);
+        assert_eq!((visit.passed, visit.readings, visit.removed), (false, 3, 3));
+        assert_time(&visit, 300.0 + 3.0 * 2000.0 + 2.0 * 1000.0);
+    }
+
+    #[test]
+    fn a_card_that_is_held_exactly_as_long_as_it_is_needed_is_read() {
+        let mut scenario = fixed();
+        let drawn = scenario.path.draw(&mut RandomStream::new(1, VISITS));
+        scenario.people.hold = Some(TimeDistribution::Fixed(drawn.card_needed));
+        assert!(visit(&scenario).passed);
+    }
+
+    #[test]
+    fn readings_that_fail_cost_the_time_for_which_the_card_is_needed() {
+        let mut scenario = fixed();
+        scenario.people.read_failure = 1.0 - 1e-9;
+        let needed = scenario.path.draw(&mut RandomStream::new(1, VISITS)).card_needed.0;
+        let visit = visit(&scenario);
+        assert_eq!((visit.passed, visit.readings, visit.removed), (false, 3, 0));
+        assert_time(&visit, 300.0 + 3.0 * needed + 2.0 * 1000.0);
+    }
+
+    #[test]
+    fn readings_fail_as_often_as_is_said() {
+        let mut scenario = fixed();
+        scenario.people.read_failure = 0.2;
+        let queue = simulate(&scenario, "x", &Crowd::new(20_000, 60.0, 1).unwrap());
+        // 1 + 0.2 + 0.04 readings, and three in vain 1 time in 125.
+        assert!((queue.readings_per_person - 1.24).abs() < 0.01, "{}", queue.readings_per_person);
+        assert!((queue.gave_up.estimate - 0.008).abs() < 0.002, "{:?}", queue.gave_up);
+    }
+
+    #[test]
+    fn figures_are_of_those_who_came_after_the_queue_had_settled() {
+        let queue = simulate(&fixed(), "x", &Crowd::new(1_000, 60.0, 1).unwrap());
+        assert_eq!((queue.people, queue.settling), (1_000, 50));
+        assert_eq!((queue.arrivals_per_hour, queue.seed), (60.0, 1));
+        assert!((queue.passed_per_minute.estimate - 1.0).abs() < 0.1, "{queue:?}");
+        // Everybody's time in the system is a wait and a visit.
+        let time = visit(&fixed()).time.nanos();
+        let between = queue.whole_ns.mean.unwrap().estimate - queue.wait_ns.mean.unwrap().estimate;
+        assert!((between / time - 1.0).abs() < 1e-6, "{between} {time}");
+        assert!((queue.capacity_per_minute - 6e10 / time).abs() < 1e-6);
+    }
+
+    #[test]
+    fn crowds_that_cannot_be_simulated_are_refused() {
+        assert_eq!(Crowd::new(99, 1.0, 1), Err(SimulateError::People(99)));
+        assert_eq!(Crowd::new(10_000_001, 1.0, 1), Err(SimulateError::People(10_000_001)));
+        for per_hour in [0.0, -1.0, 1e6 + 1.0, f64::INFINITY] {
+            assert_eq!(Crowd::new(100, per_hour, 1), Err(SimulateError::Rate(per_hour)));
+        }
+        assert!(Crowd::new(100, f64::NAN, 1).is_err());
+        assert!(Crowd::new(100, 1e-3, 1).is_ok() && Crowd::new(10_000_000, 1e6, 1).is_ok());
     }
 }

@@ -168,6 +168,63 @@ mod tests {
         assert!(!should_stop(&early), "four passes decide nothing");
     }
 
+    /// Three levels, of which each gives this much more than the one before, pass by pass.
+    fn growing_by(ratios: &[f64]) -> Vec<Level> {
+        let rates = |power| ratios.iter().map(|ratio| PerSecond(ratio.powi(power))).collect();
+        let level = |power: i32| Level { concurrency: 1 << power, rates: rates(power) };
+        (0..3).map(level).collect()
+    }
+
+    #[test]
+    fn doubling_stops_only_when_both_steps_surely_gave_less() {
+        // The whole interval is below 1.05, in no more passes than it takes.
+        assert!(should_stop(&growing_by(&[1.01, 1.02, 1.03, 1.02, 1.01])));
+        // Its lower end and its middle are below, its upper end is not: nobody knows.
+        let noisy = growing_by(&[0.9, 1.1, 0.95, 1.12, 1.0]);
+        let ratio = steps(&noisy)[0].ratio.unwrap();
+        assert!(ratio.estimate < GAIN && ratio.low < GAIN && ratio.high > GAIN, "{ratio:?}");
+        assert!(!should_stop(&noisy));
+        // The whole interval is above.
+        assert!(!should_stop(&growing_by(&[1.9, 2.0, 2.1, 2.0, 1.9])));
+        // One of two steps is flat, the first or the last.
+        let mut last = growing_by(&[1.01, 1.02, 1.03, 1.02, 1.01]);
+        last[2].rates.iter_mut().for_each(|rate| rate.0 *= 2.0);
+        assert!(!should_stop(&last));
+        let mut first = growing_by(&[1.01, 1.02, 1.03, 1.02, 1.01]);
+        first[0].rates.iter_mut().for_each(|rate| rate.0 /= 2.0);
+        assert!(!should_stop(&first));
+    }
+
+    #[test]
+    fn the_knee_is_where_95_percent_are_reached() {
+        // Without noise the paired ratios are exact: 94 % is not enough, 96 % is.
+        let level = |concurrency, rate: f64| Level { concurrency, rates: vec![PerSecond(rate); 5] };
+        let all =
+            [level(1, 50.0), level(2, 94.0), level(4, 96.0), level(8, 100.0), level(16, 99.0)];
+        let knee = find_knee(&all).unwrap();
+        assert_eq!((knee.at, knee.concurrency, knee.below), (8, 4, Some(2)));
+        assert_eq!(knee.plateau, Estimate { estimate: 100.0, low: 100.0, high: 100.0 });
+        assert_eq!(knee.refine(), Some(3));
+        assert_eq!(find_knee(&all[3..]).unwrap().below, None);
+        assert_eq!(find_knee(&all[3..]).unwrap().refine(), None);
+        // An interval that would reach below zero does not.
+        let rates = [1.0, 200.0].map(PerSecond).to_vec();
+        assert_eq!(find_knee(&[Level { concurrency: 1, rates }]).unwrap().plateau.low, 0.0);
+    }
+
+    #[test]
+    fn what_is_left_between_two_levels_is_halved() {
+        let knee = |below, concurrency| {
+            let plateau = Estimate { estimate: 1.0, low: 1.0, high: 1.0 };
+            Knee { plateau, at: 64, concurrency, below, law: None }.refine()
+        };
+        assert_eq!(knee(Some(16), 32), Some(24));
+        assert_eq!(knee(Some(3), 5), Some(4));
+        assert_eq!(knee(Some(3), 6), Some(4));
+        assert_eq!(knee(Some(3), 4), None);
+        assert_eq!(knee(None, 4), None);
+    }
+
     #[test]
     fn a_drift_that_all_levels_share_cancels() {
         let all = levels(&[4, 8], engines, 3);

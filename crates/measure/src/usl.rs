@@ -228,6 +228,67 @@ mod tests {
         assert!((limit.0 / 10_000.0 - 1.0).abs() < 0.01, "{limit}");
     }
 
+    /// The squares of the relative errors, with which a law is judged.
+    fn error(law: &Usl, points: &[UslPoint]) -> f64 {
+        let inverse = 1.0 / law.lambda.0;
+        let rows: Vec<[f64; 3]> = points.iter().map(|point| terms(*point)).collect();
+        squares(&rows, &[inverse, law.sigma * inverse, law.kappa * inverse])
+    }
+
+    #[test]
+    fn coherency_alone_has_a_peak_and_no_contention() {
+        let mut points = points(&law(1000.0, 0.0, 0.0005));
+        // Above the law in the middle: the best of all laws would have a negative contention.
+        points[4].rate.0 *= 1.01;
+        points[5].rate.0 *= 1.01;
+        let rows: Vec<[f64; 3]> = points.iter().map(|point| terms(*point)).collect();
+        assert!(solve(&rows, &[0, 1, 2]).unwrap()[1] < 0.0);
+        let fit = Usl::fit(&points).unwrap();
+        assert_eq!(fit.sigma, 0.0);
+        assert!((fit.kappa / 0.0005 - 1.0).abs() < 0.02, "{fit:?}");
+        let Peak::At { concurrency, .. } = fit.peak else { panic!("{fit:?}") };
+        assert!((concurrency - 2000.0_f64.sqrt()).abs() < 0.5, "{fit:?}");
+        // What has neither, and what has contention alone, fit worse.
+        let [[alone, ..], queue] = [&[0][..], &[0, 1]].map(|free| solve(&rows, free).unwrap());
+        assert!(squares(&rows, &[alone, 0.0, 0.0]) > error(&fit, &points));
+        assert!(squares(&rows, &queue) > error(&fit, &points));
+    }
+
+    #[test]
+    fn a_law_says_how_far_its_worst_point_is_off() {
+        let mut points = points(&law(1000.0, 0.1, 0.001));
+        assert!(Usl::fit(&points).unwrap().misfit < 1e-9);
+        points[0].rate.0 /= 2.0;
+        let fit = Usl::fit(&points).unwrap();
+        let off = |point: &UslPoint| {
+            (fit.rate_at(f64::from(point.concurrency)).0 - point.rate.0).abs() / point.rate.0
+        };
+        let worst = points.iter().map(off).fold(0.0, f64::max);
+        assert!(worst > 0.05 && (fit.misfit - worst).abs() < 1e-12, "{fit:?} {worst}");
+    }
+
+    #[test]
+    fn what_cannot_be_measured_has_no_law() {
+        let good = points(&law(1000.0, 0.1, 0.001));
+        for (concurrency, rate) in [(0, 100.0), (2, 0.0), (2, -1.0)] {
+            let mut bad = good.clone();
+            bad[1] = UslPoint { concurrency, rate: PerSecond(rate) };
+            assert_eq!(Usl::fit(&bad), None, "{concurrency} {rate}");
+        }
+        // Three points of two concurrencies.
+        let doubled = [good[0], good[0], good[1]];
+        assert_eq!(Usl::fit(&doubled), None);
+        assert!(Usl::fit(&good[..3]).is_some());
+    }
+
+    #[test]
+    fn a_peak_is_at_one_or_more() {
+        let Peak::At { concurrency, rate } = law(100.0, 1.5, 0.1).find_peak() else { panic!() };
+        assert_eq!((concurrency, rate.0), (1.0, 100.0));
+        assert_eq!(law(100.0, 0.0, 0.0).find_peak(), Peak::None);
+        assert_eq!(law(100.0, 0.5, 0.0).find_peak(), Peak::Limit(PerSecond(200.0)));
+    }
+
     #[test]
     fn two_levels_are_no_curve() {
         assert_eq!(Usl::fit(&points(&law(1000.0, 0.1, 0.0))[..2]), None);

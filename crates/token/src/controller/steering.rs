@@ -477,3 +477,20 @@ impl Steering<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_split_among_all_threads_of_all_workers() {
+        // What is left over goes to the first.
+        assert_eq!(split(10, 4, 0, 4), [3, 3, 2, 2]);
+        assert_eq!(split(8, 4, 0, 4), [2, 2, 2, 2]);
+        assert_eq!(split(3, 4, 0, 4), [1, 1, 1, 0]);
+        // Each process has its threads' shares.
+        let processes = [split(11, 4, 0, 2), split(11, 4, 2, 2)];
+        assert_eq!(processes, [[3, 3], [3, 2]]);
+        assert_eq!(processes.concat().iter().sum::<u64>(), 11);
+    }
+}
