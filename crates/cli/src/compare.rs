@@ -8,8 +8,8 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tapstone_record::reference::{Conclusion, Item};
 use tapstone_record::{Comparison, Judgement, Record, Target, Tool};
+use tapstone_reference::{PublishedItem, SourceConclusion};
 use tapstone_report::{comparison_csv, terminal};
 
 pub(crate) use self::arguments::Arguments;
@@ -163,8 +163,8 @@ pub(crate) fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<
 struct Published {
     name: &'static str,
     source: String,
-    items: Vec<Item>,
-    conclusions: Vec<Conclusion>,
+    items: Vec<PublishedItem>,
+    conclusions: Vec<SourceConclusion>,
 }
 
 fn alone(arguments: &Arguments, side: Side) -> anyhow::Result<Exit> {
@@ -187,7 +187,7 @@ fn alone(arguments: &Arguments, side: Side) -> anyhow::Result<Exit> {
         Format::Json => {
             let published = Published {
                 name: reference.name,
-                items: reference.series(),
+                items: reference.items(),
                 conclusions: reference.conclusions(),
                 source: reference.source,
             };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use tapstone_compare::NamedRecord;
-use tapstone_record::reference::{self, NAMES};
+
 use tapstone_record::{Record, TargetKind};
 use tapstone_report::{html, terminal};
 
@@ -122,8 +122,8 @@ fn beside_published(one: &Opened) -> Vec<Opened> {
     if one.record.target.kind != TargetKind::Card || one.record.comparison.is_some() {
         return Vec::new();
     }
-    let compared = |name: &&str| {
-        let reference = reference::load(name).ok()?;
+    let compared = |name: &str| {
+        let reference = tapstone_reference::load(name).ok()?;
         let named = NamedRecord { record: &one.record, path: &one.name, sha256: "" };
         // A reference of other things is no error here: nobody asked for it.
         let comparison =
@@ -135,5 +135,5 @@ fn beside_published(one: &Opened) -> Vec<Opened> {
         let name = format!("{} beside {name}", one.name);
         Some(Opened { name, record, timeline: None, note: None })
     };
-    NAMES.iter().filter_map(compared).collect()
+    tapstone_reference::names().into_iter().filter_map(compared).collect()
 }

@@ -1,7 +1,7 @@
 //! What else differs between two runs: each could be the reason for a difference in their figures.
 
-use tapstone_record::reference::Reference;
 use tapstone_record::{Environment, Record, Target};
+use tapstone_reference::Reference;
 
 /// Warnings for two records.
 pub(crate) fn between_records(baseline: &Record, candidate: &Record) -> Vec<String> {

@@ -24,10 +24,10 @@ pub use ratio::{SlowdownLimit, judge_slowdown, more_samples, ratio_of};
 pub use side_by_side::side_by_side;
 
 use tapstone_measure::compare::Percent;
-use tapstone_record::reference::{Item, Reference};
 use tapstone_record::{
     Change, Comparison, ComparisonRow, Fraction, Judgement, Pairing, Record, Threshold,
 };
+use tapstone_reference::{PublishedItem, Reference};
 
 use self::pairs::FigurePair;
 
@@ -104,8 +104,8 @@ pub fn compare_with_reference(
     Ok(comparison)
 }
 
-fn chosen(reference: &Reference, only: Option<&str>) -> Result<Vec<Item>, CompareError> {
-    let mut items = reference.series();
+fn chosen(reference: &Reference, only: Option<&str>) -> Result<Vec<PublishedItem>, CompareError> {
+    let mut items = reference.items();
     let Some(text) = only else { return Ok(items) };
     let names: Vec<String> = items.iter().map(|item| item.name.clone()).collect();
     items.retain(|item| item.name.to_lowercase().contains(&text.to_lowercase()));

@@ -12,11 +12,11 @@
 
 use std::collections::BTreeSet;
 
-use tapstone_record::reference::{Figure, Item};
 use tapstone_record::{
     Concurrency, Estimate, LoadKind, Outcome, Provenance, Quantity, Record, Row, TargetKind,
     Throughput,
 };
+use tapstone_reference::{PublishedFigure, PublishedItem};
 
 /// Two figures of one operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +90,7 @@ pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
 
 /// Pairs of a record with every item of a reference.
 #[must_use]
-pub fn match_items(items: &[Item], candidate: &Record) -> Matched {
+pub fn match_items(items: &[PublishedItem], candidate: &Record) -> Matched {
     let mut matched = Matched::default();
     let mut met = BTreeSet::new();
     for row in usable(candidate) {
@@ -155,7 +155,7 @@ pub(crate) fn same_work(one: &Row, other: &Row) -> bool {
         && bytes
 }
 
-fn same_figure(row: &Row, figure: &Figure) -> bool {
+fn same_figure(row: &Row, figure: &PublishedFigure) -> bool {
     row.operation == figure.operation
         && row.load.kind == LoadKind::Closed
         && figure.concurrency.is_none_or(|workers| workers == row.concurrency)
@@ -196,7 +196,12 @@ fn pair(
     })
 }
 
-fn published(item: &Item, figure: &Figure, row: &Row, candidate: &Record) -> Option<FigurePair> {
+fn published(
+    item: &PublishedItem,
+    figure: &PublishedFigure,
+    row: &Row,
+    candidate: &Record,
+) -> Option<FigurePair> {
     let quantity = figure.value.quantity();
     let value = figure.value.in_unit_of_quantity();
     Some(FigurePair {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tapstone_record::reference::Reference;
 use tapstone_record::{Side, Target};
+use tapstone_reference::Reference;
 
 use crate::NamedRecord;
 

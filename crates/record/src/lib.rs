@@ -5,7 +5,6 @@
 //! - [`Record::read`] and [`Record::write`] move it between memory and a JSON file, and
 //!   [`SCHEMA_JSON`] is what any other program may hold that file to.
 //! - [`samples`] keeps every single operation as Parquet, for those who want more than figures.
-//! - [`mod@reference`] holds what others have published, for comparison.
 //!
 //! Nothing here measures, and nothing here asks the system anything: the caller fills in a
 //! record, with secrets already removed.
@@ -27,7 +26,6 @@ mod host;
 mod knee;
 mod load;
 mod record;
-pub mod reference;
 mod row;
 pub mod samples;
 mod schema;

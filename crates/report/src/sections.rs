@@ -23,8 +23,8 @@ mod shared;
 mod side_by_side;
 mod trace;
 
-use tapstone_record::reference::Reference;
 use tapstone_record::{Comparison, Cost, Outcome, Pairing, Record, Row};
+use tapstone_reference::Reference;
 
 use crate::style::Style;
 use page::Page;

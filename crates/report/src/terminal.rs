@@ -5,7 +5,7 @@ mod layout;
 mod screen;
 
 use tapstone_record::Record;
-use tapstone_record::reference::Reference;
+use tapstone_reference::Reference;
 
 use crate::sections::page::Page;
 use crate::sections::{self, Rows, Sections};

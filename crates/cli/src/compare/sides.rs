@@ -7,7 +7,7 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_compare::NamedRecord;
 use tapstone_record::Record;
-use tapstone_record::reference::{self, NAMES, Reference};
+use tapstone_reference::Reference;
 
 /// What names a reference rather than a file.
 const PREFIX: &str = "reference:";
@@ -45,7 +45,7 @@ impl Opened {
 impl Side {
     pub(super) fn open(name: &str) -> anyhow::Result<Self> {
         if let Some(name) = name.strip_prefix(PREFIX) {
-            return Ok(Self::Reference(Box::new(reference::load(name)?)));
+            return Ok(Self::Reference(Box::new(tapstone_reference::load(name)?)));
         }
         Ok(Self::Record(Box::new(Opened::read(name)?)))
     }
@@ -53,5 +53,6 @@ impl Side {
 
 /// `reference:hsm-speed, reference:jcop-cards, …`.
 pub(super) fn references() -> String {
-    NAMES.iter().map(|name| format!("{PREFIX}{name}")).collect::<Vec<_>>().join(", ")
+    let names = tapstone_reference::names().into_iter();
+    names.map(|name| format!("{PREFIX}{name}")).collect::<Vec<_>>().join(", ")
 }

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use tapstone_record::reference::{self, Figures};
 use tapstone_record::{Record, Trial};
 use tapstone_testing::{Held, hold};
 use tapstone_vcard::piv::Recipe;
@@ -31,9 +30,7 @@ fn median(values: &[tapstone_measure::units::Nanos]) -> f64 {
 #[test]
 fn contact_sequences_take_the_published_times() {
     let Some(pcscd) = Pcscd::start() else { return };
-    let Figures::PivDoor(study) = reference::load("piv-door").unwrap().figures else {
-        panic!("the cards of the study")
-    };
+    let study = tapstone_reference::load("piv-door").unwrap();
     let holder = holder();
     let mut totals = Vec::new();
     for number in 1..=5 {
@@ -43,7 +40,7 @@ fn contact_sequences_take_the_published_times() {
         let measure =
             || holder.measure().args("--mechanism contact --rounds 5").pin("123456").run().exits(0);
         let total = |outcome: &Outcome| median(&row(&outcome.record(), "door.contact").values_ns);
-        let published = study.contact_cards[&format!("card_{number}")].0;
+        let published = study.number(&format!("contact_cards_ms.card_{number}")).unwrap();
         let within = |outcome: &Outcome| {
             let total = total(outcome);
             println!("{profile}: {total:.1} ms for {published} ms\n{}", outcome.stdout);

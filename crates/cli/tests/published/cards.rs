@@ -4,7 +4,8 @@ use std::fmt;
 use std::thread;
 
 use tapstone_record::Outcome;
-use tapstone_record::reference::{self, Figures, JcopCard};
+
+use tapstone_reference::{PublishedFigure, PublishedItem};
 use tapstone_testing::hold;
 
 use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, undisturbed};
@@ -50,26 +51,31 @@ fn median(outcome: &Left, operation: &str) -> f64 {
     values[1].as_secs_f64()
 }
 
+/// What the suite calls the test that measures this operation.
+fn test_of(operation: &str) -> &str {
+    operation.strip_prefix("card.").unwrap()
+}
+
 /// `None`: never quiet.
 fn jcop(
     pcscd: &Pcscd,
     slot: Slot,
     profile: &str,
-    card: &JcopCard,
+    card: &PublishedItem,
 ) -> Option<(Left, Vec<Deviation>)> {
     let _card = Card::insert(pcscd, slot, &[profile]);
     let run = || {
         let run = Tapstone::at(slot, "card").args("--suite bench --allow-writes --rounds 3");
-        let names = card.seconds.all().into_iter().map(|(name, _)| name);
+        let names = card.figures.iter().map(|figure| test_of(&figure.operation));
         names.fold(run, |run, name| run.args("--test").arg(name)).run().exits(0)
     };
     let deviations = |outcome: &Left| -> Vec<_> {
-        let deviation = |(name, published): (&str, tapstone_record::Seconds)| Deviation {
-            what: format!("{profile}: {name}"),
-            measured: median(outcome, &format!("card.{name}")),
-            published: published.0,
+        let deviation = |figure: &PublishedFigure| Deviation {
+            what: format!("{profile}: {}", test_of(&figure.operation)),
+            measured: median(outcome, &figure.operation),
+            published: figure.value.in_unit_of_quantity() / 1e9,
         };
-        card.seconds.all().into_iter().map(deviation).collect()
+        card.figures.iter().map(deviation).collect()
     };
     let within = |outcome: &Left| {
         deviations(outcome)
@@ -85,10 +91,8 @@ fn jcop(
 #[test]
 fn four_jcop_cards() {
     let Some(pcscd) = Pcscd::start() else { return };
-    let Figures::JcopCards(study) = reference::load("jcop-cards").unwrap().figures else {
-        panic!("the cards of the study")
-    };
-    let card = |name: &str| study.cards.iter().find(|card| card.name == name).unwrap();
+    let cards = tapstone_reference::load("jcop-cards").unwrap().items();
+    let card = |name: &str| cards.iter().find(|card| card.name == name).unwrap();
     // As long as the other three together.
     let jcop31 = || jcop(&pcscd, Slot::Second, "jcop31-v2.2", card("NXP JCOP31 v2.2"));
     let jcop41 = || {
@@ -136,13 +140,13 @@ fn beside_the_table(jcop31: &Left) {
 #[test]
 fn five_piv_cards() {
     let Some(pcscd) = Pcscd::start() else { return };
-    let Figures::PivDoor(study) = reference::load("piv-door").unwrap().figures else {
-        panic!("the cards of the study")
-    };
+    let study = tapstone_reference::load("piv-door").unwrap();
+    let published_ms = study.numbers("contact_cards_ms.*").unwrap();
+    assert_eq!(published_ms.len(), 5);
     let folder = tempfile::tempdir().unwrap();
     // All five ask for the same objects and keys.
     let card_data = folder.path().join("card");
-    for number in 1..=study.contact_cards.len() {
+    for (number, published_ms) in (1..).zip(published_ms) {
         let profile = format!("piv-card-{number}");
         let arguments = [profile.as_ref(), "--card-data".as_ref(), card_data.as_os_str()];
         let _card = Card::insert(&pcscd, Slot::First, &arguments);
@@ -154,7 +158,7 @@ fn five_piv_cards() {
             let figure = Deviation {
                 what: profile.clone(),
                 measured: median(outcome, "card.piv-contact"),
-                published: study.contact_cards[&format!("card_{number}")].0 / 1e3,
+                published: published_ms / 1e3,
             };
             // With each call's share, for whoever looks into a failure.
             println!("{figure}\n{}", outcome.stdout);

@@ -1,10 +1,10 @@
 //! A time in a scenario: a number, a published figure by its name, or a distribution.
 //!
 //! A published figure is written as `{ reference = "piv-door:rsa2048.processing_ms.card" }`: the
-//! reference, and the way to the figure in its file. The unit is in the file's own names (`…_ms`,
+//! reference, and the path of the figure in its file. The unit is in the file's own names (`…_ms`,
 //! `…_seconds`). `less` subtracts another one, `over` divides by it.
 
-use tapstone_record::{Provenance, reference};
+use tapstone_record::Provenance;
 use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Table, Value};
 
@@ -95,31 +95,14 @@ fn published(table: &Table) -> Result<(f64, Provenance, String), String> {
 /// `piv-door:rsa2048.processing_ms.card`, in milliseconds.
 fn look_up(name: &Value, key: &str) -> Result<(f64, String), String> {
     let hint = "hint: reference = \"piv-door:rsa2048.processing_ms.card\" names a reference and the \
-                way to a figure in its file";
+                path of a figure in its file";
     let name = name.as_str().ok_or_else(|| format!("`{key}` is not a name\n{hint}"))?;
-    let (file, way) =
+    let (file, path) =
         name.split_once(':').ok_or_else(|| format!("{name:?} has no colon\n{hint}"))?;
-    let text = reference::text(file).map_err(|error| error.to_string())?;
-    let table: Table = toml::from_str(text).expect("references are compiled in, and tested");
-    let source = table.get("source").and_then(Value::as_str).unwrap_or(file).to_owned();
-    let mut place = &Value::Table(table);
-    let mut unit = None;
-    for word in way.split('.') {
-        unit = unit.or(unit_of(word));
-        place = place.get(word).ok_or_else(|| {
-            format!("reference {file:?} has no {word:?} on the way {way:?}\n{hint}")
-        })?;
-    }
-    let value = number(place).map_err(|_| format!("{way:?} is not a figure\n{hint}"))?;
-    let unit = unit.ok_or_else(|| format!("{way:?} is not a time\n{hint}"))?;
-    Ok((value * unit, source))
-}
-
-/// What a name says of its unit, in milliseconds.
-fn unit_of(word: &str) -> Option<f64> {
-    [("_ms", 1.0), ("_seconds", 1e3), ("_us", 1e-3)]
-        .into_iter()
-        .find_map(|(suffix, unit)| word.ends_with(suffix).then_some(unit))
+    let reference = tapstone_reference::load(file).map_err(|error| error.to_string())?;
+    let time =
+        reference.time(path).map_err(|error| format!("reference {file:?}: {error}\n{hint}"))?;
+    Ok((time.milliseconds, reference.source))
 }
 
 fn number(value: &Value) -> Result<f64, String> {

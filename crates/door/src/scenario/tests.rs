@@ -77,7 +77,7 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
         (time("{ quantiles = [[0.5, 9], [0.4, 10]] }"), "quantiles rise"),
         (time("{ quantiles = [[0.5, 9], [1.5, 10]] }"), "1.5 is no part of all"),
         (time("{ gamma = { shape = 1 } }"), "there is no distribution \"gamma\""),
-        (time("{ reference = 'piv-door:rsa2048.none' }"), "has no \"none\" on the way"),
+        (time("{ reference = 'piv-door:rsa2048.none' }"), "there is no \"none\" on the path"),
         (time("{ reference = 'moon:a.b' }"), "there is no reference \"moon\""),
         (time("{ reference = 'piv-door:facts.rsa_certificate_bytes' }"), "is not a time"),
         (time("'fast'"), "not a number"),

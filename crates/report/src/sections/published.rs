@@ -2,7 +2,9 @@
 //! from them.
 
 use tapstone_record::Provenance;
-use tapstone_record::reference::{Conclusion, Figure, Item, Reference, Value};
+use tapstone_reference::{
+    PublishedFigure, PublishedItem, PublishedValue, Reference, SourceConclusion,
+};
 
 use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
@@ -11,7 +13,7 @@ use crate::{figures, words};
 pub(super) fn add_published(page: &mut Page, reference: &Reference) {
     page.heading(&format!("reference:{}", reference.name), words::provenance(reference.provenance));
     page.fact("source", Span::plain(&reference.source));
-    let items = reference.series();
+    let items = reference.items();
     if items.iter().all(|item| item.figures.len() == 1) {
         page.blank();
         page.grid(&one_table(&items));
@@ -22,7 +24,7 @@ pub(super) fn add_published(page: &mut Page, reference: &Reference) {
         }
     }
     page.heading("what the source concludes", "and what its figures give when computed");
-    for Conclusion { subject, says, computed } in reference.conclusions() {
+    for SourceConclusion { subject, says, computed } in reference.conclusions() {
         page.line(&[Span::plain(format!("  {subject}"))]);
         page.hanging(&Span::faint("    source    "), &Span::plain(says));
         page.hanging(&Span::faint("    computed  "), &Span::new(computed, Tint::Strong));
@@ -30,14 +32,14 @@ pub(super) fn add_published(page: &mut Page, reference: &Reference) {
 }
 
 /// Items of a single figure each share a table.
-fn one_table(items: &[Item]) -> Grid {
+fn one_table(items: &[PublishedItem]) -> Grid {
     let columns = vec![
         left("item", Keep::Always),
         left("operation", Keep::Always),
         right("figure", Keep::Always),
         left("", Keep::Rank(1)),
     ];
-    let cells = |item: &Item| {
+    let cells = |item: &PublishedItem| {
         let figure = &item.figures[0];
         Entry::Cells(vec![
             Span::plain(&item.name),
@@ -49,11 +51,11 @@ fn one_table(items: &[Item]) -> Grid {
     Grid { columns, entries: items.iter().map(cells).collect() }
 }
 
-fn table(item: &Item) -> Grid {
+fn table(item: &PublishedItem) -> Grid {
     let derived = item.figures.iter().any(|figure| figure.provenance != Provenance::Published);
     let mut columns = vec![left("operation", Keep::Always), right("figure", Keep::Always)];
     columns.extend(derived.then(|| left("", Keep::Always)));
-    let cells = |figure: &Figure| {
+    let cells = |figure: &PublishedFigure| {
         let mut cells =
             vec![Span::plain(&figure.operation), Span::new(value(figure.value), Tint::Strong)];
         cells.extend(derived.then(|| Span::faint(words::provenance(figure.provenance))));
@@ -62,9 +64,11 @@ fn table(item: &Item) -> Grid {
     Grid { columns, entries: item.figures.iter().map(cells).collect() }
 }
 
-fn value(of: Value) -> String {
+fn value(of: PublishedValue) -> String {
     match of {
-        Value::MeanSeconds(seconds) | Value::WallSeconds(seconds) => figures::seconds(seconds),
-        Value::PerSecond(rate) => figures::rate(rate.0),
+        PublishedValue::MeanSeconds(seconds) | PublishedValue::WallSeconds(seconds) => {
+            figures::seconds(seconds)
+        }
+        PublishedValue::PerSecond(rate) => figures::rate(rate.0),
     }
 }

@@ -1,6 +1,5 @@
 //! Comparisons on a terminal and as CSV.
 
-use tapstone_record::reference;
 use tapstone_record::*;
 use tapstone_report::comparison_csv;
 use tapstone_report::terminal::{Style, render, render_reference};
@@ -197,8 +196,8 @@ fn as_csv() {
 
 #[test]
 fn a_reference_alone() {
-    for name in reference::NAMES {
-        let text = render_reference(&reference::load(name).unwrap(), &STYLE);
+    for name in tapstone_reference::names() {
+        let text = render_reference(&tapstone_reference::load(name).unwrap(), &STYLE);
         insta::assert_snapshot!(format!("reference_{name}"), text);
     }
 }
