@@ -25,12 +25,12 @@ use std::path::PathBuf;
 
 use tapstone_command::command::Command;
 use tapstone_command::run::{Input, Output, Run, Signals};
+use tapstone_events::system_calls::SystemCallSet;
 use tapstone_measure::compare::{PairedRound, paired_ratio};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_trace::observe::{self, Plan};
 use tapstone_trace::probe::Options;
-use tapstone_trace::syscalls::Set;
 
 /// Operations of the client, of two calls each.
 const OPERATIONS: usize = 500_000;
@@ -155,19 +155,19 @@ impl Bench {
     }
 
     fn stopped(&self, command: &Command) -> Nanos {
-        self.seen(command, Some(Set::default_set()))
+        self.seen(command, Some(SystemCallSet::default_set()))
     }
 
     /// The same calls, with their stacks.
     fn straced(&self, command: &Command) -> Nanos {
-        let calls = Set::default_set().names().collect::<Vec<_>>().join(",");
+        let calls = SystemCallSet::default_set().names().collect::<Vec<_>>().join(",");
         let options = ["strace", "-f", "-k", "-qq", "-o", "/dev/null", "-e", &calls];
         let words = options.iter().map(OsString::from).chain([command.program().into()]);
         let words = words.chain(command.arguments().iter().cloned());
         self.bare(&Command::from_words(words).unwrap())
     }
 
-    fn seen(&self, command: &Command, system_calls: Option<Set>) -> Nanos {
+    fn seen(&self, command: &Command, system_calls: Option<SystemCallSet>) -> Nanos {
         let options = Options::default();
         let plan = Plan { system_calls, output: Output::Tail, ..Plan::of(command, &options) };
         let seen = observe::observe(&plan, &self.signals).unwrap();

@@ -13,7 +13,6 @@ mod output;
 mod signals;
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -30,6 +29,7 @@ use crate::observation::{Observation, Observations};
 
 pub use output::Stream;
 pub use signals::Signals;
+pub use tapstone_events::Exit;
 
 use output::Readers;
 
@@ -94,35 +94,6 @@ impl Finished {
     #[must_use]
     pub fn processor(&self) -> Nanos {
         self.user + self.system
-    }
-}
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// By itself, with this exit code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl Exit {
-    /// Whether the command says that all went well.
-    #[must_use]
-    pub const fn is_success(self) -> bool {
-        matches!(self, Self::Code(0))
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(signal) => match signal_hook::low_level::signal_name(signal) {
-                Some(name) => f.write_str(name),
-                None => write!(f, "signal {signal}"),
-            },
-        }
     }
 }
 

@@ -56,7 +56,7 @@ fn resets(function: &str, span: &Span) -> bool {
 mod tests {
     use super::*;
     use crate::samples;
-    use crate::timeline::{Call, CallId, Family};
+    use crate::timeline::{CalledFunction, Family, FunctionId};
     use tapstone_measure::units::Nanos;
 
     fn objects(timeline: &Timeline) -> Vec<String> {
@@ -66,11 +66,11 @@ mod tests {
     /// The sample with the end of a transaction between its SELECT and its VERIFY.
     fn with_an_end(disposition: u64, process: u32) -> Timeline {
         let mut timeline = samples::signature();
-        let call = Call { function: "SCardEndTransaction", ..timeline.calls[2].clone() };
+        let call = CalledFunction { function: "SCardEndTransaction", ..timeline.calls[2].clone() };
         assert_eq!(call.family, Family::Pcsc);
         timeline.calls.push(call);
         let of_card = timeline.threads[0].spans[2];
-        let call = CallId(timeline.calls.len() as u32 - 1);
+        let call = FunctionId(timeline.calls.len() as u32 - 1);
         let (start, end) = (Nanos(2610), Nanos(2620));
         let ends =
             Span { start, end, call, detail: disposition, exchange: None, parent: None, ..of_card };

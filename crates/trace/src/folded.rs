@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use tapstone_measure::units::Nanos;
 
 use crate::perfetto::program;
-use crate::timeline::{CallId, Family, Thread, Timeline};
+use crate::timeline::{Family, FunctionId, Thread, Timeline};
 use crate::tree::{Node, Tree};
 
 /// Writes a line for each stack of each thread.
@@ -42,7 +42,7 @@ pub fn write(timeline: &Timeline, mut to: impl Write) -> io::Result<()> {
 /// What the functions of a timeline are called in a stack.
 struct Frames {
     names: Vec<String>,
-    /// By [`CallId`]: who called does not tell frames apart.
+    /// By [`FunctionId`]: who called does not tell frames apart.
     of_calls: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ impl Frames {
         frames
     }
 
-    fn at(&self, call: CallId) -> u32 {
+    fn at(&self, call: FunctionId) -> u32 {
         self.of_calls[call.0 as usize]
     }
 }

@@ -9,20 +9,19 @@ use std::path::Path;
 use tapstone_measure::units::Nanos;
 
 use crate::clock::{Reading, Scale};
-use crate::events::{self, EventsError};
-use crate::losses::Losses;
-use crate::timeline::Timeline;
+use crate::recording::{self, EventsError, Recording};
 use crate::wire::{Header, MAGIC, Run, VERSION};
+use tapstone_events::{Losses, ObservedRun};
 
 /// What such a file holds.
 #[derive(Debug)]
 pub struct Kept {
     /// What the program did.
-    pub timeline: Timeline,
+    pub recording: Recording,
     /// How long it took.
     pub wall: Nanos,
     /// What else is missing, but for the dropped events that no reason is known of: these are in
-    /// the timeline.
+    /// the recording.
     pub losses: Losses,
     /// Bytes that are missing at the file's end: it was cut short.
     pub missing: u64,
@@ -37,13 +36,13 @@ pub fn read(path: &Path) -> Result<Kept, EventsError> {
     let file = File::open(path).map_err(open)?;
     let fields = Fields::of(&file).map_err(open)?;
     let fields = fields.ok_or_else(|| EventsError::NoEvents(path.to_owned()))?;
-    let (started, ended) = (Nanos(fields.started), Nanos(fields.ended));
-    let mut timeline = events::read(&file, &fields.scale, started, ended)?;
-    timeline.dropped = fields.dropped;
-    let losses = fields.losses;
+    let started = Nanos(fields.started);
+    let ended = Nanos(fields.ended);
     let length = file.metadata()?.len();
-    let missing = events::used(&file)?.saturating_sub(length);
-    Ok(Kept { timeline, wall: ended - started, losses, missing })
+    let missing = recording::used(&file)?.saturating_sub(length);
+    let run = ObservedRun { started, ended, dropped: fields.dropped };
+    let recording = Recording::new(file, fields.scale, run)?;
+    Ok(Kept { recording, wall: ended - started, losses: fields.losses, missing })
 }
 
 /// What the header says of the run.

@@ -16,18 +16,18 @@ pub mod behaviour;
 pub mod blind;
 pub mod codes;
 pub mod daemon;
-pub mod events;
 pub mod exchanges;
 pub mod findings;
 pub mod folded;
 pub mod guard;
 pub mod kept;
-pub mod losses;
 pub mod observe;
 pub mod operation;
 pub mod owners;
 pub mod perfetto;
 pub mod probe;
+pub mod reading;
+pub mod recording;
 pub mod starts;
 #[cfg_attr(not(probe), path = "syscalls_elsewhere.rs")]
 pub mod syscalls;
@@ -42,4 +42,4 @@ mod samples;
 mod synthetic;
 mod tree;
 
-use tapstone_probe_core::{functions, wire};
+use tapstone_probe_core::wire;

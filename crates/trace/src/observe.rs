@@ -4,6 +4,7 @@ mod staying;
 #[cfg(probe)]
 mod stopped;
 
+use std::env;
 use std::fs::File;
 use std::io;
 use std::mem;
@@ -11,16 +12,18 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::blind::{self, Blind};
+use crate::blind;
 use crate::daemon::{Daemon, DaemonError};
-use crate::events::{self, EventsError};
-use crate::losses::Losses;
 use crate::probe::{Applied, Options, Probe, ProbeError};
-use crate::syscalls::{Observed, Set, TracingError};
-use crate::timeline::Timeline;
+use crate::recording::{self, EventsError, Recording};
+use crate::syscalls::TracingError;
 use tapstone_command::command::Command;
 use tapstone_command::observation::Observation;
 use tapstone_command::run::{Finished, Input, Output, Run, RunError, Signals};
+use tapstone_events::{
+    Blind, Losses, ObservedRun,
+    system_calls::{Observed, SystemCallSet},
+};
 
 /// How to run it.
 #[derive(Clone, Debug)]
@@ -30,7 +33,7 @@ pub struct Plan<'a> {
     /// How the probe is to behave.
     pub options: &'a Options,
     /// System calls to observe too: those of the command, not of the daemon.
-    pub system_calls: Option<Set>,
+    pub system_calls: Option<SystemCallSet>,
     /// Where its output goes.
     pub output: Output,
     /// What it reads.
@@ -69,7 +72,7 @@ pub struct Seen {
     /// How it ended, and what it took.
     pub finished: Finished,
     /// What it did.
-    pub timeline: Timeline,
+    pub recording: Recording,
     /// Its system calls, where they were asked for.
     pub system_calls: Option<Observed>,
     /// What each fix came to.
@@ -146,27 +149,27 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     if let Some(daemon) = daemon {
         daemon.stop();
     }
-    let (file, scale) = probe.buffer().read().map_err(EventsError::from)?;
+    let (file, scale) = probe.buffer().file().map_err(EventsError::from)?;
     let ended = finished.started + finished.wall;
     let unkept = plan.keep.as_ref().and_then(|path| {
         let signed = probe.buffer().sign(&scale, finished.started, ended);
         let kept = signed.and_then(|()| keep(&file, path));
         kept.err().map(|why| KeepError { path: path.clone(), why })
     });
-    let mut timeline = events::read(&file, &scale, finished.started, ended)?;
     let mut losses = probe.buffer().losses();
-    timeline.dropped = losses.dropped;
+    let run = ObservedRun { started: finished.started, ended, dropped: losses.dropped };
+    let recording = Recording::new(file, scale, run)?;
     let is_blind = probe.buffer().processes() == daemons;
     let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));
     let applied = probe.buffer().applied();
     let lost = losses.of_calls();
-    let unseen = losses.of_programs(&timeline.unseen);
-    let mut warnings = losses.sentences(&timeline.unseen);
+    let unseen = losses.of_programs(recording.unseen());
+    let mut warnings = losses.sentences(recording.unseen());
     warnings.extend(system_calls.iter().flat_map(stopped::sentences));
     let left_behind = staying::sentence(&probe);
     Ok(Seen {
         finished,
-        timeline,
+        recording,
         system_calls,
         applied,
         lost,
@@ -196,7 +199,7 @@ fn why_blind(program: &Path, losses: &mut Losses) -> Blind {
     if mem::take(&mut losses.outdated) > 0 {
         return Blind::Outdated(path());
     }
-    blind::reason(program).unwrap_or_else(|| Blind::Unknown(path()))
+    blind::reason(program).unwrap_or_else(|| Blind::Unknown(path(), env::temp_dir()))
 }
 
 /// Only what is used: the file has room for much more.
@@ -204,23 +207,23 @@ fn keep(file: &File, path: &PathBuf) -> io::Result<()> {
     let mut to = File::create(path)?;
     let mut from = file.try_clone()?;
     io::Seek::rewind(&mut from)?;
-    io::copy(&mut io::Read::take(&mut from, events::used(file)?), &mut to)?;
+    io::copy(&mut io::Read::take(&mut from, recording::used(file)?), &mut to)?;
     Ok(())
 }
 
 #[cfg(not(probe))]
 mod stopped {
-    use super::{Finished, ObserveError, Observed, Plan, Probe, Set};
+    use super::{Finished, ObserveError, Observed, Plan, Probe, ProbeError, SystemCallSet};
 
     pub(super) fn run(
         _plan: &Plan<'_>,
         _probe: &Probe,
-        set: &Set,
+        _set: &SystemCallSet,
     ) -> Result<(Finished, Observed), ObserveError> {
-        match *set {}
+        Err(ProbeError::Platform.into())
     }
 
-    pub(super) fn sentences(observed: &Observed) -> Vec<String> {
-        match *observed {}
+    pub(super) fn sentences(_observed: &Observed) -> Vec<String> {
+        Vec::new()
     }
 }

@@ -10,8 +10,8 @@ use std::str::FromStr;
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
-use crate::functions::{FUNCTIONS, Family};
 use crate::timeline::{End, Span, Thread, Timeline};
+use tapstone_events::{FUNCTIONS, Family};
 
 /// What counts as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,21 +91,14 @@ fn nearest(text: &str) -> Option<&'static str> {
 }
 
 /// Of a name that no system call has, what may have been meant.
-#[cfg(probe)]
 fn unknown_system_call(name: &str) -> Option<Option<&'static str>> {
-    use crate::syscalls::{Set, SetError};
-    match name.parse::<Set>() {
+    use tapstone_events::system_calls::{SystemCallSet, SystemCallSetError};
+    match name.parse::<SystemCallSet>() {
         // Not a list, nor a change of one.
         Ok(set) if set.names().eq([name]) => None,
-        Err(SetError::Unknown { alike, .. }) => Some(alike.first().copied()),
-        Ok(_) | Err(SetError::Empty) => Some(None),
+        Err(SystemCallSetError::Unknown { alike, .. }) => Some(alike.first().copied()),
+        Ok(_) | Err(SystemCallSetError::Empty) => Some(None),
     }
-}
-
-/// Where no system calls are observed, names are not known.
-#[cfg(not(probe))]
-fn unknown_system_call(_name: &str) -> Option<Option<&'static str>> {
-    None
 }
 
 /// One operation: a stretch of a thread.

@@ -173,7 +173,7 @@ impl<W: Write> Trace<'_, W> {
         Ok(())
     }
 
-    fn title(&self, call: crate::timeline::CallId) -> Title<'static> {
+    fn title(&self, call: crate::timeline::FunctionId) -> Title<'static> {
         let call = self.timeline.call(call);
         let category = match call.family {
             Family::Pkcs11 => "pkcs11",

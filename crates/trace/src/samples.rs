@@ -4,15 +4,15 @@ use proptest::prelude::*;
 use tapstone_measure::units::Nanos;
 
 use crate::timeline::{
-    Call, CallId, End, Exchange, ExchangeId, Family, Kind, Leaf, On, Process, Span, TextId, Thread,
-    Timeline,
+    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Program, Span,
+    TextId, Thread, Timeline,
 };
 
 const fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
     Span {
         start: Nanos(start),
         end: Nanos(end),
-        call: CallId(call),
+        call: FunctionId(call),
         parent,
         end_kind: End::Returned,
         result: 0,
@@ -30,7 +30,7 @@ const fn leaf(start: u64, end: u64, call: u32, parent: Option<u32>) -> Leaf {
     Leaf {
         start: Nanos(start),
         end: Nanos(end),
-        call: CallId(call),
+        call: FunctionId(call),
         parent,
         count: 1,
         time: Nanos(end - start),
@@ -46,7 +46,7 @@ const fn leaf(start: u64, end: u64, call: u32, parent: Option<u32>) -> Leaf {
 /// A signature through a proxy: two modules, two commands to a PIV card, of which one fails, polls
 /// in a row between them; and another thread that opens a file.
 pub(crate) fn signature() -> Timeline {
-    let call = |function, family, module: &str, caller: &str| Call {
+    let call = |function, family, module: &str, caller: &str| CalledFunction {
         function,
         family,
         module: module.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn signature() -> Timeline {
     };
     let select = b"\x00\xA4\x04\x00\x0B\xA0\x00\x00\x03\x08\x00\x00\x10\x00\x01\x00\x00";
     Timeline {
-        processes: vec![Process {
+        processes: vec![Program {
             id: 4211,
             parent: 1,
             program: "/usr/bin/pkcs11-tool".to_owned(),

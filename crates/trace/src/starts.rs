@@ -2,16 +2,15 @@
 //! did not begin: what these do is not seen, which whoever repeats a command has to know.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use object::elf::ELFMAG;
+use tapstone_events::{Program, UnseenProgram};
 use tapstone_measure::units::Nanos;
 
 use crate::blind;
-use crate::timeline::Process;
 use tapstone_command::command;
 
 /// A program that was about to be started.
@@ -27,43 +26,13 @@ pub(crate) struct Start {
     pub(crate) program: Vec<u8>,
 }
 
-/// A program in which the probe did not begin.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unseen(PathBuf);
-
-impl Unseen {
-    /// Whether its file tells why.
-    pub(crate) fn has_reason(&self) -> bool {
-        blind::reason(&self.0).is_some()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn at(path: &str) -> Self {
-        Self(path.into())
-    }
-}
-
-impl fmt::Display for Unseen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match blind::reason(&self.0).map(|blind| blind.to_string()) {
-            Some(reason) => f.write_str(reason.lines().next().unwrap_or_default()),
-            None => write!(
-                f,
-                "{} was started without the variables of the probe, where it cannot go, or just \
-                 before the end: what it did is not here",
-                self.0.display()
-            ),
-        }
-    }
-}
-
 /// Those of `starts` that none of `processes` is. A start that failed is none of them: shells try
 /// one folder after the other.
-pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Process]) -> Vec<Unseen> {
+pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Program]) -> Vec<UnseenProgram> {
     starts.sort_by_key(|start| start.at);
     let programs: Vec<_> = processes.iter().filter(|it| !it.program.is_empty()).collect();
     let (in_children, here): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.in_child);
-    let came_by_exec = |program: &&&Process| {
+    let came_by_exec = |program: &&&Program| {
         here.iter().any(|start| start.process == program.id && start.at <= program.started)
     };
     let spawned = programs.iter().filter(|it| !came_by_exec(it)).copied().collect();
@@ -77,25 +46,30 @@ pub(crate) fn unseen(mut starts: Vec<Start>, processes: &[Process]) -> Vec<Unsee
     });
     let started = of_children.into_iter().chain(of_execs.map(|(_, start)| *start));
     let mut unseen: Vec<_> = started.filter_map(found).collect();
-    unseen.sort_unstable();
-    unseen.dedup();
+    unseen.sort_unstable_by(|one, other| one.program.cmp(&other.program));
+    unseen.dedup_by(|one, other| one.program == other.program);
     unseen
 }
 
 /// `None`: it is not there, and could not start. Where a relative path leads is known only to the
 /// program, which may have changed its folder.
-fn found(start: &Start) -> Option<Unseen> {
+fn found(start: &Start) -> Option<UnseenProgram> {
     let program = OsStr::from_bytes(&start.program);
     let is_relative = start.program.contains(&b'/') && !start.program.starts_with(b"/");
     match command::find_program(program) {
-        Ok(path) => Some(Unseen(path)),
-        Err(_) => is_relative.then(|| Unseen(program.into())),
+        Ok(path) => Some(with_reason(path)),
+        Err(_) => is_relative.then(|| with_reason(program.into())),
     }
+}
+
+/// With what its file tells now: later it may be another.
+fn with_reason(program: PathBuf) -> UnseenProgram {
+    UnseenProgram { reason: blind::reason(&program), program }
 }
 
 /// Those that are left when each program that began in a child is one of them: the one that its
 /// path names, and of what remains any that it could have become.
-fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Process>) -> Vec<&'a Start> {
+fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Program>) -> Vec<&'a Start> {
     take_away(&mut starts, &mut programs, |program| {
         // A program's own path has no symbolic links (proc_pid_exe(5)), and PATH may be another.
         let whole =
@@ -117,12 +91,12 @@ fn not_begun<'a>(mut starts: Vec<&'a Start>, mut programs: Vec<&Process>) -> Vec
 /// Takes away starts, and for each a program that `fits` it.
 fn take_away<'a, F: Fn(&Path) -> bool>(
     starts: &mut Vec<&'a Start>,
-    programs: &mut Vec<&Process>,
+    programs: &mut Vec<&Program>,
     fits: impl Fn(&'a OsStr) -> F,
 ) {
     starts.retain(|&start| {
         let fits = fits(OsStr::from_bytes(&start.program));
-        let is_it = |program: &&Process| {
+        let is_it = |program: &&Program| {
             let follows = program.parent == start.process && program.started >= start.at;
             follows && fits(Path::new(&program.program))
         };
@@ -141,14 +115,14 @@ mod tests {
         Start { at: Nanos(at), process, in_child, program: program.as_bytes().to_vec() }
     }
 
-    fn process(id: u32, parent: u32, program: &str, started: u64) -> Process {
-        Process { id, parent, program: program.to_owned(), started: Nanos(started) }
+    fn process(id: u32, parent: u32, program: &str, started: u64) -> Program {
+        Program { id, parent, program: program.to_owned(), started: Nanos(started) }
     }
 
     #[test]
     fn a_program_that_does_not_begin_is_unseen() {
         let shell = process(1, 0, "/bin/sh", 0);
-        let of = |starts: &[Start], others: &[Process]| {
+        let of = |starts: &[Start], others: &[Program]| {
             let processes: Vec<_> = [&shell].into_iter().chain(others).cloned().collect();
             unseen(starts.to_vec(), &processes)
         };
@@ -157,7 +131,7 @@ mod tests {
         // By exec(3) in a child, and by posix_spawn(3).
         assert_eq!(of(&[start(10, 2, false, "/bin/ls")], seen), []);
         assert_eq!(of(&[start(10, 1, true, "ls")], seen), []);
-        let env = [Unseen(PathBuf::from("/usr/bin/env"))];
+        let env = [with_reason(PathBuf::from("/usr/bin/env"))];
         let forked = slice::from_ref(&forked);
         assert_eq!(of(&[start(10, 2, false, "/usr/bin/env")], forked), env);
         assert_eq!(of(&[start(10, 1, true, "/usr/bin/env")], forked), env);
@@ -186,6 +160,6 @@ mod tests {
         assert_eq!(unseen(vec![start(10, 3, false, "/no/such/program")], &seen), []);
         // It may be in the folder where the program is now.
         let relative = unseen(vec![start(10, 3, false, "./program")], &seen);
-        assert_eq!(relative, [Unseen(PathBuf::from("./program"))]);
+        assert_eq!(relative, [with_reason(PathBuf::from("./program"))]);
     }
 }

@@ -8,12 +8,15 @@
 //!     .timeline();
 //! ```
 
+use std::collections::HashMap;
+
 use tapstone_measure::units::Nanos;
 
-use crate::functions::FUNCTIONS;
 use crate::timeline::{
-    Builder, CallId, End, Exchange, Family, Kind, Leaf, On, Process, Span, Thread, Timeline,
+    CalledFunction, End, Exchange, ExchangeId, Family, FunctionId, Kind, Leaf, On, Program, Span,
+    TextId, Thread, Timeline,
 };
+use tapstone_events::FUNCTIONS;
 
 pub(crate) const fn micros(count: u64) -> Nanos {
     Nanos(count * 1_000)
@@ -44,7 +47,7 @@ impl Story {
         self.threads = 0;
         let (id, parent) = (self.process, self.process - 1_000);
         let program = program.to_owned();
-        let process = Process { id, parent, program, started: Nanos::ZERO };
+        let process = Program { id, parent, program, started: Nanos::ZERO };
         self.builder.timeline().processes.push(process);
         self
     }
@@ -257,13 +260,66 @@ impl Telling<'_> {
         self
     }
 
-    fn function(&mut self, name: &str, module: &str) -> CallId {
+    fn function(&mut self, name: &str, module: &str) -> FunctionId {
         let number = FUNCTIONS.iter().position(|function| function.name == name);
         let number = number.unwrap_or_else(|| panic!("{name} is not watched"));
         let around = self.open.last().map(|at| self.thread.spans[*at as usize].call);
         let caller = around
             .map_or_else(String::new, |around| self.builder.timeline().call(around).module.clone());
         self.builder.call(number, module, &caller)
+    }
+}
+
+/// Makes a timeline, piece after piece.
+#[derive(Debug, Default)]
+struct Builder {
+    timeline: Timeline,
+    call_ids: HashMap<CalledFunction, FunctionId>,
+    text_ids: HashMap<Box<[u8]>, TextId>,
+}
+
+impl Builder {
+    /// The id of a function, by its number among the watched ones.
+    fn call(&mut self, function: usize, module: &str, caller: &str) -> FunctionId {
+        let watched = FUNCTIONS[function];
+        let call = CalledFunction {
+            function: watched.name,
+            family: watched.family,
+            module: module.to_owned(),
+            caller: caller.to_owned(),
+        };
+        let calls = &mut self.timeline.calls;
+        *self.call_ids.entry(call).or_insert_with_key(|call| {
+            calls.push(call.clone());
+            FunctionId(calls.len() as u32 - 1)
+        })
+    }
+
+    /// The id of a text.
+    fn text(&mut self, text: &[u8]) -> TextId {
+        if let Some(id) = self.text_ids.get(text) {
+            return *id;
+        }
+        let id = TextId(self.timeline.texts.len() as u32);
+        self.timeline.texts.push(text.into());
+        self.text_ids.insert(text.into(), id);
+        id
+    }
+
+    /// The id of an exchange.
+    fn exchange(&mut self, exchange: Exchange) -> ExchangeId {
+        self.timeline.exchanges.push(exchange);
+        ExchangeId(self.timeline.exchanges.len() as u32 - 1)
+    }
+
+    /// What is known so far, to be added to.
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.timeline
+    }
+
+    /// What has been built.
+    fn finish(self) -> Timeline {
+        self.timeline
     }
 }
 

@@ -6,10 +6,9 @@ use tapstone_record as record;
 
 use crate::findings::{FileCall, Stops};
 use crate::operation::Operation;
-use crate::syscalls::Observed;
 use crate::timeline::Timeline;
+use tapstone_events::system_calls::Observed;
 
-#[cfg(probe)]
 mod seen;
 
 /// What tables and detectors take of system calls.
@@ -39,13 +38,7 @@ impl<'a> SystemCalls<'a> {
         observed.map_or_else(Self::none, |observed| Self::seen(observed, timeline, operation))
     }
 
-    #[cfg(probe)]
     fn seen(observed: &'a Observed, timeline: &Timeline, operation: &Operation) -> Self {
         seen::system_calls(observed, timeline, operation)
-    }
-
-    #[cfg(not(probe))]
-    fn seen(observed: &'a Observed, _timeline: &Timeline, _operation: &Operation) -> Self {
-        match *observed {}
     }
 }

@@ -15,7 +15,7 @@ use crate::findings::{self, FileCall, prediction};
 use crate::operation::{Operation, Operations};
 use crate::owners::{self, Owners};
 use crate::system_calls::SystemCalls;
-use crate::timeline::{Call, Family, Span, Thread, Timeline};
+use crate::timeline::{CalledFunction, Family, Span, Thread, Timeline};
 
 /// Calls up to so many are kept one by one.
 const MOST_VALUES: usize = 1000;
@@ -183,7 +183,8 @@ fn count_span(
         *tally.failed.entry(code.clone()).or_default() += 1;
     }
     // A function inside itself is not counted twice, whoever called the inner one.
-    let is_same = |outer: &Call| outer.function == call.function && outer.module == call.module;
+    let is_same =
+        |outer: &CalledFunction| outer.function == call.function && outer.module == call.module;
     let inside_itself = thread.path(span.parent).any(|outer| is_same(timeline.call(outer.call)));
     if !inside_itself {
         tally.total += span.time();
@@ -192,7 +193,7 @@ fn count_span(
 }
 
 /// A function of libc belongs to whoever calls it.
-fn of_libc(call: &Call) -> String {
+fn of_libc(call: &CalledFunction) -> String {
     debug_assert!(matches!(call.family, Family::Libc(_)));
     match call.caller.as_str() {
         "" => "libc, called by the program".to_owned(),

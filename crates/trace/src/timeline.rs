@@ -4,23 +4,20 @@
 //! Times are CLOCK_MONOTONIC. A [`Span`] is a call of PKCS#11, PC/SC or a reader driver; a [`Leaf`]
 //! is a call of libc inside one or outside of all, or many short ones of the same kind in a row.
 
-use std::collections::HashMap;
-
 use tapstone_measure::units::Nanos;
 
-use crate::functions::FUNCTIONS;
-pub use crate::functions::{Family, Kind};
-use crate::starts::Unseen;
+use tapstone_events::UnseenProgram;
+pub use tapstone_events::{CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId};
 
 /// A whole observation.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Programs that ran, in the order in which they began.
-    pub processes: Vec<Process>,
+    pub processes: Vec<Program>,
     /// Their threads. A thread that has done nothing that is watched is not here.
     pub threads: Vec<Thread>,
     /// What was called: functions of a library, by a library.
-    pub calls: Vec<Call>,
+    pub calls: Vec<CalledFunction>,
     /// Paths, names and addresses.
     pub texts: Vec<Box<[u8]>>,
     /// Exchanges with a card.
@@ -35,20 +32,7 @@ pub struct Timeline {
     /// Events that found no space: what is here is a lower bound then.
     pub dropped: u64,
     /// Programs that were started and are not here: the probe did not begin in them.
-    pub unseen: Vec<Unseen>,
-}
-
-/// A program, from its start or its exec(3) on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Its id.
-    pub id: u32,
-    /// Who forked it off.
-    pub parent: u32,
-    /// Its file; empty when it is not known.
-    pub program: String,
-    /// When the probe began in it.
-    pub started: Nanos,
+    pub unseen: Vec<UnseenProgram>,
 }
 
 /// A thread and what it did.
@@ -68,30 +52,9 @@ pub struct Thread {
     pub leaves: Vec<Leaf>,
 }
 
-/// Which function of which library, called by which: an index into [`Timeline::calls`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CallId(pub u32);
-
-/// An index into [`Timeline::texts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TextId(pub u32);
-
 /// An index into [`Timeline::exchanges`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId(pub u32);
-
-/// A function as it was called.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Call {
-    /// Its name, as it is exported.
-    pub function: &'static str,
-    /// What it is.
-    pub family: Family,
-    /// The file name of the library that was called.
-    pub module: String,
-    /// That of the library that called; empty for the program itself.
-    pub caller: String,
-}
 
 /// A call of PKCS#11, PC/SC or a reader driver.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +64,7 @@ pub struct Span {
     /// Its end; the thread's when it never returned.
     pub end: Nanos,
     /// Which function.
-    pub call: CallId,
+    pub call: FunctionId,
     /// The call around it: an index into the thread's spans.
     pub parent: Option<u32>,
     /// How it ended.
@@ -124,20 +87,6 @@ pub struct Span {
     pub injected: Nanos,
 }
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
-    /// By returning.
-    #[default]
-    Returned,
-    /// An exception or longjmp(3) went past it.
-    Abandoned,
-    /// A fix answered instead of the function.
-    Replaced,
-    /// Never: the program ended before.
-    Open,
-}
-
 /// A libc call, or many.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
@@ -146,7 +95,7 @@ pub struct Leaf {
     /// The end of the last; the thread's when it never returned.
     pub end: Nanos,
     /// Which function.
-    pub call: CallId,
+    pub call: FunctionId,
     /// The call around it: an index into the thread's spans.
     pub parent: Option<u32>,
     /// How many. More than one: short ones, among which others may lie.
@@ -165,18 +114,6 @@ pub struct Leaf {
     pub on: On,
     /// A fix answered instead of the function.
     pub replaced: bool,
-}
-
-/// What is at the other end of a descriptor, where that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum On {
-    /// Nothing of interest.
-    #[default]
-    Something,
-    /// pcscd.
-    Service,
-    /// A person.
-    Terminal,
 }
 
 /// A command to a card and its response. Data are kept only where they name what is read.
@@ -202,7 +139,7 @@ impl Timeline {
     /// # Panics
     /// For an id of another timeline.
     #[must_use]
-    pub fn call(&self, id: CallId) -> &Call {
+    pub fn call(&self, id: FunctionId) -> &CalledFunction {
         &self.calls[id.0 as usize]
     }
 
@@ -298,58 +235,5 @@ impl Span {
     #[must_use]
     pub fn time(&self) -> Nanos {
         self.end - self.start
-    }
-}
-
-/// Makes a timeline, event after event.
-#[derive(Debug, Default)]
-pub struct Builder {
-    timeline: Timeline,
-    call_ids: HashMap<Call, CallId>,
-    text_ids: HashMap<Box<[u8]>, TextId>,
-}
-
-impl Builder {
-    /// The id of a function, by its number among the watched ones.
-    pub(crate) fn call(&mut self, function: usize, module: &str, caller: &str) -> CallId {
-        let watched = FUNCTIONS[function];
-        let call = Call {
-            function: watched.name,
-            family: watched.family,
-            module: module.to_owned(),
-            caller: caller.to_owned(),
-        };
-        let calls = &mut self.timeline.calls;
-        *self.call_ids.entry(call).or_insert_with_key(|call| {
-            calls.push(call.clone());
-            CallId(calls.len() as u32 - 1)
-        })
-    }
-
-    /// The id of a text.
-    pub(crate) fn text(&mut self, text: &[u8]) -> TextId {
-        if let Some(id) = self.text_ids.get(text) {
-            return *id;
-        }
-        let id = TextId(self.timeline.texts.len() as u32);
-        self.timeline.texts.push(text.into());
-        self.text_ids.insert(text.into(), id);
-        id
-    }
-
-    /// The id of an exchange.
-    pub(crate) fn exchange(&mut self, exchange: Exchange) -> ExchangeId {
-        self.timeline.exchanges.push(exchange);
-        ExchangeId(self.timeline.exchanges.len() as u32 - 1)
-    }
-
-    /// What is known so far, to be added to.
-    pub(crate) fn timeline(&mut self) -> &mut Timeline {
-        &mut self.timeline
-    }
-
-    /// What has been built.
-    pub(crate) fn finish(self) -> Timeline {
-        self.timeline
     }
 }

@@ -10,16 +10,16 @@ mod record;
 use thiserror::Error;
 
 use crate::behaviour::{self, Behaviour, Judgement};
-use crate::blind::Blind;
 use crate::daemon::Daemon;
-use crate::events::{self, EventsError};
 use crate::guard;
 use crate::observe::{self, ObserveError, Seen};
-use crate::probe::{Applied, Fix, Options, Probe, Size};
+use crate::probe::{Applied, Options, Probe, Size};
+use crate::reading::read_timeline;
 use crate::timeline::Timeline;
 use tapstone_command::command::Command;
 use tapstone_command::rounds::{self, Ended, Progress, Rounds, Turn};
 use tapstone_command::run::{Exit, Finished, Input, Output, Run, Signals};
+use tapstone_events::{Blind, Fix, ObservedRun};
 
 /// What is to be tried.
 #[derive(Clone, Debug)]
@@ -58,8 +58,9 @@ impl Resident {
 
     /// What it did during a run.
     fn meanwhile(&self, timeline: &mut Timeline) -> Result<(), ObserveError> {
-        let (file, scale) = self.probe.buffer().read().map_err(EventsError::from)?;
-        timeline.take_in(events::read(&file, &scale, timeline.started, timeline.ended)?);
+        let Timeline { started, ended, .. } = *timeline;
+        let recording = self.probe.buffer().record(ObservedRun { started, ended, dropped: 0 })?;
+        timeline.take_in(read_timeline(&recording)?);
         Ok(())
     }
 }
@@ -253,8 +254,9 @@ impl Trial<'_> {
         let options = self.options(side == Side::On);
         let plan = observe::Plan { beside, ..observe::Plan::of(self.command, &options) };
         let seen = observe::observe(&plan, signals)?;
-        self.check(&seen)?;
-        let Seen { mut finished, mut timeline, mut applied, warnings, left_behind, .. } = seen;
+        let mut timeline = read_timeline(&seen.recording).map_err(ObserveError::from)?;
+        self.check(&seen, &timeline)?;
+        let Seen { mut finished, mut applied, warnings, left_behind, .. } = seen;
         let behaviour = Behaviour::of(&mut finished, Some(&timeline));
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;
@@ -269,8 +271,8 @@ impl Trial<'_> {
         Ok(Left { finished, behaviour, timeline, applied, warnings, left_behind })
     }
 
-    fn check(&self, seen: &Seen) -> Result<(), TrialError> {
-        if let Some(what) = guard::refused_pin(&seen.timeline) {
+    fn check(&self, seen: &Seen, timeline: &Timeline) -> Result<(), TrialError> {
+        if let Some(what) = guard::refused_pin(timeline) {
             return Err(TrialError::Pin { what });
         }
         self.check_exit(&seen.finished)?;
@@ -283,7 +285,7 @@ impl Trial<'_> {
         if self.allow_writes {
             return Ok(());
         }
-        let what = guard::writes(&seen.timeline);
+        let what = guard::writes(timeline);
         if !what.is_empty() {
             return Err(TrialError::Writes { what });
         }

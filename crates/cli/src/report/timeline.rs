@@ -8,6 +8,7 @@ use tapstone_record::Record;
 use tapstone_report::html;
 use tapstone_trace::exchanges;
 use tapstone_trace::kept;
+use tapstone_trace::reading::read_timeline;
 use tapstone_trace::timeline::{Family, Leaf, Span, Thread, Timeline};
 
 /// So many spans are a picture, and the page stays small. The longest are kept.
@@ -43,7 +44,7 @@ pub(super) fn of(record: &Record, path: &Path, named: Option<&Path>) -> anyhow::
             }
         },
     };
-    Ok(Found::Events(drawn(&kept::read(&found)?.timeline)))
+    Ok(Found::Events(drawn(&read_timeline(&kept::read(&found)?.recording)?)))
 }
 
 /// The file as it was named, or in the folder of the record.

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use tapstone_events::Fix;
+use tapstone_events::system_calls::SystemCallSet;
 use tapstone_trace::operation::Operation;
-use tapstone_trace::probe::Fix;
-use tapstone_trace::syscalls::Set;
 
 use crate::output::OutputArguments;
 use crate::values;
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// the default set: files, connections, sockets, sleep
     #[arg(long, value_name = "SET", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "default")]
-    pub(crate) syscalls: Option<Set>,
+    pub(crate) syscalls: Option<SystemCallSet>,
     /// Keep the data of commands to the card; never of those that carry PINs or keys
     #[arg(long)]
     pub(crate) data: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// System calls to observe. An operation that is one needs it.
-    pub(crate) fn system_calls(&self) -> Option<Set> {
+    pub(crate) fn system_calls(&self) -> Option<SystemCallSet> {
         match (&self.syscalls, &self.operation) {
             (Some(set), Operation::SystemCall(name)) => Some(set.clone().with(name)),
             (None, Operation::SystemCall(name)) => name.parse().ok(),

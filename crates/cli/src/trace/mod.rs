@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tapstone_command::command::Command;
 use tapstone_command::run::{self, Input, Output, Signals};
+use tapstone_events::system_calls::Observed;
 use tapstone_measure::units::thousands;
 use tapstone_record as record;
 use tapstone_trace::kept::{self, Kept};
 use tapstone_trace::observe::{self, Plan, Seen};
 use tapstone_trace::operation::Operation;
 use tapstone_trace::probe::{Options, Size};
-use tapstone_trace::syscalls::Observed;
+use tapstone_trace::reading::read_timeline;
 use tapstone_trace::system_calls::SystemCalls;
 use tapstone_trace::timeline::Timeline;
 use tapstone_trace::{folded, perfetto, tables};
@@ -57,16 +58,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         ..Plan::of(&command, &options)
     };
     let seen = observe::observe(&plan, &signals)?;
-    describe(&mut record, arguments, &seen);
+    let timeline = read_timeline(&seen.recording)?;
+    describe(&mut record, arguments, &seen, &timeline);
     let kept = arguments.events.as_ref().filter(|_| seen.unkept.is_none());
     record.events = kept.map(|path| record::DataFile {
         file: path.display().to_string(),
-        rows: seen.timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>()
+        rows: timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>()
             as u64,
     });
     // Whatever becomes of one of these, the others are written.
     let put = arguments.output.put_aside(&record);
-    let exported = export(arguments, &seen.timeline, seen.system_calls.as_ref());
+    let exported = export(arguments, &timeline, seen.system_calls.as_ref());
     let exit = exit(&seen);
     put?;
     seen.unkept.map_or(Ok(()), Err)?;
@@ -85,7 +87,8 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
             arguments.operation
         );
     }
-    let Kept { timeline, wall, losses, missing } = kept::read(file)?;
+    let Kept { recording, wall, losses, missing } = kept::read(file)?;
+    let timeline = read_timeline(&recording)?;
     let mut record = card_controller::record(record::TargetKind::Command, None);
     let calls = SystemCalls::none();
     tables::describe(&mut record, &timeline, wall, &arguments.operation, calls);
@@ -142,16 +145,16 @@ fn write_file(
 }
 
 /// What was seen, in the record's words.
-fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
+fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen, timeline: &Timeline) {
     record.command_time = Some(record::CommandTime {
         wall_ns: seen.finished.wall,
         user_ns: seen.finished.user,
         system_ns: seen.finished.system,
     });
     let operation = &arguments.operation;
-    let system_calls = SystemCalls::of(seen.system_calls.as_ref(), &seen.timeline, operation);
-    tables::describe(record, &seen.timeline, seen.finished.wall, operation, system_calls);
-    card_controller::note_cards(&mut record.target, &seen.timeline);
+    let system_calls = SystemCalls::of(seen.system_calls.as_ref(), timeline, operation);
+    tables::describe(record, timeline, seen.finished.wall, operation, system_calls);
+    card_controller::note_cards(&mut record.target, timeline);
     card_controller::mark_emulated(record);
     record.warnings.extend(seen.warnings.iter().chain(&seen.left_behind).cloned());
     if let Some(blind) = &seen.blind {
@@ -161,7 +164,7 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen) {
         };
         record.warnings.push(told.replace("\nhint: ", "; "));
     }
-    if seen.blind.is_none() && seen.timeline.threads.is_empty() {
+    if seen.blind.is_none() && timeline.threads.is_empty() {
         let nothing =
             "it made no call of PKCS#11 or PC/SC, and none of libc that waits or looks up";
         record.warnings.push(nothing.to_owned());

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tapstone_trace::probe::Fix;
+use tapstone_events::Fix;
 
 use crate::output::OutputArguments;
 use crate::values;

@@ -8,8 +8,9 @@ use anyhow::{Context, bail};
 use tapstone_command::command::Command;
 use tapstone_command::rounds::Progress;
 use tapstone_command::run::Signals;
+use tapstone_events::Fix;
 use tapstone_record::{self as record, Record};
-use tapstone_trace::probe::{Fix, Size};
+use tapstone_trace::probe::Size;
 use tapstone_trace::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;

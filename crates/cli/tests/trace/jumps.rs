@@ -1,9 +1,8 @@
 //! Calls that are left without returning: their spans end there, and what follows is not in them.
 
-use tapstone_trace::observe::Seen;
 use tapstone_trace::timeline::End;
 
-use crate::program::{Program, call, spans, stdout};
+use crate::program::{Program, Seen, call, spans, stdout};
 use crate::{fixtures, said, trouble};
 
 /// Of each round C_Sign was abandoned before C_Digest began, and C_Digest is inside nothing.

@@ -9,13 +9,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tapstone_command::run::Finished;
 use tapstone_command::run::Signals;
 use tapstone_record::{Call, Record};
 use tapstone_testing::eventually;
-use tapstone_trace::observe::{self, Plan, Seen};
+use tapstone_trace::observe::{self, Plan};
 use tapstone_trace::owners;
 use tapstone_trace::probe::Options;
-use tapstone_trace::timeline::{Span, Thread};
+use tapstone_trace::reading::read_timeline;
+use tapstone_trace::timeline::{Span, Thread, Timeline};
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.
@@ -102,6 +104,8 @@ impl Program {
         let options = Options::default();
         let plan = Plan::of(&command, &options);
         let seen = observe::observe(&plan, &Signals::watch().unwrap()).unwrap();
+        let timeline = read_timeline(&seen.recording).unwrap();
+        let seen = Seen { finished: seen.finished, timeline, warnings: seen.warnings };
         assert!(seen.finished.exit.is_success(), "{self:?}: {:?}", seen.finished);
         for thread in &seen.timeline.threads {
             let sum: u64 =
@@ -122,6 +126,13 @@ impl Program {
         let child = command.process_group(0).spawn();
         Running { child: child.unwrap_or_else(|why| panic!("{self:?}: {why}")), directory }
     }
+}
+
+/// What the library saw of a run.
+pub(crate) struct Seen {
+    pub(crate) finished: Finished,
+    pub(crate) timeline: Timeline,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A run that goes on.

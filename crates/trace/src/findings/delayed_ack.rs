@@ -11,8 +11,8 @@ use tapstone_measure::units::Nanos;
 use super::scene::{Place, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
-use crate::probe::Fix;
 use crate::timeline::{Kind, Leaf, On};
+use tapstone_events::Fix;
 
 /// How late Linux acknowledges at least (TCP_DELACK_MIN): what a stall loses.
 const DELAY: Nanos = Nanos::from_millis(40);

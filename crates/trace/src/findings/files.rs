@@ -3,7 +3,7 @@
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use crate::probe;
+use tapstone_events::PROBE_FILE;
 
 /// A system call on a file.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +43,7 @@ impl<'a> Origin<'a> {
     #[must_use]
     pub fn of(stack: &[(&'a str, Option<&'a str>)], program: &str) -> Option<Self> {
         // The probe stands between a caller and what it calls.
-        let stack: Vec<_> =
-            stack.iter().copied().filter(|(file, _)| *file != probe::FILE).collect();
+        let stack: Vec<_> = stack.iter().copied().filter(|(file, _)| *file != PROBE_FILE).collect();
         let libraries = match stack.iter().position(|(file, _)| *file == program) {
             Some(end) => &stack[..end],
             // The thread began in the library that makes system calls: that is nobody's caller.
@@ -99,7 +98,7 @@ mod tests {
             ("libc.so.6", Some("openat64")),
             ("libc.so.6", None),
             ("libc.so.6", Some("getprotobynumber")),
-            (probe::FILE, Some("tapstone_call")),
+            (PROBE_FILE, Some("tapstone_call")),
             ("filter", Some("filter_packet")),
             ("filter", Some("main")),
             ("libc.so.6", Some("__libc_start_main")),

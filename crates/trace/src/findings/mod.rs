@@ -34,8 +34,8 @@ pub use self::files::{FileCall, Origin};
 use self::scene::Scene;
 pub(crate) use self::stops::Stops;
 use crate::operation::Operations;
-use crate::probe::Fix;
 use crate::timeline::Timeline;
+use tapstone_events::Fix;
 
 /// A waste of time.
 #[derive(Clone, Debug, PartialEq)]

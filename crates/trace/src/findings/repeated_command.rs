@@ -17,8 +17,8 @@ use super::unit::Unit;
 use super::{Finding, FindingKind, Removed, words};
 use crate::exchanges;
 use crate::owners::Owner;
-use crate::probe::Fix;
 use crate::timeline::{End, ExchangeId, Family, Span, TextId};
+use tapstone_events::Fix;
 
 /// INS of ISO 7816-4.
 const SELECT: u8 = 0xA4;

@@ -9,8 +9,8 @@ use super::stretches::Stretches;
 use super::{Finding, FindingKind, Removed};
 use crate::operation::Operations;
 use crate::owners::{self, Owner};
-use crate::probe::Fix;
-use crate::timeline::{Call, Family, Kind, Leaf, Span, Thread, Timeline};
+use crate::timeline::{CalledFunction, Family, Kind, Leaf, Span, Thread, Timeline};
+use tapstone_events::Fix;
 
 /// Less than this part of an operation is not worth a change, nor told apart from noise in a trial
 /// of a few dozen rounds.
@@ -117,7 +117,7 @@ impl<'a> Scene<'a> {
         leaf.parent.map(|number| (number, &thread.spans[number as usize]))
     }
 
-    pub(super) fn place(&self, call: &'a Call) -> Place<'a> {
+    pub(super) fn place(&self, call: &'a CalledFunction) -> Place<'a> {
         Place { function: call.function, module: &call.module }
     }
 

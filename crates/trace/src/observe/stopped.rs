@@ -8,14 +8,15 @@ use tapstone_measure::units::thousands;
 
 use super::{ObserveError, Plan, as_observation};
 use crate::probe::Probe;
-use crate::syscalls::{self, Launch, Observed, Options, Set};
+use crate::syscalls::{self, Launch, Options};
 use tapstone_command::run::{Finished, Input, Output};
+use tapstone_events::system_calls::{Observed, SystemCallSet};
 
 /// Also what its children do until the last of them has ended.
 pub(super) fn run(
     plan: &Plan<'_>,
     probe: &Probe,
-    set: &Set,
+    set: &SystemCallSet,
 ) -> Result<(Finished, Observed), ObserveError> {
     let launch = Launch::new(plan.command).observed(probe);
     let launch = launch.beside(as_observation(plan.beside));

@@ -13,7 +13,7 @@ use super::SystemCall;
 use super::packets::Packets;
 use super::proto::DebugAnnotation;
 use crate::codes;
-use crate::timeline::{Call, End, Family, Kind, Leaf, On, Span, Timeline};
+use crate::timeline::{CalledFunction, End, Family, Kind, Leaf, On, Span, Timeline};
 
 type Arguments = Vec<DebugAnnotation>;
 
@@ -145,7 +145,7 @@ pub(super) fn of_system_call<W: Write>(to: &mut Packets<W>, call: &SystemCall<'_
 }
 
 /// Who is called, and by whom.
-fn of_call<W: Write>(to: &mut Packets<W>, call: &Call) -> Arguments {
+fn of_call<W: Write>(to: &mut Packets<W>, call: &CalledFunction) -> Arguments {
     let mut arguments = Vec::new();
     // Functions of libc are all of one library.
     if !matches!(call.family, Family::Libc(_)) {
@@ -166,7 +166,7 @@ const fn success(family: Family) -> &'static str {
 }
 
 /// What the first argument is; `None` when it is a pointer, or nothing that tells calls apart.
-fn handle(call: &Call) -> Option<&'static str> {
+fn handle(call: &CalledFunction) -> Option<&'static str> {
     match (call.family, call.function) {
         (
             Family::Pkcs11,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::SystemCall;
-use crate::syscalls::{Observed, StackId};
+use tapstone_events::system_calls::{Observed, StackId};
 
 /// The system calls of a run but the probe's, in the order in which they ended.
 pub fn system_calls(observed: &Observed) -> impl Iterator<Item = SystemCall<'_>> {

@@ -262,7 +262,7 @@ fn what_is_missing_is_said() {
 #[test]
 fn a_program_that_was_only_forked_off_is_called_after_its_parent() {
     let mut timeline = samples::signature();
-    let forked = crate::timeline::Process {
+    let forked = crate::timeline::Program {
         id: 4300,
         parent: 4211,
         program: String::new(),
@@ -270,10 +270,10 @@ fn a_program_that_was_only_forked_off_is_called_after_its_parent() {
     };
     timeline.processes.push(forked.clone());
     assert_eq!(program(&timeline, 4300), "/usr/bin/pkcs11-tool");
-    timeline.processes.push(crate::timeline::Process { program: "/bin/true".to_owned(), ..forked });
+    timeline.processes.push(crate::timeline::Program { program: "/bin/true".to_owned(), ..forked });
     assert_eq!(program(&timeline, 4300), "/bin/true");
     // Ids that go round.
-    timeline.processes = vec![crate::timeline::Process {
+    timeline.processes = vec![crate::timeline::Program {
         id: 1,
         parent: 1,
         program: String::new(),

@@ -23,11 +23,13 @@ use rustix::io::retry_on_intr;
 use tapstone_measure::units::Nanos;
 
 use super::Options;
+use super::fix::write_fix;
 use crate::clock::{Reading, Scale, Ticks};
-use crate::losses::Losses;
+use crate::recording::{EventsError, Recording};
 use crate::wire::{
     CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES, Header, MAGIC, VERSION,
 };
+use tapstone_events::{Losses, ObservedRun};
 
 /// Chunks with space at the start, and about as many ahead of the programs later: 16 MiB, some
 /// 200,000 calls.
@@ -107,7 +109,7 @@ impl Buffer {
             header.on = u32::from(options.on).into();
             header.fix_count = options.fixes.len().min(FIXES) as u32;
             for (to, fix) in header.fixes.iter_mut().zip(&options.fixes) {
-                fix.write(to);
+                write_fix(fix, to);
             }
         }
         Ok(Self { path: path.to_owned(), file, header, full: OnceLock::new(), start })
@@ -184,14 +186,22 @@ impl Buffer {
         }
     }
 
-    /// The events so far, and what turns their moments into nanoseconds.
+    /// The file as it is now, and what turns its moments into nanoseconds.
     ///
     /// # Errors
-    /// What mapping says.
-    pub fn read(&self) -> io::Result<(File, Scale)> {
-        let header = self.header();
-        let scale = Scale::between(self.start, Reading::now(), header.clock);
+    /// When the file cannot be opened once more.
+    pub(crate) fn file(&self) -> io::Result<(File, Scale)> {
+        let scale = Scale::between(self.start, Reading::now(), self.header().clock);
         Ok((self.file.try_clone()?, scale))
+    }
+
+    /// The events so far, as those of a run.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn record(&self, run: ObservedRun) -> Result<Recording, EventsError> {
+        let (file, scale) = self.file()?;
+        Recording::new(file, scale, run)
     }
 
     /// Writes down which run the file is about, so that it can be read later.

@@ -15,12 +15,9 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 pub use self::buffer::{Applied, Buffer, Size};
-pub use self::fix::{Fix, FixError};
 use crate::wire;
 use tapstone_command::observation::Observation;
-
-/// The file name of its library, as stacks show it: no program has one of that name.
-pub(crate) const FILE: &str = "tapstone-probe.so";
+use tapstone_events::{Fix, PROBE_FILE};
 
 #[cfg(probe)]
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.so"));
@@ -85,7 +82,7 @@ impl Probe {
             return Err(ProbeError::TooManyFixes(options.fixes.len()));
         }
         let folder = folder_in(&folder_of_library(std::env::temp_dir()))?;
-        let library = folder.path().join(FILE);
+        let library = folder.path().join(PROBE_FILE);
         write_library(&library)?;
         let place = folder_in(&folder_of_events(options.size))?;
         let events = place.path().join("events");

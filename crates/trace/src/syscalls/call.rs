@@ -7,9 +7,9 @@
 use libc::user_regs_struct;
 use tapstone_measure::units::Nanos;
 
-use super::names::NameId;
-use super::stacks::StackId;
-use super::table::Known;
+use tapstone_events::system_calls::NameId;
+use tapstone_events::system_calls::StackId;
+use tapstone_events::system_calls::table::KnownCall;
 
 /// The kernel goes on with an interrupted sleep by this call, which no program makes itself.
 pub(super) const RESTART: u32 = libc::SYS_restart_syscall as u32;
@@ -18,8 +18,8 @@ pub(super) const RESTART: u32 = libc::SYS_restart_syscall as u32;
 pub(super) const GET_AFFINITY: u32 = libc::SYS_sched_getaffinity as u32;
 
 /// A call that has not returned.
-pub(super) struct Call {
-    pub(super) known: &'static Known,
+pub(super) struct PendingCall {
+    pub(super) known: &'static KnownCall,
     pub(super) arguments: [u64; 6],
     /// Instruction and stack pointer, to know it again.
     from: (u64, u64),
@@ -30,9 +30,13 @@ pub(super) struct Call {
     pub(super) interrupted: Option<Nanos>,
 }
 
-impl Call {
+impl PendingCall {
     /// A call at its entry.
-    pub(super) fn new(known: &'static Known, registers: &user_regs_struct, start: Nanos) -> Self {
+    pub(super) fn new(
+        known: &'static KnownCall,
+        registers: &user_regs_struct,
+        start: Nanos,
+    ) -> Self {
         Self {
             known,
             arguments: arguments(registers, known),
@@ -60,7 +64,7 @@ impl Call {
 }
 
 /// The arguments that the call has; the other registers hold anything, and are not looked at.
-fn arguments(registers: &user_regs_struct, known: &Known) -> [u64; 6] {
+fn arguments(registers: &user_regs_struct, known: &KnownCall) -> [u64; 6] {
     let r = registers;
     let mut arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
     arguments[known.arguments..].fill(0);
@@ -76,7 +80,7 @@ pub(super) fn is_to_be_restarted(result: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syscalls::table;
+    use tapstone_events::system_calls::table;
 
     fn registers(number: i64, arguments: [u64; 3]) -> user_regs_struct {
         // SAFETY: zeroes are valid numbers.
@@ -89,7 +93,7 @@ mod tests {
     #[test]
     fn registers_that_are_no_arguments_are_not_kept() {
         let poll = table::by_name("poll").unwrap();
-        let call = Call::new(poll, &registers(libc::SYS_poll, [7, 8, 9]), Nanos::ZERO);
+        let call = PendingCall::new(poll, &registers(libc::SYS_poll, [7, 8, 9]), Nanos::ZERO);
         assert_eq!(call.arguments, [7, 8, 9, 0, 0, 0]);
     }
 
@@ -97,7 +101,7 @@ mod tests {
     fn only_an_interrupted_call_is_begun_again() {
         let poll = table::by_name("poll").unwrap();
         let entry = registers(libc::SYS_poll, [7, 8, 9]);
-        let mut call = Call::new(poll, &entry, Nanos::ZERO);
+        let mut call = PendingCall::new(poll, &entry, Nanos::ZERO);
         assert!(!call.is_begun_again(&entry), "it is under way");
         call.interrupted = Some(Nanos(1));
         assert!(call.is_begun_again(&entry));

@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use libc::pid_t;
 use tapstone_measure::units::Nanos;
 
-use super::call::{Call, GET_AFFINITY};
+use super::call::{GET_AFFINITY, PendingCall};
+use super::exec;
 use super::placement::Placement;
 use super::signals::Listener;
 use super::space::Space;
-use super::{Process, exec};
-use tapstone_command::run::Exit;
+use tapstone_events::Exit;
+use tapstone_events::system_calls::TracedProcess;
 
 /// All that are observed.
 pub(super) struct Family<'a> {
     threads: HashMap<pid_t, Thread>,
     processes: HashMap<pid_t, Alive>,
-    ended: Vec<Process>,
+    ended: Vec<TracedProcess>,
     listener: &'a Listener,
     placement: Placement,
 }
@@ -29,7 +30,7 @@ pub(super) struct Thread {
     /// Whose it is.
     pub(super) process: pid_t,
     /// The call that it is in, or was in when it was interrupted.
-    pub(super) call: Option<Call>,
+    pub(super) call: Option<PendingCall>,
 }
 
 impl Thread {
@@ -130,7 +131,7 @@ impl<'a> Family<'a> {
         self.placement.ended(thread);
         if let Some(alive) = self.processes.remove(&thread) {
             self.listener.ended(thread);
-            self.ended.push(Process {
+            self.ended.push(TracedProcess {
                 process: thread as u32,
                 parent: alive.parent.map(|parent| parent as u32),
                 program: alive.program,
@@ -156,7 +157,7 @@ impl<'a> Family<'a> {
     }
 
     /// All processes, when the last of them has ended.
-    pub(super) fn into_ended(self) -> Vec<Process> {
+    pub(super) fn into_ended(self) -> Vec<TracedProcess> {
         self.ended
     }
 }

@@ -8,38 +8,8 @@ use libc::pid_t;
 use rustix::fs::readlink;
 
 use super::memory;
-use super::table::{Known, Operand};
-
-/// A name, as [`Names`] knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NameId(pub(super) u32);
-
-/// All names of a run, each once.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    list: Vec<Arc<[u8]>>,
-}
-
-impl Names {
-    /// The bytes of a name: a path as the program gave it, the path of a descriptor's file, or a
-    /// socket's address (`/run/pcscd/pcscd.comm`, `@abstract`, `127.0.0.1:53`).
-    #[must_use]
-    pub fn get(&self, id: NameId) -> &Arc<[u8]> {
-        &self.list[id.0 as usize]
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-}
+use tapstone_events::system_calls::table::{KnownCall, Operand};
+use tapstone_events::system_calls::{NameId, Names};
 
 /// Names beyond these bytes are not kept.
 const MOST_BYTES: usize = 64 << 20;
@@ -68,7 +38,7 @@ impl Namer {
     pub(super) fn operand(
         &mut self,
         thread: pid_t,
-        known: &Known,
+        known: &KnownCall,
         arguments: &[u64; 6],
     ) -> Option<NameId> {
         match known.operand {
@@ -151,9 +121,8 @@ impl Namer {
             self.lost += 1;
             return None;
         }
-        let id = NameId(self.names.list.len() as u32);
         let name: Arc<[u8]> = self.text[..].into();
-        self.names.list.push(Arc::clone(&name));
+        let id = self.names.add(Arc::clone(&name));
         self.ids.insert(name, id);
         Some(id)
     }
@@ -196,7 +165,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
-    use crate::syscalls::table;
+    use tapstone_events::system_calls::table;
 
     fn own_thread() -> pid_t {
         std::process::id() as pid_t

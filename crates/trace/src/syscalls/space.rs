@@ -17,7 +17,7 @@ use libc::pid_t;
 use super::image::file_name;
 use super::images::Images;
 use super::memory;
-use super::stacks::{Collector, Place};
+use super::stacks::{CodeAddress, Collector};
 
 /// A stretch of code in a process.
 struct Mapping {
@@ -114,8 +114,8 @@ impl Space {
         let image = mapping.image;
         // Addresses in code that was made at run time say nothing, and there is no end of them.
         let place = match images.layout(image) {
-            None => collector.place(Place { image, address: 0, returned_to: false }),
-            Some(_) => collector.place(Place {
+            None => collector.place(CodeAddress { image, address: 0, returned_to: false }),
+            Some(_) => collector.place(CodeAddress {
                 image,
                 address: address.address().wrapping_sub(bias),
                 returned_to: address.is_return_address(),

@@ -1,90 +1,18 @@
-//! The stacks that calls were made from, each kept once.
-//!
-//! Stacks form a tree with `main` near its root: each is one frame, called by another stack. A
-//! program makes its calls from few places, so a million calls need a few hundred nodes.
+//! Collects the stacks that calls were made from, each once, and gives them names at the end.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
+use tapstone_events::system_calls::{Frame, StackId, StackNode, Stacks};
+
 use super::image::Image;
-
-/// A stack, as [`Stacks`] knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub(super) u32);
-
-impl StackId {
-    /// Nothing is known of where the call came from.
-    pub const EMPTY: Self = Self(0);
-}
-
-/// One function on a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
-    /// The file name of the program or library.
-    pub module: Arc<str>,
-    /// The function, as the file's symbols name it; none of static functions of a stripped file.
-    pub function: Option<Arc<str>>,
-    /// How far behind the function's start it will go on; without a function, the address that
-    /// the place is linked for, as `addr2line` takes it.
-    pub offset: u64,
-}
-
-impl fmt::Display for Frame {
-    /// `getprotobynumber [libc.so.6]`; without symbols, where it is.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.function {
-            Some(function) => write!(f, "{function} [{}]", self.module),
-            None => write!(f, "{}+{:#x}", self.module, self.offset),
-        }
-    }
-}
-
-/// All stacks of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Stacks {
-    frames: Vec<Frame>,
-    /// Node 0 is the empty stack.
-    nodes: Vec<Node>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Node {
-    /// The stack of the caller, always an earlier node.
-    caller: u32,
-    frame: u32,
-}
-
-impl Stacks {
-    /// The frames of a stack, the innermost (which made the system call) first.
-    pub fn frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
-        let mut at = stack.0;
-        std::iter::from_fn(move || {
-            let node = *self.nodes.get(at as usize).filter(|_| at != 0)?;
-            at = node.caller;
-            Some(&self.frames[node.frame as usize])
-        })
-    }
-
-    /// How many stacks there are, each with the stacks of all its callers.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.nodes.len().saturating_sub(1)
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// Nodes beyond these are not kept: 100 MB with their index.
 const MOST_NODES: usize = 2_000_000;
 
 /// A place in a file of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct CodeAddress {
     /// Which file, in the order in which they were seen.
     pub(super) image: u32,
     /// The address that it is linked for.
@@ -95,10 +23,10 @@ pub(super) struct Place {
 
 /// Stacks as they are collected.
 pub(super) struct Collector {
-    places: Vec<Place>,
-    place_ids: HashMap<Place, u32>,
-    nodes: Vec<Node>,
-    node_ids: HashMap<Node, u32>,
+    places: Vec<CodeAddress>,
+    place_ids: HashMap<CodeAddress, u32>,
+    nodes: Vec<StackNode>,
+    node_ids: HashMap<StackNode, u32>,
     /// Stacks that were cut because there were too many.
     pub(super) cut: u64,
 }
@@ -108,14 +36,14 @@ impl Collector {
         Self {
             places: Vec::new(),
             place_ids: HashMap::new(),
-            nodes: vec![Node { caller: 0, frame: 0 }],
+            nodes: vec![StackNode { caller: 0, frame: 0 }],
             node_ids: HashMap::new(),
             cut: 0,
         }
     }
 
     /// The number of a place.
-    pub(super) fn place(&mut self, place: Place) -> u32 {
+    pub(super) fn place(&mut self, place: CodeAddress) -> u32 {
         *self.place_ids.entry(place).or_insert_with(|| {
             self.places.push(place);
             self.places.len() as u32 - 1
@@ -126,7 +54,7 @@ impl Collector {
     pub(super) fn stack(&mut self, places: &[u32]) -> StackId {
         let mut at = 0;
         for &frame in places.iter().rev() {
-            let node = Node { caller: at, frame };
+            let node = StackNode { caller: at, frame };
             at = match self.node_ids.get(&node) {
                 Some(id) => *id,
                 None if self.nodes.len() >= MOST_NODES => {
@@ -171,7 +99,7 @@ impl Collector {
             }
         }
         let frames = frames.into_iter().map(|frame| frame.expect("each place is in an image"));
-        Stacks { frames: frames.collect(), nodes: self.nodes }
+        Stacks::new(frames.collect(), self.nodes)
     }
 }
 
@@ -184,7 +112,7 @@ mod tests {
         let images = [Image::of_name("program"), Image::of_name("libc.so.6")];
         let mut collector = Collector::new();
         let mut place = |image, address| {
-            collector.place(Place { image, address, returned_to: address != 0x10 })
+            collector.place(CodeAddress { image, address, returned_to: address != 0x10 })
         };
         let (open, lookup, other, main) =
             (place(1, 0x10), place(1, 0x20), place(0, 0x18), place(0, 0x30));

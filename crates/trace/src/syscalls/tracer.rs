@@ -7,18 +7,18 @@ use nix::errno::Errno;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
-use super::call::{Call, GET_AFFINITY, RESTART, is_to_be_restarted};
+use super::call::{GET_AFFINITY, PendingCall, RESTART, is_to_be_restarted};
 use super::cost::Meter;
 use super::family::{Family, is_caught};
-use super::log::{SystemCall, Writer};
 use super::names::Namer;
 use super::ptrace::{self, Event, Stop, Until};
 use super::signals::Listener;
 use super::start::{self, Step};
-use super::table;
 use super::walk::Walker;
-use super::{Launch, Observed, Options, TracingError, exec, filter};
-use tapstone_command::run::Exit;
+use super::{Launch, Options, TracingError, exec, filter};
+use tapstone_events::Exit;
+use tapstone_events::system_calls::table;
+use tapstone_events::system_calls::{Observed, SystemCall, SystemCallWriter};
 
 const MMAP: u32 = libc::SYS_mmap as u32;
 const SET_AFFINITY: u32 = libc::SYS_sched_setaffinity as u32;
@@ -57,7 +57,7 @@ struct Tracer<'a> {
     family: Family<'a>,
     walker: Walker,
     names: Namer,
-    calls: Writer,
+    calls: SystemCallWriter,
     meter: Meter,
     warnings: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl<'a> Tracer<'a> {
             family,
             walker: Walker::new(),
             names: Namer::default(),
-            calls: Writer::new(options.most_bytes),
+            calls: SystemCallWriter::new(options.most_bytes),
             meter: Meter::new(),
             warnings: Vec::new(),
         }
@@ -127,7 +127,7 @@ impl<'a> Tracer<'a> {
         let Some(known) = known.filter(|_| is_of_interest || number == GET_AFFINITY) else {
             return ptrace::resume(thread, Until::Entry, 0);
         };
-        let mut call = Call::new(known, &registers, seen);
+        let mut call = PendingCall::new(known, &registers, seen);
         if self.options.set.contains(number) {
             call.on = self.names.operand(thread, known, &call.arguments);
             if let Some(space) = self.family.space(thread) {
@@ -214,7 +214,7 @@ impl<'a> Tracer<'a> {
     /// Lets a thread go on where it is: in a call, or not.
     fn go_on(&mut self, thread: pid_t, signal: i32, seen: Nanos) -> io::Result<()> {
         let call = &self.family.thread(thread, seen).call;
-        let is_in_call = call.as_ref().is_some_and(Call::is_under_way);
+        let is_in_call = call.as_ref().is_some_and(PendingCall::is_under_way);
         let until = if is_in_call { Until::Return } else { Until::Entry };
         ptrace::resume(thread, until, signal)
     }
@@ -233,7 +233,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    fn record(&mut self, thread: pid_t, call: Call, result: Option<i64>, seen: Nanos) {
+    fn record(&mut self, thread: pid_t, call: PendingCall, result: Option<i64>, seen: Nanos) {
         let process = self.family.thread(thread, seen).process;
         self.record_of(process, thread, call, result, seen);
     }
@@ -242,7 +242,7 @@ impl<'a> Tracer<'a> {
         &mut self,
         process: pid_t,
         thread: pid_t,
-        call: Call,
+        call: PendingCall,
         result: Option<i64>,
         seen: Nanos,
     ) {

@@ -7,7 +7,8 @@ use libc::{pid_t, user_regs_struct};
 use super::images::Images;
 use super::memory;
 use super::space::Space;
-use super::stacks::{Collector, StackId, Stacks};
+use super::stacks::Collector;
+use tapstone_events::system_calls::{StackId, Stacks};
 
 /// Frames further out than these are not looked for.
 const MOST_FRAMES: usize = 128;

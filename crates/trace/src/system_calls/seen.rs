@@ -10,8 +10,8 @@ use tapstone_record as record;
 use super::SystemCalls;
 use crate::findings::{FileCall, Origin, Stops};
 use crate::operation::Operation;
-use crate::syscalls::{NameId, Observed, StackId, SystemCall};
 use crate::timeline::Timeline;
+use tapstone_events::system_calls::{NameId, Observed, StackId, SystemCall};
 
 /// Kinds that a record keeps.
 const MOST_KINDS: usize = 1000;
@@ -87,7 +87,7 @@ struct Origins<'a> {
 
 impl<'a> Origins<'a> {
     fn of(observed: &'a Observed) -> Self {
-        let file = |process: &'a crate::syscalls::Process| {
+        let file = |process: &'a tapstone_events::system_calls::TracedProcess| {
             Some((process.process, process.program.file_name()?.to_str()?))
         };
         let programs = observed.processes.iter().filter_map(file).collect();

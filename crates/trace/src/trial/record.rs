@@ -10,10 +10,10 @@ use crate::behaviour;
 use crate::findings::prediction::{self, Prediction, Saving};
 use crate::findings::{self, Finding};
 use crate::operation::Operations;
-use crate::probe::Fix;
 use crate::tables;
 use crate::timeline::Timeline;
 use tapstone_command::run::Finished;
+use tapstone_events::Fix;
 
 impl Trial<'_> {
     /// Its fixes, as `--fix` takes them.

@@ -1,7 +1,8 @@
 //! Counts are exact, whatever the program does.
 
 use tapstone_command::run::Exit;
-use tapstone_trace::syscalls::{Observed, Options};
+use tapstone_events::system_calls::Observed;
+use tapstone_trace::syscalls::Options;
 
 use crate::support::{
     calls, count, file_of_its_own, fixture, name, observed, observed_with, of_fixture, plain,

@@ -6,7 +6,7 @@ use std::process::Command as Plain;
 
 use tapstone_command::command::Command;
 use tapstone_command::run::Exit;
-use tapstone_trace::syscalls::{Observed, SystemCall};
+use tapstone_events::system_calls::{Observed, SystemCall};
 
 use crate::support::{calls, compile, file_of_its_own, fixture, name, observed, of_fixture};
 

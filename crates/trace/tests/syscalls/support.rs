@@ -10,8 +10,9 @@ use std::sync::OnceLock;
 
 use tapstone_command::command::Command;
 use tapstone_command::run::Exit;
+use tapstone_events::system_calls::{Observed, SystemCall};
 pub(crate) use tapstone_testing::skip;
-use tapstone_trace::syscalls::{Launch, Observed, Options, SystemCall, observe};
+use tapstone_trace::syscalls::{Launch, Options, observe};
 use tempfile::TempDir;
 
 /// A program and what it has on its streams.

@@ -4,22 +4,22 @@ use std::sync::OnceLock;
 
 /// One system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub struct KnownCall {
     /// As in `orig_rax`.
-    pub(super) number: u32,
+    pub number: u32,
     /// As in the kernel's table.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// The registers beyond these hold whatever was in them, a key perhaps: they are never kept.
-    pub(super) arguments: usize,
+    pub arguments: usize,
     /// What it works on.
-    pub(super) operand: Operand,
+    pub operand: Operand,
     /// It can sleep for as long as its caller asked, or another program takes.
-    pub(super) waits: bool,
+    pub waits: bool,
 }
 
 /// Which argument says what a call works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operand {
+pub enum Operand {
     /// Nothing with a name.
     Nothing,
     /// Argument 0 points to a path.
@@ -35,8 +35,9 @@ pub(super) enum Operand {
 }
 
 /// All of them, in the order of their numbers.
-pub(super) fn all() -> &'static [Known] {
-    static TABLE: OnceLock<Vec<Known>> = OnceLock::new();
+#[must_use]
+pub fn all() -> &'static [KnownCall] {
+    static TABLE: OnceLock<Vec<KnownCall>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let lines = include_str!("x86_64.tsv").lines().filter(|line| !line.starts_with('#'));
         lines.map(|line| parse(line).expect("the table is tested")).collect()
@@ -44,19 +45,21 @@ pub(super) fn all() -> &'static [Known] {
 }
 
 /// The call of this number, if it is known.
-pub(super) fn by_number(number: u32) -> Option<&'static Known> {
+#[must_use]
+pub fn by_number(number: u32) -> Option<&'static KnownCall> {
     let place = all().binary_search_by_key(&number, |known| known.number).ok()?;
     Some(&all()[place])
 }
 
 /// The call of this name.
-pub(super) fn by_name(name: &str) -> Option<&'static Known> {
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static KnownCall> {
     all().iter().find(|known| known.name == name)
 }
 
-fn parse(line: &'static str) -> Option<Known> {
+fn parse(line: &'static str) -> Option<KnownCall> {
     let mut columns = line.split('\t');
-    Some(Known {
+    Some(KnownCall {
         number: columns.next()?.parse().ok()?,
         name: columns.next()?,
         arguments: columns.next()?.parse().ok()?,

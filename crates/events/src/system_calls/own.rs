@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::SystemCall;
-use crate::probe;
+use super::log::SystemCall;
+use crate::PROBE_FILE;
 
 /// Where the library is open, while calls are looked at in the order in which they ended.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Loading {
     /// Processes and descriptors.
     open: HashSet<(u32, u32)>,
@@ -42,7 +42,7 @@ impl Loading {
 }
 
 fn is_library(path: &[u8]) -> bool {
-    path.rsplit(|byte| *byte == b'/').next() == Some(probe::FILE.as_bytes())
+    path.rsplit(|byte| *byte == b'/').next() == Some(PROBE_FILE.as_bytes())
 }
 
 #[cfg(test)]
@@ -50,7 +50,8 @@ mod tests {
     use tapstone_measure::units::Nanos;
 
     use super::*;
-    use crate::syscalls::{StackId, table};
+    use crate::system_calls::stacks::StackId;
+    use crate::system_calls::table;
 
     fn call(name: &str, arguments: [u64; 6], result: i64) -> SystemCall {
         SystemCall {

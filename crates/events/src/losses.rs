@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::starts::Unseen;
+use crate::unseen::UnseenProgram;
 
 /// Counts of what is missing.
 #[derive(Debug, Default)]
@@ -31,14 +31,14 @@ pub struct Losses {
 impl Losses {
     /// What to tell whoever reads the results. Empty when nothing is missing.
     #[must_use]
-    pub fn sentences(&self, unseen: &[Unseen]) -> Vec<String> {
+    pub fn sentences(&self, unseen: &[UnseenProgram]) -> Vec<String> {
         self.of_calls().into_iter().chain(self.of_programs(unseen)).collect()
     }
 
     /// Of these, what is about programs in which the probe did not begin. It said so itself in some
     /// of them, which then are no others without a reason.
     #[must_use]
-    pub fn of_programs(&self, unseen: &[Unseen]) -> Vec<String> {
+    pub fn of_programs(&self, unseen: &[UnseenProgram]) -> Vec<String> {
         let counted = [
             of_this(
                 self.limited,
@@ -48,7 +48,7 @@ impl Losses {
             of_this(self.outdated, "program", "could not be watched (a glibc older than 2.35)"),
         ];
         let counted: Vec<String> = counted.into_iter().flatten().collect();
-        let others = unseen.iter().filter(|it| counted.is_empty() || it.has_reason());
+        let others = unseen.iter().filter(|it| counted.is_empty() || it.reason.is_some());
         let others: Vec<String> = others.map(ToString::to_string).collect();
         counted.into_iter().chain(others).collect()
     }
@@ -105,7 +105,10 @@ fn of_this(count: u64, what: &str, why: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::blind::Blind;
 
     #[test]
     fn says_nothing_when_nothing_is_missing() {
@@ -124,7 +127,10 @@ mod tests {
         assert!(said[0].starts_with("2 events had to be dropped (No space left"), "{said:?}");
         assert!(said[0].contains("TMPDIR"), "{said:?}");
         // Of two programs, one that the probe has told of, and one whose file tells.
-        let [unknown, setuid] = ["/no/such/program", "/usr/bin/passwd"].map(Unseen::at);
+        let unknown = UnseenProgram { program: "/no/such/program".into(), reason: None };
+        let program = PathBuf::from("/usr/bin/passwd");
+        let reason = Some(Blind::Setuid(program.clone()));
+        let setuid = UnseenProgram { program, reason };
         let said = Losses { limited: 1, ..Losses::default() }.sentences(&[unknown, setuid]);
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].starts_with("1 program could"), "{said:?}");

@@ -46,13 +46,13 @@ const ALIKE: f64 = 0.8;
 
 /// A choice of system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Set {
+pub struct SystemCallSet {
     numbers: BTreeSet<u32>,
 }
 
 /// A choice that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SetError {
+pub enum SystemCallSetError {
     /// There is no such call.
     #[error("no system call is named \"{name}\"\nhint: {hint}", hint = hint(.alike))]
     Unknown {
@@ -66,7 +66,7 @@ pub enum SetError {
     Empty,
 }
 
-impl Set {
+impl SystemCallSet {
     /// Calls that open, look at, read and close files, connect, send, receive and sleep.
     #[must_use]
     pub fn default_set() -> Self {
@@ -94,17 +94,17 @@ impl Set {
     }
 
     /// The calls' numbers, ascending.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
         self.numbers.iter().copied()
     }
 }
 
-impl FromStr for Set {
-    type Err = SetError;
+impl FromStr for SystemCallSet {
+    type Err = SystemCallSetError;
 
     /// Names with commas between them: `default`, a call's name, `+name` or `-name`. A text that
     /// begins with a sign changes the default.
-    fn from_str(text: &str) -> Result<Self, SetError> {
+    fn from_str(text: &str) -> Result<Self, SystemCallSetError> {
         let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty()).peekable();
         let begins_with_a_sign = words.peek().is_some_and(|word| word.starts_with(['+', '-']));
         let mut set = match begins_with_a_sign {
@@ -122,17 +122,17 @@ impl FromStr for Set {
                 false => set.numbers.retain(|number| !meant.numbers.contains(number)),
             }
         }
-        if set.numbers.is_empty() { Err(SetError::Empty) } else { Ok(set) }
+        if set.numbers.is_empty() { Err(SystemCallSetError::Empty) } else { Ok(set) }
     }
 }
 
-fn named(name: &str) -> Result<Set, SetError> {
+fn named(name: &str) -> Result<SystemCallSet, SystemCallSetError> {
     if name == "default" {
-        return Ok(Set::default_set());
+        return Ok(SystemCallSet::default_set());
     }
     match table::by_name(name) {
-        Some(known) => Ok(Set { numbers: BTreeSet::from([known.number]) }),
-        None => Err(SetError::Unknown { name: name.to_owned(), alike: alike(name) }),
+        Some(known) => Ok(SystemCallSet { numbers: BTreeSet::from([known.number]) }),
+        None => Err(SystemCallSetError::Unknown { name: name.to_owned(), alike: alike(name) }),
     }
 }
 
@@ -158,31 +158,31 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<&'static str> {
-        Set::from_str(text).unwrap().names().collect()
+        SystemCallSet::from_str(text).unwrap().names().collect()
     }
 
     #[test]
     fn names_are_added_and_taken_away() {
-        let default = Set::default_set();
-        assert_eq!(Set::from_str("default"), Ok(default.clone()));
+        let default = SystemCallSet::default_set();
+        assert_eq!(SystemCallSet::from_str("default"), Ok(default.clone()));
         assert_eq!(names("read"), ["read"]);
         assert_eq!(names("close, read"), ["read", "close"]);
-        let more = Set::from_str("default,+write,+fsync").unwrap();
+        let more = SystemCallSet::from_str("default,+write,+fsync").unwrap();
         assert_eq!(more.names().count(), default.names().count() + 2);
-        assert_eq!(Set::from_str("+write,+fsync"), Ok(more));
-        let fewer = Set::from_str("-poll").unwrap();
+        assert_eq!(SystemCallSet::from_str("+write,+fsync"), Ok(more));
+        let fewer = SystemCallSet::from_str("-poll").unwrap();
         assert_eq!(fewer.names().count(), default.names().count() - 1);
         assert!(!fewer.contains(libc::SYS_poll as u32));
     }
 
     #[test]
     fn what_is_not_a_call_is_refused_with_what_may_have_been_meant() {
-        let error = Set::from_str("default,+opennat").unwrap_err();
+        let error = SystemCallSet::from_str("default,+opennat").unwrap_err();
         let text = error.to_string();
         assert!(text.starts_with("no system call is named \"opennat\""), "{text}");
         assert!(text.contains("hint: did you mean openat"), "{text}");
-        assert!(Set::from_str("+zzzz").unwrap_err().to_string().contains("syscalls(2)"));
-        assert_eq!(Set::from_str(""), Err(SetError::Empty));
-        assert_eq!(Set::from_str("read,-read"), Err(SetError::Empty));
+        assert!(SystemCallSet::from_str("+zzzz").unwrap_err().to_string().contains("syscalls(2)"));
+        assert_eq!(SystemCallSet::from_str(""), Err(SystemCallSetError::Empty));
+        assert_eq!(SystemCallSet::from_str("read,-read"), Err(SystemCallSetError::Empty));
     }
 }

@@ -10,6 +10,7 @@ use tapstone_measure::units::Nanos;
 
 use super::names::NameId;
 use super::stacks::StackId;
+use super::table;
 
 /// One system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,14 @@ pub struct SystemCall {
     pub on: Option<NameId>,
     /// Where it came from.
     pub stack: StackId,
+}
+
+impl SystemCall {
+    /// The call's name as in syscalls(2).
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        table::by_number(self.number).map_or("unknown", |known| known.name)
+    }
 }
 
 /// All calls of a run, in the order in which they ended.
@@ -69,12 +78,13 @@ impl Calls {
 }
 
 /// Calls as they are written.
-pub(super) struct Writer {
+#[derive(Debug)]
+pub struct SystemCallWriter {
     calls: Calls,
     last: Last,
     most_bytes: usize,
     /// Calls that were not written because there were too many.
-    pub(super) dropped: u64,
+    pub dropped: u64,
 }
 
 /// Large, so that there are few; and not so large that a short run takes much.
@@ -83,14 +93,15 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// No call takes more: a byte of flags and 13 numbers of at most 10 bytes.
 const MOST_CALL_BYTES: usize = 131;
 
-impl Writer {
+impl SystemCallWriter {
     /// For at most so many bytes.
-    pub(super) fn new(most_bytes: usize) -> Self {
+    #[must_use]
+    pub fn new(most_bytes: usize) -> Self {
         Self { calls: Calls::default(), last: Last::default(), most_bytes, dropped: 0 }
     }
 
     /// Writes a call, or counts it as dropped.
-    pub(super) fn write(&mut self, call: &SystemCall) {
+    pub fn write(&mut self, call: &SystemCall) {
         let is_full = |chunk: &Vec<u8>| chunk.len() + MOST_CALL_BYTES > CHUNK_BYTES;
         if self.calls.chunks.last().is_none_or(is_full) {
             if (self.calls.chunks.len() + 1) * CHUNK_BYTES > self.most_bytes {
@@ -105,13 +116,14 @@ impl Writer {
     }
 
     /// All calls that were written.
-    pub(super) fn into_calls(self) -> Calls {
+    #[must_use]
+    pub fn into_calls(self) -> Calls {
         self.calls
     }
 }
 
 /// What the next call is written as the difference to.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Last {
     process: u64,
     thread: u64,
@@ -119,7 +131,7 @@ struct Last {
     of_number: HashMap<u32, LastOfNumber>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct LastOfNumber {
     arguments: [u64; 6],
     result: u64,
@@ -239,7 +251,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(calls in prop::collection::vec(any_call(), 0..3_000)) {
-            let mut writer = Writer::new(usize::MAX);
+            let mut writer = SystemCallWriter::new(usize::MAX);
             for call in &calls {
                 writer.write(call);
             }
@@ -267,7 +279,7 @@ mod tests {
 
     #[test]
     fn ten_million_calls_of_a_loop_would_take_a_fifth_of_a_gigabyte() {
-        let mut writer = Writer::new(usize::MAX);
+        let mut writer = SystemCallWriter::new(usize::MAX);
         for place in 0..100_000 {
             writer.write(&call_of_a_loop(place));
         }
@@ -277,7 +289,7 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_calls_are_counted() {
-        let mut writer = Writer::new(2 * CHUNK_BYTES);
+        let mut writer = SystemCallWriter::new(2 * CHUNK_BYTES);
         for place in 0..100_000 {
             writer.write(&call_of_a_loop(place));
         }

@@ -1,0 +1,231 @@
+//! What a program did, as a stream of owned events.
+//!
+//! The stream declares functions and texts before events refer to them by number. Threads come one
+//! after the other, the events of each in the order in which they were noted. Nothing in it depends
+//! on how a probe writes things down, so that whoever observes a program (a probe, a debugger, a
+//! file that was kept) can be read by the same code.
+
+use tapstone_measure::units::Nanos;
+
+use crate::unseen::UnseenProgram;
+use tapstone_probe_core::functions::Family;
+
+/// Whatever has seen a program and can hand over what it saw.
+pub trait EventSource {
+    /// Why it cannot be read.
+    type Error;
+
+    /// When the run began and ended that this is about, and what of it is missing.
+    fn run(&self) -> ObservedRun;
+
+    /// Hands over all events, in the order of the [module's text](self).
+    ///
+    /// # Errors
+    /// When they cannot be read. `take` may have got some by then.
+    fn read_events(&self, take: &mut dyn FnMut(Event)) -> Result<(), Self::Error>;
+}
+
+/// The run that events are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObservedRun {
+    /// When the command was started, on CLOCK_MONOTONIC. What began earlier is a daemon's.
+    pub started: Nanos,
+    /// When it had ended.
+    pub ended: Nanos,
+    /// Events that found no space: what is there is a lower bound then.
+    pub dropped: u64,
+}
+
+/// One event, or a declaration that later events refer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A program began. They come in the order in which they began.
+    Program(Program),
+    /// A program was started, and what it did was not seen.
+    Unseen(UnseenProgram),
+    /// Declares the next [`FunctionId`], from 0 on.
+    Function(CalledFunction),
+    /// Declares the next [`TextId`], from 0 on: a path, a name, or an address (a `sockaddr`).
+    Text(Box<[u8]>),
+    /// What follows is of this thread.
+    Thread {
+        /// Its process, by id.
+        process: u32,
+        /// Its id.
+        id: u32,
+    },
+    /// The thread was there at this moment; nothing else is known of it.
+    Alive(Nanos),
+    /// By exec(3) another program began on the thread: calls that were open are gone.
+    Executed(Nanos),
+    /// A call began.
+    CallBegun(CallBegun),
+    /// A call ended.
+    CallEnded(CallEnded),
+    /// A call of libc, or many in a row.
+    Libc(LibcCalls),
+    /// A fix put time into the call that is open.
+    Injected {
+        /// When.
+        at: Nanos,
+        /// How much.
+        time: Nanos,
+    },
+}
+
+/// A program, from its start or its exec(3) on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The id of its process.
+    pub id: u32,
+    /// Who forked it off.
+    pub parent: u32,
+    /// Its file; empty when it is not known.
+    pub program: String,
+    /// When the observer began in it.
+    pub started: Nanos,
+}
+
+/// Which function of which library, called by which: a [`CalledFunction`] by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
+/// A path, a name or an address by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextId(pub u32);
+
+/// A function as it was called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CalledFunction {
+    /// Its name, as it is exported.
+    pub function: &'static str,
+    /// What it is.
+    pub family: Family,
+    /// The file name of the library that was called.
+    pub module: String,
+    /// That of the library that called; empty for the program itself.
+    pub caller: String,
+}
+
+/// Where calls of one function come through, by which an end finds its beginning: two stubs may
+/// stand for one [`CalledFunction`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StubId(pub u32);
+
+/// The beginning of a call of PKCS#11, PC/SC or a reader driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallBegun {
+    /// When.
+    pub at: Nanos,
+    /// Through which stub.
+    pub stub: StubId,
+    /// Which function.
+    pub function: FunctionId,
+    /// Its first argument: a session, a context, a card.
+    pub handle: u64,
+    /// Its second: a mechanism, a slot, a time limit in milliseconds; 0 where `sent` or `reader` say
+    /// more.
+    pub detail: u64,
+    /// It makes an object that stays on the token (CKA_TOKEN).
+    pub on_token: bool,
+    /// What it sends to a card.
+    pub sent: Option<SentCommand>,
+    /// A reader's name, where it takes one.
+    pub reader: Option<TextId>,
+}
+
+/// A command to a card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentCommand {
+    /// CLA INS P1 P2 and P3, and data where they may be known.
+    pub command: Box<[u8]>,
+    /// A digest of a command that reads; 0 for all others.
+    pub digest: u64,
+    /// Bytes to the card.
+    pub bytes: u32,
+}
+
+/// The end of the innermost open call that came through a stub. Calls inside it that are open were
+/// abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEnded {
+    /// When.
+    pub at: Nanos,
+    /// Through which stub.
+    pub stub: StubId,
+    /// How.
+    pub end: End,
+    /// What it returned: CK_RV, or the error code of PC/SC or the driver.
+    pub result: u64,
+    /// What it gave.
+    pub outcome: Outcome,
+}
+
+/// What a call gave beside its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A session, a card, a context, or a number of objects; 0 where there is nothing.
+    Made(u64),
+    /// A card's response.
+    Response {
+        /// Bytes from the card, status word included.
+        bytes: u32,
+        /// The status word; 0 when there was none.
+        status: u16,
+        /// A digest of the response.
+        digest: u32,
+    },
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// By returning.
+    #[default]
+    Returned,
+    /// An exception or longjmp(3) went past it.
+    Abandoned,
+    /// A fix answered instead of the function.
+    Replaced,
+    /// Never: the program ended before.
+    Open,
+}
+
+/// A libc call, or many short ones of the same kind in a row, among which others may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibcCalls {
+    /// The beginning of the first.
+    pub start: Nanos,
+    /// The end of the last; `None`: it never returned.
+    pub end: Option<Nanos>,
+    /// Which function.
+    pub function: FunctionId,
+    /// How many.
+    pub count: u32,
+    /// Their time.
+    pub time: Nanos,
+    /// What the last one returned.
+    pub result: i64,
+    /// A descriptor, an address, a number that was looked up.
+    pub a: u64,
+    /// A length in bytes, or a time that was asked for in nanoseconds.
+    pub b: u64,
+    /// A path, an address (sockaddr), a name.
+    pub text: Option<TextId>,
+    /// What it waited for.
+    pub on: On,
+    /// A fix answered instead of the function.
+    pub replaced: bool,
+}
+
+/// What is at the other end of a descriptor, where that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// Nothing of interest.
+    #[default]
+    Something,
+    /// pcscd.
+    Service,
+    /// A person.
+    Terminal,
+}

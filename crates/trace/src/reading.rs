@@ -1,0 +1,246 @@
+//! Events into a timeline: calls inside calls, and threads that last as long as their process.
+
+use std::collections::HashMap;
+
+use tapstone_events::{CallBegun, CallEnded, End, Event, EventSource, LibcCalls, Outcome, StubId};
+use tapstone_measure::units::Nanos;
+
+use crate::timeline::{Exchange, ExchangeId, Leaf, Span, Thread, Timeline};
+
+/// Reads what was observed of a run.
+///
+/// # Errors
+/// What the source says when it cannot be read.
+pub fn read_timeline<S: EventSource>(source: &S) -> Result<Timeline, S::Error> {
+    let run = source.run();
+    let mut reading = Reading {
+        timeline: Timeline {
+            started: run.started,
+            ended: run.ended,
+            dropped: run.dropped,
+            ..Timeline::default()
+        },
+        thread: None,
+    };
+    source.read_events(&mut |event| reading.take(event))?;
+    Ok(reading.finish())
+}
+
+/// A timeline to which events are added.
+struct Reading {
+    timeline: Timeline,
+    thread: Option<OpenThread>,
+}
+
+impl Reading {
+    fn take(&mut self, event: Event) {
+        let Self { timeline, thread } = self;
+        match event {
+            Event::Program(program) => timeline.processes.push(program),
+            Event::Unseen(program) => timeline.unseen.push(program),
+            Event::Function(function) => timeline.calls.push(function),
+            Event::Text(text) => timeline.texts.push(text),
+            Event::Thread { process, id } => {
+                timeline.threads.extend(thread.take().and_then(OpenThread::finish));
+                *thread = Some(OpenThread::new(process, id));
+            }
+            of_thread => {
+                if let Some(thread) = thread {
+                    thread.take(of_thread, &mut timeline.exchanges);
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Timeline {
+        let Self { mut timeline, thread } = self;
+        timeline.threads.extend(thread.and_then(OpenThread::finish));
+        timeline.root = root(&timeline);
+        first_threads(&mut timeline);
+        still_open(&mut timeline);
+        let Timeline { started, ended, .. } = timeline;
+        // A daemon was there before.
+        timeline.threads.retain_mut(|thread| {
+            if thread.start < started {
+                thread.keep_within(started, ended);
+            }
+            !thread.spans.is_empty() || !thread.leaves.is_empty()
+        });
+        timeline.threads.sort_by_key(|thread| thread.start);
+        timeline
+    }
+}
+
+/// The first program that began after the command was started: a daemon began before.
+fn root(timeline: &Timeline) -> u32 {
+    let began = timeline.processes.iter().filter(|process| process.started >= timeline.started);
+    began.min_by_key(|process| process.started).map_or(0, |process| process.id)
+}
+
+/// The command's first thread lived as long as the run. What began before it is a daemon's, and
+/// counts from there on.
+fn first_threads(timeline: &mut Timeline) {
+    let Timeline { root, started, ended, .. } = *timeline;
+    for thread in &mut timeline.threads {
+        if thread.process == root && thread.id == root {
+            thread.start = started;
+            thread.end = ended.max(thread.end);
+        }
+    }
+}
+
+/// What never returned lasted as long as its process.
+fn still_open(timeline: &mut Timeline) {
+    let mut ends: HashMap<u32, Nanos> = HashMap::new();
+    for thread in &timeline.threads {
+        let end = ends.entry(thread.process).or_default();
+        *end = thread.end.max(*end);
+    }
+    for thread in &mut timeline.threads {
+        let end = ends[&thread.process];
+        for span in thread.spans.iter_mut().filter(|span| span.end == Nanos::NEVER) {
+            span.end = end;
+            thread.end = end;
+        }
+        for leaf in thread.leaves.iter_mut().filter(|leaf| leaf.end == Nanos::NEVER) {
+            leaf.end = end;
+            leaf.time = end - leaf.start;
+            thread.end = end;
+        }
+    }
+}
+
+/// A thread whose events come in.
+struct OpenThread {
+    thread: Thread,
+    /// Calls that have not returned: indices into the thread's spans, and their stubs.
+    open: Vec<(u32, StubId)>,
+    last: Nanos,
+}
+
+impl OpenThread {
+    fn new(process: u32, id: u32) -> Self {
+        let thread = Thread { process, id, start: Nanos::NEVER, ..Thread::default() };
+        Self { thread, open: Vec::new(), last: Nanos::ZERO }
+    }
+
+    fn take(&mut self, event: Event, exchanges: &mut Vec<Exchange>) {
+        match event {
+            Event::Alive(at) => self.seen(at),
+            Event::Executed(at) => self.executed(at),
+            Event::CallBegun(begun) => self.begun(begun, exchanges),
+            Event::CallEnded(ended) => self.ended(ended, exchanges),
+            Event::Libc(calls) => self.libc(&calls),
+            Event::Injected { at, time } => {
+                self.seen(at);
+                if let Some((open, _)) = self.open.last() {
+                    self.thread.spans[*open as usize].injected += time;
+                }
+            }
+            Event::Program(_)
+            | Event::Unseen(_)
+            | Event::Function(_)
+            | Event::Text(_)
+            | Event::Thread { .. } => {}
+        }
+    }
+
+    fn seen(&mut self, at: Nanos) {
+        self.thread.start = self.thread.start.min(at);
+        self.last = self.last.max(at);
+    }
+
+    /// exec(3): what was open is gone.
+    fn executed(&mut self, at: Nanos) {
+        self.seen(at);
+        for (open, _) in self.open.drain(..) {
+            self.thread.spans[open as usize].end = at;
+        }
+    }
+
+    fn begun(&mut self, begun: CallBegun, exchanges: &mut Vec<Exchange>) {
+        self.seen(begun.at);
+        let exchange = begun.sent.map(|sent| {
+            exchanges.push(Exchange {
+                command: sent.command,
+                digest: sent.digest,
+                sent: sent.bytes,
+                received: 0,
+                status: 0,
+                answer: 0,
+            });
+            ExchangeId(exchanges.len() as u32 - 1)
+        });
+        let span = Span {
+            start: begun.at,
+            end: Nanos::NEVER,
+            call: begun.function,
+            parent: self.open.last().map(|(open, _)| *open),
+            end_kind: End::Open,
+            result: 0,
+            handle: begun.handle,
+            detail: begun.detail,
+            made: 0,
+            exchange,
+            text: begun.reader,
+            on_token: begun.on_token,
+            injected: Nanos::ZERO,
+        };
+        self.open.push((self.thread.spans.len() as u32, begun.stub));
+        self.thread.spans.push(span);
+    }
+
+    fn ended(&mut self, ended: CallEnded, exchanges: &mut [Exchange]) {
+        self.seen(ended.at);
+        let Some(place) = self.open.iter().rposition(|(_, stub)| *stub == ended.stub) else {
+            return;
+        };
+        for (inside, _) in self.open.drain(place + 1..) {
+            let span = &mut self.thread.spans[inside as usize];
+            span.end = ended.at;
+            span.end_kind = End::Abandoned;
+        }
+        let Some((open, _)) = self.open.pop() else { return };
+        let span = &mut self.thread.spans[open as usize];
+        span.end = ended.at;
+        span.end_kind = ended.end;
+        span.result = ended.result;
+        match (ended.outcome, span.exchange) {
+            (Outcome::Response { bytes, status, digest }, Some(exchange)) => {
+                let exchange = &mut exchanges[exchange.0 as usize];
+                exchange.received = bytes;
+                exchange.status = status;
+                exchange.answer = digest;
+            }
+            (Outcome::Made(made), None) => span.made = made,
+            // A beginning and an end that tell of different functions.
+            _ => {}
+        }
+    }
+
+    fn libc(&mut self, calls: &LibcCalls) {
+        self.seen(calls.start);
+        if let Some(end) = calls.end {
+            self.last = self.last.max(end);
+        }
+        self.thread.leaves.push(Leaf {
+            start: calls.start,
+            end: calls.end.unwrap_or(Nanos::NEVER),
+            call: calls.function,
+            parent: self.open.last().map(|(open, _)| *open),
+            count: calls.count,
+            time: calls.time,
+            result: calls.result,
+            a: calls.a,
+            b: calls.b,
+            text: calls.text,
+            on: calls.on,
+            replaced: calls.replaced,
+        });
+    }
+
+    fn finish(mut self) -> Option<Thread> {
+        self.thread.end = self.last;
+        (self.thread.start != Nanos::NEVER).then_some(self.thread)
+    }
+}

@@ -1,0 +1,499 @@
+//! Reads the probe's file of events as a source of owned events.
+//!
+//! A file that is cut short is read as far as it goes: a chunk says how much of it is used, and an
+//! event that does not fit there ends it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use tapstone_events::{
+    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, FUNCTIONS, Family, FunctionId,
+    Kind, LibcCalls, ObservedRun, On, Outcome, Program, SentCommand, StubId, TextId, UnseenProgram,
+};
+use tapstone_measure::units::Nanos;
+use thiserror::Error;
+
+use crate::clock::Scale;
+use crate::starts::{self, Start};
+use crate::wire::{
+    self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED,
+    EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
+    FLAG_ABANDONED, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, HEADER_BYTES,
+    STARTS_CHILD,
+};
+
+const WORD: usize = 8;
+/// Words of an event's head.
+const HEAD: usize = 2;
+/// Words of a leaf before its bytes.
+const LEAF: usize = size_of::<wire::Leaf>() / WORD;
+
+/// Why a file of events cannot be read.
+#[derive(Debug, Error)]
+pub enum EventsError {
+    /// The system says no.
+    #[error("the file of events cannot be read: {0}\nhint: is its disk still there?")]
+    Read(#[from] io::Error),
+    /// A file that was kept cannot be opened.
+    #[error("{}: {why}\nhint: `tapstone trace --events FILE -- COMMAND` keeps one", path.display())]
+    Open {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// It is something else.
+    #[error(
+        "{} holds no events of this version of Tapstone\nhint: trace the program again, with \
+         --events", .0.display()
+    )]
+    NoEvents(PathBuf),
+}
+
+/// What a probe has written, ready to be read: programs and functions are known already, since
+/// threads use each other's.
+#[derive(Debug)]
+pub struct Recording {
+    file: File,
+    scale: Scale,
+    run: ObservedRun,
+    images: Images,
+    functions: Functions,
+    /// The parts of the file that each thread wrote, by process and thread.
+    threads: BTreeMap<(u32, u32), Vec<Chunk>>,
+    unseen: Vec<UnseenProgram>,
+}
+
+impl Recording {
+    /// Looks through the file for programs, functions and threads. Which programs were not seen,
+    /// and why, is found out here, while they can be looked at.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn new(file: File, scale: Scale, run: ObservedRun) -> Result<Self, EventsError> {
+        let mut declarations = Declarations {
+            file: &file,
+            scale: &scale,
+            images: Images::default(),
+            functions: Functions::default(),
+            starts: Vec::new(),
+        };
+        let mut threads: BTreeMap<(u32, u32), Vec<Chunk>> = BTreeMap::new();
+        for chunk in used_chunks(&file)? {
+            for part in declarations.read(chunk)? {
+                threads.entry((part.process, part.thread)).or_default().push(part);
+            }
+        }
+        let Declarations { images, functions, starts, .. } = declarations;
+        let programs: Vec<Program> = images.programs().cloned().collect();
+        let unseen = starts::unseen(starts, &programs);
+        Ok(Self { file, scale, run, images, functions, threads, unseen })
+    }
+
+    /// Programs that were started, and in which the probe did not begin.
+    #[must_use]
+    pub fn unseen(&self) -> &[UnseenProgram] {
+        &self.unseen
+    }
+}
+
+impl EventSource for Recording {
+    type Error = EventsError;
+
+    fn run(&self) -> ObservedRun {
+        self.run
+    }
+
+    fn read_events(&self, take: &mut dyn FnMut(Event)) -> Result<(), EventsError> {
+        self.images.programs().cloned().map(Event::Program).for_each(&mut *take);
+        self.unseen.iter().cloned().map(Event::Unseen).for_each(&mut *take);
+        self.functions.list.iter().cloned().map(Event::Function).for_each(&mut *take);
+        let mut decoder = Decoder { recording: self, texts: HashMap::new(), take };
+        for ((process, id), chunks) in &self.threads {
+            (decoder.take)(Event::Thread { process: *process, id: *id });
+            for chunk in chunks {
+                decoder.read(chunk)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A chunk of the file, or the part of one that a thread wrote.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    number: u64,
+    process: u32,
+    thread: u32,
+    /// Where its events begin and end.
+    from: usize,
+    to: usize,
+}
+
+impl Chunk {
+    fn content(&self, file: &File) -> io::Result<Vec<u8>> {
+        let mut content = vec![0; self.to - self.from];
+        file.read_exact_at(&mut content, chunk_start(self.number) + self.from as u64)?;
+        Ok(content)
+    }
+}
+
+/// A program between two exec(3): stubs have a meaning inside it.
+#[derive(Debug)]
+struct Image {
+    program: Program,
+    /// The first chunk that it wrote.
+    since: u64,
+    slots: HashMap<u32, FunctionId>,
+    /// The image that it was forked off from, whose stubs it has too.
+    forked_from: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Images(Vec<Image>);
+
+impl Images {
+    /// The image of a process at a chunk.
+    fn at(&self, process: u32, chunk: u64) -> Option<usize> {
+        self.0.iter().rposition(|image| image.program.id == process && image.since <= chunk)
+    }
+
+    fn function(&self, image: usize, slot: u32) -> Option<FunctionId> {
+        let mut at = Some(image);
+        while let Some(image) = at.and_then(|at| self.0.get(at)) {
+            if let Some(function) = image.slots.get(&slot) {
+                return Some(*function);
+            }
+            at = image.forked_from;
+        }
+        None
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.0.iter().map(|image| &image.program)
+    }
+}
+
+/// Functions as they were called, each once.
+#[derive(Debug, Default)]
+struct Functions {
+    list: Vec<CalledFunction>,
+    ids: HashMap<CalledFunction, FunctionId>,
+}
+
+impl Functions {
+    fn id(&mut self, function: CalledFunction) -> FunctionId {
+        let list = &mut self.list;
+        *self.ids.entry(function).or_insert_with_key(|function| {
+            list.push(function.clone());
+            FunctionId(list.len() as u32 - 1)
+        })
+    }
+
+    fn get(&self, id: FunctionId) -> &CalledFunction {
+        &self.list[id.0 as usize]
+    }
+}
+
+/// An event in a chunk.
+#[derive(Clone, Copy)]
+struct WireEvent<'a> {
+    time: u64,
+    kind: u8,
+    flags: u8,
+    slot: u32,
+    words: &'a [u8],
+}
+
+impl<'a> WireEvent<'a> {
+    /// A word behind the head.
+    fn word(&self, number: usize) -> u64 {
+        let at = number * WORD;
+        let word = self.words.get(at..at + WORD).and_then(|bytes| bytes.try_into().ok());
+        word.map_or(0, u64::from_ne_bytes)
+    }
+
+    /// Bytes behind so many words. Texts are padded with zeros.
+    fn bytes(&self, words: usize) -> &'a [u8] {
+        self.words.get(words * WORD..).unwrap_or_default()
+    }
+
+    fn text(&self, words: usize) -> &'a [u8] {
+        let bytes = self.bytes(words);
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        &bytes[..length]
+    }
+}
+
+/// The chunks that were used.
+fn used_chunks(file: &File) -> io::Result<Vec<Chunk>> {
+    let mut chunks = Vec::new();
+    let length = file.metadata()?.len().min(used(file)?);
+    let whole = |number: u64| chunk_start(number) + CHUNK_HEAD_BYTES as u64 <= length;
+    for number in (0..).take_while(|number| whole(*number)) {
+        let mut head = [0; CHUNK_HEAD_BYTES];
+        file.read_exact_at(&mut head, chunk_start(number))?;
+        let field = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().expect("four"));
+        let process = field(0);
+        let used = field(8) as usize;
+        // Who took it may have ended before its first event.
+        if process != 0 {
+            let there = (length - chunk_start(number)).min(CHUNK_BYTES as u64) as usize;
+            let to = used.clamp(CHUNK_HEAD_BYTES, there);
+            chunks.push(Chunk { number, process, thread: field(4), from: CHUNK_HEAD_BYTES, to });
+        }
+    }
+    Ok(chunks)
+}
+
+/// The first pass: programs and stubs are declared by one thread and used by others.
+struct Declarations<'a> {
+    file: &'a File,
+    scale: &'a Scale,
+    images: Images,
+    functions: Functions,
+    starts: Vec<Start>,
+}
+
+impl Declarations<'_> {
+    /// Takes in what a chunk declares. Returns the parts of it that each thread wrote.
+    fn read(&mut self, mut chunk: Chunk) -> io::Result<Vec<Chunk>> {
+        let content = chunk.content(self.file)?;
+        let mut parts = Vec::new();
+        let mut next = chunk.from;
+        for event in events(&content) {
+            let start = next;
+            next += HEAD * WORD + event.words.len();
+            match event.kind {
+                EVENT_THREAD => {
+                    parts.push(Chunk { to: start, ..chunk });
+                    chunk.from = start;
+                    chunk.thread = event.word(0) as u32;
+                }
+                EVENT_PROCESS | EVENT_FORKED => self.program(event, chunk.number),
+                EVENT_STARTS => self.start(event),
+                EVENT_SLOT => self.stub(event, &chunk),
+                _ => {}
+            }
+        }
+        parts.push(chunk);
+        Ok(parts)
+    }
+
+    fn program(&mut self, event: WireEvent<'_>, chunk: u64) {
+        let parent = (event.word(0) >> 32) as u32;
+        let forked_from = match event.kind {
+            EVENT_FORKED => self.images.at(parent, chunk),
+            _ => None,
+        };
+        let program = Program {
+            id: event.word(0) as u32,
+            parent,
+            program: String::from_utf8_lossy(event.text(1)).into_owned(),
+            started: self.scale.moment(event.time),
+        };
+        self.images.0.push(Image { program, since: chunk, slots: HashMap::new(), forked_from });
+    }
+
+    fn start(&mut self, event: WireEvent<'_>) {
+        self.starts.push(Start {
+            at: self.scale.moment(event.time),
+            process: event.word(0) as u32,
+            in_child: event.word(0) >> 32 == STARTS_CHILD,
+            program: event.text(1).to_vec(),
+        });
+    }
+
+    fn stub(&mut self, event: WireEvent<'_>, chunk: &Chunk) {
+        let word = event.word(0);
+        let Some(watched) = FUNCTIONS.get((word & 0xFFFF) as usize) else { return };
+        let module_bytes = (word >> 16 & 0xFFFF) as usize;
+        let caller_bytes = (word >> 32 & 0xFFFF) as usize;
+        let names = event.bytes(1);
+        let module = names.get(..module_bytes).unwrap_or_default();
+        let caller = names.get(module_bytes..module_bytes + caller_bytes).unwrap_or_default();
+        let function = self.functions.id(CalledFunction {
+            function: watched.name,
+            family: watched.family,
+            module: String::from_utf8_lossy(module).into_owned(),
+            caller: String::from_utf8_lossy(caller).into_owned(),
+        });
+        if let Some(image) = self.images.at(chunk.process, chunk.number) {
+            self.images.0[image].slots.insert(event.slot, function);
+        }
+    }
+}
+
+/// The second pass: what threads did.
+struct Decoder<'a> {
+    recording: &'a Recording,
+    texts: HashMap<Box<[u8]>, TextId>,
+    take: &'a mut dyn FnMut(Event),
+}
+
+impl Decoder<'_> {
+    /// Hands over the events of a chunk.
+    fn read(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let Recording { file, scale, images, .. } = self.recording;
+        let content = chunk.content(file)?;
+        let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(()) };
+        for event in events(&content) {
+            let at = scale.moment(event.time);
+            let function = || images.function(image, event.slot);
+            let event = match event.kind {
+                EVENT_PROCESS => Event::Executed(at),
+                EVENT_ENTER => match function() {
+                    Some(function) => Event::CallBegun(self.call_begun(event, at, function)),
+                    None => Event::Alive(at),
+                },
+                EVENT_EXIT => Event::CallEnded(self.call_ended(event, at, function())),
+                EVENT_LEAF => match function() {
+                    Some(function) => Event::Libc(self.libc_calls(event, at, function)),
+                    None => Event::Alive(at),
+                },
+                EVENT_FIXED => Event::Injected { at, time: Nanos(event.word(0)) },
+                _ => Event::Alive(at),
+            };
+            (self.take)(event);
+        }
+        Ok(())
+    }
+
+    fn call_begun(&mut self, event: WireEvent<'_>, at: Nanos, function: FunctionId) -> CallBegun {
+        let mut begun = CallBegun {
+            at,
+            stub: StubId(event.slot),
+            function,
+            handle: event.word(0),
+            detail: 0,
+            on_token: event.flags & FLAG_TOKEN != 0,
+            sent: None,
+            reader: None,
+        };
+        match self.recording.functions.get(function).function {
+            name if exchanges(name) => {
+                let bytes = event.word(2) as u32;
+                let kept = event.bytes(ENTER_WORDS - HEAD);
+                let command = kept.get(..kept.len().min(bytes as usize)).unwrap_or_default();
+                begun.sent =
+                    Some(SentCommand { command: command.into(), digest: event.word(1), bytes });
+            }
+            "SCardConnect" => begun.reader = Some(self.text(event.text(ENTER_WORDS - HEAD))),
+            _ => begun.detail = event.word(1),
+        }
+        begun
+    }
+
+    fn call_ended(
+        &self,
+        event: WireEvent<'_>,
+        at: Nanos,
+        function: Option<FunctionId>,
+    ) -> CallEnded {
+        let word = event.word(1);
+        let name = function.map(|function| self.recording.functions.get(function).function);
+        CallEnded {
+            at,
+            stub: StubId(event.slot),
+            end: match event.flags {
+                flags if flags & FLAG_ABANDONED != 0 => End::Abandoned,
+                flags if flags & FLAG_REPLACED != 0 => End::Replaced,
+                _ => End::Returned,
+            },
+            result: event.word(0),
+            outcome: if name.is_some_and(exchanges) {
+                Outcome::Response {
+                    status: word as u16,
+                    bytes: (word >> 16) as u32 & 0xFFFF,
+                    digest: (word >> 32) as u32,
+                }
+            } else {
+                Outcome::Made(word)
+            },
+        }
+    }
+
+    fn libc_calls(
+        &mut self,
+        event: WireEvent<'_>,
+        start: Nanos,
+        function: FunctionId,
+    ) -> LibcCalls {
+        let Recording { scale, functions, .. } = self.recording;
+        let bytes = event.bytes(LEAF - HEAD);
+        let text = match functions.get(function).family {
+            _ if bytes.is_empty() => None,
+            // A sockaddr has zeros inside.
+            Family::Libc(Kind::Connect) => Some(self.text(bytes)),
+            _ => Some(self.text(event.text(LEAF - HEAD))),
+        };
+        LibcCalls {
+            start,
+            end: (event.word(0) != 0).then(|| scale.moment(event.word(0))),
+            function,
+            count: event.word(1).min(u64::from(u32::MAX)) as u32,
+            time: scale.duration(event.word(2)),
+            // int and ssize_t alike: the upper half of an int's register means nothing.
+            result: i64::from(event.word(5) as i32),
+            a: event.word(6),
+            b: event.word(7),
+            text,
+            on: match event.flags {
+                flags if flags & FLAG_SERVICE != 0 => On::Service,
+                flags if flags & FLAG_TERMINAL != 0 => On::Terminal,
+                _ => On::Something,
+            },
+            replaced: event.flags & FLAG_REPLACED != 0,
+        }
+    }
+
+    /// The number of a text, which is declared when it first comes.
+    fn text(&mut self, text: &[u8]) -> TextId {
+        if let Some(id) = self.texts.get(text) {
+            return *id;
+        }
+        let id = TextId(self.texts.len() as u32);
+        self.texts.insert(text.into(), id);
+        (self.take)(Event::Text(text.into()));
+        id
+    }
+}
+
+/// Whether a function sends a command to a card and returns its response.
+fn exchanges(function: &str) -> bool {
+    matches!(function, "SCardTransmit" | "IFDHTransmitToICC")
+}
+
+/// Where a chunk begins.
+const fn chunk_start(number: u64) -> u64 {
+    HEADER_BYTES as u64 + number * CHUNK_BYTES as u64
+}
+
+/// The events of a chunk, to the first that is not whole.
+fn events(content: &[u8]) -> impl Iterator<Item = WireEvent<'_>> {
+    let mut rest = content;
+    std::iter::from_fn(move || {
+        let (head, _) = rest.split_first_chunk::<{ HEAD * WORD }>()?;
+        let field = |at: usize, length: usize| {
+            head[at..at + length].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
+        };
+        let length = field(10, 2) as usize * WORD;
+        let event = rest.get(HEAD * WORD..length)?;
+        rest = rest.get(length..)?;
+        let (time, kind, flags) = (field(0, 8), head[8], head[9]);
+        Some(WireEvent { time, kind, flags, slot: field(12, 4) as u32, words: event })
+    })
+}
+
+/// How much of the file holds events, in bytes.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn used(file: &File) -> io::Result<u64> {
+    let mut head = [0; size_of::<u64>()];
+    file.read_exact_at(&mut head, std::mem::offset_of!(wire::Header, taken) as u64)?;
+    Ok(HEADER_BYTES as u64 + u64::from_ne_bytes(head) * CHUNK_BYTES as u64)
+}
