@@ -1,13 +1,53 @@
-//! Two records, or a record and published figures, against one another.
+//! Compares two records, or a record with published figures.
 //!
-//! Operations are matched by name, length of message, concurrency and loop ([`mod@pairs`] tells
-//! how). Each pair gives the candidate's figure over the baseline's with an interval, and a
-//! verdict from that interval alone. Two runs at different times do not share their drift, so
-//! their intervals are combined as independent ones, and what differs between their environments
-//! is said beside every verdict; what is measured in turns, in one run, is compared by
-//! `tapstone_measure::compare` instead.
+//! [`pairs`] matches operations by name, message length, concurrency and kind of loop. Each pair gives
+//! the ratio of the candidate's figure to the baseline's, with an interval, and a verdict from that
+//! interval alone. Two runs at different times do not share their drift, so their intervals combine as
+//! independent ones; differences between their environments become warnings. What one run measures
+//! interleaved is compared by `tapstone_measure::compare` instead.
 //!
 //! Nothing here reads a file or prints: records go in, a [`Comparison`] comes out.
+//!
+//! ```
+//! use tapstone_compare::{NamedRecord, compare_records};
+//! use tapstone_record::{
+//!     Change, CaseResult, Concurrency, Environment, Estimate, Load, RateBasis, Record, Status, Target,
+//!     TargetKind, Throughput, Tool,
+//! };
+//!
+//! fn record(rate: f64) -> Record {
+//!     let mut case =
+//!         CaseResult::new("rsa2048.sign", Status::OK, Concurrency::ONE, Load::CLOSED);
+//!     let rate = Estimate { estimate: rate, low: rate * 0.99, high: rate * 1.01 };
+//!     case.throughput = Some(Throughput::operations(rate, RateBasis::Window));
+//!     let tool = Tool { name: "tapstone".into(), version: "1.0.0".into() };
+//!     let target = Target::new(TargetKind::Token);
+//!     let mut record = Record::new(tool, jiff::Timestamp::UNIX_EPOCH, Environment::default(), target);
+//!     record.results.push(case);
+//!     record
+//! }
+//!
+//! let old = record(1000.0);
+//! let new = record(1200.0);
+//! let baseline = NamedRecord { record: &old, path: "old.json", sha256: "" };
+//! let candidate = NamedRecord { record: &new, path: "new.json", sha256: "" };
+//! let comparison = compare_records(baseline, candidate, None)?;
+//! assert_eq!(comparison.rows[0].verdict, Change::Faster);
+//! assert!((comparison.rows[0].ratio.estimate - 1.2).abs() < 1e-9);
+//! # Ok::<(), tapstone_compare::CompareError>(())
+//! ```
+//!
+//! The interval also says how many more samples would decide an open question:
+//!
+//! ```
+//! use tapstone_compare::more_samples;
+//! use tapstone_record::Estimate;
+//!
+//! // 2 % faster, known to 4 %: about four times the samples, so three times as many again.
+//! let ratio = Estimate { estimate: 1.02, low: 1.02 / 1.04, high: 1.02 * 1.04 };
+//! let more = more_samples(ratio, 1.0, 1000).unwrap();
+//! assert!((2_800..3_000).contains(&more), "{more}");
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod baseline;

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use tapstone_record::{
-    Concurrency, Estimate, LoadKind, Outcome, Provenance, Quantity, Record, Row, TargetKind,
+    CaseResult, Concurrency, Estimate, LoadKind, Outcome, Provenance, Quantity, Record, TargetKind,
     Throughput,
 };
 use tapstone_reference::{PublishedFigure, PublishedItem};
@@ -134,20 +134,20 @@ impl Matched {
     }
 }
 
-fn is_a_call(record: &Record, row: &Row) -> bool {
+fn is_a_call(record: &Record, row: &CaseResult) -> bool {
     record.calls.iter().any(|call| call.operation() == row.operation)
 }
 
 /// Rows that have figures to compare.
-pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &Row> {
-    let right = |row: &Row| row.verification.is_none_or(|of| of.wrong == 0);
+pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &CaseResult> {
+    let right = |row: &CaseResult| row.verification.is_none_or(|of| of.wrong == 0);
     let rows = record.results.iter();
     rows.filter(move |row| {
         matches!(row.status.outcome, Outcome::Ok | Outcome::Partial) && right(row)
     })
 }
 
-pub(crate) fn same_work(one: &Row, other: &Row) -> bool {
+pub(crate) fn same_work(one: &CaseResult, other: &CaseResult) -> bool {
     let bytes = one.message_bytes.zip(other.message_bytes).is_none_or(|(one, other)| one == other);
     one.operation == other.operation
         && one.concurrency == other.concurrency
@@ -155,15 +155,15 @@ pub(crate) fn same_work(one: &Row, other: &Row) -> bool {
         && bytes
 }
 
-fn same_figure(row: &Row, figure: &PublishedFigure) -> bool {
+fn same_figure(row: &CaseResult, figure: &PublishedFigure) -> bool {
     row.operation == figure.operation
         && row.load.kind == LoadKind::Closed
         && figure.concurrency.is_none_or(|workers| workers == row.concurrency)
 }
 
 fn pair(
-    below: &Row,
-    above: &Row,
+    below: &CaseResult,
+    above: &CaseResult,
     token: bool,
     baseline: &Record,
     candidate: &Record,
@@ -199,7 +199,7 @@ fn pair(
 fn published(
     item: &PublishedItem,
     figure: &PublishedFigure,
-    row: &Row,
+    row: &CaseResult,
     candidate: &Record,
 ) -> Option<FigurePair> {
     let quantity = figure.value.quantity();
@@ -220,7 +220,7 @@ fn published(
 }
 
 /// In nanoseconds, or in operations per second.
-pub(crate) fn figure_of(row: &Row, quantity: Quantity) -> Option<Estimate> {
+pub(crate) fn figure_of(row: &CaseResult, quantity: Quantity) -> Option<Estimate> {
     match quantity {
         Quantity::Throughput => {
             let Throughput { estimate, low, high, .. } = row.throughput?;
@@ -231,12 +231,12 @@ pub(crate) fn figure_of(row: &Row, quantity: Quantity) -> Option<Estimate> {
     }
 }
 
-fn reliable(row: &Row) -> bool {
+fn reliable(row: &CaseResult) -> bool {
     row.interval.as_ref().is_none_or(|interval| interval.reliable)
 }
 
 /// A figure of an emulated device is emulated, however it is marked itself.
-fn provenance(record: &Record, row: &Row) -> Provenance {
+fn provenance(record: &Record, row: &CaseResult) -> Provenance {
     match row.provenance {
         Provenance::Measured if record.target.emulated.is_some() => Provenance::Emulated,
         provenance => provenance,

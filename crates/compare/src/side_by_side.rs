@@ -1,7 +1,7 @@
 //! Several devices, each in a run of its own, and how much longer each takes than the fastest.
 
 use tapstone_record::{
-    Estimate, Fraction, LoadKind, Quantity, Row, SideBySide, SideBySideRow, TargetKind,
+    CaseResult, Estimate, Fraction, LoadKind, Quantity, SideBySide, SideBySideRow, TargetKind,
 };
 
 use crate::pairs::{figure_of, same_work, usable};
@@ -13,7 +13,7 @@ use crate::{CompareError, NamedRecord, side};
 /// When there is none.
 pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareError> {
     let mut rows: Vec<SideBySideRow> = Vec::new();
-    let mut met: Vec<&Row> = Vec::new();
+    let mut met: Vec<&CaseResult> = Vec::new();
     for row in records.iter().flat_map(|named| usable(named.record)) {
         if met.iter().any(|known| same_work(known, row)) {
             continue;
@@ -31,7 +31,7 @@ pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareEr
     })
 }
 
-fn beside(records: &[NamedRecord<'_>], row: &Row) -> Option<SideBySideRow> {
+fn beside(records: &[NamedRecord<'_>], row: &CaseResult) -> Option<SideBySideRow> {
     let token = records.iter().any(|named| named.record.target.kind == TargetKind::Token);
     let quantity = match token && row.load.kind == LoadKind::Closed {
         true => Quantity::Throughput,

@@ -93,7 +93,7 @@ fn steps(logs: &[&Log]) -> Vec<Step> {
 }
 
 /// A row for each way, for each step of the first one, and for the host in it.
-fn made(run: &Run, steps: &[Step]) -> Vec<record::Row> {
+fn made(run: &Run, steps: &[Step]) -> Vec<record::CaseResult> {
     let ways = run.mechanisms.len();
     let first = row_name(run.mechanisms[0]);
     let mut names: Vec<String> = run.mechanisms.iter().map(|one| row_name(*one)).collect();

@@ -1,7 +1,7 @@
 //! What was measured of a card, in the place of what a scenario says of it.
 
 use tapstone_measure::units::Nanos;
-use tapstone_record::{Estimate, Latency, Outcome, Provenance, Record, Row};
+use tapstone_record::{CaseResult, Estimate, Latency, Outcome, Provenance, Record};
 use thiserror::Error;
 
 use crate::distribution::{Quantile, TimeDistribution};
@@ -90,12 +90,12 @@ pub fn with_card(
     Ok(scenario)
 }
 
-fn is_measured(row: &Row) -> bool {
+fn is_measured(row: &CaseResult) -> bool {
     matches!(row.status.outcome, Outcome::Ok | Outcome::Partial) && row.latency_ns.is_some()
 }
 
 /// The values themselves where the record has them, else its quantiles, else its mean.
-fn distribution(row: &Row) -> Option<TimeDistribution> {
+fn distribution(row: &CaseResult) -> Option<TimeDistribution> {
     let millis = |value: &Nanos| Millis::from(*value);
     if !row.values_ns.is_empty() {
         return TimeDistribution::empirical(row.values_ns.iter().map(millis).collect());

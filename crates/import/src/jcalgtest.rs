@@ -114,7 +114,7 @@ fn warnings(header: &Header, record: &Record, skipped: usize) -> Vec<String> {
     if header.atr().is_none() {
         warnings.push("the file does not give the card's ATR".to_owned());
     }
-    let lost = |row: &&record::Row| figures::is_not_above_baseline(row);
+    let lost = |row: &&record::CaseResult| figures::is_not_above_baseline(row);
     match record.results.iter().filter(lost).count() {
         0 => {}
         1 => warnings.push("1 method is not above its baseline, and has no time".to_owned()),

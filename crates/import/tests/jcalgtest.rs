@@ -7,7 +7,7 @@ use std::{env, fs};
 use tapstone_import::jcalgtest::{from_bytes, read};
 use tapstone_import::{ImportError, Imported, SkippedLine};
 use tapstone_measure::units::Nanos;
-use tapstone_record::{Outcome, Provenance, Record, Row, Tool};
+use tapstone_record::{CaseResult, Outcome, Provenance, Record, Tool};
 use tapstone_testing::skip;
 
 const HEADER: &str = "\
@@ -58,7 +58,7 @@ fn with(blocks: &str) -> Imported {
     import(&format!("{HEADER}{blocks}MESSAGE DIGEST - END\n"))
 }
 
-fn only_row(blocks: &str) -> Row {
+fn only_row(blocks: &str) -> CaseResult {
     let Imported { record, skipped } = with(blocks);
     assert_eq!(skipped, []);
     let [row] = &record.results[..] else { panic!("{} rows", record.results.len()) };
@@ -235,7 +235,8 @@ fn real_files_are_read_whole() {
         let differences = record.results.iter().filter(|row| row.subtraction.is_some()).count();
         assert_eq!(differences, text.matches("operation info:").count());
         let codes = text.matches("NO_SUCH_ALGORITHM").count();
-        let unsupported = |row: &&Row| row.status.code.as_deref() == Some("NO_SUCH_ALGORITHM");
+        let unsupported =
+            |row: &&CaseResult| row.status.code.as_deref() == Some("NO_SUCH_ALGORITHM");
         assert_eq!(record.results.iter().filter(unsupported).count(), codes);
         for row in &record.results {
             assert!(!row.warnings.iter().any(|it| it.contains("the file's own mean")), "{row:?}");

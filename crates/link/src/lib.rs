@@ -1,10 +1,47 @@
-//! Bytes to time, by the formulas of the standards.
+//! Transfer times of links, by the formulas of their standards. No I/O and no clock.
 //!
-//! A link between a card and a reader: how long a command and its response are on the way, when
-//! neither side is slower than it has to be. What the card computes in between is not in it. The
-//! formulas are those of ISO/IEC 7816-3:2006 for contacts and of ISO/IEC 14443-2 to -4:2018
-//! without contacts. Behind a reader: Wiegand (SIA AC-01), OSDP (SIA OSDP v2, IEC 60839-11-5) and
-//! IP. Each names its standard. Nothing here reads a clock or does any I/O.
+//! A [`Link`] is between a card and a reader: contacts (ISO/IEC 7816-3:2006) or a field (ISO/IEC
+//! 14443-2 to -4:2018). A [`Hop`] is any link from the card to the door, so also Wiegand (SIA AC-01),
+//! OSDP (SIA OSDP v2, IEC 60839-11-5) and TCP/IP. The time is that of the bytes alone, when neither side
+//! is slower than it has to be. What the card computes in between is not in it.
+//!
+//! Parameters are checked when they are read, so every link that exists has a time. By contact with
+//! the defaults of the standard, one character takes 12 elementary time units (etu) of 372 clock
+//! cycles:
+//!
+//! ```
+//! use tapstone_link::Link;
+//!
+//! let link: Link = toml::from_str("kind = 'contact'\nprotocol = 'T=0'\nclock_hz = 3_720_000")?;
+//! // A case 1 command of T=0: a header of 5 bytes to the card, 2 bytes of status word back.
+//! assert_eq!(link.exchange(4, 2).0, (5 + 2) * 12 * 100_000);
+//! # Ok::<(), toml::de::Error>(())
+//! ```
+//!
+//! Long messages are split into blocks. A higher bit rate saves the bits, but not the turnaround
+//! between frames:
+//!
+//! ```
+//! use tapstone_link::{Contactless, ContactlessLink};
+//!
+//! let at = |kbit: u16| -> Result<ContactlessLink, tapstone_link::LinkError> {
+//!     let parameters = Contactless {
+//!         kind: Default::default(),
+//!         kbit_per_second: kbit.try_into()?,
+//!         fsc: 256,
+//!         fsd: 256,
+//!         cid: false,
+//!         nad: false,
+//!         fwi: 4,
+//!     };
+//!     parameters.try_into()
+//! };
+//! let slow = at(106)?.exchange(20, 1000);
+//! let fast = at(848)?.exchange(20, 1000);
+//! assert!(fast < slow && slow.0 < 8 * fast.0);
+//! assert!(at(115).is_err(), "ISO 14443-2 has 106, 212, 424 and 848 kbit/s");
+//! # Ok::<(), tapstone_link::LinkError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod contact;

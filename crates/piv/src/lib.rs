@@ -1,9 +1,57 @@
-//! PIV authentication as a door does it (FIPS 201-3, SP 800-73-5, SP 800-116): data objects,
-//! challenge and response, path validation, and the strategies that make it faster.
+//! PIV authentication as a door does it: FIPS 201-3, SP 800-73-5, SP 800-116.
 //!
-//! A [`RelyingSystem`] is the door's side. It speaks to a [`CardConnection`], which only exchanges bytes, and says
-//! what the door decides and where the time went ([`Dialogue`]). [`Trust`] holds trust anchors and
-//! CRLs. There is no PC/SC in here, no file and no network.
+//! A [`RelyingSystem`] is the door's side. It reads data objects, sends a challenge, validates the
+//! certification path and revocation ([`Trust`]), and says what it decided and where the time went
+//! ([`Dialogue`]). It reaches the card through a [`CardConnection`], which only exchanges bytes. There is
+//! no PC/SC in here, no file and no network.
+//!
+//! A [`Strategy`] makes PKI-CAK faster under a condition that it names:
+//!
+//! ```
+//! use tapstone_piv::Strategy;
+//!
+//! for strategy in Strategy::ALL {
+//!     println!("{strategy}: {}", strategy.condition());
+//! }
+//! assert_eq!(Strategy::KnownCard.name(), "known-card");
+//! ```
+//!
+//! A card is granted access or denied it; a card that is gone is neither. Here a virtual card with a
+//! CA of its own meets a door that trusts that CA:
+//!
+//! ```
+//! use tapstone_piv::{
+//!     AuthenticationMechanism, CardConnection, CardLost, Certificate, DialogueStep, RelyingSystem,
+//!     Rules, Strategy, Time, Trust,
+//! };
+//! use tapstone_vcard::VirtualCard;
+//! use tapstone_vcard::piv::{CardData, PivAlgorithm, PivApplet, Recipe};
+//!
+//! struct InProcess(VirtualCard);
+//!
+//! impl CardConnection for InProcess {
+//!     fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), CardLost> {
+//!         *response = self.0.transmit(command).expect("the card has no faults").response;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let p256 = PivAlgorithm::P256;
+//! let recipe = Recipe { authentication: p256, signature: p256, ..Recipe::default() };
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("card");
+//! let card_data = CardData::open_or_generate(&path, &recipe)?;
+//! let applet = PivApplet::new(card_data);
+//! let mut card = InProcess(VirtualCard::new().with_default("piv", Box::new(applet)));
+//!
+//! let ca = Certificate::parse(&std::fs::read(path.join("ca.der"))?)?;
+//! let mut door = RelyingSystem::new(Trust::new(vec![ca], None)?, Rules::default());
+//! let mechanism = AuthenticationMechanism::PkiCak(Strategy::Plain);
+//! let dialogue = door.authenticate(&mut card, mechanism, None, Time::now());
+//! assert!(matches!(dialogue.outcome, Ok(Ok(_))), "granted");
+//! assert!(dialogue.log.step(DialogueStep::Challenge).is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod card;

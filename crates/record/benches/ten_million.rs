@@ -13,8 +13,8 @@ use tapstone_measure::bucket::HIGHEST;
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record::samples::{Sample, SampleWriter};
 use tapstone_record::{
-    Concurrency, EncodedHistogram, Environment, Load, Record, Row, SeriesPoint, Status, Target,
-    TargetKind, Tool,
+    CaseResult, Concurrency, EncodedHistogram, Environment, Load, Record, SeriesPoint, Status,
+    Target, TargetKind, Tool,
 };
 
 const WORKERS: u32 = 32;
@@ -90,7 +90,7 @@ fn sample(random: &mut Random, worker: usize, clock: &mut Nanos) -> Sample {
 
 /// A record with one row and the longest series that there is.
 fn record(histogram: &Histogram<u64>) -> Result<Record, Box<dyn Error>> {
-    let mut row = Row::new("rsa2048.sign", Status::OK, Concurrency::ONE, Load::CLOSED);
+    let mut row = CaseResult::new("rsa2048.sign", Status::OK, Concurrency::ONE, Load::CLOSED);
     row.completed = histogram.len();
     row.histogram = Some(EncodedHistogram::encode(histogram)?);
     row.series = (0..1024)

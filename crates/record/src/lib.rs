@@ -1,17 +1,44 @@
-//! The record of a run: what Tapstone writes down, and all that it shows is made from.
+//! The record of a run: all that Tapstone writes down, and all that it shows is made from.
 //!
-//! - [`Record`] and its parts are wire types: one field, one documented meaning, one unit. They
-//!   hold figures and never compute them.
-//! - [`Record::read`] and [`Record::write`] move it between memory and a JSON file, and
-//!   [`SCHEMA_JSON`] is what any other program may hold that file to.
-//! - [`samples`] keeps every single operation as Parquet, for those who want more than figures.
+//! - [`Record`] and its parts are wire types: one field, one documented meaning, one unit. They hold
+//!   figures and never compute them.
+//! - [`Record::read`] and [`Record::write`] move a record between memory and a JSON file.
+//!   [`SCHEMA_JSON`] is the JSON Schema that any other program may hold that file to.
+//! - [`samples`] keeps every single operation as Parquet.
 //!
-//! Nothing here measures, and nothing here asks the system anything: the caller fills in a
-//! record, with secrets already removed.
+//! Nothing here measures or asks the system anything. The caller fills in a record, with secrets
+//! already removed.
+//!
+//! ```
+//! use tapstone_record::{
+//!     CaseResult, Concurrency, Environment, Load, Outcome, Record, Status, Target, TargetKind, Tool,
+//! };
+//!
+//! let tool = Tool { name: "tapstone".into(), version: "1.0.0".into() };
+//! let start = jiff::Timestamp::UNIX_EPOCH;
+//! let mut record = Record::new(tool, start, Environment::default(), Target::new(TargetKind::Token));
+//! let status = Status::at(Outcome::Unsupported, "C_SignInit", "CKR_MECHANISM_INVALID");
+//! record.results.push(CaseResult::new("eddsa.sign", status, Concurrency::ONE, Load::CLOSED));
+//!
+//! let json = record.to_json()?;
+//! assert!(json.contains("\"schema\": \"tapstone.record/1\""));
+//! assert_eq!(Record::from_json(&json, "run.json")?, record);
+//! # Ok::<(), tapstone_record::RecordError>(())
+//! ```
+//!
+//! A record of another format is refused, with a hint:
+//!
+//! ```
+//! use tapstone_record::Record;
+//!
+//! let error = Record::from_json(r#"{ "schema": "tapstone.record/9" }"#, "run.json").unwrap_err();
+//! assert!(error.to_string().contains("run.json"));
+//! ```
 #![forbid(unsafe_code)]
 
 mod breakdown;
 mod budget;
+mod case_result;
 mod claim;
 mod comparison;
 mod cost;
@@ -26,7 +53,6 @@ mod host;
 mod knee;
 mod load;
 mod record;
-mod row;
 pub mod samples;
 mod schema;
 mod target;
@@ -35,6 +61,10 @@ mod transcribe;
 
 pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
 pub use budget::{Budget, BudgetPart, Chance, PartKind, ScenarioName};
+pub use case_result::{
+    CaseResult, ClientCpu, Key, LimitedBy, Mechanism, Outcome, Status, StoppedBy, Verification,
+    Verifier,
+};
 pub use claim::{Claim, Judged, Verdict};
 pub use comparison::{
     CallChange, CallFigures, Change, Comparison, ComparisonRow, Judgement, Pairing, Quantity, Side,
@@ -55,9 +85,6 @@ pub use host::{Host, HostClock, HostState};
 pub use knee::{Knee, KneeStop, Level, ScalabilityLaw};
 pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};
 pub use record::{DataFile, Imported, Record, SchemaName, Tool};
-pub use row::{
-    ClientCpu, Key, LimitedBy, Mechanism, Outcome, Row, Status, StoppedBy, Verification, Verifier,
-};
 pub use schema::{SCHEMA_JSON, schema};
 pub use target::{
     Card, Daemon, Emulated, Library, Module, Program, Reader, Slot, Target, TargetKind, Token,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
+use crate::case_result::CaseResult;
 use crate::claim::Claim;
 use crate::comparison::{Comparison, SideBySide};
 use crate::cost::Cost;
@@ -13,7 +14,6 @@ use crate::environment::Environment;
 use crate::finding::{Finding, Trial};
 use crate::host::Host;
 use crate::knee::Knee;
-use crate::row::Row;
 use crate::target::Target;
 use crate::trace::{Apdu, Call, CommandTime, Layer, SystemCall};
 
@@ -42,7 +42,7 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
     /// One row for each operation and load that was measured.
-    pub results: Vec<Row>,
+    pub results: Vec<CaseResult>,
     /// How the rate grew with concurrency, and where it stopped growing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,

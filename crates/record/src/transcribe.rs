@@ -7,10 +7,10 @@ use tapstone_measure::summary::{Summary, histogram};
 use tapstone_measure::units::Nanos;
 
 use crate::breakdown::SeriesPoint;
+use crate::case_result::CaseResult;
 use crate::figures::{Fraction, Interval, Latency};
 use crate::histogram::EncodedHistogram;
 use crate::load::WarmUp;
-use crate::row::Row;
 use crate::{Estimate, Seconds};
 
 /// A record keeps at most so many points of a series: enough for a plot.
@@ -22,7 +22,7 @@ const ENOUGH_FOR_P99: u64 = 1000;
 /// The latencies of a warm-up that are kept one by one.
 const FIRST_KEPT: usize = 16;
 
-impl Row {
+impl CaseResult {
     /// Sets the latencies, their histogram and the way their intervals were made. The rate is the
     /// caller's: not every row has one.
     pub fn set_figures(&mut self, summary: &Summary, total: &Slice) {

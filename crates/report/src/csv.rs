@@ -22,7 +22,7 @@
 
 use ::csv::Writer;
 use tapstone_measure::units::Nanos;
-use tapstone_record::{Estimate, Latency, Record, Row};
+use tapstone_record::{CaseResult, Estimate, Latency, Record};
 use thiserror::Error;
 
 use crate::words;
@@ -52,7 +52,7 @@ pub fn render(record: &Record) -> Result<String, CsvError> {
 }
 
 /// A column: its name, and what a row has in it.
-type Column = (&'static str, fn(&Record, &Row) -> String);
+type Column = (&'static str, fn(&Record, &CaseResult) -> String);
 
 /// All columns, in their order. New ones are added at the end, so that scripts which count columns
 /// go on working.
@@ -108,19 +108,23 @@ const COLUMNS: &[Column] = &[
     ("limited_by", |_, row| words::limited_by(row.limited_by).into()),
 ];
 
-fn offered(row: &Row) -> Option<f64> {
+fn offered(row: &CaseResult) -> Option<f64> {
     row.offered.or(row.load.rate_per_second).map(|rate| rate.0)
 }
 
-fn throughput(row: &Row, end: fn(Estimate) -> f64) -> String {
+fn throughput(row: &CaseResult, end: fn(Estimate) -> f64) -> String {
     number(words::rate_of(row).map(end))
 }
 
-fn quantile(row: &Row, which: fn(Latency) -> Option<Estimate>, end: fn(Estimate) -> f64) -> String {
+fn quantile(
+    row: &CaseResult,
+    which: fn(Latency) -> Option<Estimate>,
+    end: fn(Estimate) -> f64,
+) -> String {
     number(row.latency_ns.and_then(which).map(end))
 }
 
-fn extreme(row: &Row, which: fn(Latency) -> Nanos) -> String {
+fn extreme(row: &CaseResult, which: fn(Latency) -> Nanos) -> String {
     text(row.latency_ns.map(|latency| which(latency).0))
 }
 

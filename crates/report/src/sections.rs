@@ -23,7 +23,7 @@ mod shared;
 mod side_by_side;
 mod trace;
 
-use tapstone_record::{Comparison, Cost, Outcome, Pairing, Record, Row};
+use tapstone_record::{CaseResult, Comparison, Cost, Outcome, Pairing, Record};
 use tapstone_reference::Reference;
 
 use crate::style::Style;
@@ -43,7 +43,7 @@ pub(crate) struct Sections<'a> {
     record: &'a Record,
     style: Style,
     rows: Rows,
-    results: Vec<Row>,
+    results: Vec<CaseResult>,
 }
 
 impl<'a> Sections<'a> {
@@ -68,10 +68,10 @@ impl<'a> Sections<'a> {
             return;
         }
         head::show_shared(page, &self.results);
-        let told = |row: &&Row| {
+        let told = |row: &&CaseResult| {
             self.rows == Rows::Untold && self.record.costs.iter().any(|cost| is_part(cost, row))
         };
-        let rows: Vec<Row> = self.results.iter().filter(|row| !told(row)).cloned().collect();
+        let rows: Vec<CaseResult> = self.results.iter().filter(|row| !told(row)).cloned().collect();
         if !rows.is_empty() {
             results::add_results(page, &rows);
         }
@@ -107,14 +107,14 @@ impl<'a> Sections<'a> {
 
     /// What to know before believing any of it.
     pub(crate) fn notes(&self, page: &mut Page) {
-        let said = |row: &Row, note: &str| {
+        let said = |row: &CaseResult, note: &str| {
             self.is_told(row) || (self.is_in_full(row) && detail::is_drift(note))
         };
         notes::add_notes(page, self.record, said);
     }
 
     /// What the tables of a trace or of a door tell.
-    fn is_told(&self, row: &Row) -> bool {
+    fn is_told(&self, row: &CaseResult) -> bool {
         let record = self.record;
         self.rows == Rows::Untold && (trace::tells(record, row) || door::tells(record, row))
     }
@@ -124,13 +124,13 @@ impl<'a> Sections<'a> {
         matches!(&self.results[..], [only] if detail::has_any(only))
     }
 
-    fn is_in_full(&self, row: &Row) -> bool {
+    fn is_in_full(&self, row: &CaseResult) -> bool {
         (self.is_alone() || self.style.verbose) && detail::has_any(row)
     }
 }
 
 /// Whether a row is one of those that a cost was fitted over: it went well, and is called after it.
-fn is_part(cost: &Cost, row: &Row) -> bool {
+fn is_part(cost: &Cost, row: &CaseResult) -> bool {
     let varied = row.operation.strip_prefix(&cost.operation);
     row.status.outcome == Outcome::Ok && varied.is_some_and(|point| point.starts_with('['))
 }

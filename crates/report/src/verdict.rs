@@ -1,7 +1,8 @@
 //! What a record comes to, in a sentence or two: the first thing on a page.
 
 use tapstone_record::{
-    Behaviour, Change, Comparison, Estimate, Finding, Outcome, Record, Row, TargetKind, Verdict,
+    Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Record, TargetKind,
+    Verdict,
 };
 
 use crate::figures::{self, count, ms, with_interval};
@@ -93,9 +94,9 @@ fn strategies(record: &Record) -> Option<Span> {
 }
 
 /// What must be known before any figure.
-fn wrong(rows: &[Row]) -> Option<Span> {
+fn wrong(rows: &[CaseResult]) -> Option<Span> {
     // What a device does not offer is no trouble: the table says so.
-    let supported = |row: &&Row| row.status.outcome != Outcome::Unsupported;
+    let supported = |row: &&CaseResult| row.status.outcome != Outcome::Unsupported;
     let troubled =
         rows.iter().filter(supported).filter(|row| words::trouble(row).is_some()).count() as u64;
     let wrong = rows
@@ -281,8 +282,8 @@ fn tint(verdict: Change, behaviour: Behaviour) -> Tint {
 }
 
 /// Nothing was concluded: the only figure, or how many there are and which is the longest.
-fn results(rows: &[Row]) -> Option<Span> {
-    let median = |row: &Row| row.latency_ns.and_then(|latency| latency.p50.or(latency.mean));
+fn results(rows: &[CaseResult]) -> Option<Span> {
+    let median = |row: &CaseResult| row.latency_ns.and_then(|latency| latency.p50.or(latency.mean));
     if let [row] = rows {
         let rate = words::rate_of(row).map(|rate| with_interval(&rate, figures::rate));
         let median = median(row).map(|it| format!("median {}", with_interval(&it, figures::time)));

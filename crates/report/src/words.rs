@@ -3,8 +3,8 @@
 
 use tapstone_measure::units::thousands;
 use tapstone_record::{
-    Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance, Row, ShareKind,
-    Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
+    CaseResult, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance,
+    ShareKind, Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
 };
 
 use crate::figures::count;
@@ -141,31 +141,31 @@ pub(crate) fn place(status: &Status) -> String {
 }
 
 /// A row's rate as an estimate, in operations per second.
-pub(crate) fn rate_of(row: &Row) -> Option<Estimate> {
+pub(crate) fn rate_of(row: &CaseResult) -> Option<Estimate> {
     let Throughput { estimate, low, high, .. } = row.throughput?;
     Some(Estimate { estimate, low, high })
 }
 
 /// How many operations of a row failed, whatever the code.
-pub(crate) fn failures(row: &Row) -> u64 {
+pub(crate) fn failures(row: &CaseResult) -> u64 {
     row.failed.values().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 /// `2 of 502 operations failed`; `None` when none did.
-pub(crate) fn failure_count(row: &Row) -> Option<String> {
+pub(crate) fn failure_count(row: &CaseResult) -> Option<String> {
     let failed = failures(row);
     let all = thousands(row.completed.saturating_add(failed));
     (failed > 0).then(|| format!("{} of {all} operations failed", thousands(failed)))
 }
 
 /// `2 × CKR_DEVICE_ERROR, 1 × CKR_FUNCTION_FAILED`.
-pub(crate) fn failure_codes(row: &Row) -> String {
+pub(crate) fn failure_codes(row: &CaseResult) -> String {
     let code = |(code, count): (&String, &u64)| format!("{} × {code}", thousands(*count));
     row.failed.iter().map(code).collect::<Vec<_>>().join(", ")
 }
 
 /// What went wrong with a row, in a sentence; `None` when nothing did.
-pub(crate) fn trouble(row: &Row) -> Option<String> {
+pub(crate) fn trouble(row: &CaseResult) -> Option<String> {
     let place = place(&row.status);
     let place = if place.is_empty() { String::new() } else { format!(": {place}") };
     let outcome = match row.status.outcome {
@@ -180,7 +180,7 @@ pub(crate) fn trouble(row: &Row) -> Option<String> {
 }
 
 /// `3 of 20,000 checked results were WRONG`.
-fn wrong(row: &Row) -> Option<String> {
+fn wrong(row: &CaseResult) -> Option<String> {
     let of = row.verification.filter(|of| of.wrong > 0)?;
     let wrong = thousands(of.wrong);
     let checked = thousands(of.checked);

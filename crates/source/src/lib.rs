@@ -1,5 +1,20 @@
-//! TOML that a user wrote, and the place of a mistake in it: by file, line and field.
-
+//! Mistakes in TOML that a user wrote, with file, line and field.
+//!
+//! A [`Source`] is the text of a file. It turns a place in the text, or an error of the TOML reader,
+//! into a [`Mistake`] that prints where it is and what to do.
+//!
+//! ```
+//! use tapstone_source::Source;
+//!
+//! let text = "[[case]]\nsizes = [16,\n0]\n";
+//! let source = Source { file: "my.toml", text };
+//! let zero = text.find("0]").unwrap();
+//! let mistake = source.error(zero..zero + 1, "a message has at least 1 byte\nhint: 1");
+//! assert_eq!(
+//!     mistake.to_string(),
+//!     "my.toml, line 3, `sizes`: a message has at least 1 byte\nhint: 1"
+//! );
+//! ```
 #![forbid(unsafe_code)]
 
 use std::ops::Range;

@@ -144,7 +144,10 @@ struct Tally {
 
 /// All calls by module and function, and their rows.
 #[must_use]
-pub fn calls(timeline: &Timeline, owners: &[Owners]) -> (Vec<record::Call>, Vec<record::Row>) {
+pub fn calls(
+    timeline: &Timeline,
+    owners: &[Owners],
+) -> (Vec<record::Call>, Vec<record::CaseResult>) {
     let mut tallies: BTreeMap<(String, &'static str), Tally> = BTreeMap::new();
     for (thread, owners) in timeline.threads.iter().zip(owners) {
         for (span, own) in thread.spans.iter().zip(&owners.own) {
@@ -214,7 +217,7 @@ fn call((module, function): &(String, &'static str), tally: &Tally) -> record::C
     }
 }
 
-fn row(call: &record::Call, tally: &Tally) -> record::Row {
+fn row(call: &record::Call, tally: &Tally) -> record::CaseResult {
     let failed: u64 = tally.failed.values().sum();
     let status = if failed < tally.count {
         record::Status::OK
@@ -222,8 +225,12 @@ fn row(call: &record::Call, tally: &Tally) -> record::Row {
         let code = tally.failed.keys().next().cloned().unwrap_or_default();
         record::Status::at(record::Outcome::Failed, call.function.clone(), code)
     };
-    let mut row =
-        record::Row::new(call.operation(), status, record::Concurrency::ONE, record::Load::CLOSED);
+    let mut row = record::CaseResult::new(
+        call.operation(),
+        status,
+        record::Concurrency::ONE,
+        record::Load::CLOSED,
+    );
     row.failed = tally.failed.clone();
     let operations = tally.operations.iter().map(|(end, time, well)| (*end, well.then_some(*time)));
     set_figures(&mut row, operations.collect());
@@ -232,7 +239,7 @@ fn row(call: &record::Call, tally: &Tally) -> record::Row {
 
 /// The figures of operations that are known one by one: their ends, and their times unless they
 /// failed.
-pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<Nanos>)>) {
+pub(crate) fn set_figures(row: &mut record::CaseResult, operations: Vec<(Nanos, Option<Nanos>)>) {
     let starts = operations.iter().map(|(end, time)| *end - time.unwrap_or_default());
     let (Some(opens), Some(closes)) = (starts.min(), operations.iter().map(|(end, _)| *end).max())
     else {
@@ -255,9 +262,13 @@ pub(crate) fn set_figures(row: &mut record::Row, operations: Vec<(Nanos, Option<
 
 /// A row for a whole command, run so many times.
 #[must_use]
-pub fn command_row(name: &str, runs: &[(Nanos, Nanos)]) -> record::Row {
-    let mut row =
-        record::Row::new(name, record::Status::OK, record::Concurrency::ONE, record::Load::CLOSED);
+pub fn command_row(name: &str, runs: &[(Nanos, Nanos)]) -> record::CaseResult {
+    let mut row = record::CaseResult::new(
+        name,
+        record::Status::OK,
+        record::Concurrency::ONE,
+        record::Load::CLOSED,
+    );
     set_figures(&mut row, runs.iter().map(|(end, time)| (*end, Some(*time))).collect());
     row
 }

@@ -28,7 +28,7 @@ pub struct RowPlan {
 
 /// The rows of a run, in the order of the plans; a lane without a single operation has no figures.
 #[must_use]
-pub fn rows(ran: &Ran, plans: &[RowPlan], stop: Stop) -> Vec<record::Row> {
+pub fn rows(ran: &Ran, plans: &[RowPlan], stop: Stop) -> Vec<record::CaseResult> {
     let lanes = lanes(ran);
     let row = |(number, plan): (usize, &RowPlan)| {
         let lane = lanes.iter().find(|lane| usize::from(lane.lane) == number);
@@ -43,16 +43,16 @@ fn row(
     number: u16,
     lane: Option<&LaneFigures>,
     stop: Stop,
-) -> record::Row {
+) -> record::CaseResult {
     let processes = ran.samples.len() as u32;
     let concurrency = record::Concurrency { processes, ..record::Concurrency::ONE };
     let name = plan.operation.as_str();
     let Some(lane) = lane else {
         let status = status(ran, number, None);
-        return record::Row::new(name, status, concurrency, record::Load::CLOSED);
+        return record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
     };
     let status = status(ran, number, Some(lane));
-    let mut row = record::Row::new(name, status, concurrency, record::Load::CLOSED);
+    let mut row = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
     let (opens, closes) = lane.window;
     row.message_bytes = plan.message_bytes;
     row.window = Some(record::Window {
@@ -170,7 +170,7 @@ fn stopped_by(ran: &Ran, stop: Stop) -> record::StoppedBy {
     }
 }
 
-fn warnings(lane: &LaneFigures, row: &record::Row) -> Vec<String> {
+fn warnings(lane: &LaneFigures, row: &record::CaseResult) -> Vec<String> {
     let failed: u64 = row.failed.values().sum();
     let all = failed + row.completed;
     let median = lane.summary.p50.map(|p50| Nanos(p50.estimate as u64));

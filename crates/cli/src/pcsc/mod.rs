@@ -140,7 +140,7 @@ fn measure(
     operation: Operation,
     reader: Option<&Reader>,
     live: &mut Live,
-) -> (record::Row, bool) {
+) -> (record::CaseResult, bool) {
     let plan = RowPlan {
         operation: format!("pcsc.{}", operation.name()),
         has_rate: operation.is_bare(),
@@ -189,7 +189,7 @@ fn unmeasured(
     plan: &RowPlan,
     error: &LabError,
     live: &Live,
-) -> (record::Row, bool) {
+) -> (record::CaseResult, bool) {
     let lacking = operation == Operation::Control && is_lacking(error);
     if !lacking || !arguments.op.is_empty() {
         live.say(&format!("error: {}: {error}", plan.operation));
@@ -205,7 +205,7 @@ fn unmeasured(
     let concurrency =
         record::Concurrency { processes: arguments.processes, ..record::Concurrency::ONE };
     let name = plan.operation.as_str();
-    let row = record::Row::new(name, status, concurrency, record::Load::CLOSED);
+    let row = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
     (row, matches!(error, LabError::Lost(_) | LabError::Interrupted))
 }
 

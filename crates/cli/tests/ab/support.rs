@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use tapstone_record::{Comparison, ComparisonRow, Record, Row};
+use tapstone_record::{CaseResult, Comparison, ComparisonRow, Record};
 use tapstone_testing::eventually;
 use tempfile::TempDir;
 
@@ -119,6 +119,6 @@ pub(crate) fn compared<'a>(record: &'a Record, operation: &str) -> &'a Compariso
     rows.iter().find(|row| row.operation == operation).expect("this row")
 }
 
-pub(crate) fn row<'a>(record: &'a Record, operation: &str) -> &'a Row {
+pub(crate) fn row<'a>(record: &'a Record, operation: &str) -> &'a CaseResult {
     record.results.iter().find(|row| row.operation == operation).expect("this row")
 }

@@ -1,7 +1,7 @@
 //! Cards that go away, fall silent or talk nonsense in mid-run: it is said what happened, what was
 //! measured until then is kept, and pcscd serves the next.
 
-use tapstone_record::{Outcome, Row};
+use tapstone_record::{CaseResult, Outcome};
 
 use crate::support::{COUNTS, Card, Pcscd, Played, Says, Slot, Tapstone, bench_profile};
 
@@ -29,7 +29,7 @@ fn trouble() {
 
 /// The row of a run that ended early, with what it had until then.
 #[track_caller]
-fn partial(outcome: &crate::support::Outcome) -> Row {
+fn partial(outcome: &crate::support::Outcome) -> CaseResult {
     let row = outcome.row();
     assert_eq!(row.status.outcome, Outcome::Partial, "{:?}", row.status);
     assert!(row.latency_ns.is_some() && row.values_ns.len() as u64 == row.completed);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tapstone_record::{Record, Row};
+use tapstone_record::{CaseResult, Record};
 use tapstone_vcard::piv::{CardData, Recipe};
 use tempfile::TempDir;
 
@@ -63,7 +63,7 @@ pub(crate) fn measure(trust: &Path) -> Tapstone {
 }
 
 #[track_caller]
-pub(crate) fn row(record: &Record, name: &str) -> Row {
+pub(crate) fn row(record: &Record, name: &str) -> CaseResult {
     let row = record.results.iter().find(|row| row.operation == name);
     row.cloned().unwrap_or_else(|| panic!("no row {name}"))
 }

@@ -210,7 +210,7 @@ fn hosts_measure_what_local_processes_measure() {
             .run()
             .exits(0)
             .row();
-        let rate = |row: &tapstone_record::Row| row.throughput.unwrap().estimate;
+        let rate = |row: &tapstone_record::CaseResult| row.throughput.unwrap().estimate;
         eprintln!("hosts {}, processes {}", rate(&on_hosts), rate(&here));
         assert_eq!((on_hosts.concurrency.hosts, here.concurrency.processes), (4, 4));
         let apart = rate(&on_hosts) / rate(&here) - 1.0;

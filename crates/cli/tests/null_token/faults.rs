@@ -1,6 +1,6 @@
 //! Modules that crash, hang, fail and lie: what was measured before stays, and is told apart.
 
-use tapstone_record::{Outcome as Ended, Row, StoppedBy};
+use tapstone_record::{CaseResult, Outcome as Ended, StoppedBy};
 use tapstone_testing::{Held, figures, hold};
 
 use crate::support::{Outcome, Tapstone};
@@ -10,7 +10,7 @@ fn sign(variables: &[(&str, &str)]) -> Tapstone {
 }
 
 /// A row that says at which call it ended, and how.
-fn ended_at(row: &Row, outcome: Ended, step: &str, code: &str) {
+fn ended_at(row: &CaseResult, outcome: Ended, step: &str, code: &str) {
     let status = &row.status;
     assert_eq!(
         (status.outcome, status.step.as_deref(), status.code.as_deref()),

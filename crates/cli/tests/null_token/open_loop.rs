@@ -1,6 +1,6 @@
 //! Latency under a schedule counts from the intended start.
 
-use tapstone_record::{LoadKind, Row};
+use tapstone_record::{CaseResult, LoadKind};
 use tapstone_testing::{figures, hold, skip, with_witnesses};
 
 use crate::support::Tapstone;
@@ -12,7 +12,7 @@ const STALLING: [(&str, &str); 2] = [("SERVICE", "200us"), ("STALL", "50ms/500")
 
 const TRIES: usize = 5;
 
-fn measure(load: &str) -> Row {
+fn measure(load: &str) -> CaseResult {
     let run = Tapstone::on(&STALLING).args("--op rsa1024.sign --no-verify");
     run.args(load).quietly().run().exits(0).row()
 }
@@ -23,7 +23,7 @@ const LATE: f64 = 0.005;
 /// A row whose p99, in milliseconds, is in the range. Whatever else the machine does adds to it,
 /// and only ever for a while: a later try counts as well. `None`, which has been said then: the
 /// machine stood still every time.
-fn with_p99_in(range: std::ops::Range<f64>, load: &str) -> Option<Row> {
+fn with_p99_in(range: std::ops::Range<f64>, load: &str) -> Option<CaseResult> {
     let mut judged = Vec::new();
     for _ in 0..TRIES {
         let (row, late) = with_witnesses(|| measure(load));
@@ -59,7 +59,7 @@ fn a_closed_loop_does_not_see_it() {
     with_p99_in(0.2..0.3, "--threads 1 --seconds 10");
 }
 
-fn at_random() -> Row {
+fn at_random() -> CaseResult {
     let run = Tapstone::on(&[("SERVICE", "200us")]).args("--op rsa1024.sign --no-verify");
     let run = run.args("--rate 1000 --arrivals poisson --threads 2 --seconds 2");
     run.quietly().run().exits(0).row()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tapstone_record::{Record, Row, TargetKind};
+use tapstone_record::{CaseResult, Record, TargetKind};
 use tempfile::TempDir;
 
 /// See the module's text.
@@ -76,7 +76,7 @@ impl Outcome {
 
     /// The only row of the record.
     #[track_caller]
-    pub(crate) fn row(&self) -> Row {
+    pub(crate) fn row(&self) -> CaseResult {
         let mut rows = self.record().results;
         assert_eq!(rows.len(), 1, "one row");
         rows.remove(0)

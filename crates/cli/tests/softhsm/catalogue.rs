@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use insta::assert_snapshot;
-use tapstone_record::{Outcome, Row};
+use tapstone_record::{CaseResult, Outcome};
 
 use crate::support::{Hsm, not_all_verified};
 
@@ -68,7 +68,7 @@ fn check(family: Family, snapshot: &str) {
     assert!(rows.iter().map(|row| &row.operation).eq(&operations));
 
     let measured = rows.iter().filter(|row| row.status.outcome == Outcome::Ok);
-    let (verified, not_verified): (Vec<&Row>, _) =
+    let (verified, not_verified): (Vec<&CaseResult>, _) =
         measured.partition(|row| row.verification.is_some());
     let complaints: Vec<String> = verified.into_iter().filter_map(not_all_verified).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -103,7 +103,7 @@ fn count(operation: &str) -> u32 {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[CaseResult]) -> String {
     let mut table = String::new();
     for row in rows {
         let outcome = format!("{:?}", row.status.outcome).to_lowercase();

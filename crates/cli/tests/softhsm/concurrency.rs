@@ -1,6 +1,6 @@
 //! Several threads in several processes: one rate, whose parts add up.
 
-use tapstone_record::{Concurrency, Row, ShareKind};
+use tapstone_record::{CaseResult, Concurrency, ShareKind};
 
 use crate::support::{Hsm, assert_all_verified};
 
@@ -49,7 +49,7 @@ fn each_thread_can_have_a_key_of_its_own() {
 }
 
 /// Shares of this kind go by these names, and their sum is the row.
-pub(crate) fn assert_shares_add_up(row: &Row, kind: ShareKind, names: &[&str]) {
+pub(crate) fn assert_shares_add_up(row: &CaseResult, kind: ShareKind, names: &[&str]) {
     let shares: Vec<_> = row.shares.iter().filter(|share| share.kind == kind).collect();
     let named: Vec<&str> = shares.iter().map(|share| share.name.as_str()).collect();
     assert_eq!(named, names);

@@ -1,6 +1,6 @@
 //! `--phases`, and company for the keys and sessions that are measured.
 
-use tapstone_record::Row;
+use tapstone_record::CaseResult;
 
 use crate::support::{Hsm, assert_all_verified};
 
@@ -26,7 +26,7 @@ fn the_calls_of_an_operation_are_its_phases() {
 }
 
 /// Their shares are the whole, and their times lie within the operation's.
-fn assert_phases_fit(row: &Row) {
+fn assert_phases_fit(row: &CaseResult) {
     let shares: f64 = row.phases.iter().map(|phase| phase.share.0).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{}: {shares}", row.operation);
     let sum: f64 = row.phases.iter().map(|phase| phase.mean_ns).sum();

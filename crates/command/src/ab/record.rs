@@ -9,9 +9,9 @@ use tapstone_measure::trend;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::{
-    Change, Comparison, ComparisonRow, Concurrency, EncodedHistogram, Estimate, Fraction,
-    Judgement, Latency, Load, Outcome, Pairing, Quantity, Record, Row, Seconds, Status, StoppedBy,
-    Threshold, WarmUp, Window,
+    CaseResult, Change, Comparison, ComparisonRow, Concurrency, EncodedHistogram, Estimate,
+    Fraction, Judgement, Latency, Load, Outcome, Pairing, Quantity, Record, Seconds, Status,
+    StoppedBy, Threshold, WarmUp, Window,
 };
 
 use super::paired::{self, Ratio};
@@ -102,10 +102,10 @@ impl Measured {
     }
 
     /// The times of one side.
-    fn row(&self, part: Part, side: usize) -> Row {
+    fn row(&self, part: Part, side: usize) -> CaseResult {
         let name = ["baseline", "candidate"][side];
         let operation = format!("{}[{name}]", part.operation());
-        let mut row = Row::new(operation, self.status(side), Concurrency::ONE, Load::CLOSED);
+        let mut row = CaseResult::new(operation, self.status(side), Concurrency::ONE, Load::CLOSED);
         let values = self.values(part, side);
         let mut all = Slice::empty();
         values.iter().for_each(|value| all.count(*value));

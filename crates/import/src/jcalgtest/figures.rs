@@ -3,7 +3,7 @@
 use tapstone_measure::interval::{Estimate, LEVEL};
 use tapstone_measure::units::Nanos;
 use tapstone_record::{
-    self as record, Concurrency, Fraction, Interval, Latency, Load, Provenance, Row, Status,
+    self as record, CaseResult, Concurrency, Fraction, Interval, Latency, Load, Provenance, Status,
     StoppedBy, Subtraction,
 };
 
@@ -19,9 +19,9 @@ const BASELINE_STEP: &str = "baseline subtraction";
 const NOT_ABOVE: &str = "NOT_ABOVE_BASELINE";
 
 /// The row of a block.
-pub(super) fn row(block: &Block) -> Row {
+pub(super) fn row(block: &Block) -> CaseResult {
     let operation = operation(&block.method);
-    let mut row = Row::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
+    let mut row = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
     row.provenance = Provenance::Published;
     match &block.outcome {
         Outcome::Refused { code } => row.status = refusal(&block.method, code),
@@ -31,7 +31,7 @@ pub(super) fn row(block: &Block) -> Row {
 }
 
 /// Whether a row has no time because its difference could as well be negative.
-pub(super) fn is_not_above_baseline(row: &Row) -> bool {
+pub(super) fn is_not_above_baseline(row: &CaseResult) -> bool {
     row.status.code.as_deref() == Some(NOT_ABOVE)
 }
 
@@ -68,7 +68,7 @@ fn refusal(method: &str, code: &str) -> Status {
     Status::at(outcome, step, code)
 }
 
-fn fill(row: &mut Row, measured: &Measured) {
+fn fill(row: &mut CaseResult, measured: &Measured) {
     let Measured { operations_each, differences, .. } = measured;
     row.message_bytes = measured.data_bytes;
     row.completed = operations_each * differences.len() as u64;

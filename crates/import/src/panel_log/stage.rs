@@ -6,7 +6,7 @@ use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{Conditions, Summary};
 use tapstone_measure::units::Nanos;
-use tapstone_record::{Concurrency, Estimate, Load, Outcome, Row, Status, StoppedBy};
+use tapstone_record::{CaseResult, Concurrency, Estimate, Load, Outcome, Status, StoppedBy};
 
 /// When there are so many slices, two become one: memory does not grow with the log.
 const MOST_SLICES: usize = 512;
@@ -51,8 +51,8 @@ impl Stage {
     }
 
     /// The row, with intervals wider by the resolution on both sides.
-    pub(super) fn row(&self, resolution: Option<Nanos>) -> Row {
-        let mut row = Row::new(&self.operation, Status::OK, Concurrency::ONE, Load::CLOSED);
+    pub(super) fn row(&self, resolution: Option<Nanos>) -> CaseResult {
+        let mut row = CaseResult::new(&self.operation, Status::OK, Concurrency::ONE, Load::CLOSED);
         row.stopped_by = Some(StoppedBy::Count);
         // The statistics want slices on a grid. That of a log is the order of its lines.
         let mut series = Series::new(Nanos(1));

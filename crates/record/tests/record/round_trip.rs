@@ -98,8 +98,8 @@ prop_compose! {
         (latency_ns, busy, offered) in (of(latency()), of(number()), of(number())),
         (series, warnings) in (vec(series_point(), 0..5), vec(text(), 0..3)),
         first_ns in vec(nanos(), 0..=16),
-    ) -> Row {
-        let mut row = Row::new(operation, status, concurrency, load);
+    ) -> CaseResult {
+        let mut row = CaseResult::new(operation, status, concurrency, load);
         row.key = key;
         row.message_bytes = message_bytes;
         row.seed = seed;

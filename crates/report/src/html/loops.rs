@@ -2,7 +2,7 @@
 //! waits at a rate. Two runs, so two records.
 
 use maud::{Markup, html};
-use tapstone_record::{Latency, LoadKind, Row};
+use tapstone_record::{CaseResult, Latency, LoadKind};
 
 use super::{Entry, draw};
 use crate::sections::charts;
@@ -14,8 +14,8 @@ pub(super) fn sections(entries: &[Entry<'_>]) -> Markup {
     let rows = || entries.iter().flat_map(|entry| &entry.record.results);
     let kind = |kind: LoadKind| rows().filter(move |row| row.load.kind == kind);
     let open_of =
-        |closed: &&Row| kind(LoadKind::Open).find(|row| row.operation == closed.operation);
-    let pairs: Vec<(&Row, &Row)> =
+        |closed: &&CaseResult| kind(LoadKind::Open).find(|row| row.operation == closed.operation);
+    let pairs: Vec<(&CaseResult, &CaseResult)> =
         kind(LoadKind::Closed).filter_map(|closed| Some((closed, open_of(&closed)?))).collect();
     html! {
         @if !pairs.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn sections(entries: &[Entry<'_>]) -> Markup {
     }
 }
 
-fn pair(closed: &Row, open: &Row) -> Markup {
+fn pair(closed: &CaseResult, open: &CaseResult) -> Markup {
     html! {
         section {
             h3 { (clean(&closed.operation, true)) }
@@ -52,7 +52,7 @@ fn pair(closed: &Row, open: &Row) -> Markup {
     }
 }
 
-fn line(name: &str, row: &Row) -> Markup {
+fn line(name: &str, row: &CaseResult) -> Markup {
     let rate = words::rate_of(row).map(|rate| figures::with_interval(&rate, figures::rate));
     let Latency { p50, p90, p99, max, .. } = row.latency_ns.unwrap_or_default();
     let quantile = |value: Option<tapstone_record::Estimate>| {

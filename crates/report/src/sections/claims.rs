@@ -1,12 +1,12 @@
 //! Claims and what became of them, a line each.
 
 use tapstone_measure::units::{thousands, three_digits};
-use tapstone_record::{Claim, Estimate, Judged, Row, Verdict};
+use tapstone_record::{CaseResult, Claim, Estimate, Judged, Verdict};
 
 use super::page::{Page, Span, Tint};
 use crate::words;
 
-pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[Row]) {
+pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[CaseResult]) {
     if claims.is_empty() {
         return;
     }
@@ -22,7 +22,7 @@ pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[Row]) {
     }
 }
 
-fn sentence(claim: &Claim, rows: &[Row]) -> String {
+fn sentence(claim: &Claim, rows: &[CaseResult]) -> String {
     // Arithmetic that ends in an interval has said what was measured.
     let measured = match &claim.measured {
         _ if claim.arithmetic.contains("interval") => None,

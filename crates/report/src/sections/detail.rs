@@ -8,18 +8,18 @@ mod values;
 
 pub(super) use course::is_drift;
 
-use tapstone_record::{Provenance, Row};
+use tapstone_record::{CaseResult, Provenance};
 
 use super::charts;
 use super::page::{Page, Span, Tint};
 use crate::{figures, words};
 
 /// Whether there is more to show of a row than the table has said.
-pub(super) const fn has_any(row: &Row) -> bool {
+pub(super) const fn has_any(row: &CaseResult) -> bool {
     row.throughput.is_some() || row.latency_ns.is_some()
 }
 
-pub(super) fn add_detail(page: &mut Page, row: &Row) {
+pub(super) fn add_detail(page: &mut Page, row: &CaseResult) {
     page.heading(&row.operation, &about(row));
     if let Some(trouble) = words::trouble(row) {
         page.fact("status", Span::new(trouble, Tint::Bad));
@@ -38,7 +38,7 @@ pub(super) fn add_detail(page: &mut Page, row: &Row) {
 }
 
 /// Under which conditions, in the heading.
-fn about(row: &Row) -> String {
+fn about(row: &CaseResult) -> String {
     let mut parts: Vec<String> = row.message_bytes.map(figures::bytes).into_iter().collect();
     parts.push(words::concurrency(row.concurrency));
     parts.push(format!("{} loop", words::load(row.load.kind)));

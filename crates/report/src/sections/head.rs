@@ -1,7 +1,8 @@
 //! What was measured, how, and on which machine. The command line is not shown: the record has it.
 
 use tapstone_record::{
-    Environment, Host, HostState, LimitedBy, Load, LoadKind, Record, Row, StoppedBy, Target, Token,
+    CaseResult, Environment, Host, HostState, LimitedBy, Load, LoadKind, Record, StoppedBy, Target,
+    Token,
 };
 
 use super::mix::{Item, ordered};
@@ -58,7 +59,7 @@ fn host_line(host: &Host) -> String {
 }
 
 /// What all rows of the table share.
-pub(super) fn show_shared(page: &mut Page, rows: &[Row]) {
+pub(super) fn show_shared(page: &mut Page, rows: &[CaseResult]) {
     page.fact("load", Span::plain(load(rows)));
     if let Some(window) = window(rows) {
         page.fact("window", Span::plain(window));
@@ -116,7 +117,7 @@ fn identity(token: &Token) -> String {
 }
 
 /// Who asks, and when.
-fn load(rows: &[Row]) -> String {
+fn load(rows: &[CaseResult]) -> String {
     let workers = common(rows.iter().map(|row| row.concurrency));
     let workers = workers.map_or("concurrency as in the table".into(), words::concurrency);
     let pace = common(rows.iter().map(|row| row.load)).map_or("load as in the table".into(), pace);
@@ -132,7 +133,7 @@ fn pace(load: Load) -> String {
 }
 
 /// How long windows were, and what ended them; `None` without any.
-fn window(rows: &[Row]) -> Option<String> {
+fn window(rows: &[CaseResult]) -> Option<String> {
     let lengths = || rows.iter().filter_map(|row| Some(row.window?.seconds.0 * 1e9));
     let shortest = lengths().reduce(f64::min)?;
     let longest = lengths().reduce(f64::max)?;
@@ -188,7 +189,7 @@ pub(super) fn limits(items: &[Item<'_>]) -> impl Iterator<Item = LimitedBy> {
     told.map(|item| item.row.limited_by)
 }
 
-pub(super) fn measured(rows: &[Row]) -> impl Iterator<Item = &Row> {
+pub(super) fn measured(rows: &[CaseResult]) -> impl Iterator<Item = &CaseResult> {
     rows.iter().filter(|row| row.throughput.is_some() || row.latency_ns.is_some())
 }
 

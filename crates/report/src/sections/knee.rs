@@ -1,13 +1,15 @@
 //! How the rate grows with concurrency: a row for each level, then what it means in sentences.
 
-use tapstone_record::{Claim, Concurrency, Knee, KneeStop, Level, LimitedBy, Row, ScalabilityLaw};
+use tapstone_record::{
+    CaseResult, Claim, Concurrency, Knee, KneeStop, Level, LimitedBy, ScalabilityLaw,
+};
 
 use super::charts;
 use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-pub(super) fn add_knee(page: &mut Page, knee: &Knee, claims: &[Claim], rows: &[Row]) {
+pub(super) fn add_knee(page: &mut Page, knee: &Knee, claims: &[Claim], rows: &[CaseResult]) {
     page.heading_of_conclusions("knee", &knee.operation);
     page.chart(charts::knee(knee, claims));
     let bar_width = (page.width() / 4).min(40);
@@ -59,7 +61,7 @@ fn percent(part: f64) -> String {
     if part.is_finite() { format!("{:.0} %", 100.0 * part) } else { figures::NONE.into() }
 }
 
-fn sentences(knee: &Knee, rows: &[Row]) -> Vec<String> {
+fn sentences(knee: &Knee, rows: &[CaseResult]) -> Vec<String> {
     let mut sentences = vec![plateau(knee)];
     sentences.extend(knee.law.as_ref().map(|law| law_in_words(law, &knee.levels)));
     sentences.extend(limit(knee, rows));
@@ -119,7 +121,7 @@ fn law_in_words(law: &ScalabilityLaw, levels: &[Level]) -> String {
 }
 
 /// Whose limit the plateau is, by the row at the knee, or else by any row of the operation.
-fn limit(knee: &Knee, rows: &[Row]) -> Option<String> {
+fn limit(knee: &Knee, rows: &[CaseResult]) -> Option<String> {
     let own = || rows.iter().filter(|row| row.operation == knee.operation);
     let row = own()
         .find(|row| Some(row.concurrency) == knee.smallest_at_95_percent)

@@ -4,7 +4,7 @@
 //! nanosecond. What only the whole can have (the client's processors, so whose limit the rate is)
 //! stands in the combined row; what only a component has (a key, results to verify) in its own.
 
-use tapstone_record::Row;
+use tapstone_record::CaseResult;
 
 /// Where a row stands in a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +24,15 @@ impl Place {
 /// A row and its place in a mix.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'a> {
-    pub(super) row: &'a Row,
+    pub(super) row: &'a CaseResult,
     pub(super) place: Place,
 }
 
 /// Rows in their order, but the components of a mix below its combined row.
-pub(super) fn ordered(rows: &[Row]) -> Vec<Item<'_>> {
-    let wholes: Vec<&Row> = rows.iter().filter(|row| is_whole(row)).collect();
-    let part_of = |row: &Row, whole: &Row| !is_whole(row) && row.window == whole.window;
+pub(super) fn ordered(rows: &[CaseResult]) -> Vec<Item<'_>> {
+    let wholes: Vec<&CaseResult> = rows.iter().filter(|row| is_whole(row)).collect();
+    let part_of =
+        |row: &CaseResult, whole: &CaseResult| !is_whole(row) && row.window == whole.window;
     let mut items = Vec::new();
     for row in rows {
         if is_whole(row) {
@@ -47,6 +48,6 @@ pub(super) fn ordered(rows: &[Row]) -> Vec<Item<'_>> {
     items
 }
 
-pub(super) fn is_whole(row: &Row) -> bool {
+pub(super) fn is_whole(row: &CaseResult) -> bool {
     row.operation == "mix" && row.window.is_some()
 }

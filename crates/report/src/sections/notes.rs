@@ -2,7 +2,7 @@
 //! follows from the rows themselves. A suite of twenty rows can have the same to say of each, so
 //! notes that differ only in their numbers are one, told by the first row that has it.
 
-use tapstone_record::{ClockReadings, LimitedBy, RateBasis, Record, Row, Verifier};
+use tapstone_record::{CaseResult, ClockReadings, LimitedBy, RateBasis, Record, Verifier};
 
 use super::head::limits;
 use super::mix::{is_whole, ordered};
@@ -15,7 +15,11 @@ const NAMED: usize = 3;
 const CLIENT: &str = "limited by the client: the rate is this machine's limit, not the device's";
 
 /// Shows the notes; those that `said` holds for stand elsewhere already.
-pub(super) fn add_notes(page: &mut Page, record: &Record, said: impl Fn(&Row, &str) -> bool) {
+pub(super) fn add_notes(
+    page: &mut Page,
+    record: &Record,
+    said: impl Fn(&CaseResult, &str) -> bool,
+) {
     let notes = gather(&record.results, said);
     if record.warnings.is_empty() && notes.is_empty() {
         return;
@@ -28,7 +32,7 @@ pub(super) fn add_notes(page: &mut Page, record: &Record, said: impl Fn(&Row, &s
     }
 }
 
-fn gather(rows: &[Row], said: impl Fn(&Row, &str) -> bool) -> Vec<Note<'_>> {
+fn gather(rows: &[CaseResult], said: impl Fn(&CaseResult, &str) -> bool) -> Vec<Note<'_>> {
     let mut notes = Vec::new();
     let limits_differ = differ(limits(&ordered(rows)));
     for row in rows {
@@ -92,7 +96,7 @@ fn names(rows: &[&str]) -> String {
 }
 
 /// What the fields of a row mean for whoever believes its figures.
-fn remarks(row: &Row) -> impl Iterator<Item = &str> {
+fn remarks(row: &CaseResult) -> impl Iterator<Item = &str> {
     let ends = row.throughput.is_some_and(|rate| rate.over == RateBasis::FirstToLast);
     let chained = row.clock_readings == ClockReadings::Chained;
     let by_token = row.verification.is_some_and(|of| of.by == Verifier::Token && of.checked > 0);

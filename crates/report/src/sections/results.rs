@@ -2,7 +2,7 @@
 
 use tapstone_measure::units::thousands;
 use tapstone_record::{
-    Estimate, Fraction, Latency, LimitedBy, LoadKind, Outcome, Provenance, Row, Verification,
+    CaseResult, Estimate, Fraction, Latency, LimitedBy, LoadKind, Outcome, Provenance, Verification,
 };
 
 use super::blocks::sparkline;
@@ -20,7 +20,7 @@ const BODY: Fraction = Fraction(0.99);
 /// From here on there is room for the wider histogram.
 const WIDE: usize = 100;
 
-pub(super) fn add_results(page: &mut Page, rows: &[Row]) {
+pub(super) fn add_results(page: &mut Page, rows: &[CaseResult]) {
     let items = ordered(rows);
     let fields = fields(rows, &items, page.width() >= WIDE);
     let mut columns = vec![left("operation", Keep::Always)];
@@ -32,7 +32,7 @@ pub(super) fn add_results(page: &mut Page, rows: &[Row]) {
 }
 
 /// What a row has in a column.
-type Cell = fn(&Row) -> Span;
+type Cell = fn(&CaseResult) -> Span;
 
 /// A column and its cells.
 struct Field {
@@ -41,7 +41,7 @@ struct Field {
 }
 
 /// The columns that these rows need. What they share stands above the table.
-fn fields(rows: &[Row], items: &[Item<'_>], wide: bool) -> Vec<Field> {
+fn fields(rows: &[CaseResult], items: &[Item<'_>], wide: bool) -> Vec<Field> {
     let sizes = differ(measured(rows).filter_map(|row| row.message_bytes));
     let workers_differ = differ(rows.iter().map(|row| row.concurrency));
     let loads = differ(rows.iter().map(|row| row.load));
@@ -72,8 +72,8 @@ fn fields(rows: &[Row], items: &[Item<'_>], wide: bool) -> Vec<Field> {
 }
 
 /// The size tells rows of one operation apart, and is then not left out.
-fn message_keep(rows: &[Row]) -> Keep {
-    let other = |row: &Row, with: &Row| {
+fn message_keep(rows: &[CaseResult]) -> Keep {
+    let other = |row: &CaseResult, with: &CaseResult| {
         row.operation == with.operation && row.message_bytes != with.message_bytes
     };
     let apart = rows.iter().any(|row| rows.iter().any(|with| other(row, with)));
@@ -108,13 +108,13 @@ fn entries(item: &Item<'_>, fields: &[Field]) -> Vec<Entry> {
 }
 
 /// A row that failed before its first operation has a rate of nothing, which is no figure.
-fn has_figures(row: &Row) -> bool {
+fn has_figures(row: &CaseResult) -> bool {
     let tried = row.completed > 0 || row.status.outcome == Outcome::Ok;
     (row.throughput.is_some() || row.latency_ns.is_some()) && tried
 }
 
 /// What is to be said of a row that is not simply `ok`.
-fn sentence(row: &Row) -> Option<Span> {
+fn sentence(row: &CaseResult) -> Option<Span> {
     let wrong = row.verification.is_some_and(|of| of.wrong > 0);
     let tint = match row.status.outcome {
         Outcome::Failed => Tint::Bad,
@@ -125,11 +125,11 @@ fn sentence(row: &Row) -> Option<Span> {
     words::trouble(row).map(|text| Span::new(text, tint))
 }
 
-fn message(row: &Row) -> Span {
+fn message(row: &CaseResult) -> Span {
     Span::plain(row.message_bytes.map_or(figures::NONE.into(), figures::bytes))
 }
 
-fn workers(row: &Row) -> Span {
+fn workers(row: &CaseResult) -> Span {
     let threads = row.concurrency.threads;
     let processes = row.concurrency.processes;
     Span::plain(match row.concurrency.hosts {
@@ -138,7 +138,7 @@ fn workers(row: &Row) -> Span {
     })
 }
 
-fn load(row: &Row) -> Span {
+fn load(row: &CaseResult) -> Span {
     let rate = row.load.rate_per_second.map(|rate| figures::rate(rate.0));
     Span::plain(match row.load.kind {
         LoadKind::Closed => "closed".into(),
@@ -146,30 +146,30 @@ fn load(row: &Row) -> Span {
     })
 }
 
-fn rate(row: &Row) -> Span {
+fn rate(row: &CaseResult) -> Span {
     let rate = words::rate_of(row).map(|rate| figures::rate(rate.estimate));
     Span::new(rate.unwrap_or_else(|| figures::NONE.into()), Tint::Strong)
 }
 
 /// How long one operation takes.
-fn mean(row: &Row) -> Span {
+fn mean(row: &CaseResult) -> Span {
     let mean = row.latency_ns.and_then(|latency| latency.mean);
     let mean = mean.map(|mean| figures::time(mean.estimate));
     Span::new(mean.unwrap_or_else(|| figures::NONE.into()), Tint::Strong)
 }
 
-fn interval(row: &Row) -> Span {
+fn interval(row: &CaseResult) -> Span {
     let interval = words::rate_of(row).map(|rate| figures::interval(&rate, figures::rate));
     doubted(row, interval)
 }
 
-fn mean_interval(row: &Row) -> Span {
+fn mean_interval(row: &CaseResult) -> Span {
     let mean = row.latency_ns.and_then(|latency| latency.mean);
     doubted(row, mean.map(|mean| figures::interval(&mean, figures::time)))
 }
 
 /// An interval, with a `?` when it is too narrow to be true.
-fn doubted(row: &Row, interval: Option<String>) -> Span {
+fn doubted(row: &CaseResult, interval: Option<String>) -> Span {
     let interval = interval.unwrap_or_default();
     match row.interval.as_ref().is_none_or(|of| of.reliable) {
         true => Span::faint(interval),
@@ -177,38 +177,38 @@ fn doubted(row: &Row, interval: Option<String>) -> Span {
     }
 }
 
-fn failed(row: &Row) -> Span {
+fn failed(row: &CaseResult) -> Span {
     match words::failures(row) {
         0 => Span::faint("0"),
         failed => Span::new(thousands(failed), Tint::Bad),
     }
 }
 
-fn p999(row: &Row) -> Option<Estimate> {
+fn p999(row: &CaseResult) -> Option<Estimate> {
     row.latency_ns.and_then(|latency| latency.p999)
 }
 
-fn quantile(row: &Row, which: fn(Latency) -> Option<Estimate>) -> Span {
+fn quantile(row: &CaseResult, which: fn(Latency) -> Option<Estimate>) -> Span {
     let quantile = row.latency_ns.and_then(which);
     quantile
         .map_or_else(|| Span::faint(figures::NONE), |of| Span::plain(figures::time(of.estimate)))
 }
 
-fn longest(row: &Row) -> Span {
+fn longest(row: &CaseResult) -> Span {
     let longest = row.latency_ns.map(|latency| latency.max.to_string());
     Span::plain(longest.unwrap_or_else(|| figures::NONE.into()))
 }
 
-fn large_shape(row: &Row) -> Span {
+fn large_shape(row: &CaseResult) -> Span {
     shape(row, 12)
 }
 
-fn small_shape(row: &Row) -> Span {
+fn small_shape(row: &CaseResult) -> Span {
     shape(row, 7)
 }
 
 /// How latencies are spread, from the shortest to the longest, on a logarithmic scale.
-fn shape(row: &Row, columns: usize) -> Span {
+fn shape(row: &CaseResult, columns: usize) -> Span {
     let bins = row.histogram.as_ref().map(|histogram| bins::log_bins(histogram, columns, BODY));
     match bins {
         None => Span::default(),
@@ -220,7 +220,7 @@ fn shape(row: &Row, columns: usize) -> Span {
 }
 
 /// Of a mix, the components are verified.
-fn verified(row: &Row) -> Span {
+fn verified(row: &CaseResult) -> Span {
     if is_whole(row) && row.verification.is_none() {
         return Span::faint("see below");
     }
@@ -236,7 +236,7 @@ fn verified(row: &Row) -> Span {
     Span::new(words::verified(row.verification.as_ref()), tint)
 }
 
-fn verified_briefly(row: &Row) -> Span {
+fn verified_briefly(row: &CaseResult) -> Span {
     let full = verified(row);
     match row.verification {
         None => full,
@@ -244,7 +244,7 @@ fn verified_briefly(row: &Row) -> Span {
     }
 }
 
-fn limit(row: &Row) -> Span {
+fn limit(row: &CaseResult) -> Span {
     if row.client_cpu.is_none() && row.limited_by == LimitedBy::Unknown {
         return Span::default();
     }

@@ -11,7 +11,7 @@ mod trials;
 mod words;
 
 use tapstone_measure::units::thousands;
-use tapstone_record::{CommandTime, Record, Row, TargetKind};
+use tapstone_record::{CaseResult, CommandTime, Record, TargetKind};
 
 use super::grid::{Column, Entry, Grid};
 use super::page::{Page, Span, Tint};
@@ -52,7 +52,7 @@ fn command_time(page: &mut Page, time: Option<CommandTime>) {
 
 /// Whether a row of the results is what these tables tell: a call, or a whole command that was run
 /// under observation or in a trial.
-pub(super) fn tells(record: &Record, row: &Row) -> bool {
+pub(super) fn tells(record: &Record, row: &CaseResult) -> bool {
     let command = row.operation == "command" || row.operation.starts_with("command, ");
     let observed = !record.layers.is_empty() || !record.trials.is_empty();
     (observed && command) || record.calls.iter().any(|call| call.operation() == row.operation)

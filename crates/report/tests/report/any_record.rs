@@ -87,7 +87,7 @@ prop_compose! {
         (series, warnings, names) in (vec(slice().boxed(), 0..70), vec(text(), 0..3), vec(text(), 0..3)),
         checked in of(any::<(u64, u64, u64)>()),
         spread in any::<bool>(),
-    ) -> Row {
+    ) -> CaseResult {
         let mut row = support::single().results.remove(0);
         row.histogram = row.histogram.filter(|_| spread);
         row.load = offered.map_or(Load::CLOSED, |rate| Load::open(PerSecond(rate)));
@@ -102,7 +102,7 @@ prop_compose! {
             Verification { eligible, checked, wrong, by: Verifier::Token }
         });
         row.failed = BTreeMap::from_iter(failed);
-        Row {
+        CaseResult {
             operation, status, concurrency, message_bytes, completed, latency_ns, series, warnings,
             ..row
         }

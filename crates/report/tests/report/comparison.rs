@@ -127,7 +127,7 @@ fn in_turns(rounds: u32) -> Record {
     let results = rows.iter().flat_map(|row| {
         ["baseline", "candidate"].map(|side| {
             let name = format!("{}[{side}]", row.operation);
-            let mut row = Row::new(name, Status::OK, Concurrency::ONE, Load::CLOSED);
+            let mut row = CaseResult::new(name, Status::OK, Concurrency::ONE, Load::CLOSED);
             row.latency_ns = Some(Latency { mean: Some(around(1e9, 0.1)), ..Latency::default() });
             row
         })

@@ -57,8 +57,8 @@ pub(crate) fn around(estimate: f64, part: f64) -> Estimate {
 }
 
 /// A row of a closed loop of four threads, of this rate and this median, with a skewed spread.
-pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> Row {
-    let mut row = Row::new(operation, Status::OK, FOUR, Load::CLOSED);
+pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> CaseResult {
+    let mut row = CaseResult::new(operation, Status::OK, FOUR, Load::CLOSED);
     let end_ns = Nanos::from_secs(10);
     row.message_bytes = Some(bytes);
     row.window = Some(Window { start_ns: Nanos(0), end_ns, seconds: Seconds(10.0) });
@@ -149,8 +149,8 @@ pub(crate) fn suite() -> Record {
         generate,
         partial,
         row("ecdsa-p256.sign", 32, 4_110.0, 971_000.0),
-        Row::new("ed25519.sign", missing, FOUR, Load::CLOSED),
-        Row::new("ml-dsa-65.sign", failed, FOUR, Load::CLOSED),
+        CaseResult::new("ed25519.sign", missing, FOUR, Load::CLOSED),
+        CaseResult::new("ml-dsa-65.sign", failed, FOUR, Load::CLOSED),
         client,
         wrong,
         by_token,
@@ -303,13 +303,13 @@ pub(crate) fn mix() -> Record {
     let mut record = record();
     let mut alone = row("rsa2048.sign", 32, 1_602.4, 2.49e6);
     alone.window = alone.window.map(|window| Window { start_ns: Nanos(1), ..window });
-    let whole = Row {
+    let whole = CaseResult {
         message_bytes: None,
         verification: None,
         client_cpu: Some(cpu(0.04)),
         ..row("mix", 0, 3_603.0, 1.1e6)
     };
-    let part = |operation: &str, rate, median| Row {
+    let part = |operation: &str, rate, median| CaseResult {
         limited_by: LimitedBy::Unknown,
         client_cpu: None,
         ..row(operation, 32, rate, median)
@@ -327,7 +327,7 @@ pub(crate) fn knee() -> Record {
     let at = |threads| Concurrency { threads, ..Concurrency::ONE };
     record.results = rates
         .iter()
-        .map(|(threads, rate)| Row {
+        .map(|(threads, rate)| CaseResult {
             concurrency: at(*threads),
             ..row("rsa2048.sign", 32, *rate, f64::from(*threads) * 1e9 / rate)
         })

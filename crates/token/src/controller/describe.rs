@@ -18,7 +18,7 @@ pub(super) fn load(plan: &RowPlan) -> record::Load {
 }
 
 pub(super) fn describe_variant(
-    row: &mut record::Row,
+    row: &mut record::CaseResult,
     variant: &Variant,
     ready: Option<&crate::protocol::LaneReady>,
 ) {

@@ -26,7 +26,7 @@ use crate::protocol::{Done, Trouble};
 #[derive(Debug)]
 pub struct RowOutcome {
     /// The record's rows: one, or for a mix the whole and then its parts.
-    pub rows: Vec<record::Row>,
+    pub rows: Vec<record::CaseResult>,
     /// The figures of the first row, for claims and for comparison.
     pub summary: Option<Summary>,
     /// What the user has to be told: a worker lost, keys that were not removed.
@@ -57,7 +57,7 @@ impl RowOutcome {
     /// Everything was measured, nothing failed, nothing was wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let clean = |row: &record::Row| {
+        let clean = |row: &record::CaseResult| {
             let right = row.verification.is_none_or(|verification| verification.wrong == 0);
             row.status.outcome == record::Outcome::Ok && right
         };
@@ -111,7 +111,7 @@ pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
         }
     };
     let interrupted = matches!(trouble, Some(LabError::Interrupted));
-    let mut row = record::Row::new(plan.name(), status, concurrency(plan), load(plan));
+    let mut row = record::CaseResult::new(plan.name(), status, concurrency(plan), load(plan));
     if let [lane] = &plan.lanes[..] {
         describe_variant(&mut row, &lane.variant, None);
     }
@@ -188,7 +188,7 @@ pub(super) struct Maker<'a> {
 
 impl Maker<'_> {
     /// The row of one lane, or of all together.
-    fn row(&self, lane: Option<usize>, judged: Option<Judged>) -> (record::Row, Summary) {
+    fn row(&self, lane: Option<usize>, judged: Option<Judged>) -> (record::CaseResult, Summary) {
         let gathered = &self.ran.gathered;
         let mut series = match lane {
             Some(lane) => gathered.lanes[lane].clone(),
@@ -203,7 +203,8 @@ impl Maker<'_> {
             None => self.plan.name(),
         };
         let status = self.status(lane, &total);
-        let mut row = record::Row::new(name, status, concurrency(self.plan), load(self.plan));
+        let mut row =
+            record::CaseResult::new(name, status, concurrency(self.plan), load(self.plan));
         if let Some(lane) = lane {
             let ready = self.prepared.ready.first().and_then(|lanes| lanes.get(lane));
             describe_variant(&mut row, &self.plan.lanes[lane].variant, ready);
@@ -295,7 +296,7 @@ impl Maker<'_> {
         })
     }
 
-    fn add_figures(&self, row: &mut record::Row, summary: &Summary, total: &Slice) {
+    fn add_figures(&self, row: &mut record::CaseResult, summary: &Summary, total: &Slice) {
         let few = summary.n < FEW_PER_WORKER * u64::from(self.workers());
         let over = if few { record::RateBasis::FirstToLast } else { record::RateBasis::Window };
         row.set_figures(summary, total);
@@ -424,7 +425,7 @@ impl Maker<'_> {
     }
 
     /// Processor time, busy share, and whose limit the rate is.
-    fn add_client(&self, row: &mut record::Row, total: &Slice, window: Nanos) {
+    fn add_client(&self, row: &mut record::CaseResult, total: &Slice, window: Nanos) {
         let workers = f64::from(self.workers());
         let user = self.done().map(|done| done.user.as_secs_f64()).sum();
         let system = self.done().map(|done| done.system.as_secs_f64()).sum();
@@ -450,7 +451,7 @@ impl Maker<'_> {
     }
 
     /// What an open loop offered, and how well it kept to its schedule.
-    fn add_schedule(&self, row: &mut record::Row, total: &Slice, window: Nanos) {
+    fn add_schedule(&self, row: &mut record::CaseResult, total: &Slice, window: Nanos) {
         let LoadPlan::Open { rate, .. } = self.plan.load else { return };
         row.offered = Some(rate);
         row.achieved = Some(PerSecond(

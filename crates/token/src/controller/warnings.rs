@@ -17,7 +17,7 @@ const BUSY_TOLERANCE: f64 = 0.005;
 
 /// The warnings of a row whose figures are in place.
 pub(super) fn of(
-    row: &record::Row,
+    row: &record::CaseResult,
     plan: &RowPlan,
     ran: &Ran,
     series: &Series,
@@ -47,20 +47,20 @@ pub(super) fn of(
     all.into_iter().flatten().collect()
 }
 
-fn wrong(row: &record::Row) -> Option<String> {
+fn wrong(row: &record::CaseResult) -> Option<String> {
     let record::Verification { wrong, checked, .. } = row.verification.filter(|v| v.wrong > 0)?;
     Some(format!(
         "{wrong} of {checked} checked results were wrong: no figure of this row can be trusted"
     ))
 }
 
-fn failed(row: &record::Row) -> Option<String> {
+fn failed(row: &record::CaseResult) -> Option<String> {
     let failed: u64 = row.failed.values().sum();
     let all = failed + row.completed;
     (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them"))
 }
 
-fn behind(row: &record::Row, plan: &RowPlan) -> Option<String> {
+fn behind(row: &record::CaseResult, plan: &RowPlan) -> Option<String> {
     let (offered, achieved) = (row.offered?, row.achieved?);
     let requests = offered.0 * row.window?.seconds.0;
     let missing = requests - achieved.0 * row.window?.seconds.0;
@@ -78,7 +78,7 @@ fn behind(row: &record::Row, plan: &RowPlan) -> Option<String> {
 }
 
 /// Little's law: in a closed loop a worker is either in a call or in the loop.
-fn kept_away(row: &record::Row, plan: &RowPlan, ran: &Ran) -> Option<String> {
+fn kept_away(row: &record::CaseResult, plan: &RowPlan, ran: &Ran) -> Option<String> {
     let two_readings = row.clock_readings == record::ClockReadings::Two;
     let busy = row.busy_share.filter(|_| two_readings && row.failed.is_empty())?.0;
     let workers = f64::from(ran.threads) * ran.took_part.len() as f64;

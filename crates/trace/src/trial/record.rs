@@ -105,7 +105,7 @@ impl Tried {
 
     /// A row for each of the three series, with every run.
     #[must_use]
-    pub fn rows(&self, name: &str) -> Vec<record::Row> {
+    pub fn rows(&self, name: &str) -> Vec<record::CaseResult> {
         let row = |what: &str, runs: &[Finished]| {
             let runs: Vec<_> = runs.iter().map(|run| (run.started + run.wall, run.wall)).collect();
             tables::command_row(&format!("command, {what}"), &runs)

@@ -2,7 +2,7 @@
 
 mod hsm;
 
-use tapstone_record::{Record, Row, Verifier};
+use tapstone_record::{CaseResult, Record, Verifier};
 pub(crate) use tapstone_testing::{eventually, skip};
 
 pub(crate) use self::hsm::{Hsm, PIN};
@@ -10,12 +10,12 @@ pub(crate) use crate::run::{Outcome, Running, Tapstone};
 
 /// The row was measured without a failure, and software checked every single result and found it
 /// right.
-pub(crate) fn assert_all_verified(row: &Row) {
+pub(crate) fn assert_all_verified(row: &CaseResult) {
     assert_eq!(not_all_verified(row), None);
 }
 
 /// What there is to say against the same.
-pub(crate) fn not_all_verified(row: &Row) -> Option<String> {
+pub(crate) fn not_all_verified(row: &CaseResult) -> Option<String> {
     let (name, completed) = (&row.operation, row.completed);
     let Some(verification) = row.verification else { return Some(format!("{name}: not checked")) };
     let (eligible, checked, wrong) =

@@ -1,13 +1,14 @@
 //! All results at once: how fast each is, or how long it takes.
 
-use tapstone_record::{Latency, Row};
+use tapstone_record::{CaseResult, Latency};
 
 use super::{MOST_BARS, bar_chart};
 use crate::chart::{Axis, Bar, Bars, Chart, Part, Tone, Unit};
 use crate::{figures, words};
 
-pub(in super::super) fn results(rows: &[Row]) -> Option<Chart> {
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.latency_ns.is_some() || rate(row)).collect();
+pub(in super::super) fn results(rows: &[CaseResult]) -> Option<Chart> {
+    let rows: Vec<&CaseResult> =
+        rows.iter().filter(|row| row.latency_ns.is_some() || rate(row)).collect();
     if rows.len() < 2 {
         return None;
     }
@@ -48,11 +49,11 @@ fn axis(name: &str, unit: Unit, bars: &[Bar]) -> Axis {
     Axis::by_spread(name, unit, ends)
 }
 
-fn rate(row: &Row) -> bool {
+fn rate(row: &CaseResult) -> bool {
     row.throughput.is_some_and(|rate| rate.estimate > 0.0)
 }
 
-fn by_rate(row: &Row) -> Bar {
+fn by_rate(row: &CaseResult) -> Bar {
     let rate = words::rate_of(row).expect("asked for before");
     Bar {
         name: row.operation.clone(),
@@ -62,7 +63,7 @@ fn by_rate(row: &Row) -> Bar {
     }
 }
 
-fn by_time(row: &Row) -> Bar {
+fn by_time(row: &CaseResult) -> Bar {
     let Some(Latency { mean, p50, p95, max, .. }) = row.latency_ns else {
         return Bar {
             name: row.operation.clone(),

@@ -1,6 +1,6 @@
 //! One result: its latencies, their spread, its course, and single values.
 
-use tapstone_record::{Fraction, Row, SeriesPoint};
+use tapstone_record::{CaseResult, Fraction, SeriesPoint};
 
 use crate::bins::log_bins;
 use crate::chart::{
@@ -19,7 +19,7 @@ fn one(name: &str, tone: Tone, shape: Shape, points: Vec<Point>) -> Series {
 }
 
 /// Latencies by how rare they are: one of `x` operations takes longer than `y`.
-fn curve(row: &Row) -> Option<Vec<Point>> {
+fn curve(row: &CaseResult) -> Option<Vec<Point>> {
     const FEWEST: u64 = 100;
     const QUANTILES: [f64; 13] =
         [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999];
@@ -48,14 +48,14 @@ fn by_rarity(title: &str, says: String, size: ChartSize, series: Vec<Series>) ->
     Chart { title: title.into(), says, size, plot: Plot::Xy(Xy { x, y, series, marks }) }
 }
 
-pub(in super::super) fn percentiles(row: &Row) -> Option<Chart> {
+pub(in super::super) fn percentiles(row: &CaseResult) -> Option<Chart> {
     let series = vec![one("latency", Tone::First, Shape::Line, curve(row)?)];
     let says = quantiles(row);
     Some(by_rarity("How long do the slow ones take?", says, ChartSize::Half, series))
 }
 
 /// An operation in a closed loop, and at a given rate.
-pub(crate) fn loops(closed: &Row, open: &Row) -> Option<Chart> {
+pub(crate) fn loops(closed: &CaseResult, open: &CaseResult) -> Option<Chart> {
     let series = vec![
         one("closed loop", Tone::First, Shape::Line, curve(closed)?),
         one("open loop", Tone::Second, Shape::DotsAndLine, curve(open)?),
@@ -65,7 +65,7 @@ pub(crate) fn loops(closed: &Row, open: &Row) -> Option<Chart> {
     Some(by_rarity(&title, says, ChartSize::Whole, series))
 }
 
-fn quantiles(row: &Row) -> String {
+fn quantiles(row: &CaseResult) -> String {
     let latency = row.latency_ns.unwrap_or_default();
     let all = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99)];
     let known = all.iter().filter_map(|(name, value)| {
@@ -75,7 +75,7 @@ fn quantiles(row: &Row) -> String {
 }
 
 /// The histogram.
-pub(in super::super) fn spread(row: &Row) -> Option<Chart> {
+pub(in super::super) fn spread(row: &CaseResult) -> Option<Chart> {
     let bins = log_bins(row.histogram.as_ref()?, BINS, Fraction(0.999)).ok()?;
     if bins.len() < 3 {
         return None;
@@ -102,7 +102,7 @@ pub(in super::super) fn spread(row: &Row) -> Option<Chart> {
 }
 
 /// The rate over the window.
-pub(in super::super) fn course(row: &Row) -> Option<Chart> {
+pub(in super::super) fn course(row: &CaseResult) -> Option<Chart> {
     let slices = &row.series;
     if slices.len() < 4 {
         return None;
@@ -140,7 +140,7 @@ pub(in super::super) fn course(row: &Row) -> Option<Chart> {
 }
 
 /// Each operation by itself: above all the first ones.
-pub(in super::super) fn values(row: &Row) -> Option<Chart> {
+pub(in super::super) fn values(row: &CaseResult) -> Option<Chart> {
     const MOST: usize = 600;
     if row.values_ns.len() < 4 {
         return None;

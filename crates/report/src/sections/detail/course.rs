@@ -1,7 +1,7 @@
 //! The window in time: the rate and the median of its slices, and where it stood still.
 
 use tapstone_measure::units::Nanos;
-use tapstone_record::{Row, SeriesPoint};
+use tapstone_record::{CaseResult, SeriesPoint};
 
 use crate::figures;
 use crate::sections::blocks::sparkline;
@@ -10,7 +10,7 @@ use crate::sections::page::{Page, Span, Tint};
 /// Columns of a line, at most; half the terminal when that is less.
 const COLUMNS: usize = 60;
 
-pub(super) fn add_course(page: &mut Page, row: &Row) {
+pub(super) fn add_course(page: &mut Page, row: &CaseResult) {
     if row.series.len() >= 2 {
         let parts = parts(&row.series, COLUMNS.min(page.width() / 2));
         page.blank();

@@ -1,7 +1,7 @@
 //! How a result came about, a line for each thing that the record knows of it.
 
 use tapstone_measure::units::{thousands, three_digits};
-use tapstone_record::{Fraction, Key, Mechanism, Row, ShareKind, Verification, Verifier};
+use tapstone_record::{CaseResult, Fraction, Key, Mechanism, ShareKind, Verification, Verifier};
 
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
@@ -11,7 +11,7 @@ use crate::{figures, words};
 const OWN_LIMIT: f64 = 0.9;
 
 /// What ran, and at which rate.
-pub(super) fn before(page: &mut Page, row: &Row) {
+pub(super) fn before(page: &mut Page, row: &CaseResult) {
     add_fact(page, "mechanism", row.mechanism.as_ref().map(mechanism));
     add_fact(page, "key", row.key.as_ref().map(key));
     if let Some(rate) = words::rate_of(row) {
@@ -23,7 +23,7 @@ pub(super) fn before(page: &mut Page, row: &Row) {
 }
 
 /// Who did it, how it began and ended, and whether it was right.
-pub(super) fn after(page: &mut Page, row: &Row) {
+pub(super) fn after(page: &mut Page, row: &CaseResult) {
     page.blank();
     page.grid(&parties(row));
     add_fact(page, "warm-up", warm_up(row));
@@ -66,7 +66,7 @@ fn key(key: &Key) -> String {
 }
 
 /// `1,000/s offered, 998/s achieved (99.8 %)`.
-fn open_loop(row: &Row) -> Option<String> {
+fn open_loop(row: &CaseResult) -> Option<String> {
     let offered = row.offered.or(row.load.rate_per_second)?;
     let offered_text = format!("{} offered", figures::rate(offered.0));
     let Some(achieved) = row.achieved else { return Some(offered_text) };
@@ -75,7 +75,7 @@ fn open_loop(row: &Row) -> Option<String> {
 }
 
 /// How late the generator was; it is in the latencies, which count from the intended start.
-fn lateness(row: &Row) -> Option<String> {
+fn lateness(row: &CaseResult) -> Option<String> {
     let late = row.schedule_lateness_ns?;
     let quantiles = [("p50", late.p50), ("p99", late.p99), ("p99.9", late.p999)];
     let known = quantiles.iter().filter_map(|(name, value)| Some(format!("{name} {}", (*value)?)));
@@ -85,7 +85,7 @@ fn lateness(row: &Row) -> Option<String> {
 }
 
 /// The calls of an operation, and who did how much of the work.
-fn parties(row: &Row) -> Grid {
+fn parties(row: &CaseResult) -> Grid {
     let columns = vec![
         left("", Keep::Always),
         left("", Keep::Always),
@@ -124,7 +124,7 @@ fn party(label: &str, name: &str, figure: String, share: Fraction) -> Entry {
     ])
 }
 
-fn warm_up(row: &Row) -> Option<String> {
+fn warm_up(row: &CaseResult) -> Option<String> {
     let warm_up = row.warm_up.as_ref()?;
     let operations = figures::count(warm_up.operations, "operation", "operations");
     let text = format!("{operations} in {}", figures::seconds(warm_up.seconds));
@@ -137,21 +137,21 @@ fn warm_up(row: &Row) -> Option<String> {
     Some(format!("{text}; {first} took {ratio} times the median"))
 }
 
-fn window(row: &Row) -> Option<String> {
+fn window(row: &CaseResult) -> Option<String> {
     let length = figures::seconds(row.window?.seconds);
     let completed = figures::count(row.completed, "operation", "operations");
     let end = row.stopped_by.map(|by| format!(", ended by {}", words::stopped_by(by)));
     Some(format!("{length}, {completed} completed{}", end.unwrap_or_default()))
 }
 
-fn intervals(row: &Row) -> Option<String> {
+fn intervals(row: &CaseResult) -> Option<String> {
     let interval = row.interval.as_ref()?;
     let level = 100.0 * interval.level.0;
     let doubt = if interval.reliable { "" } else { " · too narrow: still correlated" };
     Some(format!("{level:.0} %: {}, n = {}{doubt}", interval.method, interval.n))
 }
 
-fn client(row: &Row) -> Option<String> {
+fn client(row: &CaseResult) -> Option<String> {
     let cpu = row.client_cpu.map(|cpu| {
         let (user, system) =
             (figures::seconds(cpu.user_seconds), figures::seconds(cpu.system_seconds));

@@ -1,12 +1,12 @@
 //! Latencies: quantiles and mean with their intervals, and the extremes, which are exact.
 
-use tapstone_record::{Estimate, Latency, Row};
+use tapstone_record::{CaseResult, Estimate, Latency};
 
 use crate::figures;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
 
-pub(super) fn add_latencies(page: &mut Page, row: &Row) {
+pub(super) fn add_latencies(page: &mut Page, row: &CaseResult) {
     let Some(latency) = row.latency_ns else { return };
     let level = row.interval.as_ref().map(|interval| interval.level.0);
     let columns = vec![

@@ -1,7 +1,7 @@
 //! The histogram as a list: a line for each bin of equal ratio, with a bar and a count.
 
 use tapstone_measure::units::thousands;
-use tapstone_record::{Estimate, Fraction, Row};
+use tapstone_record::{CaseResult, Estimate, Fraction};
 
 use crate::bins::{Bin, log_bins};
 use crate::figures;
@@ -17,7 +17,7 @@ const BODY: Fraction = Fraction(0.999);
 /// Columns beside the bars: bounds, count, share and mark.
 const BESIDE: usize = 50;
 
-pub(super) fn add_spread(page: &mut Page, row: &Row) {
+pub(super) fn add_spread(page: &mut Page, row: &CaseResult) {
     let Some(histogram) = &row.histogram else { return };
     let bins = match log_bins(histogram, LINES, BODY) {
         Ok(bins) => bins,
@@ -42,7 +42,7 @@ pub(super) fn add_spread(page: &mut Page, row: &Row) {
     page.grid(&Grid { columns, entries: entries(&bins, row, bar_width) });
 }
 
-fn entries(bins: &[Bin], row: &Row, bar_width: usize) -> Vec<Entry> {
+fn entries(bins: &[Bin], row: &CaseResult, bar_width: usize) -> Vec<Entry> {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0) as f64;
     let all: f64 = bins.iter().map(|bin| bin.count as f64).sum();
     let entry = |bin: &Bin| {
@@ -65,7 +65,7 @@ fn without_empty_runs(bins: &[Bin]) -> Vec<Bin> {
 }
 
 /// The quantiles that lie in a bin: `← p50`.
-fn marks(bin: &Bin, row: &Row) -> String {
+fn marks(bin: &Bin, row: &CaseResult) -> String {
     let Some(latency) = row.latency_ns else { return String::new() };
     let marks = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)];
     let inside = |value: &Estimate| (bin.from.0 as f64..bin.to.0 as f64).contains(&value.estimate);

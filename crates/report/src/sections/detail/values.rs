@@ -1,6 +1,6 @@
 //! Every operation by itself, in order: what a mean hides, and above all the slow first calls.
 
-use tapstone_record::Row;
+use tapstone_record::CaseResult;
 
 use crate::figures;
 use crate::sections::page::{Page, Span, Tint};
@@ -22,12 +22,12 @@ const FIRST: usize = 8;
 /// A plot of fewer values says nothing.
 const FEWEST: usize = 4;
 
-pub(super) fn has_any(row: &Row) -> bool {
+pub(super) fn has_any(row: &CaseResult) -> bool {
     row.values_ns.len() >= FEWEST
 }
 
 /// A point for each operation, on a scale from zero to the longest.
-pub(super) fn add_values(page: &mut Page, row: &Row) {
+pub(super) fn add_values(page: &mut Page, row: &CaseResult) {
     let values: Vec<f64> = row.values_ns.iter().map(|value| value.0 as f64).collect();
     let longest = values.iter().copied().fold(0.0, f64::max);
     let columns = COLUMNS.min(page.width().saturating_sub(24)).max(10);

@@ -1,7 +1,7 @@
 //! A card at a door: where the time of an authentication goes, step by step, and what the other
 //! ways to carry it out bring, beside what was predicted.
 
-use tapstone_record::{Phase, Record, Row, TargetKind, Trial};
+use tapstone_record::{CaseResult, Phase, Record, TargetKind, Trial};
 
 use super::super::charts;
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
@@ -16,12 +16,12 @@ pub(in super::super) fn is_one(record: &Record) -> bool {
 }
 
 /// Whether a row is a step of another, which this table tells.
-pub(in super::super) fn tells(record: &Record, row: &Row) -> bool {
+pub(in super::super) fn tells(record: &Record, row: &CaseResult) -> bool {
     is_one(record) && record.results.iter().any(|whole| of(whole, row).is_some())
 }
 
 /// The step's name: `door.pki-cak.select` is `select` of `door.pki-cak`.
-fn of<'a>(whole: &Row, row: &'a Row) -> Option<&'a str> {
+fn of<'a>(whole: &CaseResult, row: &'a CaseResult) -> Option<&'a str> {
     row.operation.strip_prefix(&whole.operation)?.strip_prefix('.')
 }
 
@@ -51,7 +51,7 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
     }
 }
 
-fn entry(phase: &Phase, row: Option<&Row>) -> Entry {
+fn entry(phase: &Phase, row: Option<&CaseResult>) -> Entry {
     let time = |nanos: Option<f64>| nanos.map_or_else(|| figures::NONE.into(), figures::time);
     let mut cells = vec![
         Span::plain(&phase.call),

@@ -15,7 +15,8 @@ use crate::load::{ClockReadings, Concurrency, Lateness, Load, WarmUp, Window};
 ///
 /// Lists are always there, if empty. Figures are absent when nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Row {
+#[schemars(rename = "Row")]
+pub struct CaseResult {
     /// Which operation, as one documented variant: `rsa2048.sign`, `pcsc.end_transaction`.
     pub operation: String,
     /// Whether it could be measured, and where it failed if not.
@@ -115,7 +116,7 @@ pub struct Row {
     pub warnings: Vec<String>,
 }
 
-impl Row {
+impl CaseResult {
     /// A row without figures: what an operation that cannot be measured leaves behind.
     #[must_use]
     pub fn new(
