@@ -42,11 +42,11 @@ use crate::wire::{Packet, TargetFacts, VERSION, claim_subject, clock_subject, pr
 /// What an agent is and does.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The server.
+    /// The NATS server and how to log in there.
     pub server: Server,
-    /// What it offers.
+    /// The targets that the agent offers.
     pub config: Config,
-    /// Its machine.
+    /// CPU, kernel and clock of the machine that the agent runs on.
     pub environment: Environment,
     /// What to run as a worker.
     pub worker: WorkerCommand,

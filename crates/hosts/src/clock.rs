@@ -30,7 +30,7 @@ pub struct Offset {
 
 impl Offset {
     /// From round trips that were made within a short time; `None` without any.
-    pub(crate) fn of(trips: &[RoundTrip]) -> Option<Self> {
+    pub(crate) fn from_round_trips(trips: &[RoundTrip]) -> Option<Self> {
         let difference = |a: Nanos, b: Nanos| a.0 as i64 - b.0 as i64;
         let low_ns = trips.iter().map(|trip| difference(trip.there, trip.heard)).max()?;
         let high_ns = trips.iter().map(|trip| difference(trip.there, trip.sent)).min()?;
@@ -61,7 +61,7 @@ pub(crate) fn there(moment: Nanos, offset_ns: i64) -> Nanos {
     }
 }
 
-/// And back.
+/// One of the other clock's moments on ours: the inverse of [`there`].
 pub(crate) fn here(moment: Nanos, offset_ns: i64) -> Nanos {
     there(moment, -offset_ns)
 }
@@ -85,7 +85,7 @@ mod tests {
                 trips.push(RoundTrip { sent: Nanos(now), there, heard });
                 now += forth + back;
             }
-            let clock = Offset::of(&trips).unwrap().clock();
+            let clock = Offset::from_round_trips(&trips).unwrap().clock();
             let shortest = ways.iter().map(|(forth, back)| forth + back).min().unwrap();
             prop_assert!(clock.offset_ns.abs_diff(offset) <= clock.bound.0);
             prop_assert!(clock.bound.0 <= shortest.div_ceil(2));

@@ -25,7 +25,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TargetConfig {
-    /// The PKCS#11 module.
+    /// The path of the PKCS#11 module.
     pub module: PathBuf,
     /// The token with this label.
     pub token_label: Option<String>,
@@ -45,40 +45,40 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("{}: {error}\nhint: --config takes a TOML file with a table [targets.NAME]", .path.display())]
     Unreadable {
-        /// The file.
+        /// The agent's configuration file.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         error: io::Error,
     },
     /// It is not what it should be.
     #[error("{}: {error}\nhint: a target is a table: [targets.hsm-a] with module = \"/path\"", .path.display())]
     Malformed {
-        /// The file.
+        /// The agent's configuration file.
         path: PathBuf,
-        /// Where and why.
+        /// Where in the file, and what is wrong there.
         error: String,
     },
-    /// It offers nothing.
+    /// The file has no table `[targets.NAME]`.
     #[error("{}: no target\nhint: add a table [targets.NAME] with module = \"/path\"", .0.display())]
     NoTarget(PathBuf),
     /// A target says two things where one is possible.
     #[error("{}: target {target}: {what}\nhint: give one of them", .path.display())]
     Ambiguous {
-        /// The file.
+        /// The agent's configuration file.
         path: PathBuf,
-        /// The target.
+        /// The name of the target in the file.
         target: String,
-        /// The fields.
+        /// The fields that are in conflict, in words.
         what: &'static str,
     },
     /// A target's module is not there.
     #[error("{}: target {target}: {}: no such module\nhint: `tapstone targets` lists the modules that were found", .path.display(), .module.display())]
     NoModule {
-        /// The file.
+        /// The agent's configuration file.
         path: PathBuf,
-        /// The target.
+        /// The name of the target in the file.
         target: String,
-        /// The module.
+        /// The path of the module that does not exist.
         module: PathBuf,
     },
 }

@@ -32,9 +32,9 @@ pub struct Server {
 pub enum Credentials {
     /// A JWT and an NKEY seed, as `nsc` writes them (`.creds`).
     Creds(PathBuf),
-    /// An NKEY seed.
+    /// A file with an NKEY seed.
     Nkey(PathBuf),
-    /// `user:password`.
+    /// A file that holds `user:password`.
     Password(PathBuf),
 }
 

@@ -21,7 +21,7 @@ use crate::wire::{AgentId, Calling, DISCOVER, Facts, clock_subject, printable};
 /// An agent that answered.
 #[derive(Clone, Debug)]
 pub struct Present {
-    /// Who it is.
+    /// The agent, as it names itself.
     pub calling: Calling,
     /// What it says of itself; `None` when it is of another version.
     pub facts: Option<Facts>,
@@ -66,7 +66,7 @@ pub fn look_around(
         let agents = all.iter().map(|present| present.calling.agent).collect();
         for (agent, trips) in clocks(&client, agents).await {
             if let Some(present) = all.iter_mut().find(|one| one.calling.agent == agent) {
-                present.offset = Offset::of(&trips);
+                present.offset = Offset::from_round_trips(&trips);
             }
         }
         Ok(all)

@@ -12,19 +12,19 @@ pub enum HostsError {
     /// No server answers, or it does not let us in.
     #[error("{url}: {text}\nhint: {hint}")]
     Connect {
-        /// The server.
+        /// The URL of the NATS server.
         url: String,
-        /// Why.
+        /// Why the connection was not made, in words.
         text: String,
-        /// What to do.
+        /// What the user can do about it.
         hint: &'static str,
     },
     /// The server's address is none.
     #[error("--nats {url}: {text}\nhint: an address is tls://hub:4222, or nats://127.0.0.1:4222")]
     Url {
-        /// As typed.
+        /// The URL as the user typed it.
         url: String,
-        /// Why.
+        /// What is wrong with it, in words.
         text: String,
     },
     /// Other users see a command line.
@@ -36,11 +36,11 @@ pub enum HostsError {
     /// A file with credentials cannot be used. What it holds is not shown.
     #[error("{}: {text}\nhint: {hint}", .path.display())]
     Credentials {
-        /// The file.
+        /// The file with the credential or certificate.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be used, in words.
         text: String,
-        /// What to do.
+        /// What the user can do about it.
         hint: &'static str,
     },
     /// Too few agents are there and free.
@@ -48,11 +48,11 @@ pub enum HostsError {
     TooFew {
         /// How many were asked for.
         wanted: usize,
-        /// The target.
+        /// The name of the target that was asked for.
         target: String,
         /// Who is there and cannot take part, or is too few.
         absent: Vec<Absent>,
-        /// What to do.
+        /// What the user can do about it.
         hint: &'static str,
     },
     /// A thread or a runtime could not be started.
@@ -76,7 +76,7 @@ pub enum HostsError {
 /// An agent that does not take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// Which.
+    /// The agent that does not take part.
     pub calling: Calling,
     /// Why, in words that follow its name.
     pub why: String,

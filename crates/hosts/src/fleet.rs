@@ -1,6 +1,6 @@
-//! The coordinator's side: hosts that have agreed to take part in a run, as the lab's [`Hosts`].
+//! The coordinator's side: hosts that have agreed to take part in a run, as the controller's [`Hosts`].
 //!
-//! The lab is synchronous; all that waits for the network is in one thread of its own
+//! The controller is synchronous; all that waits for the network is in one thread of its own
 //! ([`service`]), which a fleet talks to through channels.
 
 mod claims;
@@ -31,9 +31,9 @@ use crate::wire::{Calling, Entered, Facts, TargetFacts};
 /// What is wanted of the network.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// The server.
+    /// The NATS server and how to log in there.
     pub server: Server,
-    /// How many hosts.
+    /// How many hosts to claim; with fewer the run does not start.
     pub count: usize,
     /// What all of them have to offer.
     pub target: String,
@@ -69,7 +69,7 @@ pub struct Fleet {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the lab may look at while the service goes on.
+/// What the controller may read while the service runs.
 #[derive(Debug, Default)]
 pub(crate) struct Shared(Mutex<Vec<State>>);
 
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// To the service.
+/// What the fleet asks of its network thread.
 pub(crate) enum Command {
     Join {
         wanted: Wanted,
@@ -147,7 +147,7 @@ impl Fleet {
             runtime.block_on(async {
                 match Service::gather(&wish, service.0, service.1).await {
                     Ok(service) => {
-                        let _ = ready.send(Ok((service.run(), service.hosts())));
+                        let _ = ready.send(Ok((service.run_number(), service.hosts())));
                         service.serve(orders).await;
                     }
                     Err(error) => drop(ready.send(Err(error))),
@@ -312,7 +312,7 @@ impl Link for Remote {
     }
 }
 
-/// The hosts of a run for its record, also when the lab has gone.
+/// The hosts of a run for its record, also after the controller has ended.
 #[derive(Clone, Debug)]
 pub struct Watch {
     target: String,
@@ -373,7 +373,7 @@ pub fn clock_of(clock: HostClock) -> record::HostClock {
     }
 }
 
-/// A runtime of one thread: the lab measures elsewhere, and must not be disturbed.
+/// A runtime of one thread, which must not disturb the measuring threads.
 pub(crate) fn runtime() -> Result<Runtime, HostsError> {
     runtime::Builder::new_current_thread().enable_all().build().map_err(HostsError::Start)
 }

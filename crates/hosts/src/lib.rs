@@ -1,13 +1,13 @@
 //! One load from many machines: agents that run workers, and the coordinator that steers them, over
 //! NATS.
 //!
-//! The lab of `tapstone-token` knows other machines as its trait `Hosts`, and this crate is what
-//! stands behind it: [`Fleet`] on the coordinator's side, [`agent`] on the others. NATS brings
-//! discovery, request and reply; it loses what was under way when a connection breaks, so all that
-//! belongs to a run goes through numbered packets that are repeated until they are acknowledged.
+//! The controller of `tapstone-token` knows other machines only as its trait `Hosts`. This crate
+//! implements it: [`Fleet`] runs on the coordinator, [`agent`] on the other machines. NATS provides
+//! discovery, request and reply, but loses messages when a connection breaks. So all messages of a
+//! run are numbered, acknowledged, and repeated until they arrive.
 //!
-//! What this crate refuses to be: a cluster. It starts nothing on other machines, it stores
-//! nothing, and no path, PIN or command crosses the network towards an agent.
+//! It is not a cluster manager: it starts nothing on other machines, it stores nothing, and it sends
+//! no path, PIN or command line to an agent.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -13,7 +13,7 @@ use crate::wire::Chunk;
 /// Bytes under way at most: 20 MB a second at a round trip of 200 ms.
 const WINDOW_BYTES: usize = 4 << 20;
 
-/// The sender's end.
+/// The sender's end of a stream: chunks that are not acknowledged yet.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     /// Not yet acknowledged, in order.
@@ -40,7 +40,7 @@ impl Outgoing {
         }
     }
 
-    /// One more message.
+    /// Adds a message, cut into chunks.
     pub(crate) fn push(&mut self, message: &[u8]) {
         let mut rest = message;
         loop {
@@ -96,7 +96,7 @@ impl Outgoing {
     }
 }
 
-/// The receiver's end.
+/// The receiver's end of a stream: puts chunks in order and drops repeated ones.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     expected: u64,

@@ -17,7 +17,7 @@ pub(crate) const PROTOCOL: u32 = 1;
 /// This program's version; only equal ones work together.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Who is there?
+/// The NATS subject on which a coordinator asks which agents there are.
 pub(crate) const DISCOVER: &str = "tapstone.discover";
 
 /// Between two signs of life of either side.
@@ -84,9 +84,9 @@ impl Calling {
 /// What an agent says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// What it offers.
+    /// The targets that the agent offers.
     pub targets: Vec<TargetFacts>,
-    /// Its machine.
+    /// CPU, kernel and clock of the machine that the agent runs on.
     pub environment: Environment,
     /// Whose plan it runs; `None`: it is free.
     pub busy: Option<String>,
@@ -103,7 +103,7 @@ pub struct TargetFacts {
     pub sha256: String,
     /// The token: its label, or `slot 3`.
     pub token: String,
-    /// It logs in.
+    /// The agent has a PIN for this target and logs in.
     pub logs_in: bool,
 }
 
@@ -114,11 +114,11 @@ pub(crate) struct Claim {
     pub(crate) protocol: u32,
     /// The version of its program.
     pub(crate) version: String,
-    /// The run.
+    /// The number of the run; every packet of it repeats it.
     pub(crate) run: u64,
     /// Who wants it, in words.
     pub(crate) coordinator: String,
-    /// The target.
+    /// The name of the target in the agent's configuration.
     pub(crate) target: String,
     /// How long a call of the module may take, in milliseconds.
     pub(crate) timeout_ms: u64,
@@ -149,7 +149,7 @@ pub(crate) struct Packet {
     pub(crate) agent: AgentId,
     /// All chunks below this number have arrived.
     pub(crate) ack: u64,
-    /// What it carries.
+    /// The content: a sign of life, a chunk, or the end of the run.
     pub(crate) body: Body,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct Chunk {
     pub(crate) number: u64,
     /// It ends its message.
     pub(crate) last: bool,
-    /// Its bytes.
+    /// A part of the encoded message, at most 256 KiB.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -186,14 +186,14 @@ pub(crate) enum ToAgent {
     },
     /// Give it a task.
     Task {
-        /// The worker.
+        /// The coordinator's number for the worker.
         worker: u32,
         /// The task, its moments on the agent's clock.
         task: Task,
     },
     /// End it at once.
     Kill {
-        /// The worker.
+        /// The coordinator's number for the worker.
         worker: u32,
     },
 }
@@ -203,23 +203,23 @@ pub(crate) enum ToAgent {
 pub(crate) enum FromAgent {
     /// What became of a worker that was asked for.
     Joined {
-        /// The worker.
+        /// The coordinator's number for the worker.
         worker: u32,
         /// It has entered its token, or why it has not.
         joined: Result<Box<Entered>, Refusal>,
     },
     /// A worker's report, its moments on the agent's clock.
     Report {
-        /// The worker.
+        /// The coordinator's number for the worker.
         worker: u32,
-        /// The report.
+        /// What the worker reports, its moments on the agent's clock.
         report: Box<Report>,
     },
     /// A worker is gone.
     Lost {
-        /// The worker.
+        /// The coordinator's number for the worker.
         worker: u32,
-        /// How.
+        /// How it was lost, as the agent noticed it.
         lost: Lost,
     },
 }
@@ -229,7 +229,7 @@ pub(crate) enum FromAgent {
 pub(crate) struct Entered {
     /// The module, as it describes itself.
     pub(crate) library: LibraryInfo,
-    /// The token.
+    /// The token that the worker entered.
     pub(crate) target: Target,
 }
 

@@ -9,7 +9,7 @@ use crate::figures;
 /// A chart, and what it shows in a sentence for those who do not see it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chart {
-    /// What is asked.
+    /// The question that the chart answers.
     pub(crate) title: String,
     /// The answer in a sentence, with figures.
     pub(crate) says: String,
@@ -33,7 +33,7 @@ pub(crate) enum Plot {
     Bars(Bars),
 }
 
-/// Lines and points.
+/// A chart of lines and points over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Xy {
     pub(crate) x: Axis,
@@ -42,7 +42,7 @@ pub(crate) struct Xy {
     pub(crate) marks: Vec<Mark>,
 }
 
-/// One direction.
+/// An axis: its name, unit and scale.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) name: String,
@@ -77,26 +77,26 @@ impl Axis {
 /// How values are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// From zero.
+    /// Linear, and begins at zero.
     Linear,
     /// Equal ratios are equally long; only what is above zero can be shown.
     Log,
 }
 
-/// What values are.
+/// The unit of the values of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Nanoseconds.
+    /// Nanoseconds, shown in the unit that fits (ns, µs, ms, s).
     Time,
     /// Nanoseconds, shown in milliseconds whatever their number.
     Millis,
-    /// Operations per second.
+    /// Completed operations per second.
     Rate,
     /// A part of a whole: 1 is all of it.
     Share,
     /// One over the other.
     Ratio,
-    /// Things.
+    /// A count without a unit.
     Count,
 }
 
@@ -133,13 +133,13 @@ pub(crate) struct Series {
 /// How points are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A line alone.
+    /// A line without dots.
     Line,
     /// A line that is broken: something computed beside something measured.
     Dashed,
     /// Dots on a line, with their intervals.
     DotsAndLine,
-    /// Dots alone.
+    /// Dots without a line.
     Dots,
     /// A column from zero for each, as wide as the way to the next one's x.
     Columns,
@@ -190,7 +190,7 @@ pub(crate) struct Bars {
     pub(crate) legend: Vec<(Tone, String)>,
 }
 
-/// A bar.
+/// A bar: its name, its parts in their order, and an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,

@@ -12,7 +12,7 @@ const ABOUT_EQUAL: f64 = 0.25;
 /// Arms shorter than this part of the estimate do not show in three digits, however they differ.
 const INVISIBLE: f64 = 0.005;
 
-/// A rate: `39,353/s`.
+/// A rate in operations per second: `39,353/s`.
 pub(crate) fn rate(per_second: f64) -> String {
     finite(per_second).map_or(NONE.into(), |value| PerSecond(value).to_string())
 }

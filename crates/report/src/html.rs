@@ -32,7 +32,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 pub struct Entry<'a> {
     /// What it is called: its file.
     pub name: &'a str,
-    /// The record.
+    /// The record that the page shows.
     pub record: &'a Record,
     /// Of a traced program whose events were kept: what happened when.
     pub timeline: Option<&'a Timeline>,
@@ -51,7 +51,8 @@ enum Fill {
 /// A larger page is slow to open, and too large for a mail.
 const LARGEST: usize = 1_900_000;
 
-/// The page.
+/// All entries as one HTML document. Where it would be larger than 1.9 MB, it leaves out the charts
+/// and histograms of single results.
 #[must_use]
 pub fn render(entries: &[Entry<'_>]) -> String {
     let whole = filled(entries, Fill::Everything);

@@ -34,7 +34,7 @@ use page::Page;
 pub(crate) enum Rows {
     /// Those that no other table tells.
     Untold,
-    /// Every single one.
+    /// Every result, also those that another table tells.
     All,
 }
 

@@ -20,7 +20,7 @@ use crate::wire::{AgentId, Body, Claim, FromAgent, Packet, ToAgent, coordinator_
 
 /// From the plan's thread.
 pub(crate) enum News {
-    /// For the coordinator.
+    /// A message to be sent to the coordinator.
     Message(FromAgent),
     /// All workers are gone; what may be left on the token, if something is.
     Ended(Option<LabError>),
@@ -53,7 +53,7 @@ impl Session {
     ) -> Result<Self, String> {
         let abandon = Arc::new(AtomicBool::new(false));
         let pin = target.pin().read().map_err(|error| error.to_string())?;
-        let lab = LabOptions {
+        let controller = LabOptions {
             worker: options.worker.clone(),
             module: target.module.clone(),
             tokens: vec![target.token()],
@@ -63,7 +63,7 @@ impl Session {
             interrupt: Arc::clone(&abandon),
             announce: options.say,
         };
-        let relay = Relay::new(lab, claim.run).map_err(|error| error.to_string())?;
+        let relay = Relay::new(controller, claim.run).map_err(|error| error.to_string())?;
         let waker = relay.waker();
         let (orders, inbox) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));

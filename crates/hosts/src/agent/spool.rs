@@ -7,7 +7,7 @@ use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
 use tapstone_token::protocol::RawSample;
 use tapstone_worker::{receive, send};
 
-/// The samples of one worker's row.
+/// The samples of one worker's case.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     file: Option<BufWriter<File>>,

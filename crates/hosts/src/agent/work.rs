@@ -36,7 +36,7 @@ pub(super) struct Work {
 
 /// A worker, by the coordinator's number.
 struct Worker {
-    /// The relay's number.
+    /// The number by which the relay knows this worker.
     number: usize,
     samples: Spool,
 }
@@ -174,7 +174,7 @@ fn nothing_entered() -> Refusal {
     Refusal { text: "no token was entered\nhint: please report it".into() }
 }
 
-/// An error of the lab as the one who reads it far away can act on it.
+/// An error of the controller, worded for a user of another machine.
 fn in_agents_words(error: &LabError) -> String {
     error
         .to_string()

@@ -41,7 +41,7 @@ pub(super) struct Service {
     commands: UnboundedSender<Command>,
 }
 
-/// One host.
+/// A claimed host, its workers and its clock.
 struct Member {
     host: Host,
     peer: Peer,
@@ -86,7 +86,7 @@ impl Service {
         Ok(Self { client, packets, run, members, shared, commands })
     }
 
-    pub(super) fn run(&self) -> u64 {
+    pub(super) fn run_number(&self) -> u64 {
         self.run
     }
 
@@ -94,7 +94,7 @@ impl Service {
         self.members.iter().map(|member| member.host.clone()).collect()
     }
 
-    /// Serves the lab until the run ends.
+    /// Serves the controller until the run ends.
     pub(super) async fn serve(mut self, mut orders: UnboundedReceiver<Command>) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -170,11 +170,13 @@ impl Service {
         let mut states = self.shared.lock();
         for (place, member) in self.members.iter_mut().enumerate() {
             let of_it = trips.iter().find(|(agent, _)| *agent == member.host.calling.agent);
-            let Some(offset) = of_it.and_then(|(_, trips)| Offset::of(trips)) else { continue };
+            let Some(offset) = of_it.and_then(|(_, trips)| Offset::from_round_trips(trips)) else {
+                continue;
+            };
             let before = member.clock;
             member.clock = match adopt {
                 Adopt::Use => offset.clock(),
-                // The bound has to hold over the whole row: the worse of before and after.
+                // The bound has to hold over the whole case: the worse of before and after.
                 Adopt::Look => {
                     let after = offset.held_against(before.offset_ns);
                     HostClock { bound: before.bound.max(after.bound), ..before }

@@ -46,7 +46,7 @@ const CARD: &str = "     ";
 /// How sections are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
-    /// Open.
+    /// Every section is shown at once.
     Open,
     /// Each behind its heading.
     Folded,

@@ -18,13 +18,13 @@ use crate::text::{clean, width};
 pub struct Timeline {
     /// How long the program ran.
     pub wall: Nanos,
-    /// The threads.
+    /// One lane for each thread, from top to bottom.
     pub lanes: Vec<Lane>,
     /// How many spans are not here, the shortest of all.
     pub left_out: u64,
 }
 
-/// A thread.
+/// A thread and its calls.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
     /// What it is called.
@@ -33,7 +33,7 @@ pub struct Lane {
     pub spans: Vec<TimelineSpan>,
 }
 
-/// A call.
+/// A call, from its begin to its end.
 #[derive(Clone, Debug)]
 pub struct TimelineSpan {
     /// The function, and what it was about.
@@ -44,18 +44,18 @@ pub struct TimelineSpan {
     pub length: Nanos,
     /// How many calls it stands inside of.
     pub depth: u32,
-    /// What was called.
+    /// The layer that the called function belongs to.
     pub layer: TimelineLayer,
 }
 
-/// What was called.
+/// The layer of a call, from the program down to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimelineLayer {
-    /// A PKCS#11 module.
+    /// A function of a PKCS#11 module (`C_*`).
     Pkcs11,
     /// The PC/SC client library.
     Pcsc,
-    /// A reader's driver.
+    /// A function of a reader's driver (`IFDH*`), inside the PC/SC daemon.
     Driver,
     /// libc, by a library.
     Libc,

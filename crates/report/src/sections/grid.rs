@@ -35,7 +35,7 @@ pub(crate) enum Entry {
     Sentence(Span, Span),
 }
 
-/// A table.
+/// A table: its columns and, below them, its entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     pub(crate) columns: Vec<Column>,

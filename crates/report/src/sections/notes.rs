@@ -50,7 +50,7 @@ fn gather(rows: &[CaseResult], said: impl Fn(&CaseResult, &str) -> bool) -> Vec<
 struct Note<'a> {
     /// As the first row has it.
     text: &'a str,
-    /// Without its numbers.
+    /// The text of the warning without its numbers: equal texts are shown once.
     kind: String,
     rows: Vec<&'a str>,
     /// The other rows have it with numbers of their own.

@@ -24,9 +24,9 @@ pub(crate) enum Tint {
     Good,
     /// To be looked at.
     Caution,
-    /// Wrong.
+    /// A failure or a wrong result.
     Bad,
-    /// Drawings.
+    /// Bars and lines that are drawn with characters.
     Accent,
 }
 
@@ -78,13 +78,13 @@ pub(crate) enum Block {
     Fact { label: String, value: Span },
     /// A label, a drawing of characters, and what it ranges over.
     Drawing { label: String, drawing: Span, range: String },
-    /// Room.
+    /// Room between two blocks: an empty line on a terminal.
     Blank,
     /// A sentence behind a mark.
     Hanging { mark: Span, text: Span },
     /// A command to be copied, behind a mark.
     Command { mark: Span, words: Vec<String> },
-    /// A table.
+    /// A table with a header and aligned columns.
     Grid(Grid),
     /// What only a browser shows: the table beside it says the same.
     Chart(Box<Chart>),

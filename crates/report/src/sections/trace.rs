@@ -71,7 +71,7 @@ fn left_out(page: &mut Page, count: usize) {
     }
 }
 
-/// A line's cell.
+/// Makes the cell of one column from the item of a line.
 type Cell<T> = fn(&T) -> Span;
 
 /// A table of lines, with those columns that have something to tell.

@@ -5,7 +5,7 @@ use crate::sections::grid::{Column, Entry, Grid, Keep, Lean};
 use crate::sections::page::Span;
 use crate::text::{truncate, width, wrap};
 
-/// Between two columns.
+/// Blank characters between two columns of a table.
 const GAP: usize = 2;
 
 /// The first column names the row. It gives way last, and not below this.

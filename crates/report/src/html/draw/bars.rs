@@ -13,7 +13,7 @@ use crate::chart::{Across, Bar, Bars, Scale};
 /// A bar with the room around it.
 const EACH: u32 = 26;
 
-/// The axis below.
+/// Height of the axis below the bars, in pixels.
 const BELOW: u32 = 46;
 
 /// Half the thickness of a bar, of what it may take up.

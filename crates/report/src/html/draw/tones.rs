@@ -5,7 +5,7 @@ use plotters::style::{Color, RGBAColor, RGBColor};
 
 use crate::chart::Tone;
 
-/// Text and axes.
+/// The colour of text and axes.
 pub(super) const INK: RGBColor = RGBColor(0x4d, 0x55, 0x60);
 /// Lines to read values by.
 pub(super) const LINE: RGBColor = RGBColor(0xe2, 0xe5, 0xe9);
@@ -39,7 +39,7 @@ pub(super) const fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Nothing at all.
+/// A colour that leaves no mark: fully transparent.
 pub(super) fn nothing() -> RGBAColor {
     INK.mix(0.0)
 }

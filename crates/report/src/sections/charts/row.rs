@@ -74,7 +74,7 @@ fn quantiles(row: &CaseResult) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// The histogram.
+/// The histogram of latencies; `None` without one, or with fewer than three bins.
 pub(in super::super) fn spread(row: &CaseResult) -> Option<Chart> {
     let bins = log_bins(row.histogram.as_ref()?, BINS, Fraction(0.999)).ok()?;
     if bins.len() < 3 {

@@ -48,7 +48,7 @@ fn drawn(page: &mut Page, label: &str, values: Vec<Option<f64>>, print: fn(f64) 
     page.drawing(label, &line, &figures::range(low, high, print), Tint::Accent);
 }
 
-/// Neighbouring slices together.
+/// Neighbouring slices of a series, taken together.
 struct Part {
     /// Operations per second.
     rate: f64,

@@ -17,11 +17,11 @@ pub(in super::super) fn is_one(record: &Record) -> bool {
 
 /// Whether a row is a step of another, which this table tells.
 pub(in super::super) fn tells(record: &Record, row: &CaseResult) -> bool {
-    is_one(record) && record.results.iter().any(|whole| of(whole, row).is_some())
+    is_one(record) && record.results.iter().any(|whole| step_name(whole, row).is_some())
 }
 
-/// The step's name: `door.pki-cak.select` is `select` of `door.pki-cak`.
-fn of<'a>(whole: &CaseResult, row: &'a CaseResult) -> Option<&'a str> {
+/// The name of a step: `door.pki-cak.select` is `select` of `door.pki-cak`.
+fn step_name<'a>(whole: &CaseResult, row: &'a CaseResult) -> Option<&'a str> {
     row.operation.strip_prefix(&whole.operation)?.strip_prefix('.')
 }
 

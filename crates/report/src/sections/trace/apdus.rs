@@ -23,7 +23,7 @@ struct Line<'a> {
     count: u64,
     repeats: u64,
     time: Nanos,
-    /// Both ways.
+    /// Bytes of all commands and responses.
     bytes: u64,
     status: BTreeMap<&'a str, u64>,
 }

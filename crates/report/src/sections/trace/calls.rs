@@ -22,7 +22,7 @@ pub(super) fn add_calls(page: &mut Page, calls: &[Call], style: &Style) {
     super::left_out(page, calls.len() - shown);
 }
 
-/// A call's line.
+/// Makes a call's cell of one column.
 type Cell = fn(&Call) -> Span;
 
 fn grid(calls: &[&Call], wide: bool) -> Grid {
