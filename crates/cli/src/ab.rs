@@ -69,7 +69,7 @@ Examples:
 Exit codes: 0 done, also when a threshold is undecided; 1 a threshold was surely exceeded; 2 could
 not be measured to the end.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let ab = plan(arguments)?;
     let signals = Signals::watch().context("cannot watch for signals")?;
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let measured = measured?;
     machine.add_to(&mut record.environment.load);
     measured.add_to(&mut record, &ab, arguments.fail_above);
-    compare::show(&record, &arguments.output)?;
+    compare::print_comparison(&record, &arguments.output)?;
     if let Some(failure) = measured.failure() {
         eprintln!("error: {failure}");
     }

@@ -41,7 +41,7 @@ A configuration:
 
 Exit codes: 0 ended by a signal, 2 could not serve.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_agent(arguments: &Arguments) -> anyhow::Result<Exit> {
     let config = Config::read(&arguments.config)?;
     let mut worker = token::worker()?;
     let variables = config.targets.values().filter_map(|target| target.pin_env.as_ref());

@@ -19,7 +19,7 @@ use crate::command_line;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let first = Side::open(&arguments.first)?;
     if let Some(folder) = &arguments.baseline {
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let exit = exit(&comparison);
     let record = record(comparison, candidate.record);
-    show(&record, &arguments.output)?;
+    print_comparison(&record, &arguments.output)?;
     Ok(exit)
 }
 
@@ -91,7 +91,7 @@ fn with_baseline(arguments: &Arguments, side: Side, folder: &Path) -> anyhow::Re
     }
     let Some(comparison) = compared else { return Ok(Exit::Done) };
     let exit = exit(&comparison);
-    show(&record(comparison, candidate.record), &arguments.output)?;
+    print_comparison(&record(comparison, candidate.record), &arguments.output)?;
     Ok(exit)
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn tool() -> Tool {
 }
 
 /// As any record, but CSV has the rows of the comparison.
-pub(crate) fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+pub(crate) fn print_comparison(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     match (&record.comparison, output.format) {
         (Some(comparison), Format::Csv) => {
             print!("{}", comparison_csv::render(comparison)?);

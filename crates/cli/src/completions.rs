@@ -22,7 +22,7 @@ Examples:
 
 Exit codes: 0 done.";
 
-pub(crate) fn run(arguments: &Arguments, definitions: Command) -> anyhow::Result<Exit> {
+pub(crate) fn run_completions(arguments: &Arguments, definitions: Command) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     generate(arguments.shell, &mut for_people(definitions), "tapstone", &mut script);
     print!("{}", String::from_utf8(script)?);

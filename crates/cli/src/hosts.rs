@@ -53,7 +53,7 @@ struct Listed<'a> {
     clock: Option<HostClock>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_hosts(arguments: &Arguments) -> anyhow::Result<Exit> {
     let interrupt = interrupt::flag_on_signals()?;
     let all = look_around(&arguments.nats.server()?, arguments.wait.into(), &interrupt)?;
     match arguments.format {

@@ -58,10 +58,10 @@ Examples:
 
 Exit codes: 0 done, 2 not a result file of JCAlgTest.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_import(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.format {
         Source::Jcalgtest(arguments) => jcalgtest(arguments),
-        Source::PanelLog(arguments) => panel_log::run(arguments),
+        Source::PanelLog(arguments) => panel_log::import_panel_log(arguments),
     }
 }
 
@@ -69,13 +69,13 @@ fn jcalgtest(arguments: &JcAlgTest) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let Imported { mut record, skipped } = jcalgtest::read(&arguments.file, tool())?;
     record.command = command_line::words();
-    tell(&skipped, skipped.len() as u64);
-    show(&record, &arguments.output)?;
+    report_skipped_lines(&skipped, skipped.len() as u64);
+    print_imported(&record, &arguments.output)?;
     Ok(Exit::Done)
 }
 
 /// As any record; but to people the hundreds of methods that a card lacks are counted, not listed.
-fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+fn print_imported(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     if output.format != Format::Text || output.verbose {
         return output.put(record);
     }
@@ -98,7 +98,7 @@ fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
 }
 
 /// Lines that could not be read, by number, of so many in all.
-fn tell(skipped: &[SkippedLine], all: u64) {
+fn report_skipped_lines(skipped: &[SkippedLine], all: u64) {
     for SkippedLine { line, why } in skipped.iter().take(SHOWN) {
         // From the file: nothing in it may act on the terminal.
         eprintln!("skipped: line {line}: {}", why.escape_debug());

@@ -98,23 +98,25 @@ enum Verb {
 fn main() -> ExitCode {
     leave_when_nobody_reads();
     let outcome = match Arguments::parse().verb {
-        Verb::Targets(arguments) => targets::run(&arguments),
-        Verb::Token(arguments) => token::run(*arguments),
-        Verb::Agent(arguments) => agent::run(&arguments),
-        Verb::Hosts(arguments) => hosts::run(&arguments),
-        Verb::Vcard(arguments) => vcard::run(&arguments),
-        Verb::Card(arguments) => card::run(&arguments),
-        Verb::Pcsc(arguments) => pcsc::run(&arguments),
+        Verb::Targets(arguments) => targets::run_targets(&arguments),
+        Verb::Token(arguments) => token::run_token(*arguments),
+        Verb::Agent(arguments) => agent::run_agent(&arguments),
+        Verb::Hosts(arguments) => hosts::run_hosts(&arguments),
+        Verb::Vcard(arguments) => vcard::run_vcard(&arguments),
+        Verb::Card(arguments) => card::run_card(&arguments),
+        Verb::Pcsc(arguments) => pcsc::run_pcsc(&arguments),
         Verb::CardWorker => tapstone_card::worker::serve().map(|()| Exit::Done).map_err(Into::into),
-        Verb::Door(arguments) => door::run(&arguments),
-        Verb::Trace(arguments) => trace::run(&arguments),
-        Verb::Trial(arguments) => trial::run(&arguments),
-        Verb::Ab(arguments) => ab::run(&arguments),
-        Verb::Compare(arguments) => compare::run(&arguments),
-        Verb::Report(arguments) => report::run(&arguments),
-        Verb::Demo(arguments) => demo::run(&arguments),
-        Verb::Import(arguments) => import::run(&arguments),
-        Verb::Completions(arguments) => completions::run(&arguments, Arguments::command()),
+        Verb::Door(arguments) => door::run_door(&arguments),
+        Verb::Trace(arguments) => trace::run_trace(&arguments),
+        Verb::Trial(arguments) => trial::run_trial(&arguments),
+        Verb::Ab(arguments) => ab::run_ab(&arguments),
+        Verb::Compare(arguments) => compare::run_compare(&arguments),
+        Verb::Report(arguments) => report::run_report(&arguments),
+        Verb::Demo(arguments) => demo::run_demo(&arguments),
+        Verb::Import(arguments) => import::run_import(&arguments),
+        Verb::Completions(arguments) => {
+            completions::run_completions(&arguments, Arguments::command())
+        }
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),
     };
     match outcome {

@@ -61,13 +61,13 @@ impl Opened {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(path) = &arguments.output {
         output::check(path)?;
     }
     let opened = open_all(&arguments.records, arguments.events.as_deref())?;
     let Some(path) = &arguments.output else {
-        show(&opened, arguments.verbose);
+        print_records(&opened, arguments.verbose);
         return Ok(Exit::Done);
     };
     tapstone_record::write_file(path, page(opened).as_bytes())?;
@@ -97,7 +97,7 @@ fn page(opened: Vec<Opened>) -> String {
     html::render(&entries)
 }
 
-fn show(opened: &[Opened], verbose: bool) {
+fn print_records(opened: &[Opened], verbose: bool) {
     let style = output::style(verbose);
     for (place, one) in opened.iter().enumerate() {
         if place > 0 {
@@ -109,7 +109,7 @@ fn show(opened: &[Opened], verbose: bool) {
 
 fn open(path: &Path, events: Option<&Path>) -> anyhow::Result<Opened> {
     let record = Record::read(path)?;
-    let (timeline, note) = match timeline::of(&record, path, events)? {
+    let (timeline, note) = match timeline::find_timeline(&record, path, events)? {
         Found::Nothing => (None, None),
         Found::Gone(note) => (None, Some(note)),
         Found::Events(timeline) => (Some(timeline), None),

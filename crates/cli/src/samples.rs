@@ -24,7 +24,7 @@ impl SamplesFile {
         Ok(Self { path, writer, operations, workers: Vec::new(), failure: None })
     }
 
-    /// Completes the file.
+    /// Writes what is left and closes the file. Returns its path and its number of samples.
     pub(crate) fn finish(self) -> anyhow::Result<DataFile> {
         let file = self.path.display().to_string();
         if let Some(failure) = self.failure {

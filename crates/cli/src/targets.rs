@@ -80,7 +80,7 @@ struct ListedMechanism {
     hardware: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_targets(arguments: &Arguments) -> anyhow::Result<Exit> {
     let found = discover::modules(&arguments.module);
     let named = |candidate: &Candidate| candidate.found_by == FoundBy::Named;
     let wanted = |candidate: &Candidate| arguments.module.is_empty() || named(candidate);

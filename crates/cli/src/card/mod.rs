@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::machine_load::Watch;
 use crate::{command_line, interrupt, token};
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     let source = Source::find(&arguments.suite)?;
     let suite = source.parse()?;
     if arguments.list {

@@ -77,13 +77,13 @@ impl Part {
     }
 
     /// The records that it made, in the order of the page.
-    fn show(self, run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    fn demonstrate(self, run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
         match self {
-            Self::Token => token::show(run),
+            Self::Token => token::demonstrate_token(run),
             Self::Pcsc => card::calls(run, pcscd),
-            Self::Trace => trace::show(run, pcscd),
+            Self::Trace => trace::demonstrate_trace(run, pcscd),
             Self::Card => card::suite(run, pcscd),
-            Self::Door => door::show(run, pcscd),
+            Self::Door => door::demonstrate_door(run, pcscd),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Part {
 #[error("{0}")]
 struct Skipped(String);
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     let began = Instant::now();
     let folder = &arguments.output;
     std::fs::create_dir_all(folder).with_context(|| {
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut skipped = 0;
     for part in parts {
         eprintln!("\n{}", part.question());
-        match part.show(&run, &pcscd) {
+        match part.demonstrate(&run, &pcscd) {
             Ok(made) => {
                 made.iter().try_for_each(learnt)?;
                 records.extend(made);

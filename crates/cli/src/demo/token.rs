@@ -22,7 +22,7 @@ const CLAIM: &str = "rsa2048.sign >= 500/s";
 const PART: f64 = 0.5;
 
 /// The limit and a claim; then how long one waits at half of that rate.
-pub(super) fn show(run: &Run) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn demonstrate_token(run: &Run) -> anyhow::Result<Vec<PathBuf>> {
     let module = module()?;
     let pin = run.scratch().join("pin");
     let configuration = make_token(run.scratch(), &pin)?;

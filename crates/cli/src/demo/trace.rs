@@ -11,7 +11,7 @@ const PROGRAM: &str = "pkcs11-tool";
 /// A wait that asks again and again, in the PC/SC library: found by `trace`, taken out by `trial`.
 const FIX: &str = "no-busy-wait";
 
-pub(super) fn show(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn demonstrate_trace(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
     if !has_program(PROGRAM) {
         return Err(Skipped(format!("there is no {PROGRAM} (Debian: opensc)")).into());
     }

@@ -43,7 +43,7 @@ Examples:
 
 Exit codes: 0 the target is met, 1 it is missed, 2 the scenario or the record cannot be used.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_door_budget(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.show {
         print!("{}", arguments.scenario.text()?);
         return Ok(Exit::Done);
@@ -59,6 +59,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let missed = budget.verdict == Some(Verdict::Missed);
     record.budget = Some(budget);
     record.warnings.clone_from(&scenario.notes);
-    scenario::show(&record, &arguments.output)?;
+    scenario::print_door_record(&record, &arguments.output)?;
     Ok(if missed { Exit::Missed } else { Exit::Done })
 }

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::machine_load::Watch;
 use crate::{interrupt, token};
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let mechanisms = arguments.mechanisms()?;
     let certificates = files::certificates(&arguments.trust)?;

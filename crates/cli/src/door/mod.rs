@@ -29,12 +29,12 @@ enum Verb {
     Simulate(Box<simulate::Arguments>),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_door(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.verb {
-        Verb::Measure(arguments) => measure::run(arguments),
+        Verb::Measure(arguments) => measure::run_door_measure(arguments),
         Verb::Worker => Ok(tapstone_door_measure::serve().map(|()| Exit::Done)?),
-        Verb::Budget(arguments) => budget::run(arguments),
-        Verb::WhatIf(arguments) => what_if::run(arguments),
-        Verb::Simulate(arguments) => simulate::run(arguments),
+        Verb::Budget(arguments) => budget::run_door_budget(arguments),
+        Verb::WhatIf(arguments) => what_if::run_door_what_if(arguments),
+        Verb::Simulate(arguments) => simulate::run_door_simulate(arguments),
     }
 }

@@ -89,7 +89,7 @@ impl Opened {
 }
 
 /// As any record, but CSV has the lines of the model.
-pub(super) fn show(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
+pub(super) fn print_door_record(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     match (output.format, door_csv::render(record)?) {
         (Format::Csv, Some(lines)) => {
             print!("{lines}");

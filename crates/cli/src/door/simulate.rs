@@ -39,7 +39,7 @@ Examples:
 
 Exit codes: 0 done, 1 more people come than can pass, 2 the scenario cannot be used.";
 
-/// People per hour.
+/// Parses a rate of people, `500/h` or `8/min`, as people per hour.
 fn arrivals(text: &str) -> Result<f64, String> {
     let wrong = || "write a rate of people: 500/h or 8/min".to_owned();
     let (number, unit) = text.split_once('/').unwrap_or((text, "h"));
@@ -54,7 +54,7 @@ fn arrivals(text: &str) -> Result<f64, String> {
     fits.then_some(per_hour).ok_or_else(|| "must be more than 0 and at most 1,000,000/h".into())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_door_simulate(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let crowd = Crowd::new(arguments.count, arguments.people, arguments.seed)?;
     let opened = arguments.scenario.open()?;
@@ -64,6 +64,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut record = opened.record();
     record.queue = Some(queue);
     record.warnings.clone_from(&scenario.notes);
-    scenario::show(&record, &arguments.output)?;
+    scenario::print_door_record(&record, &arguments.output)?;
     Ok(if overloaded { Exit::Missed } else { Exit::Done })
 }

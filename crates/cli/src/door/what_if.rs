@@ -46,7 +46,7 @@ Examples:
 
 Exit codes: 0 a set of changes reaches the target, 1 none does, 2 the scenario cannot be used.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_door_what_if(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let opened = arguments.scenario.open()?;
     let Opened { scenario, name, .. } = &opened;
@@ -61,6 +61,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut record = opened.record();
     record.what_if = Some(answer);
     record.warnings = notes;
-    scenario::show(&record, &arguments.output)?;
+    scenario::print_door_record(&record, &arguments.output)?;
     Ok(if found { Exit::Done } else { Exit::Missed })
 }

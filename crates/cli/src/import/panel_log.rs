@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapstone_import::panel_log::{self, Map};
 
-use super::tell;
+use super::report_skipped_lines;
 use crate::command_line;
 use crate::compare::tool;
 use crate::exit::Exit;
@@ -46,12 +46,12 @@ A map of a log with a line for each event:
 
 Exit codes: 0 done, 2 the log or the map cannot be used.";
 
-pub(super) fn run(arguments: &PanelLog) -> anyhow::Result<Exit> {
+pub(super) fn import_panel_log(arguments: &PanelLog) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let map = Map::read(&arguments.map)?;
     let mut log = panel_log::read(&arguments.file, &map, tool())?;
     log.record.command = command_line::words();
-    tell(&log.skipped, log.lines_skipped);
+    report_skipped_lines(&log.skipped, log.lines_skipped);
     arguments.output.put(&log.record)?;
     Ok(Exit::Done)
 }

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine_load::Watch;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.list_operations {
         for operation in Operation::ALL {
             println!("{:20}  {}", operation.name(), operation.description());

@@ -20,13 +20,17 @@ pub(super) enum Found {
     Nothing,
     /// They were kept, and cannot be found; the sentence says so.
     Gone(String),
-    /// Here they are.
+    /// The events, read from their file.
     Events(html::Timeline),
 }
 
 /// The timeline of a traced program: from the file that was named, or the one that the record
 /// names.
-pub(super) fn of(record: &Record, path: &Path, named: Option<&Path>) -> anyhow::Result<Found> {
+pub(super) fn find_timeline(
+    record: &Record,
+    path: &Path,
+    named: Option<&Path>,
+) -> anyhow::Result<Found> {
     if record.layers.is_empty() {
         return Ok(Found::Nothing);
     }

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::Format;
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(super) fn list_leftovers(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut lab = target::open(arguments, interrupt::flag_on_signals()?)?;
     let remove = arguments.leftovers.remove;
     if remove {

@@ -12,9 +12,9 @@ pub(crate) use self::arguments::{Arguments, PinSourceArguments};
 pub(crate) use self::target::{read_pin, worker};
 use crate::exit::Exit;
 
-pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_token(arguments: Arguments) -> anyhow::Result<Exit> {
     if arguments.leftovers.leftovers {
-        return leftovers::run(&arguments);
+        return leftovers::list_leftovers(&arguments);
     }
-    run::run(arguments)
+    run::measure_token(arguments)
 }

@@ -31,7 +31,7 @@ const MAX_TIME_IN_SUITE: Nanos = Nanos::from_secs(5);
 /// A level of a search for the limit, unless the user says otherwise: there are dozens of them.
 const LEVEL_TIME: Nanos = Nanos::from_secs(1);
 
-/// Settles the rows.
+/// Settles which cases are measured, from arguments, suite and claims.
 pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<Rows> {
     let claims: Vec<Claim> =
         arguments.what.claim.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;

@@ -25,7 +25,7 @@ use crate::{command_line, environment, interrupt};
 /// A search for the limit ends after this even where the rate still grows.
 const LIMIT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
 
-pub(super) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
     if arguments.what.list {
         list();
         return Ok(Exit::Done);

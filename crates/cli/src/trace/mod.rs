@@ -28,7 +28,7 @@ use crate::card_controller;
 use crate::exit::Exit;
 use crate::output;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     for file in [&arguments.events, &arguments.perfetto, &arguments.folded].into_iter().flatten() {
         output::check(file)?;

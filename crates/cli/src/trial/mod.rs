@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::trace::wait_for_a_card;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let command = Command::from_words(arguments.command.iter().cloned())?;
     let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;

@@ -71,7 +71,7 @@ Examples:
 
 Exit codes: 0 taken out, 2 no reader, or no such card.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run_vcard(arguments: &Arguments) -> anyhow::Result<Exit> {
     let Some(name) = arguments.profile.as_deref().filter(|_| !arguments.list) else {
         list();
         return Ok(Exit::Done);

@@ -52,7 +52,7 @@ impl Which {
         }
     }
 
-    /// The profile's file.
+    /// The text of the profile's TOML file.
     pub(super) fn text(&self) -> anyhow::Result<&str> {
         match self {
             Self::Profile(profile) => Ok(profile.text()),
