@@ -4,13 +4,30 @@
 //! decides there is here, so that unit tests decide the same: without standard library, without
 //! system calls, and without the linker.
 //!
-//! - [`wire`]: the file that the probe writes and the tracer reads.
-//! - [`functions`]: the functions that are watched, by number.
+//! - [`wire`]: the file that the probe writes and the tracer reads; [`chunks`]: the parts of it
+//!   that a process takes and gives back.
+//! - [`functions`], [`names`]: the functions that are watched, by number and by name.
+//! - [`frame`], [`capture`], [`apdu`], [`text`]: a call, and what is kept of it.
+//! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
+//!   work on.
+//! - [`apdu_cache`], [`lookup`], [`busy_wait`], [`delay`]: what the fixes of a trial decide.
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
+pub mod apdu;
+pub mod apdu_cache;
+pub mod busy_wait;
+pub mod capture;
+pub mod chunks;
+pub mod delay;
+pub mod descriptors;
 mod fix;
+pub mod frame;
 pub mod functions;
+pub mod leaf;
+pub mod lookup;
+pub mod names;
+pub mod text;
 pub mod wire;

@@ -5,18 +5,24 @@
 //! with its like when it was short. Reading a clock is shorter than writing about it, so leaves
 //! that cannot wait are written only when they are over.
 
-use core::ptr;
 use core::sync::atomic::Ordering;
 
-use crate::capture::Before;
-use crate::fixes::{self, Answer};
-use crate::stubs::{Frame, Slot, kind, slot};
-use crate::thread::{self, DEPTH, Thread, now};
-use crate::{capture, hooks, state, sys, tables};
+use tapstone_probe_core::apdu::fnv1a;
+use tapstone_probe_core::capture::{self, Beginning, LeafWords};
+use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{FUNCTIONS, Kind};
-use tapstone_probe_core::wire::{
-    EVENT_ENTER, EVENT_EXIT, EVENT_LEAF, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head, Leaf,
+use tapstone_probe_core::leaf::{
+    LeafEnding, LeafTiming, Ticks, leaf_that_begins, leaf_timing, uses_descriptor,
 };
+use tapstone_probe_core::names::libc_kind;
+use tapstone_probe_core::wire::{
+    EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL,
+};
+
+use crate::fixes::{self, Answer, AnsweredBy};
+use crate::stubs::{Slot, slot};
+use crate::thread::{self, DEPTH, Thread, now};
+use crate::{hooks, service, state, sys, tables};
 
 const NOT_WATCHED: u64 = 0;
 const SPAN: u64 = 1;
@@ -25,15 +31,8 @@ const QUICK: u64 = 3;
 /// Or'ed: a fix answered.
 const REPLACED: u64 = 8;
 
-/// Shorter ones are counted, not listed, in microseconds: nothing sleeps and wakes up in less.
-const LISTED_MICROS: u64 = 20;
-/// Locks that were free are no waiting.
-const LOCKED_MICROS: u64 = 10;
-/// Only those who wait for people wait so long; asking the kernel what a descriptor is takes time.
-const TERMINAL_MICROS: u64 = 1_000;
-
-fn ticks(micros: u64) -> u64 {
-    micros * u64::from(state().header().ticks_per_micro)
+fn ticks() -> Ticks {
+    Ticks { per_micro: state().header().ticks_per_micro }
 }
 
 /// Before the call. Returns what to call; null when a fix has answered.
@@ -41,7 +40,8 @@ pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
     let slot = slot(frame.slot as u32);
     let original = slot.original.load(Ordering::Relaxed);
     let function = slot.function.load(Ordering::Relaxed);
-    (frame.state, frame.function) = (NOT_WATCHED, function);
+    frame.state = NOT_WATCHED;
+    frame.function = function;
     // SAFETY: a call of that function.
     if unsafe { capture::is_free_lock(function, frame) } {
         return original;
@@ -55,13 +55,13 @@ fn enter_watched(frame: &mut Frame, slot: &Slot, original: usize) -> usize {
     let function = frame.function;
     if let Some(hook) = (function as usize).checked_sub(FUNCTIONS.len()) {
         // SAFETY: a call of that function.
-        unsafe { hooks::called(hook, frame) };
+        unsafe { hooks::hook_called(hook, frame) };
         return original;
     }
-    let here = ptr::from_ref(frame) as usize;
+    let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
     thread.forget_abandoned(here);
-    let answer = match kind(function) {
+    let answer = match libc_kind(function) {
         None => enter_span(thread, frame, slot),
         Some(kind) => enter_leaf(thread, frame, slot, kind),
     };
@@ -79,7 +79,7 @@ fn enter_watched(frame: &mut Frame, slot: &Slot, original: usize) -> usize {
 /// After the call.
 pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
     let end = now();
-    if let Some(thread) = thread::enter(ptr::from_ref(frame) as usize) {
+    if let Some(thread) = thread::enter(frame.place()) {
         match frame.state & !REPLACED {
             SPAN => leave_span(thread, frame, end),
             LEAF => leave_leaf(thread, frame, end),
@@ -102,8 +102,9 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
     frame.id = slot.id(thread);
     let function = frame.function;
     // SAFETY: the arguments are that function's.
-    let Before { words, bytes, flags } = unsafe { capture::before(function, frame) };
-    thread.push(ptr::from_ref(frame) as usize, frame.id, function);
+    let Beginning { words, bytes, flags } =
+        unsafe { capture::capture_beginning(function, frame, state().header().options) };
+    thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
     frame.start = now();
     thread.journal.put(frame.start, EVENT_ENTER, flags, frame.id, words, bytes);
@@ -114,15 +115,14 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
 fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     let function = frame.function;
     // SAFETY: the arguments are that function's, and it has returned.
-    let changed =
-        unsafe { fixes::after_span(thread, frame, function, frame.state & REPLACED != 0) };
+    let changed = unsafe { fixes::after_span(thread, frame, function, answered_by(frame)) };
     if changed {
         end = now();
     }
     // SAFETY: as above.
-    let word = unsafe { capture::after(function, frame) };
-    if thread.pop(ptr::from_ref(frame) as usize) {
-        let flags = if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED };
+    let word = unsafe { capture::capture_end(function, frame) };
+    if thread.pop(frame.place()) {
+        let flags = replaced_flag(frame);
         thread.journal.put(end, EVENT_EXIT, flags, frame.id, [frame.result, word], &[]);
     }
 }
@@ -130,104 +130,92 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
 fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &Slot, kind: Kind) -> Answer {
     let function = frame.function;
     // SAFETY: the arguments are that function's.
-    let (a, b) = unsafe { capture::leaf(function, kind, frame) };
-    let outside = thread.depth == 0;
-    let quick = match kind {
-        Kind::Clock => true,
-        Kind::Poll => b == 0,
-        Kind::Write | Kind::Close => true,
-        _ => false,
+    let LeafWords { a, b } = unsafe { capture::capture_leaf(function, kind, frame) };
+    let timing = leaf_timing(kind, b, thread.depth);
+    frame.state = match timing {
+        LeafTiming::Unwritten => return Answer::Call,
+        LeafTiming::AtEnd => QUICK,
+        LeafTiming::AtBeginning => LEAF,
     };
-    // Outside of any call, what a program does with clocks and locks is its own affair.
-    if outside && (kind == Kind::Lock || (quick && kind != Kind::Close && kind != Kind::Write)) {
-        return Answer::Call;
-    }
     frame.id = slot.id(thread);
     frame.note = a;
-    frame.state = if quick { QUICK } else { LEAF };
     // SAFETY: as above.
     let answer = unsafe { fixes::before_leaf(thread, frame, function, kind) };
-    if !quick {
+    if timing == LeafTiming::AtBeginning {
         // SAFETY: as above.
-        let bytes = unsafe { capture::text(function, kind, frame) };
+        let bytes = unsafe { capture::leaf_bytes(function, kind, frame) };
         // Calls with the same text are alike.
-        let a = if bytes.is_empty() || kind == Kind::Connect { a } else { capture::hash(bytes) };
-        let start = now();
-        let leaf = leaf(frame, start, (a, b));
-        frame.start = start;
+        let a = if bytes.is_empty() || kind == Kind::Connect { a } else { fnv1a(bytes) };
+        frame.start = now();
+        let leaf = leaf_that_begins(frame.id, frame.start, a, b);
         let written = thread.journal.put_leaf(&leaf, bytes);
-        frame.written = thread.begin_wait(ptr::from_ref(frame) as usize, written);
+        frame.written = thread.begin_wait(frame.place(), written);
     } else {
         frame.start = now();
     }
     answer
 }
 
-fn leaf(frame: &Frame, start: u64, (a, b): (u64, u64)) -> Leaf {
-    let head = Head { time: start, kind: EVENT_LEAF, flags: 0, words: 0, slot: frame.id };
-    Leaf { head, end: 0, count: 1, sum: 0, min: 0, max: 0, result: 0, a, b }
-}
-
-fn close(leaf: &mut Leaf, frame: &Frame, end: u64, flags: u8) {
-    let time = end.saturating_sub(frame.start);
-    (leaf.end, leaf.sum, leaf.min, leaf.max) = (end, time, time, time);
-    leaf.result = frame.result;
-    leaf.head.flags = flags;
-}
-
 fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
-    let Some(kind) = kind(function) else { return };
+    let Some(kind) = libc_kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
-    let (_, b) = unsafe {
-        fixes::after_leaf(thread, frame, function, kind, true);
-        capture::leaf(function, kind, frame)
+    let LeafWords { b, .. } = unsafe {
+        fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtEnd);
+        capture::capture_leaf(function, kind, frame)
     };
     // select(2) has overwritten the set in which it was.
     let a = frame.note;
-    capture::note_descriptor(kind, frame, a);
-    let mut leaf = leaf(frame, frame.start, (a, b));
-    close(&mut leaf, frame, end, flags(frame, kind, a, 0));
+    service::note_descriptor(kind, frame, a);
+    let mut leaf = leaf_that_begins(frame.id, frame.start, a, b);
+    leaf.close_at(end, frame.result, flags(frame, kind, a, 0));
     // Descriptors are told apart only where that says who is waited for.
     if matches!(kind, Kind::Clock) {
         leaf.a = 0;
     }
-    if end.saturating_sub(frame.start) < ticks(LISTED_MICROS) && kind != Kind::Close {
-        thread.journal.count(&leaf);
-    } else {
-        thread.journal.put_leaf(&leaf, &[]);
+    match ticks().ending_of_quick(kind, leaf.sum) {
+        LeafEnding::Counted => thread.journal.count(&leaf),
+        LeafEnding::Listed | LeafEnding::TakenBack => {
+            thread.journal.put_leaf(&leaf, &[]);
+        }
     }
 }
 
 fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let function = frame.function;
-    let Some(kind) = kind(function) else { return };
+    let Some(kind) = libc_kind(function) else { return };
     // SAFETY: the arguments are that function's, and it has returned.
-    unsafe { fixes::after_leaf(thread, frame, function, kind, false) };
-    capture::note_descriptor(kind, frame, frame.note);
+    unsafe { fixes::after_leaf(thread, frame, function, kind, LeafTiming::AtBeginning) };
+    service::note_descriptor(kind, frame, frame.note);
     let written = frame.written;
-    if written.is_null() || !thread.end_wait(ptr::from_ref(frame) as usize) {
+    if written.is_null() || !thread.end_wait(frame.place()) {
         return;
     }
     let time = end.saturating_sub(frame.start);
     // SAFETY: written by this call, into a chunk that is this thread's for good.
     let event = unsafe { &mut *written };
-    close(event, frame, end, flags(frame, kind, event.a, time));
-    let short = time < ticks(LISTED_MICROS);
-    match kind {
-        Kind::Lock if time < ticks(LOCKED_MICROS) => thread.journal.take_back(written),
-        Kind::Sleep | Kind::Connect => {}
-        _ if short => thread.journal.join(written),
-        _ => {}
+    event.close_at(end, frame.result, flags(frame, kind, event.a, time));
+    match ticks().ending_of_wait(kind, time) {
+        LeafEnding::TakenBack => thread.journal.take_back(written),
+        LeafEnding::Counted => thread.journal.join(written),
+        LeafEnding::Listed => {}
     }
 }
 
+fn answered_by(frame: &Frame) -> AnsweredBy {
+    if frame.state & REPLACED == 0 { AnsweredBy::Function } else { AnsweredBy::Fix }
+}
+
+fn replaced_flag(frame: &Frame) -> u8 {
+    if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED }
+}
+
 fn flags(frame: &Frame, kind: Kind, descriptor: u64, time: u64) -> u8 {
-    let mut flags = if frame.state & REPLACED == 0 { 0 } else { FLAG_REPLACED };
-    if matches!(kind, Kind::Poll | Kind::Read | Kind::Write) {
-        if capture::is_service(descriptor) {
+    let mut flags = replaced_flag(frame);
+    if uses_descriptor(kind) {
+        if service::leads_to_pcscd(descriptor) {
             flags |= FLAG_SERVICE;
-        } else if time > ticks(TERMINAL_MICROS) && sys::is_terminal(descriptor as u32) {
+        } else if ticks().is_as_long_as_people_take(time) && sys::is_terminal(descriptor as u32) {
             flags |= FLAG_TERMINAL;
         }
     }

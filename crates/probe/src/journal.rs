@@ -5,14 +5,16 @@
 //! another.
 
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::thread::now;
-use crate::{state, sys, thread};
+use tapstone_probe_core::chunks::take_next_chunk;
 use tapstone_probe_core::wire::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header, Leaf,
     MOST_BYTES,
 };
+
+use crate::thread::now;
+use crate::{state, sys, thread};
 
 /// Bytes of an event, at most.
 const LARGEST: usize = size_of::<Leaf>() + MOST_BYTES;
@@ -151,18 +153,8 @@ impl Journal {
             }
             // SAFETY: an event of this thread's chunk, written since the list was last emptied.
             let sort = unsafe { &mut *sort };
-            let alike = sort.head.slot == leaf.head.slot
-                && sort.a == leaf.a
-                && sort.head.flags == leaf.head.flags
-                && ((sort.result as i32) < 0) == ((leaf.result as i32) < 0)
-                && (sort.result as i32 == 0) == (leaf.result as i32 == 0);
-            if alike {
-                sort.end = leaf.end;
-                sort.count += 1;
-                sort.sum += leaf.sum;
-                sort.min = sort.min.min(leaf.sum);
-                sort.max = sort.max.max(leaf.sum);
-                sort.result = leaf.result;
+            if sort.is_like(leaf) {
+                sort.add_one(leaf);
                 return true;
             }
         }
@@ -208,7 +200,9 @@ impl Journal {
         let is_busy = !self.chunk.is_null();
         self.chunk = ptr::null_mut();
         let (header, state) = (state().header(), state());
-        let Some(number) = next(&header.taken, &header.ready, &state.reach) else { return };
+        let Some(number) = take_next_chunk(&header.taken, &header.ready, &state.reach) else {
+            return;
+        };
         let used = CHUNK_HEAD_BYTES;
         // SAFETY: the tracer has made room for as many chunks as are ready.
         let chunk: *mut Chunk =
@@ -247,20 +241,6 @@ fn drop_one() {
     if state.reach.load(Ordering::Relaxed) < header.ready.load(Ordering::Relaxed) {
         header.out_of_reach.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// The number of a chunk that is ready, mapped and not taken.
-fn next(taken: &AtomicU64, ready: &AtomicU64, reach: &AtomicU64) -> Option<u64> {
-    let mut number = taken.load(Ordering::Relaxed);
-    while number < ready.load(Ordering::Acquire).min(reach.load(Ordering::SeqCst)) {
-        match taken.compare_exchange_weak(number, number + 1, Ordering::SeqCst, Ordering::Relaxed) {
-            // The program may have given it back meanwhile.
-            Ok(_) if number < reach.load(Ordering::SeqCst) => return Some(number),
-            Ok(_) => return None,
-            Err(other) => number = other,
-        }
-    }
-    None
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);

@@ -10,26 +10,29 @@
 //! the C library is too old, the program runs as it is.
 //!
 //! - [`tapstone_probe_core`]: what is decided and written, as far as no process is needed.
-//! - [`stubs`], [`calls`], [`capture`]: what happens around a call, and what is kept of it.
+//! - [`trampoline`], [`calls`]: what happens around a call.
+//! - [`stubs`]: what stands for each function that is watched.
 //! - [`thread`], [`journal`]: what a thread is in, and where its events go.
-//! - [`objects`], [`elf`]: loaded libraries, and calls that bypass the linker's tables.
+//! - [`objects`], [`elf`], [`rewrite`]: loaded libraries, and calls that bypass the linker's tables.
 //! - [`tables`]: PKCS#11 function lists, through which modules are called.
-//! - [`hooks`], [`limit`]: what the program does that the probe has to follow.
+//! - [`hooks`], [`limit`], [`service`]: what the program does that the probe has to follow.
 //! - [`fixes`]: changes that a trial makes.
 #![no_std]
 
 mod calls;
-mod capture;
 mod elf;
 mod fixes;
 mod hooks;
 mod journal;
 mod limit;
 mod objects;
+mod rewrite;
+mod service;
 mod stubs;
 mod sys;
 mod tables;
 mod thread;
+mod trampoline;
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_uint};
@@ -37,10 +40,11 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tapstone_probe_core::chunks::{bytes_of_chunks, chunks_in_bytes};
 use tapstone_probe_core::wire;
+use tapstone_probe_core::wire::{HEADER_BYTES, Header, MAGIC, VERSION};
 
 use crate::elf::{LinkMap, Symbol};
-use tapstone_probe_core::wire::{CHUNK_BYTES, HEADER_BYTES, Header, MAGIC, VERSION};
 
 /// The interface of rtld-audit that this is written for (glibc 2.35: LAV_CURRENT is 2).
 const LAV_CURRENT: c_uint = 2;
@@ -102,7 +106,7 @@ fn begin(is_new_enough: bool) -> bool {
         return false;
     }
     let most = if is_new_enough { limit::most_bytes() } else { 0 };
-    let most = HEADER_BYTES + most.saturating_sub(HEADER_BYTES) / CHUNK_BYTES * CHUNK_BYTES;
+    let most = bytes_of_chunks(chunks_in_bytes(most));
     // SAFETY: the value of a variable ends with a zero.
     let Some(mapped) = (unsafe { sys::map_file(path, most, HEADER_BYTES) }) else { return false };
     let (file, bytes) = (mapped.at, mapped.bytes);
@@ -118,7 +122,7 @@ fn begin(is_new_enough: bool) -> bool {
         unsafe { sys::unmap(file, bytes) };
         return false;
     }
-    let reach = AtomicU64::new(((bytes - HEADER_BYTES) / CHUNK_BYTES) as u64);
+    let reach = AtomicU64::new(chunks_in_bytes(bytes));
     let tid_in_thread = sys::thread_from_library() == sys::thread_from_kernel();
     let state = State { file, reach, threads, tid_in_thread };
     // SAFETY: nothing reads it before this function has returned true.
@@ -180,7 +184,7 @@ pub unsafe extern "C" fn la_objopen(
     const LA_FLG_BINDTO: c_uint = 1;
     const LA_FLG_BINDFROM: c_uint = 2;
     // SAFETY: the linker's own.
-    let (number, bindings) = unsafe { objects::add(map) };
+    let (number, bindings) = unsafe { objects::add(map, stubs::forget) };
     // SAFETY: as above.
     unsafe { *cookie = number };
     let flag = |flag, set| if set { flag } else { 0 };
@@ -194,14 +198,19 @@ pub unsafe extern "C" fn la_objopen(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
     // SAFETY: the number that la_objopen left there.
-    objects::remove(unsafe { *cookie });
+    let number = unsafe { *cookie };
+    if !objects::is_shared(number) {
+        stubs::release(number);
+        tables::close(number);
+        objects::remove(number);
+    }
     0
 }
 
 /// All objects that the program starts with are loaded and relocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_preinit(_cookie: *mut usize) {
-    objects::patch_pending();
+    rewrite::rewrite_waiting();
 }
 
 /// A symbol is bound: the answer is where calls go.
@@ -221,10 +230,10 @@ pub unsafe extern "C" fn la_symbind64(
     // SAFETY: the linker's own; cookies are the numbers that la_objopen left.
     let (address, flags, caller, definer) = unsafe { ((*symbol).value, *flags, *caller, *definer) };
     if flags & LA_SYMB_DLSYM != 0 {
-        objects::patch_pending();
+        rewrite::rewrite_waiting();
     }
     // SAFETY: a symbol's name ends with a zero.
-    let function = unsafe { stubs::number_of(name) };
+    let function = unsafe { stubs::number_of_symbol(name) };
     let stub = function.and_then(|function| stubs::watch(function, address, caller, definer));
     stub.unwrap_or(address)
 }

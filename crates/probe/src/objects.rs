@@ -1,10 +1,4 @@
-//! Loaded objects: what they are called, whose calls are watched, and those of their calls that
-//! go past the linker's questions.
-//!
-//! Code without a procedure linkage table (Rust, `-fno-plt`) calls through a slot that the linker
-//! fills without asking the auditor (R_X86_64_GLOB_DAT). Such slots are rewritten here: at
-//! la_preinit for the objects of the start, and at the next dlsym(3) for those of a dlopen(3),
-//! since la_activity comes before they are relocated.
+//! Loaded objects: what they are called, and whose calls are watched.
 //!
 //! Objects go by numbers. One that was closed leaves its number to the next of the same name, so
 //! that a program may load and close a module as often as it likes.
@@ -12,8 +6,10 @@
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::elf::{self, Dynamic, Headers, LinkMap};
-use crate::{stubs, sys, tables};
+use tapstone_probe_core::names::HASHES;
+use tapstone_probe_core::text::text_up_to;
+
+use crate::elf::{Dynamic, Headers, LinkMap};
 
 const OBJECTS: usize = 2048;
 /// More objects than that share the last number; they have no name, and their slots stay.
@@ -59,24 +55,27 @@ pub(crate) struct Bindings {
     pub(crate) to: bool,
 }
 
-/// Takes an object in and returns its number.
+/// Takes an object in and returns its number. `before_reuse` hears of a number that was another
+/// object's.
 ///
 /// # Safety
 /// The linker's description of an object.
-pub(crate) unsafe fn add(map: *const LinkMap) -> (usize, Bindings) {
+pub(crate) unsafe fn add(
+    map: *const LinkMap,
+    before_reuse: impl FnOnce(usize),
+) -> (usize, Bindings) {
     // SAFETY: only the linker, under its lock, comes here; the name ends with a zero.
     unsafe {
-        let path = (*map).name;
-        let path = core::slice::from_raw_parts(path, sys::length(path, 4096));
+        let path = text_up_to((*map).name, 4096);
         let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let file = file.get(..NAME - 1).unwrap_or(file);
-        let number = number_for(file);
+        let number = number_for(file, before_reuse);
         if number < LAST {
             MAPS[number].store(map as usize, Ordering::Release);
             WAITS[number].store(true, Ordering::Release);
             WAITING.fetch_add(1, Ordering::Release);
         }
-        let to = Dynamic::of(&*map).is_none_or(|object| object.defines_one_of(&stubs::HASHES));
+        let to = Dynamic::of(&*map).is_none_or(|object| object.defines_one_of(&HASHES));
         DEFINES[number].store(to || number == LAST, Ordering::Relaxed);
         (number, Bindings { from: !is_system(number), to })
     }
@@ -86,7 +85,7 @@ pub(crate) unsafe fn add(map: *const LinkMap) -> (usize, Bindings) {
 ///
 /// # Safety
 /// Under the linker's lock.
-unsafe fn number_for(file: &[u8]) -> usize {
+unsafe fn number_for(file: &[u8], before_reuse: impl FnOnce(usize)) -> usize {
     let count = COUNT.load(Ordering::Relaxed);
     let is_closed = |number: &usize| MAPS[*number].load(Ordering::Relaxed) == 0;
     let mut closed = (0..count.min(LAST)).filter(is_closed);
@@ -103,7 +102,7 @@ unsafe fn number_for(file: &[u8]) -> usize {
         count
     } else if let Some(number) = closed.next() {
         CLOSED.fetch_sub(1, Ordering::Relaxed);
-        stubs::forget(number);
+        before_reuse(number);
         number
     } else {
         return LAST;
@@ -117,13 +116,16 @@ unsafe fn number_for(file: &[u8]) -> usize {
     number
 }
 
+/// Whether objects share this number: it has no name, and is nobody's in particular.
+pub(crate) fn is_shared(number: usize) -> bool {
+    number >= LAST
+}
+
 /// An object is closed: what is known of it may be another's soon.
 pub(crate) fn remove(number: usize) {
-    if number >= LAST {
+    if is_shared(number) {
         return;
     }
-    stubs::release(number);
-    tables::close(number);
     if WAITS[number].swap(false, Ordering::AcqRel) {
         WAITING.fetch_sub(1, Ordering::Release);
     }
@@ -158,8 +160,8 @@ pub(crate) fn is_system(number: usize) -> bool {
     SYSTEM.iter().any(|start| name.starts_with(start))
 }
 
-/// Rewrites the slots of objects that were loaded since the last time.
-pub(crate) fn patch_pending() {
+/// Goes through the objects whose slots were not looked at yet, with their numbers.
+pub(crate) fn each_waiting(mut visit: impl FnMut(usize, &LinkMap)) {
     if WAITING.load(Ordering::Acquire) == 0 {
         return;
     }
@@ -169,40 +171,28 @@ pub(crate) fn patch_pending() {
         }
         WAITING.fetch_sub(1, Ordering::Release);
         let map = MAPS[number].load(Ordering::Acquire) as *const LinkMap;
-        if !map.is_null() && !is_system(number) {
+        if !map.is_null() {
             // SAFETY: the linker keeps the description while the object is loaded.
-            unsafe { patch(number, &*map) };
+            visit(number, unsafe { &*map });
         }
     }
 }
 
-/// # Safety
-/// The object is loaded and relocated.
-unsafe fn patch(number: usize, map: &LinkMap) {
-    let program = (number == 0).then(|| Headers {
+/// The program headers of the program itself, for its own number: 0.
+pub(crate) fn program_headers(number: usize) -> Option<Headers> {
+    (number == 0).then(|| Headers {
         at: PROGRAM_HEADERS.load(Ordering::Relaxed),
         count: PROGRAM_HEADER_COUNT.load(Ordering::Relaxed),
-    });
-    // SAFETY: the caller's promise; slots are the object's own.
-    unsafe {
-        let Some(object) = Dynamic::of(map) else { return };
-        object.each_slot(|slot, symbol| {
-            let address = *slot;
-            let definer = definer(address);
-            // Names are looked at last: their pages may be in nobody's memory yet.
-            if address == 0 || definer == number || !DEFINES[definer].load(Ordering::Relaxed) {
-                return;
-            }
-            let Some(function) = stubs::number_of(object.name(symbol)) else { return };
-            if let Some(stub) = stubs::watch(function, address, number, definer) {
-                elf::write(map, program, slot, stub);
-            }
-        });
-    }
+    })
+}
+
+/// Whether an object defines something to watch.
+pub(crate) fn defines_watched(number: usize) -> bool {
+    DEFINES[number].load(Ordering::Relaxed)
 }
 
 /// The object that lies at or below an address: good enough for a name.
-fn definer(address: usize) -> usize {
+pub(crate) fn definer_of(address: usize) -> usize {
     let mut best = (0, LAST);
     for (number, map) in MAPS.iter().enumerate().take(COUNT.load(Ordering::Relaxed).min(LAST)) {
         let map = map.load(Ordering::Acquire) as *const LinkMap;

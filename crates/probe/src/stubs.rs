@@ -1,27 +1,20 @@
-//! Stubs: what the linker binds to instead of a function that is watched.
+//! Stubs: what the linker binds to instead of a function that is watched, and what each stands for.
 //!
-//! There are as many as may be needed, in the text of the probe: memory that is both written and
-//! executed is something that hardened systems refuse. Each loads its number and goes to one piece
-//! of code that calls [`enter`], then the function, then [`leave`]. It keeps a frame like any
-//! function, with unwinding information, so that exceptions and debuggers find their way through.
+//! There are as many as may be needed, in the text of the probe ([`trampoline`](crate::trampoline)).
 
-use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::calls::{enter, leave};
-use crate::hooks::HOOKS;
+use tapstone_probe_core::functions::{FUNCTIONS, Family};
+use tapstone_probe_core::names::function_number;
+use tapstone_probe_core::text::text_up_to;
+use tapstone_probe_core::wire;
+
 use crate::thread::{self, Thread};
-use crate::{objects, state, sys};
-use tapstone_probe_core::functions::{FUNCTIONS, Family, Kind};
-use tapstone_probe_core::wire::{self, Leaf};
+use crate::{objects, state};
 
-const STUBS: usize = 4096;
+/// Stubs that there are.
+pub(crate) const STUBS: usize = 4096;
 const STUB_BYTES: usize = 16;
-/// Buckets for the names that are watched.
-const BUCKETS: usize = 1024;
-/// Functions that are watched, and those behind them that are only listened to.
-const NAMED: usize = FUNCTIONS.len() + HOOKS.len();
-
 /// What a stub calls.
 pub(crate) struct Slot {
     pub(crate) original: AtomicUsize,
@@ -122,64 +115,14 @@ static IDS: AtomicU32 = AtomicU32::new(0);
 /// Where to look for a stub that was released: those that were released last are looked at last.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Hashes of the names as DT_GNU_HASH has them, by number of the function.
-pub(crate) static HASHES: [u32; NAMED] = hashes();
-/// Names by their hash: numbers of functions, from 1.
-static NAMES: [u16; BUCKETS] = names();
-
-const fn name_of(number: usize) -> &'static str {
-    if number < FUNCTIONS.len() { FUNCTIONS[number].name } else { HOOKS[number - FUNCTIONS.len()] }
-}
-
-const fn hashes() -> [u32; NAMED] {
-    let (mut hashes, mut number) = ([0; NAMED], 0);
-    while number < NAMED {
-        hashes[number] = hash(name_of(number).as_bytes());
-        number += 1;
-    }
-    hashes
-}
-
-const fn names() -> [u16; BUCKETS] {
-    let (mut buckets, hashes, mut number) = ([0; BUCKETS], hashes(), 0);
-    while number < NAMED {
-        let mut at = hashes[number] as usize;
-        while buckets[at % BUCKETS] != 0 {
-            at += 1;
-        }
-        buckets[at % BUCKETS] = number as u16 + 1;
-        number += 1;
-    }
-    buckets
-}
-
-/// As in DT_GNU_HASH.
-const fn hash(name: &[u8]) -> u32 {
-    let (mut hash, mut at) = (5381_u32, 0);
-    while at < name.len() {
-        hash = hash.wrapping_mul(33).wrapping_add(name[at] as u32);
-        at += 1;
-    }
-    hash
-}
-
-/// The number of a function that is watched, or listened to.
+/// The number of a function that is watched, or listened to, by a symbol's name.
 ///
 /// # Safety
 /// `name` ends with a zero.
-pub(crate) unsafe fn number_of(name: *const u8) -> Option<usize> {
+pub(crate) unsafe fn number_of_symbol(name: *const u8) -> Option<usize> {
     const LONGEST: usize = 40;
     // SAFETY: the name ends.
-    let name = unsafe { core::slice::from_raw_parts(name, sys::length(name, LONGEST)) };
-    let hash = hash(name);
-    let mut at = hash as usize;
-    loop {
-        let number = usize::from(NAMES[at % BUCKETS]).checked_sub(1)?;
-        if HASHES[number] == hash && name_of(number).as_bytes() == name {
-            return Some(number);
-        }
-        at += 1;
-    }
+    function_number(unsafe { text_up_to(name, LONGEST) })
 }
 
 #[inline(always)]
@@ -291,96 +234,6 @@ fn is_stub(address: usize) -> bool {
     (start..start + STUBS * STUB_BYTES).contains(&address)
 }
 
-/// What a function of libc does, if it is one.
-#[inline(always)]
-pub(crate) fn kind(function: u32) -> Option<Kind> {
-    match FUNCTIONS.get(function as usize)?.family {
-        Family::Libc(kind) => Some(kind),
-        _ => None,
-    }
-}
-
-/// What the assembler keeps of a call. Its layout is known below.
-#[repr(C)]
-pub(crate) struct Frame {
-    /// The six arguments in registers.
-    pub(crate) arguments: [u64; 6],
-    /// %rax: how many vector registers a variadic function is given.
-    variadic: u64,
-    /// The stub's number.
-    pub(crate) slot: u64,
-    /// When the call began.
-    pub(crate) start: u64,
-    /// What was written at its beginning, of a call of libc that may wait.
-    pub(crate) written: *mut Leaf,
-    /// What it returns.
-    pub(crate) result: u64,
-    /// 0: not watched after all. Otherwise what `leave` is to do.
-    pub(crate) state: u64,
-    /// Arguments on the stack.
-    pub(crate) stack: *const u64,
-    /// For the call's kind.
-    pub(crate) note: u64,
-    /// Which function, and what events call the stub.
-    pub(crate) function: u32,
-    pub(crate) id: u32,
-    /// Keeps the stack aligned.
-    reserved: u64,
-}
-
-const _: () = assert!(size_of::<Frame>() == 128);
-
 unsafe extern "C" {
     static tapstone_stubs: u8;
 }
-
-// Arguments on the stack are copied: nine is the most that a watched function has
-// (C_EncryptMessage), so three are on the stack, and four keep it aligned.
-global_asm!(
-    ".p2align 4",
-    ".hidden tapstone_stubs", ".globl tapstone_stubs",
-    ".type tapstone_stubs, @function",
-    "tapstone_stubs:", ".cfi_startproc",
-    ".set tapstone_number, 0",
-    ".rept {stubs}",
-    ".p2align 4",
-    "mov r11d, tapstone_number",
-    "jmp 2f",
-    ".set tapstone_number, tapstone_number + 1",
-    ".endr",
-    ".p2align 4",
-    ".cfi_endproc", ".size tapstone_stubs, . - tapstone_stubs",
-    ".type tapstone_call, @function",
-    "tapstone_call:", ".cfi_startproc",
-    "2:",
-    "push rbp", ".cfi_def_cfa_offset 16", ".cfi_offset rbp, -16",
-    "mov rbp, rsp", ".cfi_def_cfa_register rbp",
-    "sub rsp, 128",
-    "mov [rbp - 128], rdi", "mov [rbp - 120], rsi", "mov [rbp - 112], rdx",
-    "mov [rbp - 104], rcx", "mov [rbp - 96], r8", "mov [rbp - 88], r9",
-    "mov [rbp - 80], rax", "mov [rbp - 72], r11",
-    "lea rax, [rbp + 16]", "mov [rbp - 32], rax",
-    "lea rdi, [rbp - 128]",
-    "call {enter}",
-    "test rax, rax", "jz 3f",
-    "mov r11, rax",
-    "push [rbp + 40]", "push [rbp + 32]", "push [rbp + 24]", "push [rbp + 16]",
-    "mov rdi, [rbp - 128]", "mov rsi, [rbp - 120]", "mov rdx, [rbp - 112]",
-    "mov rcx, [rbp - 104]", "mov r8, [rbp - 96]", "mov r9, [rbp - 88]",
-    "mov rax, [rbp - 80]",
-    "call r11",
-    "add rsp, 32",
-    "mov [rbp - 48], rax",
-    "3:",
-    "cmp qword ptr [rbp - 40], 0", "je 4f",
-    "lea rdi, [rbp - 128]",
-    "call {leave}",
-    "4:",
-    "mov rax, [rbp - 48]",
-    "leave", ".cfi_def_cfa rsp, 8",
-    "ret",
-    ".cfi_endproc", ".size tapstone_call, . - tapstone_call",
-    stubs = const STUBS,
-    enter = sym enter,
-    leave = sym leave,
-);

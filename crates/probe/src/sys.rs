@@ -266,19 +266,6 @@ pub(crate) fn set_nodelay(descriptor: u32, on: bool) -> bool {
     result == 0
 }
 
-/// The length of a text that ends with a zero, up to a limit.
-///
-/// # Safety
-/// `text` is null or ends, or is readable so far.
-pub(crate) unsafe fn length(text: *const u8, most: usize) -> usize {
-    let mut length = 0;
-    // SAFETY: not past the zero.
-    while !text.is_null() && length < most && unsafe { *text.add(length) } != 0 {
-        length += 1;
-    }
-    length
-}
-
 // What the compiler calls for copies. In assembler: in Rust it would call itself.
 global_asm!(
     ".globl memcpy",

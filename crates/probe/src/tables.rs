@@ -8,9 +8,12 @@ use core::ffi::c_char;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::stubs::{self, Frame, Slot};
-use crate::{state, sys};
+use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{PKCS11_V2, PKCS11_V3_0, PKCS11_V3_2};
+use tapstone_probe_core::text::text_up_to;
+
+use crate::stubs::{self, Slot};
+use crate::{state, sys};
 
 /// CK_FUNCTION_LIST, as far as the longest goes.
 #[repr(C)]
@@ -145,9 +148,8 @@ pub(crate) fn close(object: usize) {
 /// # Safety
 /// A module's interface.
 unsafe fn is_pkcs11(interface: &Interface) -> bool {
-    let name = interface.name.cast::<u8>();
     // SAFETY: a name ends with a zero.
-    let name = unsafe { core::slice::from_raw_parts(name, sys::length(name, 16)) };
+    let name = unsafe { text_up_to(interface.name.cast(), 16) };
     name == b"PKCS 11" && !interface.list.is_null()
 }
 

@@ -11,9 +11,11 @@
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
+use tapstone_probe_core::busy_wait::BusyWait;
+use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Leaf};
+
 use crate::journal::Journal;
 use crate::{State, state, sys};
-use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Leaf};
 
 /// Threads of one process at a time; what those beyond it do is dropped, and counted.
 const THREADS: usize = 4096;
@@ -34,10 +36,8 @@ pub(crate) struct Open {
     frame: usize,
     id: u32,
     pub(crate) function: u32,
-    /// Polls in it that found nothing, one after the other.
-    pub(crate) empty_polls: u32,
-    /// How much the clock is ahead of the time, inside it.
-    pub(crate) ahead_nanos: u64,
+    /// How it spins.
+    pub(crate) busy_wait: BusyWait,
 }
 
 /// A call of libc that has not returned, and its event.
@@ -282,7 +282,7 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32) -> bool {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
-        *open = Open { frame, id, function, empty_polls: 0, ahead_nanos: 0 };
+        *open = Open { frame, id, function, busy_wait: BusyWait::default() };
         self.depth += 1;
         true
     }

@@ -1,19 +1,21 @@
 //! `delay:FUNCTION=LOW..HIGH`: the function returns later, by an even spread. Recreates a defect,
 //! and measures how sensitive a whole program is to one call.
 
-use super::{FIX_DELAY, are_on, of_kind};
+use tapstone_probe_core::delay::{delay_nanos, next_random};
+use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_FIXED, FIX_DELAY};
+
+use super::{are_on, of_kind};
 use crate::state;
 use crate::sys;
 use crate::thread::{Thread, now};
-use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_FIXED};
 
 /// Waits after the call. Returns whether it did.
-pub(super) fn after(thread: &mut Thread, function: u32) -> bool {
+pub(super) fn after_call(thread: &mut Thread, function: u32) -> bool {
     let mut waited = false;
     for fix in of_kind(FIX_DELAY) {
         if fix.is_about(function) && are_on() {
-            let spread = fix.high_ns.saturating_sub(fix.low_ns) + 1;
-            let nanos = fix.low_ns + random(thread) % spread;
+            let random = next_random(&mut thread.random);
+            let nanos = delay_nanos(random, fix.low_ns, fix.high_ns);
             let start = now();
             sys::sleep(nanos);
             let taken = now().saturating_sub(start);
@@ -32,14 +34,4 @@ fn in_nanos(taken: u64) -> u64 {
         CLOCK_TSC => taken.saturating_mul(1000) / u64::from(header.ticks_per_micro.max(1)),
         _ => taken,
     }
-}
-
-/// Marsaglia's xorshift64 ("Xorshift RNGs", 2003).
-fn random(thread: &mut Thread) -> u64 {
-    let mut value = thread.random;
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-    thread.random = value;
-    value
 }

@@ -7,19 +7,26 @@ mod lookup;
 mod nodelay;
 mod wait;
 
-use crate::state;
-use crate::stubs::Frame;
-use crate::thread::Thread;
+use tapstone_probe_core::busy_wait::Polled;
+use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::Kind;
-use tapstone_probe_core::wire::{
-    FIX_CACHE_APDU, FIX_DELAY, FIX_MEMOISE, FIX_NO_BUSY_WAIT, FIX_NO_SLEEP, FIX_TCP_NODELAY,
-    FIX_WHOLE_READ, Fix,
-};
+use tapstone_probe_core::leaf::LeafTiming;
+use tapstone_probe_core::wire::Fix;
+
+use crate::state;
+use crate::thread::Thread;
 
 /// Whether to call the function.
 pub(crate) enum Answer {
     Call,
     Replaced(u64),
+}
+
+/// Who has answered a call that is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnsweredBy {
+    Function,
+    Fix,
 }
 
 /// The fixes of a kind.
@@ -48,7 +55,7 @@ pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> Answer {
         return Answer::Call;
     }
     // SAFETY: as above.
-    unsafe { apdu::before(frame, function) }
+    unsafe { apdu::before_call(frame, function) }
 }
 
 /// After one. Returns whether it took time.
@@ -60,14 +67,16 @@ pub(crate) unsafe fn after_span(
     thread: &mut Thread,
     frame: &mut Frame,
     function: u32,
-    replaced: bool,
+    by: AnsweredBy,
 ) -> bool {
     if none() {
         return false;
     }
-    // SAFETY: as above.
-    unsafe { apdu::after(frame, function, replaced) };
-    delay::after(thread, function)
+    if by == AnsweredBy::Function {
+        // SAFETY: as above.
+        unsafe { apdu::after_call(frame, function) };
+    }
+    delay::after_call(thread, function)
 }
 
 /// Before a call of libc.
@@ -88,9 +97,9 @@ pub(crate) unsafe fn before_leaf(
         // SAFETY: as above.
         Kind::Sleep => unsafe { wait::before_sleep(thread, frame, function) },
         // SAFETY: as above.
-        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before(frame, function) },
+        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before_call(frame, function) },
         Kind::Write => {
-            nodelay::before(frame.arguments[0] as u32);
+            nodelay::before_write(frame.arguments[0] as u32);
             Answer::Call
         }
         Kind::Close => {
@@ -101,7 +110,7 @@ pub(crate) unsafe fn before_leaf(
     }
 }
 
-/// After one. `quick`: it could not wait, as its arguments said when it began.
+/// After one. It could not wait, as its arguments said when it began, if it is written at its end.
 ///
 /// # Safety
 /// The frame is a call of that function, which has returned.
@@ -111,7 +120,7 @@ pub(crate) unsafe fn after_leaf(
     frame: &mut Frame,
     function: u32,
     kind: Kind,
-    quick: bool,
+    timing: LeafTiming,
 ) {
     if none() {
         return;
@@ -119,9 +128,12 @@ pub(crate) unsafe fn after_leaf(
     match kind {
         // SAFETY: as above.
         Kind::Clock => unsafe { wait::after_clock(thread, frame, function) },
-        Kind::Poll => wait::after_poll(thread, quick && frame.result as i32 == 0),
+        Kind::Poll => {
+            let is_empty = timing == LeafTiming::AtEnd && frame.result as i32 == 0;
+            wait::after_poll(thread, if is_empty { Polled::Empty } else { Polled::Otherwise });
+        }
         // SAFETY: as above.
-        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::after(frame, function) },
+        Kind::LookupName | Kind::LookupNumber => unsafe { lookup::after_call(frame, function) },
         _ => {}
     }
 }

@@ -1,113 +1,40 @@
 //! What is kept of a call's arguments and results: numbers, names and lengths; of APDUs the header,
 //! and of data only what tells which object is read. No PIN, no key, no data of other commands.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::stubs::Frame;
-use crate::{state, sys, thread};
-use tapstone_probe_core::functions::Kind;
-use tapstone_probe_core::wire::{CAPTURE_DATA, ENTER_WORDS, FLAG_TOKEN, MOST_BYTES};
+use crate::apdu::{LONGEST_APDU, fnv1a, kept_of_command, only_reads, response_word};
+use crate::frame::Frame;
+use crate::functions::Kind;
+use crate::names::known;
+use crate::text::text_argument;
+use crate::wire::{ENTER_WORDS, FLAG_TOKEN};
 
 /// Words of an event of a call's beginning, behind its head.
 const WORDS: usize = ENTER_WORDS - 2;
-/// CLA INS P1 P2 and the length behind them.
-const HEADER: usize = 5;
-/// Of the data of commands that read: an AID or a tag list.
-const NAMED: usize = 40;
-/// An extended APDU has 65,544 bytes at most (ISO 7816-4, 5.1); what is said to be longer is none.
-const LONGEST: usize = 1 << 17;
-
-/// Numbers of functions whose arguments have a meaning of their own.
-pub(crate) mod known {
-    use tapstone_probe_core::functions::FUNCTIONS;
-
-    const fn find(name: &str) -> u32 {
-        let mut at = 0;
-        while at < FUNCTIONS.len() {
-            if equal(FUNCTIONS[at].name.as_bytes(), name.as_bytes()) {
-                return at as u32;
-            }
-            at += 1;
-        }
-        panic!("no such function")
-    }
-
-    const fn equal(one: &[u8], other: &[u8]) -> bool {
-        let mut at = 0;
-        while at < one.len() && at < other.len() && one[at] == other[at] {
-            at += 1;
-        }
-        at == one.len() && at == other.len()
-    }
-
-    macro_rules! numbers {
-        ($($constant:ident = $name:literal;)*) => { $(pub(crate) const $constant: u32 = find($name);)* };
-    }
-
-    numbers! {
-        C_OPEN_SESSION = "C_OpenSession";
-        C_FIND_OBJECTS = "C_FindObjects";
-        C_CREATE_OBJECT = "C_CreateObject";
-        C_COPY_OBJECT = "C_CopyObject";
-        C_GENERATE_KEY_PAIR = "C_GenerateKeyPair";
-        C_UNWRAP_KEY = "C_UnwrapKey";
-        C_ENCRYPT_INIT = "C_EncryptInit";
-        C_DECRYPT_INIT = "C_DecryptInit";
-        C_DIGEST_INIT = "C_DigestInit";
-        C_SIGN_INIT = "C_SignInit";
-        C_SIGN_RECOVER_INIT = "C_SignRecoverInit";
-        C_VERIFY_INIT = "C_VerifyInit";
-        C_VERIFY_RECOVER_INIT = "C_VerifyRecoverInit";
-        C_GENERATE_KEY = "C_GenerateKey";
-        C_DERIVE_KEY = "C_DeriveKey";
-        C_UNWRAP_KEY_AUTHENTICATED = "C_UnwrapKeyAuthenticated";
-        C_ENCAPSULATE_KEY = "C_EncapsulateKey";
-        C_DECAPSULATE_KEY = "C_DecapsulateKey";
-        SCARD_ESTABLISH_CONTEXT = "SCardEstablishContext";
-        SCARD_CONNECT = "SCardConnect";
-        SCARD_RECONNECT = "SCardReconnect";
-        SCARD_DISCONNECT = "SCardDisconnect";
-        SCARD_END_TRANSACTION = "SCardEndTransaction";
-        SCARD_CONTROL = "SCardControl";
-        SCARD_TRANSMIT = "SCardTransmit";
-        SCARD_SET_ATTRIB = "SCardSetAttrib";
-        IFDH_TRANSMIT = "IFDHTransmitToICC";
-        SLEEP = "sleep";
-        USLEEP = "usleep";
-        NANOSLEEP = "nanosleep";
-        POLL = "poll";
-        POLL_CHK = "__poll_chk";
-        PPOLL = "ppoll";
-        SELECT = "select";
-        PSELECT = "pselect";
-        GETTIMEOFDAY = "gettimeofday";
-        TIME = "time";
-        OPENAT = "openat";
-        OPENAT64 = "openat64";
-        CLOCK_GETTIME = "clock_gettime";
-        FLOCK = "flock";
-        MUTEX_LOCK = "pthread_mutex_lock";
-        RDLOCK = "pthread_rwlock_rdlock";
-        WRLOCK = "pthread_rwlock_wrlock";
-        RECVMSG = "recvmsg";
-        SENDMSG = "sendmsg";
-    }
-}
+/// sockaddr_un has 110 bytes, and no other address is longer in practice.
+const LONGEST_ADDRESS: usize = 128;
+/// Attributes of a template that are looked at, at most.
+const LONGEST_TEMPLATE: u64 = 256;
 
 /// A command APDU and where its response goes.
-#[derive(Clone, Copy)]
-pub(crate) struct Exchange {
-    pub(crate) command: *const u8,
-    pub(crate) sent: usize,
-    pub(crate) response: *mut u8,
-    pub(crate) received: *mut u64,
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// The command's bytes; never null.
+    pub command: *const u8,
+    /// How many they are.
+    pub sent: usize,
+    /// Where the response goes, or null.
+    pub response: *mut u8,
+    /// The room for it in bytes; its length when the call is over. Never null.
+    pub received: *mut u64,
 }
 
 /// The exchange of SCardTransmit or IFDHTransmitToICC.
 ///
 /// # Safety
 /// The frame is a call of one of them.
-pub(crate) unsafe fn exchange(function: u32, frame: &Frame) -> Option<Exchange> {
+pub unsafe fn apdu_exchange(function: u32, frame: &Frame) -> Option<Exchange> {
     let [_, _, second, third, fourth, fifth] = frame.arguments;
     // SAFETY: both have a pointer to the response's length as their seventh argument: the driver's
     // second is a structure of two words, which takes two registers.
@@ -123,21 +50,28 @@ pub(crate) unsafe fn exchange(function: u32, frame: &Frame) -> Option<Exchange> 
         response: response as *mut u8,
         received,
     };
-    let is_one = !exchange.command.is_null() && !received.is_null() && exchange.sent <= LONGEST;
+    let is_one =
+        !exchange.command.is_null() && !received.is_null() && exchange.sent <= LONGEST_APDU;
     is_one.then_some(exchange)
 }
 
 /// What is kept of a call's beginning.
-pub(crate) struct Before {
-    pub(crate) words: [u64; WORDS],
-    /// Whatever they are in, it is the program's.
-    pub(crate) bytes: &'static [u8],
-    pub(crate) flags: u8,
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning {
+    /// Its arguments, or what stands for them.
+    pub words: [u64; WORDS],
+    /// A name, or what may be kept of a command. Whatever they are in, it is the program's.
+    pub bytes: &'static [u8],
+    /// [`FLAG_TOKEN`], or 0.
+    pub flags: u8,
 }
 
+/// What is kept of a call of PKCS#11, PC/SC or a driver that begins. `options` are those of the
+/// file's header.
+///
 /// # Safety
 /// The frame is a call of that function, and the result is dropped before it returns.
-pub(crate) unsafe fn before(function: u32, frame: &Frame) -> Before {
+pub unsafe fn capture_beginning(function: u32, frame: &Frame, options: u32) -> Beginning {
     let [first, second, ..] = frame.arguments;
     // Numbers tell something, addresses nothing.
     let mut words = [first, if is_address(second) { 0 } else { second }, 0];
@@ -158,24 +92,24 @@ pub(crate) unsafe fn before(function: u32, frame: &Frame) -> Before {
         }
         known::SCARD_CONNECT => {
             // SAFETY: a reader's name ends with a zero.
-            bytes = unsafe { text_at(second) };
+            bytes = unsafe { text_argument(second) };
         }
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function.
-            if let Some(exchange) = unsafe { exchange(function, frame) } {
+            if let Some(exchange) = unsafe { apdu_exchange(function, frame) } {
                 // SAFETY: as many bytes as the caller says.
                 let command =
                     unsafe { core::slice::from_raw_parts(exchange.command, exchange.sent) };
-                words[1] = if reads(command) { hash(command) } else { 0 };
+                words[1] = if only_reads(command) { fnv1a(command) } else { 0 };
                 words[2] = exchange.sent as u64;
-                bytes = kept(command);
+                bytes = kept_of_command(command, options);
             }
         }
         _ => {}
     }
     // SAFETY: a call of that function.
     let on_token = unsafe { makes_token_object(function, frame) };
-    Before { words, bytes, flags: if on_token { FLAG_TOKEN } else { 0 } }
+    Beginning { words, bytes, flags: if on_token { FLAG_TOKEN } else { 0 } }
 }
 
 /// Of the program's half of the address space, above what a number could be.
@@ -194,7 +128,7 @@ unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
         match function {
             known::C_CREATE_OBJECT => is_on_token(first, second),
             // Where the template says nothing, a copy is where its original is.
-            known::C_COPY_OBJECT => token(second, third) != Some(false),
+            known::C_COPY_OBJECT => token_attribute(second, third) != Some(false),
             known::C_GENERATE_KEY => is_on_token(second, third),
             known::C_GENERATE_KEY_PAIR => is_on_token(second, third) || is_on_token(fourth, fifth),
             known::C_DERIVE_KEY => is_on_token(third, fourth),
@@ -214,18 +148,18 @@ unsafe fn makes_token_object(function: u32, frame: &Frame) -> bool {
 /// `template` is null or has so many attributes.
 unsafe fn is_on_token(template: u64, count: u64) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { token(template, count) == Some(true) }
+    unsafe { token_attribute(template, count) == Some(true) }
 }
 
 /// CKA_TOKEN in a template; `None` where it is not in it.
 ///
 /// # Safety
 /// `template` is null or has so many attributes.
-unsafe fn token(template: u64, count: u64) -> Option<bool> {
+unsafe fn token_attribute(template: u64, count: u64) -> Option<bool> {
     const CKA_TOKEN: u64 = 1;
     // CK_ATTRIBUTE: type, value, length.
     let attributes = template as *const [u64; 3];
-    for at in 0..if template == 0 { 0 } else { count.min(256) as usize } {
+    for at in 0..if template == 0 { 0 } else { count.min(LONGEST_TEMPLATE) as usize } {
         // SAFETY: inside the template; a value has as many bytes as it says.
         unsafe {
             let [kind, value, length] = *attributes.add(at);
@@ -241,7 +175,7 @@ unsafe fn token(template: u64, count: u64) -> Option<bool> {
 ///
 /// # Safety
 /// The frame is a call of that function, which has returned.
-pub(crate) unsafe fn after(function: u32, frame: &Frame) -> u64 {
+pub unsafe fn capture_end(function: u32, frame: &Frame) -> u64 {
     let [_, _, _, third, fourth, _] = frame.arguments;
     if frame.result != 0 {
         return 0;
@@ -251,7 +185,7 @@ pub(crate) unsafe fn after(function: u32, frame: &Frame) -> u64 {
         known::C_FIND_OBJECTS | known::SCARD_ESTABLISH_CONTEXT => third,
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function, which has succeeded.
-            return unsafe { exchange(function, frame).map_or(0, |exchange| answer(exchange)) };
+            return unsafe { apdu_exchange(function, frame).map_or(0, |over| response_of(over)) };
         }
         _ => 0,
     } as *const u64;
@@ -263,96 +197,44 @@ pub(crate) unsafe fn after(function: u32, frame: &Frame) -> u64 {
 ///
 /// # Safety
 /// The exchange is over.
-unsafe fn answer(exchange: Exchange) -> u64 {
+unsafe fn response_of(exchange: Exchange) -> u64 {
     // SAFETY: the response's length and as many bytes.
     let response = unsafe {
         let length = *exchange.received as usize;
-        if exchange.response.is_null() || length > LONGEST {
+        if exchange.response.is_null() || length > LONGEST_APDU {
             return 0;
         }
         core::slice::from_raw_parts(exchange.response, length)
     };
-    let status = match response {
-        [.., one, two] => u64::from(*one) << 8 | u64::from(*two),
-        _ => 0,
-    };
-    status | (response.len() as u64 & 0xFFFF) << 16 | (hash(response) >> 32) << 32
+    response_word(response)
 }
 
-/// SELECT, READ BINARY, READ RECORD, GET DATA, GET RESPONSE (ISO 7816-4) and what reads in other
-/// applications: their data name what is read.
-pub(crate) fn reads(command: &[u8]) -> bool {
-    match command {
-        [class, instruction, ..] => {
-            is_plain(*class) && matches!(instruction, 0xA4 | 0xB0..=0xB3 | 0xCA | 0xCB | 0xC0)
-        }
-        _ => false,
-    }
-}
-
-/// Classes of ISO 7816-4 (5.4.1) and GlobalPlatform (11.1.4) without secure messaging and chaining.
-/// In others the numbers of instructions mean something else.
-fn is_plain(class: u8) -> bool {
-    class & 0x7C == 0
-}
-
-/// Commands whose data can be a PIN, a key, or made from one: never kept, whatever is asked for.
-fn is_secret(command: &[u8]) -> bool {
-    let [class, instruction, ..] = command else { return true };
-    // GET STATUS of GlobalPlatform, and what reads on tokens of Yubico. Others import keys by
-    // neighbours of these.
-    let asks = matches!(instruction, 0x84 | 0x88 | 0x22 | 0xF2 | 0xF7..=0xF9 | 0xFD);
-    let may_be_known = reads(command) || (asks && is_plain(*class));
-    !may_be_known
-}
-
-/// The header, and of the data what may be known.
-fn kept(command: &[u8]) -> &[u8] {
-    let most = if reads(command) {
-        HEADER + NAMED
-    } else if state().header().options & CAPTURE_DATA != 0 && !is_secret(command) {
-        MOST_BYTES
-    } else {
-        HEADER
-    };
-    command.get(..most).unwrap_or(command)
-}
-
-/// FNV-1a of 64 bits.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// # Safety
-/// `from` is null or a text that ends with a zero.
-unsafe fn text_at(from: u64) -> &'static [u8] {
-    if from == 0 {
-        return &[];
-    }
-    let from = from as *const u8;
-    // SAFETY: not past the zero.
-    unsafe { core::slice::from_raw_parts(from, sys::length(from, MOST_BYTES)) }
+/// Two words for a call of libc: what `a` and `b` of its event are, by its [`Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafWords {
+    /// A descriptor, or what else the call works on.
+    pub a: u64,
+    /// A length in bytes, or a time in nanoseconds.
+    pub b: u64,
 }
 
 /// What a libc call works on, and how much: see [`Kind`].
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub(crate) unsafe fn leaf(function: u32, kind: Kind, frame: &Frame) -> (u64, u64) {
+pub unsafe fn capture_leaf(function: u32, kind: Kind, frame: &Frame) -> LeafWords {
     let [first, second, third, fourth, fifth, _] = frame.arguments;
-    match kind {
+    let (a, b) = match kind {
         // SAFETY: a call of that function.
-        Kind::Sleep => (0, unsafe { sleep(function, frame) }),
+        Kind::Sleep => (0, unsafe { sleep_nanos(function, frame) }),
         // SAFETY: as above.
         Kind::Poll => unsafe {
             match function {
-                known::POLL | known::POLL_CHK => (descriptor(first, second), millis(third)),
-                known::PPOLL => (descriptor(first, second), seconds(third, 1)),
-                known::SELECT => (first_in_set(first, second), seconds(fifth, 1_000)),
-                known::PSELECT => (first_in_set(first, second), seconds(fifth, 1)),
-                _ => (u64::from(first as u32), millis(fourth)),
+                known::POLL | known::POLL_CHK => (first_polled(first, second), millis_nanos(third)),
+                known::PPOLL => (first_polled(first, second), timespec_nanos(third, 1)),
+                known::SELECT => (first_in_set(first, second), timespec_nanos(fifth, 1_000)),
+                known::PSELECT => (first_in_set(first, second), timespec_nanos(fifth, 1)),
+                _ => (u64::from(first as u32), millis_nanos(fourth)),
             }
         },
         Kind::Read | Kind::Write => match function {
@@ -364,14 +246,15 @@ pub(crate) unsafe fn leaf(function: u32, kind: Kind, frame: &Frame) -> (u64, u64
         Kind::Lock if function == known::FLOCK => (u64::from(first as u32), second),
         Kind::Lock => (first, 0),
         Kind::Clock | Kind::Open | Kind::Stat | Kind::LookupName => (0, 0),
-    }
+    };
+    LeafWords { a, b }
 }
 
 /// How long a call is to sleep.
 ///
 /// # Safety
 /// The frame is a call of that function.
-unsafe fn sleep(function: u32, frame: &Frame) -> u64 {
+unsafe fn sleep_nanos(function: u32, frame: &Frame) -> u64 {
     let [first, flags, third, ..] = frame.arguments;
     let number = u64::from(first as u32);
     // SAFETY: the function reads it itself.
@@ -379,9 +262,9 @@ unsafe fn sleep(function: u32, frame: &Frame) -> u64 {
         match function {
             known::SLEEP => number * 1_000_000_000,
             known::USLEEP => number * 1_000,
-            known::NANOSLEEP => seconds(first, 1),
+            known::NANOSLEEP => timespec_nanos(first, 1),
             // clock_nanosleep: for a time, or until a moment, which is not so long from now.
-            _ if flags as u32 == 0 => seconds(third, 1),
+            _ if flags as u32 == 0 => timespec_nanos(third, 1),
             _ => 0,
         }
     }
@@ -394,7 +277,7 @@ unsafe fn sleep(function: u32, frame: &Frame) -> u64 {
 /// # Safety
 /// The frame is a call of that function.
 #[inline(always)]
-pub(crate) unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
+pub unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
     const WRITER: u32 = 2;
     const READERS: u32 = !7;
     let word = frame.arguments[0] as *const AtomicU32;
@@ -412,7 +295,7 @@ pub(crate) unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
 ///
 /// # Safety
 /// `at` is null or points to one.
-unsafe fn seconds(at: u64, part: u64) -> u64 {
+unsafe fn timespec_nanos(at: u64, part: u64) -> u64 {
     let at = at as *const u64;
     if at.is_null() {
         return u64::MAX;
@@ -421,7 +304,7 @@ unsafe fn seconds(at: u64, part: u64) -> u64 {
     unsafe { (*at).saturating_mul(1_000_000_000).saturating_add(*at.add(1) * part) }
 }
 
-fn millis(time: u64) -> u64 {
+fn millis_nanos(time: u64) -> u64 {
     u64::try_from(time as i32).map_or(u64::MAX, |time| time * 1_000_000)
 }
 
@@ -429,7 +312,7 @@ fn millis(time: u64) -> u64 {
 ///
 /// # Safety
 /// `at` points to as many.
-unsafe fn descriptor(at: u64, count: u64) -> u64 {
+unsafe fn first_polled(at: u64, count: u64) -> u64 {
     // SAFETY: there is one.
     if at == 0 || count == 0 { u64::MAX } else { unsafe { u64::from(*(at as *const u32)) } }
 }
@@ -453,14 +336,16 @@ unsafe fn first_in_set(count: u64, at: u64) -> u64 {
 ///
 /// # Safety
 /// The frame is a call of that function, and the result is dropped before it returns.
-pub(crate) unsafe fn text(function: u32, kind: Kind, frame: &Frame) -> &'static [u8] {
+pub unsafe fn leaf_bytes(function: u32, kind: Kind, frame: &Frame) -> &'static [u8] {
     let [first, second, third, ..] = frame.arguments;
     // SAFETY: the function reads them itself.
     unsafe {
         match kind {
-            Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => text_at(second),
-            Kind::Open | Kind::Stat | Kind::LookupName => text_at(first),
-            Kind::Connect => address(second, third),
+            Kind::Open if matches!(function, known::OPENAT | known::OPENAT64) => {
+                text_argument(second)
+            }
+            Kind::Open | Kind::Stat | Kind::LookupName => text_argument(first),
+            Kind::Connect => socket_address(second, third),
             _ => &[],
         }
     }
@@ -468,49 +353,50 @@ pub(crate) unsafe fn text(function: u32, kind: Kind, frame: &Frame) -> &'static 
 
 /// # Safety
 /// `at` is null or points to an address of that length.
-unsafe fn address<'a>(at: u64, length: u64) -> &'a [u8] {
+unsafe fn socket_address<'a>(at: u64, length: u64) -> &'a [u8] {
     if at == 0 {
         return &[];
     }
-    // sockaddr_un has 110 bytes, and no other is longer in practice.
     // SAFETY: the caller's promise.
-    unsafe { core::slice::from_raw_parts(at as *const u8, (length as usize).min(128)) }
+    unsafe { core::slice::from_raw_parts(at as *const u8, (length as usize).min(LONGEST_ADDRESS)) }
 }
 
-/// Descriptors that are connected to pcscd.
-static SERVICE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
-
-pub(crate) fn is_service(descriptor: u64) -> bool {
-    let word = SERVICE.get(descriptor as usize / 64);
-    word.is_some_and(|word| word.load(Ordering::Relaxed) >> (descriptor % 64) & 1 == 1)
+/// What a call that is over says of its descriptor, which may be pcscd's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorChange {
+    /// Which.
+    pub descriptor: u64,
+    /// Whether it leads to pcscd now.
+    pub leads_to_pcscd: bool,
 }
 
-/// Remembers which descriptors lead to pcscd.
-pub(crate) fn note_descriptor(kind: Kind, frame: &Frame, descriptor: u64) {
-    let (descriptor, connected) = match kind {
-        Kind::Connect if frame.result as i32 == 0 => (descriptor, leads_to_pcscd(frame)),
+/// The descriptor that a call has connected, closed or opened; `None` for other calls.
+///
+/// # Safety
+/// The frame is a call of that kind, which has returned. `descriptor` is what it was given.
+pub unsafe fn descriptor_change(
+    kind: Kind,
+    frame: &Frame,
+    descriptor: u64,
+) -> Option<DescriptorChange> {
+    let (descriptor, leads_to_pcscd) = match kind {
+        Kind::Connect if frame.result as i32 == 0 => {
+            let [_, address, length, ..] = frame.arguments;
+            // SAFETY: connect(2) has just read it.
+            (descriptor, is_pcscd(unsafe { socket_address(address, length) }))
+        }
         Kind::Close => (descriptor, false),
         Kind::Open => (u64::from(frame.result as u32), false),
-        _ => return,
+        _ => return None,
     };
-    let Some(word) = SERVICE.get(descriptor as usize / 64) else { return };
-    let bit = 1 << (descriptor % 64);
-    let was_connected = word.load(Ordering::Relaxed) & bit != 0;
-    // The child of a vfork(2) closes descriptors of its own, which its parent keeps.
-    if connected == was_connected || thread::is_borrowed() {
-        return;
-    }
-    if connected {
-        word.fetch_or(bit, Ordering::Relaxed);
-    } else {
-        word.fetch_and(!bit, Ordering::Relaxed);
-    }
+    Some(DescriptorChange { descriptor, leads_to_pcscd })
 }
 
-/// By the address that was just connected to.
-fn leads_to_pcscd(frame: &Frame) -> bool {
+/// Whether an address is that of pcscd's socket.
+fn is_pcscd(address: &[u8]) -> bool {
     const AF_UNIX: u8 = 1;
-    // SAFETY: connect(2) has just read it.
-    let address = unsafe { address(frame.arguments[1], frame.arguments[2]) };
     matches!(address, [AF_UNIX, 0, ..]) && address.windows(5).any(|window| window == b"pcscd")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! `no-busy-wait`: when three polls without a time limit have found nothing inside one call, every
+//! further one moves that thread's clock on by a millisecond until the call returns. The call gives
+//! up when its own deadline says so, without having spun for so long. Other time limits that it
+//! computes from the clock become shorter too.
+
+use crate::frame::Frame;
+use crate::names::known;
+
+/// Polls that find nothing before it counts as spinning.
+const EMPTY_POLLS: u32 = 3;
+/// What an empty poll is worth from then on, in nanoseconds.
+const STEP_NANOS: u64 = 1_000_000;
+const NANOS_A_SECOND: u64 = 1_000_000_000;
+
+/// What a poll inside a call has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polled {
+    /// It did not wait, and found nothing.
+    Empty,
+    /// It waited, or found something.
+    Otherwise,
+}
+
+/// How a call spins. All zeros: not at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BusyWait {
+    /// Polls in it that found nothing, one after the other.
+    empty_polls: u32,
+    /// How much the clock is ahead of the time, inside it.
+    ahead_nanos: u64,
+}
+
+impl BusyWait {
+    /// Notes a poll. Returns whether the call spins.
+    pub fn note_poll(&mut self, polled: Polled) -> bool {
+        self.empty_polls = match polled {
+            Polled::Empty => self.empty_polls.saturating_add(1),
+            Polled::Otherwise => 0,
+        };
+        self.empty_polls > EMPTY_POLLS
+    }
+
+    /// Moves the call's clock on.
+    pub fn move_clock_on(&mut self) {
+        self.ahead_nanos += STEP_NANOS;
+    }
+
+    /// How much the clock is ahead of the time inside the call, in nanoseconds.
+    pub fn ahead_nanos(&self) -> u64 {
+        self.ahead_nanos
+    }
+}
+
+/// Moves on what a function that reads a clock has told, by so many nanoseconds.
+///
+/// # Safety
+/// The frame is a call of that function, which has returned.
+pub unsafe fn move_reading_on(frame: &mut Frame, function: u32, ahead: u64) {
+    let [first, second, ..] = frame.arguments;
+    // SAFETY: where the function has just written the time.
+    unsafe {
+        match function {
+            known::CLOCK_GETTIME => move_pair_on(second, ahead, NANOS_A_SECOND),
+            known::GETTIMEOFDAY => move_pair_on(first, ahead / 1_000, 1_000_000),
+            known::TIME => {
+                frame.result += ahead / NANOS_A_SECOND;
+                if first != 0 {
+                    *(first as *mut u64) = frame.result;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// # Safety
+/// `at` is null or points to seconds and their parts, of which so many are one.
+unsafe fn move_pair_on(at: u64, parts: u64, one: u64) {
+    let at = at as *mut u64;
+    if at.is_null() {
+        return;
+    }
+    // SAFETY: two words.
+    unsafe {
+        let all = *at.add(1) + parts;
+        *at += all / one;
+        *at.add(1) = all % one;
+    }
+}
+
+/// A call that sleeps is answered instead: where it would write the time that is left, there is
+/// none.
+///
+/// # Safety
+/// The frame is a call of that function.
+pub unsafe fn sleep_is_over(frame: &Frame, function: u32) {
+    let left = frame.arguments[1] as *mut [u64; 2];
+    if function == known::NANOSLEEP && !left.is_null() {
+        // SAFETY: nanosleep(2) would write the time that is left.
+        unsafe { *left = [0, 0] };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(words: &mut [u64; 2]) -> u64 {
+        words.as_mut_ptr() as u64
+    }
+
+    #[test]
+    fn the_fourth_empty_poll_in_a_row_is_spinning() {
+        let mut call = BusyWait::default();
+        let spins: std::vec::Vec<bool> = (0..5).map(|_| call.note_poll(Polled::Empty)).collect();
+        assert_eq!(spins, [false, false, false, true, true]);
+        assert!(!call.note_poll(Polled::Otherwise));
+        assert!(!call.note_poll(Polled::Empty), "it begins anew");
+    }
+
+    #[test]
+    fn the_clock_moves_on_by_a_millisecond() {
+        let mut call = BusyWait::default();
+        assert_eq!(call.ahead_nanos(), 0);
+        call.move_clock_on();
+        call.move_clock_on();
+        assert_eq!(call.ahead_nanos(), 2_000_000);
+    }
+
+    #[test]
+    fn a_reading_of_each_clock_moves_on() {
+        let mut time = [10, 999_999_000];
+        let mut frame = Frame::new(known::CLOCK_GETTIME, [1, address(&mut time), 0, 0, 0, 0]);
+        // SAFETY: the second argument points to two words.
+        unsafe { move_reading_on(&mut frame, known::CLOCK_GETTIME, 1_500) };
+        assert_eq!(time, [11, 500]);
+
+        let mut time = [10, 999_999];
+        let mut frame = Frame::new(known::GETTIMEOFDAY, [address(&mut time), 0, 0, 0, 0, 0]);
+        // SAFETY: the first argument points to two words.
+        unsafe { move_reading_on(&mut frame, known::GETTIMEOFDAY, 2_500_001_999) };
+        assert_eq!(time, [13, 500_000], "parts of a microsecond are dropped");
+
+        let mut time = [10, 77];
+        let mut frame = Frame::new(known::TIME, [address(&mut time), 0, 0, 0, 0, 0]);
+        frame.result = 10;
+        // SAFETY: the first argument points to a word.
+        unsafe { move_reading_on(&mut frame, known::TIME, 2_999_999_999) };
+        assert_eq!(frame.result, 12);
+        assert_eq!(time, [12, 77]);
+    }
+
+    #[test]
+    fn where_nothing_was_written_nothing_is() {
+        for function in [known::CLOCK_GETTIME, known::GETTIMEOFDAY, known::TIME, known::POLL] {
+            let mut frame = Frame::new(function, [0; 6]);
+            frame.result = 5;
+            // SAFETY: null is allowed.
+            unsafe { move_reading_on(&mut frame, function, 1_000_000_000) };
+            assert_eq!(frame.result, if function == known::TIME { 6 } else { 5 });
+        }
+    }
+
+    #[test]
+    fn nanosleep_alone_says_that_no_time_is_left() {
+        for (function, expected) in [(known::NANOSLEEP, [0, 0]), (known::USLEEP, [3, 4])] {
+            let mut left = [3, 4];
+            let frame = Frame::new(function, [0, address(&mut left), 0, 0, 0, 0]);
+            // SAFETY: the second argument points to two words.
+            unsafe { sleep_is_over(&frame, function) };
+            assert_eq!(left, expected);
+        }
+        // SAFETY: null is allowed.
+        unsafe { sleep_is_over(&Frame::new(known::NANOSLEEP, [0; 6]), known::NANOSLEEP) };
+    }
+}

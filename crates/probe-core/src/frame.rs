@@ -1,0 +1,63 @@
+//! What a stub keeps of a call.
+
+use core::ptr;
+
+use crate::wire::Leaf;
+
+/// What the assembler of the stubs keeps of a call. Its layout is known there.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Frame {
+    /// The six arguments in registers.
+    pub arguments: [u64; 6],
+    /// %rax: how many vector registers a variadic function is given.
+    pub variadic: u64,
+    /// The stub's number.
+    pub slot: u64,
+    /// When the call began, on the probe's clock.
+    pub start: u64,
+    /// What was written at its beginning, of a call of libc that may wait.
+    pub written: *mut Leaf,
+    /// What it returns.
+    pub result: u64,
+    /// 0: not watched after all. Otherwise what is to be done when it ends.
+    pub state: u64,
+    /// Arguments on the stack.
+    pub stack: *const u64,
+    /// For the call's kind.
+    pub note: u64,
+    /// Which function: its number in [`FUNCTIONS`](crate::functions::FUNCTIONS).
+    pub function: u32,
+    /// What events call the stub.
+    pub id: u32,
+    /// Keeps the stack aligned.
+    pub reserved: u64,
+}
+
+const _: () = assert!(size_of::<Frame>() == 128);
+
+impl Frame {
+    /// A call of a function with these arguments in registers, and none on the stack.
+    pub fn new(function: u32, arguments: [u64; 6]) -> Self {
+        Self {
+            arguments,
+            variadic: 0,
+            slot: 0,
+            start: 0,
+            written: ptr::null_mut(),
+            result: 0,
+            state: 0,
+            stack: ptr::null(),
+            note: 0,
+            function,
+            id: 0,
+            reserved: 0,
+        }
+    }
+
+    /// Where it is on the stack, which grows downwards.
+    #[inline(always)]
+    pub fn place(&self) -> usize {
+        ptr::from_ref(self) as usize
+    }
+}

@@ -1,0 +1,286 @@
+//! Finds functions by their name, and knows those by number whose arguments mean something.
+
+use crate::functions::{FUNCTIONS, Family, Kind};
+
+/// Functions that are not recorded, but say what the probe has to know: that calls are left without
+/// returning, that the program limits its memory, and that it starts another one. Their numbers
+/// follow those of [`FUNCTIONS`].
+///
+/// Those of the exec family that take any number of arguments (execl and the like) are not among
+/// them: a stub passes on nine.
+pub const HOOKS: [&str; 16] = [
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "__longjmp_chk",
+    "__cxa_begin_catch",
+    "setrlimit",
+    "setrlimit64",
+    "prlimit",
+    "prlimit64",
+    "mlockall",
+    "execve",
+    "execv",
+    "execvp",
+    "execvpe",
+    "posix_spawn",
+    "posix_spawnp",
+];
+
+/// What one of [`HOOKS`] says, and in which of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// longjmp(3): the first argument is a jmp_buf.
+    LongJump,
+    /// An exception was caught, by the function that calls this one.
+    Catch,
+    /// setrlimit(2): a resource, then the limit.
+    SetLimit,
+    /// prlimit(2): a process, a resource, then the limit.
+    SetLimitOf,
+    /// mlockall(2): all memory is locked.
+    LockMemory,
+    /// exec(3): the first argument is a path; this process becomes it.
+    Exec,
+    /// posix_spawn(3): the second argument is a path; a child becomes it.
+    Spawn,
+}
+
+/// What the hook of that number says: a place in [`HOOKS`].
+pub fn hook(number: usize) -> Hook {
+    match number {
+        0..4 => Hook::LongJump,
+        4 => Hook::Catch,
+        5 | 6 => Hook::SetLimit,
+        7 | 8 => Hook::SetLimitOf,
+        9 => Hook::LockMemory,
+        10..14 => Hook::Exec,
+        _ => Hook::Spawn,
+    }
+}
+
+/// Functions that are watched, and hooks.
+const NAMED: usize = FUNCTIONS.len() + HOOKS.len();
+/// Places in the table of names: a power of two, several times as many as there are names.
+const BUCKETS: usize = 1024;
+
+/// Hashes of the names as DT_GNU_HASH has them, by number of the function.
+pub static HASHES: [u32; NAMED] = hashes();
+/// Numbers of functions, from 1, at their hash or at the next place that is free.
+static NAMES: [u16; BUCKETS] = names();
+
+/// The name of a function that is watched, or of a hook.
+const fn name_of(number: usize) -> &'static str {
+    if number < FUNCTIONS.len() { FUNCTIONS[number].name } else { HOOKS[number - FUNCTIONS.len()] }
+}
+
+const fn hashes() -> [u32; NAMED] {
+    let mut hashes = [0; NAMED];
+    let mut number = 0;
+    while number < NAMED {
+        hashes[number] = gnu_hash(name_of(number).as_bytes());
+        number += 1;
+    }
+    hashes
+}
+
+const fn names() -> [u16; BUCKETS] {
+    let mut buckets = [0; BUCKETS];
+    let hashes = hashes();
+    let mut number = 0;
+    while number < NAMED {
+        let mut at = hashes[number] as usize;
+        while buckets[at % BUCKETS] != 0 {
+            at += 1;
+        }
+        buckets[at % BUCKETS] = number as u16 + 1;
+        number += 1;
+    }
+    buckets
+}
+
+/// The hash of DT_GNU_HASH: 5381, then times 33 plus the next byte.
+pub const fn gnu_hash(name: &[u8]) -> u32 {
+    let mut hash = 5381_u32;
+    let mut at = 0;
+    while at < name.len() {
+        hash = hash.wrapping_mul(33).wrapping_add(name[at] as u32);
+        at += 1;
+    }
+    hash
+}
+
+/// The number of a function that is watched, or [`FUNCTIONS`]`.len()` and the place of a hook.
+pub fn function_number(name: &[u8]) -> Option<usize> {
+    let hash = gnu_hash(name);
+    let mut at = hash as usize;
+    loop {
+        let number = usize::from(NAMES[at % BUCKETS]).checked_sub(1)?;
+        if HASHES[number] == hash && name_of(number).as_bytes() == name {
+            return Some(number);
+        }
+        at += 1;
+    }
+}
+
+/// What a function of libc does, if it is one.
+#[inline(always)]
+pub fn libc_kind(function: u32) -> Option<Kind> {
+    match FUNCTIONS.get(function as usize)?.family {
+        Family::Libc(kind) => Some(kind),
+        _ => None,
+    }
+}
+
+/// Numbers of functions whose arguments have a meaning of their own, in [`FUNCTIONS`].
+#[allow(missing_docs, reason = "each is named like its function")]
+pub mod known {
+    use crate::functions::FUNCTIONS;
+
+    const fn find_number(name: &str) -> u32 {
+        let mut at = 0;
+        while at < FUNCTIONS.len() {
+            if is_equal(FUNCTIONS[at].name.as_bytes(), name.as_bytes()) {
+                return at as u32;
+            }
+            at += 1;
+        }
+        panic!("no such function")
+    }
+
+    const fn is_equal(one: &[u8], other: &[u8]) -> bool {
+        let mut at = 0;
+        while at < one.len() && at < other.len() && one[at] == other[at] {
+            at += 1;
+        }
+        at == one.len() && at == other.len()
+    }
+
+    macro_rules! numbers {
+        ($($constant:ident = $name:literal;)*) => { $(pub const $constant: u32 = find_number($name);)* };
+    }
+
+    numbers! {
+        C_OPEN_SESSION = "C_OpenSession";
+        C_FIND_OBJECTS = "C_FindObjects";
+        C_CREATE_OBJECT = "C_CreateObject";
+        C_COPY_OBJECT = "C_CopyObject";
+        C_GENERATE_KEY_PAIR = "C_GenerateKeyPair";
+        C_UNWRAP_KEY = "C_UnwrapKey";
+        C_ENCRYPT_INIT = "C_EncryptInit";
+        C_DECRYPT_INIT = "C_DecryptInit";
+        C_DIGEST_INIT = "C_DigestInit";
+        C_SIGN_INIT = "C_SignInit";
+        C_SIGN_RECOVER_INIT = "C_SignRecoverInit";
+        C_VERIFY_INIT = "C_VerifyInit";
+        C_VERIFY_RECOVER_INIT = "C_VerifyRecoverInit";
+        C_GENERATE_KEY = "C_GenerateKey";
+        C_DERIVE_KEY = "C_DeriveKey";
+        C_UNWRAP_KEY_AUTHENTICATED = "C_UnwrapKeyAuthenticated";
+        C_ENCAPSULATE_KEY = "C_EncapsulateKey";
+        C_DECAPSULATE_KEY = "C_DecapsulateKey";
+        SCARD_ESTABLISH_CONTEXT = "SCardEstablishContext";
+        SCARD_CONNECT = "SCardConnect";
+        SCARD_RECONNECT = "SCardReconnect";
+        SCARD_DISCONNECT = "SCardDisconnect";
+        SCARD_END_TRANSACTION = "SCardEndTransaction";
+        SCARD_CONTROL = "SCardControl";
+        SCARD_TRANSMIT = "SCardTransmit";
+        SCARD_SET_ATTRIB = "SCardSetAttrib";
+        IFDH_TRANSMIT = "IFDHTransmitToICC";
+        SLEEP = "sleep";
+        USLEEP = "usleep";
+        NANOSLEEP = "nanosleep";
+        POLL = "poll";
+        POLL_CHK = "__poll_chk";
+        PPOLL = "ppoll";
+        SELECT = "select";
+        PSELECT = "pselect";
+        GETTIMEOFDAY = "gettimeofday";
+        TIME = "time";
+        OPENAT = "openat";
+        OPENAT64 = "openat64";
+        CLOCK_GETTIME = "clock_gettime";
+        FLOCK = "flock";
+        MUTEX_LOCK = "pthread_mutex_lock";
+        RDLOCK = "pthread_rwlock_rdlock";
+        WRLOCK = "pthread_rwlock_wrlock";
+        RECVMSG = "recvmsg";
+        SENDMSG = "sendmsg";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_dt_gnu_hash() {
+        // Values of "ELF: symbol lookup via DT_HASH and DT_GNU_HASH" (flapenguin.me).
+        assert_eq!(gnu_hash(b""), 0x0000_1505);
+        assert_eq!(gnu_hash(b"printf"), 0x156b_2bb8);
+        assert_eq!(gnu_hash(b"exit"), 0x7c96_7e3f);
+        assert_eq!(gnu_hash(b"syscall"), 0xbac2_12a0);
+    }
+
+    #[test]
+    fn every_function_is_found_by_its_name() {
+        for (number, function) in FUNCTIONS.iter().enumerate() {
+            assert_eq!(function_number(function.name.as_bytes()), Some(number), "{function:?}");
+            assert_eq!(HASHES[number], gnu_hash(function.name.as_bytes()));
+        }
+        for (number, name) in HOOKS.iter().enumerate() {
+            assert_eq!(function_number(name.as_bytes()), Some(FUNCTIONS.len() + number), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_not_found() {
+        for name in ["", "C_Sig", "C_SignX", "printf", "c_sign", "SCardTransmi", "pollx"] {
+            assert_eq!(function_number(name.as_bytes()), None, "{name}");
+        }
+        // A name whose place in the table is another's.
+        let bucket = gnu_hash(b"poll") as usize % BUCKETS;
+        let neighbour = (0_u32..)
+            .map(|number| std::format!("x{number}"))
+            .find(|name| gnu_hash(name.as_bytes()) as usize % BUCKETS == bucket);
+        assert_eq!(function_number(neighbour.unwrap().as_bytes()), None);
+    }
+
+    #[test]
+    fn kinds_are_those_of_libc_only() {
+        let kind = |name: &[u8]| libc_kind(function_number(name).unwrap() as u32);
+        assert_eq!(kind(b"poll"), Some(Kind::Poll));
+        assert_eq!(kind(b"getaddrinfo"), Some(Kind::LookupName));
+        assert_eq!(kind(b"C_Sign"), None);
+        assert_eq!(kind(b"SCardTransmit"), None);
+        assert_eq!(kind(b"longjmp"), None);
+        assert_eq!(libc_kind(u32::MAX), None);
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_functions() {
+        assert_eq!(FUNCTIONS[known::SCARD_TRANSMIT as usize].name, "SCardTransmit");
+        assert_eq!(FUNCTIONS[known::TIME as usize].name, "time");
+        assert_eq!(FUNCTIONS[known::C_OPEN_SESSION as usize].name, "C_OpenSession");
+    }
+
+    #[test]
+    fn each_hook_is_known_for_what_it_says() {
+        let said = |name| hook(HOOKS.iter().position(|other| *other == name).unwrap());
+        for name in ["longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"] {
+            assert_eq!(said(name), Hook::LongJump, "{name}");
+        }
+        assert_eq!(said("__cxa_begin_catch"), Hook::Catch);
+        assert_eq!(said("setrlimit"), Hook::SetLimit);
+        assert_eq!(said("setrlimit64"), Hook::SetLimit);
+        assert_eq!(said("prlimit"), Hook::SetLimitOf);
+        assert_eq!(said("prlimit64"), Hook::SetLimitOf);
+        assert_eq!(said("mlockall"), Hook::LockMemory);
+        for name in ["execve", "execv", "execvp", "execvpe"] {
+            assert_eq!(said(name), Hook::Exec, "{name}");
+        }
+        assert_eq!(said("posix_spawn"), Hook::Spawn);
+        assert_eq!(said("posix_spawnp"), Hook::Spawn);
+    }
+}

@@ -1,0 +1,64 @@
+//! The code of the stubs.
+//!
+//! They are in the text of the probe: memory that is both written and executed is something that
+//! hardened systems refuse. Each loads its number and goes to one piece of code that calls
+//! [`enter`], then the function, then [`leave`]. It keeps a frame like any function, with unwinding
+//! information, so that exceptions and debuggers find their way through.
+//!
+//! The layout of [`Frame`](tapstone_probe_core::frame::Frame) is known below.
+
+use core::arch::global_asm;
+
+use crate::calls::{enter, leave};
+use crate::stubs::STUBS;
+
+// Arguments on the stack are copied: nine is the most that a watched function has
+// (C_EncryptMessage), so three are on the stack, and four keep it aligned.
+global_asm!(
+    ".p2align 4",
+    ".hidden tapstone_stubs", ".globl tapstone_stubs",
+    ".type tapstone_stubs, @function",
+    "tapstone_stubs:", ".cfi_startproc",
+    ".set tapstone_number, 0",
+    ".rept {stubs}",
+    ".p2align 4",
+    "mov r11d, tapstone_number",
+    "jmp 2f",
+    ".set tapstone_number, tapstone_number + 1",
+    ".endr",
+    ".p2align 4",
+    ".cfi_endproc", ".size tapstone_stubs, . - tapstone_stubs",
+    ".type tapstone_call, @function",
+    "tapstone_call:", ".cfi_startproc",
+    "2:",
+    "push rbp", ".cfi_def_cfa_offset 16", ".cfi_offset rbp, -16",
+    "mov rbp, rsp", ".cfi_def_cfa_register rbp",
+    "sub rsp, 128",
+    "mov [rbp - 128], rdi", "mov [rbp - 120], rsi", "mov [rbp - 112], rdx",
+    "mov [rbp - 104], rcx", "mov [rbp - 96], r8", "mov [rbp - 88], r9",
+    "mov [rbp - 80], rax", "mov [rbp - 72], r11",
+    "lea rax, [rbp + 16]", "mov [rbp - 32], rax",
+    "lea rdi, [rbp - 128]",
+    "call {enter}",
+    "test rax, rax", "jz 3f",
+    "mov r11, rax",
+    "push [rbp + 40]", "push [rbp + 32]", "push [rbp + 24]", "push [rbp + 16]",
+    "mov rdi, [rbp - 128]", "mov rsi, [rbp - 120]", "mov rdx, [rbp - 112]",
+    "mov rcx, [rbp - 104]", "mov r8, [rbp - 96]", "mov r9, [rbp - 88]",
+    "mov rax, [rbp - 80]",
+    "call r11",
+    "add rsp, 32",
+    "mov [rbp - 48], rax",
+    "3:",
+    "cmp qword ptr [rbp - 40], 0", "je 4f",
+    "lea rdi, [rbp - 128]",
+    "call {leave}",
+    "4:",
+    "mov rax, [rbp - 48]",
+    "leave", ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc", ".size tapstone_call, . - tapstone_call",
+    stubs = const STUBS,
+    enter = sym enter,
+    leave = sym leave,
+);
