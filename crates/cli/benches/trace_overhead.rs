@@ -29,8 +29,8 @@ use tapstone_events::system_calls::SystemCallSet;
 use tapstone_measure::compare::{PairedRound, paired_ratio};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
-use tapstone_trace::observe::{self, Plan};
-use tapstone_trace::probe::Options;
+use tapstone_observe::observe::{self, Plan};
+use tapstone_observe::probe::Options;
 
 /// Operations of the client, of two calls each.
 const OPERATIONS: usize = 500_000;

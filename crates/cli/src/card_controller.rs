@@ -11,12 +11,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tapstone_card::controller::{Lab, Observer, Options, Progress};
 use tapstone_card::protocol::{Cards, Reader};
+use tapstone_explain::tables;
+use tapstone_explain::timeline::Timeline;
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_record as record;
 use tapstone_record::Record;
-use tapstone_trace::tables;
-use tapstone_trace::timeline::Timeline;
 
 use crate::command_line;
 use crate::environment;

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use tapstone_explain::exchanges;
+use tapstone_explain::reading::read_timeline;
+use tapstone_explain::timeline::{Family, Leaf, Span, Thread, Timeline};
 use tapstone_measure::units::{Nanos, thousands};
 use tapstone_names::apdu::Described;
+use tapstone_observe::kept;
 use tapstone_record::Record;
 use tapstone_report::html;
-use tapstone_trace::exchanges;
-use tapstone_trace::kept;
-use tapstone_trace::reading::read_timeline;
-use tapstone_trace::timeline::{Family, Leaf, Span, Thread, Timeline};
 
 /// So many spans are a picture, and the page stays small. The longest are kept.
 const MOST: usize = 20_000;

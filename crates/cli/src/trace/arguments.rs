@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapstone_events::Fix;
 use tapstone_events::system_calls::SystemCallSet;
-use tapstone_trace::operation::Operation;
+use tapstone_explain::operation::Operation;
 
 use crate::output::OutputArguments;
 use crate::values;

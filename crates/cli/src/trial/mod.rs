@@ -9,9 +9,9 @@ use tapstone_command::command::Command;
 use tapstone_command::rounds::Progress;
 use tapstone_command::run::Signals;
 use tapstone_events::Fix;
+use tapstone_observe::probe::Size;
 use tapstone_record::{self as record, Record};
-use tapstone_trace::probe::Size;
-use tapstone_trace::trial::Trial;
+use tapstone_trial::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};

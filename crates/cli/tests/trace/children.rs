@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_trace::timeline::End;
+use tapstone_explain::timeline::End;
 
 use crate::program::{counts, spans, stdout};
 use crate::{said, trouble};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tapstone_trace::timeline::End;
+use tapstone_explain::timeline::End;
 
 use crate::fixtures;
 use crate::program::{Program, call, counts, spans};
@@ -164,7 +164,7 @@ fn a_proxy_and_the_module_behind_it_are_two() {
     let inner = call(&record, SOFTHSM, "C_Digest");
     assert_eq!(outer.total_ns - outer.own_ns, inner.total_ns);
     let seen = client.seen();
-    let module = |span: &tapstone_trace::timeline::Span| &seen.timeline.call(span.call).module;
+    let module = |span: &tapstone_explain::timeline::Span| &seen.timeline.call(span.call).module;
     for (thread, span) in spans(&seen, "C_Digest") {
         let outer = span.parent.map(|at| &thread.spans[at as usize]);
         match outer {

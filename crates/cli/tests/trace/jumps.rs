@@ -1,6 +1,6 @@
 //! Calls that are left without returning: their spans end there, and what follows is not in them.
 
-use tapstone_trace::timeline::End;
+use tapstone_explain::timeline::End;
 
 use crate::program::{Program, Seen, call, spans, stdout};
 use crate::{fixtures, said, trouble};

@@ -11,13 +11,13 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tapstone_command::run::Finished;
 use tapstone_command::run::Signals;
+use tapstone_explain::owners;
+use tapstone_explain::reading::read_timeline;
+use tapstone_explain::timeline::{Span, Thread, Timeline};
+use tapstone_observe::observe::{self, Plan};
+use tapstone_observe::probe::Options;
 use tapstone_record::{Call, Record};
 use tapstone_testing::eventually;
-use tapstone_trace::observe::{self, Plan};
-use tapstone_trace::owners;
-use tapstone_trace::probe::Options;
-use tapstone_trace::reading::read_timeline;
-use tapstone_trace::timeline::{Span, Thread, Timeline};
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.

@@ -1,0 +1,484 @@
+//! `repeated-lookup`: the same file is opened and read, or the same lookup made, again and again.
+//!
+//! What was asked once and had the same answer ever since could have been kept. The question is
+//! seen in calls of libc; in system calls also where libc asks on behalf of one of its own
+//! functions, with who wanted to know.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tapstone_measure::units::{Nanos, thousands};
+
+use super::files::{FileCall, Origin};
+use super::scene::{Place, Remedy, Scene, Waste};
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+use crate::timeline::{Kind, Leaf, On, Thread};
+
+/// Once is needed, twice can be two parts of a program that know nothing of each other, and from
+/// then on it is a habit.
+const FEWEST: u64 = 3;
+/// Questions that the evidence names, the most frequent first.
+const NAMED: usize = 3;
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Asker<'a> {
+    place: Place<'a>,
+    caller: &'a str,
+}
+
+/// What is asked, and what the answer was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Question<'a> {
+    /// Two processes know nothing of each other.
+    process: u32,
+    /// The lookup; none: a file.
+    lookup: Option<&'a str>,
+    text: &'a [u8],
+    number: u64,
+    answer: i64,
+}
+
+/// How often a question was asked.
+struct Asked<'a> {
+    asker: Asker<'a>,
+    layer: Owner,
+    question: Question<'a>,
+    /// In all.
+    count: u64,
+    /// Those that belong to operations, but for the first.
+    again: u64,
+    removed: Vec<Removed>,
+    /// System calls by name.
+    calls: BTreeMap<&'a str, u64>,
+}
+
+/// All questions.
+#[derive(Default)]
+struct Questions<'a> {
+    all: Vec<Asked<'a>>,
+    places: HashMap<(Asker<'a>, Question<'a>), usize>,
+}
+
+pub(super) fn find<'a>(
+    scene: &Scene<'a>,
+    files: impl IntoIterator<Item = FileCall<'a>>,
+) -> Vec<Finding> {
+    let mut known = by_asker(from_leaves(scene));
+    let from_system = by_asker(from_system_calls(scene, files));
+    let mut extra: BTreeMap<Asker<'_>, Vec<String>> = BTreeMap::new();
+    let mut more = BTreeMap::new();
+    for (asker, mut asked) in from_system {
+        let is_same = |other: &Asker<'_>| other.place.function == asker.place.function;
+        let same = known.iter().find(|(other, seen)| is_same(other) || shares_a_file(seen, &asked));
+        match same {
+            // The same waste, seen from below: who wanted it.
+            Some((other, seen)) => {
+                // Of another function, what it does besides says nothing of this waste.
+                asked.retain(|asked| is_same(other) || is_file_of(seen, asked));
+                extra.entry(*other).or_default().extend(told(&asker, &asked));
+            }
+            None => drop(more.insert(asker, asked)),
+        }
+    }
+    known.append(&mut more);
+    let mut findings = Vec::new();
+    for (asker, asked) in known {
+        let mut evidence = told(&asker, &asked);
+        evidence.extend(extra.remove(&asker).unwrap_or_default());
+        findings.extend(report(scene, &asker, asked, evidence));
+    }
+    findings
+}
+
+fn shares_a_file(one: &[Asked<'_>], other: &[Asked<'_>]) -> bool {
+    other.iter().any(|asked| is_file_of(one, asked))
+}
+
+fn is_file_of(all: &[Asked<'_>], file: &Asked<'_>) -> bool {
+    let mut files = all.iter().filter(|asked| asked.question.lookup.is_none());
+    files.any(|asked| asked.question.text == file.question.text)
+}
+
+impl<'a> Questions<'a> {
+    fn number(&mut self, asker: Asker<'a>, layer: Owner, question: Question<'a>) -> usize {
+        let all = &mut self.all;
+        *self.places.entry((asker, question)).or_insert_with(|| {
+            let (removed, calls) = (Vec::new(), BTreeMap::new());
+            all.push(Asked { asker, layer, question, count: 0, again: 0, removed, calls });
+            all.len() - 1
+        })
+    }
+}
+
+impl Asked<'_> {
+    /// So many more times, which took so long together.
+    fn add(&mut self, scene: &Scene<'_>, thread: usize, start: Nanos, count: u64, time: Nanos) {
+        let first = u64::from(self.count == 0);
+        self.count += count;
+        let again = count.saturating_sub(first);
+        if again > 0 && scene.counts(thread, start) {
+            self.again += again;
+            // As if they had followed one another: others lie among those that were counted.
+            let time = Nanos(time.0 / count * again);
+            self.removed.push(Removed { thread, start, end: start + time });
+        }
+    }
+
+    /// What belongs to a question that was asked before: reads of the file, and its end.
+    fn add_part(&mut self, scene: &Scene<'_>, thread: usize, start: Nanos, time: Nanos) {
+        if self.count > 1 && scene.counts(thread, start) {
+            self.removed.push(Removed { thread, start, end: start + time });
+        }
+    }
+}
+
+/// Lookups, and files that were opened, with reads and ends by descriptor.
+fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
+    let mut questions = Questions::default();
+    for (number, thread) in scene.threads() {
+        let mut open: HashMap<u64, (usize, Nanos)> = HashMap::new();
+        for leaf in &thread.leaves {
+            let Some(kind) = scene.kind(leaf) else { continue };
+            match kind {
+                Kind::LookupName | Kind::LookupNumber | Kind::Open => {
+                    let (asker, layer) = asker(scene, thread, leaf, kind);
+                    let question = question(scene, thread, leaf, kind);
+                    let at = questions.number(asker, layer, question);
+                    let count = u64::from(leaf.count.max(1));
+                    questions.all[at].add(scene, number, leaf.start, count, leaf.time);
+                    if kind == Kind::Open {
+                        open.insert(leaf.result as u64, (at, leaf.end));
+                    }
+                }
+                // A descriptor that was closed unseen.
+                Kind::Connect => drop(open.remove(&leaf.a)),
+                Kind::Read | Kind::Close if leaf.on == On::Something => {
+                    let Some((at, until)) = open.get(&leaf.a).copied() else { continue };
+                    questions.all[at].add_part(scene, number, leaf.start, leaf.time);
+                    // The descriptor may be that of the next of several that were counted.
+                    if kind == Kind::Close && leaf.start >= until {
+                        open.remove(&leaf.a);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    questions
+}
+
+/// A lookup is its own place; a file is opened by the call around, if there is one.
+fn asker<'a>(scene: &Scene<'a>, thread: &'a Thread, leaf: &Leaf, kind: Kind) -> (Asker<'a>, Owner) {
+    let call = scene.timeline.call(leaf.call);
+    let around = scene.around(thread, leaf).map(|(_, span)| span);
+    let opener = around.filter(|_| kind == Kind::Open).map(|span| scene.timeline.call(span.call));
+    let (by, layer) = (opener.unwrap_or(call), scene.layer(around));
+    (Asker { place: scene.place(by), caller: &by.caller }, layer)
+}
+
+fn question<'a>(scene: &Scene<'a>, thread: &Thread, leaf: &Leaf, kind: Kind) -> Question<'a> {
+    let function = scene.timeline.call(leaf.call).function;
+    let text = leaf.text.map_or(&[][..], |text| scene.timeline.text(text));
+    let (lookup, number, answer) = match kind {
+        Kind::Open => (None, 0, i64::from(is_open(function, leaf.result))),
+        Kind::LookupNumber => (Some(function), leaf.a, leaf.result),
+        _ => (Some(function), 0, leaf.result),
+    };
+    Question { process: thread.process, lookup, text, number, answer }
+}
+
+/// Streams are addresses, or null; descriptors are not negative.
+fn is_open(function: &str, result: i64) -> bool {
+    match function {
+        "fopen" | "fopen64" | "opendir" => result != 0,
+        _ => result >= 0,
+    }
+}
+
+fn from_system_calls<'a>(
+    scene: &Scene<'a>,
+    files: impl IntoIterator<Item = FileCall<'a>>,
+) -> Questions<'a> {
+    let mut questions = Questions::default();
+    for file in files {
+        let Origin { function, module, caller } = file.origin;
+        let asker = Asker { place: Place { function, module }, caller };
+        let process = scene.timeline.threads[file.thread].process;
+        let question = Question { process, lookup: None, text: file.path, number: 0, answer: 0 };
+        let at = questions.number(asker, Owner::Program, question);
+        let asked = &mut questions.all[at];
+        *asked.calls.entry(file.call).or_default() += 1;
+        let time = file.end - file.start;
+        if file.call.starts_with("open") {
+            asked.add(scene, file.thread, file.start, 1, time);
+        } else {
+            asked.add_part(scene, file.thread, file.start, time);
+        }
+    }
+    questions
+}
+
+/// Those that were asked again and again.
+fn by_asker(questions: Questions<'_>) -> BTreeMap<Asker<'_>, Vec<Asked<'_>>> {
+    let mut askers: BTreeMap<Asker<'_>, Vec<Asked<'_>>> = BTreeMap::new();
+    for asked in questions.all.into_iter().filter(|asked| asked.count >= FEWEST) {
+        askers.entry(asked.asker).or_default().push(asked);
+    }
+    for asked in askers.values_mut() {
+        asked.sort_by_key(|asked| (std::cmp::Reverse(asked.count), asked.question));
+    }
+    askers
+}
+
+/// A sentence for each of the most frequent questions.
+fn told(asker: &Asker<'_>, asked: &[Asked<'_>]) -> Vec<String> {
+    let by = match asker.caller {
+        "" => String::new(),
+        caller => format!(", called by {caller}"),
+    };
+    let mut sentences: Vec<_> = asked
+        .iter()
+        .take(NAMED)
+        .map(|asked| {
+            let function = words::of(asker.place.function, asker.place.module);
+            let times = words::times(asked.count);
+            match asked.question.lookup {
+                Some(lookup) => format!(
+                    "{lookup}({}) was called {times} and returned the same each time{by}",
+                    argument(&asked.question)
+                ),
+                None => {
+                    let path = words::printable(asked.question.text);
+                    let calls = asked.calls.iter();
+                    let calls = calls.map(|(call, count)| format!("{call} {}", thousands(*count)));
+                    let calls = calls.collect::<Vec<_>>().join(", ");
+                    let calls = if calls.is_empty() { calls } else { format!(" ({calls})") };
+                    format!("{path} was opened {times} by {function}{by}{calls}")
+                }
+            }
+        })
+        .collect();
+    if let Some(others) = asked.len().checked_sub(NAMED + 1) {
+        sentences.push(format!("and {} likewise", words::counted(others as u64 + 1, "other")));
+    }
+    sentences
+}
+
+fn argument(question: &Question<'_>) -> String {
+    if question.text.is_empty() {
+        question.number.to_string()
+    } else {
+        format!("\"{}\"", words::printable(question.text))
+    }
+}
+
+fn report(
+    scene: &Scene<'_>,
+    asker: &Asker<'_>,
+    asked: Vec<Asked<'_>>,
+    evidence: Vec<String>,
+) -> Option<Finding> {
+    let layer = asked.first()?.layer.clone();
+    let count = asked.iter().map(|asked| asked.again).sum();
+    let fix = format!("memoise:{}", asker.place.function);
+    let change = "ask once and keep the answer, or ask only when it is used";
+    scene.report(Waste {
+        kind: FindingKind::RepeatedLookup,
+        place: asker.place,
+        layer,
+        count,
+        removed: asked.into_iter().flat_map(|asked| asked.removed).collect(),
+        evidence,
+        remedy: Remedy::fix_or(&fix, change),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{each, figures, only, trial, whole};
+    use crate::synthetic::{Story, ThreadStory, micros, millis};
+    use crate::timeline::Timeline;
+
+    fn one(tell: impl FnOnce(&mut ThreadStory<'_>)) -> Timeline {
+        Story::new().thread(tell).timeline()
+    }
+
+    fn leaves(scene: &Scene<'_>) -> Vec<Finding> {
+        find(scene, [])
+    }
+
+    /// Asks for a protocol's name for each packet.
+    fn packets(told: &mut ThreadStory<'_>, count: u64) {
+        for _ in 0..count {
+            told.leaf("getprotobynumber", micros(40)).with(|leaf| {
+                (leaf.a, leaf.result) = (6, 0x1234);
+            });
+            told.advance(micros(60));
+        }
+    }
+
+    #[test]
+    fn a_lookup_for_each_packet_is_found() {
+        let timeline = one(|told| packets(told, 1_000));
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!(figures(&finding), (999.0, 999, micros(999 * 40), 400));
+        assert_eq!(
+            (finding.place.as_str(), finding.layer.as_str()),
+            ("getprotobynumber", "program")
+        );
+        assert_eq!(trial(&finding).as_deref(), Some("memoise:getprotobynumber"));
+        let says = "getprotobynumber(6) was called 1,000 times and returned the same each time";
+        assert_eq!(finding.evidence, [says]);
+        // The first one is needed.
+        let second = Removed { thread: 0, start: micros(100), end: micros(140) };
+        assert_eq!(finding.removed[0], second);
+    }
+
+    #[test]
+    fn lookups_that_were_counted_are_all_but_the_first_in_vain() {
+        let timeline = one(|told| {
+            told.counted("getpwnam", 10, micros(15), micros(200)).about("card");
+            told.advance(micros(300));
+        });
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!((finding.count, finding.time), (9, micros(135)));
+        assert!(finding.evidence[0].starts_with("getpwnam(\"card\") was called 10 times"));
+    }
+
+    #[test]
+    fn what_cannot_be_memoised_says_what_to_change() {
+        let timeline = one(|told| {
+            for _ in 0..4 {
+                told.leaf("getaddrinfo", millis(5)).about("hsm.example").advance(millis(5));
+            }
+        });
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!((finding.time, finding.trial), (millis(15), None));
+        assert!(finding.advice.unwrap().starts_with("ask once"));
+    }
+
+    /// Opens, reads and closes a file.
+    fn reads(told: &mut ThreadStory<'_>, path: &str) {
+        told.leaf("open", micros(30)).about(path).with(|leaf| leaf.result = 5);
+        told.leaf("read", micros(50)).with(|leaf| leaf.a = 5);
+        told.leaf("close", micros(20)).with(|leaf| leaf.a = 5);
+    }
+
+    #[test]
+    fn a_file_that_is_read_for_each_operation_is_found() {
+        let timeline = one(|told| {
+            for _ in 0..5 {
+                told.enter("C_Sign");
+                reads(told, "/etc/module.conf");
+                told.advance(micros(400)).exit().advance(millis(1));
+            }
+        });
+        let finding = only(each("C_Sign", &timeline, leaves));
+        assert_eq!(figures(&finding), (0.8, 4, micros(400), 160));
+        assert_eq!((finding.place.as_str(), finding.module.as_str()), ("C_Sign", "module.so"));
+        assert_eq!((finding.layer.as_str(), finding.trial), ("pkcs11 module.so", None));
+        let says = "/etc/module.conf was opened 5 times by C_Sign of module.so";
+        assert_eq!(finding.evidence, [says]);
+    }
+
+    #[test]
+    fn these_are_none() {
+        let twice = one(|told| (0..2).for_each(|_| reads(told, "/etc/module.conf")));
+        let others = one(|told| {
+            for number in 0..9 {
+                reads(told, &format!("/etc/{number}.conf"));
+            }
+        });
+        let other_answers = one(|told| {
+            for answer in 0..9 {
+                told.leaf("getpwnam", millis(1)).about("card").with(|leaf| leaf.result = answer);
+            }
+        });
+        let other_questions = one(|told| {
+            for number in 0..9 {
+                told.leaf("getpwuid", millis(1)).with(|leaf| leaf.a = number);
+            }
+        });
+        let kept = one(|told| {
+            for _ in 0..9 {
+                told.leaf("getpwuid", millis(1)).with(|leaf| leaf.replaced = true);
+            }
+        });
+        let too_short = one(|told| {
+            packets(told, 3);
+            told.advance(millis(100));
+        });
+        let two_programs = Story::new()
+            .thread(|told| packets(told, 2))
+            .process("other")
+            .thread(|told| packets(told, 2))
+            .timeline();
+        for timeline in
+            [twice, others, other_answers, other_questions, kept, too_short, two_programs]
+        {
+            assert_eq!(whole(&timeline, leaves), []);
+        }
+    }
+
+    fn of_libc() -> Origin<'static> {
+        Origin { function: "getprotobynumber", module: "libc.so.6", caller: "filter_packet" }
+    }
+
+    /// The system calls of so many lookups.
+    fn files(count: u64, origin: Origin<'static>) -> Vec<FileCall<'static>> {
+        let parts = [("openat", 0, 9), ("read", 12, 6), ("read", 20, 2), ("close", 25, 5)];
+        let calls = (0..count).flat_map(|packet| {
+            parts.map(|(call, after, time)| {
+                let start = micros(packet * 100 + after);
+                let end = start + micros(time);
+                FileCall { thread: 0, start, end, call, path: b"/etc/protocols", origin }
+            })
+        });
+        calls.collect()
+    }
+
+    #[test]
+    fn system_calls_say_what_a_lookup_reads_and_for_whom() {
+        let timeline = one(|told| packets(told, 1_000));
+        let operations = crate::operation::Operations::whole(&timeline);
+        let scene = Scene::new(&timeline, &operations);
+        let finding = only(find(&scene, files(1_000, of_libc())));
+        assert_eq!((finding.count, finding.time), (999, micros(999 * 40)));
+        let says = "/etc/protocols was opened 1,000 times by getprotobynumber of libc.so.6, called \
+                    by filter_packet (close 1,000, openat 1,000, read 2,000)";
+        assert_eq!(finding.evidence[1], says);
+    }
+
+    #[test]
+    fn what_another_function_opens_besides_is_no_evidence() {
+        let timeline = one(|told| {
+            for _ in 0..10 {
+                reads(told, "/etc/protocols");
+            }
+        });
+        let origin = Origin { function: "x_load", module: "libx.so", caller: "main" };
+        let cache = b"/etc/ld.so.cache";
+        let loads = files(10, origin).into_iter().map(|file| FileCall { path: cache, ..file });
+        let all: Vec<_> = files(10, origin).into_iter().chain(loads).collect();
+        let operations = crate::operation::Operations::whole(&timeline);
+        let finding = only(find(&Scene::new(&timeline, &operations), all));
+        let [_, from_below] = &finding.evidence[..] else { panic!("{finding:#?}") };
+        assert!(from_below.starts_with("/etc/protocols was opened 10 times by x_load"));
+    }
+
+    #[test]
+    fn system_calls_alone_are_enough() {
+        let timeline = one(|told| {
+            told.advance(millis(10));
+        });
+        let operations = crate::operation::Operations::whole(&timeline);
+        let scene = Scene::new(&timeline, &operations);
+        let finding = only(find(&scene, files(100, of_libc())));
+        assert_eq!((finding.count, finding.time), (99, micros(99 * 22)));
+        assert_eq!(finding.place, "getprotobynumber");
+        assert_eq!(trial(&finding).as_deref(), Some("memoise:getprotobynumber"));
+        assert_eq!(find(&scene, files(2, of_libc())), []);
+    }
+}

@@ -1,0 +1,408 @@
+//! `session-churn`: sessions, logins, contexts or connections that are opened again and again for
+//! little use.
+//!
+//! They are made to be kept. Whoever opens one for each operation pays for it each time; what is
+//! opened beforehand, for a pool or for a token each, is not meant.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tapstone_measure::units::Nanos;
+
+use super::scene::{Place, Remedy, Scene, Waste};
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+use crate::timeline::{Span, Thread};
+
+/// Once is needed, twice may be two parts of a program, from then on it is a habit.
+const FEWEST: u64 = 3;
+/// Calls that use what was opened: one operation takes as many (a login, a search in three calls,
+/// an attribute or two, the operation in two, its end).
+const LITTLE_USE: u64 = 10;
+
+/// Something that is opened and closed.
+struct Thing {
+    open: &'static str,
+    close: &'static str,
+    what: &'static str,
+    change: &'static str,
+}
+
+const THINGS: [Thing; 5] = [
+    Thing {
+        open: "C_Initialize",
+        close: "C_Finalize",
+        what: "the library was initialised",
+        change: "call C_Initialize once, when the program starts",
+    },
+    Thing {
+        open: "C_OpenSession",
+        close: "C_CloseSession",
+        what: "a session was opened",
+        change: "keep the session, one for each thread, and use it again",
+    },
+    Thing {
+        open: "C_Login",
+        close: "C_Logout",
+        what: "somebody logged in",
+        change: "log in once: the login holds for all sessions of the program with the token",
+    },
+    Thing {
+        open: "SCardEstablishContext",
+        close: "SCardReleaseContext",
+        what: "a context was established",
+        change: "keep the context, one for each thread, and use it again",
+    },
+    Thing {
+        open: "SCardConnect",
+        close: "SCardDisconnect",
+        what: "a card was connected to",
+        change: "keep the connection, and take turns with transactions",
+    },
+];
+
+/// Openings of one thing on one thread, in order.
+struct Openings {
+    layer: Owner,
+    opened: Vec<Removed>,
+    closed: Vec<Removed>,
+    /// Sessions, contexts or connections that were made, or logged in.
+    handles: BTreeSet<u64>,
+    caller: String,
+}
+
+/// Where something was opened, on which thread, and what: a token, a reader.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    place: Place<'a>,
+    thread: usize,
+    object: u64,
+}
+
+pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
+    // What an operation needs is often opened before it.
+    let scene = scene.with_gaps();
+    THINGS.iter().flat_map(|thing| churn(&scene, thing)).collect()
+}
+
+fn churn(scene: &Scene<'_>, thing: &Thing) -> Vec<Finding> {
+    if !scene.timeline.calls.iter().any(|call| call.function == thing.open) {
+        return Vec::new();
+    }
+    let mut places: BTreeMap<Place<'_>, Vec<Openings>> = BTreeMap::new();
+    for (key, openings) in openings(scene, thing) {
+        if is_churn(scene, thing, &key, &openings) {
+            places.entry(key.place).or_default().push(openings);
+        }
+    }
+    places.into_iter().filter_map(|(place, all)| report(scene, thing, place, &all)).collect()
+}
+
+fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<Key<'a>, Openings> {
+    let mut all: BTreeMap<Key<'_>, Openings> = BTreeMap::new();
+    for (number, thread) in scene.threads() {
+        let mut objects: HashMap<u64, Key<'_>> = HashMap::new();
+        for span in &thread.spans {
+            let call = scene.timeline.call(span.call);
+            let opens = call.function == thing.open && !is_needed_each_time(call.function, span);
+            let is_one = (opens || call.function == thing.close) && span.result == 0;
+            if !is_one || is_inside_its_like(scene, thread, span) {
+                continue;
+            }
+            let stretch = Removed { thread: number, start: span.start, end: span.end };
+            if opens {
+                let handle = thing.handle(span);
+                let object = thing.object(span);
+                let key = Key { place: scene.place(call), thread: number, object };
+                let openings = all.entry(key).or_insert_with(|| Openings {
+                    layer: scene.layer(Some(span)),
+                    opened: Vec::new(),
+                    closed: Vec::new(),
+                    handles: BTreeSet::new(),
+                    caller: call.caller.clone(),
+                });
+                openings.opened.push(stretch);
+                openings.handles.insert(handle);
+                objects.insert(handle, key);
+            } else {
+                // What another thread opened is not looked for.
+                let key = objects.remove(&thing.closed_handle(span));
+                if let Some(openings) = key.and_then(|key| all.get_mut(&key)) {
+                    openings.closed.push(stretch);
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Thing {
+    /// What is used afterwards.
+    fn handle(&self, span: &Span) -> u64 {
+        match self.open {
+            "C_Initialize" => 0,
+            "C_Login" => span.handle,
+            _ => span.made,
+        }
+    }
+
+    fn closed_handle(&self, span: &Span) -> u64 {
+        if self.open == "C_Initialize" { 0 } else { span.handle }
+    }
+
+    /// Another one of these is another matter: a token, a reader.
+    fn object(&self, span: &Span) -> u64 {
+        match self.open {
+            "C_OpenSession" => span.handle,
+            "SCardConnect" => span.text.map_or(0, |reader| u64::from(reader.0)),
+            _ => 0,
+        }
+    }
+}
+
+/// A proxy and the module behind it are opened together.
+fn is_inside_its_like(scene: &Scene<'_>, thread: &Thread, span: &Span) -> bool {
+    let function = scene.timeline.call(span.call).function;
+    thread.path(span.parent).any(|around| scene.timeline.call(around.call).function == function)
+}
+
+/// A login for one operation, which a key with CKA_ALWAYS_AUTHENTICATE asks for (PKCS#11, 5.6).
+fn is_needed_each_time(function: &str, span: &Span) -> bool {
+    const CONTEXT_SPECIFIC: u64 = 2;
+    function == "C_Login" && span.detail == CONTEXT_SPECIFIC
+}
+
+/// For each operation of a thread, or several times in a command for little use.
+fn is_churn(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, openings: &Openings) -> bool {
+    let opened = openings.opened.len() as u64;
+    if opened < FEWEST {
+        return false;
+    }
+    if scene.operations.is_whole {
+        return uses(scene, thing, key, &openings.handles) <= LITTLE_USE * opened;
+    }
+    let cuts = scene.operations.of_thread(key.thread);
+    let (Some(first), count) = (cuts.first(), cuts.len() as u64) else { return false };
+    // What was opened before the first operation may be for all of them.
+    let later = openings.opened.iter().filter(|open| open.start > first.start).count() as u64;
+    count >= FEWEST && later >= count - 1
+}
+
+/// Functions of PKCS#11 whose first argument is a slot, and no session.
+const OF_SLOTS: [&str; 7] = [
+    "C_GetSlotInfo",
+    "C_GetTokenInfo",
+    "C_GetMechanismList",
+    "C_GetMechanismInfo",
+    "C_InitToken",
+    "C_CloseAllSessions",
+    "C_WaitForSlotEvent",
+];
+
+/// Calls of the program that used what was opened.
+fn uses(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, handles: &BTreeSet<u64>) -> u64 {
+    let process = scene.timeline.threads[key.thread].process;
+    let threads = scene.timeline.threads.iter().filter(|thread| thread.process == process);
+    let uses = threads.flat_map(|thread| &thread.spans).filter(|span| {
+        let call = scene.timeline.call(span.call);
+        let is_use = call.module == key.place.module
+            && ![thing.open, thing.close].contains(&call.function)
+            && !OF_SLOTS.contains(&call.function);
+        is_use && (thing.open == "C_Initialize" || handles.contains(&span.handle))
+    });
+    uses.count() as u64
+}
+
+fn report(scene: &Scene<'_>, thing: &Thing, place: Place<'_>, all: &[Openings]) -> Option<Finding> {
+    let mut removed: Vec<Removed> = Vec::new();
+    let mut count = 0;
+    for openings in all {
+        count += openings.opened.len() as u64;
+        // One is needed, from the beginning to the end.
+        removed.extend(&openings.opened[1..]);
+        let closed = openings.closed.len().min(openings.opened.len() - 1);
+        removed.extend(&openings.closed[..closed]);
+    }
+    let time: Nanos = removed.iter().map(|stretch| stretch.end - stretch.start).sum();
+    let operations = scene.operations.count();
+    let seen = format!(
+        "{} {} with {} in {}: all but the first took {time}, with their ends ({})",
+        thing.what,
+        words::times(count),
+        words::of(place.function, place.module),
+        if scene.operations.is_whole {
+            "one command".to_owned()
+        } else {
+            words::counted(operations, "operation")
+        },
+        thing.close,
+    );
+    let by = words::called(place.module, all.iter().map(|openings| openings.caller.as_str()));
+    scene.report(Waste {
+        kind: FindingKind::SessionChurn,
+        place,
+        layer: all.first()?.layer.clone(),
+        count,
+        removed,
+        evidence: vec![seen, by],
+        remedy: Remedy::Change(thing.change.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::{each, figures, only, whole};
+    use crate::synthetic::{Story, ThreadStory, micros, millis};
+    use crate::timeline::Timeline;
+
+    const SLOT: u64 = 1;
+
+    fn one(tell: impl FnOnce(&mut ThreadStory<'_>)) -> Timeline {
+        Story::new().thread(tell).timeline()
+    }
+
+    fn signs(told: &mut ThreadStory<'_>, session: u64) {
+        told.call("C_SignInit", session, millis(1)).call("C_Sign", session, millis(5));
+    }
+
+    fn opens(told: &mut ThreadStory<'_>, session: u64) {
+        told.makes("C_OpenSession", SLOT, session, millis(3));
+    }
+
+    fn closes(told: &mut ThreadStory<'_>, session: u64) {
+        told.call("C_CloseSession", session, millis(1));
+    }
+
+    #[test]
+    fn a_session_for_each_operation_is_found() {
+        let timeline = one(|told| {
+            for session in 1..=5 {
+                opens(told, session);
+                signs(told, session);
+                closes(told, session);
+            }
+        });
+        let finding = only(each("C_Sign", &timeline, find));
+        // All but the first opening and the last end, of 46 ms from the first operation to the
+        // last.
+        assert_eq!(figures(&finding), (1.0, 5, millis(16), 348));
+        assert_eq!((finding.place.as_str(), &finding.trial), ("C_OpenSession", &None));
+        assert_eq!(finding.layer, "pkcs11 module.so");
+        let says = "a session was opened 5 times with C_OpenSession of module.so in 5 operations: \
+                    all but the first took 16.0 ms, with their ends (C_CloseSession)";
+        assert_eq!(finding.evidence[0], says);
+        assert!(finding.advice.unwrap().starts_with("keep the session"));
+        let finding = only(whole(&timeline, find));
+        assert_eq!(figures(&finding), (5.0, 5, millis(16), 320));
+    }
+
+    #[test]
+    fn connections_and_logins_are_found_too() {
+        let timeline = one(|told| {
+            for time in 0..3 {
+                told.makes("SCardEstablishContext", 0, 10 + time, millis(2));
+                told.connect(10 + time, "reader", 20 + time, millis(2));
+                told.transmit(20 + time, &[0, 0xB0, 0, 0, 0], &[0x90, 0], millis(5));
+                told.call("SCardDisconnect", 20 + time, millis(1));
+                told.call("SCardReleaseContext", 10 + time, millis(1));
+                told.enter("C_Login").given(7, 1).advance(millis(4)).exit();
+            }
+        });
+        let found: Vec<_> = whole(&timeline, find)
+            .into_iter()
+            .map(|finding| (finding.place, finding.time))
+            .collect();
+        let named = |place: &str, time| (place.to_owned(), millis(time));
+        let expected =
+            [named("C_Login", 8), named("SCardEstablishContext", 6), named("SCardConnect", 6)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_login_that_a_key_asks_for_is_neither_one_nor_its_end() {
+        let timeline = one(|told| {
+            for _ in 0..3 {
+                told.enter("C_Login").given(1, 1).advance(millis(4)).exit();
+                told.enter("C_Login").given(1, 2).advance(millis(4)).exit();
+                signs(told, 1);
+            }
+        });
+        assert_eq!(only(whole(&timeline, find)).time, millis(8));
+    }
+
+    #[test]
+    fn a_proxy_and_its_module_are_opened_once() {
+        let timeline = one(|told| {
+            for session in 1..=3 {
+                told.enter_in("C_OpenSession", "proxy.so").given(SLOT, 0).advance(millis(1));
+                told.last_span().made = session;
+                told.enter("C_OpenSession").given(SLOT, 0).advance(millis(3)).exit().exit();
+            }
+        });
+        let finding = only(whole(&timeline, find));
+        assert_eq!((finding.module.as_str(), finding.time), ("proxy.so", millis(8)));
+    }
+
+    #[test]
+    fn these_are_none() {
+        let once = one(|told| {
+            opens(told, 1);
+            (0..9).for_each(|_| signs(told, 1));
+            closes(told, 1);
+        });
+        let much_used = one(|told| {
+            for session in 1..=3 {
+                opens(told, session);
+                (0..6).for_each(|_| signs(told, session));
+                closes(told, session);
+            }
+        });
+        let a_token_each = one(|told| {
+            for slot in 0..5 {
+                told.makes("C_OpenSession", slot, slot + 10, millis(3));
+            }
+        });
+        let failed = one(|told| {
+            for _ in 0..5 {
+                told.enter("C_OpenSession").given(SLOT, 0).advance(millis(3)).exit_with(0xE1);
+            }
+        });
+        let needed_each_time = one(|told| {
+            for _ in 0..5 {
+                told.enter("C_Login").given(1, 2).advance(millis(4)).exit();
+                signs(told, 1);
+            }
+        });
+        let a_session_each = {
+            let mut story = Story::new();
+            for session in 1..=8 {
+                story.thread(|told| {
+                    opens(told, session);
+                    signs(told, session);
+                });
+            }
+            story.timeline()
+        };
+        for timeline in [once, much_used, a_token_each, failed, needed_each_time, a_session_each] {
+            assert_eq!(whole(&timeline, find), []);
+        }
+        let a_pool = one(|told| {
+            (1..=5).for_each(|session| opens(told, session));
+            (1..=5).for_each(|session| signs(told, session));
+        });
+        assert_eq!(each("C_Sign", &a_pool, find), []);
+    }
+
+    #[test]
+    fn few_operations_are_no_habit() {
+        let timeline = one(|told| {
+            for session in 1..=2 {
+                opens(told, session);
+                signs(told, session);
+                closes(told, session);
+            }
+            told.advance(micros(1));
+        });
+        assert_eq!(each("C_Sign", &timeline, find), []);
+    }
+}
