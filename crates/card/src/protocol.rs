@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
-use tapstone_names::pcsc::PcscFailure as Failure;
+use tapstone_names::pcsc::{PcscFailure as Failure, PcscFunction};
+use tapstone_worker::Protocol;
 
 use crate::pcsc::Operation;
 use crate::suite::job::SuiteJob;
@@ -34,6 +35,28 @@ pub enum Order {
     },
     /// Start no further operation.
     Close,
+}
+
+/// The protocol between the controller and workers that talk to PC/SC.
+#[derive(Clone, Copy, Debug)]
+pub enum CardProtocol {}
+
+impl Protocol for CardProtocol {
+    type Order = Order;
+    type Task = Order;
+    type Report = Report;
+    type Call = PcscFunction;
+
+    fn call_of_number(number: u8) -> Option<PcscFunction> {
+        PcscFunction::from_number(number)
+    }
+
+    /// In these, pcsc-lite's client asks again and again while another program has a transaction
+    /// with the card.
+    fn waits_for_others(call: PcscFunction) -> bool {
+        use PcscFunction::{BeginTransaction, Connect, GetAttrib, Reconnect, Status};
+        matches!(call, BeginTransaction | Connect | GetAttrib | Reconnect | Status)
+    }
 }
 
 /// Which cards are looked at: that powers them, and makes them say what they are.

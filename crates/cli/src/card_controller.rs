@@ -31,7 +31,7 @@ pub(crate) fn open(
 ) -> anyhow::Result<Lab> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let arguments = vec!["card-worker".to_owned()];
-    let worker = tapstone_worker::Command { program, arguments, hidden };
+    let worker = tapstone_worker::WorkerCommand { program, arguments, hidden };
     Ok(Lab::new(Options { worker, timeout: timeout.into(), wait: wait.into(), interrupt }))
 }
 

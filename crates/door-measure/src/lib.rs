@@ -1,8 +1,8 @@
 //! PIV authentication at a door, measured on a real card.
 //!
-//! [`DoorLab`] steers rounds in which every mechanism or strategy has its turn on the same card.
+//! [`DoorController`] steers rounds in which every mechanism or strategy has its turn on the same card.
 //! The dialogue itself runs in a process of its own ([`serve`]), because SCardTransmit has no time
-//! limit and cannot be cancelled; the controller never calls PC/SC. [`fill`] makes the rows of a
+//! limit and cannot be cancelled; the controller never calls PC/SC. [`fill_record`] makes the rows of a
 //! record of what was seen: each strategy, each step of the baseline, and what the strategies gained
 //! beside what was predicted.
 #![forbid(unsafe_code)]
@@ -16,9 +16,9 @@ mod rounds;
 mod rows;
 mod worker;
 
-pub use controller::DoorLab;
+pub use controller::DoorController;
 pub use error::{DoorError, FilesError, OpenError};
-pub use protocol::{Ran, Setup};
-pub use rounds::{Observer, Round, RoundsPlan, Run};
-pub use rows::{Decided, Decision, fill};
+pub use protocol::{Authentication, DoorSetup};
+pub use rounds::{DoorObserver, DoorPlan, DoorRound, DoorRun};
+pub use rows::{Decided, Decision, fill_record};
 pub use worker::serve;

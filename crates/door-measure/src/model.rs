@@ -29,7 +29,7 @@ pub(crate) struct Parts {
 
 impl Model {
     /// `None` where nothing was only moved, or in fewer than two dialogues.
-    pub(crate) fn of(logs: &[&Log]) -> Option<Self> {
+    pub(crate) fn fitted(logs: &[&Log]) -> Option<Self> {
         let moved = |log: &Log| -> Vec<Observation> {
             let all = log.exchanges.iter().filter(|exchange| exchange.is_transfer());
             all.map(|exchange| Observation {

@@ -1,24 +1,44 @@
-//! What the lab and the process that talks to the card say to each other.
+//! What the controller and the process that talks to the card say to each other.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::PcscFunction;
 use tapstone_piv::{AuthenticationMechanism as Mechanism, Dialogue, Time};
 use tapstone_token::pin::Pin;
+use tapstone_worker::Protocol;
 
-/// From the lab to the worker.
+/// From the controller to the worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum DoorOrder {
     /// Open PC/SC's library; the board names a call that never returns.
-    Open { board: PathBuf, setup: Box<Setup> },
+    Open { board: PathBuf, setup: Box<DoorSetup> },
     /// Carry out one authentication, at this moment or now.
-    Run { mechanism: Mechanism, at: Option<Time> },
+    Authenticate { mechanism: Mechanism, at: Option<Time> },
+}
+
+/// The protocol between the controller and the process that talks to the card.
+pub(crate) enum DoorProtocol {}
+
+impl Protocol for DoorProtocol {
+    type Order = DoorOrder;
+    type Task = DoorOrder;
+    type Report = DoorReport;
+    type Call = PcscFunction;
+
+    fn call_of_number(number: u8) -> Option<PcscFunction> {
+        PcscFunction::from_number(number)
+    }
+
+    fn waits_for_others(call: PcscFunction) -> bool {
+        matches!(call, PcscFunction::BeginTransaction | PcscFunction::Connect)
+    }
 }
 
 /// Everything that a door knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Setup {
+pub struct DoorSetup {
     /// The reader's name.
     pub reader: String,
     /// Trust anchors and CAs on the way, DER or PEM.
@@ -37,20 +57,20 @@ pub struct Setup {
     pub wait: Nanos,
 }
 
-/// From the worker to the lab.
+/// From the worker to the controller.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum DoorReport {
     /// The library is open, or why it is not.
     Opened(Result<(), String>),
     /// The worker waits, for this reason.
     Waiting(String),
     /// An authentication is over.
-    Ran(Box<Ran>),
+    Authenticated(Box<Authentication>),
 }
 
 /// One authentication.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ran {
+pub struct Authentication {
     /// When it began, on this machine's CLOCK_MONOTONIC.
     pub start: Nanos,
     /// From the first command, or the connection, to the decision.

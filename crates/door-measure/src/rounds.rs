@@ -2,12 +2,12 @@
 
 use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
 
-use crate::controller::DoorLab;
+use crate::controller::DoorController;
 use crate::error::DoorError;
-use crate::protocol::Ran;
+use crate::protocol::Authentication;
 
 /// Watches a measurement.
-pub trait Observer {
+pub trait DoorObserver {
     /// A round begins: its number from one, of so many.
     fn round(&mut self, number: u64, rounds: u64);
 
@@ -17,7 +17,7 @@ pub trait Observer {
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
-pub struct RoundsPlan {
+pub struct DoorPlan {
     /// What takes turns, the baseline first.
     pub mechanisms: Vec<Mechanism>,
     /// How many rounds.
@@ -28,39 +28,39 @@ pub struct RoundsPlan {
 
 /// One authentication of each kind; `None` of one that did not take place.
 #[derive(Clone, Debug)]
-pub struct Round(pub(crate) Vec<Option<Ran>>);
+pub struct DoorRound(pub(crate) Vec<Option<Authentication>>);
 
 /// All that was seen.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct DoorRun {
     /// What took turns, the baseline first.
     pub mechanisms: Vec<Mechanism>,
     /// The rounds, in order; the last may have been cut short.
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<DoorRound>,
     /// The user ended it.
     pub interrupted: bool,
 }
 
-impl DoorLab {
+impl DoorController {
     /// All rounds, the mechanisms taking turns: A B C, then C B A.
     ///
     /// # Errors
     /// No worker can be started or made ready.
     pub fn measure(
         &mut self,
-        plan: &RoundsPlan,
-        observer: &mut dyn Observer,
-    ) -> Result<Run, DoorError> {
+        plan: &DoorPlan,
+        observer: &mut dyn DoorObserver,
+    ) -> Result<DoorRun, DoorError> {
         let mechanisms = &plan.mechanisms;
         let mut run =
-            Run { mechanisms: mechanisms.clone(), rounds: Vec::new(), interrupted: false };
+            DoorRun { mechanisms: mechanisms.clone(), rounds: Vec::new(), interrupted: false };
         for number in 0..plan.rounds {
             observer.round(number + 1, plan.rounds);
-            let mut round: Vec<Option<Ran>> = vec![None; mechanisms.len()];
+            let mut round: Vec<Option<Authentication>> = vec![None; mechanisms.len()];
             let forwards = number % 2 == 0;
             for turn in 0..mechanisms.len() {
                 let place = if forwards { turn } else { mechanisms.len() - 1 - turn };
-                match self.run(mechanisms[place], plan.at, observer)? {
+                match self.authenticate(mechanisms[place], plan.at, observer)? {
                     Some(ran) => round[place] = Some(ran),
                     None => run.interrupted = true,
                 }
@@ -69,7 +69,7 @@ impl DoorLab {
                 }
             }
             let gone = round.iter().flatten().any(|ran| ran.gave_up);
-            run.rounds.push(Round(round));
+            run.rounds.push(DoorRound(round));
             if run.interrupted || gone {
                 break;
             }

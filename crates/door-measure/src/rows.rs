@@ -14,8 +14,8 @@ use tapstone_piv::{
 use tapstone_record as record;
 
 use crate::model::{Model, Parts, predicted, start_of_chuid};
-use crate::protocol::Ran;
-use crate::rounds::{Round, Run};
+use crate::protocol::Authentication;
+use crate::rounds::{DoorRound, DoorRun};
 
 /// What the door decided, ordered by how bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,28 +37,28 @@ pub struct Decided {
     pub lines: Vec<String>,
 }
 
-impl Run {
-    fn of(&self, place: usize) -> impl Iterator<Item = &Ran> {
+impl DoorRun {
+    fn authentications(&self, place: usize) -> impl Iterator<Item = &Authentication> {
         self.rounds.iter().filter_map(move |round| round.0[place].as_ref())
     }
 
     /// Only those that were granted have times that mean something.
-    fn granted(&self, place: usize) -> Vec<&Ran> {
-        self.of(place).filter(|ran| is_granted(ran)).collect()
+    fn granted(&self, place: usize) -> Vec<&Authentication> {
+        self.authentications(place).filter(|ran| is_granted(ran)).collect()
     }
 }
 
-fn is_granted(ran: &Ran) -> bool {
+fn is_granted(ran: &Authentication) -> bool {
     matches!(ran.dialogue.outcome, Ok(Ok(_)))
 }
 
 /// Everything that the run has brought, even if it did not end well.
-pub fn fill(record: &mut record::Record, run: &Run) -> Decided {
+pub fn fill_record(record: &mut record::Record, run: &DoorRun) -> Decided {
     let first = run.granted(0);
     let logs: Vec<&Log> = first.iter().map(|ran| &ran.dialogue.log).collect();
     let steps = steps(&logs);
     record.results = made(run, &steps);
-    let model = Model::of(&logs);
+    let model = Model::fitted(&logs);
     let ways = run.mechanisms.len();
     for (place, row) in record.results.iter_mut().take(ways).enumerate() {
         row.phases = whole(&run.granted(place));
@@ -93,7 +93,7 @@ fn steps(logs: &[&Log]) -> Vec<Step> {
 }
 
 /// A row for each way, for each step of the first one, and for the host in it.
-fn made(run: &Run, steps: &[Step]) -> Vec<record::CaseResult> {
+fn made(run: &DoorRun, steps: &[Step]) -> Vec<record::CaseResult> {
     let ways = run.mechanisms.len();
     let first = row_name(run.mechanisms[0]);
     let mut names: Vec<String> = run.mechanisms.iter().map(|one| row_name(*one)).collect();
@@ -140,11 +140,11 @@ fn made(run: &Run, steps: &[Step]) -> Vec<record::CaseResult> {
 }
 
 /// All that is not the card, the way to it, or the wait for a slower module.
-fn host(ran: &Ran) -> Nanos {
+fn host(ran: &Authentication) -> Nanos {
     ran.latency - ran.dialogue.log.card() - ran.dialogue.log.replayed
 }
 
-fn fault(ran: &Ran) -> Option<Fault> {
+fn fault(ran: &Authentication) -> Option<Fault> {
     match &ran.dialogue.outcome {
         Ok(Ok(_)) => None,
         Ok(Err(refusal)) => Some(Fault::Decision {
@@ -174,7 +174,7 @@ fn quantile(times: &[f64], percent: f64) -> Option<f64> {
 }
 
 /// A whole dialogue by its steps; with `overlap` they are more than the whole.
-fn whole(ran: &[&Ran]) -> Vec<record::Phase> {
+fn whole(ran: &[&Authentication]) -> Vec<record::Phase> {
     let logs: Vec<&Log> = ran.iter().map(|ran| &ran.dialogue.log).collect();
     let all = mean(ran.iter().map(|ran| ran.latency.0 as f64));
     let one = |step: Step| {
@@ -220,9 +220,9 @@ fn apart(logs: &[&Log], step: Step, model: Option<&Model>) -> Vec<record::Phase>
 }
 
 /// Every command, summed up by name and header.
-fn apdus(run: &Run) -> Vec<record::Apdu> {
+fn apdus(run: &DoorRun) -> Vec<record::Apdu> {
     let mut all: BTreeMap<(Step, [u8; 4]), record::Apdu> = BTreeMap::new();
-    let ran = (0..run.mechanisms.len()).flat_map(|place| run.of(place));
+    let ran = (0..run.mechanisms.len()).flat_map(|place| run.authentications(place));
     for exchange in ran.flat_map(|ran| &ran.dialogue.log.exchanges) {
         let new = || {
             let object = object(exchange.step).map(str::to_owned);
@@ -259,14 +259,14 @@ fn object(step: Step) -> Option<&'static str> {
 }
 
 /// A strategy against the plain way, over the rounds in which both were granted.
-fn trial(run: &Run, place: usize, model: Option<&Model>) -> Option<record::Trial> {
+fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::Trial> {
     let Mechanism::PkiCak(strategy) = run.mechanisms[place] else { return None };
-    let both = |round: &'_ Round| {
+    let both = |round: &'_ DoorRound| {
         let [plain, way] = [0, place].map(|place| round.0[place].clone().filter(is_granted));
         plain.zip(way)
     };
-    let pairs: Vec<(Ran, Ran)> = run.rounds.iter().filter_map(both).collect();
-    let times = |of: fn(&(Ran, Ran)) -> &Ran| -> Vec<f64> {
+    let pairs: Vec<(Authentication, Authentication)> = run.rounds.iter().filter_map(both).collect();
+    let times = |of: fn(&(Authentication, Authentication)) -> &Authentication| -> Vec<f64> {
         pairs.iter().map(|pair| of(pair).latency.0 as f64).collect()
     };
     let (before, after) = (times(|pair| &pair.0), times(|pair| &pair.1));
@@ -332,12 +332,12 @@ fn time(nanos: f64) -> String {
 }
 
 /// The decisions; the record gets them too.
-fn decide(record: &mut record::Record, run: &Run) -> Decided {
+fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
     let mut worst = Decision::Granted;
     let mut lines = Vec::new();
     for (place, mechanism) in run.mechanisms.iter().enumerate() {
         let mut told: BTreeMap<String, u64> = BTreeMap::new();
-        for ran in run.of(place) {
+        for ran in run.authentications(place) {
             let (text, worth) = match &ran.dialogue.outcome {
                 Ok(Ok(identity)) => (format!("granted to {identity}"), Decision::Granted),
                 Ok(Err(refusal)) => (format!("refused: {refusal}"), Decision::Refused),

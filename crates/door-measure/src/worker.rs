@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::Signal;
 use tapstone_card::scard::{
     Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share, reader_name,
 };
@@ -20,11 +20,13 @@ use tapstone_piv::{
     DialogueLog as Log, DialogueStep as Step, Oid, PivPin as Pin, RelyingSystem as Desk, Rules,
     Time,
 };
-use tapstone_worker::{Board, private_pipes, receive, send};
+use tapstone_worker::{
+    Board, Controller, private_pipes, receive, send, signal_at_controllers_death,
+};
 
 use crate::error::OpenError;
 use crate::files;
-use crate::protocol::{Order, Ran, Report, Setup};
+use crate::protocol::{Authentication, DoorOrder, DoorReport, DoorSetup};
 
 /// Between two attempts to get the reader or the card.
 const RETRY: Duration = Duration::from_millis(100);
@@ -34,28 +36,26 @@ const RETRY: Duration = Duration::from_millis(100);
 /// # Errors
 /// What the pipes say. Everything that goes wrong with the card is a report.
 pub fn serve() -> io::Result<()> {
-    let lab = getppid();
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if signal_at_controllers_death(Signal::KILL)? == Controller::Gone {
+        return Ok(());
+    }
     let (mut orders, mut reports) = private_pipes()?;
     let mut worker = None;
     while let Some(order) = receive(&mut orders)? {
-        if getppid() != lab {
-            break;
-        }
         match order {
-            Order::Open { board, setup } => match Worker::open(&board, *setup) {
+            DoorOrder::Open { board, setup } => match Worker::open(&board, *setup) {
                 Ok(opened) => {
                     worker = Some(opened);
-                    send(&mut reports, &Report::Opened(Ok(())))?;
+                    send(&mut reports, &DoorReport::Opened(Ok(())))?;
                 }
                 Err(error) => {
-                    send(&mut reports, &Report::Opened(Err(error.to_string())))?;
+                    send(&mut reports, &DoorReport::Opened(Err(error.to_string())))?;
                 }
             },
-            Order::Run { mechanism, at } => {
+            DoorOrder::Authenticate { mechanism, at } => {
                 let worker = worker.as_mut().ok_or_else(|| io::Error::other("not open"))?;
-                let ran = worker.run(mechanism, at, &mut reports)?;
-                send(&mut reports, &Report::Ran(Box::new(ran)))?;
+                let seen = worker.authenticate(mechanism, at, &mut reports)?;
+                send(&mut reports, &DoorReport::Authenticated(Box::new(seen)))?;
             }
         }
     }
@@ -64,7 +64,7 @@ pub fn serve() -> io::Result<()> {
 
 struct Worker {
     pcsc: Pcsc,
-    setup: Setup,
+    setup: DoorSetup,
     desk: Desk,
     pin: Option<Pin>,
     card: Option<Held>,
@@ -101,8 +101,8 @@ fn without(outcome: Result<tapstone_piv::Denial, Lost>) -> Dialogue {
 }
 
 impl Worker {
-    fn open(board: &std::path::Path, setup: Setup) -> Result<Self, OpenError> {
-        let pcsc = Pcsc::open(Board::open(board)?.place(0))?;
+    fn open(board: &std::path::Path, setup: DoorSetup) -> Result<Self, OpenError> {
+        let pcsc = Pcsc::open(Board::open(board)?.cell(0))?;
         let trust = files::trust(&setup.certificates, setup.crls.as_deref())?;
         let policy = setup.policy.as_deref().map(Oid::from_str).transpose();
         let policy = policy.map_err(|error| OpenError::Policy(error.to_string()))?;
@@ -117,15 +117,16 @@ impl Worker {
     }
 
     /// One authentication with everything that it needs beforehand.
-    fn run(
+    fn authenticate(
         &mut self,
         mechanism: Mechanism,
         at: Option<Time>,
         reports: &mut File,
-    ) -> io::Result<Ran> {
+    ) -> io::Result<Authentication> {
         let at = || at.unwrap_or_else(Time::now);
         let start = Monotonic.now();
-        let nothing = |dialogue, gave_up| Ran { start, latency: Nanos::ZERO, dialogue, gave_up };
+        let nothing =
+            |dialogue, gave_up| Authentication { start, latency: Nanos::ZERO, dialogue, gave_up };
         if self.card.is_none() {
             match self.patiently(reports)? {
                 Ok(held) => self.card = Some(held),
@@ -161,7 +162,7 @@ impl Worker {
     }
 
     /// The sequence from a card without power on.
-    fn cold(&mut self, at: Time) -> Result<Ran, Lost> {
+    fn cold(&mut self, at: Time) -> Result<Authentication, Lost> {
         let Some(Held { card, context }) = self.card.take() else {
             return Err(Lost { call: "SCardConnect".into(), code: "no card".into() });
         };
@@ -183,7 +184,7 @@ impl Worker {
         at: Time,
         start: Nanos,
         connected: Option<Nanos>,
-    ) -> Ran {
+    ) -> Authentication {
         let Some(held) = &self.card else { unreachable!("a card is held before it is asked") };
         let mut wire = Wire { card: &held.card, memory: &mut self.memory };
         let mut dialogue = self.desk.authenticate(&mut wire, mechanism, self.pin.as_ref(), at);
@@ -191,7 +192,7 @@ impl Worker {
         if let Some(time) = connected {
             dialogue.log.steps.insert(0, (Step::Connect, time));
         }
-        Ran { start, latency, dialogue, gave_up: false }
+        Authentication { start, latency, dialogue, gave_up: false }
     }
 
     /// Ends the transaction. A card with a verified PIN is reset; one that was lost is let go.
@@ -229,7 +230,7 @@ impl Worker {
             }
             if !said {
                 said = true;
-                send(reports, &Report::Waiting(format!("{failure}: waiting for the card")))?;
+                send(reports, &DoorReport::Waiting(format!("{failure}: waiting for the card")))?;
             }
             thread::sleep(RETRY);
         }

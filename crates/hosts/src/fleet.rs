@@ -16,10 +16,9 @@ use std::time::Duration;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
-use tapstone_token::controller::{
-    HostClock, Hosts, Joined, Joining, LabError, Link, Lost, Wanted, Word,
-};
-use tapstone_token::protocol::Task;
+use tapstone_token::controller::{HostClock, Hosts, Joined, Joining, LabError, Lost, Wanted};
+use tapstone_token::protocol::{Report, Task, TokenProtocol};
+use tapstone_worker::{RemoteWorker, ReportSender};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -92,7 +91,7 @@ impl Shared {
 pub(crate) enum Command {
     Join {
         wanted: Wanted,
-        inbox: Sender<(usize, Word)>,
+        reports: ReportSender<Report>,
         answer: Sender<(usize, Answer)>,
     },
     Task {
@@ -169,13 +168,12 @@ impl Fleet {
     }
 
     /// Asks for workers and waits for all of them, or for the user to end.
-    fn join_at_once(&mut self, wanted: &[Wanted], inbox: &Sender<(usize, Word)>) -> Vec<Joining> {
+    fn join_at_once(&mut self, wanted: &[Wanted], reports: &ReportSender<Report>) -> Vec<Joining> {
         let (answer, answers) = mpsc::channel();
         for wanted in wanted {
-            let wanted = *wanted;
-            let inbox = inbox.clone();
+            let reports = reports.clone();
             let answer = answer.clone();
-            let _ = self.commands.send(Command::Join { wanted, inbox, answer });
+            let _ = self.commands.send(Command::Join { wanted: *wanted, reports, answer });
         }
         drop(answer);
         let mut joined: Vec<Option<Answer>> = wanted.iter().map(|_| None).collect();
@@ -206,7 +204,7 @@ impl Fleet {
             None => Err(LabError::Interrupted),
             Some(Err(text)) => Err(LabError::Host { host: host.calling.name.clone(), text }),
             Some(Ok((entered, lost))) => Ok(Joined {
-                link: Box::new(Remote {
+                worker: Box::new(AgentWorker {
                     host: wanted.host,
                     number: wanted.number,
                     commands: self.commands.clone(),
@@ -240,16 +238,16 @@ impl Hosts for Fleet {
     }
 
     /// Where PINs are given, hosts come one after the other: a wrong one is tried once in all.
-    fn join(&mut self, wanted: &[Wanted], inbox: &Sender<(usize, Word)>) -> Vec<Joining> {
+    fn join(&mut self, wanted: &[Wanted], reports: &ReportSender<Report>) -> Vec<Joining> {
         let logs_in = wanted.iter().any(|wanted| self.hosts[wanted.host].target.logs_in);
         if !logs_in {
-            return self.join_at_once(wanted, inbox);
+            return self.join_at_once(wanted, reports);
         }
         let mut all: Vec<Joining> = Vec::new();
         for wanted in wanted {
             match all.last() {
                 Some(Err(_)) => all.push(Err(LabError::Interrupted)),
-                _ => all.extend(self.join_at_once(std::slice::from_ref(wanted), inbox)),
+                _ => all.extend(self.join_at_once(std::slice::from_ref(wanted), reports)),
             }
         }
         all
@@ -290,15 +288,15 @@ impl Drop for Fleet {
 }
 
 /// A worker on another machine.
-struct Remote {
+struct AgentWorker {
     host: usize,
     number: usize,
     commands: UnboundedSender<Command>,
     lost: Arc<Mutex<Option<Lost>>>,
 }
 
-impl Link for Remote {
-    fn give(&mut self, task: Task) {
+impl RemoteWorker<TokenProtocol> for AgentWorker {
+    fn send_task(&mut self, task: Task) {
         let _ = self.commands.send(Command::Task { host: self.host, number: self.number, task });
     }
 

@@ -15,6 +15,7 @@ use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call};
+use tapstone_worker::Protocol;
 pub use tapstone_worker::{receive, send};
 
 use crate::catalogue::Variant;
@@ -84,6 +85,27 @@ pub enum Task {
         /// Only those of this run.
         run: Option<String>,
     },
+}
+
+impl From<Task> for Order {
+    fn from(task: Task) -> Self {
+        Self::Task(task)
+    }
+}
+
+/// The protocol between the controller and workers that load a module.
+#[derive(Clone, Copy, Debug)]
+pub enum TokenProtocol {}
+
+impl Protocol for TokenProtocol {
+    type Order = Order;
+    type Task = Task;
+    type Report = Report;
+    type Call = Call;
+
+    fn call_of_number(number: u8) -> Option<Call> {
+        Call::from_number(number)
+    }
 }
 
 /// Which token to use, and how to log in.

@@ -14,10 +14,10 @@ use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 /// A cache line, and its neighbour that the processor fetches along.
-const PLACE_BYTES: usize = 128;
+const CELL_BYTES: usize = 128;
 
-/// The threads of a worker process that have a place: its own and the measuring ones.
-pub const PLACES: usize = 1025;
+/// The threads of a worker process that have a cell: its main one and the measuring ones.
+pub const BOARD_THREADS: usize = 1025;
 
 /// The shared memory.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Board {
     /// What memfd_create(2), ftruncate(2) or mmap(2) say.
     pub fn create() -> io::Result<Arc<Self>> {
         let file = File::from(memfd_create("tapstone-board", MemfdFlags::CLOEXEC)?);
-        ftruncate(&file, (PLACE_BYTES * PLACES) as u64)?;
+        ftruncate(&file, (CELL_BYTES * BOARD_THREADS) as u64)?;
         Self::map(file)
     }
 
@@ -53,16 +53,16 @@ impl Board {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// The place of one thread.
+    /// The cell of one thread: 0 is the main one.
     #[must_use]
-    pub fn place(self: &Arc<Self>, thread: usize) -> Place {
-        assert!(thread < PLACES, "more threads than a board has places");
-        Place { board: Arc::clone(self), offset: thread * PLACE_BYTES }
+    pub fn cell(self: &Arc<Self>, thread: usize) -> BoardCell {
+        assert!(thread < BOARD_THREADS, "more threads than a board has cells");
+        BoardCell { board: Arc::clone(self), offset: thread * CELL_BYTES }
     }
 
     fn map(file: File) -> io::Result<Arc<Self>> {
         let map = MmapRaw::map_raw(&file)?;
-        if map.len() < PLACE_BYTES * PLACES {
+        if map.len() < CELL_BYTES * BOARD_THREADS {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the board is too short"));
         }
         Ok(Arc::new(Self { map, file }))
@@ -71,7 +71,7 @@ impl Board {
 
 /// Where one thread says what it is calling.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct BoardCell {
     board: Arc<Board>,
     offset: usize,
 }
@@ -79,28 +79,28 @@ pub struct Place {
 /// No call is in flight.
 const IDLE: u64 = 0xFF;
 
-impl Place {
+impl BoardCell {
     /// Says that the call of this number, which is not 255, is entered as part of this operation.
     #[inline]
     pub fn enter(&self, call: u8, operation: u64) {
-        self.cell().store(operation << 8 | u64::from(call), Relaxed);
+        self.word().store(operation << 8 | u64::from(call), Relaxed);
     }
 
     /// Says that no call is in flight.
     #[inline]
     pub fn leave(&self) {
-        self.cell().store(IDLE, Relaxed);
+        self.word().store(IDLE, Relaxed);
     }
 
-    /// What the place says: two equal answers some time apart are one call that has not returned.
+    /// What the cell says: two equal answers some time apart are one call that has not returned.
     #[must_use]
     pub fn look(&self) -> InFlight {
-        InFlight(self.cell().load(Relaxed))
+        InFlight(self.word().load(Relaxed))
     }
 
     #[inline]
-    fn cell(&self) -> &AtomicU64 {
-        // SAFETY: the map holds PLACES places of PLACE_BYTES, checked when it was made, and
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: the map holds BOARD_THREADS cells of CELL_BYTES, checked when it was made, and
         // `offset` is one of them; it is aligned to 128 and lives as long as `board`. All access
         // from every process is atomic.
         unsafe { AtomicU64::from_ptr(self.board.map.as_mut_ptr().add(self.offset).cast()) }
@@ -112,6 +112,9 @@ impl Place {
 pub struct InFlight(u64);
 
 impl InFlight {
+    /// No call.
+    pub(crate) const NONE: Self = Self(IDLE);
+
     /// The number of the call; `None` when there was none.
     #[must_use]
     pub fn call(self) -> Option<u8> {
@@ -128,7 +131,8 @@ mod tests {
     fn another_mapping_sees_the_call_in_flight() {
         let board = Board::create().unwrap();
         let other = Board::open(&board.path()).unwrap();
-        let (here, there) = (board.place(3), other.place(3));
+        let here = board.cell(3);
+        let there = other.cell(3);
         assert_eq!(there.look().call(), None);
         here.enter(21, 7);
         assert_eq!(there.look().call(), Some(21));

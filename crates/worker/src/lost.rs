@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A worker process that is no more. `C` is a call; until it has a name, its number on the board.
+/// A worker process that is no more. `C` is a call.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum Lost<C: Display> {
     /// It ended by itself, in the code that it called or after it.
@@ -55,17 +55,6 @@ impl<C: Display> Lost<C> {
             Self::Hung { .. } => "timeout",
             Self::Unreachable(_) => "unreachable",
             Self::Garbled(_) => "garbled",
-        }
-    }
-
-    /// The same with the call by another name.
-    #[must_use]
-    pub fn named<D: Display>(self, name: impl FnOnce(C) -> Option<D>) -> Lost<D> {
-        match self {
-            Self::Crashed { how, call } => Lost::Crashed { how, call: call.and_then(name) },
-            Self::Hung { after, call } => Lost::Hung { after, call: call.and_then(name) },
-            Self::Unreachable(why) => Lost::Unreachable(why),
-            Self::Garbled(why) => Lost::Garbled(why),
         }
     }
 }

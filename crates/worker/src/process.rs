@@ -1,26 +1,27 @@
-//! A worker process as the one that started it sees it: started, spoken to, watched, and ended by its handle.
+//! A worker process as the controller that started it sees it: it gets orders through one pipe, answers
+//! through another, and is watched and ended by its handle.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, BufWriter};
 use std::marker::PhantomData;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{self, Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{self, Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::board::{Board, InFlight};
+use crate::channel::{ReportSender, Word};
 use crate::frames::{receive, send};
 use crate::lost::Lost;
+use crate::protocol::Protocol;
 
-/// What to run as a worker: this program, with the argument that makes it one.
+/// What to start as a worker: this program, with the argument that makes it one.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct WorkerCommand {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
@@ -29,39 +30,26 @@ pub struct Command {
     pub hidden: Vec<OsString>,
 }
 
-/// Something that a worker said, or that it says no more.
-#[derive(Debug)]
-pub enum Word<R> {
-    /// A report.
-    Report(R),
-    /// The pipe has ended.
-    Gone,
-    /// What came through it was no report.
-    Garbled(String),
-}
-
-/// See the module's text.
-#[derive(Debug)]
-pub struct Process<O, R> {
+/// A process that was started as a worker.
+pub(crate) struct WorkerProcess<P: Protocol> {
     child: Child,
     orders: Option<BufWriter<ChildStdin>>,
     board: Arc<Board>,
-    watched: Vec<(InFlight, Instant)>,
-    patience: Duration,
-    messages: PhantomData<fn(O) -> R>,
+    clean_up: Duration,
+    protocol: PhantomData<fn() -> P>,
 }
 
-impl<O: Serialize, R: DeserializeOwned + Send + 'static> Process<O, R> {
-    /// Starts a worker that reports to `inbox` under this number, and that may take so long to
-    /// clean up once its orders have ended.
+impl<P: Protocol> WorkerProcess<P> {
+    /// Starts a worker that reports to `inbox` under this number. When its orders end it may take
+    /// `clean_up` to end by itself.
     ///
     /// # Errors
     /// What starting a process says.
-    pub fn start(
-        command: &Command,
+    pub(crate) fn start(
+        command: &WorkerCommand,
         number: usize,
-        inbox: Sender<(usize, Word<R>)>,
-        patience: Duration,
+        inbox: ReportSender<P::Report>,
+        clean_up: Duration,
     ) -> io::Result<Self> {
         let board = Board::create()?;
         let mut child = process::Command::new(&command.program);
@@ -77,84 +65,82 @@ impl<O: Serialize, R: DeserializeOwned + Send + 'static> Process<O, R> {
             .spawn()?;
         let orders = child.stdin.take().map(BufWriter::new);
         if let Some(reports) = child.stdout.take() {
-            thread::Builder::new().name(format!("reports-{number}")).spawn(move || {
-                let mut reports = BufReader::with_capacity(1 << 16, reports);
-                loop {
-                    let word = match receive(&mut reports) {
-                        Ok(Some(report)) => Word::Report(report),
-                        Ok(None) => Word::Gone,
-                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Word::Gone,
-                        Err(error) => Word::Garbled(error.to_string()),
-                    };
-                    let last = !matches!(word, Word::Report(_));
-                    if inbox.send((number, word)).is_err() || last {
-                        return;
-                    }
-                }
-            })?;
+            thread::Builder::new()
+                .name(format!("reports-{number}"))
+                .spawn(move || read_reports(reports, number, &inbox))?;
         }
-        Ok(Self { child, orders, board, watched: Vec::new(), patience, messages: PhantomData })
+        Ok(Self { child, orders, board, clean_up, protocol: PhantomData })
     }
 
     /// Where the worker finds its board.
-    #[must_use]
-    pub fn board(&self) -> PathBuf {
+    pub(crate) fn board(&self) -> PathBuf {
         self.board.path()
     }
 
     /// Sends an order. A worker that is gone is noticed by its reports' end.
-    pub fn order(&mut self, order: &O) {
+    pub(crate) fn order(&mut self, order: &P::Order) {
         if let Some(orders) = &mut self.orders {
             let _ = send(orders, order);
         }
     }
 
-    /// A call that has not returned for longer than `limit`, on any of the worker's threads.
-    pub fn stuck(&mut self, threads: usize, limit: Duration) -> Option<Lost<u8>> {
-        self.watched.resize(1 + threads, (self.board.place(0).look(), Instant::now()));
-        for (thread, (seen, since)) in self.watched.iter_mut().enumerate() {
-            let look = self.board.place(thread).look();
-            if look != *seen || look.call().is_none() {
-                (*seen, *since) = (look, Instant::now());
-            } else if since.elapsed() >= limit {
-                return Some(Lost::Hung { after: limit, call: look.call() });
-            }
-        }
-        None
+    /// What a thread is calling: 0 is the main one.
+    pub(crate) fn in_flight(&self, thread: usize) -> InFlight {
+        self.board.cell(thread).look()
+    }
+
+    /// It has ended, although its last reports may still be under way.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// How a worker ended whose reports have ended.
-    pub fn post_mortem(&mut self, threads: usize) -> Lost<u8> {
+    pub(crate) fn post_mortem(&mut self, threads: usize) -> Lost<P::Call> {
         self.orders = None;
         let how = match self.child.wait() {
             Ok(status) => describe(status),
             Err(error) => error.to_string(),
         };
-        let call = (0..=threads).find_map(|thread| self.board.place(thread).look().call());
-        Lost::Crashed { how, call }
+        let call = (0..=threads).find_map(|thread| self.in_flight(thread).call());
+        Lost::Crashed { how, call: call.and_then(P::call_of_number) }
     }
-}
 
-impl<O, R> Process<O, R> {
     /// Ends the worker at once.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 /// A worker whose orders end removes what it made: it is given the time, and then killed.
-impl<O, R> Drop for Process<O, R> {
+impl<P: Protocol> Drop for WorkerProcess<P> {
     fn drop(&mut self) {
         self.orders = None;
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.clean_up;
         while Instant::now() < until {
-            if !matches!(self.child.try_wait(), Ok(None)) {
+            if self.has_ended() {
                 return;
             }
             thread::sleep(Duration::from_millis(2));
         }
         self.kill();
+    }
+}
+
+/// Passes reports on until there are no more, or nobody wants them.
+fn read_reports<R: DeserializeOwned>(reports: ChildStdout, number: usize, inbox: &ReportSender<R>) {
+    let mut reports = BufReader::with_capacity(1 << 16, reports);
+    loop {
+        let word = match receive(&mut reports) {
+            Ok(Some(report)) => Word::Report(report),
+            Ok(None) => Word::End,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Word::End,
+            Err(error) => Word::Garbled(error.to_string()),
+        };
+        let is_last = !matches!(word, Word::Report(_));
+        if inbox.0.send((number, word)).is_err() || is_last {
+            return;
+        }
     }
 }
 

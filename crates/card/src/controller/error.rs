@@ -5,16 +5,16 @@ use std::io;
 use tapstone_names::pcsc::{PcscFailure as Failure, PcscFunction as Call};
 use thiserror::Error;
 
-use crate::protocol::Fault;
+use tapstone_worker::Protocol;
+
+use crate::protocol::{CardProtocol, Fault};
 
 /// A worker process that is no more.
 pub type Lost = tapstone_worker::Lost<Call>;
 
-/// Whether the call in flight is one in which pcsc-lite's client asks again and again while another
-/// program has a transaction with the card.
-pub(super) fn waits_for_others(lost: &Lost) -> bool {
-    use Call::{BeginTransaction, Connect, GetAttrib, Reconnect, Status};
-    matches!(lost.call(), Some(BeginTransaction | Connect | GetAttrib | Reconnect | Status))
+/// Whether the call in flight waits for another program's transaction.
+fn waits_for_others(lost: &Lost) -> bool {
+    lost.call().copied().is_some_and(CardProtocol::waits_for_others)
 }
 
 /// Why nothing could be measured.

@@ -8,29 +8,25 @@ mod rows;
 mod run;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tapstone_names::pcsc::PcscFunction as Call;
-use tapstone_worker::{Command, Process};
+use tapstone_worker::{
+    Conversation, Interrupt, NOTABLE_WAIT, OnInterrupt, Timeouts, Unanswered, WorkerCommand,
+};
 
 pub use self::costs::{apdus, costs};
-use self::error::waits_for_others;
 pub use self::error::{LabError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};
 pub use self::rows::{RowPlan, rows};
 pub use self::run::{Observer, Progress, Ran, Stop};
-use crate::protocol::{Cards, Job, Order, Reader, Report};
-
-/// Something that a worker said, or that it says no more.
-type Word = tapstone_worker::Word<Report>;
+use crate::protocol::{CardProtocol, Cards, Job, Order, Reader, Report};
 
 /// How long a worker may take to end its transaction and let the card go.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// A wait for another program that a user wonders about.
-const NOTABLE_WAIT: Duration = Duration::from_secs(1);
+/// What is said when it does.
+const WAITS: &str = "another program has a transaction with the card: waiting for its end";
 
 /// For what is too quick to watch.
 struct NoObserver;
@@ -45,7 +41,7 @@ impl Observer for NoObserver {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What to run as a worker.
-    pub worker: Command,
+    pub worker: WorkerCommand,
     /// How long a call may take before it counts as hung.
     pub timeout: Duration,
     /// How long another program may keep its transaction with the card.
@@ -56,18 +52,20 @@ pub struct Options {
 
 /// See the module's text.
 pub struct Lab {
-    options: Options,
-    sender: Sender<(usize, Word)>,
-    inbox: Receiver<(usize, Word)>,
-    workers: Vec<Option<Process<Order, Report>>>,
+    worker: WorkerCommand,
+    workers: Conversation<CardProtocol>,
 }
 
 impl Lab {
     /// A lab without workers; they are started when there is work.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let (sender, inbox) = mpsc::channel();
-        Self { options, sender, inbox, workers: Vec::new() }
+        let Options { worker, timeout, wait, interrupt } = options;
+        // A shorter limit ends a call before it can be seen to wait for another program.
+        let waiting_call = if timeout < NOTABLE_WAIT { timeout } else { wait.max(NOTABLE_WAIT) };
+        let timeouts = Timeouts { call: timeout, waiting_call, clean_up: CLEAN_UP };
+        let interrupt = Interrupt::new(interrupt, OnInterrupt::GiveUp);
+        Self { worker, workers: Conversation::new(timeouts, interrupt) }
     }
 
     /// The readers, and what can be said of these cards.
@@ -80,13 +78,13 @@ impl Lab {
         observer: &mut dyn Observer,
     ) -> Result<Vec<Reader>, LabError> {
         let number = self.start()?;
-        self.order(number, &Order::Look(cards));
+        self.workers.send_order(number, &Order::Look(cards));
         let pick = |report| match report {
             Report::Readers(readers) => Some(readers),
             _ => None,
         };
         let readers = self.answer(number, pick, observer)?;
-        self.workers[number] = None;
+        self.workers.end(number);
         readers.map_err(LabError::Pcsc)
     }
 
@@ -119,22 +117,22 @@ impl Lab {
     ) -> Result<Ran, LabError> {
         let numbers = jobs.iter().map(|_| self.start()).collect::<Result<Vec<_>, _>>()?;
         for (number, job) in numbers.iter().zip(jobs) {
-            self.order(*number, &Order::Prepare(Box::new(job.clone())));
+            self.workers.send_order(*number, &Order::Prepare(Box::new(job.clone())));
         }
+        let usual = self.workers.timeouts();
+        self.workers.set_timeouts(run::timeouts(usual, jobs.len(), stop));
         let ran = run::Steering::new(self, &numbers, stop, observer).run();
+        self.workers.set_timeouts(usual);
         for number in numbers {
-            self.workers[number] = None;
+            self.workers.end(number);
         }
         ran
     }
 
     fn start(&mut self) -> Result<usize, LabError> {
-        let number = self.workers.len();
-        let sender = self.sender.clone();
-        let process = Process::start(&self.options.worker, number, sender, FAREWELL);
-        let mut process = process.map_err(LabError::Spawn)?;
-        process.order(&Order::Open { board: process.board() });
-        self.workers.push(Some(process));
+        let number = self.workers.start(&self.worker).map_err(LabError::Spawn)?;
+        let board = self.workers.board(number).unwrap_or_default();
+        self.workers.send_order(number, &Order::Open { board });
         let pick = |report| match report {
             Report::Opened(opened) => Some(opened),
             _ => None,
@@ -143,91 +141,18 @@ impl Lab {
         opened.map(|()| number).map_err(LabError::NoLibrary)
     }
 
-    fn order(&mut self, number: usize, order: &Order) {
-        if let Some(process) = &mut self.workers[number] {
-            process.order(order);
-        }
-    }
-
-    /// Waits for one worker's answer; other workers' words of that time are late ones.
+    /// Waits for one worker's answer.
     fn answer<T>(
         &mut self,
         number: usize,
-        pick: impl Fn(Report) -> Option<T>,
+        pick: impl FnMut(Report) -> Option<T>,
         observer: &mut dyn Observer,
     ) -> Result<T, LabError> {
-        let mut said = false;
-        loop {
-            if let Some((from, word)) = self.hear(Duration::from_millis(50))
-                && from == number
-            {
-                match word {
-                    Word::Report(report) => {
-                        if let Some(answer) = pick(report) {
-                            return Ok(answer);
-                        }
-                    }
-                    Word::Gone => return Err(self.bury(number, None).into()),
-                    Word::Garbled(why) => {
-                        return Err(self.bury(number, Some(Lost::Garbled(why))).into());
-                    }
-                }
-            }
-            if let Some(lost) = self.hangs(number, &mut said, self.options.wait, observer) {
-                return Err(self.bury(number, Some(lost)).into());
-            }
-            if self.interrupted() {
-                self.workers[number] = None;
-                return Err(LabError::Interrupted);
-            }
-        }
-    }
-
-    /// A call of this worker that will not return. One that waits for another program's
-    /// transaction may go on for longer, and that is said once.
-    fn hangs(
-        &mut self,
-        number: usize,
-        said: &mut bool,
-        wait: Duration,
-        observer: &mut dyn Observer,
-    ) -> Option<Lost> {
-        let timeout = self.options.timeout;
-        let waits = self.stuck(number, NOTABLE_WAIT).is_some_and(|lost| waits_for_others(&lost));
-        if waits && !*said {
-            *said = true;
-            observer
-                .waiting("another program has a transaction with the card: waiting for its end");
-        }
-        self.stuck(number, if waits { wait.max(NOTABLE_WAIT) } else { timeout })
-    }
-
-    /// A call of this worker that has not returned for so long.
-    fn stuck(&mut self, number: usize, limit: Duration) -> Option<Lost> {
-        self.workers[number].as_mut()?.stuck(0, limit).map(|lost| lost.named(Call::from_number))
-    }
-
-    /// Ends what is left of a worker; says why it was lost if nobody knows better.
-    fn bury(&mut self, number: usize, why: Option<Lost>) -> Lost {
-        let Some(mut process) = self.workers[number].take() else {
-            return why.unwrap_or_else(|| Lost::Garbled("the worker process is gone".into()));
-        };
-        match why {
-            Some(why) => {
-                process.kill();
-                why
-            }
-            None => process.post_mortem(0).named(Call::from_number),
-        }
-    }
-
-    fn hear(&self, patience: Duration) -> Option<(usize, Word)> {
-        // The lab holds a sender itself, so the channel never closes.
-        self.inbox.recv_timeout(patience).ok()
-    }
-
-    fn interrupted(&self) -> bool {
-        self.options.interrupt.load(Relaxed)
+        let answer = self.workers.answer(number, pick, || observer.waiting(WAITS));
+        answer.map_err(|why| match why {
+            Unanswered::Lost(lost) => LabError::Lost(lost),
+            Unanswered::Interrupted => LabError::Interrupted,
+        })
     }
 }
 

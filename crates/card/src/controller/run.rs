@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
+use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic, Timeouts};
 
 use super::error::{LabError, Lost};
 use super::figures::{LaneFigures, lanes};
-use super::{Lab, Word};
-use crate::protocol::{Done, Order, Ready, Report, Sample};
+use super::{Lab, WAITS};
+use crate::protocol::{CardProtocol, Done, Order, Ready, Report, Sample};
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,8 +70,15 @@ const START_NOTICE: Nanos = Nanos::from_millis(20);
 /// When precision is first looked at; then at twice that, and so on.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 
-/// Between two reports of progress.
-const PROGRESS: Duration = Duration::from_millis(200);
+/// Among contending workers one may wait for the others as long as they run.
+pub(super) fn timeouts(usual: Timeouts, workers: usize, stop: Stop) -> Timeouts {
+    match stop {
+        Stop::Time(time) | Stop::Precision { longest: time, .. } if workers > 1 => {
+            Timeouts { waiting_call: usual.waiting_call + time, ..usual }
+        }
+        _ => usual,
+    }
+}
 
 /// The lab while a run goes on. After the order to end, a worker may finish its operation for as
 /// long as a call may take.
@@ -82,11 +90,8 @@ pub(super) struct Steering<'a> {
     ran: Ran,
     started: Option<Instant>,
     closing: bool,
-    /// That another program holds the card has been said; among contending workers waiting is what
-    /// is measured.
-    said: bool,
     next_look: Duration,
-    last_progress: Instant,
+    progress_report: Periodic,
 }
 
 impl<'a> Steering<'a> {
@@ -113,18 +118,20 @@ impl<'a> Steering<'a> {
             ran,
             started: None,
             closing: false,
-            said: numbers.len() > 1,
             next_look: FIRST_LOOK,
-            last_progress: Instant::now(),
+            progress_report: Periodic::new(PROGRESS_INTERVAL),
         }
     }
 
     pub(super) fn run(mut self) -> Result<Ran, LabError> {
         while self.waits() {
-            if let Some((number, word)) = self.lab.hear(Duration::from_millis(20)) {
-                self.take(number, word)?;
+            if let Some((number, heard)) = self.lab.workers.hear(Duration::from_millis(20)) {
+                self.take(number, heard)?;
             }
-            self.watch();
+            if self.lab.workers.is_interrupted() && !self.closing {
+                self.ran.interrupted = true;
+                self.close();
+            }
             self.look();
         }
         match self.ran.lost.take() {
@@ -139,36 +146,49 @@ impl<'a> Steering<'a> {
 
     fn waits(&self) -> bool {
         let places = self.numbers.iter().enumerate();
-        let mut alive = places.filter(|(_, number)| self.lab.workers[**number].is_some());
+        let mut alive = places.filter(|(_, number)| self.lab.workers.is_alive(**number));
         alive.any(|(place, _)| self.ran.done[place].is_none())
     }
 
-    fn take(&mut self, number: usize, word: Word) -> Result<(), LabError> {
+    fn take(&mut self, number: usize, heard: HeardOf<CardProtocol>) -> Result<(), LabError> {
         let Some(place) = self.numbers.iter().position(|other| *other == number) else {
             return Ok(());
         };
-        match word {
-            Word::Report(Report::Waiting) => {
+        let report = match heard {
+            Heard::Report(report) => report,
+            Heard::Lost(lost) => {
+                self.ran.lost.get_or_insert(lost);
+                self.close();
+                return Ok(());
+            }
+            Heard::Waits => {
+                // Among contending workers waiting is what is measured.
+                if self.numbers.len() == 1 {
+                    self.observer.waiting(WAITS);
+                }
+                return Ok(());
+            }
+        };
+        match report {
+            Report::Waiting => {
                 self.observer.waiting("another program has the reader for itself: waiting for it");
             }
-            Word::Report(Report::Ready(Ok(ready))) => {
+            Report::Ready(Ok(ready)) => {
                 self.ran.ready[place] = Some(ready);
                 if !self.closing && self.ran.ready.iter().all(Option::is_some) {
                     self.start();
                 }
             }
-            Word::Report(Report::Ready(Err(fault))) => return Err(LabError::Fault(fault)),
-            Word::Report(Report::Samples(samples)) => self.ran.samples[place].extend(samples),
-            Word::Report(Report::Done(done)) => {
+            Report::Ready(Err(fault)) => return Err(LabError::Fault(fault)),
+            Report::Samples(samples) => self.ran.samples[place].extend(samples),
+            Report::Done(done) => {
                 // One that gave up will not be waited for by the others.
                 if done.gave_up.is_some() {
                     self.close();
                 }
                 self.ran.done[place] = Some(done);
             }
-            Word::Report(Report::Opened(_) | Report::Readers(_)) => {}
-            Word::Gone => self.lose(number, None),
-            Word::Garbled(why) => self.lose(number, Some(Lost::Garbled(why))),
+            Report::Opened(_) | Report::Readers(_) => {}
         }
         Ok(())
     }
@@ -188,34 +208,7 @@ impl<'a> Steering<'a> {
 
     fn order(&mut self, order: &Order) {
         for number in self.numbers {
-            self.lab.order(*number, order);
-        }
-    }
-
-    fn lose(&mut self, number: usize, why: Option<Lost>) {
-        let lost = self.lab.bury(number, why);
-        self.ran.lost.get_or_insert(lost);
-        self.close();
-    }
-
-    /// Calls that do not return, and the user who wants to go.
-    fn watch(&mut self) {
-        // One of several may wait for its siblings as long as they run.
-        let siblings = match self.stop {
-            Stop::Time(time) | Stop::Precision { longest: time, .. } if self.numbers.len() > 1 => {
-                time
-            }
-            _ => Duration::ZERO,
-        };
-        let wait = self.lab.options.wait + siblings;
-        for number in self.numbers {
-            if let Some(lost) = self.lab.hangs(*number, &mut self.said, wait, self.observer) {
-                self.lose(*number, Some(lost));
-            }
-        }
-        if self.lab.interrupted() && !self.closing {
-            self.ran.interrupted = true;
-            self.close();
+            self.lab.workers.send_order(*number, order);
         }
     }
 
@@ -236,8 +229,7 @@ impl<'a> Steering<'a> {
             }
             Stop::Time(_) | Stop::Precision { .. } => {}
         }
-        if self.last_progress.elapsed() >= PROGRESS {
-            self.last_progress = Instant::now();
+        if self.progress_report.is_due() {
             let completed = self.ran.samples.iter().map(|samples| samples.len() as u64).sum();
             self.observer.progress(Progress { completed, elapsed });
         }

@@ -11,7 +11,7 @@ use std::ptr;
 use std::rc::Rc;
 
 use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
-use tapstone_worker::Place;
+use tapstone_worker::BoardCell;
 
 use self::sys::{Dword, Functions, Handle, IoRequest, LONGEST_ATR, ReaderState};
 
@@ -31,7 +31,7 @@ pub struct Pcsc(Rc<Shared>);
 
 struct Shared {
     functions: Functions,
-    place: Place,
+    place: BoardCell,
     /// Tells one call from the next of the same name: a call that never returns from many short
     /// ones.
     calls: Cell<u64>,
@@ -99,7 +99,7 @@ impl Pcsc {
     ///
     /// # Errors
     /// When the library is not there, or has not all of the functions.
-    pub fn open(place: Place) -> Result<Self, NoLibrary> {
+    pub fn open(place: BoardCell) -> Result<Self, NoLibrary> {
         let functions = Functions::open().map_err(|why| NoLibrary { why })?;
         Ok(Self(Rc::new(Shared { functions, place, calls: Cell::new(1) })))
     }

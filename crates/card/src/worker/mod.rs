@@ -49,7 +49,7 @@ impl Worker {
         while let Some(order) = self.orders.next() {
             match order {
                 Order::Open { board } => {
-                    let opened = Pcsc::open(Board::open(&board)?.place(0));
+                    let opened = Pcsc::open(Board::open(&board)?.cell(0));
                     let opened = opened.map(|pcsc| self.pcsc = Some(pcsc));
                     self.report(&Report::Opened(opened.map_err(|error| error.to_string())))?;
                 }

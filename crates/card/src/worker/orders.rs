@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::Signal;
 use signal_hook::consts::SIGALRM;
 use signal_hook::{flag, low_level};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_worker::receive;
+use tapstone_worker::{Controller, receive, signal_at_controllers_death};
 
 use crate::protocol::Order;
 
@@ -47,9 +47,7 @@ impl Orders {
                 libc::alarm(LAST_RESPITE_SECONDS);
             })?;
         }
-        let lab = getppid();
-        set_parent_process_death_signal(Some(Signal::ALARM))?;
-        if getppid() != lab {
+        if signal_at_controllers_death(Signal::ALARM)? == Controller::Gone {
             closed.store(true, Relaxed);
         }
         Ok(Self { pipe, closed, last_look: Nanos::ZERO })

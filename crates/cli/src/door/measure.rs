@@ -3,11 +3,11 @@
 mod arguments;
 
 use anyhow::Context;
-use tapstone_door_measure::{Decision, DoorLab, Observer, RoundsPlan, Setup, files};
+use tapstone_door_measure::{Decision, DoorController, DoorObserver, DoorPlan, DoorSetup, files};
 use tapstone_measure::units::Nanos;
 use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
 use tapstone_record as record;
-use tapstone_worker::Command;
+use tapstone_worker::WorkerCommand;
 
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};
@@ -46,7 +46,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut live = Live::new(arguments.output.quiet);
     let reader = cards.choose(arguments.reader.as_deref(), true, &mut live)?;
     drop(cards);
-    let setup = Setup {
+    let setup = DoorSetup {
         reader: reader.name.clone(),
         certificates,
         crls,
@@ -61,15 +61,16 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     let machine = Watch::start();
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let words = vec!["door".to_owned(), "worker".to_owned()];
-    let command = Command { program, arguments: words, hidden };
-    let mut lab = DoorLab::new(setup, command, arguments.timeout, arguments.wait, interrupt);
+    let command = WorkerCommand { program, arguments: words, hidden };
+    let mut controller =
+        DoorController::new(setup, command, arguments.timeout, arguments.wait, interrupt);
     let at = arguments.at.map(|at| Time(at.as_second().max(0) as u64));
-    let plan = RoundsPlan { mechanisms, rounds: arguments.rounds, at };
-    let run = lab.measure(&plan, &mut live);
+    let plan = DoorPlan { mechanisms, rounds: arguments.rounds, at };
+    let run = controller.measure(&plan, &mut live);
     live.end();
     let run = run?;
     machine.add_to(&mut record.environment.load);
-    let decided = tapstone_door_measure::fill(&mut record, &run);
+    let decided = tapstone_door_measure::fill_record(&mut record, &run);
     for line in &decided.lines {
         eprintln!("{line}");
     }
@@ -91,7 +92,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     })
 }
 
-impl Observer for Live {
+impl DoorObserver for Live {
     fn round(&mut self, number: u64, rounds: u64) {
         self.stage(&format!("round {number} of {rounds}"));
     }

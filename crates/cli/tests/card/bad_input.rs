@@ -64,7 +64,7 @@ fn says(run: &Running, words: &str) {
 fn a_reader_that_another_program_has() {
     const WAITS: &str = "another program has the reader for itself: waiting for it";
     let board = Board::create().unwrap();
-    let context = Pcsc::open(board.place(0)).unwrap().establish().unwrap();
+    let context = Pcsc::open(board.cell(0)).unwrap().establish().unwrap();
     let reader = reader_name(Slot::First.reader());
     let held = context.connect(&reader, Share::Exclusive).unwrap();
     let too_long = Tapstone::suite(COUNTS).args("--wait 500ms --rounds 3").run().exits(2);
@@ -82,7 +82,7 @@ fn a_reader_that_another_program_has() {
 fn a_card_that_another_program_has() {
     const WAITS: &str = "another program has a transaction with the card: waiting for its end";
     let board = Board::create().unwrap();
-    let context = Pcsc::open(board.place(0)).unwrap().establish().unwrap();
+    let context = Pcsc::open(board.cell(0)).unwrap().establish().unwrap();
     let reader = reader_name(Slot::First.reader());
     let held = context.connect(&reader, Share::Shared).unwrap();
     held.begin().unwrap();

@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use tapstone_token::controller::{Heard, LabError, Lost, Relay};
-use tapstone_token::protocol::{Report, Task};
+use tapstone_token::controller::{LabError, Lost, Relay};
+use tapstone_token::protocol::{Report, Task, TokenProtocol};
+use tapstone_worker::{Heard, HeardOf};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::session::News;
@@ -125,7 +126,7 @@ impl Work {
         }
     }
 
-    fn pass_on(&mut self, number: usize, heard: Heard) {
+    fn pass_on(&mut self, number: usize, heard: HeardOf<TokenProtocol>) {
         let of_it = self.workers.iter_mut().find(|(_, known)| known.number == number);
         let Some((&worker, known)) = of_it else { return };
         match heard {
@@ -136,6 +137,7 @@ impl Work {
                 }
                 self.send(FromAgent::Report { worker, report: Box::new(report) });
             }
+            Heard::Waits => {}
             Heard::Lost(lost) => {
                 self.workers.remove(&worker);
                 self.send(FromAgent::Lost { worker, lost });

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use tapstone_measure::units::Nanos;
-use tapstone_token::controller::{HostClock, Lost, Wanted, Word};
-use tapstone_token::protocol::Task;
+use tapstone_token::controller::{HostClock, Lost, Wanted};
+use tapstone_token::protocol::{Report, Task};
+use tapstone_worker::ReportSender;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 
@@ -55,7 +56,7 @@ struct Member {
 
 /// A worker that was asked for.
 struct Worker {
-    inbox: Sender<(usize, Word)>,
+    reports: ReportSender<Report>,
     /// Until it has joined.
     answer: Option<Sender<(usize, Answer)>>,
     lost: Arc<Mutex<Option<Lost>>>,
@@ -113,7 +114,7 @@ impl Service {
 
     async fn obey(&mut self, order: Command) {
         match order {
-            Command::Join { wanted, inbox, answer } => self.join(wanted, inbox, answer).await,
+            Command::Join { wanted, reports, answer } => self.join(wanted, reports, answer).await,
             Command::Task { host, number, task } => self.give(host, number, task).await,
             Command::Kill { host, number } => {
                 let member = &mut self.members[host];
@@ -142,7 +143,7 @@ impl Service {
     async fn join(
         &mut self,
         wanted: Wanted,
-        inbox: Sender<(usize, Word)>,
+        reports: ReportSender<Report>,
         answer: Sender<(usize, Answer)>,
     ) {
         let member = &mut self.members[wanted.host];
@@ -150,7 +151,7 @@ impl Service {
             let _ = answer.send((wanted.number, Err("is lost\nhint: look at its agent".into())));
             return;
         }
-        let worker = Worker { inbox, answer: Some(answer), lost: Arc::default() };
+        let worker = Worker { reports, answer: Some(answer), lost: Arc::default() };
         member.workers.insert(wanted.number, worker);
         member.peer.push(&ToAgent::Join { worker: wanted.number as u32 });
         member.peer.flush(&self.client).await;
@@ -292,7 +293,7 @@ impl Member {
                 let number = worker as usize;
                 if let Some(worker) = self.workers.get(&number) {
                     let report = moments::from_agent(*report, self.clock.offset_ns);
-                    let _ = worker.inbox.send((number, Word::Report(report)));
+                    worker.reports.report(number, report);
                 }
             }
             FromAgent::Lost { worker, lost } => {
@@ -312,6 +313,6 @@ impl Worker {
             let _ = answer.send((number, Err(format!("{lost}\nhint: {hint}"))));
         }
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(lost);
-        let _ = self.inbox.send((number, Word::Gone));
+        self.reports.end(number);
     }
 }

@@ -6,19 +6,14 @@ use cryptoki_sys::{
     CKF_PROTECTED_AUTHENTICATION_PATH, CKF_TOKEN_INITIALIZED, CKF_USER_PIN_COUNT_LOW,
     CKF_USER_PIN_FINAL_TRY, CKF_USER_PIN_LOCKED,
 };
-use tapstone_worker::Process;
 
 use super::error::LabError;
-use super::link::Way;
-use super::{Lab, Member, Options, Site, targets};
+use super::{Lab, Options, Site, talk, targets};
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
 use crate::protocol::{Enter, Login, Order, Report, Trouble};
 
 /// How long a token with a PIN pad of its own waits for a person.
 const PIN_PAD: Duration = Duration::from_secs(300);
-
-/// How long a worker may take to clean up, C_Logout and C_Finalize included.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 impl Lab {
     /// Loads the module in a first process, finds the tokens, and logs in to each once.
@@ -46,21 +41,15 @@ impl Lab {
     }
 
     pub(super) fn spawn(&mut self) -> Result<usize, LabError> {
-        let number = self.members.len();
-        let process = Process::start(&self.here().worker, number, self.sender.clone(), FAREWELL);
-        let process = process.map_err(LabError::Spawn)?;
-        self.members.push(Some(Member { way: Way::Pipe(process), token: None }));
-        Ok(number)
+        let command = self.here().worker.clone();
+        self.workers.start(&command).map_err(LabError::Spawn)
     }
 
     pub(super) fn load(&mut self, number: usize) -> Result<LibraryInfo, LabError> {
         let module = self.here().module.clone();
-        let board = match self.member(number).map(|member| &member.way) {
-            Some(Way::Pipe(process)) => process.board(),
-            _ => Default::default(),
-        };
+        let board = self.workers.board(number).unwrap_or_default();
         let order = Order::Load { module: module.clone(), board };
-        let loaded = self.ask_here(number, &order, self.timeout, |report| match report {
+        let loaded = self.ask_here(number, &order, |report| match report {
             Report::Loaded(loaded) => Some(loaded),
             _ => None,
         })?;
@@ -78,7 +67,7 @@ impl Lab {
         mechanisms: bool,
     ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, LabError> {
         let order = Order::Slots { mechanisms };
-        let slots = self.ask_here(number, &order, self.timeout, |report| match report {
+        let slots = self.ask_here(number, &order, |report| match report {
             Report::Slots(slots) => Some(slots),
             _ => None,
         })?;
@@ -94,27 +83,28 @@ impl Lab {
         }
         let login = self.login_for(&target.token);
         allow_login(&target.token, &login, self.here().accept_low_count)?;
-        let limit = match login {
+        let usual = self.workers.timeouts();
+        let patient = match login {
             Login::ProtectedPath => {
                 (self.here().announce)(&format!(
                     "enter the PIN of {} on the token's own pad",
                     self.describe(token)
                 ));
-                PIN_PAD.max(self.timeout)
+                talk::timeouts(PIN_PAD.max(usual.call))
             }
-            _ => self.timeout,
+            _ => usual,
         };
         let enter = Enter { slot: target.slot.id, login };
         let order = Order::Enter(enter);
-        let entered = self.ask_here(number, &order, limit, |report| match report {
+        self.workers.set_timeouts(patient);
+        let entered = self.ask_here(number, &order, |report| match report {
             Report::Entered(entered) => Some(entered),
             _ => None,
-        })?;
-        match entered {
+        });
+        self.workers.set_timeouts(usual);
+        match entered? {
             Ok(_) => {
-                if let Some(member) = self.member(number) {
-                    member.token = Some(token);
-                }
+                self.entered.insert(number, token);
                 Ok(())
             }
             Err(Trouble::Call { failure, .. }) => {
@@ -131,20 +121,6 @@ impl Lab {
             Login::None if pad => Login::ProtectedPath,
             login => login.clone(),
         }
-    }
-
-    /// Sends a worker an order that only this machine gives, and waits for its answer.
-    fn ask_here<T>(
-        &mut self,
-        number: usize,
-        order: &Order,
-        limit: Duration,
-        pick: impl Fn(Report) -> Option<T>,
-    ) -> Result<T, LabError> {
-        if let Some(Way::Pipe(process)) = self.member(number).map(|member| &mut member.way) {
-            process.order(order);
-        }
-        self.only_answer(number, limit, pick)
     }
 
     /// Who asks for this has no hosts.

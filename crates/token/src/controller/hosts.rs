@@ -2,12 +2,14 @@
 //! and spoken to is not its business.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 
 use tapstone_measure::units::Nanos;
 
-use super::{LabError, Link, Target, Word};
+use tapstone_worker::{RemoteWorker, ReportSender};
+
+use super::{LabError, Target};
 use crate::module::LibraryInfo;
+use crate::protocol::{Report, TokenProtocol};
 
 /// Hosts that have agreed to take part in this run, by number.
 pub trait Hosts: Send {
@@ -22,7 +24,7 @@ pub trait Hosts: Send {
 
     /// Starts workers, which report under their numbers: each has loaded its agent's module and
     /// entered its token. An answer for each, in order.
-    fn join(&mut self, wanted: &[Wanted], inbox: &Sender<(usize, Word)>) -> Vec<Joining>;
+    fn join(&mut self, wanted: &[Wanted], reports: &ReportSender<Report>) -> Vec<Joining>;
 
     /// Measures the hosts' clocks, anew for each row.
     fn set_clocks(&mut self);
@@ -55,7 +57,7 @@ pub struct Wanted {
 /// A worker on another machine, ready for tasks.
 pub struct Joined {
     /// The way to it.
-    pub link: Box<dyn Link>,
+    pub worker: Box<dyn RemoteWorker<TokenProtocol>>,
     /// The module that it has loaded.
     pub module: PathBuf,
     /// What that says of itself.

@@ -11,7 +11,6 @@ mod host_figures;
 mod hosts;
 mod judge;
 mod limit;
-mod link;
 mod plan;
 mod prepare;
 mod relay;
@@ -22,28 +21,26 @@ mod targets;
 mod verify;
 mod warnings;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tapstone_measure::pace::SplitMix;
 use tapstone_measure::units::Nanos;
-use tapstone_worker as worker;
-pub use tapstone_worker::Command as WorkerCommand;
+pub use tapstone_worker::WorkerCommand;
 
 pub use self::error::{LabError, Lost};
 pub use self::figures::{HostPart, RowOutcome, not_measured};
 pub use self::gather::{Gathered, SampleSink};
 pub use self::hosts::{HostClock, Hosts, Joined, Joining, Wanted};
 pub use self::limit::{Limit, LimitPlan};
-pub use self::link::Link;
-use self::link::Way;
 pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
-pub use self::relay::{Heard, Relay, Waker};
+pub use self::relay::{Relay, Waker};
 pub use self::steering::{Observer, Progress};
+use self::talk::Workers;
 pub use self::targets::{Answer, ModuleReport, look_at};
 use crate::module::{LibraryInfo, SlotInfo, TokenInfo};
 use crate::protocol::{Leftover, Login, Report, Task};
@@ -95,9 +92,7 @@ pub struct Target {
 /// See the module's text.
 pub struct Lab {
     site: Site,
-    /// How long a call may take.
-    timeout: Duration,
-    interrupt: Arc<AtomicBool>,
+    workers: Workers,
     /// Marks everything that this run makes on a token.
     run: String,
     /// With hosts: the module of the first one.
@@ -106,15 +101,12 @@ pub struct Lab {
     pub library: LibraryInfo,
     /// The tokens; with hosts, that of each.
     pub targets: Vec<Target>,
-    /// By number, which is how their reports are known; `None` for those that are gone.
-    members: Vec<Option<Member>>,
-    sender: Sender<(usize, Word)>,
-    inbox: Receiver<(usize, Word)>,
+    /// The token that each worker has entered, by the worker's number.
+    entered: BTreeMap<usize, usize>,
     /// Numbers of first operations and workers are never the same in two runs of one key.
     fresh: Fresh,
-    interrupted_at: Option<Instant>,
-    /// Workers that died and whose keys are already taken care of.
-    mourned: usize,
+    /// Of so many workers that are gone the keys are already taken care of.
+    cleaned_up_after: usize,
 }
 
 /// Where the workers are.
@@ -125,14 +117,8 @@ enum Site {
     Hosts(Box<dyn Hosts>),
 }
 
-/// Something that a worker said, or that it says no more.
-pub type Word = worker::Word<Report>;
-
-/// A worker and the token that it has entered.
-struct Member {
-    way: Way,
-    token: Option<usize>,
-}
+/// Set when the user asks to end.
+type InterruptFlag = Arc<AtomicBool>;
 
 /// Numbers that no other run has used, as far as chance allows.
 struct Fresh(SplitMix);
@@ -169,8 +155,10 @@ impl Lab {
         timeout: Duration,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Self, LabError> {
-        let (run, count) = (hosts.run(), hosts.names().len());
-        let mut lab = Self::empty(Site::Hosts(hosts), timeout, interrupt, run);
+        let run = hosts.run();
+        let count = hosts.names().len();
+        let workers = talk::conversation(timeout, interrupt);
+        let mut lab = Self::empty(Site::Hosts(hosts), workers, run);
         lab.join_hosts(&[0])?;
         lab.join_hosts(&(1..count).collect::<Vec<usize>>())?;
         Ok(lab)
@@ -182,26 +170,21 @@ impl Lab {
         if options.module.components().count() > 1 && !options.module.exists() {
             return Err(LabError::NoModule(options.module));
         }
-        let (timeout, interrupt) = (options.timeout, Arc::clone(&options.interrupt));
-        Ok(Self::empty(Site::Here(options), timeout, interrupt, seed))
+        let workers = talk::conversation(options.timeout, Arc::clone(&options.interrupt));
+        Ok(Self::empty(Site::Here(options), workers, seed))
     }
 
-    fn empty(site: Site, timeout: Duration, interrupt: Arc<AtomicBool>, seed: u64) -> Self {
-        let (sender, inbox) = mpsc::channel();
+    fn empty(site: Site, workers: Workers, seed: u64) -> Self {
         Self {
             site,
-            timeout,
-            interrupt,
+            workers,
             run: format!("{RUN_MARK}{seed:016x}"),
             module: PathBuf::new(),
             library: targets::unknown_library(),
             targets: Vec::new(),
-            members: Vec::new(),
-            sender,
-            inbox,
+            entered: BTreeMap::new(),
             fresh: Fresh(SplitMix(seed)),
-            interrupted_at: None,
-            mourned: 0,
+            cleaned_up_after: 0,
         }
     }
 
@@ -243,7 +226,7 @@ impl Lab {
 
     /// Ends all workers in good order.
     pub fn close(mut self) {
-        self.members.clear();
+        self.workers.end_all();
     }
 
     fn sweep(
@@ -262,10 +245,8 @@ impl Lab {
 
     /// The living processes of a token.
     fn processes_of(&self, token: usize) -> Vec<usize> {
-        let of_token = |(number, member): (usize, &Option<Member>)| {
-            member.as_ref().filter(|member| member.token == Some(token)).map(|_| number)
-        };
-        self.members.iter().enumerate().filter_map(of_token).collect()
+        let entered = self.entered.iter().filter(|(_, entered)| **entered == token);
+        entered.map(|(number, _)| *number).filter(|number| self.workers.is_alive(*number)).collect()
     }
 
     /// As many processes for each of the first tokens as a row needs; their numbers, by token.
@@ -303,27 +284,29 @@ impl Lab {
     /// One more worker on each of these hosts, all at once.
     fn join_hosts(&mut self, hosts: &[usize]) -> Result<(), LabError> {
         let Site::Hosts(site) = &mut self.site else { return Ok(()) };
-        let first = self.members.len();
+        let first = self.workers.next_number();
         let wanted = |(place, host): (usize, &usize)| Wanted { number: first + place, host: *host };
         let wanted: Vec<Wanted> = hosts.iter().enumerate().map(wanted).collect();
         let mut outcome = Ok(());
-        for (wanted, joined) in wanted.iter().zip(site.join(&wanted, &self.sender)) {
-            let member = match joined {
-                Ok(Joined { link, module, library, target }) => {
+        for (wanted, joined) in wanted.iter().zip(site.join(&wanted, &self.workers.report_sender()))
+        {
+            match joined {
+                Ok(Joined { worker, module, library, target }) => {
                     if wanted.host >= self.targets.len() {
-                        (self.module, self.library) = (module, library);
+                        self.module = module;
+                        self.library = library;
                         self.targets.push(target);
                     }
-                    Some(Member { way: Way::Link(link), token: Some(wanted.host) })
+                    self.workers.add_remote(worker);
+                    self.entered.insert(wanted.number, wanted.host);
                 }
                 Err(error) => {
                     outcome = outcome.and(Err(error));
-                    None
+                    self.workers.add_missing();
+                    // It never worked, and has left nothing behind.
+                    self.cleaned_up_after += 1;
                 }
-            };
-            // A number that never worked has left nothing behind.
-            self.mourned += usize::from(member.is_none());
-            self.members.push(member);
+            }
         }
         outcome
     }
@@ -333,24 +316,8 @@ impl Lab {
         self.hosts().map_or(here, |hosts| here.max(hosts.notice()))
     }
 
-    fn member(&mut self, number: usize) -> Option<&mut Member> {
-        self.members.get_mut(number)?.as_mut()
-    }
-
     fn describe(&self, token: usize) -> String {
         format!("token \"{}\"", self.targets[token].token.label)
-    }
-
-    fn lost(&self, lost: Lost) -> LabError {
-        if self.interrupted_at.is_some() {
-            return LabError::Interrupted;
-        }
-        let module = match self.hosts() {
-            // The error names the machine, and the target is what machines have in common.
-            Some(hosts) => hosts.target().into(),
-            None => self.module().to_owned(),
-        };
-        LabError::Lost { module, lost }
     }
 }
 

@@ -58,14 +58,13 @@ impl Lab {
         prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();
         let jobs: Vec<Job> =
             prepared.first_workers.iter().map(|first| self.job(plan, *first)).collect();
-        let limit = self.timeout;
         let order = |place: usize| Task::Prepare(Box::new(jobs[place].clone()));
-        let answers = self.ask_all(&numbers, order, 0, limit, |report| match report {
+        let answers = self.ask_all(&numbers, order, |report| match report {
             Report::Prepared(ready) => Some(ready),
             _ => None,
         });
         for answer in answers {
-            match answer.map_err(|lost| self.lost(lost))? {
+            match answer? {
                 Ok(ready) => prepared.ready.push(ready),
                 Err(Trouble::Call { failure, .. }) => return Err(NoRow::Refused(failure)),
                 Err(other) => return Err(LabError::Keys { trouble: other }.into()),
@@ -104,14 +103,13 @@ impl Lab {
     }
 
     fn try_inputs(&mut self, numbers: &[usize], inputs: &[Vec<Vec<Ring>>]) -> Result<(), NoRow> {
-        let limit = self.timeout;
         let order = |place: usize| Task::Inputs(inputs[place].clone());
-        let answers = self.ask_all(numbers, order, 0, limit, |report| match report {
+        let answers = self.ask_all(numbers, order, |report| match report {
             Report::Tried(tried) => Some(tried),
             _ => None,
         });
         for answer in answers {
-            let tried = answer.map_err(|lost| self.lost(lost))?;
+            let tried = answer?;
             if let Some(failure) = tried.into_iter().find_map(Result::err) {
                 return Err(NoRow::Refused(failure));
             }
@@ -124,14 +122,11 @@ impl Lab {
         let living: Vec<usize> = prepared
             .numbers()
             .into_iter()
-            .filter(|number| self.member(*number).is_some())
+            .filter(|number| self.workers.is_alive(*number))
             .collect();
-        let limit = self.timeout;
         let answers = self.ask_all(
             &living,
             |_| Task::Finish,
-            0,
-            limit,
             |report| match report {
                 Report::Finished(finished) => Some(finished),
                 _ => None,
@@ -142,7 +137,7 @@ impl Lab {
             let failure = match answer {
                 Ok(Ok(())) => continue,
                 Ok(Err(failure)) => LabError::KeysLeft(failure),
-                Err(lost) => self.lost(lost),
+                Err(error) => error,
             };
             outcome = outcome.and(Err(failure));
         }
@@ -152,11 +147,11 @@ impl Lab {
     /// After a worker has died: removes the keys that it may have left, from a fresh process where
     /// the token has none any more.
     pub(super) fn replace_the_dead(&mut self) -> Result<(), LabError> {
-        let dead = self.members.iter().filter(|member| member.is_none()).count();
-        if dead == self.mourned {
+        let gone = self.workers.gone();
+        if gone == self.cleaned_up_after {
             return Ok(());
         }
-        self.mourned = dead;
+        self.cleaned_up_after = gone;
         for token in 0..self.targets.len() {
             // The agent of a lost host removes what it made, when it has noticed.
             if self.hosts().is_some_and(|hosts| hosts.lost(token).is_some()) {

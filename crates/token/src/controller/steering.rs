@@ -1,20 +1,21 @@
 //! A row while it runs: all workers start together, the window opens once each has completed an
 //! operation, closes at a moment announced ahead, and ends early for whoever asks or dies.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::looper::LoopEnd;
 use tapstone_measure::recorder::SliceGrid;
 use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic};
 
 use super::error::Lost;
 use super::gather::{Gathered, SampleSink};
 use super::plan::{LoadPlan, RowPlan, Stop};
 use super::prepare::Prepared;
 use super::row::{NoRow, Ran};
-use super::{Lab, Site, Word};
-use crate::protocol::{Pace, RawSample, Report, Run, Task};
+use super::{Lab, Site};
+use crate::protocol::{Pace, RawSample, Report, Run, Task, TokenProtocol};
 
 /// Watches a row while it runs.
 pub trait Observer {
@@ -59,9 +60,6 @@ const CLOSE_NOTICE: Nanos = Nanos::from_millis(30);
 /// time and stopping at the first narrow interval would believe luck.
 const FIRST_LOOK: Nanos = Nanos::from_secs(2);
 
-/// Between two reports of progress.
-const PROGRESS: Duration = Duration::from_millis(200);
-
 /// Memory for results to be verified, all workers together.
 const KEEP_BYTES: u64 = 256 << 20;
 
@@ -77,10 +75,12 @@ impl Lab {
         samples: Option<&mut dyn SampleSink>,
     ) -> Result<Ran, NoRow> {
         observer.stage(plan.name(), "warming up");
-        let limit = self.timeout;
         let runs = self.runs(plan, numbers.len() as u32, threads);
         let order = |place: usize| Task::Run(Box::new(runs[place].clone()));
-        let ready = self.ask_all(numbers, order, threads as usize, limit, |report| match report {
+        for number in numbers {
+            self.workers.watch_threads(*number, threads as usize);
+        }
+        let ready = self.ask_all(numbers, order, |report| match report {
             Report::Ready(ready) => Some(ready),
             _ => None,
         });
@@ -94,7 +94,7 @@ impl Lab {
                     warm.push(*number);
                 }
                 Ok(Err(failure)) => refused = refused.or(Some(NoRow::Refused(failure))),
-                Err(lost) => refused = refused.or(Some(self.lost(lost).into())),
+                Err(error) => refused = refused.or(Some(error.into())),
             }
         }
         if let Some(why) = refused {
@@ -130,7 +130,7 @@ impl Lab {
             lost_places: Vec::new(),
             closing: false,
             interrupted: false,
-            last_progress: Instant::now(),
+            progress_report: Periodic::new(PROGRESS_INTERVAL),
         };
         steering.start();
         steering.until_done();
@@ -157,12 +157,9 @@ impl Lab {
 
     /// Ends threads that are warm for a run that will not be.
     fn call_off(&mut self, warm: &[usize]) {
-        let limit = self.timeout;
         self.ask_all(
             warm,
             |_| Task::Close { at: Nanos::ZERO },
-            0,
-            limit,
             |report| matches!(report, Report::Done(_)).then_some(()),
         );
     }
@@ -241,7 +238,7 @@ struct Steering<'a, 'b> {
     lost_places: Vec<usize>,
     closing: bool,
     interrupted: bool,
-    last_progress: Instant,
+    progress_report: Periodic,
 }
 
 impl Steering<'_, '_> {
@@ -255,11 +252,10 @@ impl Steering<'_, '_> {
 
     fn until_done(&mut self) {
         while self.waits() {
-            match self.lab.hear(Duration::from_millis(20)) {
-                Some((number, word)) => self.take(number, word),
-                None => self.check(),
+            if let Some((number, heard)) = self.lab.workers.hear(Duration::from_millis(20)) {
+                self.take(number, heard);
             }
-            if self.lab.interrupted_at.is_some() && !self.closing {
+            if self.lab.workers.is_interrupted() && !self.closing {
                 self.interrupted = true;
                 self.close_soon();
             }
@@ -293,7 +289,7 @@ impl Steering<'_, '_> {
     fn waits(&mut self) -> bool {
         let mut waits = false;
         for (place, number) in self.numbers.iter().enumerate() {
-            let alive = self.lab.members[*number].is_some();
+            let alive = self.lab.workers.is_alive(*number);
             waits |= alive && self.gathered.done[place].is_none();
         }
         waits
@@ -304,41 +300,38 @@ impl Steering<'_, '_> {
         threads.all(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)))
     }
 
-    fn take(&mut self, number: usize, word: Word) {
+    fn take(&mut self, number: usize, heard: HeardOf<TokenProtocol>) {
         let Some(place) = self.numbers.iter().position(|other| *other == number) else { return };
-        match word {
-            Word::Report(Report::FirstDone) => {
+        let report = match heard {
+            Heard::Report(report) => report,
+            Heard::Lost(lost) => return self.lose(place, lost),
+            Heard::Waits => return,
+        };
+        match report {
+            Report::FirstDone => {
                 self.first_done += 1;
                 if self.first_done == self.numbers.len() && !self.closing {
                     self.pinged = Monotonic.now();
                     self.tell(&Task::Ping);
                 }
             }
-            Word::Report(Report::Pong) => {
+            Report::Pong => {
                 self.pongs += 1;
                 if self.pongs == self.numbers.len() && !self.closing {
                     self.open();
                 }
             }
-            Word::Report(Report::Opened { from }) => {
+            Report::Opened { from } => {
                 self.known_to_all = self.known_to_all.max(from);
             }
-            Word::Report(Report::Slices(slices)) => {
+            Report::Slices(slices) => {
                 for (lane, slice) in slices {
                     self.gathered.take(place, lane, &slice);
                 }
             }
-            Word::Report(Report::Samples(some)) => keep(self.plan, &mut self.samples, &some),
-            Word::Report(Report::Done(done)) => self.gathered.done[place] = Some(*done),
-            Word::Report(_) => {}
-            Word::Gone => {
-                let lost = self.lab.bury(number, self.threads as usize, None);
-                self.lose(place, lost);
-            }
-            Word::Garbled(why) => {
-                let lost = self.lab.bury(number, self.threads as usize, Some(Lost::Garbled(why)));
-                self.lose(place, lost);
-            }
+            Report::Samples(some) => keep(self.plan, &mut self.samples, &some),
+            Report::Done(done) => self.gathered.done[place] = Some(*done),
+            _ => {}
         }
     }
 
@@ -348,7 +341,7 @@ impl Steering<'_, '_> {
         // The window may have been opened later, or closed earlier, than a worker knew.
         let window = gathered.opened..gathered.closed;
         for &number in *numbers {
-            let lost = lab.fetch(number, Task::Samples, |report| {
+            let lost = lab.workers.fetch(number, Task::Samples, |report| {
                 let Report::Samples(mut some) = report else { return false };
                 let is_last = some.is_empty();
                 some.retain(|sample| window.contains(&(sample.start + sample.latency)));
@@ -400,19 +393,6 @@ impl Steering<'_, '_> {
         }
     }
 
-    fn check(&mut self) {
-        let limit = self.lab.timeout;
-        for (place, number) in self.numbers.iter().enumerate() {
-            if self.gathered.done[place].is_some() || self.lab.members[*number].is_none() {
-                continue;
-            }
-            if let Some(lost) = self.lab.check(*number, self.threads as usize, limit) {
-                self.lose(place, lost);
-                return;
-            }
-        }
-    }
-
     /// Looks at the precision when it is time to, and tells the observer how it goes.
     fn look(&mut self) {
         let opened = self.gathered.opened;
@@ -426,8 +406,7 @@ impl Steering<'_, '_> {
         {
             self.look_at_precision(relative);
         }
-        if self.last_progress.elapsed() >= PROGRESS {
-            self.last_progress = Instant::now();
+        if self.progress_report.is_due() {
             let progress = self.progress(elapsed);
             self.observer.progress(self.plan.name(), &progress);
         }
@@ -471,9 +450,7 @@ impl Steering<'_, '_> {
 
     fn tell(&mut self, task: &Task) {
         for number in self.numbers {
-            if let Some(member) = self.lab.member(*number) {
-                member.way.give(task.clone());
-            }
+            self.lab.workers.send_task(*number, task.clone());
         }
     }
 }

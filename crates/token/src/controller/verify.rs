@@ -95,7 +95,7 @@ impl Lab {
     fn outputs_of(&mut self, number: usize, lanes: usize) -> (Vec<Vec<Output>>, Option<Lost>) {
         let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];
         let mut ended = 0;
-        let lost = self.fetch(number, Task::Outputs, |report| {
+        let lost = self.workers.fetch(number, Task::Outputs, |report| {
             let Report::Outputs { lane, outputs: some } = report else { return false };
             ended += usize::from(some.is_empty());
             // Another machine may say anything: lanes that it was not given are none.

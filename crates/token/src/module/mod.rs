@@ -15,7 +15,7 @@ use cryptoki_sys::*;
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
 pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
-use tapstone_worker::Place;
+use tapstone_worker::BoardCell;
 
 use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
@@ -62,14 +62,14 @@ pub enum LoadError {
 /// A loaded and initialised module.
 pub(crate) struct Module {
     pub(crate) functions: CK_FUNCTION_LIST_3_2,
-    pub(crate) place: Place,
+    pub(crate) place: BoardCell,
     /// Keeps the code mapped that `functions` points into.
     _library: Pkcs11,
 }
 
 impl Module {
     /// Loads the library, gets its newest table and calls C_Initialize for use by many threads.
-    pub(crate) fn load(path: &Path, place: Place) -> Result<Arc<Self>, LoadError> {
+    pub(crate) fn load(path: &Path, place: BoardCell) -> Result<Arc<Self>, LoadError> {
         place.enter(Call::dlopen as u8, 1);
         // SAFETY: loading runs the library's constructors; that is what the user asked for by
         // naming it, and it happens in a process that nothing else depends on.
@@ -110,7 +110,7 @@ impl Module {
 
 /// The table of the newest interface that the module offers, as the widest type; functions that an
 /// older interface lacks are null.
-fn function_table(library: &Pkcs11, place: &Place) -> Result<CK_FUNCTION_LIST_3_2, LoadError> {
+fn function_table(library: &Pkcs11, place: &BoardCell) -> Result<CK_FUNCTION_LIST_3_2, LoadError> {
     if library.C_GetInterface.is_ok() {
         let mut interface: *mut CK_INTERFACE = ptr::null_mut();
         place.enter(Call::C_GetInterface as u8, 1);

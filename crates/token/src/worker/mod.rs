@@ -118,7 +118,7 @@ impl Worker {
         match order {
             Order::Load { module, board } => {
                 let board = Board::open(&board)?;
-                let loaded = Module::load(&module, board.place(0));
+                let loaded = Module::load(&module, board.cell(0));
                 self.board = Some(board);
                 let report = match loaded {
                     Ok(module) => {
@@ -150,7 +150,7 @@ impl Worker {
                 self.report(&Report::Prepared(prepared))
             }
             Task::Inputs(inputs) => {
-                let place = self.board()?.place(0);
+                let place = self.board()?.cell(0);
                 let tried = self.token()?.try_inputs(inputs, &place);
                 self.report(&Report::Tried(tried))
             }
@@ -260,7 +260,7 @@ impl Token {
     fn try_inputs(
         &mut self,
         inputs: Vec<Vec<crate::protocol::Ring>>,
-        place: &tapstone_worker::Place,
+        place: &tapstone_worker::BoardCell,
     ) -> Vec<Result<(), Failure>> {
         let Some(row) = &mut self.row else { return Vec::new() };
         let taken = row.take_inputs(&self.main, inputs);

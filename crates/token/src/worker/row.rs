@@ -181,7 +181,7 @@ pub(super) struct Thread<'a> {
     /// Results beyond this number need not be kept.
     pub(super) limit: u64,
     pub(super) seed: u64,
-    pub(super) place: &'a tapstone_worker::Place,
+    pub(super) place: &'a tapstone_worker::BoardCell,
 }
 
 impl RowLane {

@@ -10,7 +10,7 @@ use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Failure as Failure;
-use tapstone_worker::Place;
+use tapstone_worker::BoardCell;
 
 use super::bench::{Bench, Patience, Shared};
 use super::row::{Row, Thread};
@@ -67,7 +67,7 @@ impl RunningRow {
         let threads = run.threads as usize;
         let builder = |index| {
             let (row, shared) = (Arc::clone(&row), Arc::clone(&token.shared));
-            let (gate, place) = (Arc::clone(&gate), board.place(1 + index));
+            let (gate, place) = (Arc::clone(&gate), board.cell(1 + index));
             let run = run.clone();
             let build = move || build(index, &row, shared, gate, run, place);
             Box::new(build) as Builder
@@ -230,7 +230,7 @@ fn build(
     shared: Arc<Shared>,
     gate: Arc<Gate>,
     run: Run,
-    place: Place,
+    place: BoardCell,
 ) -> Result<Bench, Failure> {
     let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
     let worker = row.job.first_worker.wrapping_add(index as u32);

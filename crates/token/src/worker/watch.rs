@@ -4,13 +4,13 @@
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
-use tapstone_worker::Place;
+use tapstone_worker::BoardCell;
 
 use tapstone_names::pkcs11::Pkcs11Function as Call;
 
 /// One thread's announcements.
 pub(super) struct Watch {
-    place: Place,
+    place: BoardCell,
     phases: Option<Phases>,
 }
 
@@ -23,7 +23,7 @@ struct Phases {
 }
 
 impl Watch {
-    pub(super) fn new(place: Place, phases: bool) -> Self {
+    pub(super) fn new(place: BoardCell, phases: bool) -> Self {
         let phases = phases.then(|| Phases { current: None, sums: Vec::with_capacity(8) });
         Self { place, phases }
     }

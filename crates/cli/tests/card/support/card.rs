@@ -48,7 +48,7 @@ impl Slot {
 pub(crate) fn has_card(slot: Slot) -> bool {
     let board = Board::create().unwrap();
     let look = || {
-        let context = Pcsc::open(board.place(0)).unwrap().establish()?;
+        let context = Pcsc::open(board.cell(0)).unwrap().establish()?;
         context.status_change(&reader_name(slot.reader()))
     };
     // Right after its start pcscd may not know its readers yet.
