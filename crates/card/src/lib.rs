@@ -3,7 +3,7 @@
 //! [`scard`] is PC/SC's C interface, [`pcsc`] its calls as operations, [`suite`] sequences of APDUs
 //! as operations. [`worker`] measures them in a process of its own, because SCardTransmit can hang
 //! and cannot be cancelled; [`controller`] starts such processes, makes inputs, verifies results and
-//! turns what was seen into the rows of a record.
+//! turns what was seen into the cases of a record.
 
 pub mod controller;
 mod look;

@@ -1,7 +1,7 @@
-//! What the lab and a measuring process say to each other, as frames of [`tapstone_worker`].
+//! What the controller and a measuring process say to each other, as frames of [`tapstone_worker`].
 //!
 //! Operations on cards and on PC/SC are so few (a hundred thousand a second at most) that each
-//! travels by itself; every figure is made from them by the lab.
+//! travels by itself; every figure is made from them by the controller.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use tapstone_worker::Protocol;
 use crate::pcsc::Operation;
 use crate::suite::job::SuiteJob;
 
-/// From the lab to a worker.
+/// From the controller to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Open PC/SC's library; the board names the call in flight if one never returns.
@@ -99,7 +99,7 @@ pub enum JobWork {
     Suite(Box<SuiteJob>),
 }
 
-/// From a worker to the lab.
+/// From a worker to the controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Report {
     /// The library is open, or why it is not.
@@ -160,7 +160,7 @@ pub struct Ready {
 /// One operation as it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which of the job's rows.
+    /// Which of the job's cases.
     pub lane: u16,
     /// The operation's number: the input follows from it.
     pub number: u64,

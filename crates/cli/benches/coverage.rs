@@ -18,9 +18,10 @@ const RUN: Nanos = Nanos::from_millis(1200);
 
 fn main() {
     let runs = support::rounds(200, 3);
-    let mut lab = support::open(&support::module(), &MODEL);
-    let summaries: Vec<Summary> = (0..runs).map(|_| support::measure(&mut lab, 1, RUN)).collect();
-    lab.close();
+    let mut controller = support::open(&support::module(), &MODEL);
+    let summaries: Vec<Summary> =
+        (0..runs).map(|_| support::measure(&mut controller, 1, RUN)).collect();
+    controller.close();
     println!("{runs} runs of {RUN} on the null module ({})\n", MODEL.join(", "));
     show("rate", &summaries, |summary| Some(summary.rate));
     show("mean", &summaries, |summary| summary.mean);

@@ -13,7 +13,7 @@ use std::thread;
 use cryptoki_sys::*;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_token::controller::Lab;
+use tapstone_token::controller::TokenController;
 
 use support::OPERATION;
 
@@ -22,18 +22,19 @@ const ROUND: Nanos = Nanos::from_millis(300);
 fn main() {
     let rounds = support::rounds(21, 2);
     let module = support::module();
-    let mut lab = support::open(&module, &[]);
+    let mut controller = support::open(&module, &[]);
     let bare = Bare::load(&module);
     let mut costs: Vec<(&str, usize, Vec<f64>)> = Vec::new();
     for round in 0..rounds {
-        let mut order: Vec<(&str, usize)> = vec![("bare", 1), ("lab", 1), ("bare", 2), ("lab", 2)];
+        let mut order: Vec<(&str, usize)> =
+            vec![("bare", 1), ("controller", 1), ("bare", 2), ("controller", 2)];
         if round % 2 == 1 {
             order.reverse();
         }
         for (who, threads) in order {
             let cost = match who {
                 "bare" => bare.run(threads),
-                _ => measured(&mut lab, threads),
+                _ => measured(&mut controller, threads),
             };
             match costs.iter_mut().find(|(name, count, _)| (*name, *count) == (who, threads)) {
                 Some((.., all)) => all.push(cost),
@@ -41,7 +42,7 @@ fn main() {
             }
         }
     }
-    lab.close();
+    controller.close();
     report(costs, rounds);
 }
 
@@ -52,20 +53,30 @@ fn report(mut costs: Vec<(&str, usize, Vec<f64>)>, rounds: usize) {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    let (bare, lab) = (median("bare", 1), median("lab", 1));
-    let (bare_two, lab_two) = (median("bare", 2), median("lab", 2));
+    let (bare, controller) = (median("bare", 1), median("controller", 1));
+    let (bare_two, lab_two) = (median("bare", 2), median("controller", 2));
     println!("{OPERATION} on a module that answers at once, ns per operation and thread,");
     println!("medians of {rounds} interleaved rounds of {ROUND}\n");
     println!("                              1 thread    2 threads   change");
     println!("  bare loop, two readings    {bare:9.1}    {bare_two:9.1}   {:6.3}", bare_two / bare);
-    println!("  tapstone's loop            {lab:9.1}    {lab_two:9.1}   {:6.3}", lab_two / lab);
-    println!("  ratio                      {:9.3}    {:9.3}", lab / bare, lab_two / bare_two);
-    println!("  change over the bare loop's own change: {:.3}", lab_two / lab / (bare_two / bare));
+    println!(
+        "  tapstone's loop            {controller:9.1}    {lab_two:9.1}   {:6.3}",
+        lab_two / controller
+    );
+    println!(
+        "  ratio                      {:9.3}    {:9.3}",
+        controller / bare,
+        lab_two / bare_two
+    );
+    println!(
+        "  change over the bare loop's own change: {:.3}",
+        lab_two / controller / (bare_two / bare)
+    );
 }
 
 /// ns per operation and thread, from the rate: everything that the loop does is in it.
-fn measured(lab: &mut Lab, threads: usize) -> f64 {
-    let summary = support::measure(lab, threads as u32, ROUND);
+fn measured(controller: &mut TokenController, threads: usize) -> f64 {
+    let summary = support::measure(controller, threads as u32, ROUND);
     1e9 * threads as f64 / summary.rate.estimate
 }
 

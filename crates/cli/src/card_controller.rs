@@ -1,4 +1,4 @@
-//! What the verbs for PC/SC and cards share: the lab, the record, and what is seen while they run.
+//! What the verbs for PC/SC and cards share: the controller, the record, and what is seen while they run.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
-use tapstone_card::controller::{Lab, Observer, Options, Progress};
+use tapstone_card::controller::{CardController, CardObserver, CardOptions, CardProgress};
 use tapstone_card::protocol::{Cards, Reader};
 use tapstone_explain::tables;
 use tapstone_explain::timeline::Timeline;
@@ -21,18 +21,23 @@ use tapstone_record::Record;
 use crate::command_line;
 use crate::environment;
 
-/// A lab whose workers are this program again, without these environment variables: one may hold
+/// a controller whose workers are this program again, without these environment variables: one may hold
 /// the PIN.
 pub(crate) fn open(
     timeout: Nanos,
     wait: Nanos,
     interrupt: Arc<AtomicBool>,
     hidden: Vec<OsString>,
-) -> anyhow::Result<Lab> {
+) -> anyhow::Result<CardController> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let arguments = vec!["card-worker".to_owned()];
     let worker = tapstone_worker::WorkerCommand { program, arguments, hidden };
-    Ok(Lab::new(Options { worker, timeout: timeout.into(), wait: wait.into(), interrupt }))
+    Ok(CardController::new(CardOptions {
+        worker,
+        timeout: timeout.into(),
+        wait: wait.into(),
+        interrupt,
+    }))
 }
 
 /// A record without results.
@@ -75,8 +80,9 @@ fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
 /// Whether PC/SC has a reader with a card in it. No card is spoken to.
 pub(crate) fn sees_a_card() -> bool {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
-    let lab = open(TIMEOUT, Nanos::ZERO, Arc::new(AtomicBool::new(false)), Vec::new());
-    let readers = lab.and_then(|mut lab| Ok(lab.look(Cards::None, &mut Live::new(true))?));
+    let controller = open(TIMEOUT, Nanos::ZERO, Arc::new(AtomicBool::new(false)), Vec::new());
+    let readers = controller
+        .and_then(|mut controller| Ok(controller.look(Cards::None, &mut Live::new(true))?));
     readers.is_ok_and(|readers| readers.iter().any(|reader| reader.card_present))
 }
 
@@ -88,7 +94,7 @@ pub(crate) fn unknown_virtual_card() -> record::Emulated {
     }
 }
 
-/// Marks rows of a card that is none: for those who read rows without their record.
+/// Marks cases of a card that is none: for those who read cases without their record.
 pub(crate) fn mark_emulated(record: &mut Record) {
     if record.target.emulated.is_some() {
         for row in &mut record.results {
@@ -147,12 +153,12 @@ impl Live {
     }
 }
 
-impl Observer for Live {
+impl CardObserver for Live {
     fn waiting(&mut self, text: &str) {
         self.say(text);
     }
 
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: CardProgress) {
         let seconds = progress.elapsed.as_secs();
         self.bar.set_message(format!("{} done, {seconds} s", thousands(progress.completed)));
     }

@@ -1,16 +1,16 @@
-//! What a person at a terminal sees while a row runs; in a pipe, nothing.
+//! What a person at a terminal sees while a case runs; in a pipe, nothing.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tapstone_measure::units::{Nanos, thousands};
-use tapstone_token::controller::{Observer, Progress};
+use tapstone_token::controller::{CaseProgress, TokenObserver};
 
 /// One line that is rewritten, with rate, latencies and the time left.
 pub(crate) struct Live {
     bar: ProgressBar,
-    /// Rows done and in all, before the name of the row.
+    /// Cases done and in all, before the name of the case.
     place: String,
 }
 
@@ -24,7 +24,7 @@ impl Live {
         Self { bar, place: String::new() }
     }
 
-    /// Which row of how many comes next.
+    /// Which case of how many comes next.
     pub(crate) fn row(&mut self, number: usize, of: usize) {
         self.place = if of > 1 { format!("[{number}/{of}] ") } else { String::new() };
     }
@@ -39,14 +39,14 @@ impl Live {
     }
 }
 
-impl Observer for Live {
+impl TokenObserver for Live {
     fn stage(&mut self, row: &str, stage: &str) {
         self.bar.set_prefix(format!("{}{row}", self.place));
         self.bar.set_position(0);
         self.bar.set_message(stage.to_owned());
     }
 
-    fn progress(&mut self, row: &str, progress: &Progress) {
+    fn progress(&mut self, row: &str, progress: &CaseProgress) {
         self.bar.set_prefix(format!("{}{row}", self.place));
         let share = match (progress.window, progress.count) {
             (_, Some(count)) => progress.completed as f64 / count.max(1) as f64,
@@ -58,7 +58,7 @@ impl Observer for Live {
     }
 }
 
-fn describe(progress: &Progress) -> String {
+fn describe(progress: &CaseProgress) -> String {
     let mut text = progress.rate.to_string();
     if let (Some(p50), Some(p99)) = (progress.p50, progress.p99) {
         text.push_str(&format!(", p50 {p50}, p99 {p99}"));
@@ -72,7 +72,7 @@ fn describe(progress: &Progress) -> String {
     text
 }
 
-fn left(progress: &Progress) -> Option<Nanos> {
+fn left(progress: &CaseProgress) -> Option<Nanos> {
     match (progress.window, progress.count) {
         (_, Some(count)) if progress.rate.0 > 0.0 => {
             let seconds = count.saturating_sub(progress.completed) as f64 / progress.rate.0;

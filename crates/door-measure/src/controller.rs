@@ -13,7 +13,7 @@ use tapstone_piv::{
 };
 use tapstone_worker::{Conversation, Interrupt, OnInterrupt, Timeouts, Unanswered, WorkerCommand};
 
-use crate::error::DoorError;
+use crate::error::DoorMeasureError;
 use crate::protocol::{Authentication, DoorOrder, DoorProtocol, DoorReport, DoorSetup};
 use crate::rounds::DoorObserver;
 
@@ -62,7 +62,7 @@ impl DoorController {
         mechanism: AuthenticationMechanism,
         at: Option<Time>,
         observer: &mut dyn DoorObserver,
-    ) -> Result<Option<Authentication>, DoorError> {
+    ) -> Result<Option<Authentication>, DoorMeasureError> {
         let start = Monotonic.now();
         if mechanism.needs_pin() && self.pin_is_spent {
             let why = "the process that had it was lost, and its fate is unknown".to_owned();
@@ -75,7 +75,7 @@ impl DoorController {
         };
         match self.ask(number, &DoorOrder::Authenticate { mechanism, at }, observer) {
             Ok(DoorReport::Authenticated(authentication)) => Ok(Some(*authentication)),
-            Ok(_) => Err(DoorError::Unexpected),
+            Ok(_) => Err(DoorMeasureError::Unexpected),
             Err(Unanswered::Interrupted) => {
                 self.ready = None;
                 Ok(None)
@@ -92,8 +92,8 @@ impl DoorController {
     }
 
     /// Starts a worker and makes it ready; its number.
-    fn start(&mut self, observer: &mut dyn DoorObserver) -> Result<usize, DoorError> {
-        let number = self.workers.start(&self.command).map_err(DoorError::Spawn)?;
+    fn start(&mut self, observer: &mut dyn DoorObserver) -> Result<usize, DoorMeasureError> {
+        let number = self.workers.start(&self.command).map_err(DoorMeasureError::Spawn)?;
         let board = self.workers.board(number).unwrap_or_default();
         let order = DoorOrder::Open { board, setup: Box::new(self.setup.clone()) };
         match self.ask(number, &order, observer) {
@@ -101,10 +101,10 @@ impl DoorController {
                 self.ready = Some(number);
                 Ok(number)
             }
-            Ok(DoorReport::Opened(Err(why))) => Err(DoorError::Open(why)),
-            Ok(_) => Err(DoorError::Unexpected),
-            Err(Unanswered::Interrupted) => Err(DoorError::Interrupted),
-            Err(Unanswered::Lost(lost)) => Err(DoorError::Lost(lost)),
+            Ok(DoorReport::Opened(Err(why))) => Err(DoorMeasureError::Open(why)),
+            Ok(_) => Err(DoorMeasureError::Unexpected),
+            Err(Unanswered::Interrupted) => Err(DoorMeasureError::Interrupted),
+            Err(Unanswered::Lost(lost)) => Err(DoorMeasureError::Lost(lost)),
         }
     }
 

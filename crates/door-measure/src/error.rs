@@ -66,7 +66,7 @@ pub enum OpenError {
 
 /// Why nothing can be measured.
 #[derive(Debug, Error)]
-pub enum DoorError {
+pub enum DoorMeasureError {
     /// No worker process.
     #[error("cannot start a worker process: {0}")]
     Spawn(io::Error),

@@ -3,7 +3,7 @@
 use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
 
 use crate::controller::DoorController;
-use crate::error::DoorError;
+use crate::error::DoorMeasureError;
 use crate::protocol::Authentication;
 
 /// Watches a measurement.
@@ -50,7 +50,7 @@ impl DoorController {
         &mut self,
         plan: &DoorPlan,
         observer: &mut dyn DoorObserver,
-    ) -> Result<DoorRun, DoorError> {
+    ) -> Result<DoorRun, DoorMeasureError> {
         let mechanisms = &plan.mechanisms;
         let mut run =
             DoorRun { mechanisms: mechanisms.clone(), rounds: Vec::new(), interrupted: false };

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
-use tapstone_token::controller::{HostClock, Hosts, Joined, Joining, LabError, Lost, Wanted};
+use tapstone_token::controller::{
+    HostClock, Hosts, Joined, Joining, Lost, TokenMeasureError, Wanted,
+};
 use tapstone_token::protocol::{Report, Task, TokenProtocol};
 use tapstone_worker::{RemoteWorker, ReportSender};
 use tokio::runtime::{self, Runtime};
@@ -201,8 +203,10 @@ impl Fleet {
     fn joining(&self, wanted: Wanted, answer: Option<Answer>) -> Joining {
         let host = &self.hosts[wanted.host];
         match answer {
-            None => Err(LabError::Interrupted),
-            Some(Err(text)) => Err(LabError::Host { host: host.calling.name.clone(), text }),
+            None => Err(TokenMeasureError::Interrupted),
+            Some(Err(text)) => {
+                Err(TokenMeasureError::Host { host: host.calling.name.clone(), text })
+            }
             Some(Ok((entered, lost))) => Ok(Joined {
                 worker: Box::new(AgentWorker {
                     host: wanted.host,
@@ -246,7 +250,7 @@ impl Hosts for Fleet {
         let mut all: Vec<Joining> = Vec::new();
         for wanted in wanted {
             match all.last() {
-                Some(Err(_)) => all.push(Err(LabError::Interrupted)),
+                Some(Err(_)) => all.push(Err(TokenMeasureError::Interrupted)),
                 _ => all.extend(self.join_at_once(std::slice::from_ref(wanted), reports)),
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tapstone_record::Environment;
-use tapstone_token::controller::{Lost, Target};
+use tapstone_token::controller::{Lost, TokenTarget};
 use tapstone_token::module::LibraryInfo;
 use tapstone_token::protocol::{Report, Task};
 
@@ -230,7 +230,7 @@ pub(crate) struct Entered {
     /// The module, as it describes itself.
     pub(crate) library: LibraryInfo,
     /// The token that the worker entered.
-    pub(crate) target: Target,
+    pub(crate) target: TokenTarget,
 }
 
 /// A worker could not be had.

@@ -1,4 +1,4 @@
-//! The time of a test taken apart, over the rows in which it differs; and every command summed up.
+//! The time of a test taken apart, over the cases in which it differs; and every command summed up.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use tapstone_measure::linear::{Fit, Observation, fit};
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use super::run::Ran;
+use super::steering::CardRun;
 use crate::protocol::Sample;
 use crate::suite::job::{Lane, Piece, Step};
 use crate::suite::plan::{Plan, Point};
 
 /// The costs of every test of which something was varied, in the order of the plan.
 #[must_use]
-pub fn costs(ran: &Ran, plan: &Plan) -> Vec<record::Cost> {
+pub fn costs(ran: &CardRun, plan: &Plan) -> Vec<record::Cost> {
     let mut tests: Vec<&str> = plan.rows.iter().map(|row| row.test.as_str()).collect();
     tests.dedup();
     tests.into_iter().filter_map(|test| cost(ran, plan, test)).collect()
 }
 
-/// One row of a test in one round.
+/// One case of a test in one round.
 struct Cell {
     point: Point,
     bytes: u64,
@@ -27,7 +27,7 @@ struct Cell {
     latency: Nanos,
 }
 
-fn cost(ran: &Ran, plan: &Plan, test: &str) -> Option<record::Cost> {
+fn cost(ran: &CardRun, plan: &Plan, test: &str) -> Option<record::Cost> {
     let lanes: Vec<u16> = (0_u16..)
         .zip(&plan.rows)
         .filter(|(_, row)| row.test == test)
@@ -41,7 +41,7 @@ fn cost(ran: &Ran, plan: &Plan, test: &str) -> Option<record::Cost> {
     let grows = points().any(|point| Some(point.bytes) != points().next().map(|it| it.bytes));
     let all = lanes.iter().map(|lane| cells(ran, *lane, plan.rows[usize::from(*lane)].point));
     let by_lane: Vec<BTreeMap<u64, Cell>> = all.filter(|cells| !cells.is_empty()).collect();
-    // Rounds in which every row went well: a fit over others would compare different moments.
+    // Rounds in which every case went well: a fit over others would compare different moments.
     let rounds: Vec<Vec<Observation>> = by_lane
         .first()?
         .keys()
@@ -70,7 +70,7 @@ fn cost(ran: &Ran, plan: &Plan, test: &str) -> Option<record::Cost> {
 }
 
 /// By round.
-fn cells(ran: &Ran, lane: u16, point: Point) -> BTreeMap<u64, Cell> {
+fn cells(ran: &CardRun, lane: u16, point: Point) -> BTreeMap<u64, Cell> {
     let ready = ran.ready.iter().flatten().next();
     let lanes = ready.map_or(1, |ready| u64::from(ready.lanes.max(1)));
     let samples = ran.samples.iter().flatten();
@@ -99,7 +99,7 @@ fn observation(cell: &Cell, grows: bool) -> Observation {
 
 /// Every command of the measured operations, summed up by name and header.
 #[must_use]
-pub fn apdus(ran: &Ran, plan: &Plan) -> Vec<record::Apdu> {
+pub fn apdus(ran: &CardRun, plan: &Plan) -> Vec<record::Apdu> {
     let mut all: BTreeMap<(String, String), record::Apdu> = BTreeMap::new();
     for sample in ran.samples.iter().flatten() {
         let Some(lane) = plan.job.lanes.get(usize::from(sample.lane)) else { continue };

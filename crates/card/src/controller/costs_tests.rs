@@ -35,8 +35,8 @@ fn plan(points: &[Point]) -> Plan {
 }
 
 /// One command of five bytes with its data, one status word, and what the card computes; `noise`
-/// by round and row.
-fn ran(points: &[Point], rounds: u64, noise: impl Fn(u64, u64) -> f64) -> Ran {
+/// by round and case.
+fn ran(points: &[Point], rounds: u64, noise: impl Fn(u64, u64) -> f64) -> CardRun {
     let lanes = points.len() as u64;
     let sample = |number: u64| {
         let (round, lane) = (number / lanes, number % lanes);
@@ -61,7 +61,7 @@ fn ran(points: &[Point], rounds: u64, noise: impl Fn(u64, u64) -> f64) -> Ran {
         }
     };
     let ready = Ready { lanes: points.len() as u16, ..Ready::default() };
-    Ran {
+    CardRun {
         samples: vec![(0..rounds * lanes).map(sample).collect()],
         ready: vec![Some(ready)],
         done: vec![None],

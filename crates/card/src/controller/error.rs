@@ -19,7 +19,7 @@ fn waits_for_others(lost: &Lost) -> bool {
 
 /// Why nothing could be measured.
 #[derive(Debug, Error)]
-pub enum LabError {
+pub enum CardMeasureError {
     /// No worker process.
     #[error("cannot start a worker process: {0}")]
     Spawn(io::Error),
@@ -58,7 +58,7 @@ pub enum LabError {
 }
 
 /// Not by `#[from]`: its text is in the error's own.
-impl From<Lost> for LabError {
+impl From<Lost> for CardMeasureError {
     fn from(lost: Lost) -> Self {
         Self::Lost(lost)
     }

@@ -1,4 +1,4 @@
-//! Operations as they happened, by row: counted into slices, and summarised.
+//! Operations as they happened, by case: counted into slices, and summarised.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,13 +8,13 @@ use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{Conditions, Summary};
 use tapstone_measure::units::Nanos;
 
-use super::run::Ran;
+use super::steering::CardRun;
 use crate::protocol::{Fault, Sample};
 
-/// One row's figures.
+/// One case's figures.
 #[derive(Clone, Debug)]
 pub struct LaneFigures {
-    /// Which row of the job.
+    /// Which case of the job.
     pub lane: u16,
     /// The operations over time.
     pub series: Series,
@@ -32,7 +32,7 @@ pub struct LaneFigures {
     pub parts: Vec<Part>,
 }
 
-/// What one worker did of a row.
+/// What one worker did of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Part {
     /// Operations that it completed.
@@ -43,9 +43,9 @@ pub struct Part {
     pub longest: Nanos,
 }
 
-/// The rows of a run, in order; rows of which nothing was seen are not there.
+/// The cases of a run, in order; cases of which nothing was seen are not there.
 #[must_use]
-pub fn lanes(ran: &Ran) -> Vec<LaneFigures> {
+pub fn lanes(ran: &CardRun) -> Vec<LaneFigures> {
     let all = || ran.samples.iter().flatten();
     let mut numbers: Vec<u16> = all().map(|sample| sample.lane).collect();
     numbers.sort_unstable();
@@ -53,7 +53,7 @@ pub fn lanes(ran: &Ran) -> Vec<LaneFigures> {
     numbers.into_iter().filter_map(|lane| figures(ran, lane)).collect()
 }
 
-fn figures(ran: &Ran, lane: u16) -> Option<LaneFigures> {
+fn figures(ran: &CardRun, lane: u16) -> Option<LaneFigures> {
     let window = window(ran, lane)?;
     let of_lane = |samples: &'_ [Sample]| -> Vec<Sample> {
         samples.iter().filter(|sample| sample.lane == lane).cloned().collect()
@@ -93,7 +93,7 @@ fn end(sample: &Sample) -> Nanos {
 
 /// From the first start, which all workers share, to the last end: who waits for another process
 /// from the first moment on is part of what is measured.
-fn window(ran: &Ran, lane: u16) -> Option<(Nanos, Nanos)> {
+fn window(ran: &CardRun, lane: u16) -> Option<(Nanos, Nanos)> {
     let all = || ran.samples.iter().flatten().filter(|sample| sample.lane == lane);
     let opens = all().map(|sample| sample.start).min()?;
     let closes = all().map(end).max()?;

@@ -1,4 +1,4 @@
-//! Rows made of operations whose times are given.
+//! Cases made of operations whose times are given.
 
 use super::*;
 use crate::protocol::Word;
@@ -14,9 +14,9 @@ fn failed(start: u64, latency: u64, status: u16) -> Sample {
     Sample { fault: Some(fault), ..sample(0, start, latency) }
 }
 
-fn ran(samples: Vec<Vec<Sample>>) -> Ran {
+fn ran(samples: Vec<Vec<Sample>>) -> CardRun {
     let count = samples.len();
-    Ran {
+    CardRun {
         samples,
         ready: vec![None; count],
         done: vec![None; count],

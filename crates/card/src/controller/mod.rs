@@ -1,11 +1,11 @@
-//! The lab: starts measuring processes, steers a run through them, and turns what they saw into
-//! rows. It never calls PC/SC itself.
+//! The controller: starts measuring processes, steers a run through them, and turns what they saw into
+//! cases. It never calls PC/SC itself.
 
+mod cases;
 mod costs;
 mod error;
 mod figures;
-mod rows;
-mod run;
+mod steering;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,11 +15,11 @@ use tapstone_worker::{
     Conversation, Interrupt, NOTABLE_WAIT, OnInterrupt, Timeouts, Unanswered, WorkerCommand,
 };
 
+pub use self::cases::{CaseDescription, rows};
 pub use self::costs::{apdus, costs};
-pub use self::error::{LabError, Lost};
+pub use self::error::{CardMeasureError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};
-pub use self::rows::{RowPlan, rows};
-pub use self::run::{Observer, Progress, Ran, Stop};
+pub use self::steering::{CardObserver, CardProgress, CardRun, CardStop};
 use crate::protocol::{CardProtocol, Cards, Job, Order, Reader, Report};
 
 /// How long a worker may take to end its transaction and let the card go.
@@ -31,15 +31,15 @@ const WAITS: &str = "another program has a transaction with the card: waiting fo
 /// For what is too quick to watch.
 struct NoObserver;
 
-impl Observer for NoObserver {
+impl CardObserver for NoObserver {
     fn waiting(&mut self, _: &str) {}
 
-    fn progress(&mut self, _: Progress) {}
+    fn progress(&mut self, _: CardProgress) {}
 }
 
 /// How workers are started and how patiently they are waited for.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CardOptions {
     /// What to run as a worker.
     pub worker: WorkerCommand,
     /// How long a call may take before it counts as hung.
@@ -51,16 +51,16 @@ pub struct Options {
 }
 
 /// See the module's text.
-pub struct Lab {
+pub struct CardController {
     worker: WorkerCommand,
     workers: Conversation<CardProtocol>,
 }
 
-impl Lab {
-    /// A lab without workers; they are started when there is work.
+impl CardController {
+    /// a controller without workers; they are started when there is work.
     #[must_use]
-    pub fn new(options: Options) -> Self {
-        let Options { worker, timeout, wait, interrupt } = options;
+    pub fn new(options: CardOptions) -> Self {
+        let CardOptions { worker, timeout, wait, interrupt } = options;
         // A shorter limit ends a call before it can be seen to wait for another program.
         let waiting_call = if timeout < NOTABLE_WAIT { timeout } else { wait.max(NOTABLE_WAIT) };
         let timeouts = Timeouts { call: timeout, waiting_call, clean_up: CLEAN_UP };
@@ -75,8 +75,8 @@ impl Lab {
     pub fn look(
         &mut self,
         cards: Cards,
-        observer: &mut dyn Observer,
-    ) -> Result<Vec<Reader>, LabError> {
+        observer: &mut dyn CardObserver,
+    ) -> Result<Vec<Reader>, CardMeasureError> {
         let number = self.start()?;
         self.workers.send_order(number, &Order::Look(cards));
         let pick = |report| match report {
@@ -85,7 +85,7 @@ impl Lab {
         };
         let readers = self.answer(number, pick, observer)?;
         self.workers.end(number);
-        readers.map_err(LabError::Pcsc)
+        readers.map_err(CardMeasureError::Pcsc)
     }
 
     /// The reader of this name, or the only one that will do; `card` asks for one with a card.
@@ -96,13 +96,13 @@ impl Lab {
         &mut self,
         name: Option<&str>,
         card: bool,
-        observer: &mut dyn Observer,
-    ) -> Result<Reader, LabError> {
+        observer: &mut dyn CardObserver,
+    ) -> Result<Reader, CardMeasureError> {
         let readers = self.look(Cards::None, observer)?;
         let chosen = pick(&readers, name, card)?.name.clone();
         let described = self.look(Cards::In(chosen.clone()), observer)?;
         let reader = described.into_iter().find(|reader| reader.name == chosen);
-        reader.ok_or(LabError::NoReader)
+        reader.ok_or(CardMeasureError::NoReader)
     }
 
     /// Measures the jobs at the same time, each in a process of its own.
@@ -112,16 +112,16 @@ impl Lab {
     pub fn measure(
         &mut self,
         jobs: &[Job],
-        stop: Stop,
-        observer: &mut dyn Observer,
-    ) -> Result<Ran, LabError> {
+        stop: CardStop,
+        observer: &mut dyn CardObserver,
+    ) -> Result<CardRun, CardMeasureError> {
         let numbers = jobs.iter().map(|_| self.start()).collect::<Result<Vec<_>, _>>()?;
         for (number, job) in numbers.iter().zip(jobs) {
             self.workers.send_order(*number, &Order::Prepare(Box::new(job.clone())));
         }
         let usual = self.workers.timeouts();
-        self.workers.set_timeouts(run::timeouts(usual, jobs.len(), stop));
-        let ran = run::Steering::new(self, &numbers, stop, observer).run();
+        self.workers.set_timeouts(steering::timeouts(usual, jobs.len(), stop));
+        let ran = steering::CardSteering::new(self, &numbers, stop, observer).run();
         self.workers.set_timeouts(usual);
         for number in numbers {
             self.workers.end(number);
@@ -129,8 +129,8 @@ impl Lab {
         ran
     }
 
-    fn start(&mut self) -> Result<usize, LabError> {
-        let number = self.workers.start(&self.worker).map_err(LabError::Spawn)?;
+    fn start(&mut self) -> Result<usize, CardMeasureError> {
+        let number = self.workers.start(&self.worker).map_err(CardMeasureError::Spawn)?;
         let board = self.workers.board(number).unwrap_or_default();
         self.workers.send_order(number, &Order::Open { board });
         let pick = |report| match report {
@@ -138,7 +138,7 @@ impl Lab {
             _ => None,
         };
         let opened = self.answer(number, pick, &mut NoObserver)?;
-        opened.map(|()| number).map_err(LabError::NoLibrary)
+        opened.map(|()| number).map_err(CardMeasureError::NoLibrary)
     }
 
     /// Waits for one worker's answer.
@@ -146,26 +146,30 @@ impl Lab {
         &mut self,
         number: usize,
         pick: impl FnMut(Report) -> Option<T>,
-        observer: &mut dyn Observer,
-    ) -> Result<T, LabError> {
+        observer: &mut dyn CardObserver,
+    ) -> Result<T, CardMeasureError> {
         let answer = self.workers.answer(number, pick, || observer.waiting(WAITS));
         answer.map_err(|why| match why {
-            Unanswered::Lost(lost) => LabError::Lost(lost),
-            Unanswered::Interrupted => LabError::Interrupted,
+            Unanswered::Lost(lost) => CardMeasureError::Lost(lost),
+            Unanswered::Interrupted => CardMeasureError::Interrupted,
         })
     }
 }
 
 /// The reader of this name, or the only one that will do.
-fn pick<'a>(readers: &'a [Reader], name: Option<&str>, card: bool) -> Result<&'a Reader, LabError> {
+fn pick<'a>(
+    readers: &'a [Reader],
+    name: Option<&str>,
+    card: bool,
+) -> Result<&'a Reader, CardMeasureError> {
     let names = || readers.iter().map(|reader| reader.name.clone()).collect::<Vec<_>>();
     let Some(name) = name else {
         let mut fit = readers.iter().filter(|reader| !card || reader.card_present);
         return match (fit.next(), fit.next()) {
             (Some(reader), None) => Ok(reader),
-            (None, _) if readers.is_empty() => Err(LabError::NoReader),
-            (None, _) => Err(LabError::NoCard(names())),
-            (Some(_), Some(_)) => Err(LabError::ManyReaders(names())),
+            (None, _) if readers.is_empty() => Err(CardMeasureError::NoReader),
+            (None, _) => Err(CardMeasureError::NoCard(names())),
+            (Some(_), Some(_)) => Err(CardMeasureError::ManyReaders(names())),
         };
     };
     // The whole name, or a part that is in one name only.
@@ -173,14 +177,14 @@ fn pick<'a>(readers: &'a [Reader], name: Option<&str>, card: bool) -> Result<&'a
     let mut parts = readers.iter().filter(|reader| reader.name.contains(name));
     let reader = match (whole, parts.next(), parts.next()) {
         (Some(reader), ..) | (None, Some(reader), None) => reader,
-        (None, Some(_), Some(_)) => return Err(LabError::ManyReaders(names())),
-        (None, None, _) if readers.is_empty() => return Err(LabError::NoReader),
+        (None, Some(_), Some(_)) => return Err(CardMeasureError::ManyReaders(names())),
+        (None, None, _) if readers.is_empty() => return Err(CardMeasureError::NoReader),
         (None, None, _) => {
-            return Err(LabError::UnknownReader { name: name.to_owned(), known: names() });
+            return Err(CardMeasureError::UnknownReader { name: name.to_owned(), known: names() });
         }
     };
     if card && !reader.card_present {
-        return Err(LabError::NoCard(vec![reader.name.clone()]));
+        return Err(CardMeasureError::NoCard(vec![reader.name.clone()]));
     }
     Ok(reader)
 }

@@ -9,7 +9,7 @@ use super::job::{Lane, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
 use super::template::{header_bytes, hexadecimal, parse};
 use super::writing::writes;
-use crate::controller::RowPlan;
+use crate::controller::CaseDescription;
 
 /// What the user asked for and allows.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Wishes {
     pub pin: Option<Secret>,
     /// Objects may be made, changed and removed as the suite says.
     pub allow_writes: bool,
-    /// Operations of each row, at most.
+    /// Operations of each case, at most.
     pub rounds: u64,
     /// Seed of the inputs.
     pub seed: u64,
@@ -31,7 +31,7 @@ pub struct Wishes {
 pub struct Plan {
     /// What the worker gets.
     pub job: SuiteJob,
-    /// A row for each lane of the job.
+    /// A case for each lane of the job.
     pub rows: Vec<PlannedRow>,
     /// Tests that are left out, with the reason.
     pub left_out: Vec<(String, String)>,
@@ -39,11 +39,11 @@ pub struct Plan {
     pub changes: Vec<String>,
 }
 
-/// A row, with what only the lab knows of it.
+/// A case, with what only the controller knows of it.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedRow {
     /// What it is called and what its figures mean.
-    pub row: RowPlan,
+    pub row: CaseDescription,
     /// The test's name.
     pub test: String,
     /// Where it stands in what the test varies.
@@ -52,11 +52,11 @@ pub struct PlannedRow {
     pub materials: Vec<Material>,
     /// The judge.
     pub answer: Option<Answer>,
-    /// A card that cannot do it has no row.
+    /// A card that cannot do it has no case.
     pub optional: bool,
 }
 
-/// Where a row stands in what its test varies.
+/// Where a case stands in what its test varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     /// Bytes of input.
@@ -286,7 +286,7 @@ impl<'a> Planning<'a> {
             let connect = test.cold.then_some(connect).into_iter().flatten();
             let names = measure.iter().map(|step| step.name.clone());
             self.plan.rows.push(PlannedRow {
-                row: RowPlan {
+                row: CaseDescription {
                     operation,
                     message_bytes: (point.bytes > 0).then_some(u64::from(point.bytes)),
                     has_rate: false,

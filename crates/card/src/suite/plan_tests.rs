@@ -128,7 +128,7 @@ fn inputs_differ_from_one_another_and_stay_the_same_for_a_seed() {
     some.sort();
     some.dedup();
     assert_eq!(some.len(), 16);
-    // What the lab keeps is what the worker sends.
+    // What the controller keeps is what the worker sends.
     let plan = plan(&everything());
     let kept: Vec<_> = plan.rows[1].materials.iter().map(|it| it.input.clone()).collect();
     assert_eq!(kept, plan.job.lanes[1].inputs);
@@ -180,7 +180,7 @@ fn groups_are_prepared_in_the_order_of_the_file_and_undone_backwards() {
 
 #[test]
 fn cells_are_written_at_most_a_thousand_times() {
-    // 10 cycles, two rows, and one operation more to find out whether the card can do it.
+    // 10 cycles, two cases, and one operation more to find out whether the card can do it.
     let of = |rounds| plan(&Wishes { rounds, tests: vec!["eeprom".into()], ..everything() });
     assert_eq!(of(49).changes[1], "1000 writes to the same cells (card.eeprom)");
     let too_many = of(50);

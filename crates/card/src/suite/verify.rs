@@ -1,14 +1,14 @@
-//! Judges what a run brought, in the lab's process, which never talks to the card.
+//! Judges what a run brought, in the controller's process, which never talks to the card.
 
 use tapstone_record::{Verification, Verifier};
 
 use super::material::Seen;
 use super::plan::PlannedRow;
-use crate::controller::Ran;
+use crate::controller::CardRun;
 
-/// How the answers of a row were judged; `None` where the suite names no judge.
+/// How the answers of a case were judged; `None` where the suite names no judge.
 #[must_use]
-pub fn verify(ran: &Ran, number: u16, row: &PlannedRow) -> Option<Verification> {
+pub fn verify(ran: &CardRun, number: u16, row: &PlannedRow) -> Option<Verification> {
     let answer = row.answer.as_ref()?;
     let saved = ran.ready.iter().flatten().next().map_or(&[][..], |ready| &ready.saved[..]);
     // A round goes through the lanes that the card can do.

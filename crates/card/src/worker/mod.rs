@@ -131,7 +131,7 @@ impl Worker {
             Ok(prepared) => prepared,
             Err(fault) => return self.report(&Report::Ready(Err(fault))),
         };
-        // Whatever becomes of the lab, what was made on the card is removed.
+        // Whatever becomes of the controller, what was made on the card is removed.
         let ran = self.report(&Report::Ready(Ok(ready))).and_then(|()| {
             let Some(at) = self.start() else { return Ok(None) };
             Monotonic.wait_until(at);

@@ -1,8 +1,8 @@
-//! The lab's orders, without a thread that waits for them.
+//! The controller's orders, without a thread that waits for them.
 //!
 //! A second thread, even a sleeping one, makes every system call of a process a little dearer, and
 //! with it every call of PC/SC that is measured. So orders are looked for between operations; and
-//! that the lab has died while a call hangs is told by a signal.
+//! that the controller has died while a call hangs is told by a signal.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use tapstone_worker::{Controller, receive, signal_at_controllers_death};
 
 use crate::protocol::Order;
 
-/// How long a worker may clean up after its lab has died: nobody is left to kill it.
+/// How long a worker may clean up after its controller has died: nobody is left to kill it.
 const LAST_RESPITE_SECONDS: u32 = 10;
 
 /// Orders are looked for no more often than this: a look is a system call.
@@ -34,10 +34,10 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Orders from a pipe; from now on the process does not outlive its lab for long.
+    /// Orders from a pipe; from now on the process does not outlive its controller for long.
     pub(super) fn new(pipe: File) -> io::Result<Self> {
         let closed = Arc::new(AtomicBool::new(false));
-        // The first alarm is the lab's death; the second comes when cleaning up took too long.
+        // The first alarm is the controller's death; the second comes when cleaning up took too long.
         flag::register_conditional_shutdown(SIGALRM, 3, Arc::clone(&closed))?;
         flag::register(SIGALRM, Arc::clone(&closed))?;
         // SAFETY: alarm(2) is among the functions that a signal's handler may call

@@ -34,12 +34,12 @@ pub trait Work {
     /// What went wrong; the worker then gives up.
     fn undo(&mut self, failed: bool) -> Result<(), Fault>;
 
-    /// Which row the operation of this number belongs to.
+    /// Which case the operation of this number belongs to.
     fn lane(&self, _number: u64) -> u16 {
         0
     }
 
-    /// How many rows a round goes through; a count is one of rounds.
+    /// How many cases a round goes through; a count is one of rounds.
     fn lanes(&self) -> u64 {
         1
     }
@@ -66,7 +66,7 @@ pub trait Work {
     }
 }
 
-/// Failures in a row after which nothing is to be hoped for.
+/// Failures in a case after which nothing is to be hoped for.
 const MOST_FAILURES: u32 = 10;
 
 /// Samples leave after so long: seldom enough not to disturb fast calls.
@@ -124,7 +124,7 @@ pub(super) fn warm_up<W: Work>(work: &mut W, length: Nanos) -> Result<Vec<Nanos>
     Ok(durations)
 }
 
-/// Operations until the count is done or the lab has closed; why it gave up, if it did.
+/// Operations until the count is done or the controller has closed; why it gave up, if it did.
 pub(super) fn run_rounds<W: Work>(
     work: &mut W,
     count: Option<u64>,

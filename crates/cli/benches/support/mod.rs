@@ -1,4 +1,4 @@
-//! A lab on the null module, and the row that is measured on it.
+//! a controller on the null module, and the case that is measured on it.
 
 mod rounds;
 
@@ -12,8 +12,8 @@ use tapstone_measure::summary::Summary;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
-    Common, KeyCount, KeysPlan, Lab, LanePlan, LoadPlan, Observer, Options, Progress, RowPlan,
-    Stop, TokenChoice, WorkerCommand,
+    CasePlan, CaseProgress, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan, TokenChoice,
+    TokenController, TokenObserver, TokenOptions, WorkerCommand,
 };
 use tapstone_token::pin::Pin;
 use tapstone_token::protocol::Login;
@@ -30,11 +30,11 @@ pub(crate) fn module() -> PathBuf {
     places.find(|path| path.exists()).expect("cargo build -p null-module in the same profile")
 }
 
-/// A lab whose workers see these variables, `NAME=value`.
-pub(crate) fn open(module: &Path, variables: &[&str]) -> Lab {
+/// a controller whose workers see these variables, `NAME=value`.
+pub(crate) fn open(module: &Path, variables: &[&str]) -> TokenController {
     let program = env!("CARGO_BIN_EXE_tapstone");
     let arguments = variables.iter().copied().chain([program, "worker"]).map(str::to_owned);
-    let options = Options {
+    let options = TokenOptions {
         worker: WorkerCommand {
             program: "env".into(),
             arguments: arguments.collect(),
@@ -48,19 +48,19 @@ pub(crate) fn open(module: &Path, variables: &[&str]) -> Lab {
         interrupt: Arc::default(),
         announce: |_| {},
     };
-    Lab::open(options).expect("the null module opens")
+    TokenController::open(options).expect("the null module opens")
 }
 
-/// Measures one row with so many threads for so long.
-pub(crate) fn measure(lab: &mut Lab, threads: u32, window: Nanos) -> Summary {
+/// Measures one case with so many threads for so long.
+pub(crate) fn measure(controller: &mut TokenController, threads: u32, window: Nanos) -> Summary {
     let variant = Catalogue::builtin().select(OPERATION).expect("it is in the catalogue").remove(0);
-    let plan = RowPlan {
+    let plan = CasePlan {
         lanes: vec![LanePlan { variant, weight: 1 }],
         threads,
         processes: 1,
         hosts: 1,
         load: LoadPlan::Closed,
-        stop: Stop::Seconds(window),
+        stop: CaseStop::Seconds(window),
         keys: KeysPlan::Own { count: KeyCount::Shared, on_token: false },
         common: Common {
             verify: false,
@@ -76,14 +76,14 @@ pub(crate) fn measure(lab: &mut Lab, threads: u32, window: Nanos) -> Summary {
             loop_cost_ns: loop_overhead_ns(&Monotonic),
         },
     };
-    let outcome = lab.measure(&plan, &mut Nobody, None);
+    let outcome = controller.measure(&plan, &mut Nobody, None);
     assert!(outcome.is_clean(), "{outcome:?}");
     outcome.summary.expect("a clean row has figures")
 }
 
 struct Nobody;
 
-impl Observer for Nobody {
+impl TokenObserver for Nobody {
     fn stage(&mut self, _: &str, _: &str) {}
-    fn progress(&mut self, _: &str, _: &Progress) {}
+    fn progress(&mut self, _: &str, _: &CaseProgress) {}
 }

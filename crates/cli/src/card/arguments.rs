@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// The reader, or a part of its name that no other has
     #[arg(long, value_name = "NAME")]
     pub(crate) reader: Option<String>,
-    /// Measure every row so many times, in rounds that go through all rows
+    /// Measure every case so many times, in rounds that go through all cases
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(3..=100_000))]
     pub(crate) rounds: u64,
     /// Where pseudo-random inputs come from

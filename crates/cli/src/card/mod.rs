@@ -2,7 +2,9 @@
 
 mod arguments;
 
-use tapstone_card::controller::{Lab, LabError, Ran, Stop, apdus, costs, rows};
+use tapstone_card::controller::{
+    CardController, CardMeasureError, CardRun, CardStop, apdus, costs, rows,
+};
 use tapstone_card::protocol::{Job, JobWork, Reader};
 use tapstone_card::suite::file::{SHIPPED, Source, SuiteFile};
 use tapstone_card::suite::job::Secret;
@@ -34,12 +36,13 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let interrupt = interrupt::flag_on_signals()?;
     let hidden = arguments.pin.pin_env.iter().map(Into::into).collect();
-    let mut lab = card_controller::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
+    let mut controller =
+        card_controller::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
     let mut live = Live::new(arguments.output.quiet);
     live.stage(&arguments.suite);
-    let reader = lab.choose(arguments.reader.as_deref(), true, &mut live)?;
+    let reader = controller.choose(arguments.reader.as_deref(), true, &mut live)?;
     announce(&plan, &reader);
-    measure(&mut lab, arguments, &plan, &reader, live)
+    measure(&mut controller, arguments, &plan, &reader, live)
 }
 
 fn list(arguments: &Arguments, suite: &SuiteFile) {
@@ -84,7 +87,7 @@ fn announce(plan: &Plan, reader: &Reader) {
 }
 
 fn measure(
-    lab: &mut Lab,
+    controller: &mut CardController,
     arguments: &Arguments,
     plan: &Plan,
     reader: &Reader,
@@ -99,7 +102,7 @@ fn measure(
         count: Some(arguments.rounds),
         wait: arguments.wait.into(),
     };
-    let ran = lab.measure(&[job], Stop::Count, &mut live);
+    let ran = controller.measure(&[job], CardStop::Count, &mut live);
     live.end();
     let ran = ran?;
     machine.add_to(&mut record.environment.load);
@@ -110,10 +113,10 @@ fn measure(
 }
 
 /// Everything that the run has brought, even if it did not end well.
-fn fill(record: &mut record::Record, ran: &Ran, plan: &Plan, arguments: &Arguments) -> Exit {
+fn fill(record: &mut record::Record, ran: &CardRun, plan: &Plan, arguments: &Arguments) -> Exit {
     let mut exit = Exit::Done;
     let plans: Vec<_> = plan.rows.iter().map(|row| row.row.clone()).collect();
-    let made = rows(ran, &plans, Stop::Count);
+    let made = rows(ran, &plans, CardStop::Count);
     for (number, (planned, mut row)) in (0_u16..).zip(plan.rows.iter().zip(made)) {
         let unsupported = row.status.outcome == record::Outcome::Unsupported;
         if unsupported && planned.optional && arguments.test.is_empty() {
@@ -144,17 +147,17 @@ fn fill(record: &mut record::Record, ran: &Ran, plan: &Plan, arguments: &Argumen
 }
 
 /// What ended the run early, told on standard error and in the record.
-fn trouble(record: &mut record::Record, ran: &Ran, plan: &Plan) -> Exit {
+fn trouble(record: &mut record::Record, ran: &CardRun, plan: &Plan) -> Exit {
     let mut told = Vec::new();
     if let Some(lost) = &ran.lost {
-        told.push(LabError::Lost(lost.clone()).to_string());
+        told.push(CardMeasureError::Lost(lost.clone()).to_string());
         if !plan.job.clean_up.is_empty() {
             told.push(format!("this may still be on the card: {}", plan.changes.join("; ")));
         }
     }
     for done in ran.done.iter().flatten() {
         if let Some(fault) = &done.gave_up {
-            told.push(LabError::Fault(fault.clone()).to_string());
+            told.push(CardMeasureError::Fault(fault.clone()).to_string());
         }
         if let Some(fault) = &done.left {
             told.push(format!("cleaning up failed: {fault}"));

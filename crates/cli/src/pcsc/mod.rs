@@ -5,7 +5,9 @@ mod arguments;
 use std::time::Duration;
 
 use anyhow::bail;
-use tapstone_card::controller::{Lab, LabError, RowPlan, Stop, rows};
+use tapstone_card::controller::{
+    CardController, CardMeasureError, CardStop, CaseDescription, rows,
+};
 use tapstone_card::pcsc::Operation;
 use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
 use tapstone_measure::units::Nanos;
@@ -27,7 +29,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let operations = operations(arguments)?;
     arguments.output.check()?;
-    let mut lab = card_controller::open(
+    let mut controller = card_controller::open(
         arguments.timeout,
         arguments.wait,
         interrupt::flag_on_signals()?,
@@ -35,9 +37,9 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     )?;
     let mut live = Live::new(arguments.output.quiet);
     if arguments.list {
-        return list(&mut lab, &mut live);
+        return list(&mut controller, &mut live);
     }
-    let reader = reader(&mut lab, arguments, &operations, &mut live)?;
+    let reader = reader(&mut controller, arguments, &operations, &mut live)?;
     if !arguments.op.is_empty() && operations.iter().any(|operation| operation.resets()) {
         eprintln!("the card is reset again and again: other programs lose what they verified");
     }
@@ -46,7 +48,8 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     for operation in operations {
         live.stage(operation.name());
-        let (row, ended) = measure(&mut lab, arguments, operation, reader.as_ref(), &mut live);
+        let (row, ended) =
+            measure(&mut controller, arguments, operation, reader.as_ref(), &mut live);
         // What the driver lacks is an answer, unless it was asked for by name.
         let answered =
             row.status.outcome == record::Outcome::Unsupported && arguments.op.is_empty();
@@ -92,10 +95,10 @@ fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation>> {
     named.collect()
 }
 
-fn list(lab: &mut Lab, live: &mut Live) -> anyhow::Result<Exit> {
-    let readers = lab.look(Cards::All, live)?;
+fn list(controller: &mut CardController, live: &mut Live) -> anyhow::Result<Exit> {
+    let readers = controller.look(Cards::All, live)?;
     if readers.is_empty() {
-        return Err(LabError::NoReader.into());
+        return Err(CardMeasureError::NoReader.into());
     }
     for reader in readers {
         println!("{}", reader.name);
@@ -118,38 +121,38 @@ fn list(lab: &mut Lab, live: &mut Live) -> anyhow::Result<Exit> {
 
 /// The reader, if any of the operations needs one.
 fn reader(
-    lab: &mut Lab,
+    controller: &mut CardController,
     arguments: &Arguments,
     operations: &[Operation],
     live: &mut Live,
 ) -> anyhow::Result<Option<Reader>> {
     let any = |of: fn(Operation) -> bool| operations.iter().any(|operation| of(*operation));
     if !any(Operation::needs_reader) && arguments.reader.is_none() {
-        // No service at all is better told before the first row.
-        lab.look(Cards::None, live)?;
+        // No service at all is better told before the first case.
+        controller.look(Cards::None, live)?;
         return Ok(None);
     }
     let name = arguments.reader.as_deref();
-    Ok(Some(lab.choose(name, any(Operation::needs_card), live)?))
+    Ok(Some(controller.choose(name, any(Operation::needs_card), live)?))
 }
 
-/// One row, and whether it was the last.
+/// One case, and whether it was the last.
 fn measure(
-    lab: &mut Lab,
+    controller: &mut CardController,
     arguments: &Arguments,
     operation: Operation,
     reader: Option<&Reader>,
     live: &mut Live,
 ) -> (record::CaseResult, bool) {
-    let plan = RowPlan {
+    let plan = CaseDescription {
         operation: format!("pcsc.{}", operation.name()),
         has_rate: operation.is_bare(),
-        ..RowPlan::default()
+        ..CaseDescription::default()
     };
     let stop = match (arguments.count, arguments.seconds) {
-        (Some(_), _) => Stop::Count,
-        (None, Some(seconds)) => Stop::Time(seconds.into()),
-        (None, None) => Stop::Precision {
+        (Some(_), _) => CardStop::Count,
+        (None, Some(seconds)) => CardStop::Time(seconds.into()),
+        (None, None) => CardStop::Precision {
             relative: arguments.precision,
             longest: Duration::from(arguments.max_time),
         },
@@ -165,29 +168,35 @@ fn measure(
         wait: arguments.wait.into(),
     };
     let jobs = vec![job; arguments.processes as usize];
-    let ran = match lab.measure(&jobs, stop, live) {
+    let ran = match controller.measure(&jobs, stop, live) {
         Ok(ran) => ran,
         Err(error) => return unmeasured(arguments, operation, &plan, &error, live),
     };
     let mut row = rows(&ran, std::slice::from_ref(&plan), stop).remove(0);
     let gave_up = ran.done.iter().flatten().find_map(|done| done.gave_up.clone());
     if let (Some(fault), 0) = (&gave_up, row.completed) {
-        return unmeasured(arguments, operation, &plan, &LabError::Fault(fault.clone()), live);
+        return unmeasured(
+            arguments,
+            operation,
+            &plan,
+            &CardMeasureError::Fault(fault.clone()),
+            live,
+        );
     }
-    let lost = ran.lost.clone().map(LabError::Lost);
-    for trouble in gave_up.map(LabError::Fault).into_iter().chain(lost) {
+    let lost = ran.lost.clone().map(CardMeasureError::Lost);
+    for trouble in gave_up.map(CardMeasureError::Fault).into_iter().chain(lost) {
         live.say(&format!("error: {}: {trouble}", plan.operation));
     }
     row.concurrency.processes = arguments.processes;
     (row, ran.interrupted || ran.lost.is_some())
 }
 
-/// A row without figures, and whether there is no point in another.
+/// A case without figures, and whether there is no point in another.
 fn unmeasured(
     arguments: &Arguments,
     operation: Operation,
-    plan: &RowPlan,
-    error: &LabError,
+    plan: &CaseDescription,
+    error: &CardMeasureError,
     live: &Live,
 ) -> (record::CaseResult, bool) {
     let lacking = operation == Operation::Control && is_lacking(error);
@@ -195,9 +204,9 @@ fn unmeasured(
         live.say(&format!("error: {}: {error}", plan.operation));
     }
     let (step, code) = match error {
-        LabError::Pcsc(failure) => (failure.call.to_string(), failure.code.to_string()),
-        LabError::Fault(fault) => (fault.step(), fault.code()),
-        LabError::Lost(lost) => (operation.name().to_owned(), lost.code().to_owned()),
+        CardMeasureError::Pcsc(failure) => (failure.call.to_string(), failure.code.to_string()),
+        CardMeasureError::Fault(fault) => (fault.step(), fault.code()),
+        CardMeasureError::Lost(lost) => (operation.name().to_owned(), lost.code().to_owned()),
         _ => (operation.name().to_owned(), "failed".to_owned()),
     };
     let outcome = if lacking { record::Outcome::Unsupported } else { record::Outcome::Failed };
@@ -206,13 +215,15 @@ fn unmeasured(
         record::Concurrency { processes: arguments.processes, ..record::Concurrency::ONE };
     let name = plan.operation.as_str();
     let row = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
-    (row, matches!(error, LabError::Lost(_) | LabError::Interrupted))
+    (row, matches!(error, CardMeasureError::Lost(_) | CardMeasureError::Interrupted))
 }
 
 /// A driver without IFDHControl says so by one of several codes.
-fn is_lacking(error: &LabError) -> bool {
+fn is_lacking(error: &CardMeasureError) -> bool {
     let code = match error {
-        LabError::Pcsc(failure) | LabError::Fault(Fault::Call { failure, .. }) => failure.code,
+        CardMeasureError::Pcsc(failure) | CardMeasureError::Fault(Fault::Call { failure, .. }) => {
+            failure.code
+        }
         _ => return false,
     };
     matches!(

@@ -1,5 +1,5 @@
 //! The options of `tapstone token`, as typed. What they mean together is settled in
-//! [`super::rows`] and [`super::target`].
+//! [`super::cases`] and [`super::target`].
 
 use std::path::PathBuf;
 
@@ -145,7 +145,7 @@ pub(crate) struct LoadArguments {
     /// Measure until the rate is known this well
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = values::precision)]
     pub(crate) precision: f64,
-    /// Give up on that after so long [default: 60 s, in a suite 5 s a row]
+    /// Give up on that after so long [default: 60 s, in a suite 5 s a case]
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) max_time: Option<Nanos>,
     /// Open loop: so many operations a second, all workers together, whatever the device does
@@ -242,7 +242,7 @@ const LOCAL: [&str; 9] = [
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Endurance")]
 pub(crate) struct EnduranceArguments {
-    /// Failures in a row that end a worker
+    /// Failures in a case that end a worker
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_failures: u32,
     /// Reopen sessions after a lost device, with the PIN that was accepted; keys are on the token

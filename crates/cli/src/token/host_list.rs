@@ -3,9 +3,9 @@
 
 use tapstone_hosts::{Watch, clock_of};
 use tapstone_record as record;
-use tapstone_token::controller::{HostPart, LabError, Lost};
+use tapstone_token::controller::{HostPart, Lost, TokenMeasureError};
 
-/// Filled row by row.
+/// Filled case by case.
 pub(super) struct HostsOfRun {
     watch: Watch,
     parts: Vec<(Option<record::Window>, Option<record::HostClock>)>,
@@ -21,7 +21,7 @@ impl HostsOfRun {
 
     /// Takes what the hosts had a part in, and what the user was told of. Of all bounds the worst is
     /// kept.
-    pub(super) fn take(&mut self, parts: Vec<HostPart>, trouble: &[LabError]) {
+    pub(super) fn take(&mut self, parts: Vec<HostPart>, trouble: &[TokenMeasureError]) {
         self.told.extend(trouble.iter().map(ToString::to_string));
         for part in parts {
             let (window, worst) = &mut self.parts[part.host];
@@ -34,10 +34,10 @@ impl HostsOfRun {
         }
     }
 
-    /// Hosts that were lost when no row waited for them, in words for the user.
-    pub(super) fn lost_untold(&self) -> Vec<LabError> {
+    /// Hosts that were lost when no case waited for them, in words for the user.
+    pub(super) fn lost_untold(&self) -> Vec<TokenMeasureError> {
         let untold = |lost: &Lost| !self.told.iter().any(|told| told.contains(&lost.to_string()));
-        let error = |lost| LabError::Lost { module: self.watch.target().into(), lost };
+        let error = |lost| TokenMeasureError::Lost { module: self.watch.target().into(), lost };
         self.watch.lost().into_iter().filter(untold).map(error).collect()
     }
 

@@ -3,7 +3,7 @@
 use tapstone_measure::claim::{Bound, Claim, ClaimVerdict, KeyBits};
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
-use tapstone_token::controller::RowPlan;
+use tapstone_token::controller::CasePlan;
 
 /// A claim with its text as the user wrote it.
 pub(super) struct Asked<'a> {
@@ -11,10 +11,10 @@ pub(super) struct Asked<'a> {
     pub(super) claim: &'a Claim,
 }
 
-/// What becomes of a claim about a row, measured or not.
+/// What becomes of a claim about a case, measured or not.
 pub(super) fn judge(
     asked: &Asked<'_>,
-    row: &RowPlan,
+    row: &CasePlan,
     summary: Option<&Summary>,
 ) -> anyhow::Result<record::Claim> {
     let bits = row.lanes.first().and_then(|lane| lane.variant.key_bits()).map(KeyBits);

@@ -9,15 +9,15 @@ use crate::interrupt;
 use crate::output::Format;
 
 pub(super) fn list_leftovers(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut lab = target::open(arguments, interrupt::flag_on_signals()?)?;
+    let mut controller = target::open(arguments, interrupt::flag_on_signals()?)?;
     let remove = arguments.leftovers.remove;
     if remove {
         // Said before it is done.
-        let found = lab.leftovers(false)?;
+        let found = controller.leftovers(false)?;
         eprintln!("removing {} of Tapstone's own keys", found.len());
     }
-    let left = lab.leftovers(remove)?;
-    lab.close();
+    let left = controller.leftovers(remove)?;
+    controller.close();
     match arguments.output.shared.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&left)?),
         Format::Text | Format::Csv => print(&left, remove),

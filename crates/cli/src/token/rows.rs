@@ -1,4 +1,4 @@
-//! The rows of a run: what the options mean together.
+//! The cases of a run: what the options mean together.
 
 use std::fs;
 
@@ -8,21 +8,23 @@ use tapstone_measure::clock::Monotonic;
 use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::units::Nanos;
 use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteRow, Variant};
-use tapstone_token::controller::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
+use tapstone_token::controller::{
+    CasePlan, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan,
+};
 
 use super::arguments::{Arguments, Arrivals};
 
 /// Everything that is to be measured.
 pub(super) struct Rows {
-    pub(super) rows: Vec<RowPlan>,
+    pub(super) rows: Vec<CasePlan>,
     pub(super) claims: Vec<Claim>,
     /// The user named what to measure: what the token lacks is then an error.
     pub(super) named: bool,
-    /// Look for the limit of each row.
+    /// Look for the limit of each case.
     pub(super) find_limit: bool,
 }
 
-/// The longest window of a row whose precision is not reached.
+/// The longest window of a case whose precision is not reached.
 const MAX_TIME: Nanos = Nanos::from_secs(60);
 
 /// The same in a suite, which is to be over in three minutes.
@@ -35,7 +37,8 @@ const LEVEL_TIME: Nanos = Nanos::from_secs(1);
 pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<Rows> {
     let claims: Vec<Claim> =
         arguments.what.claim.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let maker = Maker { arguments, common: common(arguments, clock_step), keys: keys(arguments)? };
+    let maker =
+        CaseFigures { arguments, common: common(arguments, clock_step), keys: keys(arguments)? };
     // A claim without a load is about the limit; with --op or --threads it is about that.
     let limit_by_claim = !claims.is_empty()
         && arguments.load.threads.is_none()
@@ -71,14 +74,14 @@ pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<R
     })
 }
 
-struct Maker<'a> {
+struct CaseFigures<'a> {
     arguments: &'a Arguments,
     common: Common,
     keys: KeysPlan,
 }
 
-impl Maker<'_> {
-    fn operations(&self, names: &[String]) -> anyhow::Result<Vec<RowPlan>> {
+impl CaseFigures<'_> {
+    fn operations(&self, names: &[String]) -> anyhow::Result<Vec<CasePlan>> {
         let mut rows = Vec::new();
         for name in names {
             for variant in Catalogue::builtin().select(name)? {
@@ -101,7 +104,7 @@ impl Maker<'_> {
         Ok(sized.collect::<Result<_, _>>()?)
     }
 
-    fn mix(&self) -> anyhow::Result<RowPlan> {
+    fn mix(&self) -> anyhow::Result<CasePlan> {
         let mut lanes = Vec::new();
         for part in &self.arguments.what.mix {
             let (name, weight) = part.split_once('=').with_context(|| {
@@ -124,16 +127,16 @@ impl Maker<'_> {
         Ok(self.row(lanes, self.stop(MAX_TIME)))
     }
 
-    fn suite(&self, suite: Suite) -> Vec<RowPlan> {
+    fn suite(&self, suite: Suite) -> Vec<CasePlan> {
         suite.rows.into_iter().flat_map(|row| self.suite_row(row)).collect()
     }
 
     /// The command line goes before the file.
-    fn suite_row(&self, row: SuiteRow) -> Vec<RowPlan> {
+    fn suite_row(&self, row: SuiteRow) -> Vec<CasePlan> {
         let stop = match (self.fixed_stop(), row.window, row.count) {
             (Some(stop), ..) => stop,
-            (None, Some(window), _) => Stop::Seconds(window),
-            (None, None, Some(count)) => Stop::Count(count),
+            (None, Some(window), _) => CaseStop::Seconds(window),
+            (None, None, Some(count)) => CaseStop::Count(count),
             (None, None, None) => self.stop(MAX_TIME_IN_SUITE),
         };
         let threads = match self.arguments.load.threads {
@@ -144,15 +147,15 @@ impl Maker<'_> {
         for variant in row.variants {
             for &threads in &threads {
                 let lane = LanePlan { variant: variant.clone(), weight: 1 };
-                rows.push(RowPlan { threads, ..self.row(vec![lane], stop) });
+                rows.push(CasePlan { threads, ..self.row(vec![lane], stop) });
             }
         }
         rows
     }
 
-    fn row(&self, lanes: Vec<LanePlan>, stop: Stop) -> RowPlan {
+    fn row(&self, lanes: Vec<LanePlan>, stop: CaseStop) -> CasePlan {
         let load = &self.arguments.load;
-        RowPlan {
+        CasePlan {
             lanes,
             threads: load.threads.unwrap_or(1),
             processes: load.processes,
@@ -168,26 +171,26 @@ impl Maker<'_> {
         }
     }
 
-    fn fixed_stop(&self) -> Option<Stop> {
+    fn fixed_stop(&self) -> Option<CaseStop> {
         let load = &self.arguments.load;
-        load.seconds.or(load.duration).map(Stop::Seconds).or(load.count.map(Stop::Count))
+        load.seconds.or(load.duration).map(CaseStop::Seconds).or(load.count.map(CaseStop::Count))
     }
 
-    fn stop(&self, longest: Nanos) -> Stop {
+    fn stop(&self, longest: Nanos) -> CaseStop {
         let load = &self.arguments.load;
         let longest = load.max_time.unwrap_or(longest);
-        self.fixed_stop().unwrap_or(Stop::Precision { relative: load.precision, longest })
+        self.fixed_stop().unwrap_or(CaseStop::Precision { relative: load.precision, longest })
     }
 }
 
 impl Rows {
-    /// The same row as a level of a search for the limit.
-    pub(super) fn level(&self, row: &RowPlan) -> RowPlan {
+    /// The same case as a level of a search for the limit.
+    pub(super) fn level(&self, row: &CasePlan) -> CasePlan {
         let stop = match row.stop {
-            Stop::Seconds(window) => Stop::Seconds(window),
-            Stop::Precision { .. } | Stop::Count(_) => Stop::Seconds(LEVEL_TIME),
+            CaseStop::Seconds(window) => CaseStop::Seconds(window),
+            CaseStop::Precision { .. } | CaseStop::Count(_) => CaseStop::Seconds(LEVEL_TIME),
         };
-        RowPlan { stop, threads: 1, processes: 1, hosts: 1, ..row.clone() }
+        CasePlan { stop, threads: 1, processes: 1, hosts: 1, ..row.clone() }
     }
 }
 
@@ -225,7 +228,7 @@ fn keys(arguments: &Arguments) -> anyhow::Result<KeysPlan> {
 }
 
 /// What cannot be measured in the way that was asked for.
-fn check(rows: &[RowPlan]) -> anyhow::Result<()> {
+fn check(rows: &[CasePlan]) -> anyhow::Result<()> {
     for row in rows {
         let login = row.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
         if login && (row.threads > 1 || row.lanes.len() > 1) {
@@ -234,7 +237,7 @@ fn check(rows: &[RowPlan]) -> anyhow::Result<()> {
                  whole process\nhint: use --processes"
             );
         }
-        if let Stop::Count(count) = row.stop
+        if let CaseStop::Count(count) = row.stop
             && count < u64::from(row.threads * row.processes * row.hosts)
         {
             bail!(

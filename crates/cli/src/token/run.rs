@@ -1,4 +1,4 @@
-//! A run: its rows one after the other, and a record whatever happens.
+//! A run: its cases one after the other, and a record whatever happens.
 
 use jiff::Timestamp;
 use tapstone_measure::clock::{Monotonic, Precision};
@@ -7,7 +7,7 @@ use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
-    Lab, LabError, LimitPlan, RowOutcome, RowPlan, SampleSink, not_measured,
+    CaseOutcome, CasePlan, LimitPlan, SampleSink, TokenController, TokenMeasureError, not_measured,
 };
 
 use super::arguments::Arguments;
@@ -50,18 +50,18 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
     let mut record = Record::new(tool, started_at, environment, nothing);
     // No secret is ever an argument.
     record.command = command_line::words();
-    let (lab, watch) = match arguments.hosts.hosts {
+    let (controller, watch) = match arguments.hosts.hosts {
         None => (target::open(&arguments, interrupt)?, None),
         Some(count) => match target::open_on_hosts(&arguments, count, interrupt) {
-            Ok((lab, watch)) => (lab, Some(watch)),
+            Ok((controller, watch)) => (controller, Some(watch)),
             Err(why) => return without_hosts(&arguments, &rows, record, why),
         },
     };
-    record.target = target::describe(&lab, watch.as_ref());
+    record.target = target::describe(&controller, watch.as_ref());
     let live = Live::new(arguments.output.shared.quiet);
     let mut session = Session {
         arguments: &arguments,
-        lab,
+        controller,
         record,
         live,
         samples,
@@ -87,7 +87,7 @@ fn without_hosts(
     record.hosts = why.hosts;
     for row in &rows.rows {
         let host = arguments.hosts.target.clone().unwrap_or_default();
-        let error = LabError::Host { host, text: why.error.to_string() };
+        let error = TokenMeasureError::Host { host, text: why.error.to_string() };
         record.results.extend(not_measured(row, error).rows);
     }
     arguments.output.shared.put(&record)?;
@@ -109,7 +109,7 @@ fn samples_file(arguments: &Arguments, rows: &Rows) -> anyhow::Result<Option<Sam
 
 struct Session<'a> {
     arguments: &'a Arguments,
-    lab: Lab,
+    controller: TokenController,
     record: Record,
     live: Live,
     samples: Option<SamplesFile>,
@@ -137,10 +137,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn row(&mut self, rows: &Rows, row: &RowPlan) -> RowOutcome {
+    fn row(&mut self, rows: &Rows, row: &CasePlan) -> CaseOutcome {
         if !rows.find_limit {
             let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
-            return self.lab.measure(row, &mut self.live, samples);
+            return self.controller.measure(row, &mut self.live, samples);
         }
         let limits = LimitPlan {
             max_threads: self.arguments.limit.max_threads,
@@ -148,7 +148,7 @@ impl Session<'_> {
             max_hosts: self.arguments.hosts.hosts.unwrap_or(1),
             time: self.arguments.load.max_time.map_or(LIMIT_TIME, Into::into),
         };
-        let limit = self.lab.find_limit(&rows.level(row), limits, &mut self.live);
+        let limit = self.controller.find_limit(&rows.level(row), limits, &mut self.live);
         match limit.knee {
             Some(knee) if self.record.knee.is_none() => self.record.knee = Some(knee),
             Some(knee) => self.record.warnings.push(format!(
@@ -163,7 +163,7 @@ impl Session<'_> {
     fn judge_claims(
         &mut self,
         rows: &Rows,
-        row: &RowPlan,
+        row: &CasePlan,
         summary: Option<&Summary>,
     ) -> anyhow::Result<()> {
         for (claim, text) in rows.claims.iter().zip(&self.arguments.what.claim) {
@@ -178,7 +178,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn take(&mut self, outcome: RowOutcome, named: bool) {
+    fn take(&mut self, outcome: CaseOutcome, named: bool) {
         for trouble in &outcome.trouble {
             self.live.say(&format!("error: {trouble}"));
         }
@@ -196,7 +196,7 @@ impl Session<'_> {
     fn end(mut self) -> anyhow::Result<Exit> {
         self.live.end();
         // Hosts clean up as they leave, and can be lost at that, too.
-        self.lab.close();
+        self.controller.close();
         if let Some(hosts) = self.hosts.take() {
             for error in hosts.lost_untold() {
                 eprintln!("error: {error}");

@@ -10,16 +10,19 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_hosts::{Fleet, Watch, Wish};
 use tapstone_record as record;
-use tapstone_token::controller::{Lab, Options, TokenChoice, WorkerCommand};
+use tapstone_token::controller::{TokenChoice, TokenController, TokenOptions, WorkerCommand};
 use tapstone_token::pin::Pin;
 use tapstone_token::pin_source::PinSource;
 use tapstone_token::protocol::Login;
 
 use super::arguments::{Arguments, PinSourceArguments, TargetArguments};
 
-/// Opens the lab that the options describe: the module is loaded and the token entered.
-pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow::Result<Lab> {
-    let options = Options {
+/// Opens the controller that the options describe: the module is loaded and the token entered.
+pub(super) fn open(
+    arguments: &Arguments,
+    interrupt: Arc<AtomicBool>,
+) -> anyhow::Result<TokenController> {
+    let options = TokenOptions {
         worker: WorkerCommand {
             hidden: arguments.pin.source.pin_env.iter().map(Into::into).collect(),
             ..worker()?
@@ -32,15 +35,15 @@ pub(super) fn open(arguments: &Arguments, interrupt: Arc<AtomicBool>) -> anyhow:
         interrupt,
         announce: |text| eprintln!("{text}"),
     };
-    Ok(Lab::open(options)?)
+    Ok(TokenController::open(options)?)
 }
 
-/// The lab on other machines, and what follows them for the record.
+/// The controller on other machines, and what follows them for the record.
 pub(super) fn open_on_hosts(
     arguments: &Arguments,
     count: u32,
     interrupt: Arc<AtomicBool>,
-) -> Result<(Lab, Watch), NoHosts> {
+) -> Result<(TokenController, Watch), NoHosts> {
     let timeout = arguments.target.timeout.into();
     let fleet = Fleet::gather(Wish {
         server: arguments.hosts.nats.server().map_err(NoHosts::before)?,
@@ -51,8 +54,8 @@ pub(super) fn open_on_hosts(
     });
     let fleet = fleet.map_err(|error| NoHosts { hosts: error.hosts(), error: error.into() })?;
     let watch = fleet.watch();
-    match Lab::open_on(Box::new(fleet), timeout, interrupt) {
-        Ok(lab) => Ok((lab, watch)),
+    match TokenController::open_on(Box::new(fleet), timeout, interrupt) {
+        Ok(controller) => Ok((controller, watch)),
         Err(error) => Err(NoHosts { hosts: watch.hosts(), error: error.into() }),
     }
 }
@@ -105,18 +108,18 @@ pub(crate) fn read_pin(arguments: &PinSourceArguments) -> anyhow::Result<Option<
 }
 
 /// What a record says of the module and its tokens.
-pub(super) fn describe(lab: &Lab, watch: Option<&Watch>) -> record::Target {
-    let library = &lab.library;
+pub(super) fn describe(controller: &TokenController, watch: Option<&Watch>) -> record::Target {
+    let library = &controller.library;
     let module = match watch {
         Some(watch) => watch.module(),
         None => Some(record::Module {
-            path: lab.module().display().to_string(),
-            sha256: sha256(lab.module()).unwrap_or_default(),
+            path: controller.module().display().to_string(),
+            sha256: sha256(controller.module()).unwrap_or_default(),
         }),
     };
     // Many hosts often share one token.
     let mut tokens: Vec<record::Token> = Vec::new();
-    for token in lab.targets.iter().map(token) {
+    for token in controller.targets.iter().map(token) {
         if !tokens.contains(&token) {
             tokens.push(token);
         }
@@ -134,7 +137,7 @@ pub(super) fn describe(lab: &Lab, watch: Option<&Watch>) -> record::Target {
     }
 }
 
-fn token(target: &tapstone_token::controller::Target) -> record::Token {
+fn token(target: &tapstone_token::controller::TokenTarget) -> record::Token {
     let token = &target.token;
     record::Token {
         slot: record::Slot { id: target.slot.id, description: target.slot.description.clone() },

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use async_nats::Client;
-use tapstone_token::controller::{LabError, Options as LabOptions, Relay, Waker};
+use tapstone_token::controller::{Relay, TokenMeasureError, TokenOptions, Waker};
 use tapstone_token::protocol::Login;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -23,7 +23,7 @@ pub(crate) enum News {
     /// A message to be sent to the coordinator.
     Message(FromAgent),
     /// All workers are gone; what may be left on the token, if something is.
-    Ended(Option<LabError>),
+    Ended(Option<TokenMeasureError>),
 }
 
 /// See the module's text.
@@ -53,7 +53,7 @@ impl Session {
     ) -> Result<Self, String> {
         let abandon = Arc::new(AtomicBool::new(false));
         let pin = target.pin().read().map_err(|error| error.to_string())?;
-        let controller = LabOptions {
+        let controller = TokenOptions {
             worker: options.worker.clone(),
             module: target.module.clone(),
             tokens: vec![target.token()],

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use tapstone_token::controller::{LabError, Lost, Relay};
+use tapstone_token::controller::{Lost, Relay, TokenMeasureError};
 use tapstone_token::protocol::{Report, Task, TokenProtocol};
 use tapstone_worker::{Heard, HeardOf};
 use tokio::sync::mpsc::UnboundedSender;
@@ -118,7 +118,8 @@ impl Work {
                 Ok(Entered { library: library.clone(), target: target.clone() })
             }
             Err(error) => {
-                if matches!(&error, LabError::Call { failure, .. } if failure.code.is_pin()) {
+                if matches!(&error, TokenMeasureError::Call { failure, .. } if failure.code.is_pin())
+                {
                     refuse(&self.refused, &self.target);
                 }
                 Err(Refusal { text: in_agents_words(&error) })
@@ -177,7 +178,7 @@ fn nothing_entered() -> Refusal {
 }
 
 /// An error of the controller, worded for a user of another machine.
-fn in_agents_words(error: &LabError) -> String {
+fn in_agents_words(error: &TokenMeasureError) -> String {
     error
         .to_string()
         .replace("say --accept-low-count", "set accept-low-count in the agent's configuration")

@@ -1,16 +1,16 @@
-//! What a row says of itself before anything was measured: its load, and its operation in the words
+//! What a case says of itself before anything was measured: its load, and its operation in the words
 //! of the standard.
 
 use tapstone_record as record;
 
-use super::plan::{LoadPlan, RowPlan};
+use super::plan::{CasePlan, LoadPlan};
 use crate::catalogue::{Parameters, Variant};
 
-pub(super) fn concurrency(plan: &RowPlan) -> record::Concurrency {
+pub(super) fn concurrency(plan: &CasePlan) -> record::Concurrency {
     record::Concurrency { threads: plan.threads, processes: plan.processes, hosts: plan.hosts }
 }
 
-pub(super) fn load(plan: &RowPlan) -> record::Load {
+pub(super) fn load(plan: &CasePlan) -> record::Load {
     match plan.load {
         LoadPlan::Closed | LoadPlan::Chained => record::Load::CLOSED,
         LoadPlan::Open { rate, .. } => record::Load::open(rate),

@@ -13,7 +13,7 @@ pub type Lost = tapstone_worker::Lost<Call>;
 
 /// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
-pub enum LabError {
+pub enum TokenMeasureError {
     /// A worker process could not be started.
     #[error("a worker process could not be started: {0}\nhint: is there room for another process?")]
     Spawn(std::io::Error),

@@ -1,4 +1,4 @@
-//! From what was gathered to the rows of a record.
+//! From what was gathered to the cases of a record.
 
 use std::collections::BTreeMap;
 
@@ -11,45 +11,45 @@ use tapstone_record as record;
 use tapstone_record::{Fraction, Seconds};
 
 use super::HostClock;
-use super::Lab;
+use super::TokenController;
+use super::case::{CaseNotMeasured, RanCase};
 use super::describe::{concurrency, describe_variant, load};
-use super::error::{LabError, Lost};
+use super::error::{Lost, TokenMeasureError};
 use super::host_figures::used_cores;
-use super::plan::{KeysPlan, LoadPlan, RowPlan, Stop};
+use super::plan::{CasePlan, CaseStop, KeysPlan, LoadPlan};
 use super::prepare::Prepared;
-use super::row::{NoRow, Ran};
 use super::verify::Judged;
 use super::warnings;
 use crate::protocol::{Done, Trouble};
 
-/// What came of a row.
+/// What came of a case.
 #[derive(Debug)]
-pub struct RowOutcome {
-    /// The record's rows: one, or for a mix the whole and then its parts.
+pub struct CaseOutcome {
+    /// The record's cases: one, or for a mix the whole and then its parts.
     pub rows: Vec<record::CaseResult>,
-    /// The figures of the first row, for claims and for comparison.
+    /// The figures of the first case, for claims and for comparison.
     pub summary: Option<Summary>,
     /// What the user has to be told: a worker lost, keys that were not removed.
-    pub trouble: Vec<LabError>,
+    pub trouble: Vec<TokenMeasureError>,
     /// The user ended it.
     pub interrupted: bool,
     /// With hosts: what each had a part in.
     pub hosts: Vec<HostPart>,
 }
 
-/// A host's part in a row.
+/// A host's part in a case.
 #[derive(Clone, Debug)]
 pub struct HostPart {
     /// Its number.
     pub host: usize,
     /// From the window's opening to the last that was heard of it.
     pub window: record::Window,
-    /// Its clock, as it was known over the row.
+    /// Its clock, as it was known over the case.
     pub clock: Option<HostClock>,
 }
 
-impl RowOutcome {
-    pub(super) fn with_trouble(mut self, trouble: Option<LabError>) -> Self {
+impl CaseOutcome {
+    pub(super) fn with_trouble(mut self, trouble: Option<TokenMeasureError>) -> Self {
         self.trouble.extend(trouble);
         self
     }
@@ -71,19 +71,19 @@ impl RowOutcome {
     }
 }
 
-/// The outcome of a row that a lab which could not be opened was to measure.
+/// The outcome of a case that a controller which could not be opened was to measure.
 #[must_use]
-pub fn not_measured(plan: &RowPlan, error: LabError) -> RowOutcome {
-    without(plan, NoRow::Error(error))
+pub fn not_measured(plan: &CasePlan, error: TokenMeasureError) -> CaseOutcome {
+    without(plan, CaseNotMeasured::Error(error))
 }
 
 /// A client that used this much of the processor it could have is the limit itself.
 pub(super) const CLIENT_LIMIT: f64 = 0.9;
 
-/// A row that was not measured.
-pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
+/// A case that was not measured.
+pub(super) fn without(plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {
     let (status, trouble) = match why {
-        NoRow::Refused(failure) => {
+        CaseNotMeasured::Refused(failure) => {
             let outcome = if is_unsupported(failure.code) {
                 record::Outcome::Unsupported
             } else {
@@ -92,16 +92,16 @@ pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
             let status = record::Status::at(outcome, failure.call.name(), failure.code.to_string());
             (status, None)
         }
-        NoRow::Error(error) => {
+        CaseNotMeasured::Error(error) => {
             let (step, code) = match &error {
-                LabError::Lost { lost, .. } => (step_of(lost), lost.code().to_owned()),
-                LabError::Call { failure, .. } => {
+                TokenMeasureError::Lost { lost, .. } => (step_of(lost), lost.code().to_owned()),
+                TokenMeasureError::Call { failure, .. } => {
                     (failure.call.to_string(), failure.code.to_string())
                 }
-                LabError::Keys { trouble } => {
+                TokenMeasureError::Keys { trouble } => {
                     ("C_FindObjects".to_owned(), key_code(trouble).to_owned())
                 }
-                LabError::Interrupted => ("run".to_owned(), "interrupted".to_owned()),
+                TokenMeasureError::Interrupted => ("run".to_owned(), "interrupted".to_owned()),
                 other => (
                     "prepare".to_owned(),
                     other.to_string().lines().next().unwrap_or("").to_owned(),
@@ -110,12 +110,12 @@ pub(super) fn without(plan: &RowPlan, why: NoRow) -> RowOutcome {
             (record::Status::at(record::Outcome::Failed, step, code), Some(error))
         }
     };
-    let interrupted = matches!(trouble, Some(LabError::Interrupted));
+    let interrupted = matches!(trouble, Some(TokenMeasureError::Interrupted));
     let mut row = record::CaseResult::new(plan.name(), status, concurrency(plan), load(plan));
     if let [lane] = &plan.lanes[..] {
         describe_variant(&mut row, &lane.variant, None);
     }
-    RowOutcome {
+    CaseOutcome {
         rows: vec![row],
         summary: None,
         trouble: trouble.into_iter().collect(),
@@ -152,15 +152,15 @@ fn step_of(lost: &Lost) -> String {
     lost.call().map_or_else(|| "worker".to_owned(), |call| call.to_string())
 }
 
-/// A row that ran.
+/// A case that ran.
 pub(super) fn outcome(
-    lab: &Lab,
-    plan: &RowPlan,
+    controller: &TokenController,
+    plan: &CasePlan,
     prepared: &Prepared,
-    ran: Ran,
+    ran: RanCase,
     judged: Vec<Judged>,
-) -> RowOutcome {
-    let maker = Maker { lab, plan, prepared, ran: &ran };
+) -> CaseOutcome {
+    let maker = CaseFigures { controller, plan, prepared, ran: &ran };
     let mut rows = Vec::new();
     let mut first_summary = None;
     if plan.lanes.len() > 1 {
@@ -175,19 +175,19 @@ pub(super) fn outcome(
     }
     let interrupted = ran.interrupted;
     let hosts = maker.host_parts();
-    let trouble = ran.any_lost().map(|lost| lab.lost(lost.clone())).into_iter().collect();
-    RowOutcome { rows, summary: first_summary, trouble, interrupted, hosts }
+    let trouble = ran.any_lost().map(|lost| controller.lost(lost.clone())).into_iter().collect();
+    CaseOutcome { rows, summary: first_summary, trouble, interrupted, hosts }
 }
 
-pub(super) struct Maker<'a> {
-    pub(super) lab: &'a Lab,
-    pub(super) plan: &'a RowPlan,
+pub(super) struct CaseFigures<'a> {
+    pub(super) controller: &'a TokenController,
+    pub(super) plan: &'a CasePlan,
     pub(super) prepared: &'a Prepared,
-    pub(super) ran: &'a Ran,
+    pub(super) ran: &'a RanCase,
 }
 
-impl Maker<'_> {
-    /// The row of one lane, or of all together.
+impl CaseFigures<'_> {
+    /// The case of one lane, or of all together.
     fn row(&self, lane: Option<usize>, judged: Option<Judged>) -> (record::CaseResult, Summary) {
         let gathered = &self.ran.gathered;
         let mut series = match lane {
@@ -234,7 +234,7 @@ impl Maker<'_> {
             self.add_client(&mut row, &total, window);
             self.add_schedule(&mut row, &total, window);
         }
-        row.warnings = warnings::of(&row, self.plan, self.ran, &series, &summary);
+        row.warnings = warnings::case_warnings(&row, self.plan, self.ran, &series, &summary);
         row.warnings.extend(self.host_warnings());
         (row, summary)
     }
@@ -326,7 +326,7 @@ impl Maker<'_> {
             share: Fraction(completed as f64 / all.max(1) as f64),
         };
         let mut shares = Vec::new();
-        if let Some(hosts) = self.lab.hosts() {
+        if let Some(hosts) = self.controller.hosts() {
             for (host, name) in hosts.names().into_iter().enumerate() {
                 let places = self.places_of(host);
                 if !places.is_empty() {
@@ -344,12 +344,12 @@ impl Maker<'_> {
                     .filter(|(_, part)| processes.contains(&numbers[**part]))
                     .map(|(place, _)| completed(place))
                     .sum();
-                let label = self.lab.targets[token].token.label.clone();
+                let label = self.controller.targets[token].token.label.clone();
                 shares.push(share(record::ShareKind::Token, label, sum));
             }
         }
         // One process on each host is that host.
-        let alone = self.lab.hosts().is_some() && self.plan.processes == 1;
+        let alone = self.controller.hosts().is_some() && self.plan.processes == 1;
         if self.ran.took_part.len() > 1 && !alone {
             for place in 0..self.ran.took_part.len() {
                 let name = format!("process {}", place + 1);
@@ -419,7 +419,7 @@ impl Maker<'_> {
             _ if self.ran.interrupted => record::StoppedBy::Interrupted,
             _ if failed => record::StoppedBy::Failures,
             _ if self.ran.precise => record::StoppedBy::Precision,
-            Stop::Count(_) => record::StoppedBy::Count,
+            CaseStop::Count(_) => record::StoppedBy::Count,
             _ => record::StoppedBy::Time,
         }
     }

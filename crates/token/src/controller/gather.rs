@@ -1,4 +1,4 @@
-//! What comes from the workers while a row runs, added up.
+//! What comes from the workers while a case runs, added up.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -13,14 +13,14 @@ use crate::protocol::{Done, RawSample};
 
 /// Where raw samples go.
 pub trait SampleSink {
-    /// Takes samples of a row whose lanes have these names.
+    /// Takes samples of a case whose lanes have these names.
     ///
     /// # Errors
     /// What the file says, in words; the run goes on without samples.
     fn take(&mut self, lanes: &[String], samples: &[RawSample]) -> Result<(), String>;
 }
 
-/// All that the workers of a row have said so far.
+/// All that the workers of a case have said so far.
 #[derive(Clone, Debug)]
 pub struct Gathered {
     /// By lane, all processes together.
@@ -35,7 +35,7 @@ pub struct Gathered {
     pub done: Vec<Option<Done>>,
     /// When the window opened.
     pub opened: Nanos,
-    /// When it closed, or the last operation of a counted row ended.
+    /// When it closed, or the last operation of a counted case ended.
     pub closed: Nanos,
 }
 
@@ -127,7 +127,7 @@ impl Gathered {
         self.closed - self.opened
     }
 
-    /// The figures of a series of this row.
+    /// The figures of a series of this case.
     #[must_use]
     pub fn summary(
         &self,

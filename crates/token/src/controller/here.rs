@@ -7,28 +7,28 @@ use cryptoki_sys::{
     CKF_USER_PIN_FINAL_TRY, CKF_USER_PIN_LOCKED,
 };
 
-use super::error::LabError;
-use super::{Lab, Options, Site, talk, targets};
+use super::error::TokenMeasureError;
+use super::{Site, TokenController, TokenOptions, talk, targets};
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo};
 use crate::protocol::{Enter, Login, Order, Report, Trouble};
 
 /// How long a token with a PIN pad of its own waits for a person.
 const PIN_PAD: Duration = Duration::from_secs(300);
 
-impl Lab {
+impl TokenController {
     /// Loads the module in a first process, finds the tokens, and logs in to each once.
-    pub(super) fn open_here(&mut self) -> Result<(), LabError> {
+    pub(super) fn open_here(&mut self) -> Result<(), TokenMeasureError> {
         let first = self.spawn()?;
         self.library = self.load(first)?;
         let slots = self.slots(first)?;
-        let Options { module, tokens, .. } = self.here();
+        let TokenOptions { module, tokens, .. } = self.here();
         self.targets = targets::choose(module, tokens, slots)?;
         self.enter(first, 0)?;
         (1..self.targets.len()).try_for_each(|token| self.join_here(token))
     }
 
     /// One more process for a token. The token's flags are read again before it logs in.
-    pub(super) fn join_here(&mut self, token: usize) -> Result<(), LabError> {
+    pub(super) fn join_here(&mut self, token: usize) -> Result<(), TokenMeasureError> {
         let number = self.spawn()?;
         self.load(number)?;
         let id = self.targets[token].slot.id;
@@ -40,12 +40,12 @@ impl Lab {
         self.enter(number, token)
     }
 
-    pub(super) fn spawn(&mut self) -> Result<usize, LabError> {
+    pub(super) fn spawn(&mut self) -> Result<usize, TokenMeasureError> {
         let command = self.here().worker.clone();
-        self.workers.start(&command).map_err(LabError::Spawn)
+        self.workers.start(&command).map_err(TokenMeasureError::Spawn)
     }
 
-    pub(super) fn load(&mut self, number: usize) -> Result<LibraryInfo, LabError> {
+    pub(super) fn load(&mut self, number: usize) -> Result<LibraryInfo, TokenMeasureError> {
         let module = self.here().module.clone();
         let board = self.workers.board(number).unwrap_or_default();
         let order = Order::Load { module: module.clone(), board };
@@ -53,10 +53,10 @@ impl Lab {
             Report::Loaded(loaded) => Some(loaded),
             _ => None,
         })?;
-        loaded.map_err(|error| LabError::Load { module, error })
+        loaded.map_err(|error| TokenMeasureError::Load { module, error })
     }
 
-    fn slots(&mut self, number: usize) -> Result<Vec<SlotInfo>, LabError> {
+    fn slots(&mut self, number: usize) -> Result<Vec<SlotInfo>, TokenMeasureError> {
         let with_mechanisms = self.slots_and_mechanisms(number, false)?;
         Ok(with_mechanisms.into_iter().map(|(slot, _)| slot).collect())
     }
@@ -65,21 +65,21 @@ impl Lab {
         &mut self,
         number: usize,
         mechanisms: bool,
-    ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, LabError> {
+    ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, TokenMeasureError> {
         let order = Order::Slots { mechanisms };
         let slots = self.ask_here(number, &order, |report| match report {
             Report::Slots(slots) => Some(slots),
             _ => None,
         })?;
         let what = self.here().module.display().to_string();
-        slots.map_err(|failure| LabError::Call { what, failure })
+        slots.map_err(|failure| TokenMeasureError::Call { what, failure })
     }
 
     /// Opens the token's first session and logs in: one try, and none when the flags forbid it.
-    fn enter(&mut self, number: usize, token: usize) -> Result<(), LabError> {
+    fn enter(&mut self, number: usize, token: usize) -> Result<(), TokenMeasureError> {
         let target = &self.targets[token];
         if !target.token.has(CKF_TOKEN_INITIALIZED) {
-            return Err(LabError::Uninitialised { slot: target.slot.id });
+            return Err(TokenMeasureError::Uninitialised { slot: target.slot.id });
         }
         let login = self.login_for(&target.token);
         allow_login(&target.token, &login, self.here().accept_low_count)?;
@@ -108,9 +108,9 @@ impl Lab {
                 Ok(())
             }
             Err(Trouble::Call { failure, .. }) => {
-                Err(LabError::Call { what: self.describe(token), failure })
+                Err(TokenMeasureError::Call { what: self.describe(token), failure })
             }
-            Err(other) => Err(LabError::Keys { trouble: other }),
+            Err(other) => Err(TokenMeasureError::Keys { trouble: other }),
         }
     }
 
@@ -124,7 +124,7 @@ impl Lab {
     }
 
     /// Who asks for this has no hosts.
-    fn here(&self) -> &Options {
+    fn here(&self) -> &TokenOptions {
         match &self.site {
             Site::Here(options) => options,
             Site::Hosts(_) => {
@@ -135,11 +135,16 @@ impl Lab {
 }
 
 /// Whether the token's flags leave room for a try of the PIN.
-fn allow_login(token: &TokenInfo, login: &Login, accept_low_count: bool) -> Result<(), LabError> {
+fn allow_login(
+    token: &TokenInfo,
+    login: &Login,
+    accept_low_count: bool,
+) -> Result<(), TokenMeasureError> {
     if *login == Login::None {
         return Ok(());
     }
-    let risk = |why, hint| Err(LabError::PinAtRisk { label: token.label.clone(), why, hint });
+    let risk =
+        |why, hint| Err(TokenMeasureError::PinAtRisk { label: token.label.clone(), why, hint });
     if token.has(CKF_USER_PIN_LOCKED) {
         return risk("the PIN is locked", "only the security officer can unlock it");
     }

@@ -1,4 +1,4 @@
-//! What a row of several hosts says of each: its share, its window, its clock, and whether it was
+//! What a case of several hosts says of each: its share, its window, its clock, and whether it was
 //! its own limit.
 
 use std::iter;
@@ -8,13 +8,13 @@ use tapstone_record as record;
 use tapstone_record::Seconds;
 
 use super::HostPart;
-use super::figures::{CLIENT_LIMIT, Maker};
+use super::figures::{CLIENT_LIMIT, CaseFigures};
 use crate::protocol::Done;
 
 /// A bound of a clock's offset above this share of the window is worth a warning.
 const CLOCK_SHARE: f64 = 0.01;
 
-impl Maker<'_> {
+impl CaseFigures<'_> {
     /// Which of the processes that took part are a host's.
     pub(super) fn places_of(&self, host: usize) -> Vec<usize> {
         let numbers = self.prepared.numbers();
@@ -26,7 +26,7 @@ impl Maker<'_> {
 
     /// What each host had a part in.
     pub(super) fn host_parts(&self) -> Vec<HostPart> {
-        let hosts = self.lab.hosts().map_or(0, |hosts| hosts.names().len());
+        let hosts = self.controller.hosts().map_or(0, |hosts| hosts.names().len());
         let part = |host: usize| {
             let places = self.places_of(host);
             let gathered = &self.ran.gathered;
@@ -57,7 +57,7 @@ impl Maker<'_> {
 
     /// The processors that the workers could have used, all hosts together.
     pub(super) fn usable_cores(&self) -> f64 {
-        match self.lab.hosts() {
+        match self.controller.hosts() {
             Some(hosts) => (0..hosts.names().len()).map(|host| self.usable_cores_of(host)).sum(),
             None => {
                 let workers = f64::from(self.ran.threads) * self.ran.took_part.len() as f64;
@@ -69,13 +69,13 @@ impl Maker<'_> {
 
     fn usable_cores_of(&self, host: usize) -> f64 {
         let workers = f64::from(self.ran.threads) * self.places_of(host).len() as f64;
-        let cores = self.lab.hosts().and_then(|hosts| hosts.cores().get(host).copied());
+        let cores = self.controller.hosts().and_then(|hosts| hosts.cores().get(host).copied());
         workers.min(f64::from(cores.unwrap_or(1)))
     }
 
     /// The hosts that used up their own processor, by name.
     pub(super) fn own_limits(&self) -> Vec<String> {
-        let names = self.lab.hosts().map(|hosts| hosts.names()).unwrap_or_default();
+        let names = self.controller.hosts().map(|hosts| hosts.names()).unwrap_or_default();
         let busy = |host: usize| self.utilisation_of(host).is_some_and(|used| used >= CLIENT_LIMIT);
         names
             .into_iter()
@@ -85,9 +85,9 @@ impl Maker<'_> {
             .collect()
     }
 
-    /// What a reader of the row should know of its hosts.
+    /// What a reader of the case should know of its hosts.
     pub(super) fn host_warnings(&self) -> Vec<String> {
-        let Some(hosts) = self.lab.hosts() else { return Vec::new() };
+        let Some(hosts) = self.controller.hosts() else { return Vec::new() };
         let window = self.ran.gathered.window();
         let mut warnings = Vec::new();
         for name in self.own_limits() {

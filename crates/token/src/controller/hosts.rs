@@ -1,4 +1,4 @@
-//! Other machines whose agents run workers for this lab, as the lab sees them. How they are found
+//! Other machines whose agents run workers for this lab, as the controller sees them. How they are found
 //! and spoken to is not its business.
 
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use tapstone_measure::units::Nanos;
 
 use tapstone_worker::{RemoteWorker, ReportSender};
 
-use super::{LabError, Target};
+use super::{TokenMeasureError, TokenTarget};
 use crate::module::LibraryInfo;
 use crate::protocol::{Report, TokenProtocol};
 
@@ -26,10 +26,10 @@ pub trait Hosts: Send {
     /// entered its token. An answer for each, in order.
     fn join(&mut self, wanted: &[Wanted], reports: &ReportSender<Report>) -> Vec<Joining>;
 
-    /// Measures the hosts' clocks, anew for each row.
+    /// Measures the hosts' clocks, anew for each case.
     fn set_clocks(&mut self);
 
-    /// The hosts' clocks since they were set: looked at again after a row.
+    /// The hosts' clocks since they were set: looked at again after a case.
     fn clocks(&mut self) -> Vec<HostClock>;
 
     /// How long ahead all of them have to be told of a moment.
@@ -43,7 +43,7 @@ pub trait Hosts: Send {
 }
 
 /// What became of a wish for a worker.
-pub type Joining = Result<Joined, LabError>;
+pub type Joining = Result<Joined, TokenMeasureError>;
 
 /// A worker that is to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Joined {
     /// What that says of itself.
     pub library: LibraryInfo,
     /// The token that it has entered.
-    pub target: Target,
+    pub target: TokenTarget,
 }
 
 /// What is known of a host's clock.

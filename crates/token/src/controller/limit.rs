@@ -12,14 +12,14 @@ use tapstone_names::pkcs11::Rv;
 use tapstone_record as record;
 use tapstone_record::Concurrency;
 
-use super::error::LabError;
+use super::case::{CaseNotMeasured, RanCase};
+use super::error::TokenMeasureError;
 use super::gather::Gathered;
-use super::plan::RowPlan;
+use super::plan::CasePlan;
 use super::prepare::Prepared;
-use super::row::{NoRow, Ran};
-use super::steering::Observer;
+use super::steering::TokenObserver;
 use super::verify::Judged;
-use super::{Lab, RowOutcome, figures, verify};
+use super::{CaseOutcome, TokenController, figures, verify};
 
 /// How far to look for a limit.
 #[derive(Clone, Copy, Debug)]
@@ -39,12 +39,12 @@ pub struct LimitPlan {
 pub struct Limit {
     /// For the record; `None` when not even one level could be measured.
     pub knee: Option<record::Knee>,
-    /// The row of the level with the highest rate, over all its passes.
-    pub outcome: RowOutcome,
+    /// The case of the level with the highest rate, over all its passes.
+    pub outcome: CaseOutcome,
 }
 
 /// One pass over a level.
-type Pass = (Ran, Vec<Judged>, Summary);
+type Pass = (RanCase, Vec<Judged>, Summary);
 
 /// One level with all that its passes measured.
 struct Measured {
@@ -53,13 +53,13 @@ struct Measured {
     best: Option<Pass>,
 }
 
-impl Lab {
-    /// Looks for the concurrency beyond which the rate of a row stops growing.
+impl TokenController {
+    /// Looks for the concurrency beyond which the rate of a case stops growing.
     pub fn find_limit(
         &mut self,
-        plan: &RowPlan,
+        plan: &CasePlan,
         limits: LimitPlan,
-        observer: &mut dyn Observer,
+        observer: &mut dyn TokenObserver,
     ) -> Limit {
         observer.stage(plan.name(), "preparing keys");
         let prepared = match self.prepare(plan, 1, 1) {
@@ -67,7 +67,7 @@ impl Lab {
             Err(why) => return Limit { knee: None, outcome: figures::without(plan, why) },
         };
         let mut search = Search {
-            lab: self,
+            controller: self,
             plan,
             limits,
             prepared,
@@ -82,8 +82,8 @@ impl Lab {
 }
 
 struct Search<'a> {
-    lab: &'a mut Lab,
-    plan: &'a RowPlan,
+    controller: &'a mut TokenController,
+    plan: &'a CasePlan,
     limits: LimitPlan,
     /// For as many processes as the largest level so far; smaller levels use some of them.
     prepared: Prepared,
@@ -106,7 +106,7 @@ enum Axis {
 impl Axis {
     const ALL: [Self; 3] = [Self::Threads, Self::Processes, Self::Hosts];
 
-    const fn of(self, level: Concurrency) -> u32 {
+    const fn number(self, level: Concurrency) -> u32 {
         match self {
             Self::Threads => level.threads,
             Self::Processes => level.processes,
@@ -132,11 +132,11 @@ struct Found {
 
 enum Stopped {
     By(record::KneeStop),
-    Trouble(NoRow),
+    Trouble(CaseNotMeasured),
 }
 
 impl Search<'_> {
-    fn climb(&mut self, observer: &mut dyn Observer) {
+    fn climb(&mut self, observer: &mut dyn TokenObserver) {
         self.add(Concurrency::ONE);
         self.pass_over(&[0], observer);
         self.climb_by(Axis::Threads, Concurrency::ONE, observer);
@@ -155,15 +155,15 @@ impl Search<'_> {
     }
 
     /// Doubles one kind of concurrency until that no longer helps.
-    fn climb_by(&mut self, axis: Axis, from: Concurrency, observer: &mut dyn Observer) {
+    fn climb_by(&mut self, axis: Axis, from: Concurrency, observer: &mut dyn TokenObserver) {
         let most = match axis {
             Axis::Threads => self.limits.max_threads,
             Axis::Processes => self.limits.max_processes,
             Axis::Hosts => self.limits.max_hosts,
         };
         let mut below = from;
-        while self.stopped.is_none() && axis.of(below) < most {
-            let level = axis.set(below, (axis.of(below) * 2).min(most));
+        while self.stopped.is_none() && axis.number(below) < most {
+            let level = axis.set(below, (axis.number(below) * 2).min(most));
             self.step(below, level, observer);
             if should_stop(&self.by(axis)) {
                 break;
@@ -173,7 +173,7 @@ impl Search<'_> {
     }
 
     /// Measures a new level and the one below it, pass by pass, in turned order.
-    fn step(&mut self, below: Concurrency, level: Concurrency, observer: &mut dyn Observer) {
+    fn step(&mut self, below: Concurrency, level: Concurrency, observer: &mut dyn TokenObserver) {
         let known = self.levels.iter().position(|known| known.concurrency == below);
         let before = known.unwrap_or(self.levels.len() - 1);
         self.add(level);
@@ -185,7 +185,7 @@ impl Search<'_> {
     }
 
     /// One halving towards the knee: it is a place on a curve, not a number of threads.
-    fn refine(&mut self, observer: &mut dyn Observer) {
+    fn refine(&mut self, observer: &mut dyn TokenObserver) {
         let between = find_knee(&self.by(Axis::Threads)).and_then(|knee| knee.refine());
         let Some(between) = between.filter(|_| self.stopped.is_none()) else { return };
         self.add(Axis::Threads.set(Concurrency::ONE, between));
@@ -198,7 +198,7 @@ impl Search<'_> {
         self.levels.push(Measured { concurrency, rates: Vec::new(), best: None });
     }
 
-    fn pass_over(&mut self, levels: &[usize], observer: &mut dyn Observer) {
+    fn pass_over(&mut self, levels: &[usize], observer: &mut dyn TokenObserver) {
         for pass in 0..PASSES {
             let mut order = levels.to_vec();
             if pass % 2 == 1 {
@@ -212,13 +212,13 @@ impl Search<'_> {
         }
     }
 
-    fn measure(&mut self, level: usize, observer: &mut dyn Observer) {
+    fn measure(&mut self, level: usize, observer: &mut dyn TokenObserver) {
         if self.begun.elapsed() >= self.limits.time && self.levels.len() > 1 {
             self.stopped = Some(Stopped::By(record::KneeStop::Time));
             return;
         }
         let concurrency = self.levels[level].concurrency;
-        match self.run(concurrency, observer) {
+        match self.pass(concurrency, observer) {
             Ok((ran, judged, summary)) => {
                 let troubled = ran.any_lost().is_some() || ran.interrupted;
                 let wrong = judged.iter().any(|lane| lane.wrong > 0);
@@ -233,19 +233,19 @@ impl Search<'_> {
                     self.stopped = Some(Stopped::By(record::KneeStop::Time));
                 }
             }
-            Err(NoRow::Refused(failure)) if failure.code == SESSION_COUNT => {
+            Err(CaseNotMeasured::Refused(failure)) if failure.code == SESSION_COUNT => {
                 self.stopped = Some(Stopped::By(record::KneeStop::SessionCount));
             }
             Err(why) => self.stopped = Some(Stopped::Trouble(why)),
         }
     }
 
-    fn run(
+    fn pass(
         &mut self,
         concurrency: Concurrency,
-        observer: &mut dyn Observer,
-    ) -> Result<Pass, NoRow> {
-        let plan = RowPlan {
+        observer: &mut dyn TokenObserver,
+    ) -> Result<Pass, CaseNotMeasured> {
+        let plan = CasePlan {
             threads: concurrency.threads,
             processes: concurrency.processes,
             hosts: concurrency.hosts,
@@ -255,13 +255,19 @@ impl Search<'_> {
         let some = |of_token: &Vec<usize>| {
             of_token.iter().copied().take(concurrency.processes as usize).collect::<Vec<usize>>()
         };
-        let tokens = self.lab.tokens_of(concurrency.hosts);
+        let tokens = self.controller.tokens_of(concurrency.hosts);
         let used = self.prepared.processes.iter().take(tokens);
         let numbers: Vec<usize> = used.flat_map(some).collect();
         let prepared = &self.prepared;
-        let mut ran =
-            self.lab.run(&plan, prepared, &numbers, concurrency.threads, observer, None)?;
-        let judged = verify::judge(self.lab, &plan, prepared, &mut ran);
+        let mut ran = self.controller.run_case(
+            &plan,
+            prepared,
+            &numbers,
+            concurrency.threads,
+            observer,
+            None,
+        )?;
+        let judged = verify::judge(self.controller, &plan, prepared, &mut ran);
         let gathered: &Gathered = &ran.gathered;
         let workers = concurrency.threads * numbers.len() as u32;
         let step = plan.common.clock_step;
@@ -269,13 +275,13 @@ impl Search<'_> {
         Ok((ran, judged, summary))
     }
 
-    /// Keys live in the processes that use them: for more of them the row is prepared anew.
-    fn prepare_for(&mut self, level: Concurrency) -> Result<(), NoRow> {
-        let tokens = self.lab.tokens_of(level.hosts);
+    /// Keys live in the processes that use them: for more of them the case is prepared anew.
+    fn prepare_for(&mut self, level: Concurrency) -> Result<(), CaseNotMeasured> {
+        let tokens = self.controller.tokens_of(level.hosts);
         let has = self.prepared.processes.iter().map(Vec::len).min().unwrap_or(0);
         if has < level.processes as usize || self.prepared.processes.len() < tokens {
-            self.lab.finish(&self.prepared)?;
-            self.prepared = self.lab.prepare(self.plan, level.hosts, level.processes)?;
+            self.controller.finish(&self.prepared)?;
+            self.prepared = self.controller.prepare(self.plan, level.hosts, level.processes)?;
         }
         Ok(())
     }
@@ -287,9 +293,9 @@ impl Search<'_> {
             Axis::Processes => Axis::Processes.set(self.enough, 1),
             Axis::Hosts => self.enough,
         };
-        let alike = |level: &&Measured| axis.set(level.concurrency, axis.of(from)) == from;
+        let alike = |level: &&Measured| axis.set(level.concurrency, axis.number(from)) == from;
         let level = |level: &Measured| Level {
-            concurrency: axis.of(level.concurrency),
+            concurrency: axis.number(level.concurrency),
             rates: level.rates.clone(),
         };
         self.levels.iter().filter(alike).map(level).collect()
@@ -322,29 +328,32 @@ impl Search<'_> {
             _ => record::KneeStop::Limit,
         };
         let mut trouble = Vec::new();
-        trouble.extend(self.lab.finish(&self.prepared).err());
+        trouble.extend(self.controller.finish(&self.prepared).err());
         let levels: Vec<record::Level> = self.levels.iter().filter_map(level_of).collect();
         let knee =
             (!levels.is_empty()).then(|| self.knee_record(levels, found.as_ref(), stopped_by));
         let best = self.take_best();
         let mut outcome = match (best, self.stopped) {
             (Some((concurrency, (ran, judged, summary))), stopped) => {
-                let plan = RowPlan {
+                let plan = CasePlan {
                     threads: concurrency.threads,
                     processes: concurrency.processes,
                     hosts: concurrency.hosts,
                     ..self.plan.clone()
                 };
-                let mut outcome = figures::outcome(self.lab, &plan, &self.prepared, ran, judged);
+                let mut outcome =
+                    figures::outcome(self.controller, &plan, &self.prepared, ran, judged);
                 outcome.summary =
                     Some(Summary { rate: pooled(found.as_ref(), &summary), ..summary });
-                if let Some(Stopped::Trouble(NoRow::Error(error))) = stopped {
+                if let Some(Stopped::Trouble(CaseNotMeasured::Error(error))) = stopped {
                     outcome.trouble.push(error);
                 }
                 outcome
             }
             (None, Some(Stopped::Trouble(why))) => figures::without(self.plan, why),
-            (None, _) => figures::without(self.plan, NoRow::Error(LabError::Interrupted)),
+            (None, _) => {
+                figures::without(self.plan, CaseNotMeasured::Error(TokenMeasureError::Interrupted))
+            }
         };
         outcome.trouble.extend(trouble);
         Limit { knee, outcome }

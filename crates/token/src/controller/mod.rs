@@ -1,7 +1,8 @@
-//! The lab: steers a row through workers, gathers what they report, and judges the results. It never
+//! The controller: steers a case through workers, gathers what they report, and judges the results. It never
 //! loads a module itself. Workers are processes here, or on other machines: once they have entered
 //! their token, nothing but the way to them differs.
 
+mod case;
 mod describe;
 mod error;
 mod figures;
@@ -14,7 +15,6 @@ mod limit;
 mod plan;
 mod prepare;
 mod relay;
-mod row;
 mod steering;
 mod talk;
 mod targets;
@@ -32,14 +32,14 @@ use tapstone_measure::pace::SplitMix;
 use tapstone_measure::units::Nanos;
 pub use tapstone_worker::WorkerCommand;
 
-pub use self::error::{LabError, Lost};
-pub use self::figures::{HostPart, RowOutcome, not_measured};
+pub use self::error::{Lost, TokenMeasureError};
+pub use self::figures::{CaseOutcome, HostPart, not_measured};
 pub use self::gather::{Gathered, SampleSink};
 pub use self::hosts::{HostClock, Hosts, Joined, Joining, Wanted};
 pub use self::limit::{Limit, LimitPlan};
-pub use self::plan::{Common, KeyCount, KeysPlan, LanePlan, LoadPlan, RowPlan, Stop};
+pub use self::plan::{CasePlan, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan};
 pub use self::relay::{Relay, Waker};
-pub use self::steering::{Observer, Progress};
+pub use self::steering::{CaseProgress, TokenObserver};
 use self::talk::Workers;
 pub use self::targets::{Answer, ModuleReport, look_at};
 use crate::module::{LibraryInfo, SlotInfo, TokenInfo};
@@ -48,7 +48,7 @@ use crate::worker::RUN_MARK;
 
 /// Which module and tokens are measured, and how patiently.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TokenOptions {
     /// What to run as a worker.
     pub worker: WorkerCommand,
     /// The module.
@@ -82,7 +82,7 @@ pub enum TokenChoice {
 
 /// A token that is measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Target {
+pub struct TokenTarget {
     /// Its slot.
     pub slot: SlotInfo,
     /// What it says of itself, before the first login.
@@ -90,7 +90,7 @@ pub struct Target {
 }
 
 /// See the module's text.
-pub struct Lab {
+pub struct TokenController {
     site: Site,
     workers: Workers,
     /// Marks everything that this run makes on a token.
@@ -100,7 +100,7 @@ pub struct Lab {
     /// Of the module, as it describes itself.
     pub library: LibraryInfo,
     /// The tokens; with hosts, that of each.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TokenTarget>,
     /// The token that each worker has entered, by the worker's number.
     entered: BTreeMap<usize, usize>,
     /// Numbers of first operations and workers are never the same in two runs of one key.
@@ -112,7 +112,7 @@ pub struct Lab {
 /// Where the workers are.
 enum Site {
     /// On this machine.
-    Here(Options),
+    Here(TokenOptions),
     /// On others.
     Hosts(Box<dyn Hosts>),
 }
@@ -135,15 +135,15 @@ impl Fresh {
     }
 }
 
-impl Lab {
+impl TokenController {
     /// Loads the module in a first process, finds the tokens, and logs in to each once.
     ///
     /// # Errors
     /// The module, a token or the PIN does not allow it; the error says what to do.
-    pub fn open(options: Options) -> Result<Self, LabError> {
-        let mut lab = Self::idle(options, entropy())?;
-        lab.open_here()?;
-        Ok(lab)
+    pub fn open(options: TokenOptions) -> Result<Self, TokenMeasureError> {
+        let mut controller = Self::idle(options, entropy())?;
+        controller.open_here()?;
+        Ok(controller)
     }
 
     /// The same on other machines. One host logs in first, the others only after it succeeded.
@@ -154,21 +154,21 @@ impl Lab {
         hosts: Box<dyn Hosts>,
         timeout: Duration,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, TokenMeasureError> {
         let run = hosts.run();
         let count = hosts.names().len();
         let workers = talk::conversation(timeout, interrupt);
-        let mut lab = Self::empty(Site::Hosts(hosts), workers, run);
-        lab.join_hosts(&[0])?;
-        lab.join_hosts(&(1..count).collect::<Vec<usize>>())?;
-        Ok(lab)
+        let mut controller = Self::empty(Site::Hosts(hosts), workers, run);
+        controller.join_hosts(&[0])?;
+        controller.join_hosts(&(1..count).collect::<Vec<usize>>())?;
+        Ok(controller)
     }
 
-    /// A lab on this machine in which nothing runs yet.
-    fn idle(options: Options, seed: u64) -> Result<Self, LabError> {
+    /// a controller on this machine in which nothing runs yet.
+    fn idle(options: TokenOptions, seed: u64) -> Result<Self, TokenMeasureError> {
         // A bare name is looked for where the dynamic linker looks.
         if options.module.components().count() > 1 && !options.module.exists() {
-            return Err(LabError::NoModule(options.module));
+            return Err(TokenMeasureError::NoModule(options.module));
         }
         let workers = talk::conversation(options.timeout, Arc::clone(&options.interrupt));
         Ok(Self::empty(Site::Here(options), workers, seed))
@@ -216,7 +216,7 @@ impl Lab {
     ///
     /// # Errors
     /// A token cannot be searched.
-    pub fn leftovers(&mut self, remove: bool) -> Result<Vec<Leftover>, LabError> {
+    pub fn leftovers(&mut self, remove: bool) -> Result<Vec<Leftover>, TokenMeasureError> {
         let mut left = Vec::new();
         for token in 0..self.targets.len() {
             left.extend(self.sweep(token, remove, None)?);
@@ -234,13 +234,13 @@ impl Lab {
         token: usize,
         remove: bool,
         run: Option<String>,
-    ) -> Result<Vec<Leftover>, LabError> {
+    ) -> Result<Vec<Leftover>, TokenMeasureError> {
         let Some(&number) = self.processes_of(token).first() else { return Ok(Vec::new()) };
         let left = self.ask(number, Task::Leftovers { remove, run }, |report| match report {
             Report::Leftovers(left) => Some(left),
             _ => None,
         })?;
-        left.map_err(|failure| LabError::Call { what: self.describe(token), failure })
+        left.map_err(|failure| TokenMeasureError::Call { what: self.describe(token), failure })
     }
 
     /// The living processes of a token.
@@ -249,9 +249,13 @@ impl Lab {
         entered.map(|(number, _)| *number).filter(|number| self.workers.is_alive(*number)).collect()
     }
 
-    /// As many processes for each of the first tokens as a row needs; their numbers, by token.
-    fn ensure(&mut self, tokens: usize, per_token: u32) -> Result<Vec<Vec<usize>>, LabError> {
-        let has = |lab: &Self, token: usize| lab.processes_of(token).len();
+    /// As many processes for each of the first tokens as a case needs; their numbers, by token.
+    fn ensure(
+        &mut self,
+        tokens: usize,
+        per_token: u32,
+    ) -> Result<Vec<Vec<usize>>, TokenMeasureError> {
+        let has = |controller: &Self, token: usize| controller.processes_of(token).len();
         let missing = |token: usize| {
             let missing = (per_token as usize).saturating_sub(has(self, token));
             std::iter::repeat_n(token, missing)
@@ -265,7 +269,7 @@ impl Lab {
         Ok((0..tokens).map(some).collect())
     }
 
-    /// How many tokens a row on so many hosts uses: here all of them.
+    /// How many tokens a case on so many hosts uses: here all of them.
     fn tokens_of(&self, hosts: u32) -> usize {
         match self.site {
             Site::Here(_) => self.targets.len(),
@@ -274,7 +278,7 @@ impl Lab {
     }
 
     /// One more process for a token.
-    fn join(&mut self, token: usize) -> Result<(), LabError> {
+    fn join(&mut self, token: usize) -> Result<(), TokenMeasureError> {
         match self.site {
             Site::Here(_) => self.join_here(token),
             Site::Hosts(_) => self.join_hosts(&[token]),
@@ -282,7 +286,7 @@ impl Lab {
     }
 
     /// One more worker on each of these hosts, all at once.
-    fn join_hosts(&mut self, hosts: &[usize]) -> Result<(), LabError> {
+    fn join_hosts(&mut self, hosts: &[usize]) -> Result<(), TokenMeasureError> {
         let Site::Hosts(site) = &mut self.site else { return Ok(()) };
         let first = self.workers.next_number();
         let wanted = |(place, host): (usize, &usize)| Wanted { number: first + place, host: *host };

@@ -1,12 +1,12 @@
-//! What is to be measured, settled: the lab asks nobody anything any more.
+//! What is to be measured, settled: the controller asks nobody anything any more.
 
 use tapstone_measure::units::{Nanos, PerSecond};
 
 use crate::catalogue::Variant;
 
-/// One row: an operation, or several that are mixed, under one load.
+/// One case: an operation, or several that are mixed, under one load.
 #[derive(Clone, Debug)]
-pub struct RowPlan {
+pub struct CasePlan {
     /// The operations with their weights in a mix.
     pub lanes: Vec<LanePlan>,
     /// Threads in each process.
@@ -17,15 +17,15 @@ pub struct RowPlan {
     pub hosts: u32,
     /// What makes a worker start its next operation.
     pub load: LoadPlan,
-    /// What ends the row.
-    pub stop: Stop,
+    /// What ends the case.
+    pub stop: CaseStop,
     /// The keys.
     pub keys: KeysPlan,
-    /// Everything that rows of a run have in common.
+    /// Everything that cases of a run have in common.
     pub common: Common,
 }
 
-/// One operation of a row.
+/// One operation of a case.
 #[derive(Clone, Debug)]
 pub struct LanePlan {
     /// The operation.
@@ -50,9 +50,9 @@ pub enum LoadPlan {
     },
 }
 
-/// What ends a row.
+/// What ends a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stop {
+pub enum CaseStop {
     /// A window of this length.
     Seconds(Nanos),
     /// The rate's interval is this narrow, looked at after 2, 4, 8, … seconds, or the longest
@@ -67,10 +67,10 @@ pub enum Stop {
     Count(u64),
 }
 
-/// Which keys a row uses.
+/// Which keys a case uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeysPlan {
-    /// Made for the row.
+    /// Made for the case.
     Own {
         /// How many.
         count: KeyCount,
@@ -97,7 +97,7 @@ pub enum KeyCount {
     Number(u32),
 }
 
-/// Everything that rows of a run have in common.
+/// Everything that cases of a run have in common.
 #[derive(Clone, Debug)]
 pub struct Common {
     /// Check the results.
@@ -108,7 +108,7 @@ pub struct Common {
     pub samples: bool,
     /// How long threads warm up.
     pub warm_up: Nanos,
-    /// Failures in a row that end a worker.
+    /// Failures in a case that end a worker.
     pub max_failures: u32,
     /// Reopen sessions after a lost device.
     pub reconnect: bool,
@@ -124,8 +124,8 @@ pub struct Common {
     pub loop_cost_ns: f64,
 }
 
-impl RowPlan {
-    /// The name of the row: its operation's, or `mix`.
+impl CasePlan {
+    /// The name of the case: its operation's, or `mix`.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.lanes[..] {

@@ -1,11 +1,11 @@
-//! Before and after a row: keys made or found, inputs prepared, one operation tried; and keys gone
+//! Before and after a case: keys made or found, inputs prepared, one operation tried; and keys gone
 //! again, whatever happened in between.
 
-use super::error::LabError;
+use super::case::CaseNotMeasured;
+use super::error::TokenMeasureError;
 use super::judge::{self, Judge};
-use super::plan::{KeyCount, KeysPlan, LanePlan, RowPlan};
-use super::row::NoRow;
-use super::{Lab, Target};
+use super::plan::{CasePlan, KeyCount, KeysPlan, LanePlan};
+use super::{TokenController, TokenTarget};
 use crate::catalogue::Shape;
 use crate::material::{KeyMaterial, MaterialError};
 use crate::protocol::{
@@ -15,7 +15,7 @@ use crate::protocol::{
 /// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
 const RING: usize = 64;
 
-/// A row whose keys and inputs are in place.
+/// A case whose keys and inputs are in place.
 pub(super) struct Prepared {
     /// Process numbers, by token.
     pub(super) processes: Vec<Vec<usize>>,
@@ -33,19 +33,19 @@ impl Prepared {
     }
 }
 
-impl Lab {
+impl TokenController {
     /// Makes or finds the keys, prepares the inputs, and tries one operation of each lane.
     pub(super) fn prepare(
         &mut self,
-        plan: &RowPlan,
+        plan: &CasePlan,
         hosts: u32,
         processes: u32,
-    ) -> Result<Prepared, NoRow> {
+    ) -> Result<Prepared, CaseNotMeasured> {
         let logs_in = plan.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
         // An agent knows its own login, and its worker says when there is none.
-        let without = |target: &Target| self.login_for(&target.token) == Login::None;
+        let without = |target: &TokenTarget| self.login_for(&target.token) == Login::None;
         if logs_in && self.hosts().is_none() && self.targets.iter().any(without) {
-            return Err(LabError::NoPin.into());
+            return Err(TokenMeasureError::NoPin.into());
         }
         let processes = self.ensure(self.tokens_of(hosts), processes)?;
         let mut prepared = Prepared {
@@ -66,16 +66,18 @@ impl Lab {
         for answer in answers {
             match answer? {
                 Ok(ready) => prepared.ready.push(ready),
-                Err(Trouble::Call { failure, .. }) => return Err(NoRow::Refused(failure)),
-                Err(other) => return Err(LabError::Keys { trouble: other }.into()),
+                Err(Trouble::Call { failure, .. }) => {
+                    return Err(CaseNotMeasured::Refused(failure));
+                }
+                Err(other) => return Err(TokenMeasureError::Keys { trouble: other }.into()),
             }
         }
-        let inputs = make_inputs(plan, &mut prepared).map_err(LabError::Material)?;
+        let inputs = make_inputs(plan, &mut prepared).map_err(TokenMeasureError::Material)?;
         self.try_inputs(&numbers, &inputs)?;
         Ok(prepared)
     }
 
-    fn job(&self, plan: &RowPlan, first_worker: u32) -> Job {
+    fn job(&self, plan: &CasePlan, first_worker: u32) -> Job {
         let keys = match &plan.keys {
             KeysPlan::Existing { label, id } => {
                 KeyPlan::Existing { label: label.clone(), id: id.clone() }
@@ -102,7 +104,11 @@ impl Lab {
         }
     }
 
-    fn try_inputs(&mut self, numbers: &[usize], inputs: &[Vec<Vec<Ring>>]) -> Result<(), NoRow> {
+    fn try_inputs(
+        &mut self,
+        numbers: &[usize],
+        inputs: &[Vec<Vec<Ring>>],
+    ) -> Result<(), CaseNotMeasured> {
         let order = |place: usize| Task::Inputs(inputs[place].clone());
         let answers = self.ask_all(numbers, order, |report| match report {
             Report::Tried(tried) => Some(tried),
@@ -111,14 +117,14 @@ impl Lab {
         for answer in answers {
             let tried = answer?;
             if let Some(failure) = tried.into_iter().find_map(Result::err) {
-                return Err(NoRow::Refused(failure));
+                return Err(CaseNotMeasured::Refused(failure));
             }
         }
         Ok(())
     }
 
-    /// Destroys the row's keys; replaces processes that were lost and cleans up behind them.
-    pub(super) fn finish(&mut self, prepared: &Prepared) -> Result<(), LabError> {
+    /// Destroys the case's keys; replaces processes that were lost and cleans up behind them.
+    pub(super) fn finish(&mut self, prepared: &Prepared) -> Result<(), TokenMeasureError> {
         let living: Vec<usize> = prepared
             .numbers()
             .into_iter()
@@ -136,17 +142,17 @@ impl Lab {
         for answer in answers {
             let failure = match answer {
                 Ok(Ok(())) => continue,
-                Ok(Err(failure)) => LabError::KeysLeft(failure),
+                Ok(Err(failure)) => TokenMeasureError::KeysLeft(failure),
                 Err(error) => error,
             };
             outcome = outcome.and(Err(failure));
         }
-        self.replace_the_dead().and(outcome)
+        self.clean_up_after_the_lost().and(outcome)
     }
 
     /// After a worker has died: removes the keys that it may have left, from a fresh process where
     /// the token has none any more.
-    pub(super) fn replace_the_dead(&mut self) -> Result<(), LabError> {
+    pub(super) fn clean_up_after_the_lost(&mut self) -> Result<(), TokenMeasureError> {
         let gone = self.workers.gone();
         if gone == self.cleaned_up_after {
             return Ok(());
@@ -168,7 +174,7 @@ impl Lab {
 }
 
 /// Which thread uses which key.
-pub(super) fn key_use(plan: &RowPlan) -> KeyUse {
+pub(super) fn key_use(plan: &CasePlan) -> KeyUse {
     match plan.keys {
         KeysPlan::Own { count: KeyCount::PerWorker, .. } => KeyUse::PerThread,
         _ => KeyUse::InTurn,
@@ -177,7 +183,7 @@ pub(super) fn key_use(plan: &RowPlan) -> KeyUse {
 
 /// Inputs by process, lane and key; what is needed to judge the results stays here.
 fn make_inputs(
-    plan: &RowPlan,
+    plan: &CasePlan,
     prepared: &mut Prepared,
 ) -> Result<Vec<Vec<Vec<Ring>>>, MaterialError> {
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! A lab whose rows are steered from another machine: it starts workers, logs in and watches over
+//! a controller whose cases are steered from another machine: it starts workers, logs in and watches over
 //! them as ever, but the tasks come from elsewhere and the reports go there.
 //!
 //! It owns everything that may not travel: the module's path, the PIN, the label of the run's keys.
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tapstone_worker::{BOARD_THREADS, HeardOf, ReportSender};
 
-use super::error::{LabError, Lost};
-use super::{Lab, Options, Target};
+use super::error::{Lost, TokenMeasureError};
+use super::{TokenController, TokenOptions, TokenTarget};
 use crate::module::LibraryInfo;
 use crate::protocol::{Report, Task, TokenProtocol};
 
 /// See the module's text.
 pub struct Relay {
-    lab: Lab,
+    controller: TokenController,
     first: First,
 }
 
@@ -43,24 +43,24 @@ impl Relay {
     ///
     /// # Errors
     /// The module is not there.
-    pub fn new(options: Options, run: u64) -> Result<Self, LabError> {
-        Ok(Self { lab: Lab::idle(options, run)?, first: First::NotAsked })
+    pub fn new(options: TokenOptions, run: u64) -> Result<Self, TokenMeasureError> {
+        Ok(Self { controller: TokenController::idle(options, run)?, first: First::NotAsked })
     }
 
     /// One more worker that has loaded the module and entered the token; its number.
     ///
     /// # Errors
     /// The module, the token or the PIN does not allow it.
-    pub fn join(&mut self) -> Result<usize, LabError> {
-        let number = self.lab.workers.next_number();
+    pub fn join(&mut self) -> Result<usize, TokenMeasureError> {
+        let number = self.controller.workers.next_number();
         match &self.first {
-            First::Entered => self.lab.join_here(0)?,
+            First::Entered => self.controller.join_here(0)?,
             First::Refused(text) => {
-                let host = self.lab.module().display().to_string();
-                return Err(LabError::Host { host, text: text.clone() });
+                let host = self.controller.module().display().to_string();
+                return Err(TokenMeasureError::Host { host, text: text.clone() });
             }
             First::NotAsked => {
-                let opened = self.lab.open_here();
+                let opened = self.controller.open_here();
                 self.first = match &opened {
                     Ok(()) => First::Entered,
                     Err(error) => First::Refused(error.to_string()),
@@ -73,13 +73,13 @@ impl Relay {
 
     /// The module, as it describes itself, and the token.
     #[must_use]
-    pub fn facts(&self) -> Option<(&LibraryInfo, &Target)> {
-        Some((&self.lab.library, self.lab.targets.first()?))
+    pub fn facts(&self) -> Option<(&LibraryInfo, &TokenTarget)> {
+        Some((&self.controller.library, self.controller.targets.first()?))
     }
 
     /// Gives a worker a task. One that asks for too much is lost, which is heard. Keys are labelled, and looked for, by the label of this run alone.
     pub fn give(&mut self, number: usize, task: Task) {
-        let label = self.lab.run.clone();
+        let label = self.controller.run.clone();
         let task = match task {
             Task::Prepare(mut job) => {
                 job.run = label;
@@ -89,49 +89,49 @@ impl Relay {
             // A board has no cells for more.
             Task::Run(run) if run.threads as usize >= BOARD_THREADS => {
                 let why = "more threads than a process can have".to_owned();
-                return self.lab.workers.give_up(number, why);
+                return self.controller.workers.give_up(number, why);
             }
             Task::Run(run) => {
-                self.lab.workers.watch_threads(number, run.threads as usize);
+                self.controller.workers.watch_threads(number, run.threads as usize);
                 Task::Run(run)
             }
             task => task,
         };
-        self.lab.workers.send_task(number, task);
+        self.controller.workers.send_task(number, task);
     }
 
     /// What is heard next of a worker, or nothing for so long. Workers that hang are ended.
     pub fn hear(&mut self, patience: Duration) -> Option<(usize, HeardOf<TokenProtocol>)> {
-        self.lab.workers.hear(patience)
+        self.controller.workers.hear(patience)
     }
 
     /// A worker lives, as far as is known.
     #[must_use]
     pub fn is_there(&self, number: usize) -> bool {
-        self.lab.workers.is_alive(number)
+        self.controller.workers.is_alive(number)
     }
 
     /// Wakes this relay from another thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        Waker(self.lab.workers.report_sender())
+        Waker(self.controller.workers.report_sender())
     }
 
     /// Ends a worker at once.
     pub fn kill(&mut self, number: usize) {
-        self.lab.workers.kill(number, Lost::Garbled("ended by its coordinator".into()));
+        self.controller.workers.kill(number, Lost::Garbled("ended by its coordinator".into()));
     }
 
     /// Ends all workers in good order, and removes what dead ones left on the token.
     ///
     /// # Errors
     /// Something may still be there.
-    pub fn close(mut self) -> Result<(), LabError> {
+    pub fn close(mut self) -> Result<(), TokenMeasureError> {
         let cleaned = match self.first {
-            First::Entered => self.lab.replace_the_dead(),
+            First::Entered => self.controller.clean_up_after_the_lost(),
             First::NotAsked | First::Refused(_) => Ok(()),
         };
-        self.lab.close();
+        self.controller.close();
         cleaned
     }
 }

@@ -1,4 +1,4 @@
-//! A row while it runs: all workers start together, the window opens once each has completed an
+//! A case while it runs: all workers start together, the window opens once each has completed an
 //! operation, closes at a moment announced ahead, and ends early for whoever asks or dies.
 
 use std::time::Duration;
@@ -9,26 +9,26 @@ use tapstone_measure::recorder::SliceGrid;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic};
 
+use super::case::{CaseNotMeasured, RanCase};
 use super::error::Lost;
 use super::gather::{Gathered, SampleSink};
-use super::plan::{LoadPlan, RowPlan, Stop};
+use super::plan::{CasePlan, CaseStop, LoadPlan};
 use super::prepare::Prepared;
-use super::row::{NoRow, Ran};
-use super::{Lab, Site};
+use super::{Site, TokenController};
 use crate::protocol::{Pace, RawSample, Report, Run, Task, TokenProtocol};
 
-/// Watches a row while it runs.
-pub trait Observer {
+/// Watches a case while it runs.
+pub trait TokenObserver {
     /// Something is being done before or after the measuring.
     fn stage(&mut self, row: &str, stage: &str);
 
-    /// Called a few times a second while a row is measured.
-    fn progress(&mut self, row: &str, progress: &Progress);
+    /// Called a few times a second while a case is measured.
+    fn progress(&mut self, row: &str, progress: &CaseProgress);
 }
 
-/// How a row stands.
+/// How a case stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct CaseProgress {
     /// Since the window opened.
     pub elapsed: Nanos,
     /// How long it will be at most; `None`: until a count is done.
@@ -63,17 +63,17 @@ const FIRST_LOOK: Nanos = Nanos::from_secs(2);
 /// Memory for results to be verified, all workers together.
 const KEEP_BYTES: u64 = 256 << 20;
 
-impl Lab {
-    /// Runs a prepared row on some of its processes.
-    pub(super) fn run(
+impl TokenController {
+    /// Runs a prepared case on some of its processes.
+    pub(super) fn run_case(
         &mut self,
-        plan: &RowPlan,
+        plan: &CasePlan,
         prepared: &Prepared,
         numbers: &[usize],
         threads: u32,
-        observer: &mut dyn Observer,
+        observer: &mut dyn TokenObserver,
         samples: Option<&mut dyn SampleSink>,
-    ) -> Result<Ran, NoRow> {
+    ) -> Result<RanCase, CaseNotMeasured> {
         observer.stage(plan.name(), "warming up");
         let runs = self.runs(plan, numbers.len() as u32, threads);
         let order = |place: usize| Task::Run(Box::new(runs[place].clone()));
@@ -93,7 +93,7 @@ impl Lab {
                     warm_ups.extend(threads);
                     warm.push(*number);
                 }
-                Ok(Err(failure)) => refused = refused.or(Some(NoRow::Refused(failure))),
+                Ok(Err(failure)) => refused = refused.or(Some(CaseNotMeasured::Refused(failure))),
                 Err(error) => refused = refused.or(Some(error.into())),
             }
         }
@@ -110,8 +110,8 @@ impl Lab {
         if let Site::Hosts(hosts) = &mut self.site {
             hosts.set_clocks();
         }
-        let mut steering = Steering {
-            lab: self,
+        let mut steering = CaseSteering {
+            controller: self,
             plan,
             numbers,
             threads,
@@ -137,12 +137,12 @@ impl Lab {
         if plan.common.samples {
             steering.fetch_samples();
         }
-        let Steering { gathered, precise, lost, lost_afterwards, interrupted, .. } = steering;
+        let CaseSteering { gathered, precise, lost, lost_afterwards, interrupted, .. } = steering;
         let clocks = match &mut self.site {
             Site::Here(_) => Vec::new(),
             Site::Hosts(hosts) => hosts.clocks(),
         };
-        Ok(Ran {
+        Ok(RanCase {
             gathered,
             warm_ups,
             took_part,
@@ -164,10 +164,10 @@ impl Lab {
         );
     }
 
-    fn runs(&mut self, plan: &RowPlan, processes: u32, threads: u32) -> Vec<Run> {
+    fn runs(&mut self, plan: &CasePlan, processes: u32, threads: u32) -> Vec<Run> {
         let grid = match plan.stop {
-            Stop::Seconds(window) => SliceGrid::for_window(window),
-            Stop::Precision { .. } | Stop::Count(_) => SliceGrid::default(),
+            CaseStop::Seconds(window) => SliceGrid::for_window(window),
+            CaseStop::Precision { .. } | CaseStop::Count(_) => SliceGrid::default(),
         };
         let pace = match plan.load {
             LoadPlan::Closed => Pace::Closed,
@@ -182,7 +182,7 @@ impl Lab {
             pace,
             first: self.fresh.operation(),
             counts: match plan.stop {
-                Stop::Count(count) => {
+                CaseStop::Count(count) => {
                     Some(split(count, processes * threads, place * threads, threads))
                 }
                 _ => None,
@@ -207,21 +207,21 @@ fn split(count: u64, workers: u32, first: u32, threads: u32) -> Vec<u64> {
     (first..first + threads).map(|worker| each + u64::from(u64::from(worker) < rest)).collect()
 }
 
-/// Hands samples on. A file that cannot be written is told by its owner; the row goes on.
-fn keep(plan: &RowPlan, sink: &mut Option<&mut dyn SampleSink>, samples: &[RawSample]) {
+/// Hands samples on. A file that cannot be written is told by its owner; the case goes on.
+fn keep(plan: &CasePlan, sink: &mut Option<&mut dyn SampleSink>, samples: &[RawSample]) {
     let names: Vec<String> = plan.lanes.iter().map(|lane| lane.variant.name.clone()).collect();
     if sink.as_mut().is_some_and(|sink| sink.take(&names, samples).is_err()) {
         *sink = None;
     }
 }
 
-/// The lab while a row runs.
-struct Steering<'a, 'b> {
-    lab: &'a mut Lab,
-    plan: &'a RowPlan,
+/// The controller while a case runs.
+struct CaseSteering<'a, 'b> {
+    controller: &'a mut TokenController,
+    plan: &'a CasePlan,
     numbers: &'a [usize],
     threads: u32,
-    observer: &'a mut dyn Observer,
+    observer: &'a mut dyn TokenObserver,
     samples: Option<&'b mut dyn SampleSink>,
     gathered: Gathered,
     grid: SliceGrid,
@@ -241,27 +241,27 @@ struct Steering<'a, 'b> {
     progress_report: Periodic,
 }
 
-impl Steering<'_, '_> {
+impl CaseSteering<'_, '_> {
     fn start(&mut self) {
-        let at = Monotonic.now() + self.lab.notice(START_NOTICE);
-        self.tell(&Task::Start { at });
-        if matches!(self.plan.stop, Stop::Count(_)) {
+        let at = Monotonic.now() + self.controller.notice(START_NOTICE);
+        self.send_to_all(&Task::Start { at });
+        if matches!(self.plan.stop, CaseStop::Count(_)) {
             self.gathered.opened = at;
         }
     }
 
     fn until_done(&mut self) {
         while self.waits() {
-            if let Some((number, heard)) = self.lab.workers.hear(Duration::from_millis(20)) {
+            if let Some((number, heard)) = self.controller.workers.hear(Duration::from_millis(20)) {
                 self.take(number, heard);
             }
-            if self.lab.workers.is_interrupted() && !self.closing {
+            if self.controller.workers.is_interrupted() && !self.closing {
                 self.interrupted = true;
                 self.close_soon();
             }
             self.look();
         }
-        let counted = matches!(self.plan.stop, Stop::Count(_));
+        let counted = matches!(self.plan.stop, CaseStop::Count(_));
         let ended = self.gathered.last_end();
         let now = Monotonic.now();
         let cut_short = self.lost.is_some() || self.everyone_gave_up();
@@ -269,7 +269,9 @@ impl Steering<'_, '_> {
             let end = match self.lost {
                 None => ended.unwrap_or_else(|| self.gathered.last_slice()),
                 // What other machines did without the lost one is no common window.
-                Some(_) if self.lab.hosts().is_some() => self.gathered.last_of(&self.lost_places),
+                Some(_) if self.controller.hosts().is_some() => {
+                    self.gathered.last_of(&self.lost_places)
+                }
                 Some(_) => self.gathered.last_slice(),
             };
             self.gathered.closed = end.min(self.gathered.closed);
@@ -277,7 +279,7 @@ impl Steering<'_, '_> {
         if self.gathered.opened == Nanos::NEVER {
             (self.gathered.opened, self.gathered.closed) = (now, now);
         }
-        if self.lab.hosts().is_some() {
+        if self.controller.hosts().is_some() {
             self.gathered.end_with_window();
         }
         if self.known_to_all > self.gathered.opened {
@@ -289,7 +291,7 @@ impl Steering<'_, '_> {
     fn waits(&mut self) -> bool {
         let mut waits = false;
         for (place, number) in self.numbers.iter().enumerate() {
-            let alive = self.lab.workers.is_alive(*number);
+            let alive = self.controller.workers.is_alive(*number);
             waits |= alive && self.gathered.done[place].is_none();
         }
         waits
@@ -312,7 +314,7 @@ impl Steering<'_, '_> {
                 self.first_done += 1;
                 if self.first_done == self.numbers.len() && !self.closing {
                     self.pinged = Monotonic.now();
-                    self.tell(&Task::Ping);
+                    self.send_to_all(&Task::Ping);
                 }
             }
             Report::Pong => {
@@ -337,11 +339,11 @@ impl Steering<'_, '_> {
 
     /// Samples that were kept where they were made, now that nobody measures any more.
     fn fetch_samples(&mut self) {
-        let Self { lab, plan, numbers, samples, gathered, .. } = self;
+        let Self { controller, plan, numbers, samples, gathered, .. } = self;
         // The window may have been opened later, or closed earlier, than a worker knew.
         let window = gathered.opened..gathered.closed;
         for &number in *numbers {
-            let lost = lab.workers.fetch(number, Task::Samples, |report| {
+            let lost = controller.workers.fetch(number, Task::Samples, |report| {
                 let Report::Samples(mut some) = report else { return false };
                 let is_last = some.is_empty();
                 some.retain(|sample| window.contains(&(sample.start + sample.latency)));
@@ -356,21 +358,21 @@ impl Steering<'_, '_> {
     fn open(&mut self) {
         // Workers with more threads than cores hear late: four times as long as they just took.
         let heard = Nanos(4 * (Monotonic.now() - self.pinged).0);
-        let at = Monotonic.now() + self.lab.notice(OPEN_NOTICE).max(heard);
+        let at = Monotonic.now() + self.controller.notice(OPEN_NOTICE).max(heard);
         let closes = match self.plan.stop {
-            Stop::Seconds(window) => Some(at + self.grid.whole(window)),
-            Stop::Precision { longest, .. } => Some(at + self.grid.whole(longest)),
-            Stop::Count(_) => None,
+            CaseStop::Seconds(window) => Some(at + self.grid.whole(window)),
+            CaseStop::Precision { longest, .. } => Some(at + self.grid.whole(longest)),
+            CaseStop::Count(_) => None,
         };
         self.gathered.opened = at;
         self.gathered.closed = closes.unwrap_or(Nanos::NEVER);
-        self.tell(&Task::Open { at, closes });
+        self.send_to_all(&Task::Open { at, closes });
     }
 
     /// As early as all workers can hear of it; where that takes a while, between two slices, so that
     /// what is done after it can be told apart.
     fn close_soon(&mut self) {
-        let notice = self.lab.notice(CLOSE_NOTICE);
+        let notice = self.controller.notice(CLOSE_NOTICE);
         let mut at = Monotonic.now() + notice;
         if notice > CLOSE_NOTICE && self.gathered.opened < at {
             at = self.gathered.between_slices(at);
@@ -381,7 +383,7 @@ impl Steering<'_, '_> {
     fn close(&mut self, at: Nanos) {
         self.closing = true;
         self.gathered.closed = self.gathered.closed.min(at);
-        self.tell(&Task::Close { at });
+        self.send_to_all(&Task::Close { at });
     }
 
     /// A worker is gone: the others end too, and what they measured is kept.
@@ -401,8 +403,8 @@ impl Steering<'_, '_> {
             return;
         }
         let elapsed = now - opened;
-        if let Stop::Precision { relative, .. } = self.plan.stop
-            && elapsed >= self.next_look + self.lab.notice(CLOSE_NOTICE)
+        if let CaseStop::Precision { relative, .. } = self.plan.stop
+            && elapsed >= self.next_look + self.controller.notice(CLOSE_NOTICE)
         {
             self.look_at_precision(relative);
         }
@@ -420,25 +422,25 @@ impl Steering<'_, '_> {
         let summary = so_far.summary(&so_far.combined(), None, workers, step);
         if summary.reliable && summary.rate.relative_half_width() <= relative {
             self.precise = true;
-            let at = Monotonic.now() + self.lab.notice(CLOSE_NOTICE);
+            let at = Monotonic.now() + self.controller.notice(CLOSE_NOTICE);
             self.close(self.gathered.between_slices(at));
         } else {
             self.next_look = Nanos(self.next_look.0 * 2);
         }
     }
 
-    fn progress(&self, elapsed: Nanos) -> Progress {
+    fn progress(&self, elapsed: Nanos) -> CaseProgress {
         let total = &self.gathered.so_far;
-        Progress {
+        CaseProgress {
             elapsed,
             window: match self.plan.stop {
-                Stop::Seconds(window) => Some(window),
-                Stop::Precision { longest, .. } => Some(longest),
-                Stop::Count(_) => None,
+                CaseStop::Seconds(window) => Some(window),
+                CaseStop::Precision { longest, .. } => Some(longest),
+                CaseStop::Count(_) => None,
             },
             completed: total.completed,
             count: match self.plan.stop {
-                Stop::Count(count) => Some(count),
+                CaseStop::Count(count) => Some(count),
                 _ => None,
             },
             failed: total.failed,
@@ -448,9 +450,9 @@ impl Steering<'_, '_> {
         }
     }
 
-    fn tell(&mut self, task: &Task) {
+    fn send_to_all(&mut self, task: &Task) {
         for number in self.numbers {
-            self.lab.workers.send_task(*number, task.clone());
+            self.controller.workers.send_task(*number, task.clone());
         }
     }
 }

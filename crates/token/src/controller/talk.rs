@@ -5,8 +5,8 @@ use std::time::Duration;
 use tapstone_names::pkcs11::Pkcs11Function;
 use tapstone_worker::{Conversation, Interrupt, OnInterrupt, Timeouts, Unanswered};
 
-use super::Lab;
-use super::error::{LabError, Lost};
+use super::TokenController;
+use super::error::{Lost, TokenMeasureError};
 use crate::protocol::{Order, Report, Task, TokenProtocol};
 
 /// A conversation with workers that have loaded a module.
@@ -30,14 +30,14 @@ pub(super) const fn timeouts(call: Duration) -> Timeouts {
     Timeouts { call, waiting_call: call, clean_up: CLEAN_UP }
 }
 
-impl Lab {
+impl TokenController {
     /// Gives one worker a task and waits for its answer.
     pub(super) fn ask<T>(
         &mut self,
         number: usize,
         task: Task,
         pick: impl Fn(Report) -> Option<T>,
-    ) -> Result<T, LabError> {
+    ) -> Result<T, TokenMeasureError> {
         self.workers.send_task(number, task);
         self.answer(number, pick)
     }
@@ -48,7 +48,7 @@ impl Lab {
         number: usize,
         order: &Order,
         pick: impl Fn(Report) -> Option<T>,
-    ) -> Result<T, LabError> {
+    ) -> Result<T, TokenMeasureError> {
         self.workers.send_order(number, order);
         self.answer(number, pick)
     }
@@ -59,7 +59,7 @@ impl Lab {
         numbers: &[usize],
         task: impl Fn(usize) -> Task,
         pick: impl Fn(Report) -> Option<T>,
-    ) -> Vec<Result<T, LabError>> {
+    ) -> Vec<Result<T, TokenMeasureError>> {
         for (place, &number) in numbers.iter().enumerate() {
             self.workers.send_task(number, task(place));
         }
@@ -71,28 +71,28 @@ impl Lab {
         &mut self,
         number: usize,
         pick: impl Fn(Report) -> Option<T>,
-    ) -> Result<T, LabError> {
+    ) -> Result<T, TokenMeasureError> {
         let answer = self.workers.answer(number, pick, || ());
         answer.map_err(|why| self.unanswered(why))
     }
 
-    fn unanswered(&self, why: Unanswered<Pkcs11Function>) -> LabError {
+    fn unanswered(&self, why: Unanswered<Pkcs11Function>) -> TokenMeasureError {
         match why {
             Unanswered::Lost(lost) => self.lost(lost),
-            Unanswered::Interrupted => LabError::Interrupted,
+            Unanswered::Interrupted => TokenMeasureError::Interrupted,
         }
     }
 
     /// A worker is no more: after an interrupt that is no surprise.
-    pub(super) fn lost(&self, lost: Lost) -> LabError {
+    pub(super) fn lost(&self, lost: Lost) -> TokenMeasureError {
         if self.workers.is_interrupted() {
-            return LabError::Interrupted;
+            return TokenMeasureError::Interrupted;
         }
         let module = match self.hosts() {
             // The error names the machine, and the target is what machines have in common.
             Some(hosts) => hosts.target().into(),
             None => self.module().to_owned(),
         };
-        LabError::Lost { module, lost }
+        TokenMeasureError::Lost { module, lost }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::LabError;
-use super::{Lab, Login, Options, Target, TokenChoice, WorkerCommand};
+use super::error::TokenMeasureError;
+use super::{Login, TokenChoice, TokenController, TokenOptions, TokenTarget, WorkerCommand};
 use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, Version};
 
 /// What a module says of itself, or why it says nothing.
@@ -13,13 +13,13 @@ pub struct ModuleReport {
     /// The module.
     pub module: PathBuf,
     /// The library and its slots with their mechanisms.
-    pub answer: Result<Answer, LabError>,
+    pub answer: Result<Answer, TokenMeasureError>,
 }
 
 /// Loads a module in a process of its own and asks what it has. Logs in nowhere.
 #[must_use]
 pub fn look_at(worker: &WorkerCommand, module: &Path, timeout: Duration) -> ModuleReport {
-    let options = Options {
+    let options = TokenOptions {
         worker: worker.clone(),
         module: module.to_owned(),
         tokens: Vec::new(),
@@ -35,12 +35,12 @@ pub fn look_at(worker: &WorkerCommand, module: &Path, timeout: Duration) -> Modu
 /// The library, and its slots with their mechanisms.
 pub type Answer = (LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>);
 
-fn ask(options: Options) -> Result<Answer, LabError> {
-    let mut lab = Lab::idle(options, 0)?;
-    let number = lab.spawn()?;
-    let library = lab.load(number)?;
-    let slots = lab.slots_and_mechanisms(number, true)?;
-    lab.close();
+fn ask(options: TokenOptions) -> Result<Answer, TokenMeasureError> {
+    let mut controller = TokenController::idle(options, 0)?;
+    let number = controller.spawn()?;
+    let library = controller.load(number)?;
+    let slots = controller.slots_and_mechanisms(number, true)?;
+    controller.close();
     Ok((library, slots))
 }
 
@@ -49,17 +49,17 @@ pub(super) fn choose(
     module: &Path,
     choices: &[TokenChoice],
     slots: Vec<SlotInfo>,
-) -> Result<Vec<Target>, LabError> {
-    let present: Vec<Target> = slots
+) -> Result<Vec<TokenTarget>, TokenMeasureError> {
+    let present: Vec<TokenTarget> = slots
         .into_iter()
-        .filter_map(|slot| Some(Target { token: slot.token.clone()?, slot }))
+        .filter_map(|slot| Some(TokenTarget { token: slot.token.clone()?, slot }))
         .collect();
-    let mut chosen: Vec<Target> = Vec::new();
+    let mut chosen: Vec<TokenTarget> = Vec::new();
     for choice in choices {
-        let fits: Vec<&Target> = present.iter().filter(|target| choice.fits(target)).collect();
+        let fits: Vec<&TokenTarget> = present.iter().filter(|target| choice.fits(target)).collect();
         match fits[..] {
             [] => {
-                return Err(LabError::NoToken {
+                return Err(TokenMeasureError::NoToken {
                     module: module.to_owned(),
                     wanted: choice.words(),
                     present: present.iter().map(describe).collect(),
@@ -71,7 +71,7 @@ pub(super) fn choose(
                 }
             }
             _ => {
-                return Err(LabError::ManyTokens {
+                return Err(TokenMeasureError::ManyTokens {
                     module: module.to_owned(),
                     count: fits.len(),
                     fits: fits.iter().map(|target| describe(target)).collect(),
@@ -83,7 +83,7 @@ pub(super) fn choose(
 }
 
 impl TokenChoice {
-    fn fits(&self, target: &Target) -> bool {
+    fn fits(&self, target: &TokenTarget) -> bool {
         match self {
             // A module often shows an empty token beside those in use.
             Self::Only => target.token.has(cryptoki_sys::CKF_TOKEN_INITIALIZED),
@@ -103,7 +103,7 @@ impl TokenChoice {
     }
 }
 
-fn describe(target: &Target) -> String {
+fn describe(target: &TokenTarget) -> String {
     let label = match target.token.label.as_str() {
         "" => "a token without a label".to_owned(),
         label => format!("\"{label}\""),

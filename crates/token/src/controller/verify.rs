@@ -1,15 +1,15 @@
-//! Judges the results of a row, in this process, which never loads a module.
+//! Judges the results of a case, in this process, which never loads a module.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use tapstone_record as record;
 
-use super::Lab;
+use super::TokenController;
+use super::case::RanCase;
 use super::error::Lost;
-use super::plan::{RowPlan, Stop};
+use super::plan::{CasePlan, CaseStop};
 use super::prepare::{Prepared, key_use};
-use super::row::Ran;
 use crate::material::{By, Effort, Output};
 use crate::protocol::{Report, Task};
 
@@ -35,12 +35,12 @@ impl Judged {
 }
 
 /// Judges what the workers kept. Under a window it takes at most one more window of time, and at
-/// least a second; a counted row is judged whole. Who is lost meanwhile is noted in the run.
+/// least a second; a counted case is judged whole. Who is lost meanwhile is noted in the run.
 pub(super) fn judge(
-    lab: &mut Lab,
-    plan: &RowPlan,
+    controller: &mut TokenController,
+    plan: &CasePlan,
     prepared: &Prepared,
-    ran: &mut Ran,
+    ran: &mut RanCase,
 ) -> Vec<Judged> {
     let mut judged = vec![Judged::default(); plan.lanes.len()];
     if !plan.common.verify {
@@ -48,13 +48,13 @@ pub(super) fn judge(
     }
     let window = Duration::from(ran.gathered.window()).max(Duration::from_secs(1));
     let deadline = match plan.stop {
-        Stop::Count(_) => None,
-        Stop::Seconds(_) | Stop::Precision { .. } => Some(Instant::now() + window),
+        CaseStop::Count(_) => None,
+        CaseStop::Seconds(_) | CaseStop::Precision { .. } => Some(Instant::now() + window),
     };
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let numbers = prepared.numbers();
     for &process in &ran.took_part {
-        let (outputs, lost) = lab.outputs_of(numbers[process], plan.lanes.len());
+        let (outputs, lost) = controller.outputs_of(numbers[process], plan.lanes.len());
         ran.lost_afterwards = ran.lost_afterwards.take().or(lost);
         for (lane, outputs) in outputs.into_iter().enumerate() {
             let judges = &prepared.judges[process][lane];
@@ -77,7 +77,7 @@ pub(super) fn judge(
 
 /// Each key's results.
 fn by_key(
-    plan: &RowPlan,
+    plan: &CasePlan,
     first_worker: u32,
     outputs: Vec<Output>,
     keys: usize,
@@ -90,7 +90,7 @@ fn by_key(
     keyed
 }
 
-impl Lab {
+impl TokenController {
     /// What a worker kept, by lane; what it had sent when it died, if it did. And who was lost.
     fn outputs_of(&mut self, number: usize, lanes: usize) -> (Vec<Vec<Output>>, Option<Lost>) {
         let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];

@@ -1,4 +1,4 @@
-//! What a reader of a row should know before believing it, each with what to try next.
+//! What a reader of a case should know before believing it, each with what to try next.
 
 use tapstone_measure::series::Series;
 use tapstone_measure::summary::Summary;
@@ -6,8 +6,8 @@ use tapstone_measure::trend;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use super::plan::{LoadPlan, RowPlan};
-use super::row::Ran;
+use super::case::RanCase;
+use super::plan::{CasePlan, LoadPlan};
 
 /// An open loop that completed less than this share of what was offered did not keep up.
 const KEPT_UP: f64 = 0.99;
@@ -15,11 +15,11 @@ const KEPT_UP: f64 = 0.99;
 /// Time in calls may differ from workers times window by this much and the loop's own cost.
 const BUSY_TOLERANCE: f64 = 0.005;
 
-/// The warnings of a row whose figures are in place.
-pub(super) fn of(
+/// The warnings of a case whose figures are in place.
+pub(super) fn case_warnings(
     row: &record::CaseResult,
-    plan: &RowPlan,
-    ran: &Ran,
+    plan: &CasePlan,
+    ran: &RanCase,
     series: &Series,
     summary: &Summary,
 ) -> Vec<String> {
@@ -60,7 +60,7 @@ fn failed(row: &record::CaseResult) -> Option<String> {
     (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them"))
 }
 
-fn behind(row: &record::CaseResult, plan: &RowPlan) -> Option<String> {
+fn behind(row: &record::CaseResult, plan: &CasePlan) -> Option<String> {
     let (offered, achieved) = (row.offered?, row.achieved?);
     let requests = offered.0 * row.window?.seconds.0;
     let missing = requests - achieved.0 * row.window?.seconds.0;
@@ -78,7 +78,7 @@ fn behind(row: &record::CaseResult, plan: &RowPlan) -> Option<String> {
 }
 
 /// Little's law: in a closed loop a worker is either in a call or in the loop.
-fn kept_away(row: &record::CaseResult, plan: &RowPlan, ran: &Ran) -> Option<String> {
+fn kept_away(row: &record::CaseResult, plan: &CasePlan, ran: &RanCase) -> Option<String> {
     let two_readings = row.clock_readings == record::ClockReadings::Two;
     let busy = row.busy_share.filter(|_| two_readings && row.failed.is_empty())?.0;
     let workers = f64::from(ran.threads) * ran.took_part.len() as f64;
@@ -98,7 +98,7 @@ fn kept_away(row: &record::CaseResult, plan: &RowPlan, ran: &Ran) -> Option<Stri
     })
 }
 
-fn dropped(ran: &Ran) -> Option<String> {
+fn dropped(ran: &RanCase) -> Option<String> {
     let dropped: u64 = ran.gathered.done.iter().flatten().map(|done| done.samples_dropped).sum();
     (dropped > 0).then(|| {
         format!(

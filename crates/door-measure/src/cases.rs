@@ -1,9 +1,9 @@
-//! What was seen as the rows of a record: every strategy, every step of the first one, the host's
+//! What was seen as the cases of a record: every strategy, every step of the first one, the host's
 //! own time, and what the strategies gained beside what was predicted.
 
 use std::collections::BTreeMap;
 
-use tapstone_card::controller::{RowPlan, Stop, rows};
+use tapstone_card::controller::{CardStop, CaseDescription, rows};
 use tapstone_card::protocol::{Fault, Sample};
 use tapstone_measure::compare::{self, PairedVerdict};
 use tapstone_measure::interval::Estimate;
@@ -66,7 +66,7 @@ pub fn fill_record(record: &mut record::Record, run: &DoorRun) -> Decided {
     for (step, row) in steps.iter().zip(&mut record.results[ways..]) {
         row.phases = apart(&logs, *step, model.as_ref());
     }
-    // Steps of a card that was never granted would be rows without anything.
+    // Steps of a card that was never granted would be cases without anything.
     record.results.retain(|row| row.completed > 0 || !row.failed.is_empty());
     if let Some(model) = &model {
         record.costs.push(model.cost(&row_name(run.mechanisms[0]), &logs));
@@ -92,7 +92,7 @@ fn steps(logs: &[&Log]) -> Vec<Step> {
     steps
 }
 
-/// A row for each way, for each step of the first one, and for the host in it.
+/// A case for each way, for each step of the first one, and for the host in it.
 fn made(run: &DoorRun, steps: &[Step]) -> Vec<record::CaseResult> {
     let ways = run.mechanisms.len();
     let first = row_name(run.mechanisms[0]);
@@ -127,7 +127,7 @@ fn made(run: &DoorRun, steps: &[Step]) -> Vec<record::CaseResult> {
         }
     }
     samples.sort_by_key(|sample| sample.start);
-    let ran = tapstone_card::controller::Ran {
+    let ran = tapstone_card::controller::CardRun {
         samples: vec![samples],
         ready: vec![None],
         done: vec![None],
@@ -135,8 +135,8 @@ fn made(run: &DoorRun, steps: &[Step]) -> Vec<record::CaseResult> {
         interrupted: run.interrupted,
         precise: false,
     };
-    let plan = |operation| RowPlan { operation, ..RowPlan::default() };
-    rows(&ran, &names.into_iter().map(plan).collect::<Vec<_>>(), Stop::Count)
+    let plan = |operation| CaseDescription { operation, ..CaseDescription::default() };
+    rows(&ran, &names.into_iter().map(plan).collect::<Vec<_>>(), CardStop::Count)
 }
 
 /// All that is not the card, the way to it, or the wait for a slower module.
@@ -377,7 +377,7 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
     Decided { worst, lines }
 }
 
-/// What rows are called.
+/// What cases are called.
 fn row_name(mechanism: Mechanism) -> String {
     match mechanism {
         Mechanism::PkiCak(Strategy::Plain) => "door.pki-cak".to_owned(),

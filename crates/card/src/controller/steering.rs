@@ -7,19 +7,19 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic, Timeouts};
 
-use super::error::{LabError, Lost};
+use super::error::{CardMeasureError, Lost};
 use super::figures::{LaneFigures, lanes};
-use super::{Lab, WAITS};
+use super::{CardController, WAITS};
 use crate::protocol::{CardProtocol, Done, Order, Ready, Report, Sample};
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stop {
+pub enum CardStop {
     /// When the workers have done their count.
     Count,
     /// After this time.
     Time(Duration),
-    /// When every row's mean is known this well, relatively, looked at after 2, 4, 8 … seconds; or
+    /// When every case's mean is known this well, relatively, looked at after 2, 4, 8 … seconds; or
     /// after the time.
     Precision {
         /// Half the interval's width over the mean.
@@ -30,17 +30,17 @@ pub enum Stop {
 }
 
 /// Watches a run.
-pub trait Observer {
+pub trait CardObserver {
     /// Something worth a line: another program has the reader.
     fn waiting(&mut self, text: &str);
 
     /// How far it is; called a few times a second.
-    fn progress(&mut self, progress: Progress);
+    fn progress(&mut self, progress: CardProgress);
 }
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct CardProgress {
     /// Operations seen.
     pub completed: u64,
     /// Since the start.
@@ -49,7 +49,7 @@ pub struct Progress {
 
 /// What a run has brought.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct CardRun {
     /// What each worker saw, in order.
     pub samples: Vec<Vec<Sample>>,
     /// What each worker said when it was ready; none of one that never was.
@@ -60,7 +60,7 @@ pub struct Ran {
     pub lost: Option<Lost>,
     /// The user ended it.
     pub interrupted: bool,
-    /// It ended because every row was known well enough.
+    /// It ended because every case was known well enough.
     pub precise: bool,
 }
 
@@ -71,38 +71,38 @@ const START_NOTICE: Nanos = Nanos::from_millis(20);
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 
 /// Among contending workers one may wait for the others as long as they run.
-pub(super) fn timeouts(usual: Timeouts, workers: usize, stop: Stop) -> Timeouts {
+pub(super) fn timeouts(usual: Timeouts, workers: usize, stop: CardStop) -> Timeouts {
     match stop {
-        Stop::Time(time) | Stop::Precision { longest: time, .. } if workers > 1 => {
+        CardStop::Time(time) | CardStop::Precision { longest: time, .. } if workers > 1 => {
             Timeouts { waiting_call: usual.waiting_call + time, ..usual }
         }
         _ => usual,
     }
 }
 
-/// The lab while a run goes on. After the order to end, a worker may finish its operation for as
+/// The controller while a run goes on. After the order to end, a worker may finish its operation for as
 /// long as a call may take.
-pub(super) struct Steering<'a> {
-    lab: &'a mut Lab,
+pub(super) struct CardSteering<'a> {
+    controller: &'a mut CardController,
     numbers: &'a [usize],
-    stop: Stop,
-    observer: &'a mut dyn Observer,
-    ran: Ran,
+    stop: CardStop,
+    observer: &'a mut dyn CardObserver,
+    ran: CardRun,
     started: Option<Instant>,
     closing: bool,
     next_look: Duration,
     progress_report: Periodic,
 }
 
-impl<'a> Steering<'a> {
+impl<'a> CardSteering<'a> {
     pub(super) fn new(
-        lab: &'a mut Lab,
+        controller: &'a mut CardController,
         numbers: &'a [usize],
-        stop: Stop,
-        observer: &'a mut dyn Observer,
+        stop: CardStop,
+        observer: &'a mut dyn CardObserver,
     ) -> Self {
         let count = numbers.len();
-        let ran = Ran {
+        let ran = CardRun {
             samples: vec![Vec::new(); count],
             ready: vec![None; count],
             done: vec![None; count],
@@ -111,7 +111,7 @@ impl<'a> Steering<'a> {
             precise: false,
         };
         Self {
-            lab,
+            controller,
             numbers,
             stop,
             observer,
@@ -123,12 +123,12 @@ impl<'a> Steering<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Ran, LabError> {
+    pub(super) fn run(mut self) -> Result<CardRun, CardMeasureError> {
         while self.waits() {
-            if let Some((number, heard)) = self.lab.workers.hear(Duration::from_millis(20)) {
+            if let Some((number, heard)) = self.controller.workers.hear(Duration::from_millis(20)) {
                 self.take(number, heard)?;
             }
-            if self.lab.workers.is_interrupted() && !self.closing {
+            if self.controller.workers.is_interrupted() && !self.closing {
                 self.ran.interrupted = true;
                 self.close();
             }
@@ -146,11 +146,15 @@ impl<'a> Steering<'a> {
 
     fn waits(&self) -> bool {
         let places = self.numbers.iter().enumerate();
-        let mut alive = places.filter(|(_, number)| self.lab.workers.is_alive(**number));
+        let mut alive = places.filter(|(_, number)| self.controller.workers.is_alive(**number));
         alive.any(|(place, _)| self.ran.done[place].is_none())
     }
 
-    fn take(&mut self, number: usize, heard: HeardOf<CardProtocol>) -> Result<(), LabError> {
+    fn take(
+        &mut self,
+        number: usize,
+        heard: HeardOf<CardProtocol>,
+    ) -> Result<(), CardMeasureError> {
         let Some(place) = self.numbers.iter().position(|other| *other == number) else {
             return Ok(());
         };
@@ -179,7 +183,7 @@ impl<'a> Steering<'a> {
                     self.start();
                 }
             }
-            Report::Ready(Err(fault)) => return Err(LabError::Fault(fault)),
+            Report::Ready(Err(fault)) => return Err(CardMeasureError::Fault(fault)),
             Report::Samples(samples) => self.ran.samples[place].extend(samples),
             Report::Done(done) => {
                 // One that gave up will not be waited for by the others.
@@ -208,7 +212,7 @@ impl<'a> Steering<'a> {
 
     fn order(&mut self, order: &Order) {
         for number in self.numbers {
-            self.lab.workers.send_order(*number, order);
+            self.controller.workers.send_order(*number, order);
         }
     }
 
@@ -216,10 +220,10 @@ impl<'a> Steering<'a> {
         let Some(started) = self.started.filter(|_| !self.closing) else { return };
         let elapsed = started.elapsed();
         match self.stop {
-            Stop::Count => {}
-            Stop::Time(time) if elapsed >= time => self.close(),
-            Stop::Precision { longest, .. } if elapsed >= longest => self.close(),
-            Stop::Precision { relative, .. } if elapsed >= self.next_look => {
+            CardStop::Count => {}
+            CardStop::Time(time) if elapsed >= time => self.close(),
+            CardStop::Precision { longest, .. } if elapsed >= longest => self.close(),
+            CardStop::Precision { relative, .. } if elapsed >= self.next_look => {
                 self.next_look *= 2;
                 let lanes = lanes(&self.ran);
                 if !lanes.is_empty() && lanes.iter().all(|lane| known(lane, relative)) {
@@ -227,11 +231,11 @@ impl<'a> Steering<'a> {
                     self.close();
                 }
             }
-            Stop::Time(_) | Stop::Precision { .. } => {}
+            CardStop::Time(_) | CardStop::Precision { .. } => {}
         }
         if self.progress_report.is_due() {
             let completed = self.ran.samples.iter().map(|samples| samples.len() as u64).sum();
-            self.observer.progress(Progress { completed, elapsed });
+            self.observer.progress(CardProgress { completed, elapsed });
         }
     }
 }

@@ -1,11 +1,11 @@
-//! A run's rows as they stand in the record.
+//! A run's cases as they stand in the record.
 
 use tapstone_measure::trend;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 
 use super::figures::{LaneFigures, Part, lanes};
-use super::run::{Ran, Stop};
+use super::steering::{CardRun, CardStop};
 
 /// Operations up to so many are kept one by one: enough for a plot, and for another program.
 const MOST_VALUES: usize = 1000;
@@ -13,12 +13,12 @@ const MOST_VALUES: usize = 1000;
 /// Of fewer operations no trend can be told.
 const ENOUGH: u64 = 50;
 
-/// What a row is called, and what its figures mean.
+/// What a case is called, and what its figures mean.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RowPlan {
+pub struct CaseDescription {
     /// The operation's name in the record.
     pub operation: String,
-    /// Bytes of input, where the row has any.
+    /// Bytes of input, where the case has any.
     pub message_bytes: Option<u64>,
     /// Nothing but the operation is done, so that operations a second mean something.
     pub has_rate: bool,
@@ -26,11 +26,11 @@ pub struct RowPlan {
     pub steps: Vec<String>,
 }
 
-/// The rows of a run, in the order of the plans; a lane without a single operation has no figures.
+/// The cases of a run, in the order of the plans; a lane without a single operation has no figures.
 #[must_use]
-pub fn rows(ran: &Ran, plans: &[RowPlan], stop: Stop) -> Vec<record::CaseResult> {
+pub fn rows(ran: &CardRun, plans: &[CaseDescription], stop: CardStop) -> Vec<record::CaseResult> {
     let lanes = lanes(ran);
-    let row = |(number, plan): (usize, &RowPlan)| {
+    let row = |(number, plan): (usize, &CaseDescription)| {
         let lane = lanes.iter().find(|lane| usize::from(lane.lane) == number);
         row(ran, plan, number as u16, lane, stop)
     };
@@ -38,11 +38,11 @@ pub fn rows(ran: &Ran, plans: &[RowPlan], stop: Stop) -> Vec<record::CaseResult>
 }
 
 fn row(
-    ran: &Ran,
-    plan: &RowPlan,
+    ran: &CardRun,
+    plan: &CaseDescription,
     number: u16,
     lane: Option<&LaneFigures>,
-    stop: Stop,
+    stop: CardStop,
 ) -> record::CaseResult {
     let processes = ran.samples.len() as u32;
     let concurrency = record::Concurrency { processes, ..record::Concurrency::ONE };
@@ -79,7 +79,7 @@ fn row(
     row
 }
 
-fn status(ran: &Ran, number: u16, lane: Option<&LaneFigures>) -> record::Status {
+fn status(ran: &CardRun, number: u16, lane: Option<&LaneFigures>) -> record::Status {
     let completed = lane.map_or(0, |lane| lane.total.completed);
     let outcome = if completed == 0 { record::Outcome::Failed } else { record::Outcome::Partial };
     let unsupported = ran.ready.iter().flatten().flat_map(|ready| &ready.unsupported);
@@ -101,7 +101,7 @@ fn status(ran: &Ran, number: u16, lane: Option<&LaneFigures>) -> record::Status 
     }
 }
 
-fn values(ran: &Ran, number: u16) -> Vec<Nanos> {
+fn values(ran: &CardRun, number: u16) -> Vec<Nanos> {
     let all = ran.samples.iter().flatten().filter(|sample| sample.lane == number);
     let values: Vec<Nanos> = all
         .filter(|sample| sample.fault.is_none())
@@ -111,7 +111,7 @@ fn values(ran: &Ran, number: u16) -> Vec<Nanos> {
     if values.len() > MOST_VALUES || ran.samples.len() > 1 { Vec::new() } else { values }
 }
 
-fn warm_up(ran: &Ran, lane: &LaneFigures) -> Option<record::WarmUp> {
+fn warm_up(ran: &CardRun, lane: &LaneFigures) -> Option<record::WarmUp> {
     let ready = ran.ready.iter().flatten().find(|ready| !ready.warm_up.is_empty())?;
     let operations = ran.ready.iter().flatten().map(|ready| ready.warm_up.len() as u64).sum();
     let length = ready.warm_up.iter().copied().sum();
@@ -119,7 +119,7 @@ fn warm_up(ran: &Ran, lane: &LaneFigures) -> Option<record::WarmUp> {
 }
 
 /// Time by step of a test.
-fn phases(ran: &Ran, plan: &RowPlan, number: u16) -> Vec<record::Phase> {
+fn phases(ran: &CardRun, plan: &CaseDescription, number: u16) -> Vec<record::Phase> {
     let mut sums = vec![Nanos::ZERO; plan.steps.len()];
     let mut operations = 0_u64;
     let good = ran.samples.iter().flatten();
@@ -159,14 +159,14 @@ fn shares(lane: &LaneFigures, window: Nanos) -> Vec<record::Share> {
     lane.parts.iter().enumerate().map(share).collect()
 }
 
-fn stopped_by(ran: &Ran, stop: Stop) -> record::StoppedBy {
+fn stopped_by(ran: &CardRun, stop: CardStop) -> record::StoppedBy {
     let gave_up = ran.done.iter().flatten().any(|done| done.gave_up.is_some());
     match stop {
         _ if ran.interrupted => record::StoppedBy::Interrupted,
         _ if ran.lost.is_some() || gave_up => record::StoppedBy::Failures,
         _ if ran.precise => record::StoppedBy::Precision,
-        Stop::Count => record::StoppedBy::Count,
-        Stop::Time(_) | Stop::Precision { .. } => record::StoppedBy::Time,
+        CardStop::Count => record::StoppedBy::Count,
+        CardStop::Time(_) | CardStop::Precision { .. } => record::StoppedBy::Time,
     }
 }
 
