@@ -4,16 +4,16 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A command APDU.
+/// A command APDU (ISO/IEC 7816-4, 5.2).
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandApdu {
-    /// Class byte.
+    /// CLA, the class byte: chaining, secure messaging, logical channel.
     pub cla: u8,
-    /// Instruction byte.
+    /// INS, the instruction byte.
     pub ins: u8,
-    /// First parameter byte.
+    /// P1, the first parameter byte of the instruction.
     pub p1: u8,
-    /// Second parameter byte.
+    /// P2, the second parameter byte of the instruction.
     pub p2: u8,
     /// The data field, at most 65,535 bytes. Empty: there is none.
     pub data: Vec<u8>,

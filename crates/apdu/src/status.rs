@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// SW1 and SW2.
+/// SW1 in the high byte, SW2 in the low byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StatusWord(pub u16);
 
 impl StatusWord {
-    /// Done.
+    /// The command was carried out in full.
     pub const OK: Self = Self(0x9000);
     /// The data field has the wrong length.
     pub const WRONG_LENGTH: Self = Self(0x6700);
@@ -23,17 +23,17 @@ impl StatusWord {
     pub const FUNCTION_NOT_SUPPORTED: Self = Self(0x6A81);
     /// File, object or application not found.
     pub const NOT_FOUND: Self = Self(0x6A82);
-    /// Not enough memory.
+    /// Not enough memory space in the file.
     pub const NO_ROOM: Self = Self(0x6A84);
     /// P1 or P2 is wrong.
     pub const WRONG_PARAMETERS: Self = Self(0x6A86);
     /// The key or the data that the parameters refer to is not there.
     pub const REFERENCE_NOT_FOUND: Self = Self(0x6A88);
-    /// No such instruction.
+    /// The card does not have this instruction (INS).
     pub const UNKNOWN_INSTRUCTION: Self = Self(0x6D00);
-    /// No such class.
+    /// The card does not have this class (CLA).
     pub const UNKNOWN_CLASS: Self = Self(0x6E00);
-    /// No precise diagnosis.
+    /// The card gives no precise diagnosis.
     pub const UNKNOWN: Self = Self(0x6F00);
 
     /// So many bytes more can be fetched by GET RESPONSE; 256 or more are written as 0.

@@ -1,11 +1,11 @@
-//! Two traces, call by call: what was called more often, and where more time went. One run each
-//! tells no verdict.
+//! Two traces, call by call: what was called more often, and where more time went. One run each is
+//! too little for a verdict.
 
 use std::collections::BTreeMap;
 
 use tapstone_record::{Call, CallChange, CallFigures, Record};
 
-/// Calls of either side, those whose own time changed most first. Empty unless both are traces.
+/// Calls of either side, those whose self time changed most first. Empty unless both are traces.
 pub(crate) fn compare_calls(baseline: &Record, candidate: &Record) -> Vec<CallChange> {
     changes_by_call(&baseline.calls, &candidate.calls)
 }

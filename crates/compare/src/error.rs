@@ -15,7 +15,7 @@ pub enum CompareError {
     NoSuchItem {
         /// What was asked for.
         text: String,
-        /// Of which reference.
+        /// The name of the reference, without `reference:`.
         reference: String,
         /// The items that there are.
         names: Vec<String>,
@@ -40,9 +40,9 @@ pub enum CompareError {
         baseline: String,
         /// What was to be compared.
         candidate: String,
-        /// Its operations.
+        /// Names of that side's operations, the first few of them.
         in_baseline: String,
-        /// Its operations.
+        /// Names of that side's operations, the first few of them.
         in_candidate: String,
     },
 }

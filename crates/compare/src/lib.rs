@@ -74,9 +74,9 @@ use self::pairs::FigurePair;
 /// A record and how it was named.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedRecord<'a> {
-    /// The record.
+    /// The record to compare.
     pub record: &'a Record,
-    /// Its path.
+    /// The path of its file, as the user wrote it.
     pub path: &'a str,
     /// The SHA-256 of its file, in hexadecimal.
     pub sha256: &'a str,

@@ -1,14 +1,14 @@
 //! Which figure is compared with which.
 //!
-//! - Two rows of records match when operation, concurrency, kind of loop (and its rate) are the
+//! - Two cases of records match when operation, concurrency, kind of loop (and its rate) are the
 //!   same, and the length of the message where both tell it.
 //! - What is compared is the rate for tokens in a closed loop, and the mean latency for everything
 //!   else: in an open loop the rate is the generator's, and of cards and calls people know times.
 //!   Where one side lacks it, the other is taken.
-//! - A published figure has a quantity of its own; it matches the rows of its operation that have
+//! - A published figure has a quantity of its own; it matches the cases of its operation that have
 //!   that quantity, with its concurrency where the source tells it. Not an open loop: nobody
 //!   published one.
-//! - Rows that failed, and figures without an interval, are not compared.
+//! - Cases that failed, and figures without an interval, are not compared.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use tapstone_reference::{PublishedFigure, PublishedItem};
 /// Two figures of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigurePair {
-    /// The operation.
+    /// The operation's name, the same on both sides.
     pub operation: String,
     /// Which item of a published baseline.
     pub item: Option<String>,
@@ -29,7 +29,7 @@ pub struct FigurePair {
     pub message_bytes: Option<u64>,
     /// How many workers the candidate had.
     pub concurrency: Concurrency,
-    /// What is compared.
+    /// Whether rates or latencies are compared, and so the unit of both figures.
     pub quantity: Quantity,
     /// The baseline's figure, in the unit of the quantity.
     pub baseline: Estimate,

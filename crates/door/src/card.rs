@@ -21,14 +21,14 @@ pub enum CardError {
     /// The scenario has none.
     #[error("the scenario has no card\nhint: [[component]] with kind = \"card\" is one")]
     NoCard,
-    /// The record has no row of it.
+    /// The record has no case of it.
     #[error(
         "{file} has no times of {operation}: it holds {there}\nhint: `tapstone door measure \
          --output run.json` writes rows named {operation} and {operation}.select, \
          .read-certificate, .challenge, .read-chuid"
     )]
     NoTimes {
-        /// The record's file.
+        /// The record's file, as the user named it.
         file: String,
         /// What was looked for.
         operation: String,

@@ -14,7 +14,7 @@ pub enum ChangeKind {
     FasterCard,
     /// More bits per second between card and reader.
     BitRate,
-    /// Another link.
+    /// Another kind of link behind the reader.
     Link,
     /// The controller authenticates, and there is no module.
     ControllerSide,
@@ -120,9 +120,9 @@ impl ChangeKind {
 pub struct PathChange {
     /// Its kind, and behind a colon which of several: `bit-rate:848`.
     pub id: String,
-    /// Its kind.
+    /// The kind of change; alternatives of one kind exclude each other.
     pub kind: ChangeKind,
-    /// In words.
+    /// What is changed, in words for a reader.
     pub what: String,
     /// What must hold for it to be safe, or possible at all.
     pub condition: String,
@@ -140,7 +140,7 @@ pub(crate) enum Edit {
     Factor { factor: f64, over: Vec<String> },
     /// Another link in this part.
     Link { part: String, hop: Hop },
-    /// Without this part.
+    /// The part of this name is taken away.
     Drop { part: String },
     /// The certificate is not read, and its path not built.
     KnownCard,

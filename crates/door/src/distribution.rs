@@ -6,29 +6,29 @@ use crate::random::RandomStream;
 /// How long something takes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimeDistribution {
-    /// Always the same.
+    /// Always the same time; nothing is known of its spread.
     Fixed(Millis),
     /// Normal, cut off at zero by drawing again.
     Normal {
-        /// Its mean.
+        /// The mean time.
         mean: Millis,
         /// Its standard deviation, at most a third of the mean: so the cut changes nothing.
         deviation: Millis,
     },
     /// All times between two ends alike.
     Uniform {
-        /// The shortest.
+        /// The shortest time that occurs.
         low: Millis,
-        /// The longest.
+        /// The longest time that occurs.
         high: Millis,
     },
     /// Between two ends, most often at the mode.
     Triangular {
-        /// The shortest.
+        /// The shortest time that occurs.
         low: Millis,
-        /// The most frequent.
+        /// The most frequent time, from `low` to `high`.
         mode: Millis,
-        /// The longest.
+        /// The longest time that occurs.
         high: Millis,
     },
     /// By quantiles, a straight line between each two.
@@ -40,7 +40,7 @@ pub enum TimeDistribution {
 pub struct Quantile {
     /// From 0 to 1.
     pub part: f64,
-    /// The time.
+    /// The time that this part does not exceed.
     pub time: Millis,
 }
 
@@ -51,7 +51,7 @@ impl TimeDistribution {
         matches!(self, Self::Fixed(_))
     }
 
-    /// Its mean.
+    /// The mean time.
     #[must_use]
     pub fn mean(&self) -> Millis {
         match self {

@@ -33,17 +33,17 @@ pub(crate) mod step {
 /// What a part is on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The card.
+    /// The card that a person holds.
     Card,
     /// The card's check of its own cryptography, which sums of a path leave out.
     SelfCheck,
-    /// The reader.
+    /// The reader beside the door.
     Reader,
     /// The PKI authentication module.
     Module,
-    /// The controller.
+    /// The controller (panel) that decides.
     Controller,
-    /// The door.
+    /// The door's lock.
     Door,
     /// A link from the first role to the second.
     Link(LinkEnd, LinkEnd),
@@ -52,15 +52,15 @@ pub enum Role {
 /// What a link ends at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEnd {
-    /// The card.
+    /// The card that a person holds.
     Card,
-    /// The reader.
+    /// The reader beside the door.
     Reader,
     /// The PKI authentication module.
     Module,
-    /// The controller.
+    /// The controller (panel) that decides.
     Controller,
-    /// The door.
+    /// The door's lock.
     Door,
 }
 
@@ -119,9 +119,9 @@ pub struct Message {
     pub step: String,
     /// How often it is sent.
     pub count: u32,
-    /// Towards the card.
+    /// Bytes of the command, towards the card.
     pub command_bytes: u32,
-    /// Away from the card.
+    /// Bytes of the response, away from the card.
     pub response_bytes: u32,
 }
 
@@ -130,9 +130,9 @@ pub struct Message {
 pub struct PathPart {
     /// `card`, or `card-reader` for the link between those.
     pub name: String,
-    /// What it is.
+    /// Which component or link it is.
     pub role: Role,
-    /// Its time.
+    /// Its time, by the steps that need it.
     pub pieces: Vec<StepTime>,
     /// How it is linked, if it is a link and that is known.
     pub hop: Option<Hop>,
@@ -140,7 +140,7 @@ pub struct PathPart {
     pub messages: Vec<Message>,
     /// Where its time is from.
     pub provenance: Provenance,
-    /// Who says so.
+    /// The source of its time: a study, a record's file, a formula.
     pub source: Option<String>,
 }
 
@@ -305,7 +305,7 @@ impl PathPart {
     }
 }
 
-/// One authentication.
+/// The times of one authentication, drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Drawn {
     /// From the tap to the open door.

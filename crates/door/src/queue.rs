@@ -38,7 +38,7 @@ impl WaitBatches {
         self.mean
     }
 
-    /// Of the mean.
+    /// The standard error of the mean, over batch means.
     pub(crate) fn standard_error(&self) -> f64 {
         standard_error(&self.means)
     }

@@ -15,7 +15,7 @@ use crate::queue::{WaitBatches, latency};
 use crate::random::RandomStream;
 use crate::scenario::Scenario;
 
-/// Who comes.
+/// How many people arrive, at which rate, and the seed of their random numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crowd {
     people: u64,

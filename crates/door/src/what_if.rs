@@ -11,7 +11,7 @@ use crate::path::AuthenticationPath;
 use crate::probability::probability_of_target;
 use crate::scenario::{Projected, Scenario};
 
-/// What is asked.
+/// The target, what is ruled out, and how many answers are wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhatIfQuestion {
     /// What a transaction may take; without it, the scenario's own target.

@@ -49,7 +49,7 @@ use tapstone_record::Record;
 /// What was read from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// The record.
+    /// The record, with a case for each measurement.
     pub record: Record,
     /// Lines that could not be read, and are not in the record.
     pub skipped: Vec<SkippedLine>,

@@ -19,7 +19,7 @@ pub struct ContactLink(Contact);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contact {
-    /// Characters or blocks.
+    /// The transmission protocol: characters (T=0) or blocks (T=1).
     pub protocol: TransmissionProtocol,
     /// The clock rate conversion integer F of the ATR's TA1 (section 8.3, table 7).
     #[serde(rename = "F", default = "default_f")]
@@ -49,7 +49,7 @@ pub struct Contact {
     pub edc: RedundancyCode,
 }
 
-/// A transmission protocol.
+/// A transmission protocol of ISO/IEC 7816-3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum TransmissionProtocol {
     /// Half-duplex transmission of characters: section 10.
@@ -63,11 +63,11 @@ pub enum TransmissionProtocol {
 /// The epilogue of a block of T=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum RedundancyCode {
-    /// One byte.
+    /// Longitudinal redundancy code, one byte.
     #[default]
     #[serde(rename = "LRC")]
     Lrc,
-    /// Two bytes.
+    /// Cyclic redundancy code, two bytes.
     #[serde(rename = "CRC")]
     Crc,
 }
@@ -90,16 +90,16 @@ const fn default_bwi() -> u8 {
     4
 }
 
-/// Table 7.
+/// Values of F in ISO/IEC 7816-3, table 7.
 const F_VALUES: [u16; 11] = [372, 558, 744, 1116, 1488, 1860, 512, 768, 1024, 1536, 2048];
-/// Table 8.
+/// Values of D in ISO/IEC 7816-3, table 8.
 const D_VALUES: [u8; 9] = [1, 2, 4, 8, 16, 32, 64, 12, 20];
 
 /// NAD, PCB, LEN: section 11.3.1.
 const PROLOGUE: u64 = 3;
 /// BGT, between the last character of a block and the first of the answer: section 11.4.3.
 const BLOCK_GUARD_ETU: u64 = 22;
-/// SW1 and SW2.
+/// Bytes of the status word, SW1 and SW2.
 const STATUS: usize = 2;
 /// CLA, INS, P1, P2, P3: section 10.3.2.
 const HEADER: u64 = 5;
@@ -139,7 +139,7 @@ impl TryFrom<Contact> for ContactLink {
 }
 
 impl ContactLink {
-    /// The parameters.
+    /// The parameters that were checked.
     #[must_use]
     pub const fn parameters(&self) -> &Contact {
         &self.0

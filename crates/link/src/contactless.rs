@@ -55,13 +55,13 @@ pub enum InterfaceType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u16")]
 pub enum BitRate {
-    /// fc/128.
+    /// fc/128, 106 kbit/s in both directions.
     K106,
-    /// fc/64.
+    /// fc/64, 212 kbit/s in both directions.
     K212,
-    /// fc/32.
+    /// fc/32, 424 kbit/s in both directions.
     K424,
-    /// fc/16.
+    /// fc/16, 848 kbit/s in both directions.
     K848,
 }
 
@@ -136,7 +136,7 @@ impl TryFrom<Contactless> for ContactlessLink {
 }
 
 impl ContactlessLink {
-    /// The parameters.
+    /// The parameters that were checked.
     #[must_use]
     pub const fn parameters(&self) -> &Contactless {
         &self.0

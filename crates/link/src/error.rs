@@ -6,9 +6,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} = {value} is impossible: {why}\nhint: {hint}")]
 pub struct LinkError {
-    /// The parameter.
+    /// The parameter's name, as it is written in TOML.
     pub field: &'static str,
-    /// What was given.
+    /// The value that was given, in the parameter's unit.
     pub value: u64,
     /// What the standard says.
     pub why: &'static str,

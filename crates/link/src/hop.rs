@@ -12,15 +12,15 @@ use crate::{ContactLink, ContactlessLink, IpLink, OsdpLink, WiegandLink};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Hop {
-    /// Contacts: ISO 7816-3.
+    /// A card by its contacts (ISO/IEC 7816-3).
     Contact(ContactLink),
     /// A field: ISO 14443.
     Contactless(ContactlessLink),
-    /// SIA AC-01.
+    /// Wiegand lines behind a reader (SIA AC-01).
     Wiegand(WiegandLink),
     /// SIA OSDP v2, IEC 60839-11-5.
     Osdp(OsdpLink),
-    /// TCP/IP.
+    /// A network behind the reader or the controller (TCP/IP).
     Ip(IpLink),
 }
 

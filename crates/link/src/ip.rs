@@ -47,7 +47,7 @@ impl TryFrom<Ip> for IpLink {
 }
 
 impl IpLink {
-    /// The parameters.
+    /// The parameters that were checked.
     #[must_use]
     pub const fn parameters(&self) -> &Ip {
         &self.0

@@ -70,7 +70,7 @@ pub use wiegand::{Wiegand, WiegandLink};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Link {
-    /// Contacts: ISO 7816-3.
+    /// A card by its contacts (ISO/IEC 7816-3).
     Contact(ContactLink),
     /// A field: ISO 14443.
     Contactless(ContactlessLink),

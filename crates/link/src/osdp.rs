@@ -20,7 +20,7 @@ pub struct OsdpLink(Osdp);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Osdp {
-    /// Bits per second.
+    /// The baud rate of the RS-485 line, in bits per second.
     pub baud: u32,
     /// The longest packet that both sides take, in bytes (osdp_PDCAP, function 10).
     #[serde(default = "default_packet")]
@@ -83,7 +83,7 @@ impl TryFrom<Osdp> for OsdpLink {
 }
 
 impl OsdpLink {
-    /// The parameters.
+    /// The parameters that were checked.
     #[must_use]
     pub const fn parameters(&self) -> &Osdp {
         &self.0

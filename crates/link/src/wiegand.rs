@@ -45,7 +45,7 @@ impl TryFrom<Wiegand> for WiegandLink {
 }
 
 impl WiegandLink {
-    /// The parameters.
+    /// The parameters that were checked.
     #[must_use]
     pub const fn parameters(&self) -> &Wiegand {
         &self.0

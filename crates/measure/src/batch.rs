@@ -2,7 +2,7 @@
 //!
 //! Operations are not independent (a stall holds up its neighbours, a clock changes for seconds),
 //! so a spread is never taken over single operations but over the sums of a few dozen batches.
-//! It refuses to decide on less than it needs: [`Batches::reliable`] says when to distrust it.
+//! [`Batches::reliable`] says whether there are enough of them and whether they still correlate.
 
 use std::ops::Range;
 

@@ -19,7 +19,7 @@ use crate::units::{Nanos, PerSecond, thousands};
 pub struct Claim {
     /// The case's name: `rsa1024.sign`.
     pub case: String,
-    /// What is claimed.
+    /// The bound, in the unit that it was written in.
     pub bound: Bound,
 }
 
@@ -41,9 +41,9 @@ pub enum Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
-    /// The mean.
+    /// The mean of all completed operations.
     Mean,
-    /// The median.
+    /// The median: half of all operations do not exceed it.
     P50,
     /// What 90 % do not exceed.
     P90,
@@ -114,13 +114,13 @@ pub enum ClaimError {
          hint: write `rsa1024.sign` or `rsa1024.sign p99`"
     )]
     Case(String),
-    /// An unknown statistic.
+    /// The word before the comparison names no statistic of latencies.
     #[error("`{0}` is not a statistic\nhint: one of mean, p50, p90, p95, p99, p99.9")]
     Statistic(String),
     /// No positive number after the comparison.
     #[error("`{0}` does not start with a positive number\nhint: write 13000/s, 13,000/s or 77.5us")]
     Number(String),
-    /// An unknown unit.
+    /// What follows the number is no unit of a rate or a time.
     #[error(
         "`{0}` is not a unit of a claim\n\
          hint: a rate is in /s, operations/s or exponentiations/s, a time in ns, us, ms or s"

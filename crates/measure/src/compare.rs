@@ -22,7 +22,7 @@ pub const ROUNDS: usize = 20;
 pub struct PairedRound {
     /// What is compared against: the old version, the other library, the lower concurrency.
     pub a: PerSecond,
-    /// What is judged.
+    /// The rate of the side that is judged, per second.
     pub b: PerSecond,
 }
 
@@ -43,14 +43,14 @@ pub fn paired_ratio(rounds: &[PairedRound]) -> Option<Estimate> {
     Some(Estimate::mean_of(&logs?)?.map(f64::exp))
 }
 
-/// B against A.
+/// B compared with A over interleaved rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedComparison {
     /// B's rate over A's; `None` when it cannot be formed.
     pub ratio: Option<Estimate>,
     /// How many rounds it is made of.
     pub rounds: usize,
-    /// What follows.
+    /// Faster, slower or inconclusive, from the interval of `ratio` alone.
     pub verdict: PairedVerdict,
 }
 
@@ -62,7 +62,7 @@ pub enum PairedVerdict {
     Faster,
     /// B's rate is lower: the whole interval lies below 1.
     Slower,
-    /// Neither.
+    /// The interval includes 1, or there is no interval.
     Inconclusive(Doubt),
 }
 
@@ -70,7 +70,7 @@ pub enum PairedVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// Under [`ROUNDS`] rounds.
+    /// There are fewer than [`ROUNDS`] rounds.
     TooFewRounds,
     /// In some round a side completed nothing.
     NothingCompleted,

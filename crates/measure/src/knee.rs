@@ -33,9 +33,9 @@ pub struct Level {
 /// From one level to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelStep {
-    /// The lower concurrency.
+    /// The lower concurrency, in workers.
     pub from: u32,
-    /// The higher concurrency.
+    /// The higher concurrency, in workers.
     pub to: u32,
     /// The higher level's rate over the lower one's, pass by pass; `None` before two common passes
     /// or when a pass completed nothing.

@@ -1,12 +1,12 @@
-//! Time taken apart: least squares over rows that differ in what they do, round by round.
+//! Splits times into parts by least squares over cases that differ in what they do.
 //!
-//! Every round measures every row once, so every round gives its own coefficients; their spread
+//! Every round measures every case once, so every round gives its own coefficients; their spread
 //! over the rounds is their uncertainty. Nothing is assumed about how times are distributed, and
 //! what drifts between rounds is in the interval.
 
 use crate::interval::Estimate;
 
-/// One row of one round: what it did, and how long that took.
+/// One case in one round: what it did, and how long that took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// How much of each thing it did; the first is usually 1, for what does not vary.
@@ -18,18 +18,18 @@ pub struct Observation {
 /// A fit over rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// What one of each thing costs, in the unit of the values; `None` where the rows cannot tell
-    /// it from the others.
+    /// What one of each thing costs, in the unit of the values; `None` where the cases do not
+    /// separate it from the others.
     pub coefficients: Vec<Option<Estimate>>,
-    /// The largest distance of a row's mean from the fit, over that mean.
+    /// The largest distance of a case's mean from the fit, over that mean.
     pub worst_residual: f64,
 }
 
 /// A pivot smaller than this, relative to its column, is rounding and no information.
 const SINGULAR: f64 = 1e-9;
 
-/// Fits every round and puts the rounds together. The rows are the same in every round, in the
-/// same order. `None` for fewer than two rounds, or rows without anything to tell.
+/// Fits every round and puts the rounds together. The cases are the same in every round, in the
+/// same order. `None` for fewer than two rounds, or cases that determine no coefficient.
 #[must_use]
 pub fn fit(rounds: &[Vec<Observation>]) -> Option<Fit> {
     let width = rounds.first()?.first()?.amounts.len();

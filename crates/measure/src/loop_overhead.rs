@@ -1,5 +1,5 @@
-//! What the measuring loop itself costs between two operations: time that no operation is charged
-//! with, and that a worker cannot be inside a call.
+//! The overhead of the measuring loop between two operations. It is in no latency, but a worker
+//! cannot be inside a call for that long.
 
 use crate::clock::Clock;
 use crate::gate::Gate;

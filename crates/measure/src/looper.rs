@@ -1,8 +1,8 @@
-//! The measuring loop.
+//! The measuring loop of one worker: wait for the next start, perform the operation, read the clock,
+//! count.
 //!
-//! One worker, one loop: take a turn, perform the operation, read the clock, count. What happens
-//! before the window opens is warm-up; the operation that the window's end cuts off counts as time
-//! in a call but not as an operation.
+//! What happens before the window opens is warm-up. An operation that the end of the window cuts off
+//! counts as time in a call, but not as an operation.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub trait MeasuredWork {
     /// The code that the device answered with, whatever numbering it uses.
     fn perform(&mut self, operation: u64) -> Result<(), u64>;
 
-    /// Which row the operation belongs to.
+    /// The index of the case that the operation belongs to.
     #[inline]
     fn lane(&self, _operation: u64) -> usize {
         0
@@ -42,7 +42,7 @@ pub trait MeasuredWork {
 /// What a worker does after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Onward {
-    /// The next operation.
+    /// It goes on with the next operation.
     Continue,
     /// Nothing: the device is of no more use to this worker.
     GiveUp,
@@ -51,7 +51,7 @@ pub enum Onward {
 /// Why a worker's loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoopEnd {
-    /// The window closed.
+    /// The window closed before its count was done.
     Window,
     /// It had done its count.
     Count,
@@ -185,7 +185,7 @@ fn until_open<C: Clock, W: MeasuredWork, P: Pace>(
     }
 }
 
-/// What happened before the start: kept apart, and told.
+/// What a worker did in its warm-up, apart from its window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUpResult {
     /// How many operations there were.

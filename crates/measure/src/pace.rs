@@ -14,9 +14,10 @@ use crate::units::{Nanos, PerSecond};
 pub struct OperationStart {
     /// When the operation should have started: where its latency counts from.
     pub intended: Nanos,
-    /// When it did.
+    /// When the operation did start, on the run's clock.
     pub start: Nanos,
-    /// How late the generator itself was; `None` when it was the device that held the worker up.
+    /// The generator's own delay from `intended` to `start`; `None` when the device held the worker
+    /// up.
     pub scheduling_delay: Option<Nanos>,
 }
 
@@ -95,7 +96,7 @@ impl Pace for OpenLoop {
     }
 }
 
-/// When requests arrive.
+/// The moments at which requests arrive: at constant or exponential gaps.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     start: Nanos,
@@ -144,7 +145,7 @@ impl Schedule {
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// 64 random bits.
+    /// The next 64 random bits, all of equal quality.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -1,6 +1,6 @@
 //! The ratio of two sums over batches, and how uncertain it is.
 //!
-//! Every figure of a row is such a ratio: completions over time, time over completions,
+//! Every figure of a case is such a ratio: completions over time, time over completions,
 //! completions below a latency over completions. One batch contributes `numerator - ratio x
 //! denominator` (Cochran, Sampling Techniques, 3rd ed. 1977, section 2.11); the residuals need not
 //! come from batches of equal length.
@@ -36,7 +36,7 @@ impl Ratio {
         Some(Self { residuals, numerator, denominator })
     }
 
-    /// The ratio itself.
+    /// Sum of the numerators over sum of the denominators.
     pub(crate) fn value(&self) -> f64 {
         self.numerator / self.denominator
     }

@@ -23,7 +23,7 @@ pub trait Sink {
 /// One operation as it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationSample {
-    /// Which of the worker's operations: its row.
+    /// The index of the case that the operation belongs to.
     pub lane: usize,
     /// On the run's clock. In an open loop, the intended start.
     pub start: Nanos,
@@ -159,11 +159,11 @@ pub struct LaneEnd {
     pub first_end: Option<Nanos>,
     /// When the last counted operation ended.
     pub last_end: Option<Nanos>,
-    /// Failures by code.
+    /// Pairs of return code and how often an operation failed with it.
     pub failures: Vec<(u64, u64)>,
 }
 
-/// See the module's text.
+/// Counts what one worker completes, lane by lane, and hands closed slices to a [`Sink`].
 pub struct Recorder<S> {
     lanes: Vec<LaneCounts>,
     failures: Vec<(usize, u64, u64)>,

@@ -1,4 +1,4 @@
-//! The slices of all workers of a row, added up on one grid in bounded memory.
+//! The slices of all workers of a case, added up on one grid in bounded memory.
 //!
 //! A day of operations and a second of them cost the same: when the grid would grow past
 //! [`MAX_SLICES`], neighbours merge and every slice becomes twice as long.

@@ -1,7 +1,7 @@
 //! One slice of a window: what one worker completed between two moments of a common grid.
 //!
-//! Slices are what travels from a worker to whoever adds up: small, complete, and enough to make
-//! every figure of a row, so nothing is lost but the last slice when a worker dies.
+//! Workers send slices to the controller. They are small, and every figure of a case can be made of
+//! them. When a worker dies, only its last slice is lost.
 
 use std::cmp::Ordering;
 
@@ -27,14 +27,14 @@ pub struct Slice {
     pub busy: Nanos,
     /// Shortest latency; [`Nanos::NEVER`] when nothing completed.
     pub min: Nanos,
-    /// Longest latency.
+    /// Longest latency; zero when nothing completed.
     pub max: Nanos,
     /// `(bucket, count)` in rising order of [`crate::bucket`]'s index.
     pub buckets: Vec<(u32, u64)>,
 }
 
 impl Slice {
-    /// Nothing done yet.
+    /// A slice in which nothing completed, with start and length zero.
     #[must_use]
     pub fn empty() -> Self {
         Self { min: Nanos::NEVER, ..Self::default() }

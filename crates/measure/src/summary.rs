@@ -1,7 +1,7 @@
-//! The figures of a row, each with its interval: how many a second, and how long they took.
+//! The figures of a case, each with its interval: rate, mean latency and quantiles.
 //!
-//! It takes a closed loop's or an open loop's slices alike, but knows nothing of failures or of
-//! who is to blame for a limit.
+//! Slices of closed and open loops are treated alike. Failures, and what limits the rate, are not
+//! judged here.
 
 use std::num::NonZeroU32;
 

@@ -30,7 +30,7 @@ pub struct Drift {
     pub course: Course,
 }
 
-/// How latencies changed.
+/// How latencies changed from the first fifth of a window to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Course {
@@ -221,9 +221,9 @@ impl fmt::Display for Bimodality {
 /// A longest call that is out of proportion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
-    /// The longest latency.
+    /// The longest latency, exact.
     pub longest: Nanos,
-    /// The median latency.
+    /// The median latency, to the histogram's bucket.
     pub median: Nanos,
     /// The former over the latter.
     pub times: f64,

@@ -23,13 +23,13 @@ impl Nanos {
     /// Later than anything that happens: "not yet known".
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Whole milliseconds.
+    /// A length of so many milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000_000)
     }
 
-    /// Whole seconds.
+    /// A length of so many seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * 1_000_000_000)
@@ -97,7 +97,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Events per second.
+/// A rate in events per second, not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PerSecond(pub f64);

@@ -32,7 +32,7 @@ pub enum Peak {
     At {
         /// N*, at least 1.
         concurrency: f64,
-        /// X(N*).
+        /// X(N*), the rate at that concurrency.
         rate: PerSecond,
     },
     /// Without coherency cost it never falls: it nears λ/σ.

@@ -154,7 +154,7 @@ impl Certificate {
         &self.der
     }
 
-    /// Its public key.
+    /// Its public key; `None` of a kind that PIV does not have.
     #[must_use]
     pub const fn key(&self) -> Option<&PublicKey> {
         match &self.key {

@@ -123,7 +123,7 @@ impl<'a> CardChannel<'a> {
         self.exchange(&CommandApdu::new(0, 0x20, 0, 0x80))
     }
 
-    /// VERIFY.
+    /// VERIFY with the application PIN (SP 800-73-5 part 2, 3.2.1).
     pub(crate) fn verify(&mut self, pin: &PivPin) -> Result<StatusWord, DialogueEnd> {
         let mut command = CommandApdu::new(0, 0x20, 0, 0x80).with_data(pin.padded());
         let mut bytes = command.encode();

@@ -27,7 +27,7 @@ const EXPIRATION: u8 = 0x35;
 const SIGNATURE: u8 = 0x3E;
 const ERROR_DETECTION: u8 = 0xFE;
 
-/// RFC 5652, 11.2.
+/// The message-digest attribute (RFC 5652, 11.2).
 const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
 
 /// What identifies a card.
@@ -40,7 +40,7 @@ pub struct CardIdentity {
 }
 
 impl CardIdentity {
-    /// Of a certificate.
+    /// FASC-N and UUID from the subject alternative name of a certificate.
     pub(crate) fn from_certificate(certificate: &Certificate) -> Result<Self, Denial> {
         let own = Self { fasc_n: certificate.fasc_n.clone(), uuid: certificate.uuid };
         match own {

@@ -17,15 +17,15 @@ const RSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.11354
 const RSA_SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.12");
 const RSA_SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.13");
 const RSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
-/// RFC 5758, 3.2.
+/// ecdsa-with-SHA2 (RFC 5758, 3.2).
 const ECDSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
 const ECDSA_SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.3");
 const ECDSA_SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4");
-/// RFC 5480, 2.1.1.
+/// id-ecPublicKey and the curves (RFC 5480, 2.1.1).
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
-/// NIST's hash functions.
+/// SHA-2 under NIST's arc of hash algorithms.
 const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
 const SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
 const SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
@@ -45,7 +45,7 @@ pub struct PublicKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyKind {
     Rsa {
-        /// Of the modulus.
+        /// The length of the modulus in bytes.
         bytes: usize,
     },
     P256,
@@ -59,7 +59,7 @@ enum Padding {
     Pss,
 }
 
-/// A hash function.
+/// A hash function of SP 800-78-5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HashFunction {
     Sha256,
@@ -132,7 +132,7 @@ impl PublicKey {
         }
     }
 
-    /// `RSA 2048`, `P-256`.
+    /// The key's algorithm and size: `RSA 2048`, `P-256`.
     #[must_use]
     pub fn name(&self) -> String {
         match self.kind {

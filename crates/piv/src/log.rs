@@ -16,7 +16,7 @@ pub enum DialogueStep {
     ReadCertificate,
     /// GET DATA of the CHUID, or of its start.
     ReadChuid,
-    /// VERIFY.
+    /// VERIFY of the PIN.
     Pin,
     /// GENERAL AUTHENTICATE with a fresh challenge, and the check of the signature.
     Challenge,
@@ -57,7 +57,7 @@ pub struct ApduExchange {
     pub sent: u32,
     /// Bytes of the response, status word included.
     pub received: u32,
-    /// SW1 and SW2.
+    /// The status word: SW1 in the high byte, SW2 in the low byte.
     pub status: u16,
     /// How long the card's answer took.
     pub time: Nanos,
@@ -70,7 +70,7 @@ impl ApduExchange {
         self.header[1] == 0xC0 || self.header[0] & 0x10 != 0
     }
 
-    /// Bytes both ways.
+    /// Bytes of command and response together.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.sent + self.received
@@ -82,7 +82,7 @@ impl ApduExchange {
 pub struct DialogueLog {
     /// Steps in the order of their ends. With `overlap` they lie beside each other.
     pub steps: Vec<(DialogueStep, Nanos)>,
-    /// Commands in order.
+    /// All command APDUs, in the order in which they were sent.
     pub exchanges: Vec<ApduExchange>,
     /// Of the validation, what was waited in place of a slower module.
     pub replayed: Nanos,

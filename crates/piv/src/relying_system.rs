@@ -77,7 +77,7 @@ pub struct Dialogue {
     pub log: DialogueLog,
 }
 
-/// See the module's text.
+/// The door's side of an authentication: what it trusts, its rules, and what it knows of cards.
 #[derive(Debug)]
 pub struct RelyingSystem {
     trust: Trust,
@@ -104,7 +104,7 @@ impl RelyingSystem {
         }
     }
 
-    /// What is trusted.
+    /// The trust anchors, other CAs and CRLs.
     #[must_use]
     pub const fn trust(&self) -> &Trust {
         &self.trust

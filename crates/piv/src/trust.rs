@@ -18,7 +18,7 @@ use crate::time::Time;
 /// Extended key usages of FIPS 201-3, appendix B.
 const CARD_AUTHENTICATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.8");
 const CONTENT_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.7");
-/// RFC 5280, 4.2.1.4.
+/// anyPolicy (RFC 5280, 4.2.1.4).
 const ANY_POLICY: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.32.0");
 
 /// The federal PKI has paths of 5 certificates; cross-certificates may make rings.
@@ -29,7 +29,7 @@ const LONGEST_PATH: usize = 8;
 pub enum CertificatePurpose {
     /// Key 9E: digitalSignature and id-PIV-cardAuth.
     CardAuthentication,
-    /// Key 9A: digitalSignature.
+    /// PIV authentication, key 9A: digitalSignature.
     PivAuthentication,
     /// The CHUID's signer: digitalSignature and id-PIV-content-signing.
     ContentSigning,

@@ -20,7 +20,7 @@ pub trait Applet: Send {
     fn answer(&mut self, command: &CommandApdu) -> Reply;
 }
 
-/// An applet's answer.
+/// An applet's answer to one whole command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The response data, of any length.

@@ -8,22 +8,22 @@ use tapstone_measure::units::Nanos;
 pub struct InjectedFault {
     /// Counted from 1, over resets.
     pub at: u64,
-    /// What happens.
+    /// What goes wrong at that command.
     pub kind: FaultKind,
 }
 
-/// What goes wrong.
+/// The kinds of faults that a profile can inject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
     /// From then on every command takes so many times as long.
     Slow {
-        /// More than 1.
+        /// The factor, more than 1.
         times: f64,
     },
     /// The command is never answered. The connection is closed after a while, or pcscd would wait
     /// for ever.
     Mute {
-        /// The while.
+        /// How long after the command the connection is closed.
         closes_after: Nanos,
     },
     /// The card is pulled out half-way through the command.
@@ -32,7 +32,7 @@ pub enum FaultKind {
     WrongStatus(StatusWord),
     /// The card asks for more time so often without need.
     WaitingTimeExtension {
-        /// How often.
+        /// How many requests for more time are sent.
         count: u32,
     },
 }

@@ -24,7 +24,7 @@ pub(crate) const PLAIN: &str = "plain";
 /// The longest name whose length is one byte in BER.
 pub(crate) const LONGEST_NAME: usize = 127;
 
-/// The applet.
+/// The identity applet of one card: its profile's name and digest.
 #[derive(Debug)]
 pub struct IdentityApplet {
     answer: Vec<u8>,

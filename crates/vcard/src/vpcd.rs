@@ -103,7 +103,7 @@ pub enum VpcdError {
         /// What the system says. Not called `source`: the text above has it already.
         why: io::Error,
     },
-    /// The connection broke.
+    /// Reading from or writing to the reader driver failed.
     #[error(
         "the connection to the virtual reader broke: {0}\n\
          hint: pcscd's own messages (`journalctl -u pcscd`) may say why"

@@ -24,7 +24,7 @@ const LONGEST_MS: f64 = 3.6e6;
 
 /// What figures a scenario can hold.
 pub(super) trait FigureSource {
-    /// A time.
+    /// A time as a distribution, with its source where that is known.
     fn figure(&self, raw: &Spanned<Value>) -> Result<ScenarioFigure, Mistake>;
 
     /// A time that must be one figure.

@@ -178,7 +178,7 @@ fn after<'a>(values: &[&'a str], name: &str) -> Option<&'a str> {
     values.get(place + 1).copied()
 }
 
-/// `198,00`, `42.00`, `-0.20`.
+/// A time in milliseconds with a decimal comma or point: `198,00`, `-0.20`.
 fn milliseconds(text: &str) -> Result<SignedNanos, String> {
     let wrong = || {
         let shown: String = text.chars().take(SHOWN).collect();

@@ -81,7 +81,7 @@ pub enum MapError {
     /// The file could not be read.
     #[error("cannot read {}: {source}\nhint: check the path and its permissions", path.display())]
     Read {
-        /// The file.
+        /// The path of the map's file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -89,19 +89,19 @@ pub enum MapError {
     /// It is no map.
     #[error("{}, line {line}: {why}\nhint: {HINT}", path.display())]
     Syntax {
-        /// The file.
+        /// The path of the map's file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong, as part of a sentence.
         why: String,
     },
     /// It says too little, or too much.
     #[error("{}: {why}\nhint: {HINT}", path.display())]
     Stage {
-        /// The file.
+        /// The path of the map's file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong, as part of a sentence.
         why: String,
     },
 }

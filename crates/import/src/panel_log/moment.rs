@@ -16,7 +16,7 @@ pub(super) enum Format {
     Iso,
     /// Seconds since 1970, with or without a fraction.
     UnixSeconds,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970-01-01 in UTC.
     UnixMilliseconds,
     /// As strptime(3) has it, for example `%d.%m.%Y %H:%M:%S%.f`.
     Pattern(String),

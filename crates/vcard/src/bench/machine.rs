@@ -34,7 +34,7 @@ impl<'a> BytecodeMachine<'a> {
         Self { program: &program.0, pointer: 0, stack, output: Vec::new(), steps: 0 }
     }
 
-    /// Runs to HALT.
+    /// Executes the program up to HALT, or to the first fault.
     pub(super) fn execute(&mut self) -> Result<(), MachineFault> {
         while self.step()? {}
         Ok(())

@@ -17,7 +17,7 @@ use self::keys::{KeyId, Keys};
 use self::machine::{Bytecode, BytecodeMachine, MachineFault};
 use crate::applet::{Applet, Reply};
 
-/// The applet's name.
+/// The AID of the benchmark applet (proprietary, ISO/IEC 7816-5).
 pub const BENCH_AID: [u8; 10] = *b"\xF0TAPSTONE\x01";
 
 /// The commands by the names that profiles and suites use.

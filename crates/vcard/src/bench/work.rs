@@ -7,7 +7,7 @@ pub(crate) const LOOP: &str = "loop";
 pub(crate) const RAM_BYTE: &str = "ram.byte";
 /// A byte written to persistent memory by PUT KEY PART and by REPEAT 10.
 pub(crate) const EEPROM_BYTE: &str = "eeprom.byte";
-/// A random byte.
+/// One byte of random data.
 pub(crate) const RANDOM_BYTE: &str = "random.byte";
 /// A byte of DECRYPT's input: taken from its buffer, with room made for as much in another.
 pub(crate) const DECRYPT_BYTE: &str = "decrypt.byte";
@@ -23,11 +23,11 @@ pub(crate) const AES128_BLOCK: &str = "aes128.block";
 pub(crate) const AES256_INIT: &str = "aes256.init";
 /// 16 bytes under AES-256.
 pub(crate) const AES256_BLOCK: &str = "aes256.block";
-/// SHA-1 reset.
+/// The start of a SHA-1 digest.
 pub(crate) const SHA1_INIT: &str = "sha1.init";
 /// 64 bytes of SHA-1, with its padding (FIPS 180-4, 5.1.1).
 pub(crate) const SHA1_BLOCK: &str = "sha1.block";
-/// SHA-256 reset.
+/// The start of a SHA-256 digest.
 pub(crate) const SHA256_INIT: &str = "sha256.init";
 /// 64 bytes of SHA-256, with its padding.
 pub(crate) const SHA256_BLOCK: &str = "sha256.block";
@@ -54,7 +54,7 @@ pub(crate) const VM_INSTRUCTION: &str = "vm.instruction";
 /// A byte put out by the machine.
 pub(crate) const VM_OUTPUT_BYTE: &str = "vm.output.byte";
 
-/// All of them.
+/// All names of work, as timing profiles may use them.
 pub(crate) const NAMES: [&str; 26] = [
     LOOP,
     RAM_BYTE,

@@ -58,7 +58,7 @@ impl PendingResponse {
         self.send(reply, room)
     }
 
-    /// GET RESPONSE.
+    /// Answers GET RESPONSE with the next part of the pending response.
     pub(super) fn fetch(&mut self, command: &CommandApdu) -> Reply {
         let Some(reply) = self.waiting.take() else {
             return Reply::refused(StatusWord::CONDITIONS_NOT_SATISFIED);

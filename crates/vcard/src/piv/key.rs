@@ -24,9 +24,9 @@ pub enum PivAlgorithm {
     Rsa2048,
     /// RSA with a modulus of 3072 bits.
     Rsa3072,
-    /// The curve P-256.
+    /// ECDSA or ECDH on P-256 (SP 800-78-5).
     P256,
-    /// The curve P-384.
+    /// ECDSA or ECDH on P-384 (SP 800-78-5).
     P384,
 }
 

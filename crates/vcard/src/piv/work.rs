@@ -22,13 +22,13 @@ pub const PIN_WRITE: &str = "pin.write";
 pub const RSA2048_PRIVATE: &str = "rsa2048.private";
 /// RSA 3072, private-key operation.
 pub const RSA3072_PRIVATE: &str = "rsa3072.private";
-/// ECDSA P-256.
+/// One signature by ECDSA on P-256.
 pub const P256_SIGN: &str = "p256.sign";
-/// ECDSA P-384.
+/// One signature by ECDSA on P-384.
 pub const P384_SIGN: &str = "p384.sign";
-/// ECDH P-256.
+/// One key agreement by ECDH on P-256.
 pub const P256_ECDH: &str = "p256.ecdh";
-/// ECDH P-384.
+/// One key agreement by ECDH on P-384.
 pub const P384_ECDH: &str = "p384.ecdh";
-/// A random challenge.
+/// One random challenge from the card.
 pub const RANDOM: &str = "random";

@@ -115,7 +115,7 @@ impl Profile {
         resolve::profile(file, text)
     }
 
-    /// Its file.
+    /// The text of the profile's file, as it was read.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

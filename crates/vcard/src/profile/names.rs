@@ -2,9 +2,9 @@
 
 use crate::{bench, piv};
 
-/// The benchmark applet.
+/// Name of the benchmark applet in a profile.
 pub(super) const BENCH: &str = "bench";
-/// The PIV applet.
+/// Name of the PIV applet in a profile.
 pub(super) const PIV: &str = "piv";
 
 /// What every card does by itself (ISO 7816-4, 11.2.2 and 11.7.1).

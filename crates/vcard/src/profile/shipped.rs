@@ -5,9 +5,9 @@ use super::Profile;
 /// A shipped profile's file.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// The profile's name.
+    /// The name that `tapstone vcard` knows the profile by.
     pub name: &'static str,
-    /// The file's text.
+    /// The text of the file, TOML.
     pub text: &'static str,
 }
 
@@ -32,7 +32,7 @@ const SHIPPED: [Shipped; 9] = shipped![
     "piv-card-5",
 ];
 
-/// All of them.
+/// All profiles that come with Tapstone.
 #[must_use]
 pub fn shipped() -> &'static [Shipped] {
     &SHIPPED

@@ -31,7 +31,7 @@ pub(super) struct Price(pub(super) f64);
 /// An even spread around the computed time.
 #[derive(Clone, Debug)]
 pub(super) struct Jitter {
-    /// 0 to 1.
+    /// The share of the time by which it varies, from 0 to 1.
     pub(super) share: f64,
     pub(super) random: ChaCha8Rng,
 }

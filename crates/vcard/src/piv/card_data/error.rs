@@ -14,9 +14,9 @@ pub enum CardDataError {
         path.display()
     )]
     File {
-        /// `read` or `write`.
+        /// What was tried: `read` or `write`.
         action: &'static str,
-        /// Which one.
+        /// The path of the file or folder.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -29,7 +29,7 @@ pub enum CardDataError {
         path.display()
     )]
     Empty {
-        /// Folder or file.
+        /// The path of the folder or file.
         path: PathBuf,
     },
     /// A name that no object has.
@@ -40,7 +40,7 @@ pub enum CardDataError {
     UnknownName {
         /// The file, or the name below the TOML file.
         path: PathBuf,
-        /// All names.
+        /// All names of objects and keys, with commas between.
         known: String,
     },
     /// Longer than any card's.
@@ -50,11 +50,11 @@ pub enum CardDataError {
         path.display()
     )]
     TooLong {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its length.
+        /// The length of the content in bytes.
         bytes: usize,
-        /// The limit.
+        /// The greatest length in bytes.
         limit: usize,
     },
     /// Not a private key of PIV.
@@ -65,7 +65,7 @@ pub enum CardDataError {
         path.display()
     )]
     Key {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What the library said.
         why: String,
@@ -76,9 +76,9 @@ pub enum CardDataError {
         path.display()
     )]
     Pin {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// `pin` or `puk`.
+        /// Which of the two: `pin` or `puk`.
         name: &'static str,
     },
     /// The file is not TOML as card data is.
@@ -88,9 +88,9 @@ pub enum CardDataError {
         path.display()
     )]
     Toml {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Line and field.
+        /// Line, field and problem, as the TOML reader tells them.
         why: String,
     },
     /// The card that is there is another than was asked for.
@@ -100,9 +100,9 @@ pub enum CardDataError {
         path.display()
     )]
     Unlike {
-        /// Folder or file.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// The difference.
+        /// In what certificate and key differ.
         what: String,
     },
     /// The CHUID cannot have the wanted length.
@@ -113,7 +113,7 @@ pub enum CardDataError {
     ChuidLength {
         /// What was asked for.
         wanted: usize,
-        /// Without a filler.
+        /// The length in bytes without a filler.
         shortest: usize,
         /// By SP 800-73-5 part 1, appendix A.
         longest: usize,
@@ -121,7 +121,7 @@ pub enum CardDataError {
     /// A key or certificate could not be made.
     #[error("cannot make {what}: {why}\nhint: this is a defect of Tapstone, please report it")]
     Make {
-        /// What.
+        /// What could not be made.
         what: &'static str,
         /// What the library said.
         why: String,

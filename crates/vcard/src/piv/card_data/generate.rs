@@ -82,7 +82,7 @@ fn objects(
     Ok(named.collect())
 }
 
-/// `2031JAN02`.
+/// A day as printed on a card: `2031JAN02`.
 fn printed(day: DateTime) -> String {
     const MONTHS: [&str; 12] =
         ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];

@@ -29,7 +29,7 @@ const SIGNER_DN: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101
 const CONTENT_HINT: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.2.4");
 const SHA_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
 
-/// What is signed.
+/// The content that a CMS signature covers.
 #[derive(Clone, Copy)]
 pub(super) enum SignedContent<'a> {
     /// Only its SHA-256 is known to the signature; the signer's certificate comes with it.
