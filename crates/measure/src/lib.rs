@@ -7,7 +7,7 @@
 //!
 //! 1. [`looper`] runs one worker: it starts an operation when [`pace`] says so (closed or open loop),
 //!    reads the [`clock`], and counts. [`gate`] tells all workers when the window opens and closes.
-//! 2. [`recorder`] cuts the counts into [`slice`]s. [`series`] adds up the slices of all workers.
+//! 2. [`recorder`] cuts the counts into slices ([`mod@slice`]). [`series`] adds up the slices of all workers.
 //! 3. [`summary`] makes figures of a series: rate, mean, quantiles, each an
 //!    [`Estimate`](interval::Estimate) with a 95 % interval.
 //! 4. [`trend`] names what one figure hides: drift, two modes, outliers, a slow start.
