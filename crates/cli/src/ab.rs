@@ -1,4 +1,4 @@
-//! `tapstone ab`: two whole commands against one another, in turns.
+//! `tapstone ab`: two whole commands against one another, interleaved.
 
 use std::io::IsTerminal;
 
@@ -19,7 +19,7 @@ use crate::machine_load::Watch;
 use crate::output::OutputArguments;
 use crate::{command_line, compare, environment};
 
-/// Compare two whole commands, run in turns: A B, B A, …
+/// Compare two whole commands, run interleaved: A B, B A, …
 ///
 /// Gives the wall time and the processor time of each, and the ratio of the two with a 95 %
 /// interval over the rounds. A command is given as one argument and split as a shell splits words,

@@ -78,13 +78,13 @@ enum Verb {
     Trace(trace::Arguments),
     /// Try a fix on the unmodified program, and measure what it brings
     Trial(trial::Arguments),
-    /// Compare two whole commands, run in turns
+    /// Compare two whole commands, run interleaved
     Ab(ab::Arguments),
     /// Compare two records, or a record with published figures
     Compare(compare::Arguments),
     /// Show records: as one page for a browser, or on the terminal
     Report(report::Arguments),
-    /// Show everything on a token in software and a virtual card, and make one page of it
+    /// Show everything on a software token and a virtual card, and make one page of it
     Demo(demo::Arguments),
     /// Make a record of the result file of another program
     Import(import::Arguments),

@@ -1,4 +1,4 @@
-//! Two whole commands against one another, in turns: wall time and processor time of each, and the
+//! Two whole commands against one another, interleaved: wall time and processor time of each, and the
 //! ratio of the two with its interval.
 //!
 //! There is no probe here, so nothing is known of a command but how it ended. It is therefore

@@ -258,7 +258,7 @@ fn object(step: Step) -> Option<&'static str> {
     }
 }
 
-/// A strategy against the plain way, over the rounds in which both were granted.
+/// A strategy against the baseline, over the rounds in which both were granted.
 fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::Trial> {
     let Mechanism::PkiCak(strategy) = run.mechanisms[place] else { return None };
     let both = |round: &'_ DoorRound| {

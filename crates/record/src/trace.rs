@@ -1,4 +1,4 @@
-//! What a traced program did: time by layer, calls by module, commands to the card.
+//! What a traced program did: time by layer, calls by module, APDUs.
 
 use std::collections::BTreeMap;
 

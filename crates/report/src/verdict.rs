@@ -89,7 +89,8 @@ fn strategies(record: &Record) -> Option<Span> {
     let whole = with_interval(&fastest.before_ns, figures::time);
     let least = with_interval(&fastest.after_ns, figures::time);
     let times = figures::ratio(fastest.speedup.estimate);
-    let text = format!("{whole} the plain way; {least} by {}, {times} times as fast.", fastest.fix);
+    let text =
+        format!("{whole} by the baseline; {least} by {}, {times} times as fast.", fastest.fix);
     Some(Span::plain(text))
 }
 
@@ -133,11 +134,11 @@ fn knee(record: &Record) -> Option<Span> {
     let plateau = with_interval(knee.plateau.as_ref()?, figures::rate);
     let text = match knee.smallest_at_95_percent {
         Some(at) => format!(
-            "{} comes to {plateau}; {} give 95 % of that.",
+            "{} peaks at {plateau}; {} give 95 % of that.",
             knee.operation,
             words::concurrency(at)
         ),
-        None => format!("{} comes to {plateau}.", knee.operation),
+        None => format!("{} peaks at {plateau}.", knee.operation),
     };
     Some(Span::plain(text))
 }
@@ -185,7 +186,7 @@ fn door(record: &Record) -> Vec<Span> {
                 let (how, tint) = match verdict {
                     Verdict::Met => (format!("{off} to spare"), Tint::Good),
                     Verdict::Missed => (format!("{off} too long"), Tint::Bad),
-                    Verdict::Undecided => ("it cannot be told".into(), Tint::Caution),
+                    Verdict::Undecided => ("not known".into(), Tint::Caution),
                 };
                 let word = words::verdict(verdict);
                 (
@@ -231,7 +232,7 @@ fn door(record: &Record) -> Vec<Span> {
             .mean
             .map_or_else(|| figures::NONE.into(), |mean| with_interval(&mean, figures::time));
         let text = format!(
-            "{:.0} people an hour wait {mean} on average; the door is in use {} of the time.",
+            "{:.0} people an hour wait {mean} on average; the door's utilisation is {}.",
             queue.arrivals_per_hour,
             figures::share(queue.utilisation)
         );

@@ -38,7 +38,7 @@ pub(crate) const fn limit(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Device => "the device",
         LimitedBy::Client => "the client: this machine's limit, not the device's",
-        LimitedBy::Unknown => "unknown: it cannot be told",
+        LimitedBy::Unknown => "unknown",
     }
 }
 

@@ -1,4 +1,4 @@
-//! `tapstone demo`: every verb on what each machine can have, a token in software and a virtual
+//! `tapstone demo`: every verb on what each machine can have, a software token and a virtual
 //! card behind the real pcscd, and one page with all of it.
 //!
 //! It runs this program's own verbs, as a user would, with records and events in a folder. What it
@@ -24,7 +24,7 @@ use self::run::Run;
 use crate::exit::Exit;
 use crate::report;
 
-/// Show everything on a token in software and a virtual card, and make one page of it.
+/// Show everything on a software token and a virtual card, and make one page of it.
 ///
 /// It takes under four minutes and needs SoftHSM2 for the token; pcscd with the virtual reader
 /// vpcd (as root, unless pcscd runs already) for the cards; pkcs11-tool of OpenSC to be traced.

@@ -1,4 +1,4 @@
-//! A token in software, made for this and removed with its folder.
+//! A software token, made for this and removed with its folder.
 
 use std::ffi::OsStr;
 use std::fs;

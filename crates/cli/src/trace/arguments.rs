@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SET", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "default")]
     pub(crate) syscalls: Option<SystemCallSet>,
-    /// Keep the data of commands to the card; never of those that carry PINs or keys
+    /// Keep the data of APDUs; never of those that carry PINs or keys
     #[arg(long)]
     pub(crate) data: bool,
     /// What one operation is: `C_Sign` with its C_SignInit, `SCardTransmit`; without it the command

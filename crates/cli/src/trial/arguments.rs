@@ -11,7 +11,7 @@ use crate::values;
 
 /// Try a fix on the unmodified program, and measure what it brings.
 ///
-/// The program runs many times: with the fix off, with the fix on, and without a probe, in turns.
+/// The program runs many times: with the fix off, with the fix on, and without a probe, interleaved.
 /// Its output and its calls are compared too: a fix that changes them is not safe.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]

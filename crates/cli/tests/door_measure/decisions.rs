@@ -43,7 +43,7 @@ fn granted(holder: &Holder) {
     // The steps lie one after the other, and little is between them.
     let shares: f64 = whole.phases.iter().map(|phase| phase.share.0).sum();
     assert!((0.9..=1.000_1).contains(&shares), "{shares}");
-    // The module's time is waited in full by the plain way, and is not the host's own.
+    // The module's time is waited in full by the baseline, and is not the host's own.
     let validate = row(&record, "door.pki-cak.validate");
     assert!(validate.values_ns.iter().all(|time| time.0 >= 30_000_000));
     assert!(record.warnings.iter().any(|text| text.contains("another module, replayed")));

@@ -113,7 +113,7 @@ from = "assumed"
 work = [{ step = "validate", time_ms = 200 }]
 "#;
 
-/// `door what-if` knows the plain way alone; the strategies were executed in the same run.
+/// `door what-if` knows the baseline alone; the strategies were executed in the same run.
 #[track_caller]
 fn what_if_agrees(holder: &Holder, outcome: &Outcome, profile: &str) -> Held {
     let door = holder.file("door.toml", DOOR);

@@ -51,9 +51,9 @@ fn pairing(comparison: &Comparison) -> String {
     let rounds = super::shared::common(comparison.rows.iter().map(|row| row.rounds)).flatten();
     match (comparison.pairing, rounds) {
         (Pairing::Interleaved, Some(rounds)) => {
-            format!("in turns, {}", figures::count(rounds.into(), "round", "rounds"))
+            format!("interleaved, {}", figures::count(rounds.into(), "round", "rounds"))
         }
-        (Pairing::Interleaved, None) => "in turns, in one run".to_owned(),
+        (Pairing::Interleaved, None) => "interleaved in one run".to_owned(),
         (Pairing::Records, _) => "two runs".to_owned(),
         (Pairing::Published, _) => "a run and published figures".to_owned(),
     }
@@ -108,7 +108,7 @@ const fn tint(change: Change) -> Tint {
     }
 }
 
-/// One row for each operation, both figures and the ratio. What was measured in turns has no
+/// One row for each operation, both figures and the ratio. What was measured interleaved has no
 /// records in which the intervals of the figures stand, and one threshold, which is told below.
 fn table(rows: &[ComparisonRow], pairing: Pairing) -> Grid {
     let intervals = pairing == Pairing::Interleaved;

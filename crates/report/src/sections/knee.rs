@@ -130,7 +130,7 @@ fn limit(knee: &Knee, rows: &[CaseResult]) -> Option<String> {
     let limit = match row.limited_by {
         LimitedBy::Device => "It is the device's limit.",
         LimitedBy::Client => "It is this machine's limit, not the device's: the client was busy.",
-        LimitedBy::Unknown => "Whose limit it is cannot be told.",
+        LimitedBy::Unknown => "Whose limit it is, is not known.",
     };
     Some(format!("{limit}{}", failures.unwrap_or_default()))
 }

@@ -1,4 +1,4 @@
-//! A traced program: whose time it was, its calls, its commands to the card, what was wasted, and
+//! A traced program: whose time it was, its calls, its APDUs, what was wasted, and
 //! what became of the fixes that were tried.
 
 mod apdus;

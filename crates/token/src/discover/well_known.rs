@@ -23,12 +23,12 @@ pub(super) struct Known {
 const KNOWN: &[Known] = &[
     Known {
         name: "SoftHSM2",
-        what: "a token in software: measures this machine's processor",
+        what: "a software token: measures this machine's processor",
         files: &["softhsm/libsofthsm2.so", "libsofthsm2.so"],
     },
     Known {
         name: "Kryoptic",
-        what: "a token in software: measures this machine's processor",
+        what: "a software token: measures this machine's processor",
         files: &["libkryoptic_pkcs11.so", "kryoptic/libkryoptic_pkcs11.so"],
     },
     Known {

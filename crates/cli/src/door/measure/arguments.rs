@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What takes turns, the plain way first.
+    /// What takes turns, the baseline first.
     pub(crate) fn mechanisms(&self) -> anyhow::Result<Vec<Mechanism>> {
         let one = match self.mechanism {
             Way::PkiCak => {

@@ -41,7 +41,7 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
     let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
     let name = "time of the candidate over that of the baseline";
     let axis = Axis::by_spread(name, Unit::Ratio, ends);
-    let mut marks = vec![Mark { at: 1.0, across: Across::X, text: "the same".into() }];
+    let mut marks = vec![Mark { at: 1.0, across: Across::X, text: "no change".into() }];
     marks.extend(comparison.threshold.map(|threshold| Mark {
         at: 1.0 + threshold.fail_above.0,
         across: Across::X,

@@ -137,8 +137,8 @@ pub(in super::super) fn queue(queue: &Queue) -> Option<Chart> {
         });
         Series { name: name.into(), tone, shape: Shape::DotsAndLine, points: points.collect() }
     };
-    let waits = series("wait for one's turn", Tone::First, &queue.wait_ns);
-    let wholes = series("from coming to passing", Tone::Second, &queue.whole_ns);
+    let waits = series("waiting time", Tone::First, &queue.wait_ns);
+    let wholes = series("time in system", Tone::Second, &queue.whole_ns);
     if waits.points.is_empty() {
         return None;
     }

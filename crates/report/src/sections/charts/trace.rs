@@ -58,7 +58,7 @@ pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
         Bars {
             axis,
             bars,
-            marks: vec![Mark { at: 1.0, across: Across::X, text: "the same".into() }],
+            marks: vec![Mark { at: 1.0, across: Across::X, text: "no change".into() }],
             legend: Vec::new(),
         },
     ))

@@ -15,7 +15,7 @@ pub(super) fn add_call_changes(page: &mut Page, calls: &[CallChange], style: &St
     }
     // One line more says no less than "and 1 more".
     let shown = if style.verbose || calls.len() <= LINES + 1 { calls.len() } else { LINES };
-    page.heading("calls", "own time is that which no inner call has; one run each, so no verdict");
+    page.heading("calls", "self time is that which no inner call has; one run each, so no verdict");
     let columns = vec![
         left("function", Keep::Always),
         left("module", Keep::Rank(3)),

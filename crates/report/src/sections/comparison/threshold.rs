@@ -43,7 +43,7 @@ pub(super) fn add_threshold(page: &mut Page, comparison: &Comparison) {
     advise(page, "undecided", comparison.pairing, rows(Judgement::Undecided));
 }
 
-/// How many more samples would decide; of what was measured in turns, how many rounds.
+/// How many more samples would decide; of what was measured interleaved, how many rounds.
 fn advise<'a>(
     page: &mut Page,
     state: &str,
@@ -61,7 +61,7 @@ fn advise<'a>(
         let advice = match row.more_samples {
             Some(1) => format!("about 1 more {one}{side} would decide"),
             Some(count) => format!("about {} more {many}{side} would decide", two_digits(count)),
-            None => format!("how many more {many} would decide cannot be told"),
+            None => format!("how many more {many} would decide is not known"),
         };
         let text = format!("{}{item} is {state}: {advice}", row.operation);
         page.hanging(&Span::faint("  - "), &Span::faint(text));

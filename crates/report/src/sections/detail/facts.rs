@@ -19,7 +19,7 @@ pub(super) fn before(page: &mut Page, row: &CaseResult) {
         page.fact("rate", Span::new(rate, Tint::Strong));
     }
     add_fact(page, "open loop", open_loop(row));
-    add_fact(page, "lateness", lateness(row));
+    add_fact(page, "scheduling", scheduling_delay(row));
 }
 
 /// Who did it, how it began and ended, and whether it was right.
@@ -75,13 +75,13 @@ fn open_loop(row: &CaseResult) -> Option<String> {
 }
 
 /// How late the generator was; it is in the latencies, which count from the intended start.
-fn lateness(row: &CaseResult) -> Option<String> {
+fn scheduling_delay(row: &CaseResult) -> Option<String> {
     let late = row.schedule_lateness_ns?;
     let quantiles = [("p50", late.p50), ("p99", late.p99), ("p99.9", late.p999)];
     let known = quantiles.iter().filter_map(|(name, value)| Some(format!("{name} {}", (*value)?)));
     let mut parts: Vec<String> = known.collect();
     parts.push(format!("longest {}", late.max));
-    Some(format!("of the generator itself: {}", parts.join(", ")))
+    Some(format!("delay of the generator: {}", parts.join(", ")))
 }
 
 /// The calls of an operation, and who did how much of the work.

@@ -29,7 +29,7 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
     );
     page.chart(charts::queue(queue));
     page.fact("passed", Span::plain(pass));
-    page.fact("in use", Span::plain(format!("{} of the time", figures::share(queue.utilisation))));
+    page.fact("utilisation", Span::plain(figures::share(queue.utilisation)));
     page.fact("gave up", Span::plain(part(&queue.gave_up, "of the people")));
     let readings = format!(
         "{} a person; taken away too early: {}",
@@ -73,8 +73,7 @@ fn times(queue: &Queue) -> Grid {
         cells.push(Span::plain(figures::time(of.max.0 as f64)));
         Entry::Cells(cells)
     };
-    let rows =
-        [("wait for one's turn", &queue.wait_ns), ("from coming to passing", &queue.whole_ns)];
+    let rows = [("waiting time", &queue.wait_ns), ("time in system", &queue.whole_ns)];
     Grid { columns, entries: rows.into_iter().map(entry).collect() }
 }
 

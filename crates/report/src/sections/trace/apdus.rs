@@ -1,4 +1,4 @@
-//! The commands to the card, by what they are called and what they are about.
+//! The APDUs, by what they are called and what they are about.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], style: &Style) {
     let count = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.count));
     let time: Nanos = lines.iter().map(|line| line.time).sum();
     let about = format!("{} in {time}", figures::count(count, "exchange", "exchanges"));
-    page.heading("commands to the card", &about);
+    page.heading("APDUs", &about);
     page.grid(&grid(&lines[..shown], page.width() >= super::WIDE));
     super::left_out(page, lines.len() - shown);
 }

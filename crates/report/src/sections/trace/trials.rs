@@ -20,7 +20,7 @@ pub(super) fn add_trials(page: &mut Page, trials: &[Trial], style: &Style) {
     if trials.is_empty() {
         return;
     }
-    page.heading_of_conclusions("trials", "with the fix and without, in turns");
+    page.heading_of_conclusions("trials", "with the fix and without, interleaved");
     page.chart(charts::trials(trials));
     page.grid(&grid(trials));
     for trial in trials {
@@ -155,7 +155,7 @@ fn conduct(trial: &Trial) -> String {
     let conduct = match trial.behaviour {
         Behaviour::Same => "Exit code, output and calls are the same with the fix.",
         Behaviour::Differs => "With the fix it does something else: unsafe, whatever it gains.",
-        Behaviour::NotComparable => "Whether it still does the same cannot be told.",
+        Behaviour::NotComparable => "Whether the program still does the same is not known.",
     };
     format!("{conduct}{masked}")
 }
