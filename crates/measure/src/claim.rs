@@ -452,6 +452,87 @@ mod tests {
         assert_eq!(tail.judge(None).verdict, ClaimVerdict::Undecided);
     }
 
+    #[test]
+    fn an_interval_that_ends_at_the_claim_meets_it() {
+        let verdict = |text: &str, low, high| {
+            demand(text, 1024).judge(Some(Estimate { estimate: low, low, high })).verdict
+        };
+        assert_eq!(verdict("x >= 100/s", 100.0, 200.0), ClaimVerdict::Met);
+        assert_eq!(verdict("x >= 100/s", 99.9, 100.0), ClaimVerdict::Undecided);
+        assert_eq!(verdict("x >= 100/s", 98.0, 99.9), ClaimVerdict::Missed);
+        assert_eq!(verdict("x p50 <= 100ns", 50.0, 100.0), ClaimVerdict::Met);
+        assert_eq!(verdict("x p50 <= 100ns", 100.0, 100.1), ClaimVerdict::Undecided);
+        assert_eq!(verdict("x p50 <= 100ns", 100.1, 200.0), ClaimVerdict::Missed);
+    }
+
+    #[test]
+    fn a_point_is_judged_as_a_point() {
+        let rate = demand("x >= 100/s", 0);
+        assert_eq!(rate.judge_point(100.0).verdict, ClaimVerdict::Met);
+        let missed = rate.judge_point(50.0);
+        assert_eq!(missed.verdict, ClaimVerdict::Missed);
+        assert_eq!(missed.text, "missed, judged as a point: 50.0/s is 50.0 % of the claimed 100/s");
+        let time = demand("x mean <= 200us", 0);
+        assert_eq!(time.judge_point(2e5).verdict, ClaimVerdict::Met);
+        assert_eq!(
+            time.judge_point(3e5).text,
+            "missed, judged as a point: 300 µs is 150.0 % of the claimed mean of 200 µs"
+        );
+    }
+
+    #[test]
+    fn times_are_from_a_nanosecond_to_five_centuries() {
+        let time = |text: &str| bound(&format!("x <= {text}"));
+        assert_eq!(time("1ns"), Ok(Bound::TimePerOperation(Nanos(1))));
+        assert_eq!(time("0.4ns"), Err(ClaimError::Number("0.4ns".into())));
+        assert_eq!(time("0.5ns"), Ok(Bound::TimePerOperation(Nanos(1))));
+        assert_eq!(time("2s"), Ok(Bound::TimePerOperation(Nanos::from_secs(2))));
+        assert_eq!(time("3µs"), Ok(Bound::TimePerOperation(Nanos(3_000))));
+        assert_eq!(time("3μs"), Ok(Bound::TimePerOperation(Nanos(3_000))));
+        let most = u64::MAX as f64;
+        assert_eq!(time(&format!("{most}ns")), Err(ClaimError::Number(format!("{most}ns"))));
+        assert!(time(&format!("{}ns", most * 0.9)).is_ok());
+    }
+
+    #[test]
+    fn exponentiations_need_a_key() {
+        let claim: Claim = "x >= 10 exponentiations/s".parse().unwrap();
+        for bits in [None, Some(KeyBits(0)), Some(KeyBits(1))] {
+            assert_eq!(claim.target(bits), Err(ClaimError::KeyBits("x".into())));
+        }
+        let target = claim.target(Some(KeyBits(2))).unwrap();
+        assert_eq!(target.demand, Demand::Rate(PerSecond(10.0)));
+        let arithmetic =
+            |text: &str| text.parse::<Claim>().unwrap().target(None).unwrap().arithmetic;
+        assert_eq!(arithmetic("x >= 10/s"), "10.0/s as claimed");
+        assert_eq!(arithmetic("x p95 <= 5ms"), "p95 of 5.00 ms as claimed");
+    }
+
+    #[test]
+    fn each_statistic_is_its_own_figure() {
+        let figure = |place: f64| Some(Estimate::around(place, 0.0));
+        let summary = Summary {
+            rate: Estimate::around(7.0, 0.0),
+            mean: figure(1.0),
+            p50: figure(2.0),
+            p90: figure(3.0),
+            p95: figure(4.0),
+            p99: figure(5.0),
+            p99_9: figure(6.0),
+            n: 1,
+            batches: 0,
+            method: String::new(),
+            reliable: true,
+        };
+        let found = |name: &str| {
+            let demand = demand(&format!("x {name} <= 1s"), 0);
+            demand.figure(&summary).map(|figure| figure.estimate)
+        };
+        let names = ["mean", "p50", "p90", "p95", "p99", "p99.9"];
+        assert_eq!(names.map(found), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Some));
+        assert_eq!(demand("x >= 1/s", 0).figure(&summary), figure(7.0));
+    }
+
     proptest! {
         #[test]
         fn any_text_is_a_claim_or_an_error_with_a_hint(text in ".{0,40}") {

@@ -258,9 +258,64 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_that_ends_at_one_is_no_difference() {
+        let equal = [PairedRound { a: PerSecond(1e3), b: PerSecond(1e3) }; ROUNDS];
+        let comparison = compare_rounds(&equal);
+        assert_eq!(comparison.ratio, Some(Estimate { estimate: 1.0, low: 1.0, high: 1.0 }));
+        assert_eq!(comparison.verdict, PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen));
+        assert_eq!(comparison.rounds, ROUNDS);
+    }
+
+    #[test]
+    fn a_budget_is_kept_at_its_very_end() {
+        let judged = |low, high, verdict| {
+            let ratio = Some(Estimate { estimate: low, low, high });
+            PairedComparison { ratio, rounds: 20, verdict }.fail_above(Percent(50.0))
+        };
+        assert_eq!(judged(0.5, 0.6, PairedVerdict::Slower), BudgetVerdict::Held);
+        assert_eq!(judged(0.4, 0.5, PairedVerdict::Slower), BudgetVerdict::Undecided);
+        assert_eq!(judged(0.4, 0.49, PairedVerdict::Slower), BudgetVerdict::Broken);
+        let early = PairedVerdict::Inconclusive(Doubt::TooFewRounds);
+        assert_eq!(judged(0.4, 0.49, early), BudgetVerdict::Undecided);
+        assert_eq!(judged(0.9, 1.1, early), BudgetVerdict::Undecided);
+    }
+
+    #[test]
+    fn a_ratio_needs_two_sides_that_did_something() {
+        let round = |a, b| PairedRound { a: PerSecond(a), b: PerSecond(b) };
+        assert_eq!(paired_ratio(&[round(1.0, 1.0), round(0.0, 1.0)]), None);
+        assert_eq!(paired_ratio(&[round(1.0, 1.0), round(1.0, 0.0)]), None);
+        assert_eq!(paired_ratio(&[round(0.0, 0.0), round(1.0, 1.0)]), None);
+        assert_eq!(paired_ratio(&[round(1.0, 2.0)]), None, "one round");
+        // The geometric mean.
+        let ratio = paired_ratio(&[round(1.0, 1.0), round(1.0, 4.0)]).unwrap();
+        assert!((ratio.estimate - 2.0).abs() < 1e-12, "{ratio:?}");
+    }
+
+    #[test]
+    fn comparisons_are_told_in_a_sentence() {
+        let told = |verdict, ratio| PairedComparison { ratio, rounds: 20, verdict }.to_string();
+        let ratio = Some(Estimate { estimate: 1.5, low: 1.25, high: 1.75 });
+        let figures = "1.500 times the rate of A (95 % interval 1.250 to 1.750, 20 rounds)";
+        assert_eq!(told(PairedVerdict::Faster, ratio), format!("B is faster: {figures}"));
+        assert_eq!(told(PairedVerdict::Slower, ratio), format!("B is slower: {figures}"));
+        let doubts = [
+            (Doubt::TooFewRounds, "a verdict needs at least 20 rounds"),
+            (Doubt::NothingCompleted, "in a round one side completed nothing"),
+            (Doubt::NoDifferenceSeen, "the interval holds 1; more rounds narrow it"),
+        ];
+        for (doubt, words) in doubts {
+            let text = told(PairedVerdict::Inconclusive(doubt), None);
+            assert_eq!(text, format!("inconclusive ({words}): no ratio from 20 rounds"));
+        }
+        assert_eq!(Percent(2.5).to_string(), "2.5 %");
+    }
+
+    #[test]
     fn percentages_are_read_as_they_are_written() {
         assert_eq!("5%".parse(), Ok(Percent(5.0)));
         assert_eq!(" 2.5 % ".parse(), Ok(Percent(2.5)));
+        assert_eq!("0%".parse(), Ok(Percent(0.0)));
         for wrong in ["5", "-1%", "100%", "NaN%", ""] {
             let error = wrong.parse::<Percent>().unwrap_err().to_string();
             assert!(error.contains("hint:"), "{error}");

@@ -129,6 +129,37 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_holds_its_ends() {
+        let interval = Estimate { estimate: 2.0, low: 1.0, high: 4.0 };
+        assert_eq!([0.9, 1.0, 4.0, 4.1].map(|it| interval.holds(it)), [false, true, true, false]);
+        assert_eq!(
+            interval.map(|value| 10.0 * value),
+            Estimate { estimate: 20.0, low: 10.0, high: 40.0 }
+        );
+        assert_eq!(Estimate::around(2.0, 0.5), Estimate { estimate: 2.0, low: 1.5, high: 2.5 });
+    }
+
+    #[test]
+    fn precision_is_that_of_the_longer_arm() {
+        let width = |estimate, low, high| Estimate { estimate, low, high }.relative_half_width();
+        assert_eq!(width(10.0, 9.0, 12.0), 0.2);
+        assert_eq!(width(10.0, 7.0, 11.0), 0.3);
+        assert_eq!(width(-10.0, -12.0, -9.0), 0.2);
+        assert_eq!(width(0.0, 0.0, 0.0), f64::INFINITY);
+        assert_eq!(width(0.0, -1.0, 1.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn two_samples_have_a_mean_and_one_has_none() {
+        let mean = Estimate::mean_of(&[1.0, 3.0]).unwrap();
+        assert_eq!(mean.estimate, 2.0);
+        // One degree of freedom, and a standard error of 1.
+        assert!((mean.high - mean.estimate - 12.7062).abs() < 1e-3, "{mean:?}");
+        assert!((mean.estimate - mean.low - 12.7062).abs() < 1e-3, "{mean:?}");
+        assert_eq!(Estimate::mean_of(&[]), None);
+    }
+
+    #[test]
     fn an_interval_is_widened_and_never_narrowed() {
         let wide = Estimate { estimate: 10.0, low: 4.0, high: 11.0 };
         let floored = wide.no_narrower_than(2.0);
