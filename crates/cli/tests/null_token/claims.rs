@@ -3,13 +3,20 @@
 use tapstone_record::{Claim, Verdict};
 use tapstone_testing::{figures, hold};
 
-use crate::support::Tapstone;
+use crate::support::{Outcome, Tapstone};
 
 /// A claim about one thread and a service of a millisecond: below 1,000/s.
 fn judge(claim: &str, code: i32) -> Claim {
+    only_claim(&measure(claim).exits(code))
+}
+
+fn measure(claim: &str) -> Outcome {
     let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]);
-    let run = run.args("--no-verify --threads 1 --seconds 1 --claim").arg(claim);
-    let mut claims = run.run().exits(code).record().claims;
+    run.args("--no-verify --threads 1 --seconds 1 --claim").arg(claim).run()
+}
+
+fn only_claim(outcome: &Outcome) -> Claim {
+    let mut claims = outcome.record().claims;
     assert_eq!(claims.len(), 1);
     claims.remove(0)
 }
@@ -17,8 +24,10 @@ fn judge(claim: &str, code: i32) -> Claim {
 #[test]
 fn a_claim_that_is_met_is_done() {
     figures(|| {
-        let claim = judge("rsa1024.sign >= 500/s", 0);
-        assert_eq!(claim.verdict, Verdict::Met);
+        let outcome = measure("rsa1024.sign >= 500/s");
+        let claim = only_claim(&outcome);
+        hold(claim.verdict == Verdict::Met, format_args!("{claim:?}"))?;
+        assert_eq!(outcome.exit, Some(0), "{}", outcome.stderr);
         assert_eq!(claim.operation, "rsa1024.sign");
         let measured = claim.measured.unwrap().estimate;
         hold((600.0..1000.0).contains(&measured), measured)

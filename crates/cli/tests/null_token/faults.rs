@@ -138,12 +138,14 @@ fn the_rows_after_a_crash_are_measured() {
     let rows = ["rsa1024.sign", "sha256.digest", "random"]
         .map(|name| format!("[[row]]\noperation = \"{name}\"\n"));
     std::fs::write(&suite, format!("name = \"three\"\n{}", rows.concat())).unwrap();
-    let outcome = run.args("--no-verify --seconds 0.5 --suite").arg(suite).run().exits(2);
+    // Until so many are done: after half a second a busy machine may not have come to the crash.
+    let outcome = run.args("--no-verify --count 400 --suite").arg(suite).run().exits(2);
     let results = outcome.record().results;
     let outcomes: Vec<_> =
         results.iter().map(|row| (row.operation.as_str(), row.status.outcome)).collect();
-    assert_eq!(
-        outcomes,
-        [("rsa1024.sign", Ended::Partial), ("sha256.digest", Ended::Ok), ("random", Ended::Ok)]
-    );
+    // Whether the window was open when it crashed is up to the machine.
+    ended_at(&results[0], results[0].status.outcome, "C_Sign", "crashed");
+    assert_ne!(results[0].status.outcome, Ended::Ok);
+    assert_eq!(outcomes[1..], [("sha256.digest", Ended::Ok), ("random", Ended::Ok)]);
+    assert!(results[1..].iter().all(|row| row.completed > 0 && row.throughput.is_some()));
 }
