@@ -1,5 +1,6 @@
 //! What the tests of several crates share: waiting, skipping aloud, records held to their schema.
 
+mod environment;
 mod quiet;
 mod skip;
 
@@ -14,6 +15,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 use tapstone_record::{Record, SCHEMA_JSON};
 
+pub use self::environment::private_environment;
 pub use self::quiet::{undisturbed, with_witnesses};
 pub use self::skip::{SKIPS, skip};
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tapstone_record::{CaseResult, Comparison, ComparisonRow, Record};
-use tapstone_testing::eventually;
+use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.
@@ -59,6 +59,7 @@ impl Folder {
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         let file = |name| File::create(self.path(name)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.current_dir(self.folder.path()).arg("ab").args(arguments).process_group(0);
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr")).spawn().unwrap()
     }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 /// A folder with records of made-up cards.
@@ -66,6 +67,7 @@ impl Cards {
 
     fn compare(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.current_dir(self.folder.path()).arg("compare").args(arguments);
         command.output().unwrap()
     }

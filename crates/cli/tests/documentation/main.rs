@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 /// Stands for any number of lines.
@@ -76,6 +77,7 @@ fn printed(words: &[&str], folder: &Path) -> String {
     let screen = folder.join("screen");
     let file = File::create(&screen).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     command.current_dir(folder).args(&words[1..]).env_remove("COLUMNS");
     let status = command.stdout(file.try_clone().unwrap()).stderr(file).status().unwrap();
     let text = fs::read_to_string(&screen).unwrap();

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tapstone_record::Record;
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 /// What a command said, and how it ended.
@@ -37,6 +38,7 @@ impl Said {
 /// Runs Tapstone in a folder.
 fn tapstone(folder: &Path, arguments: &[&str]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     let output = command.current_dir(folder).args(arguments).output().unwrap();
     Said {
         code: output.status.code().unwrap(),

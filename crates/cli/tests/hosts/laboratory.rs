@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapstone_record::Window;
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 pub(crate) use crate::run::null_module::{PIN, objects};
-use crate::run::{Tapstone, null_module, without_variables, write_secret};
+use crate::run::{Tapstone, null_module, write_secret};
 use crate::support::{Machine, Nats, Process, Relay, eventually};
 
 /// No run of these tests takes so long: one that does hangs.
@@ -58,7 +59,7 @@ impl Home {
         url: &str,
         variables: &[(&str, &str)],
     ) -> Command {
-        without_variables(&mut command);
+        private_environment(&mut command);
         null_module::tell(&mut command, variables);
         command.env("NULL_MODULE_LOG", self.path("log"));
         command.arg("agent").args(["--nats", url]).arg("--config").arg(self.path("agent.toml"));

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use tapstone_record::Record;
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 const FILE: &str = "\
@@ -28,6 +29,7 @@ NO_SUCH_ALGORITHM
 
 fn import(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     command.current_dir(folder).args(["import", "jcalgtest"]).args(arguments).output().unwrap()
 }
 
@@ -50,6 +52,7 @@ fn a_file_becomes_a_record_that_can_be_compared() {
     assert_eq!(tapstone_testing::record(&record.to_json().unwrap()), record);
 
     let mut compare = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut compare);
     let compared = compare
         .current_dir(folder.path())
         .args(["compare", "card.json", "card.json", "--fail-above", "5%"])

@@ -7,6 +7,7 @@ use std::process::Command;
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
 use tapstone_report::html::{self, Entry, Lane, Timeline, TimelineLayer, TimelineSpan};
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 use crate::hostile;
@@ -91,6 +92,7 @@ impl Pages {
             fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         records.sort();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.current_dir(&folder).arg("report").args(records).arg("--output");
         let output = command.arg(folder.with_extension("html")).output().unwrap();
         assert!(output.status.success(), "{output:?}");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
-pub(crate) use tapstone_testing::skip;
+pub(crate) use tapstone_testing::{private_environment, skip};
 
 /// What takes so long hangs: a card makes RSA keys before it goes into the reader.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -116,6 +116,7 @@ impl VirtualCard {
     pub(crate) fn insert<A: AsRef<OsStr>>(arguments: &[A]) -> Option<Self> {
         let pcscd = Pcscd::start()?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.arg("vcard").args(arguments);
         let mut tapstone = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = follow(&mut tapstone);

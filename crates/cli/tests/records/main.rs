@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 /// A record that every verb reads, from the documentation's examples.
@@ -36,6 +37,7 @@ fn bad_files() -> Vec<(&'static str, Option<Vec<u8>>, &'static str)> {
 
 fn tapstone(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     command.current_dir(folder).args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
@@ -159,6 +161,7 @@ fn a_reader_who_leaves_is_no_crash() {
     let here = folder();
     for arguments in [&["report", "good.json", "--verbose"][..], &["completions", "bash"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.current_dir(here.path()).args(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tapstone_record::Record;
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 const EXAMPLES: [&str; 6] = ["token", "card", "pcsc", "trace", "comparison", "door"];
@@ -16,6 +17,7 @@ fn example(name: &str) -> PathBuf {
 
 fn report(records: &[&Path], options: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     command.arg("report").args(records).args(options).output().unwrap()
 }
 

@@ -15,6 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 pub(crate) use self::outcome::Outcome;
@@ -31,11 +32,11 @@ pub(crate) struct Tapstone {
 }
 
 impl Tapstone {
-    /// A verb and nothing else; of the environment, nothing that is meant for it.
+    /// A verb and nothing else, in a private environment.
     pub(crate) fn new(verb: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
-        without_variables(&mut command);
+        private_environment(&mut command);
         command.current_dir(directory.path()).arg(verb).stdin(Stdio::null());
         let (defaults, secrets) = (BTreeMap::new(), Vec::new());
         let turn = || Box::new(()) as Box<dyn Any>;
@@ -113,16 +114,6 @@ impl Tapstone {
         self.command.stdout(file("stdout")).stderr(file("stderr"));
         let held = (self.turn)();
         Running::new(self.command.spawn().unwrap(), self.directory, self.secrets, held)
-    }
-}
-
-/// Takes away what is in the environment of the tests for those who use the program.
-pub(crate) fn without_variables(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("NULL_MODULE_") || text.starts_with("TAPSTONE_") {
-            command.env_remove(&name);
-        }
     }
 }
 

@@ -151,8 +151,8 @@ fn a_proxy_and_the_module_behind_it_are_two() {
         return skip("p11-kit-proxy.so (Debian: libp11-kit0)");
     }
     let Some((client, hsm)) = fixtures::built("client").zip(Hsm::new()) else { return };
-    // No card is to be in the way.
-    let client = Program::new(client).arg(PROXY).args("--digest 37");
+    // No card is to be in the way, and no token of another module that the system has.
+    let client = Program::new(client).arg(PROXY).args("--digest 37 --token").arg(hsm.label());
     let client = client.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"));
     let client = client.env("PCSCLITE_CSOCK_NAME", "/nowhere");
     let record = client.unchanged().exits(0).whole();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use tapstone_record::Record;
+use tapstone_testing::private_environment;
 
 use crate::program::{Program, counts};
 use crate::trouble;
@@ -15,6 +16,7 @@ const MODULE: &str = "stand-in.so";
 fn read(file: &Path) -> (Output, Option<Record>) {
     let record = file.with_extension("json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     command.args(["trace", "--quiet", "--read"]).arg(file).arg("--output").arg(&record);
     (command.output().unwrap(), Record::read(&record).ok())
 }
@@ -69,6 +71,7 @@ fn an_operation_that_no_file_of_events_can_hold_is_one_error() {
     let left = program.traced_with("--events events").exits(0);
     let file = left.file("events");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+    private_environment(&mut command);
     command.args(["trace", "--operation", "syscall:read", "--read"]).arg(&file);
     let output = command.output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();

@@ -17,7 +17,7 @@ use tapstone_explain::timeline::{Span, Thread, Timeline};
 use tapstone_observe::observe::{self, Plan};
 use tapstone_observe::probe::Options;
 use tapstone_record::{Call, Record};
-use tapstone_testing::eventually;
+use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.
@@ -121,6 +121,7 @@ impl Program {
         let file = |name| File::create(directory.path().join(name)).unwrap();
         command.current_dir(directory.path()).stdin(Stdio::null());
         command.stdout(file("stdout")).stderr(file("stderr"));
+        private_environment(&mut command);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         // A process group of its own, as a shell makes one for a command in the foreground.
         let child = command.process_group(0).spawn();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapstone_card::scard::{Pcsc, reader_name};
-use tapstone_testing::eventually;
+use tapstone_testing::{eventually, private_environment};
 use tapstone_worker::Board;
 use tempfile::NamedTempFile;
 
@@ -66,6 +66,7 @@ pub(crate) struct Waiting(Child);
 impl Waiting {
     pub(crate) fn start<A: AsRef<OsStr>>(_: &NoPcscd, arguments: &[A]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.arg("vcard").args(arguments).args(["--wait", "120s"]);
         command.stdin(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
@@ -93,6 +94,7 @@ impl<'a> Card<'a> {
         assert!(empty(slot), "{} has a card already", slot.reader());
         let said = NamedTempFile::new().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        private_environment(&mut command);
         command.arg("vcard").args(arguments).args(["--port", &slot.port().to_string()]);
         command.stdin(Stdio::null()).stderr(File::create(said.path()).unwrap());
         let mut card = Self { process: command.spawn().unwrap(), slot, _pcscd: PhantomData };

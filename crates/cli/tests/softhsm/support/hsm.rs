@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tapstone_testing::private_environment;
 use tapstone_token::discover::{self, State};
 use tempfile::TempDir;
 
@@ -64,7 +65,7 @@ impl Hsm {
 
     /// `tapstone token` on the first token, with its PIN.
     pub(crate) fn tapstone(&self) -> Tapstone {
-        self.on("hsm").arg("--pin-file").arg(self.path("pin"))
+        self.on(self.label()).arg("--pin-file").arg(self.path("pin"))
     }
 
     /// `tapstone token` on the token with this label, without a PIN.
@@ -89,6 +90,11 @@ impl Hsm {
         path
     }
 
+    /// Of the token that is there from the start.
+    pub(crate) fn label(&self) -> &'static str {
+        LABEL
+    }
+
     pub(crate) fn module(&self) -> &Path {
         &self.module
     }
@@ -110,6 +116,7 @@ impl Hsm {
     }
 
     fn complete(&self, command: &mut Command, name: &str) -> Option<()> {
+        private_environment(command);
         let output = command.env("SOFTHSM2_CONF", self.path("softhsm2.conf")).output();
         match output {
             Err(error) if error.kind() == ErrorKind::NotFound => {
