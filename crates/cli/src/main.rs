@@ -69,7 +69,7 @@ enum Verb {
     Card(Box<card::Arguments>),
     /// Measure the calls of PC/SC, one by one
     Pcsc(pcsc::Arguments),
-    /// A process that talks to PC/SC for the lab; not for people
+    /// A process that talks to PC/SC for the controller; not for people
     #[command(hide = true)]
     CardWorker,
     /// Measure and model PIV authentication at a door
@@ -90,7 +90,7 @@ enum Verb {
     Import(import::Arguments),
     /// Print completions of verbs and options for a shell
     Completions(completions::Arguments),
-    /// A process that loads a module for the lab; not for people
+    /// A process that loads a module for the controller; not for people
     #[command(hide = true)]
     Worker,
 }

@@ -269,7 +269,8 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
     let times = |of: fn(&(Authentication, Authentication)) -> &Authentication| -> Vec<f64> {
         pairs.iter().map(|pair| of(pair).latency.0 as f64).collect()
     };
-    let (before, after) = (times(|pair| &pair.0), times(|pair| &pair.1));
+    let before = times(|pair| &pair.0);
+    let after = times(|pair| &pair.1);
     let rate = |time: &f64| PerSecond(1e9 / time.max(1.0));
     let rounds: Vec<compare::PairedRound> = before
         .iter()
@@ -283,7 +284,8 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
         .map(|(plain, _)| plain.latency.0 as f64 - predicted(strategy, &plain.dialogue.log, model))
         .collect();
     let left = middle(&left)?;
-    let (before, after) = (middle(&before)?, middle(&after)?);
+    let before = middle(&before)?;
+    let after = middle(&after)?;
     let off = left.estimate / after.estimate - 1.0;
     Some(record::Trial {
         processor_ns: None,

@@ -1,4 +1,4 @@
-//! What the lab and a worker process say to each other.
+//! What the controller and a worker process say to each other.
 //!
 //! A module runs in a process of its own, because it can hang, crash or print. Orders go in by
 //! one pipe and reports come back by another, as length-prefixed postcard frames.
@@ -262,7 +262,7 @@ pub enum Pace {
     Poisson(PerSecond),
 }
 
-/// From a worker to the lab.
+/// From a worker to the controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Report {
     /// The module is loaded.

@@ -13,8 +13,10 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 /// # Errors
 /// What dup(2) and open(2) say.
 pub fn private_pipes() -> io::Result<(File, File)> {
-    let (stdin, stdout) = (io::stdin(), io::stdout());
-    let (orders, reports) = (dup(&stdin)?, dup(&stdout)?);
+    let stdin = io::stdin();
+    let stdout = io::stdout();
+    let orders = dup(&stdin)?;
+    let reports = dup(&stdout)?;
     let private = |pipe: OwnedFd| fcntl_setfd(&pipe, FdFlags::CLOEXEC).map(|()| File::from(pipe));
     dup2_stdin(File::open("/dev/null")?)?;
     dup2_stdout(io::stderr())?;

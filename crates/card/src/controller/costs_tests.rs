@@ -39,9 +39,11 @@ fn plan(points: &[Point]) -> Plan {
 fn ran(points: &[Point], rounds: u64, noise: impl Fn(u64, u64) -> f64) -> CardRun {
     let lanes = points.len() as u64;
     let sample = |number: u64| {
-        let (round, lane) = (number / lanes, number % lanes);
+        let round = number / lanes;
+        let lane = number % lanes;
         let point = points[lane as usize];
-        let (sent, received) = (5 + point.bytes, 2);
+        let sent = 5 + point.bytes;
+        let received = 2;
         let operations = f64::from(point.operations);
         let time = FIXED
             + f64::from(sent + received) * BYTE

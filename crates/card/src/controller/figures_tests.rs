@@ -4,8 +4,10 @@ use super::*;
 use crate::protocol::Word;
 
 fn sample(lane: u16, start: u64, latency: u64) -> Sample {
-    let (start, latency) = (Nanos(start), Nanos(latency));
-    let (exchanges, output) = (Vec::new(), Vec::new());
+    let start = Nanos(start);
+    let latency = Nanos(latency);
+    let exchanges = Vec::new();
+    let output = Vec::new();
     Sample { lane, number: 0, start, latency, fault: None, exchanges, output }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A suite is a TOML file ([`mod@file`]). [`plan`] settles what of it is done on this card with these
 //! permissions, makes the inputs and keeps what is expected; [`job`] is what a worker gets of it,
-//! which `run` carries out; [`verify`] judges what came back, in the lab's process.
+//! which `run` carries out; [`verify`] judges what came back, in the controller's process.
 
 pub mod file;
 pub mod job;

@@ -134,7 +134,7 @@ impl<'a> Pcscd<'a> {
 fn reader() -> Option<Reader> {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
     let idle = Arc::new(AtomicBool::new(false));
-    let mut lab = card_controller::open(TIMEOUT, Nanos::ZERO, idle, Vec::new()).ok()?;
-    let readers = lab.look(Cards::All, &mut Live::new(true)).ok()?;
+    let mut controller = card_controller::open(TIMEOUT, Nanos::ZERO, idle, Vec::new()).ok()?;
+    let readers = controller.look(Cards::All, &mut Live::new(true)).ok()?;
     readers.into_iter().find(|reader| reader.name == READER)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 enum Verb {
     /// Authenticate a real card as a door does, in several ways, and say where the time goes
     Measure(Box<measure::Arguments>),
-    /// A process that talks to the card for the lab; not for people
+    /// A process that talks to the card for the controller; not for people
     #[command(hide = true)]
     Worker,
     Budget(Box<budget::Arguments>),

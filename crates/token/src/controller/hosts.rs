@@ -1,4 +1,4 @@
-//! Other machines whose agents run workers for this lab, as the controller sees them. How they are found
+//! Other machines whose agents run workers for this controller, as the controller sees them. How they are found
 //! and spoken to is not its business.
 
 use std::path::PathBuf;

@@ -58,7 +58,8 @@ impl Judge {
         match self {
             Self::Software(verifier) => {
                 let verification = verify_all(verifier, outputs, effort);
-                let (checked, wrong) = (verification.checked, verification.wrong);
+                let checked = verification.checked;
+                let wrong = verification.wrong;
                 Tally { checked, wrong, by: verification.by }
             }
             // The token has done the work already.

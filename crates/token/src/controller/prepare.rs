@@ -188,7 +188,8 @@ fn make_inputs(
 ) -> Result<Vec<Vec<Vec<Ring>>>, MaterialError> {
     let mut all = Vec::new();
     for process in &prepared.ready {
-        let (mut lanes, mut lane_judges) = (Vec::new(), Vec::new());
+        let mut lanes = Vec::new();
+        let mut lane_judges = Vec::new();
         for (lane, ready) in plan.lanes.iter().zip(process) {
             let none = [KeyMaterial::None];
             let materials: Vec<&KeyMaterial> = if ready.keys.is_empty() {
@@ -196,7 +197,8 @@ fn make_inputs(
             } else {
                 ready.keys.iter().map(|key| &key.material).collect()
             };
-            let (mut rings, mut judges) = (Vec::new(), Vec::new());
+            let mut rings = Vec::new();
+            let mut judges = Vec::new();
             for (number, material) in materials.into_iter().enumerate() {
                 let seed = plan.common.seed.wrapping_add(number as u64);
                 let (ring, judge) = judge::inputs(&lane.variant, material, seed, RING)?;

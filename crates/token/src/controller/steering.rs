@@ -203,7 +203,8 @@ impl TokenController {
 
 /// The shares of `count` for `threads` of `workers`, from the worker of this number on.
 fn split(count: u64, workers: u32, first: u32, threads: u32) -> Vec<u64> {
-    let (each, rest) = (count / u64::from(workers), count % u64::from(workers));
+    let each = count / u64::from(workers);
+    let rest = count % u64::from(workers);
     (first..first + threads).map(|worker| each + u64::from(u64::from(worker) < rest)).collect()
 }
 

@@ -61,7 +61,8 @@ fn failed(row: &record::CaseResult) -> Option<String> {
 }
 
 fn behind(row: &record::CaseResult, plan: &CasePlan) -> Option<String> {
-    let (offered, achieved) = (row.offered?, row.achieved?);
+    let offered = row.offered?;
+    let achieved = row.achieved?;
     let requests = offered.0 * row.window?.seconds.0;
     let missing = requests - achieved.0 * row.window?.seconds.0;
     // Independent arrivals vary by the root of their number; three times that is no chance.

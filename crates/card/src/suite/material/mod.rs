@@ -1,5 +1,5 @@
 //! What is sent to a card and what must come back: made and judged by software that the card has
-//! no part in, in the lab's process.
+//! no part in, in the controller's process.
 
 mod answer;
 mod ciphers;
