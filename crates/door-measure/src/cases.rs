@@ -8,9 +8,7 @@ use tapstone_card::protocol::{Fault, Sample};
 use tapstone_measure::compare::{self, PairedVerdict};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
-use tapstone_piv::{
-    AuthenticationMechanism as Mechanism, DialogueLog as Log, DialogueStep as Step, Strategy,
-};
+use tapstone_piv::{AuthenticationMechanism, DialogueLog, DialogueStep, Strategy};
 use tapstone_record as record;
 
 use crate::model::{Model, Parts, predicted, start_of_chuid};
@@ -55,7 +53,7 @@ fn is_granted(ran: &Authentication) -> bool {
 /// Everything that the run has brought, even if it did not end well.
 pub fn fill_record(record: &mut record::Record, run: &DoorRun) -> Decided {
     let first = run.granted(0);
-    let logs: Vec<&Log> = first.iter().map(|ran| &ran.dialogue.log).collect();
+    let logs: Vec<&DialogueLog> = first.iter().map(|ran| &ran.dialogue.log).collect();
     let steps = steps(&logs);
     record.results = made(run, &steps);
     let model = Model::fitted(&logs);
@@ -82,7 +80,7 @@ pub fn fill_record(record: &mut record::Record, run: &DoorRun) -> Decided {
 }
 
 /// The steps in their order.
-fn steps(logs: &[&Log]) -> Vec<Step> {
+fn steps(logs: &[&DialogueLog]) -> Vec<DialogueStep> {
     let mut steps = Vec::new();
     for (step, _) in logs.first().iter().flat_map(|log| &log.steps) {
         if !steps.contains(step) {
@@ -93,7 +91,7 @@ fn steps(logs: &[&Log]) -> Vec<Step> {
 }
 
 /// A case for each way, for each step of the first one, and for the host in it.
-fn made(run: &DoorRun, steps: &[Step]) -> Vec<record::CaseResult> {
+fn made(run: &DoorRun, steps: &[DialogueStep]) -> Vec<record::CaseResult> {
     let ways = run.mechanisms.len();
     let first = row_name(run.mechanisms[0]);
     let mut names: Vec<String> = run.mechanisms.iter().map(|one| row_name(*one)).collect();
@@ -175,9 +173,9 @@ fn quantile(times: &[f64], percent: f64) -> Option<f64> {
 
 /// A whole dialogue by its steps; with `overlap` they are more than the whole.
 fn whole(ran: &[&Authentication]) -> Vec<record::Phase> {
-    let logs: Vec<&Log> = ran.iter().map(|ran| &ran.dialogue.log).collect();
+    let logs: Vec<&DialogueLog> = ran.iter().map(|ran| &ran.dialogue.log).collect();
     let all = mean(ran.iter().map(|ran| ran.latency.0 as f64));
-    let one = |step: Step| {
+    let one = |step: DialogueStep| {
         let times: Vec<f64> =
             logs.iter().map(|log| log.step(step).unwrap_or_default().0 as f64).collect();
         record::Phase {
@@ -190,16 +188,16 @@ fn whole(ran: &[&Authentication]) -> Vec<record::Phase> {
 }
 
 /// A step by what it is made of.
-fn apart(logs: &[&Log], step: Step, model: Option<&Model>) -> Vec<record::Phase> {
-    let time = |log: &&Log| log.step(step).unwrap_or_default().0 as f64;
-    let in_card = |log: &&Log| match step {
-        Step::Connect => time(log),
+fn apart(logs: &[&DialogueLog], step: DialogueStep, model: Option<&Model>) -> Vec<record::Phase> {
+    let time = |log: &&DialogueLog| log.step(step).unwrap_or_default().0 as f64;
+    let in_card = |log: &&DialogueLog| match step {
+        DialogueStep::Connect => time(log),
         _ => log.exchanges.iter().filter(|one| one.step == step).map(|one| one.time.0 as f64).sum(),
     };
     let all = mean(logs.iter().map(time));
     let card = mean(logs.iter().map(in_card));
     let mut phases = Vec::new();
-    match model.filter(|_| card > 0.0 && step != Step::Connect) {
+    match model.filter(|_| card > 0.0 && step != DialogueStep::Connect) {
         Some(model) => {
             let parts: Vec<Parts> = logs.iter().map(|log| model.step(log, step)).collect();
             let part = |name, of: fn(&Parts) -> f64| phase(name, mean(parts.iter().map(of)), all);
@@ -211,7 +209,7 @@ fn apart(logs: &[&Log], step: Step, model: Option<&Model>) -> Vec<record::Phase>
         None => {}
     }
     phases.push(phase("host", (all - card).max(0.0), all));
-    if step == Step::ReadChuid {
+    if step == DialogueStep::ReadChuid {
         // A known card gives no more than that.
         let start = mean(logs.iter().map(|log| start_of_chuid(log, model)));
         phases.push(phase("start", start, all));
@@ -221,7 +219,7 @@ fn apart(logs: &[&Log], step: Step, model: Option<&Model>) -> Vec<record::Phase>
 
 /// Every command, summed up by name and header.
 fn apdus(run: &DoorRun) -> Vec<record::Apdu> {
-    let mut all: BTreeMap<(Step, [u8; 4]), record::Apdu> = BTreeMap::new();
+    let mut all: BTreeMap<(DialogueStep, [u8; 4]), record::Apdu> = BTreeMap::new();
     let ran = (0..run.mechanisms.len()).flat_map(|place| run.authentications(place));
     for exchange in ran.flat_map(|ran| &ran.dialogue.log.exchanges) {
         let new = || {
@@ -249,18 +247,21 @@ fn command(ins: u8) -> &'static str {
     }
 }
 
-fn object(step: Step) -> Option<&'static str> {
+fn object(step: DialogueStep) -> Option<&'static str> {
     match step {
-        Step::ReadCertificate => Some("certificate"),
-        Step::ReadChuid => Some("CHUID"),
-        Step::Challenge => Some("challenge"),
-        Step::Connect | Step::Select | Step::Pin | Step::Validate => None,
+        DialogueStep::ReadCertificate => Some("certificate"),
+        DialogueStep::ReadChuid => Some("CHUID"),
+        DialogueStep::Challenge => Some("challenge"),
+        DialogueStep::Connect
+        | DialogueStep::Select
+        | DialogueStep::Pin
+        | DialogueStep::Validate => None,
     }
 }
 
 /// A strategy against the baseline, over the rounds in which both were granted.
 fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::Trial> {
-    let Mechanism::PkiCak(strategy) = run.mechanisms[place] else { return None };
+    let AuthenticationMechanism::PkiCak(strategy) = run.mechanisms[place] else { return None };
     let both = |round: &'_ DoorRound| {
         let [plain, way] = [0, place].map(|place| round.0[place].clone().filter(is_granted));
         plain.zip(way)
@@ -364,9 +365,9 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
         let decision = told.into_keys().collect::<Vec<_>>().join("; ");
         if let Some(row) = record.results.iter_mut().find(|row| row.operation == name) {
             let name = match mechanism {
-                Mechanism::PkiCak(_) => "PKI-CAK",
-                Mechanism::Chuid => "CHUID",
-                Mechanism::PkiAuth | Mechanism::Contact => "PKI-AUTH",
+                AuthenticationMechanism::PkiCak(_) => "PKI-CAK",
+                AuthenticationMechanism::Chuid => "CHUID",
+                AuthenticationMechanism::PkiAuth | AuthenticationMechanism::Contact => "PKI-AUTH",
             };
             let parameters = Some(decision);
             row.mechanism =
@@ -380,12 +381,12 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
 }
 
 /// What cases are called.
-fn row_name(mechanism: Mechanism) -> String {
+fn row_name(mechanism: AuthenticationMechanism) -> String {
     match mechanism {
-        Mechanism::PkiCak(Strategy::Plain) => "door.pki-cak".to_owned(),
-        Mechanism::PkiCak(strategy) => format!("door.pki-cak [{strategy}]"),
-        Mechanism::Chuid => "door.chuid".to_owned(),
-        Mechanism::PkiAuth => "door.pki-auth".to_owned(),
-        Mechanism::Contact => "door.contact".to_owned(),
+        AuthenticationMechanism::PkiCak(Strategy::Plain) => "door.pki-cak".to_owned(),
+        AuthenticationMechanism::PkiCak(strategy) => format!("door.pki-cak [{strategy}]"),
+        AuthenticationMechanism::Chuid => "door.chuid".to_owned(),
+        AuthenticationMechanism::PkiAuth => "door.pki-auth".to_owned(),
+        AuthenticationMechanism::Contact => "door.contact".to_owned(),
     }
 }

@@ -4,7 +4,7 @@
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::linear::{Observation, fit};
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{ApduExchange as Exchange, DialogueLog as Log, DialogueStep as Step, Strategy};
+use tapstone_piv::{ApduExchange, DialogueLog, DialogueStep, Strategy};
 use tapstone_record as record;
 
 /// Bytes of the answer to GET DATA for the start of a CHUID: 65 and a status word.
@@ -29,8 +29,8 @@ pub(crate) struct Parts {
 
 impl Model {
     /// `None` where nothing was only moved, or in fewer than two dialogues.
-    pub(crate) fn fitted(logs: &[&Log]) -> Option<Self> {
-        let moved = |log: &Log| -> Vec<Observation> {
+    pub(crate) fn fitted(logs: &[&DialogueLog]) -> Option<Self> {
+        let moved = |log: &DialogueLog| -> Vec<Observation> {
             let all = log.exchanges.iter().filter(|exchange| exchange.is_transfer());
             all.map(|exchange| Observation {
                 amounts: vec![1.0, f64::from(exchange.bytes())],
@@ -59,7 +59,7 @@ impl Model {
         self.byte.map_or(0.0, |byte| byte.estimate)
     }
 
-    fn parts(&self, exchange: &Exchange) -> Parts {
+    fn parts(&self, exchange: &ApduExchange) -> Parts {
         let time = exchange.time.0 as f64;
         let commands = self.fixed.estimate.min(time);
         let transfer = (self.byte() * f64::from(exchange.bytes())).min(time - commands);
@@ -67,7 +67,7 @@ impl Model {
     }
 
     /// The parts of a step of one dialogue.
-    pub(crate) fn step(&self, log: &Log, step: Step) -> Parts {
+    pub(crate) fn step(&self, log: &DialogueLog, step: DialogueStep) -> Parts {
         let of_step = log.exchanges.iter().filter(|exchange| exchange.step == step);
         of_step.map(|exchange| self.parts(exchange)).fold(Parts::default(), |sum, parts| Parts {
             commands: sum.commands + parts.commands,
@@ -77,7 +77,7 @@ impl Model {
     }
 
     /// As the record has it.
-    pub(crate) fn cost(&self, operation: &str, logs: &[&Log]) -> record::Cost {
+    pub(crate) fn cost(&self, operation: &str, logs: &[&DialogueLog]) -> record::Cost {
         let processing: Vec<f64> = logs
             .iter()
             .map(|log| log.exchanges.iter().map(|one| self.parts(one).processing).sum())
@@ -103,10 +103,15 @@ impl Model {
 }
 
 /// What a strategy should save, by one plain dialogue, in nanoseconds.
-pub(crate) fn predicted(strategy: Strategy, log: &Log, model: Option<&Model>) -> f64 {
+pub(crate) fn predicted(strategy: Strategy, log: &DialogueLog, model: Option<&Model>) -> f64 {
     let step = |step| log.step(step).unwrap_or_default();
-    let [certificate, chuid, challenge, validate] =
-        [Step::ReadCertificate, Step::ReadChuid, Step::Challenge, Step::Validate].map(step);
+    let [certificate, chuid, challenge, validate] = [
+        DialogueStep::ReadCertificate,
+        DialogueStep::ReadChuid,
+        DialogueStep::Challenge,
+        DialogueStep::Validate,
+    ]
+    .map(step);
     let saved = match strategy {
         Strategy::Plain => Nanos::ZERO,
         Strategy::NoChuid => chuid,
@@ -121,8 +126,8 @@ pub(crate) fn predicted(strategy: Strategy, log: &Log, model: Option<&Model>) ->
 }
 
 /// The first command that reads the CHUID, with fewer bytes in its answer.
-pub(crate) fn start_of_chuid(log: &Log, model: Option<&Model>) -> f64 {
-    let first = log.exchanges.iter().find(|exchange| exchange.step == Step::ReadChuid);
+pub(crate) fn start_of_chuid(log: &DialogueLog, model: Option<&Model>) -> f64 {
+    let first = log.exchanges.iter().find(|exchange| exchange.step == DialogueStep::ReadChuid);
     let byte = model.map_or(0.0, Model::byte);
     first.map_or(0.0, |first| {
         let fewer = (f64::from(first.received) - CHUID_START).max(0.0);

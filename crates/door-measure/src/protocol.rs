@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscFunction;
-use tapstone_piv::{AuthenticationMechanism as Mechanism, Dialogue, Time};
+use tapstone_piv::{AuthenticationMechanism, Dialogue, Time};
 use tapstone_token::pin::Pin;
 use tapstone_worker::Protocol;
 
@@ -15,7 +15,7 @@ pub(crate) enum DoorOrder {
     /// Open PC/SC's library; the board names a call that never returns.
     Open { board: PathBuf, setup: Box<DoorSetup> },
     /// Carry out one authentication, at this moment or now.
-    Authenticate { mechanism: Mechanism, at: Option<Time> },
+    Authenticate { mechanism: AuthenticationMechanism, at: Option<Time> },
 }
 
 /// The protocol between the controller and the process that talks to the card.

@@ -1,6 +1,6 @@
 //! All rounds of a measurement: in each, every mechanism or strategy has its turn on the same card.
 
-use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
+use tapstone_piv::{AuthenticationMechanism, Time};
 
 use crate::controller::DoorController;
 use crate::error::DoorMeasureError;
@@ -19,7 +19,7 @@ pub trait DoorObserver {
 #[derive(Clone, Debug)]
 pub struct DoorPlan {
     /// What takes turns, the baseline first.
-    pub mechanisms: Vec<Mechanism>,
+    pub mechanisms: Vec<AuthenticationMechanism>,
     /// How many rounds.
     pub rounds: u64,
     /// The time of validation; `None`: now.
@@ -34,7 +34,7 @@ pub struct DoorRound(pub(crate) Vec<Option<Authentication>>);
 #[derive(Clone, Debug)]
 pub struct DoorRun {
     /// What took turns, the baseline first.
-    pub mechanisms: Vec<Mechanism>,
+    pub mechanisms: Vec<AuthenticationMechanism>,
     /// The rounds, in order; the last may have been cut short.
     pub rounds: Vec<DoorRound>,
     /// The user ended it.

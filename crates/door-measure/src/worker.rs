@@ -16,9 +16,8 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure};
 use tapstone_piv::{
-    AuthenticationMechanism as Mechanism, CardConnection as Card, CardLost as Lost, Dialogue,
-    DialogueLog as Log, DialogueStep as Step, Oid, PivPin as Pin, RelyingSystem as Desk, Rules,
-    Time,
+    AuthenticationMechanism, CardConnection, CardLost, Dialogue, DialogueLog, DialogueStep, Oid,
+    PivPin, RelyingSystem, Rules, Time,
 };
 use tapstone_worker::{
     Board, Controller, private_pipes, receive, send, signal_at_controllers_death,
@@ -65,8 +64,8 @@ pub fn serve() -> io::Result<()> {
 struct Worker {
     pcsc: Pcsc,
     setup: DoorSetup,
-    desk: Desk,
-    pin: Option<Pin>,
+    relying_system: RelyingSystem,
+    pin: Option<PivPin>,
     card: Option<Held>,
     memory: Vec<u8>,
 }
@@ -83,21 +82,21 @@ struct Wire<'a> {
     memory: &'a mut [u8],
 }
 
-impl Card for Wire<'_> {
-    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), Lost> {
+impl CardConnection for Wire<'_> {
+    fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), CardLost> {
         let answer = self.card.transmit(command, self.memory).map_err(lost)?;
         response.extend_from_slice(answer);
         Ok(())
     }
 }
 
-fn lost(failure: Failure) -> Lost {
-    Lost { call: failure.call.to_string(), code: failure.code.to_string() }
+fn lost(failure: Failure) -> CardLost {
+    CardLost { call: failure.call.to_string(), code: failure.code.to_string() }
 }
 
 /// Nothing was said with the card, or nothing that counts.
-fn without(outcome: Result<tapstone_piv::Denial, Lost>) -> Dialogue {
-    Dialogue { outcome: outcome.map(Err), fell_back: false, log: Log::default() }
+fn without(outcome: Result<tapstone_piv::Denial, CardLost>) -> Dialogue {
+    Dialogue { outcome: outcome.map(Err), fell_back: false, log: DialogueLog::default() }
 }
 
 impl Worker {
@@ -110,16 +109,16 @@ impl Worker {
             Rules { policy, age_limit: setup.age_limit.into(), module_time: setup.module_time };
         let pin = match &setup.pin {
             None => None,
-            Some(pin) => Some(Pin::new(pin.expose()).ok_or(OpenError::Pin)?),
+            Some(pin) => Some(PivPin::new(pin.expose()).ok_or(OpenError::Pin)?),
         };
-        let desk = Desk::new(trust, rules);
-        Ok(Self { pcsc, setup, desk, pin, card: None, memory: vec![0; LONGEST_RESPONSE] })
+        let relying_system = RelyingSystem::new(trust, rules);
+        Ok(Self { pcsc, setup, relying_system, pin, card: None, memory: vec![0; LONGEST_RESPONSE] })
     }
 
     /// One authentication with everything that it needs beforehand.
     fn authenticate(
         &mut self,
-        mechanism: Mechanism,
+        mechanism: AuthenticationMechanism,
         at: Option<Time>,
         reports: &mut File,
     ) -> io::Result<Authentication> {
@@ -135,7 +134,7 @@ impl Worker {
         }
         let prepared = self.prepare(mechanism, at());
         let ran = match prepared {
-            Ok(Ok(())) if mechanism == Mechanism::Contact => self.cold(at()),
+            Ok(Ok(())) if mechanism == AuthenticationMechanism::Contact => self.cold(at()),
             Ok(Ok(())) => Ok(self.timed(mechanism, at(), Monotonic.now(), None)),
             Ok(Err(refusal)) => Ok(nothing(without(Ok(refusal)), false)),
             Err(lost) => Err(lost),
@@ -148,23 +147,23 @@ impl Worker {
     /// Begins the transaction, and does what is not part of the authentication.
     fn prepare(
         &mut self,
-        mechanism: Mechanism,
+        mechanism: AuthenticationMechanism,
         at: Time,
-    ) -> Result<Result<(), tapstone_piv::Denial>, Lost> {
+    ) -> Result<Result<(), tapstone_piv::Denial>, CardLost> {
         let Some(held) = &self.card else { return Ok(Ok(())) };
         held.card.begin().map_err(lost)?;
         let mut wire = Wire { card: &held.card, memory: &mut self.memory };
-        self.desk.prepare(&mut wire, mechanism, at)?;
+        self.relying_system.prepare(&mut wire, mechanism, at)?;
         match mechanism.needs_pin() {
-            true => self.desk.look_at_tries(&mut wire),
+            true => self.relying_system.look_at_tries(&mut wire),
             false => Ok(Ok(())),
         }
     }
 
     /// The sequence from a card without power on.
-    fn cold(&mut self, at: Time) -> Result<Authentication, Lost> {
+    fn cold(&mut self, at: Time) -> Result<Authentication, CardLost> {
         let Some(Held { card, context }) = self.card.take() else {
-            return Err(Lost { call: "SCardConnect".into(), code: "no card".into() });
+            return Err(CardLost { call: "SCardConnect".into(), code: "no card".into() });
         };
         card.end().map_err(lost)?;
         card.disconnect(Disposition::Unpower).map_err(lost)?;
@@ -174,29 +173,30 @@ impl Worker {
         let connected = Monotonic.now() - start;
         card.begin().map_err(lost)?;
         self.card = Some(Held { card, context });
-        Ok(self.timed(Mechanism::Contact, at, start, Some(connected)))
+        Ok(self.timed(AuthenticationMechanism::Contact, at, start, Some(connected)))
     }
 
     /// The authentication itself, counted from `start`.
     fn timed(
         &mut self,
-        mechanism: Mechanism,
+        mechanism: AuthenticationMechanism,
         at: Time,
         start: Nanos,
         connected: Option<Nanos>,
     ) -> Authentication {
         let Some(held) = &self.card else { unreachable!("a card is held before it is asked") };
         let mut wire = Wire { card: &held.card, memory: &mut self.memory };
-        let mut dialogue = self.desk.authenticate(&mut wire, mechanism, self.pin.as_ref(), at);
+        let mut dialogue =
+            self.relying_system.authenticate(&mut wire, mechanism, self.pin.as_ref(), at);
         let latency = Monotonic.now() - start;
         if let Some(time) = connected {
-            dialogue.log.steps.insert(0, (Step::Connect, time));
+            dialogue.log.steps.insert(0, (DialogueStep::Connect, time));
         }
         Authentication { start, latency, dialogue, gave_up: false }
     }
 
     /// Ends the transaction. A card with a verified PIN is reset; one that was lost is let go.
-    fn part(&mut self, mechanism: Mechanism, was_lost: bool) {
+    fn part(&mut self, mechanism: AuthenticationMechanism, was_lost: bool) {
         let Some(held) = &self.card else { return };
         let ended = held.card.end();
         if (was_lost || mechanism.needs_pin() || ended.is_err())

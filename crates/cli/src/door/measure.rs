@@ -5,7 +5,7 @@ mod arguments;
 use anyhow::Context;
 use tapstone_door_measure::{Decision, DoorController, DoorObserver, DoorPlan, DoorSetup, files};
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{AuthenticationMechanism as Mechanism, Time};
+use tapstone_piv::{AuthenticationMechanism, Time};
 use tapstone_record as record;
 use tapstone_worker::WorkerCommand;
 
@@ -32,7 +32,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
         "this mechanism gives the PIN to the card, and there is none\nhint: --pin-file, --pin-env, \
          --pin-fd or --pin-prompt says where it is"
     );
-    if mechanisms.contains(&Mechanism::Contact) {
+    if mechanisms.contains(&AuthenticationMechanism::Contact) {
         eprintln!("the card is unpowered again and again: other programs lose what they verified");
     }
     let interrupt = interrupt::flag_on_signals()?;

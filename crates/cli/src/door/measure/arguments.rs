@@ -7,9 +7,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{
-    AuthenticationMechanism as Mechanism, CARD_AUTHENTICATION_POLICY, Oid, Strategy,
-};
+use tapstone_piv::{AuthenticationMechanism, CARD_AUTHENTICATION_POLICY, Oid, Strategy};
 
 use crate::output::OutputArguments;
 use crate::token::PinSourceArguments;
@@ -72,7 +70,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// What takes turns, the baseline first.
-    pub(crate) fn mechanisms(&self) -> anyhow::Result<Vec<Mechanism>> {
+    pub(crate) fn mechanisms(&self) -> anyhow::Result<Vec<AuthenticationMechanism>> {
         let one = match self.mechanism {
             Way::PkiCak => {
                 let chosen = |strategy: &Strategy| {
@@ -80,11 +78,11 @@ impl Arguments {
                     *strategy == Strategy::Plain || self.strategy.iter().any(named)
                 };
                 let strategies = Strategy::ALL.into_iter().filter(chosen);
-                return Ok(strategies.map(Mechanism::PkiCak).collect());
+                return Ok(strategies.map(AuthenticationMechanism::PkiCak).collect());
             }
-            Way::Chuid => Mechanism::Chuid,
-            Way::PkiAuth => Mechanism::PkiAuth,
-            Way::Contact => Mechanism::Contact,
+            Way::Chuid => AuthenticationMechanism::Chuid,
+            Way::PkiAuth => AuthenticationMechanism::PkiAuth,
+            Way::Contact => AuthenticationMechanism::Contact,
         };
         let named = self.strategy.iter().any(|choice| choice.0.is_some());
         anyhow::ensure!(!named, "--strategy is for --mechanism pki-cak\nhint: leave it out");
