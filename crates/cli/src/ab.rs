@@ -13,6 +13,7 @@ use tapstone_command::run::{Output, Signals};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::compare::Percent;
 use tapstone_record::{Judgement, Record, Target, TargetKind};
+use tapstone_text::Foreign;
 
 use crate::exit::Exit;
 use crate::machine_load::Watch;
@@ -83,7 +84,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     measured.add_to(&mut record, &ab, arguments.fail_above);
     compare::print_comparison(&record, &arguments.output)?;
     if let Some(failure) = measured.failure() {
-        eprintln!("error: {failure}");
+        eprintln!("error: {}", Foreign::with_lines(failure.to_string()));
     }
     Ok(match exceeded(&record) {
         _ if measured.failure().is_some() || measured.interrupted() => Exit::NotMeasured,

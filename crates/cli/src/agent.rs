@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapstone_hosts::{Config, agent};
 use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_text::Foreign;
 
 use crate::exit::Exit;
 use crate::nats::NatsArguments;
@@ -53,7 +54,7 @@ pub(crate) fn run_agent(arguments: &Arguments) -> anyhow::Result<Exit> {
         worker,
         copies: arguments.copies,
         interrupt: interrupt::flag_on_signals()?,
-        say: |text| eprintln!("{text}"),
+        say: |text| eprintln!("{}", Foreign::with_lines(text)),
     };
     agent::serve(options)?;
     Ok(Exit::Done)

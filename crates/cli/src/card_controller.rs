@@ -14,9 +14,10 @@ use tapstone_card::protocol::{Cards, Reader};
 use tapstone_explain::tables;
 use tapstone_explain::timeline::Timeline;
 use tapstone_measure::clock::{Monotonic, Precision};
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::Record;
+use tapstone_text::{Foreign, thousands};
 
 use crate::command_line;
 use crate::environment;
@@ -145,7 +146,7 @@ impl Live {
     }
 
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| eprintln!("{}", Foreign::with_lines(text)));
     }
 
     pub(crate) fn end(&self) {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tapstone_text::Foreign;
+
 /// An error for people.
 pub(crate) struct Failure<'a>(pub(crate) &'a anyhow::Error);
 
@@ -21,15 +23,14 @@ impl fmt::Display for Failure<'_> {
             // The first knows best what was to be done.
             advice = if advice.is_empty() { hint } else { advice };
         }
-        f.write_str(&harmless(&told))?;
-        if advice.is_empty() { Ok(()) } else { write!(f, "\nhint: {}", harmless(advice)) }
+        // Names of files, readers and tokens come from outside.
+        write!(f, "{}", Foreign::with_lines(told))?;
+        if advice.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "\nhint: {}", Foreign::with_lines(advice))
+        }
     }
-}
-
-/// Names of files, readers and tokens come from outside: nothing in them acts on a terminal.
-fn harmless(text: &str) -> String {
-    let keep = |c: char| c == '\n' || !c.is_control();
-    text.chars().map(|c| if keep(c) { c } else { '?' }).collect()
 }
 
 #[cfg(test)]
@@ -60,6 +61,9 @@ mod tests {
     #[test]
     fn what_comes_from_outside_does_not_act() {
         let error = anyhow::anyhow!("\u{1b}[31mred\r\u{9b}x\nhint: \u{7}bell");
-        assert_eq!(Failure(&error).to_string(), "?[31mred??x\nhint: ?bell");
+        assert_eq!(
+            Failure(&error).to_string(),
+            "\u{fffd}[31mred\u{fffd}\u{fffd}x\nhint: \u{fffd}bell"
+        );
     }
 }

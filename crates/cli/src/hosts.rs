@@ -5,6 +5,7 @@ use serde::Serialize;
 use tapstone_hosts::{Present, clock_of, look_around};
 use tapstone_measure::units::Nanos;
 use tapstone_record::{Environment, HostClock};
+use tapstone_text::Foreign;
 
 use crate::exit::Exit;
 use crate::nats::NatsArguments;
@@ -105,10 +106,10 @@ fn line(present: &Present) -> [String; 5] {
         let state =
             format!("version {}, this is {}", present.calling.version, env!("CARGO_PKG_VERSION"));
         return [
-            clean(&present.calling.name),
+            Foreign::new(&present.calling.name).to_string(),
             String::new(),
             String::new(),
-            clean(&state),
+            Foreign::new(&state).to_string(),
             String::new(),
         ];
     };
@@ -127,10 +128,11 @@ fn line(present: &Present) -> [String; 5] {
         format!("{} ({module}, {})", target.name, target.token)
     };
     let targets: Vec<String> = facts.targets.iter().map(target).collect();
-    [clean(&present.calling.name), cores, offset, clean(&state), clean(&targets.join(", "))]
-}
-
-/// What other machines say must not act on a terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    [
+        Foreign::new(&present.calling.name).to_string(),
+        cores,
+        offset,
+        Foreign::new(&state).to_string(),
+        Foreign::new(&targets.join(", ")).to_string(),
+    ]
 }

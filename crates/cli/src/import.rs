@@ -15,6 +15,7 @@ use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
 use panel_log::PanelLog;
+use tapstone_text::Foreign;
 
 /// Lines shown of those that could not be read; more are counted.
 const SHOWN: usize = 20;
@@ -100,8 +101,7 @@ fn print_imported(record: &Record, output: &OutputArguments) -> anyhow::Result<(
 /// Lines that could not be read, by number, of so many in all.
 fn report_skipped_lines(skipped: &[SkippedLine], all: u64) {
     for SkippedLine { line, why } in skipped.iter().take(SHOWN) {
-        // From the file: nothing in it may act on the terminal.
-        eprintln!("skipped: line {line}: {}", why.escape_debug());
+        eprintln!("skipped: line {line}: {}", Foreign::new(why));
     }
     let more = all.saturating_sub(SHOWN as u64);
     if more > 0 {

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
+use tapstone_text::{Foreign, thousands};
 use tapstone_token::controller::{CaseProgress, TokenObserver};
 
 /// One line that is rewritten, with rate, latencies and the time left.
@@ -31,7 +32,7 @@ impl Live {
 
     /// Says something for good, above the line.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| eprintln!("{}", Foreign::with_lines(text)));
     }
 
     pub(crate) fn end(&self) {

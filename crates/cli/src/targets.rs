@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::mechanism_name;
+use tapstone_text::Foreign;
 use tapstone_token::controller::look_at;
 use tapstone_token::discover::{self, Candidate, FoundBy, State};
 use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo};
@@ -89,7 +90,7 @@ pub(crate) fn run_targets(arguments: &Arguments) -> anyhow::Result<Exit> {
         listed.push(look(candidate, arguments)?);
     }
     for note in &found.notes {
-        eprintln!("note: {note}");
+        eprintln!("note: {}", Foreign::with_lines(note.to_string()));
     }
     match arguments.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&listed)?),
@@ -159,19 +160,25 @@ fn mechanism(info: &MechanismInfo) -> ListedMechanism {
 fn print(listed: &[Listed], mechanisms: bool) {
     for module in listed {
         let name = module.name.as_deref().unwrap_or("module");
-        println!("{}  ({name}, {})", module.path.display(), module.found_by);
+        println!(
+            "{}  ({}, {})",
+            Foreign::new(module.path.to_string_lossy()),
+            Foreign::new(name),
+            Foreign::new(&module.found_by)
+        );
         for note in &module.notes {
-            println!("    {note}");
+            println!("    {}", Foreign::new(note));
         }
         if let Some(error) = &module.error {
-            println!("    cannot be used: {}", error.replace('\n', "\n    "));
+            let error = Foreign::with_lines(error.replace('\n', "\n    "));
+            println!("    cannot be used: {error}");
         }
         if let Some(library) = &module.library {
             println!(
                 "    {} {}, {}, Cryptoki {}",
-                clean(&library.description),
+                Foreign::new(&library.description),
                 library.version,
-                clean(&library.manufacturer),
+                Foreign::new(&library.manufacturer),
                 library.cryptoki_version
             );
         }
@@ -184,17 +191,17 @@ fn print(listed: &[Listed], mechanisms: bool) {
 
 fn print_slot(slot: &Slot, mechanisms: bool) {
     let kind = if slot.slot.hardware { "hardware slot" } else { "slot" };
-    println!("    {kind} {}: {}", slot.slot.id, clean(&slot.slot.description));
+    println!("    {kind} {}: {}", slot.slot.id, Foreign::new(&slot.slot.description));
     let Some(token) = &slot.slot.token else {
         println!("        no token");
         return;
     };
     println!(
         "        token \"{}\": {} {}, serial {}, firmware {}",
-        clean(&token.label),
-        clean(&token.manufacturer),
-        clean(&token.model),
-        clean(&token.serial),
+        Foreign::new(&token.label),
+        Foreign::new(&token.manufacturer),
+        Foreign::new(&token.model),
+        Foreign::new(&token.serial),
         token.firmware_version
     );
     println!("        {}", slot.flags.join(" "));
@@ -208,9 +215,4 @@ fn print_slot(slot: &Slot, mechanisms: bool) {
             );
         }
     }
-}
-
-/// A label comes from the token: nothing in it may act on the terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use tapstone_measure::units::Nanos;
+use tapstone_text::Foreign;
 
 use crate::perfetto::program;
 use crate::timeline::{Family, FunctionId, Thread, Timeline};
@@ -147,8 +148,8 @@ impl Stacks {
 /// A name without what has a meaning in this format. A number behind a blank at the end of a stack
 /// is a second count to those who read it.
 fn printable(name: &str) -> String {
-    let apart = |c: char| c == ';' || c.is_control() || c.is_whitespace();
-    name.chars().map(|c| if apart(c) { '_' } else { c }).collect()
+    let apart = |c: char| c == ';' || c == char::REPLACEMENT_CHARACTER || c.is_whitespace();
+    Foreign::new(name).to_string().chars().map(|c| if apart(c) { '_' } else { c }).collect()
 }
 
 #[cfg(test)]

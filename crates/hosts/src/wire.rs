@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tapstone_record::Environment;
+use tapstone_text::Foreign;
 use tapstone_token::controller::{Lost, TokenTarget};
 use tapstone_token::module::LibraryInfo;
 use tapstone_token::protocol::{Report, Task};
@@ -48,7 +49,7 @@ pub(crate) fn coordinator_subject(run: u64) -> String {
 
 /// What another machine says, as it may be printed: nothing in it acts on a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    Foreign::with_lines(text).to_string()
 }
 
 /// An agent, from its start to its end. Random.

@@ -21,8 +21,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tapstone_measure::units::thousands;
 use tapstone_record::{self as record, Record, Target, TargetKind, Tool};
+use tapstone_text::thousands;
 
 pub use map::{Map, MapError};
 

@@ -12,7 +12,9 @@ use thiserror::Error;
 
 use crate::interval::Estimate;
 use crate::summary::Summary;
-use crate::units::{Nanos, PerSecond, thousands};
+use tapstone_text::thousands;
+
+use crate::units::{Nanos, PerSecond};
 
 /// A case and what is claimed about it.
 #[derive(Clone, Debug, PartialEq)]

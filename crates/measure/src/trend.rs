@@ -12,7 +12,9 @@ use crate::quantile::LatencyDistribution;
 use crate::ratio::Ratio;
 use crate::series::Series;
 use crate::slice::Slice;
-use crate::units::{Nanos, three_digits};
+use tapstone_text::three_digits;
+
+use crate::units::Nanos;
 
 /// Batches in a fifth of a window: few enough for a series of 40 slices, and with 14 degrees of
 /// freedom for the comparison of two fifths.

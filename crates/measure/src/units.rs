@@ -6,6 +6,7 @@ use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tapstone_text::{thousands, three_digits};
 
 /// A length of time, or a moment on a clock that counts from an arbitrary origin, in nanoseconds.
 ///
@@ -114,33 +115,6 @@ impl fmt::Display for PerSecond {
     }
 }
 
-/// A number with three significant digits, in plain notation.
-#[must_use]
-pub fn three_digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
-    }
-    // Rounded first: 0.9996 is 1.00, not 1.000.
-    let rounded = format!("{value:.2e}").parse().unwrap_or(value);
-    let magnitude = f64::abs(rounded).log10().floor() as i32;
-    let decimals = (2 - magnitude).clamp(0, 9) as usize;
-    format!("{value:.decimals$}")
-}
-
-/// A whole number with a comma between groups of three digits.
-#[must_use]
-pub fn thousands(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,7 +134,6 @@ mod tests {
         }
         assert_eq!(PerSecond(39_353.0).to_string(), "39,353/s");
         assert_eq!(PerSecond(98.72).to_string(), "98.7/s");
-        assert_eq!(thousands(7_000_000), "7,000,000");
     }
 
     #[test]

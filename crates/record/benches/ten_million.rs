@@ -10,12 +10,13 @@ use std::{env, fs, hint};
 
 use hdrhistogram::Histogram;
 use tapstone_measure::bucket::HIGHEST;
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_record::samples::{Sample, SampleWriter};
 use tapstone_record::{
     CaseResult, Concurrency, EncodedHistogram, Environment, Load, Record, SeriesPoint, Status,
     Target, TargetKind, Tool,
 };
+use tapstone_text::thousands;
 
 const WORKERS: u32 = 32;
 /// How many samples a worker hands over at a time.

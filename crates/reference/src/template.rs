@@ -3,7 +3,7 @@
 //! Between braces stands an expression, or the path of a text. A format may follow it: `:.2` for
 //! two decimals, `:,` for a whole number with commas.
 
-use tapstone_measure::units::thousands;
+use tapstone_text::thousands;
 
 use crate::document::Document;
 use crate::expression::{self, ExpressionError};

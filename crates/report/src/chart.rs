@@ -1,8 +1,8 @@
 //! What a chart shows, without a word on how it is drawn. A section makes one where it makes the
 //! table that says the same.
 
-use tapstone_measure::units::{thousands, three_digits};
 use tapstone_record::{Estimate, Fraction};
+use tapstone_text::{thousands, three_digits};
 
 use crate::figures;
 

@@ -9,7 +9,7 @@ use tapstone_record::{
     Change, Comparison, ComparisonRow, Judgement, Provenance, Quantity, SideBySide,
 };
 
-use crate::csv::CsvError;
+use crate::csv::{CsvError, harmless_cell};
 use crate::words;
 
 /// The rows of a comparison, one line each, below a header.
@@ -21,7 +21,7 @@ pub fn render(comparison: &Comparison) -> Result<String, CsvError> {
     let mut writer = Writer::from_writer(&mut text);
     writer.write_record(COLUMNS.iter().map(|(name, _)| name))?;
     for row in &comparison.rows {
-        writer.write_record(COLUMNS.iter().map(|(_, cell)| cell(row)))?;
+        writer.write_record(COLUMNS.iter().map(|(_, cell)| harmless_cell(&cell(row))))?;
     }
     writer.flush().map_err(::csv::Error::from)?;
     drop(writer);
@@ -51,11 +51,11 @@ pub fn render_side_by_side(all: &SideBySide) -> Result<String, CsvError> {
         for (side, (figure, excess)) in sides {
             let (Some(figure), Some(excess)) = (figure, excess) else { continue };
             writer.write_record([
-                row.operation.clone(),
+                harmless_cell(&row.operation),
                 self::text(row.message_bytes),
                 quantity(row.quantity).to_owned(),
-                side.name.clone(),
-                side.source.clone(),
+                harmless_cell(&side.name),
+                harmless_cell(&side.source),
                 figure.estimate.to_string(),
                 figure.low.to_string(),
                 figure.high.to_string(),

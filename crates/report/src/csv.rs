@@ -1,7 +1,8 @@
 //! A record as CSV: a header, then one line for each result, unsupported and failed ones too.
 //!
 //! Times are in nanoseconds and rates in operations per second. A cell is empty where there is no
-//! figure; empty is never zero. Words are those of the record.
+//! figure; empty is never zero. Words are those of the record. A text that a spreadsheet would take for
+//! a formula (it begins with `=`, `+`, `-` or `@`) has an apostrophe in front.
 //!
 //! | columns | what they hold |
 //! | --- | --- |
@@ -23,6 +24,7 @@
 use ::csv::Writer;
 use tapstone_measure::units::Nanos;
 use tapstone_record::{CaseResult, Estimate, Latency, Record};
+use tapstone_text::{Foreign, csv_cell};
 use thiserror::Error;
 
 use crate::words;
@@ -35,6 +37,12 @@ pub enum CsvError {
     Encode(#[from] ::csv::Error),
 }
 
+/// A cell that does nothing, neither to a terminal nor to a spreadsheet: labels and names in it come
+/// from outside. Numbers stay as they are.
+pub(crate) fn harmless_cell(text: &str) -> String {
+    csv_cell(&Foreign::new(text).to_string()).into_owned()
+}
+
 /// The results of a record, one line each, below a header.
 ///
 /// # Errors
@@ -44,7 +52,7 @@ pub fn render(record: &Record) -> Result<String, CsvError> {
     let mut writer = Writer::from_writer(&mut text);
     writer.write_record(COLUMNS.iter().map(|(name, _)| name))?;
     for row in &record.results {
-        writer.write_record(COLUMNS.iter().map(|(_, cell)| cell(record, row)))?;
+        writer.write_record(COLUMNS.iter().map(|(_, cell)| harmless_cell(&cell(record, row))))?;
     }
     writer.flush().map_err(::csv::Error::from)?;
     drop(writer);

@@ -2,11 +2,11 @@
 //!
 //! Times are in nanoseconds, shares are parts of 1. A cell is empty where there is no figure.
 
-use ::csv::Writer;
+use ::csv::{ReaderBuilder, Writer};
 use serde::Serialize;
 use tapstone_record::{BudgetPart, PartKind, Record};
 
-use crate::csv::CsvError;
+use crate::csv::{CsvError, harmless_cell};
 use crate::words;
 
 /// The lines of a record that holds a model; `None` for any other.
@@ -114,10 +114,16 @@ struct QueueLine {
 
 /// A header from the names of the fields, then the lines.
 fn lines(lines: impl Iterator<Item = impl Serialize>) -> Result<String, CsvError> {
+    let mut serialized = Writer::from_writer(Vec::new());
+    for line in lines {
+        serialized.serialize(line)?;
+    }
+    let serialized = serialized.into_inner().map_err(|error| error.into_error());
+    let serialized = serialized.map_err(::csv::Error::from)?;
     let mut text = Vec::new();
     let mut writer = Writer::from_writer(&mut text);
-    for line in lines {
-        writer.serialize(line)?;
+    for record in ReaderBuilder::new().has_headers(false).from_reader(&serialized[..]).records() {
+        writer.write_record(record?.iter().map(harmless_cell))?;
     }
     writer.flush().map_err(::csv::Error::from)?;
     drop(writer);

@@ -1,7 +1,8 @@
 //! Figures as text. Each comes with its unit, and each estimate with its interval.
 
-use tapstone_measure::units::{Nanos, PerSecond, thousands, three_digits};
+use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record::{Estimate, Fraction, Range, Seconds};
+use tapstone_text::{thousands, three_digits};
 
 /// What stands where there is no figure.
 pub(crate) const NONE: &str = "–";
@@ -73,11 +74,6 @@ pub(crate) fn bytes_about(count: u64) -> String {
         1000..1_000_000 => format!("{} kB", three_digits(count as f64 / 1e3)),
         _ => format!("{} MB", three_digits(count as f64 / 1e6)),
     }
-}
-
-/// A number of things: `1 thread`, `4 threads`.
-pub(crate) fn count(number: u64, one: &str, more: &str) -> String {
-    format!("{} {}", thousands(number), if number == 1 { one } else { more })
 }
 
 /// The interval of an estimate: `± 1.2 %` when both arms are about equal, else its ends.
@@ -187,7 +183,5 @@ mod tests {
     fn bytes_are_rounded_never() {
         let printed = [0, 32, 1000, 1024, 1536, 65536, 1 << 20].map(bytes);
         assert_eq!(printed, ["0 B", "32 B", "1,000 B", "1 KiB", "1,536 B", "64 KiB", "1 MiB"]);
-        assert_eq!(count(1, "process", "processes"), "1 process");
-        assert_eq!(count(1200, "process", "processes"), "1,200 processes");
     }
 }

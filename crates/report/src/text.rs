@@ -1,25 +1,13 @@
 //! Text made safe to print, and measured in columns. Labels come from devices and are hostile
 //! until proven otherwise: an escape sequence in one could rewrite what stands above it.
 
+use tapstone_text::Foreign;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Text in which every character takes up its place and does nothing else.
 pub(crate) fn clean(text: &str, unicode: bool) -> String {
-    let visible = text.chars().map(|c| if acts(c) { char::REPLACEMENT_CHARACTER } else { c });
-    if unicode { visible.collect() } else { ascii(visible) }
-}
-
-/// Whether a character moves the cursor, changes the direction of the text, or hides.
-fn acts(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}'
-            // Zero-width characters and marks of direction; separators of lines and paragraphs.
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            // Joiners, isolates, and invisible operators.
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            // Variation selectors and tags.
-            | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
+    let visible = Foreign::new(text).to_string();
+    if unicode { visible } else { ascii(visible.chars()) }
 }
 
 /// The signs that this crate uses, for a terminal that knows only ASCII.

@@ -4,8 +4,9 @@ use tapstone_record::{
     Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Record, TargetKind,
     Verdict,
 };
+use tapstone_text::counted;
 
-use crate::figures::{self, count, ms, with_interval};
+use crate::figures::{self, ms, with_interval};
 use crate::sections::page::{Span, Tint};
 use crate::text::clean;
 use crate::words;
@@ -21,7 +22,7 @@ pub(crate) fn title(record: &Record) -> String {
         return format!("{} against {}", comparison.candidate.name, comparison.baseline.name);
     }
     if let Some(all) = &record.side_by_side {
-        return count(all.sides.len() as u64, "device", "devices side by side");
+        return counted(all.sides.len() as u64, "device", "devices side by side");
     }
     let scenario = record.budget.as_ref().and_then(|budget| budget.scenario.as_ref());
     let scenario = scenario.or(record.what_if.as_ref().map(|what_if| &what_if.scenario));
@@ -105,13 +106,13 @@ fn wrong(rows: &[CaseResult]) -> Option<Span> {
         .filter_map(|row| row.verification)
         .fold(0u64, |sum, it| sum.saturating_add(it.wrong));
     if wrong > 0 {
-        let text = format!("{} were WRONG.", count(wrong, "result", "results"));
+        let text = format!("{} were WRONG.", counted(wrong, "result", "results"));
         return Some(Span::new(text, Tint::Bad));
     }
     let text = format!(
         "{} of {} did not go well.",
         troubled,
-        count(rows.len() as u64, "operation", "operations")
+        counted(rows.len() as u64, "operation", "operations")
     );
     (troubled > 0).then(|| Span::new(text, Tint::Caution))
 }
@@ -154,7 +155,7 @@ fn compared(of: &Comparison) -> Vec<Span> {
     } else if !of.rows.is_empty() {
         let parts = [Change::Faster, Change::Slower, Change::Inconclusive]
             .map(|change_| format!("{} {}", verdicts(change_), change(change_)));
-        let all = count(of.rows.len() as u64, "comparison", "comparisons");
+        let all = counted(of.rows.len() as u64, "comparison", "comparisons");
         said.push(Span::plain(format!("Of {all}: {}.", parts.join(", "))));
     }
     if let Some(threshold) = of.threshold {
@@ -297,7 +298,7 @@ fn results(rows: &[CaseResult]) -> Option<Span> {
     let known = rows.iter().filter_map(|row| Some((row, median(row)?)));
     let longest = known.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
     let (row, median) = longest?;
-    let all = count(rows.len() as u64, "operation", "operations");
+    let all = counted(rows.len() as u64, "operation", "operations");
     let median = with_interval(&median, figures::time);
     Some(Span::plain(format!("{all}; the longest is {}, median {median}.", row.operation)))
 }

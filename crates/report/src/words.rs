@@ -1,13 +1,13 @@
 //! The values of a record in words: the ones that stand in the record itself for programs, and
 //! sentences for people.
 
-use tapstone_measure::units::thousands;
 use tapstone_record::{
     CaseResult, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance,
     ShareKind, Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
 };
+use tapstone_text::thousands;
 
-use crate::figures::count;
+use tapstone_text::counted;
 
 pub(crate) const fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
@@ -121,11 +121,11 @@ pub(crate) fn finding(kind: &FindingKind) -> &str {
 
 /// `4 threads × 1 process`; hosts only where there is more than one.
 pub(crate) fn concurrency(workers: Concurrency) -> String {
-    let threads = count(workers.threads.into(), "thread", "threads");
-    let processes = count(workers.processes.into(), "process", "processes");
+    let threads = counted(workers.threads.into(), "thread", "threads");
+    let processes = counted(workers.processes.into(), "process", "processes");
     match workers.hosts {
         1 => format!("{threads} × {processes}"),
-        hosts => format!("{threads} × {processes} × {}", count(hosts.into(), "host", "hosts")),
+        hosts => format!("{threads} × {processes} × {}", counted(hosts.into(), "host", "hosts")),
     }
 }
 

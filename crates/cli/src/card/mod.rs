@@ -12,6 +12,7 @@ use tapstone_card::suite::plan::{Plan, Wishes};
 use tapstone_card::suite::verify::verify;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
+use tapstone_text::Foreign;
 
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};
@@ -80,9 +81,9 @@ fn announce(plan: &Plan, reader: &Reader) {
     if plan.changes.is_empty() {
         return;
     }
-    eprintln!("this will change on the card in {}:", reader.name);
+    eprintln!("this will change on the card in {}:", Foreign::new(&reader.name));
     for change in &plan.changes {
-        eprintln!("  - {change}");
+        eprintln!("  - {}", Foreign::new(change));
     }
 }
 
@@ -164,7 +165,7 @@ fn trouble(record: &mut record::Record, ran: &CardRun, plan: &Plan) -> Exit {
         }
     }
     for text in &told {
-        eprintln!("error: {text}");
+        eprintln!("error: {}", Foreign::with_lines(text));
     }
     record.warnings.extend(told.iter().map(|text| text.replace('\n', "; ")));
     if ran.interrupted {

@@ -7,6 +7,7 @@ use tapstone_door_measure::{Decision, DoorController, DoorObserver, DoorPlan, Do
 use tapstone_measure::units::Nanos;
 use tapstone_piv::{AuthenticationMechanism, Time};
 use tapstone_record as record;
+use tapstone_text::Foreign;
 use tapstone_worker::WorkerCommand;
 
 pub(crate) use self::arguments::Arguments;
@@ -23,7 +24,10 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     // Here too, so that what is wrong with them is said before any card is touched.
     let trust = files::trust(&certificates, crls.as_deref())?;
     for issuer in trust.unused_crls() {
-        eprintln!("warning: no certificate in --trust signed the CRL of {issuer}: it says nothing");
+        eprintln!(
+            "warning: no certificate in --trust signed the CRL of {}: it says nothing",
+            Foreign::new(issuer.to_string())
+        );
     }
     let pin = token::read_pin(&arguments.pin)?;
     let needs_pin = mechanisms.iter().any(|mechanism| mechanism.needs_pin());

@@ -13,6 +13,7 @@ use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscCode as Code;
 use tapstone_record as record;
+use tapstone_text::Foreign;
 
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};
@@ -101,7 +102,7 @@ fn list(controller: &mut CardController, live: &mut Live) -> anyhow::Result<Exit
         return Err(CardMeasureError::NoReader.into());
     }
     for reader in readers {
-        println!("{}", reader.name);
+        println!("{}", Foreign::new(&reader.name));
         let card = match (&reader.atr, reader.exclusive, reader.card_present) {
             (Some(atr), ..) => {
                 let protocol = reader.protocol.as_deref().unwrap_or("no protocol");
@@ -113,7 +114,7 @@ fn list(controller: &mut CardController, live: &mut Live) -> anyhow::Result<Exit
         };
         println!("    {card}");
         if let Some(emulated) = &reader.emulated {
-            println!("    a virtual card, profile {}", emulated.profile);
+            println!("    a virtual card, profile {}", Foreign::new(&emulated.profile));
         }
     }
     Ok(Exit::Done)

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use tapstone_explain::exchanges;
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::timeline::{Family, Leaf, Span, Thread, Timeline};
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::Described;
 use tapstone_observe::kept;
 use tapstone_record::Record;
 use tapstone_report::html;
+use tapstone_text::thousands;
 
 /// So many spans are a picture, and the page stays small. The longest are kept.
 const MOST: usize = 20_000;

@@ -1,5 +1,6 @@
 //! `--leftovers`: keys that a killed run left on a token, found by label and id.
 
+use tapstone_text::Foreign;
 use tapstone_token::protocol::Leftover;
 
 use super::arguments::Arguments;
@@ -36,7 +37,7 @@ fn print(left: &[Leftover], remove: bool) {
             (true, true) => "removed",
             (true, false) => "could not be removed",
         };
-        println!("{fate}  {}  {}", key.class, key.label);
+        println!("{fate}  {}  {}", key.class, Foreign::new(&key.label));
     }
     if !left.is_empty() && !remove {
         eprintln!("hint: --leftovers --remove removes them; is no other run using this token?");

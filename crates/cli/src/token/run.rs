@@ -5,6 +5,7 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_record::Record;
+use tapstone_text::Foreign;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
     CaseOutcome, CasePlan, LimitPlan, SampleSink, TokenController, TokenMeasureError, not_measured,
@@ -199,7 +200,7 @@ impl Session<'_> {
         self.controller.close();
         if let Some(hosts) = self.hosts.take() {
             for error in hosts.lost_untold() {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", Foreign::with_lines(error.to_string()));
             }
             self.record.hosts = hosts.for_record();
             if self.record.hosts.iter().any(|host| host.state == record::HostState::Lost) {

@@ -10,6 +10,7 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_hosts::{Fleet, Watch, Wish};
 use tapstone_record as record;
+use tapstone_text::Foreign;
 use tapstone_token::controller::{TokenChoice, TokenController, TokenOptions, WorkerCommand};
 use tapstone_token::pin::Pin;
 use tapstone_token::pin_source::PinSource;
@@ -33,7 +34,7 @@ pub(super) fn open(
         accept_low_count: arguments.pin.accept_low_count,
         timeout: arguments.target.timeout.into(),
         interrupt,
-        announce: |text| eprintln!("{text}"),
+        announce: |text| eprintln!("{}", Foreign::with_lines(text)),
     };
     Ok(TokenController::open(options)?)
 }
@@ -102,7 +103,7 @@ pub(crate) fn read_pin(arguments: &PinSourceArguments) -> anyhow::Result<Option<
     };
     let pin = source.read()?;
     if let Some(warning) = source.warning() {
-        eprintln!("warning: {warning}");
+        eprintln!("warning: {}", Foreign::with_lines(warning.to_string()));
     }
     Ok(pin)
 }

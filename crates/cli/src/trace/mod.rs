@@ -17,11 +17,11 @@ use tapstone_explain::reading::read_timeline;
 use tapstone_explain::system_calls::SystemCalls;
 use tapstone_explain::timeline::Timeline;
 use tapstone_explain::{folded, perfetto, tables};
-use tapstone_measure::units::thousands;
 use tapstone_observe::kept::{self, Kept};
 use tapstone_observe::observe::{self, Plan, Seen};
 use tapstone_observe::probe::{Options, Size};
 use tapstone_record as record;
+use tapstone_text::thousands;
 
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller;

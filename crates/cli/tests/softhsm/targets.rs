@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -110,4 +111,21 @@ fn a_module_that_crashes_or_is_missing_hides_no_other_but_was_asked_for() {
     assert!(errors[0].contains("SIGSEGV") && errors[0].contains("C_Initialize"), "{}", errors[0]);
     assert_eq!(errors[1..], ["no such file", ""]);
     token(&modules[2]);
+}
+
+/// U+202E turns the rest of the line around: `LOCKED` would stand where the label says otherwise.
+#[test]
+fn a_label_that_turns_the_text_around_is_made_harmless() {
+    let Some(hsm) = Hsm::new() else { return };
+    let made = Command::new("softhsm2-util")
+        .env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"))
+        .args(["--init-token", "--free", "--so-pin", "1234567", "--pin", "123456"])
+        .args(["--label", "A\u{202e}DEKCOL"])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let run = with_modules(&hsm, &[("of-the-test", hsm.module())]);
+    let shown = run.without_record().run().exits(0).stdout;
+    assert!(shown.contains("token \"A\u{fffd}DEKCOL\""), "{shown}");
+    assert!(!shown.contains('\u{202e}'), "{shown}");
 }

@@ -11,6 +11,7 @@ use std::process::Child;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use sha2::{Digest, Sha256};
+use tapstone_text::Foreign;
 
 use super::Output;
 use crate::observation::Observations;
@@ -45,18 +46,8 @@ impl Stream {
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let text = String::from_utf8_lossy(&self.kept);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        let harmless = |line: &&str| line.chars().map(harmless).collect();
+        let harmless = |line: &&str| Foreign::new(line.replace('\t', " ")).to_string();
         lines[lines.len().saturating_sub(count)..].iter().map(harmless).collect()
-    }
-}
-
-fn harmless(c: char) -> char {
-    match c {
-        '\t' => ' ',
-        // Marks of direction reorder the line that they stand in.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
     }
 }
 

@@ -10,7 +10,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
+use tapstone_text::thousands;
 
 use super::scene::{Place, Remedy, Scene, Waste};
 use super::unit::Unit;

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
+use tapstone_text::thousands;
 
 use super::files::{FileCall, Origin};
 use super::scene::{Place, Remedy, Scene, Waste};

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
+use tapstone_text::thousands;
 
 use super::scene::{Place, Remedy, Scene, Waste, waits};
 use super::stretches::Stretches;

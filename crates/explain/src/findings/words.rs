@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
+use tapstone_text::{Foreign, thousands};
 
 /// `once`, `twice`, `14 times`.
 pub(super) fn times(count: u64) -> String {
@@ -43,8 +44,7 @@ pub(super) fn called<'a>(module: &str, callers: impl IntoIterator<Item = &'a str
 
 /// Bytes that came from the program, as text that does nothing to a terminal.
 pub(super) fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    Foreign::from_bytes(bytes).to_string()
 }
 
 /// `00 CB 3F FF`.

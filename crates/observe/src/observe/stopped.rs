@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-use tapstone_measure::units::thousands;
+use tapstone_text::thousands;
 
 use super::{ObserveError, Plan, as_observation};
 use crate::probe::Probe;

@@ -88,7 +88,7 @@ fn notes_of(notes: &[Block]) -> Markup {
         (blocks::body(first))
         @if !rest.is_empty() {
             details.notes {
-                summary { (figures::count(rest.len() as u64, "more note", "more notes")) }
+                summary { (tapstone_text::counted(rest.len() as u64, "more note", "more notes")) }
                 (blocks::body(rest))
             }
         }

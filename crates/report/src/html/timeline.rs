@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
+use tapstone_text::thousands;
 
 use crate::figures;
 use crate::text::{clean, width};
@@ -103,7 +104,7 @@ pub(super) fn section(timeline: &Timeline, prefix: &str) -> Markup {
     layers.sort_unstable();
     layers.dedup();
     let names = Names::in_spans(spans());
-    let shown = figures::count(spans().count() as u64, "call", "calls");
+    let shown = tapstone_text::counted(spans().count() as u64, "call", "calls");
     html! {
         section id=(format!("{prefix}-timeline")) {
             h3 { "Timeline " small { "from the start of the program to its end, " (timeline.wall) } }
@@ -137,8 +138,11 @@ fn lane_of(lane: &Lane, wall: Nanos, names: &Names<'_>) -> Markup {
         rows.entry((span.depth, span.layer)).or_default().push(span);
     }
     let scale = UNITS / wall.0.max(1) as f64;
-    let says =
-        format!("{}: {}", lane.name, figures::count(lane.spans.len() as u64, "call", "calls"));
+    let says = format!(
+        "{}: {}",
+        lane.name,
+        tapstone_text::counted(lane.spans.len() as u64, "call", "calls")
+    );
     let at = |span: &TimelineSpan| {
         (span.start.0 as f64 * scale, (span.length.0 as f64 * scale).max(1.0))
     };

@@ -1,7 +1,7 @@
 //! Claims and what became of them, a line each.
 
-use tapstone_measure::units::{thousands, three_digits};
 use tapstone_record::{CaseResult, Claim, Estimate, Judged, Verdict};
+use tapstone_text::{thousands, three_digits};
 
 use super::page::{Page, Span, Tint};
 use crate::words;

@@ -51,7 +51,7 @@ fn pairing(comparison: &Comparison) -> String {
     let rounds = super::shared::common(comparison.rows.iter().map(|row| row.rounds)).flatten();
     match (comparison.pairing, rounds) {
         (Pairing::Interleaved, Some(rounds)) => {
-            format!("interleaved, {}", figures::count(rounds.into(), "round", "rounds"))
+            format!("interleaved, {}", tapstone_text::counted(rounds.into(), "round", "rounds"))
         }
         (Pairing::Interleaved, None) => "interleaved in one run".to_owned(),
         (Pairing::Records, _) => "two runs".to_owned(),

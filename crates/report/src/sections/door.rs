@@ -8,8 +8,8 @@ mod dialogue;
 mod queue;
 mod what_if;
 
-use tapstone_measure::units::thousands;
 use tapstone_record::{Chance, Fraction, Record, ScenarioName};
+use tapstone_text::thousands;
 
 pub(super) use self::dialogue::{is_one, tells};
 use super::page::{Page, Span};

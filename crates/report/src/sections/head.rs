@@ -47,7 +47,7 @@ fn show_hosts(page: &mut Page, hosts: &[Host]) {
 fn host_line(host: &Host) -> String {
     let mut parts = vec![host.name.clone()];
     let cores = host.environment.as_ref().and_then(|environment| environment.cores);
-    parts.extend(cores.map(|cores| figures::count(cores.into(), "core", "cores")));
+    parts.extend(cores.map(|cores| tapstone_text::counted(cores.into(), "core", "cores")));
     parts.extend(host.clock.map(|clock| format!("clock ± {}", clock.bound_ns)));
     let why = host.lost.as_deref().unwrap_or("no reason is known");
     match host.state {
@@ -80,7 +80,10 @@ fn show_target(page: &mut Page, target: &Target) {
     }
     let more = target.tokens.len().saturating_sub(TOKENS);
     if more > 0 {
-        page.fact("", Span::plain(format!("and {}", figures::count(more as u64, "more", "more"))));
+        page.fact(
+            "",
+            Span::plain(format!("and {}", tapstone_text::counted(more as u64, "more", "more"))),
+        );
     }
     let file = target.module.as_ref().map(|module| file_name(&module.path).to_owned());
     let library = target.library.as_ref().map(|it| named(&[&it.description, &it.version], " "));
@@ -159,7 +162,7 @@ fn window(rows: &[CaseResult]) -> Option<String> {
         [(_, words)] => format!("{length}, until {words}"),
         _ => {
             let end = |(rows, words): &(usize, &&str)| {
-                format!("until {words} ({})", figures::count(*rows as u64, "row", "rows"))
+                format!("until {words} ({})", tapstone_text::counted(*rows as u64, "row", "rows"))
             };
             format!("{length}, {}", ends.iter().map(end).collect::<Vec<_>>().join(", "))
         }
@@ -167,7 +170,8 @@ fn window(rows: &[CaseResult]) -> Option<String> {
 }
 
 fn machine(environment: &Environment) -> String {
-    let cores = environment.cores.map(|cores| figures::count(cores.into(), "core", "cores"));
+    let cores =
+        environment.cores.map(|cores| tapstone_text::counted(cores.into(), "core", "cores"));
     let quota = environment.cgroup_quota_cores.map(|cores| format!("quota of {cores} cores"));
     let virtualisation = environment.virtualisation.as_deref().unwrap_or_default();
     let quota = quota.unwrap_or_default();

@@ -88,7 +88,7 @@ fn plateau(knee: &Knee) -> String {
 fn workers(workers: Concurrency) -> String {
     match workers {
         Concurrency { processes: 1, hosts: 1, threads } => {
-            figures::count(threads.into(), "thread", "threads")
+            tapstone_text::counted(threads.into(), "thread", "threads")
         }
         workers => words::concurrency(workers),
     }

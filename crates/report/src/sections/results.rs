@@ -1,9 +1,9 @@
 //! The table: a row for each result, and below it in words what went wrong.
 
-use tapstone_measure::units::thousands;
 use tapstone_record::{
     CaseResult, Estimate, Fraction, Latency, LimitedBy, LoadKind, Outcome, Provenance, Verification,
 };
+use tapstone_text::thousands;
 
 use super::blocks::sparkline;
 use super::charts;

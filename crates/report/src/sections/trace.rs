@@ -10,8 +10,8 @@ mod system_calls;
 mod trials;
 mod words;
 
-use tapstone_measure::units::thousands;
 use tapstone_record::{CaseResult, CommandTime, Record, TargetKind};
+use tapstone_text::thousands;
 
 use super::grid::{Column, Entry, Grid};
 use super::page::{Page, Span, Tint};

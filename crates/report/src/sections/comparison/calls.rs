@@ -1,7 +1,8 @@
 //! Two traces, call by call.
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_record::{CallChange, CallFigures};
+use tapstone_text::thousands;
 
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::{Page, Span, Tint};

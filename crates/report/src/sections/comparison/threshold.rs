@@ -1,7 +1,7 @@
 //! What the threshold says, and what would decide what is undecided.
 
-use tapstone_measure::units::thousands;
 use tapstone_record::{Change, Comparison, ComparisonRow, Judgement, Pairing};
+use tapstone_text::thousands;
 
 use super::super::page::{Page, Span, Tint};
 use crate::figures;
@@ -23,7 +23,7 @@ pub(super) fn add_threshold(page: &mut Page, comparison: &Comparison) {
     // A single one is named.
     let who = |judgement| match rows(judgement).next() {
         Some(row) if judged == 1 => row.operation.clone(),
-        _ => figures::count(rows(judgement).count() as u64, "operation", "operations"),
+        _ => tapstone_text::counted(rows(judgement).count() as u64, "operation", "operations"),
     };
     let exceeded = rows(Judgement::Exceeded);
     let undecided = rows(Judgement::Undecided);

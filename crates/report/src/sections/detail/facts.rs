@@ -1,7 +1,7 @@
 //! How a result came about, a line for each thing that the record knows of it.
 
-use tapstone_measure::units::{thousands, three_digits};
 use tapstone_record::{CaseResult, Fraction, Key, Mechanism, ShareKind, Verification, Verifier};
+use tapstone_text::{thousands, three_digits};
 
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
@@ -52,7 +52,7 @@ fn mechanism(mechanism: &Mechanism) -> String {
 
 fn key(key: &Key) -> String {
     let mut parts: Vec<String> = key.label.iter().cloned().collect();
-    parts.push(figures::count(key.count.into(), "key", "keys"));
+    parts.push(tapstone_text::counted(key.count.into(), "key", "keys"));
     let attributes = [
         (key.token, "on the token", "for the session"),
         (key.sensitive, "sensitive", "not sensitive"),
@@ -126,7 +126,7 @@ fn party(label: &str, name: &str, figure: String, share: Fraction) -> Entry {
 
 fn warm_up(row: &CaseResult) -> Option<String> {
     let warm_up = row.warm_up.as_ref()?;
-    let operations = figures::count(warm_up.operations, "operation", "operations");
+    let operations = tapstone_text::counted(warm_up.operations, "operation", "operations");
     let text = format!("{operations} in {}", figures::seconds(warm_up.seconds));
     let Some(ratio) = warm_up.ratio_to_median else { return Some(text) };
     let first = match warm_up.first_ns.len() {
@@ -139,7 +139,7 @@ fn warm_up(row: &CaseResult) -> Option<String> {
 
 fn window(row: &CaseResult) -> Option<String> {
     let length = figures::seconds(row.window?.seconds);
-    let completed = figures::count(row.completed, "operation", "operations");
+    let completed = tapstone_text::counted(row.completed, "operation", "operations");
     let end = row.stopped_by.map(|by| format!(", ended by {}", words::stopped_by(by)));
     Some(format!("{length}, {completed} completed{}", end.unwrap_or_default()))
 }

@@ -1,7 +1,7 @@
 //! The histogram as a list: a line for each bin of equal ratio, with a bar and a count.
 
-use tapstone_measure::units::thousands;
 use tapstone_record::{CaseResult, Estimate, Fraction};
+use tapstone_text::thousands;
 
 use crate::bins::{Bin, log_bins};
 use crate::figures;

@@ -1,7 +1,7 @@
 //! People at a door: how many pass, how long they wait, and how many give up.
 
-use tapstone_measure::units::{thousands, three_digits};
 use tapstone_record::{Estimate, Fraction, Latency, Queue};
+use tapstone_text::{thousands, three_digits};
 
 use super::scenario;
 use crate::figures;

@@ -7,7 +7,7 @@ use crate::figures::ms;
 use crate::sections::charts;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
-use crate::{figures, words};
+use crate::words;
 
 pub(super) fn add_what_if(page: &mut Page, what_if: &WhatIf) {
     scenario(page, &what_if.scenario);
@@ -64,7 +64,7 @@ fn summary(page: &mut Page, what_if: &WhatIf, target: f64) {
             "{} can be reached with {}, of which no change can be left out; {}. The fastest \
              possible is {}, with {}.",
             ms(target),
-            figures::count(found, "set of changes", "sets of changes"),
+            tapstone_text::counted(found, "set of changes", "sets of changes"),
             if what_if.sets.len() == 1 {
                 "below is the cheapest".to_owned()
             } else {

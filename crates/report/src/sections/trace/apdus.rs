@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use tapstone_apdu::StatusWord;
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::status_text;
 use tapstone_record::Apdu;
+use tapstone_text::thousands;
 
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::{Page, Span, Tint};
@@ -36,7 +37,7 @@ pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], style: &Style) {
     let shown = super::shown(lines.len(), LINES, style);
     let count = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.count));
     let time: Nanos = lines.iter().map(|line| line.time).sum();
-    let about = format!("{} in {time}", figures::count(count, "exchange", "exchanges"));
+    let about = format!("{} in {time}", tapstone_text::counted(count, "exchange", "exchanges"));
     page.heading("APDUs", &about);
     page.grid(&grid(&lines[..shown], page.width() >= super::WIDE));
     super::left_out(page, lines.len() - shown);

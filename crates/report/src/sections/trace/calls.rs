@@ -1,7 +1,7 @@
 //! The calls of a traced program, those that took longest first.
 
-use tapstone_measure::units::{thousands, three_digits};
 use tapstone_record::Call;
+use tapstone_text::{thousands, three_digits};
 
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::{Page, Span, Tint};

@@ -1,7 +1,7 @@
 //! What was wasted, in sentences, and what to type or to change next.
 
-use tapstone_measure::units::{thousands, three_digits};
 use tapstone_record::{Finding, Range, Record, Trial};
+use tapstone_text::{thousands, three_digits};
 
 use super::super::comparison::verdict;
 use super::super::page::{Page, Span, Tint};
@@ -40,7 +40,9 @@ fn sentence(finding: &Finding) -> String {
     };
     let often = match finding.per_operation {
         // The operation is the whole command.
-        each if each == finding.count as f64 => figures::count(finding.count, "time", "times"),
+        each if each == finding.count as f64 => {
+            tapstone_text::counted(finding.count, "time", "times")
+        }
         each => format!(
             "{} times an operation, {} in all",
             three_digits(each),

@@ -1,8 +1,9 @@
 //! Whose time it was: a bar for each layer of the main thread, a line for each other thread.
 //! Threads run at the same time, so nothing is ever added over them.
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_record::Layer;
+use tapstone_text::thousands;
 
 use super::super::charts;
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};

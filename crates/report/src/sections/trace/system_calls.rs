@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use tapstone_measure::units::{Nanos, thousands};
+use tapstone_measure::units::Nanos;
 use tapstone_record::{Origin, SystemCall};
+use tapstone_text::thousands;
 
 use super::super::grid::{Column, Grid, Keep, figures as right, words as left};
 use super::super::page::{Page, Span, Tint};

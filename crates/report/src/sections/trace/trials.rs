@@ -2,8 +2,8 @@
 //! still did the same. One that changes what a program does is no fix, whatever it gains.
 
 use tapstone_measure::compare::ROUNDS;
-use tapstone_measure::units::thousands;
 use tapstone_record::{BeforeAfter, Behaviour, Change, Range, Trial};
+use tapstone_text::thousands;
 
 use super::super::charts;
 use super::super::comparison::verdict;
@@ -84,7 +84,7 @@ fn gain(trial: &Trial) -> String {
     let saved = trial.before_ns.estimate - trial.after_ns.estimate;
     let [before, after] =
         [&trial.before_ns, &trial.after_ns].map(|of| figures::with_interval(of, figures::time));
-    let rounds = figures::count(trial.rounds.into(), "round", "rounds");
+    let rounds = tapstone_text::counted(trial.rounds.into(), "round", "rounds");
     let gained = match trial.verdict {
         _ if trial.changed == Some(0) => {
             return format!(
@@ -148,7 +148,7 @@ fn conduct(trial: &Trial) -> String {
         0 => String::new(),
         masked => format!(
             " {} between untouched runs too, and {} not compared.",
-            figures::count(masked, "place differs", "places differ"),
+            tapstone_text::counted(masked, "place differs", "places differ"),
             if masked == 1 { "was" } else { "were" }
         ),
     };
