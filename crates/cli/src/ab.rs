@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tapstone_command::ab::{Ab, Side};
-use tapstone_command::command::{Command, without_secrets};
+use tapstone_command::command::{Command, CommandError};
 use tapstone_command::rounds::Progress;
 use tapstone_command::run::{Output, Signals};
 use tapstone_measure::clock::{Monotonic, Precision};
@@ -15,10 +15,11 @@ use tapstone_measure::compare::Percent;
 use tapstone_record::{Judgement, Record, Target, TargetKind};
 use tapstone_text::Foreign;
 
+use crate::command_line::RecordArguments;
 use crate::exit::Exit;
 use crate::machine_load::Watch;
 use crate::output::OutputArguments;
-use crate::{command_line, compare, environment};
+use crate::{compare, environment};
 
 /// Compare two whole commands, run interleaved: A B, B A, …
 ///
@@ -57,6 +58,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     fail_above: Option<Percent>,
     #[command(flatten)]
+    record: RecordArguments,
+    #[command(flatten)]
     output: OutputArguments,
 }
 
@@ -74,7 +77,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let ab = plan(arguments)?;
     let signals = Signals::watch().context("cannot watch for signals")?;
-    let mut record = record();
+    let mut record = record(arguments);
     let machine = Watch::start();
     let live = Live::new(arguments, &ab);
     let measured = ab.measure(&signals, |progress| live.show(&progress));
@@ -94,7 +97,10 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
-    let parse = if arguments.shell { Command::by_shell } else { Command::from_text };
+    let from_text = if arguments.shell { Command::by_shell } else { Command::from_text };
+    let recorded = arguments.record.recorded();
+    let parse =
+        |text: &str| -> Result<Command, CommandError> { Ok(from_text(text)?.recorded(recorded)) };
     let names = match &arguments.name[..] {
         [] => ["A", "B"].map(str::to_owned),
         [a, b] if a != b => [a.clone(), b.clone()],
@@ -113,11 +119,13 @@ fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
     })
 }
 
-fn record() -> Record {
+fn record(arguments: &Arguments) -> Record {
     let environment = environment::observe(Precision::measure(&Monotonic));
     let target = Target::new(TargetKind::Command);
     let mut record = Record::new(compare::tool(), Timestamp::now(), environment, target);
-    record.command = without_secrets(&command_line::words());
+    let both = [&arguments.baseline[..], &arguments.candidate];
+    let commands: Vec<&str> = both.into_iter().chain(arguments.prepare.as_deref()).collect();
+    record.command = arguments.record.words_with_commands(&commands);
     record
 }
 

@@ -6,9 +6,8 @@
 //! variables, patterns) is refused: a `|` that silently became an argument would be measured as
 //! something that nobody asked for. [`Command::by_shell`] is for such texts.
 
-mod apdu;
 mod error;
-mod secret;
+mod shown;
 mod text;
 
 use std::env;
@@ -23,7 +22,7 @@ use sha2::{Digest, Sha256};
 use tapstone_record::Program;
 
 pub use error::CommandError;
-pub use secret::without_secrets;
+pub use shown::{HIDDEN, Recorded, shown_text, shown_words};
 
 /// The shell that POSIX promises.
 const SHELL: &str = "/bin/sh";
@@ -38,6 +37,7 @@ pub struct Command {
     name: OsString,
     arguments: Vec<OsString>,
     shown: String,
+    whole: String,
 }
 
 impl Command {
@@ -51,8 +51,9 @@ impl Command {
         let arguments: Vec<OsString> = words.collect();
         let all = [&name].into_iter().chain(&arguments);
         let all: Vec<String> = all.map(|word| word.to_string_lossy().into_owned()).collect();
-        let shown = shell_words::join(without_secrets(&all));
-        Ok(Self { program: find_program(&name)?, name, arguments, shown })
+        let shown = shown::joined(&shown_words(&all, Recorded::Options));
+        let whole = shell_words::join(&all);
+        Ok(Self { program: find_program(&name)?, name, arguments, shown, whole })
     }
 
     /// From a text with quotes and backslashes, which has the same words that a shell would give
@@ -62,7 +63,7 @@ impl Command {
     /// As [`Command::from_words`], and when the text does not end or only a shell could run it.
     pub fn from_text(text: &str) -> Result<Self, CommandError> {
         let text = text.trim();
-        let shown = secret::text_without_secrets(text);
+        let shown = shown_text(text, Recorded::Options);
         if let Some(syntax) = text::shell_syntax(text) {
             return Err(CommandError::ShellSyntax { text: shown, syntax });
         }
@@ -70,7 +71,7 @@ impl Command {
             return Err(CommandError::OpenQuote { text: shown });
         };
         let command = Self::from_words(words.into_iter().map(OsString::from))?;
-        Ok(Self { shown, ..command })
+        Ok(Self { shown, whole: text.to_owned(), ..command })
     }
 
     /// A text that `/bin/sh -c` runs, whatever is in it.
@@ -84,7 +85,17 @@ impl Command {
         }
         let words = [SHELL, "-c", text].map(OsString::from);
         let command = Self::from_words(words)?;
-        Ok(Self { shown: secret::text_without_secrets(text), ..command })
+        let shown = shown_text(text, Recorded::Options);
+        Ok(Self { shown, whole: text.to_owned(), ..command })
+    }
+
+    /// The same command, of which records and errors show so much.
+    #[must_use]
+    pub fn recorded(self, recorded: Recorded) -> Self {
+        match recorded {
+            Recorded::Options => self,
+            Recorded::Whole => Self { shown: self.whole.clone(), ..self },
+        }
     }
 
     /// The program's file.
@@ -105,7 +116,8 @@ impl Command {
         &self.arguments
     }
 
-    /// The command for people and for the record: what looks like a secret is not in it.
+    /// The command for people and for the record: the program and its options, unless
+    /// [`Command::recorded`] says that the whole is shown.
     #[must_use]
     pub fn shown(&self) -> &str {
         &self.shown
@@ -205,7 +217,7 @@ mod tests {
             let theirs = String::from_utf8(shell.stdout).unwrap();
             let theirs: Vec<&str> = theirs.trim_end_matches('\0').split('\0').collect();
             assert_eq!(words(&ours), theirs, "{text}");
-            assert_eq!(ours.shown(), text.trim());
+            assert_eq!(ours.recorded(Recorded::Whole).shown(), text.trim());
         }
     }
 
@@ -214,7 +226,8 @@ mod tests {
         let command = Command::from_words(["sh".into(), "-c".into(), "a b".into()]).unwrap();
         assert!(command.program().ends_with("sh") && command.program().is_absolute());
         assert_eq!(command.name(), "sh", "as it was given");
-        assert_eq!(command.shown(), "sh -c 'a b'");
+        assert_eq!(command.shown(), "sh -c …");
+        assert_eq!(command.clone().recorded(Recorded::Whole).shown(), "sh -c 'a b'");
         let identity = command.identity().unwrap();
         let sum = std::process::Command::new("sha256sum").arg(command.program()).output().unwrap();
         assert!(sum.stdout.starts_with(identity.sha256.as_bytes()), "{identity:?}");
@@ -235,7 +248,7 @@ mod tests {
             (&missing, &["ENOENT", &missing]),
             (&path(&plain), &["EACCES", "chmod +x"]),
             (&path(folder.path()), &["EACCES", "folder"]),
-            ("sh 'open", &["sh 'open", "quote"]),
+            ("sh 'open", &["`sh …`", "quote"]),
             ("sh -c true | cat", &["`|`", "--shell"]),
         ] {
             let error = Command::from_text(text).unwrap_err().to_string();

@@ -17,10 +17,11 @@ pub(super) fn demonstrate_trace(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<
     }
     let _card = pcscd.insert(run, "piv", Some(&run.scratch().join("piv")))?;
     let program = words([&"--", &PROGRAM, &"--module", &"opensc-pkcs11.so", &"--list-objects"]);
+    // The commands hold no secret, and the page offers them for copying.
     let events = run.kept("trace.events");
-    let trace = words([&"trace", &"--quiet", &"--events", &events]);
+    let trace = words([&"trace", &"--quiet", &"--record-command", &"--events", &events]);
     let traced = run.verb("trace.json", &[trace, program.clone()].concat(), &[])?;
-    let trial = words([&"trial", &"--fix", &FIX]);
+    let trial = words([&"trial", &"--record-command", &"--fix", &FIX]);
     let tried = run.verb("trial.json", &[trial, program].concat(), &[])?;
     Ok(vec![traced, tried])
 }

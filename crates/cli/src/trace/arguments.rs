@@ -8,6 +8,7 @@ use tapstone_events::Fix;
 use tapstone_events::system_calls::SystemCallSet;
 use tapstone_explain::operation::Operation;
 
+use crate::command_line::RecordArguments;
 use crate::output::OutputArguments;
 use crate::values;
 
@@ -47,6 +48,8 @@ pub(crate) struct Arguments {
     /// The largest size of the events
     #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = values::bytes)]
     pub(crate) events_size: usize,
+    #[command(flatten)]
+    pub(crate) record: RecordArguments,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
     /// Run nothing: read the events that an earlier trace kept

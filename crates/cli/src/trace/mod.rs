@@ -36,10 +36,13 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(file) = &arguments.read {
         return read(arguments, file);
     }
-    let command = Command::from_words(arguments.command.iter().cloned())?;
+    let recorded = arguments.record.recorded();
+    let command = Command::from_words(arguments.command.iter().cloned())?.recorded(recorded);
     let daemon = arguments.with_daemon.as_deref().map(Command::from_text).transpose()?;
+    let daemon = daemon.map(|daemon| daemon.recorded(recorded));
     let mut record = card_controller::record(record::TargetKind::Command, None);
-    record.command = tapstone_command::command::without_secrets(&record.command);
+    record.command =
+        arguments.record.words_with_program(&arguments.command, arguments.with_daemon.as_deref());
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
     let options = Options {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapstone_events::Fix;
 
+use crate::command_line::RecordArguments;
 use crate::output::OutputArguments;
 use crate::values;
 
@@ -37,6 +38,8 @@ pub(crate) struct Arguments {
     /// The largest size of the events of one run
     #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = values::bytes)]
     pub(crate) events_size: usize,
+    #[command(flatten)]
+    pub(crate) record: RecordArguments,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
     /// The program and its arguments

@@ -21,7 +21,7 @@ fn commands_that_are_none() {
         (".", &[".", "not found"]),
         ("./", &["./", "EACCES", "folder"]),
         ("", &["empty"]),
-        ("./good 'open", &["./good 'open", "quote"]),
+        ("./good 'open", &["`./good …`", "quote"]),
         ("./good | cat", &["`|`", "--shell"]),
         ("X=1 ./good", &["`X=`", "--shell"]),
     ] {

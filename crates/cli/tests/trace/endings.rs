@@ -27,8 +27,11 @@ fn the_exit_code_is_passed_on() {
 /// File names need not be UTF-8.
 #[test]
 fn any_bytes_are_arguments() {
-    let traced = Program::new("echo").arg(OsStr::from_bytes(b"a\xffb")).unchanged().exits(0);
-    assert_eq!(traced.record().command.last().unwrap(), "a\u{fffd}b");
+    let echo = Program::new("echo").arg(OsStr::from_bytes(b"a\xffb"));
+    let traced = echo.unchanged().exits(0);
+    assert_eq!(traced.record().command.last().unwrap(), "…");
+    let whole = echo.traced_with("--record-command").exits(0);
+    assert_eq!(whole.record().command.last().unwrap(), "a\u{fffd}b");
 }
 
 /// They have the probe's variables until they end, and its library is gone before.

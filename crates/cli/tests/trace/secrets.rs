@@ -74,3 +74,34 @@ fn the_pin_that_a_card_is_sent_is_nowhere() {
     let counts = counts(&record, "opensc-pkcs11.so");
     assert_eq!((counts["C_GetInterface"], counts["C_Digest"]), (1, 37));
 }
+
+/// Seven ordinary forms of a secret on a command line, and none that a rule could know.
+#[test]
+fn no_argument_of_the_program_is_in_the_record() {
+    let arguments = [
+        "--token",
+        "hunter2",
+        "-u",
+        "user:hunter2",
+        "-H",
+        "Authorization: Bearer hunter2",
+        "https://u:hunter2@h",
+        "-phunter2",
+        "X=hunter2",
+        "--pin=hunter2",
+        "sh -c 'tool hunter2'",
+    ];
+    let program = arguments.iter().fold(Program::new("true"), Program::arg);
+    let left = program.traced_with("").exits(0);
+    let record = fs::read_to_string(left.file("record.json")).unwrap();
+    for text in [&record, &left.stdout, &left.stderr] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let command = left.record().command;
+    let kept = command.rsplit(|word| word == "--").next().unwrap();
+    let shown = ["true", "--token", "…", "-u", "…", "-H", "…", "…", "-p…", "…", "--pin=…", "…"];
+    assert_eq!(kept, shown);
+
+    let whole = program.traced_with("--record-command").exits(0).record().command;
+    assert_eq!(whole[whole.len() - arguments.len()..], arguments);
+}

@@ -18,7 +18,7 @@ export async function run({ browser, page, check }) {
     opened({ browser, page }, {}, async (tab) => {
       await unfold(tab);
       const expected = await tab.evaluate(() => {
-        const all = "a[href], button, summary, .scroll, pre.command, .timeline";
+        const all = "a[href], button, summary, .scroll, pre.command, pre.template, .timeline";
         return [...document.querySelectorAll(all)].map((it, place) => (it.dataset.place = place));
       });
       const reached = [];

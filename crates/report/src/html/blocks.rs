@@ -143,15 +143,17 @@ pub(super) fn body(blocks: &[Block]) -> Markup {
 
 /// Facts are one list. What is numbered is a card, with all that is said of it.
 fn belong(one: &Block, next: &Block) -> bool {
-    let said = |block: &Block| matches!(block, Block::Hanging { .. } | Block::Command { .. });
+    let said = |block: &Block| {
+        matches!(block, Block::Hanging { .. } | Block::Command { .. } | Block::Template { .. })
+    };
     let numbered = |block: &Block| match block {
         Block::Hanging { mark, .. } => mark.text.trim().parse::<u32>().is_ok(),
         _ => false,
     };
     let stands_in = |block: &Block| match block {
-        Block::Hanging { mark, .. } | Block::Command { mark, .. } => {
-            mark.text.starts_with(CARD) || numbered(block)
-        }
+        Block::Hanging { mark, .. }
+        | Block::Command { mark, .. }
+        | Block::Template { mark, .. } => mark.text.starts_with(CARD) || numbered(block),
         _ => false,
     };
     match (one, next) {
@@ -188,6 +190,11 @@ fn alone(block: &Block) -> Markup {
         Block::Command { mark, words } => html! {
             p.deep { (span(mark)) }
             pre.command tabindex="0" { code { (clean(&words.join(" "), true)) } }
+        },
+        // The page's script puts a button for copying behind commands only.
+        Block::Template { mark, words } => html! {
+            p.deep { (span(mark)) }
+            pre.template tabindex="0" { code { (clean(&words.join(" "), true)) } }
         },
         Block::Grid(grid) => table(grid),
         Block::Heading { .. }

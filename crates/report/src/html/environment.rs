@@ -36,7 +36,12 @@ pub(super) fn section(record: &Record, head: &[Block], prefix: &str) -> Markup {
                 }
             }
             @if !record.command.is_empty() {
-                pre.command tabindex="0" { code { (clean(&record.command.join(" "), true)) } }
+                @let command = clean(&record.command.join(" "), true);
+                @if command.contains('…') {
+                    pre.template tabindex="0" { code { (command) } }
+                } @else {
+                    pre.command tabindex="0" { code { (command) } }
+                }
             }
         }
     }

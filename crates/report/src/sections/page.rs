@@ -84,6 +84,8 @@ pub(crate) enum Block {
     Hanging { mark: Span, text: Span },
     /// A command to be copied, behind a mark.
     Command { mark: Span, words: Vec<String> },
+    /// A command with gaps to be filled in, behind a mark.
+    Template { mark: Span, words: Vec<String> },
     /// A table with a header and aligned columns.
     Grid(Grid),
     /// What only a browser shows: the table beside it says the same.
@@ -159,6 +161,11 @@ impl Page {
     /// A command behind a mark, to be copied.
     pub(super) fn command(&mut self, mark: &Span, words: &[String]) {
         self.blocks.push(Block::Command { mark: mark.clone(), words: words.to_vec() });
+    }
+
+    /// A command behind a mark, of which the record does not keep all words.
+    pub(super) fn template(&mut self, mark: &Span, words: &[String]) {
+        self.blocks.push(Block::Template { mark: mark.clone(), words: words.to_vec() });
     }
 
     pub(super) fn grid(&mut self, grid: &Grid) {

@@ -37,7 +37,9 @@ impl Screen {
             }
             Block::Blank => self.text.push('\n'),
             Block::Hanging { mark, text } => self.hanging(mark, text),
-            Block::Command { mark, words } => self.command(mark, words),
+            Block::Command { mark, words } | Block::Template { mark, words } => {
+                self.command(mark, words);
+            }
             Block::Grid(grid) => {
                 let unicode = self.style.unicode;
                 let lines = layout::lay_out(grid, self.style.width, |text| clean(text, unicode));

@@ -21,7 +21,7 @@ const COMMAND: &[&str] = &[
     "--list-objects",
     "--login",
     "--pin",
-    "***",
+    "…",
 ];
 
 /// `pkcs11-tool --list-objects` on a PIV card, as a trace records it.

@@ -78,10 +78,16 @@ fn advice(page: &mut Page, record: &Record, finding: &Finding) {
         return page.hanging(&label("change"), &Span::plain(change));
     };
     let command = next::trial(&record.command, fix);
-    let command = command.unwrap_or_else(|| vec![format!("tapstone trial --fix {fix} -- COMMAND")]);
-    page.command(&label("try"), &command);
-    if command.iter().any(|word| word.contains("***")) {
-        let hidden = "where it says ***, something secret was left out: put it in";
+    let Some(command) = command else {
+        let template = vec![format!("tapstone trial --fix {fix} -- COMMAND")];
+        return page.template(&label("try"), &template);
+    };
+    if command.iter().any(|word| word.contains(next::HIDDEN)) {
+        page.template(&label("try"), &command);
+        let hidden = "… stands for words that the record does not keep, since they can be secrets: \
+                      put them in, or trace with --record-command, which keeps the whole";
         page.hanging(&label(""), &Span::faint(hidden));
+    } else {
+        page.command(&label("try"), &command);
     }
 }

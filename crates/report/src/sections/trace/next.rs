@@ -25,8 +25,14 @@ pub(super) fn trial(command: &[String], fix: &str) -> Option<Vec<String>> {
     Some(words.into_iter().map(quoted).collect())
 }
 
-/// A word as a shell takes it.
+/// What stands in a record for words of a command line that it does not keep.
+pub(super) const HIDDEN: char = '…';
+
+/// A word as a shell takes it; one that is not kept whole stays a template.
 fn quoted(word: &str) -> String {
+    if word.ends_with(HIDDEN) && !word.contains(' ') {
+        return word.to_owned();
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
