@@ -8,6 +8,7 @@
 //!   that a process takes and gives back.
 //! - [`functions`], [`names`]: the functions that are watched, by number and by name.
 //! - [`frame`], [`capture`], [`apdu`], [`text`]: a call, and what is kept of it.
+//! - [`journal`]: where a thread writes its events.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
 //! - [`apdu_cache`], [`lookup`], [`busy_wait`], [`delay`]: what the fixes of a trial decide.
@@ -26,6 +27,7 @@ pub mod descriptors;
 mod fix;
 pub mod frame;
 pub mod functions;
+pub mod journal;
 pub mod leaf;
 pub mod lookup;
 pub mod names;

@@ -16,12 +16,14 @@ use tapstone_probe_core::leaf::{
 };
 use tapstone_probe_core::names::libc_kind;
 use tapstone_probe_core::wire::{
-    EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL,
+    EVENT_ENTER, EVENT_EXIT, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, Head,
 };
 
+use crate::file::SharedFile;
 use crate::fixes::{self, Answer, AnsweredBy};
+use crate::process::now;
 use crate::stubs::{Slot, slot};
-use crate::thread::{self, DEPTH, Thread, now};
+use crate::thread::{self, DEPTH, Thread};
 use crate::{hooks, service, state, sys, tables};
 
 const NOT_WATCHED: u64 = 0;
@@ -94,7 +96,7 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
 }
 
 fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
-    thread.journal.make_room();
+    thread.journal.make_room(&SharedFile);
     if thread.depth >= DEPTH {
         thread::dropped(&state().header().crowded);
         return Answer::Call;
@@ -107,7 +109,8 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
     thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
     frame.start = now();
-    thread.journal.put(frame.start, EVENT_ENTER, flags, frame.id, words, bytes);
+    let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);
+    thread.journal.write_event(&SharedFile, head, words, bytes);
     // SAFETY: as above.
     unsafe { fixes::before_span(frame, function) }
 }
@@ -122,8 +125,8 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     // SAFETY: as above.
     let word = unsafe { capture::capture_end(function, frame) };
     if thread.pop(frame.place()) {
-        let flags = replaced_flag(frame);
-        thread.journal.put(end, EVENT_EXIT, flags, frame.id, [frame.result, word], &[]);
+        let head = Head::new(end, EVENT_EXIT, frame.id).with_flags(replaced_flag(frame));
+        thread.journal.write_event(&SharedFile, head, [frame.result, word], &[]);
     }
 }
 
@@ -148,7 +151,7 @@ fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &Slot, kind: Kind) -
         let a = if bytes.is_empty() || kind == Kind::Connect { a } else { fnv1a(bytes) };
         frame.start = now();
         let leaf = leaf_that_begins(frame.id, frame.start, a, b);
-        let written = thread.journal.put_leaf(&leaf, bytes);
+        let written = thread.journal.write_leaf(&SharedFile, &leaf, bytes);
         frame.written = thread.begin_wait(frame.place(), written);
     } else {
         frame.start = now();
@@ -174,9 +177,9 @@ fn leave_quick(thread: &mut Thread, frame: &mut Frame, end: u64) {
         leaf.a = 0;
     }
     match ticks().ending_of_quick(kind, leaf.sum) {
-        LeafEnding::Counted => thread.journal.count(&leaf),
+        LeafEnding::Counted => thread.journal.count_leaf(&SharedFile, &leaf),
         LeafEnding::Listed | LeafEnding::TakenBack => {
-            thread.journal.put_leaf(&leaf, &[]);
+            thread.journal.write_leaf(&SharedFile, &leaf, &[]);
         }
     }
 }
@@ -196,8 +199,10 @@ fn leave_leaf(thread: &mut Thread, frame: &mut Frame, end: u64) {
     let event = unsafe { &mut *written };
     event.close_at(end, frame.result, flags(frame, kind, event.a, time));
     match ticks().ending_of_wait(kind, time) {
-        LeafEnding::TakenBack => thread.journal.take_back(written),
-        LeafEnding::Counted => thread.journal.join(written),
+        // SAFETY: as above.
+        LeafEnding::TakenBack => unsafe { thread.journal.take_back(written) },
+        // SAFETY: as above.
+        LeafEnding::Counted => unsafe { thread.journal.count_written(written) },
         LeafEnding::Listed => {}
     }
 }

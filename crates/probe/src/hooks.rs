@@ -5,8 +5,10 @@
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::{Hook, hook};
 use tapstone_probe_core::text::text_argument;
-use tapstone_probe_core::wire::{EVENT_STARTS, STARTS_CHILD, STARTS_HERE};
+use tapstone_probe_core::wire::{EVENT_STARTS, Head, STARTS_CHILD, STARTS_HERE};
 
+use crate::file::SharedFile;
+use crate::process::now;
 use crate::thread;
 use crate::{limit, sys};
 
@@ -51,7 +53,8 @@ unsafe fn program_starts(here: usize, path: u64, how: u64) {
     // Asked of the kernel: the child of a vfork(2) writes in its parent's place.
     let word = u64::from(sys::process()) | how << 32;
     if let Some(thread) = thread::enter(here) {
-        thread.journal.put(thread::now(), EVENT_STARTS, 0, 0, [word], path);
+        let head = Head::new(now(), EVENT_STARTS, 0);
+        thread.journal.write_event(&SharedFile, head, [word], path);
         thread.leave();
     }
 }

@@ -12,7 +12,7 @@
 //! - [`tapstone_probe_core`]: what is decided and written, as far as no process is needed.
 //! - [`trampoline`], [`calls`]: what happens around a call.
 //! - [`stubs`]: what stands for each function that is watched.
-//! - [`thread`], [`journal`]: what a thread is in, and where its events go.
+//! - [`thread`], [`process`], [`file`]: what a thread is in, and where its events go.
 //! - [`objects`], [`elf`], [`rewrite`]: loaded libraries, and calls that bypass the linker's tables.
 //! - [`tables`]: PKCS#11 function lists, through which modules are called.
 //! - [`hooks`], [`limit`], [`service`]: what the program does that the probe has to follow.
@@ -21,11 +21,12 @@
 
 mod calls;
 mod elf;
+mod file;
 mod fixes;
 mod hooks;
-mod journal;
 mod limit;
 mod objects;
+mod process;
 mod rewrite;
 mod service;
 mod stubs;
@@ -42,9 +43,10 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tapstone_probe_core::chunks::{bytes_of_chunks, chunks_in_bytes};
 use tapstone_probe_core::wire;
-use tapstone_probe_core::wire::{HEADER_BYTES, Header, MAGIC, VERSION};
+use tapstone_probe_core::wire::{HEADER_BYTES, Head, Header, MAGIC, VERSION};
 
 use crate::elf::{LinkMap, Symbol};
+use crate::file::SharedFile;
 
 /// The interface of rtld-audit that this is written for (glibc 2.35: LAV_CURRENT is 2).
 const LAV_CURRENT: c_uint = 2;
@@ -166,7 +168,8 @@ fn announce() {
     let both = u64::from(sys::process()) | u64::from(sys::parent()) << 32;
     if let Some(thread) = thread::enter(thread::here()) {
         let path = path.get(..length).unwrap_or_default();
-        thread.journal.put(thread::now(), wire::EVENT_PROCESS, 0, 0, [both], path);
+        let head = Head::new(process::now(), wire::EVENT_PROCESS, 0);
+        thread.journal.write_event(&SharedFile, head, [both], path);
         thread.leave();
     }
 }

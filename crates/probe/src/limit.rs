@@ -6,8 +6,8 @@ use tapstone_probe_core::chunks::{
     LEAST_CHUNKS, LOCKED_CHUNKS, bytes_of_chunks, chunks_within, lower_reach,
 };
 
-use crate::thread::{self, TABLE_BYTES};
-use crate::{state, sys};
+use crate::thread::TABLE_BYTES;
+use crate::{process, state, sys};
 
 const RLIMIT_AS: u32 = 9;
 
@@ -42,7 +42,7 @@ pub(crate) fn lock_memory() {
 
 /// Gives back all but so many chunks of the file, or what is in use and a little more.
 fn keep_chunks(chunks: u64) {
-    if thread::is_borrowed() {
+    if process::is_borrowed() {
         // The child's limit, and its parent's memory.
         return;
     }

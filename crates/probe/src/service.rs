@@ -5,7 +5,7 @@ use tapstone_probe_core::descriptors::DescriptorSet;
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::Kind;
 
-use crate::thread;
+use crate::process;
 
 static SERVICE: DescriptorSet<64> = DescriptorSet::new();
 
@@ -22,7 +22,7 @@ pub(crate) fn note_descriptor(kind: Kind, frame: &Frame, descriptor: u64) {
     };
     // The child of a vfork(2) closes descriptors of its own, which its parent keeps.
     let is_news = SERVICE.contains(change.descriptor) != change.leads_to_pcscd;
-    if !is_news || !SERVICE.holds(change.descriptor) || thread::is_borrowed() {
+    if !is_news || !SERVICE.holds(change.descriptor) || process::is_borrowed() {
         return;
     }
     if change.leads_to_pcscd {

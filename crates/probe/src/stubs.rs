@@ -7,9 +7,11 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use tapstone_probe_core::functions::{FUNCTIONS, Family};
 use tapstone_probe_core::names::function_number;
 use tapstone_probe_core::text::text_up_to;
-use tapstone_probe_core::wire;
+use tapstone_probe_core::wire::{EVENT_SLOT, Head};
 
-use crate::thread::{self, Thread};
+use crate::file::SharedFile;
+use crate::process::now;
+use crate::thread::Thread;
 use crate::{objects, state};
 
 /// Stubs that there are.
@@ -63,7 +65,8 @@ impl Slot {
         let word = u64::from(function) | (lengths.0 as u64) << 16 | (lengths.1 as u64) << 32;
         let bytes = bytes.get(..lengths.0 + lengths.1).unwrap_or_default();
         let id = self.id.load(Ordering::Relaxed);
-        if !thread.journal.put(thread::now(), wire::EVENT_SLOT, 0, id, [word], bytes).is_null() {
+        let head = Head::new(now(), EVENT_SLOT, id);
+        if !thread.journal.write_event(&SharedFile, head, [word], bytes).is_null() {
             self.state.fetch_or(DECLARED, Ordering::Relaxed);
         }
     }

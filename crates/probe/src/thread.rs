@@ -12,9 +12,11 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use tapstone_probe_core::busy_wait::BusyWait;
-use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Leaf};
+use tapstone_probe_core::journal::Journal;
+use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
-use crate::journal::Journal;
+use crate::file::SharedFile;
+use crate::process::{TELLING, ask_whose_memory, now, process};
 use crate::{State, state, sys};
 
 /// Threads of one process at a time; what those beyond it do is dropped, and counted.
@@ -52,7 +54,7 @@ struct Wait {
 pub(crate) struct Table {
     /// The process whose memory this is; 0 when it was just forked off. [`TELLING`] is or'ed while
     /// its first thread says so.
-    process: AtomicU32,
+    pub(crate) process: AtomicU32,
     owners: [AtomicU32; THREADS],
     threads: [Thread; THREADS],
 }
@@ -70,7 +72,6 @@ pub(crate) struct Thread {
 }
 
 pub(crate) const TABLE_BYTES: usize = size_of::<Table>();
-const TELLING: u32 = 1 << 31;
 
 /// The process whose memory this was last, which a fork(2) does not take away.
 static LAST: AtomicU32 = AtomicU32::new(0);
@@ -87,28 +88,6 @@ pub(crate) fn table() -> *mut Table {
         LAST.store(sys::process(), Ordering::Relaxed);
     }
     table
-}
-
-/// The process whose memory this is. The child of a vfork(2), as posix_spawn(3) makes one, runs in
-/// its parent's until it becomes another program: what it does there is noted as its parent's.
-pub(crate) fn process() -> u32 {
-    match state().process().load(Ordering::Acquire) & !TELLING {
-        0 => ask_whose_memory(),
-        known => known,
-    }
-}
-
-/// The child of a vfork(2) may be the first to write in the memory of a process that was forked
-/// off: the thread's number there is not its own.
-fn ask_whose_memory() -> u32 {
-    let is_another =
-        state().tid_in_thread && sys::thread_from_library() != sys::thread_from_kernel();
-    if is_another { sys::parent() } else { sys::process() }
-}
-
-/// Whether this is such a child.
-pub(crate) fn is_borrowed() -> bool {
-    process() != sys::process()
 }
 
 /// This thread's state, and nobody else's until it is left. `None` inside the probe's own work (a
@@ -174,11 +153,6 @@ fn door(id: u32) -> usize {
 }
 
 impl State {
-    fn process(&self) -> &'static AtomicU32 {
-        // SAFETY: inside the table, which is mapped for good.
-        unsafe { &(*self.threads).process }
-    }
-
     #[inline(always)]
     fn place(&self, at: usize) -> (&'static AtomicU32, *mut Thread) {
         let at = at % THREADS;
@@ -204,18 +178,13 @@ fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
             thread.busy.store(here, Ordering::Relaxed);
             (thread.depth, thread.waiting) = (0, 0);
             thread.random = u64::from(id) << 32 | 0x9E37_79B9;
-            thread.journal.begin(id);
+            thread.journal.begin(&SharedFile, id, now());
             thread.tell_of_fork(state);
             return Some(thread);
         }
     }
     dropped(&state.header().crowded);
     None
-}
-
-#[inline(always)]
-pub(crate) fn now() -> u64 {
-    if state().header().clock == CLOCK_TSC { sys::ticks() } else { sys::monotonic_nanos() }
 }
 
 /// Whether what began at `then` on the stack is over when something begins at `now`: unless one of
@@ -262,7 +231,8 @@ impl Thread {
                     if known.compare_exchange(0, now_known, relaxed, relaxed).is_ok() {
                         let parent = LAST.swap(process, Ordering::Relaxed);
                         let both = u64::from(process) | u64::from(parent) << 32;
-                        self.journal.put(now(), EVENT_FORKED, 0, 0, [both], &[]);
+                        let head = Head::new(now(), EVENT_FORKED, 0);
+                        self.journal.write_event(&SharedFile, head, [both], &[]);
                         known.store(process, Ordering::Release);
                     }
                 }
@@ -313,7 +283,8 @@ impl Thread {
             return leaf;
         }
         let Some(wait) = self.waits.get_mut(self.waiting) else {
-            self.journal.take_back(leaf);
+            // SAFETY: just written.
+            unsafe { self.journal.take_back(leaf) };
             dropped(&state().header().crowded);
             return ptr::null_mut();
         };
@@ -351,7 +322,8 @@ impl Thread {
     #[cold]
     fn abandon(&mut self, open: Open) {
         self.depth -= 1;
-        self.journal.put(now(), EVENT_EXIT, FLAG_ABANDONED, open.id, [0, 0], &[]);
+        let head = Head::new(now(), EVENT_EXIT, open.id).with_flags(FLAG_ABANDONED);
+        self.journal.write_event(&SharedFile, head, [0, 0], &[]);
     }
 
     fn last_wait(&self) -> Option<Wait> {

@@ -2,12 +2,14 @@
 //! and measures how sensitive a whole program is to one call.
 
 use tapstone_probe_core::delay::{delay_nanos, next_random};
-use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_FIXED, FIX_DELAY};
+use tapstone_probe_core::wire::{CLOCK_TSC, EVENT_FIXED, FIX_DELAY, Head};
 
 use super::{are_on, of_kind};
+use crate::file::SharedFile;
+use crate::process::now;
 use crate::state;
 use crate::sys;
-use crate::thread::{Thread, now};
+use crate::thread::Thread;
 
 /// Waits after the call. Returns whether it did.
 pub(super) fn after_call(thread: &mut Thread, function: u32) -> bool {
@@ -21,7 +23,8 @@ pub(super) fn after_call(thread: &mut Thread, function: u32) -> bool {
             let taken = now().saturating_sub(start);
             // What it took, which is more than what was asked for.
             fix.count_applied();
-            thread.journal.put(now(), EVENT_FIXED, 0, 0, [in_nanos(taken)], &[]);
+            let head = Head::new(now(), EVENT_FIXED, 0);
+            thread.journal.write_event(&SharedFile, head, [in_nanos(taken)], &[]);
             waited = true;
         }
     }

@@ -6,7 +6,7 @@ use tapstone_probe_core::descriptors::DescriptorSet;
 use tapstone_probe_core::wire::FIX_TCP_NODELAY;
 
 use super::{are_on, of_kind};
-use crate::{sys, thread};
+use crate::{process, sys};
 
 /// Sockets on which it was set here.
 static SET: DescriptorSet<16> = DescriptorSet::new();
@@ -38,7 +38,7 @@ pub(super) fn before_write(descriptor: u32) {
 /// The number may become another socket's. The child of a vfork(2) closes one of its own.
 pub(super) fn closed(descriptor: u32) {
     let socket = u64::from(descriptor);
-    if SET.contains(socket) && !thread::is_borrowed() {
+    if SET.contains(socket) && !process::is_borrowed() {
         SET.remove(socket);
     }
 }

@@ -7,22 +7,42 @@
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use tapstone_probe_core::chunks::take_next_chunk;
-use tapstone_probe_core::wire::{
+use crate::wire::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, Chunk, EVENT_THREAD, HEADER_BYTES, Head, Header, Leaf,
     MOST_BYTES,
 };
-
-use crate::thread::now;
-use crate::{state, sys, thread};
 
 /// Bytes of an event, at most.
 const LARGEST: usize = size_of::<Leaf>() + MOST_BYTES;
 /// Sorts of repeated libc calls inside one call that are counted rather than listed.
 const SORTS: usize = 6;
 
+/// What a chunk is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkUse {
+    /// The thread's first: it may need little of it.
+    First,
+    /// Another, when one is full: it will need all of it.
+    Next,
+}
+
+/// Where chunks come from.
+pub trait ChunkSource {
+    /// The process whose memory this is.
+    fn process(&self) -> u32;
+
+    /// A chunk of the file that nobody else has or will have; null when there is none. It is
+    /// [`CHUNK_BYTES`] long, mapped for good, and may be written.
+    fn take_chunk(&self, purpose: ChunkUse) -> *mut Chunk;
+
+    /// An event finds no room.
+    fn count_dropped(&self);
+}
+
+/// A thread's events. Zeroed memory is a journal without a chunk: the probe maps it.
 #[repr(C)]
-pub(crate) struct Journal {
+#[derive(Debug)]
+pub struct Journal {
     thread: u32,
     chunk: *mut Chunk,
     used: usize,
@@ -31,42 +51,66 @@ pub(crate) struct Journal {
     next_sort: usize,
 }
 
+impl Head {
+    /// The beginning of an event of that kind, one of `EVENT_…`, without flags.
+    #[inline(always)]
+    pub fn new(time: u64, kind: u8, slot: u32) -> Self {
+        Self { time, kind, flags: 0, words: 0, slot }
+    }
+
+    /// With some of `FLAG_…`.
+    #[inline(always)]
+    pub fn with_flags(self, flags: u8) -> Self {
+        Self { flags, ..self }
+    }
+}
+
 impl Journal {
+    /// A journal without a chunk.
+    pub const fn new() -> Self {
+        Self {
+            thread: 0,
+            chunk: ptr::null_mut(),
+            used: 0,
+            sorts: [ptr::null_mut(); SORTS],
+            next_sort: 0,
+        }
+    }
+
     /// A thread begins, with the chunk of one that has ended or without any.
-    pub(crate) fn begin(&mut self, thread: u32) {
+    pub fn begin(&mut self, source: &impl ChunkSource, thread: u32, now: u64) {
         self.thread = thread;
         // SAFETY: a chunk that this process took, or the one that it was forked off from.
-        if !self.chunk.is_null() && unsafe { (*self.chunk).process } != thread::process() {
+        if !self.chunk.is_null() && unsafe { (*self.chunk).process } != source.process() {
             self.chunk = ptr::null_mut();
         }
         if !self.chunk.is_null() {
-            self.put(now(), EVENT_THREAD, 0, 0, [u64::from(thread)], &[]);
+            let head = Head::new(now, EVENT_THREAD, 0);
+            self.write_event(source, head, [u64::from(thread)], &[]);
         }
     }
 
     /// Takes a new chunk now, if the next event could need it: that takes time, which the call that
     /// is about to begin is not to blame for.
     #[inline(always)]
-    pub(crate) fn make_room(&mut self) {
+    pub fn make_room(&mut self, source: &impl ChunkSource) {
         if self.chunk.is_null() || self.used + LARGEST > CHUNK_BYTES {
-            self.take_chunk();
+            self.take_chunk(source);
         }
     }
 
     /// Writes an event: words, then bytes. Null when there is no room for it. Zeros at its end stand
     /// for themselves: what is not written needs no memory.
     #[inline(always)]
-    pub(crate) fn put<const N: usize>(
+    pub fn write_event<const N: usize>(
         &mut self,
-        time: u64,
-        kind: u8,
-        flags: u8,
-        slot: u32,
+        source: &impl ChunkSource,
+        head: Head,
         words: [u64; N],
         bytes: &[u8],
     ) -> *mut u64 {
         let mut count = 2 + N + bytes.len().div_ceil(8);
-        let at = self.reserve(count);
+        let at = self.reserve(source, count);
         if at.is_null() {
             return at;
         }
@@ -75,7 +119,7 @@ impl Journal {
         }
         // SAFETY: `count` words are this thread's from there on.
         unsafe {
-            at.cast::<Head>().write(Head { time, kind, flags, words: count as u16, slot });
+            at.cast::<Head>().write(Head { words: count as u16, ..head });
             at.add(2).cast::<[u64; N]>().write(words);
             if !bytes.is_empty() {
                 at.add(count - 1).write(0);
@@ -87,16 +131,21 @@ impl Journal {
         at
     }
 
-    /// A libc call that is about to begin, or has ended.
+    /// Writes a libc call that is about to begin, or has ended. Null when there is no room for it.
     #[inline(always)]
-    pub(crate) fn put_leaf(&mut self, leaf: &Leaf, bytes: &[u8]) -> *mut Leaf {
+    pub fn write_leaf(
+        &mut self,
+        source: &impl ChunkSource,
+        leaf: &Leaf,
+        bytes: &[u8],
+    ) -> *mut Leaf {
         const WORDS: usize = size_of::<Leaf>() / 8;
         let count = WORDS + bytes.len().div_ceil(8);
-        let at = self.reserve(count);
+        let at = self.reserve(source, count);
         if at.is_null() {
             return at.cast();
         }
-        // SAFETY: as in `put`.
+        // SAFETY: as in `write_event`.
         unsafe {
             at.cast::<Leaf>().write(*leaf);
             (*at.cast::<Head>()).words = count as u16;
@@ -110,8 +159,12 @@ impl Journal {
     }
 
     /// Takes an event back, when it is the last.
-    pub(crate) fn take_back(&mut self, leaf: *mut Leaf) {
-        if let Some(bytes) = self.last(leaf) {
+    ///
+    /// # Safety
+    /// [`write_leaf`](Self::write_leaf) has returned it, for this thread.
+    pub unsafe fn take_back(&mut self, leaf: *mut Leaf) {
+        // SAFETY: the caller's promise.
+        if let Some(bytes) = unsafe { self.last_event(leaf) } {
             self.used -= bytes;
             // SAFETY: the chunk is mapped and this thread's.
             unsafe { (*self.chunk).used.store(self.used as u32, Ordering::Release) };
@@ -119,34 +172,42 @@ impl Journal {
     }
 
     /// The length of an event, when it is the last: a signal handler may have written others.
-    fn last(&self, leaf: *mut Leaf) -> Option<usize> {
-        // SAFETY: an event that this thread wrote.
+    ///
+    /// # Safety
+    /// An event that this thread wrote.
+    unsafe fn last_event(&self, leaf: *mut Leaf) -> Option<usize> {
+        // SAFETY: the caller's promise.
         let bytes = unsafe { usize::from((*leaf).head.words) } * 8;
         (leaf as usize + bytes == self.chunk as usize + self.used).then_some(bytes)
     }
 
     /// Adds a short call to its like, or writes it as the first of them.
     #[inline(always)]
-    pub(crate) fn count(&mut self, leaf: &Leaf) {
-        if !self.add(leaf) {
-            let written = self.put_leaf(leaf, &[]);
+    pub fn count_leaf(&mut self, source: &impl ChunkSource, leaf: &Leaf) {
+        if !self.add_to_like(leaf) {
+            let written = self.write_leaf(source, leaf, &[]);
             self.remember(written);
         }
     }
 
     /// The same for one that is written already.
-    pub(crate) fn join(&mut self, written: *mut Leaf) {
+    ///
+    /// # Safety
+    /// As for [`take_back`](Self::take_back).
+    pub unsafe fn count_written(&mut self, written: *mut Leaf) {
         // SAFETY: an event of this thread's chunk.
-        let leaf = unsafe { *written };
-        if self.last(written).is_some() && self.add(&leaf) {
-            self.take_back(written);
-        } else {
-            self.remember(written);
+        unsafe {
+            let leaf = *written;
+            if self.last_event(written).is_some() && self.add_to_like(&leaf) {
+                self.take_back(written);
+            } else {
+                self.remember(written);
+            }
         }
     }
 
     #[inline(always)]
-    fn add(&mut self, leaf: &Leaf) -> bool {
+    fn add_to_like(&mut self, leaf: &Leaf) -> bool {
         for sort in self.sorts.into_iter().take(self.next_sort) {
             if sort.is_null() {
                 continue;
@@ -169,17 +230,17 @@ impl Journal {
     }
 
     /// What follows is no repetition of what was before.
-    pub(crate) fn close_counts(&mut self) {
+    pub fn close_counts(&mut self) {
         self.next_sort = 0;
     }
 
     #[inline(always)]
-    fn reserve(&mut self, words: usize) -> *mut u64 {
+    fn reserve(&mut self, source: &impl ChunkSource, words: usize) -> *mut u64 {
         if self.chunk.is_null() || self.used + words * 8 > CHUNK_BYTES {
-            self.take_chunk();
+            self.take_chunk(source);
         }
         if self.chunk.is_null() {
-            drop_one();
+            source.count_dropped();
             return ptr::null_mut();
         }
         // SAFETY: inside the chunk.
@@ -194,33 +255,28 @@ impl Journal {
     }
 
     #[cold]
-    fn take_chunk(&mut self) {
+    fn take_chunk(&mut self, source: &impl ChunkSource) {
         self.close_counts();
-        // Whoever has filled one will need all of this one, which is cheaper to have at once.
-        let is_busy = !self.chunk.is_null();
-        self.chunk = ptr::null_mut();
-        let (header, state) = (state().header(), state());
-        let Some(number) = take_next_chunk(&header.taken, &header.ready, &state.reach) else {
+        let purpose = if self.chunk.is_null() { ChunkUse::First } else { ChunkUse::Next };
+        self.chunk = source.take_chunk(purpose);
+        if self.chunk.is_null() {
             return;
-        };
-        let used = CHUNK_HEAD_BYTES;
-        // SAFETY: the tracer has made room for as many chunks as are ready.
-        let chunk: *mut Chunk =
-            unsafe { state.file.add(HEADER_BYTES + number as usize * CHUNK_BYTES).cast() };
+        }
+        self.used = CHUNK_HEAD_BYTES;
         let head = Chunk {
-            process: thread::process(),
+            process: source.process(),
             thread: self.thread,
-            used: AtomicU32::new(used as u32),
+            used: AtomicU32::new(CHUNK_HEAD_BYTES as u32),
             reserved: 0,
         };
         // SAFETY: nobody else's.
-        unsafe {
-            if is_busy {
-                sys::populate(chunk.cast(), CHUNK_BYTES);
-            }
-            chunk.write(head);
-        }
-        (self.used, self.chunk) = (used, chunk);
+        unsafe { self.chunk.write(head) };
+    }
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -233,14 +289,7 @@ fn last_zeros<const N: usize>(words: [u64; N]) -> usize {
     count
 }
 
-/// An event finds no room.
-#[cold]
-fn drop_one() {
-    let (header, state) = (state().header(), state());
-    header.dropped.fetch_add(1, Ordering::Relaxed);
-    if state.reach.load(Ordering::Relaxed) < header.ready.load(Ordering::Relaxed) {
-        header.out_of_reach.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
+
+#[cfg(test)]
+mod tests;
