@@ -1,7 +1,6 @@
 //! Calls as a program makes them, and what is kept of each.
 
 use core::ptr;
-use std::boxed::Box;
 use std::vec::Vec;
 
 use super::*;
@@ -41,14 +40,14 @@ fn at<T>(value: &T) -> u64 {
 /// An exchange of SCardTransmit, or of the driver, with all that it points to.
 struct Transmit {
     frame: Frame,
-    _stack: Box<[u64; 1]>,
-    _received: Box<u64>,
+    _stack: Vec<u64>,
+    _received: Vec<u64>,
 }
 
 impl Transmit {
     fn new(name: &str, command: &[u8], response: &[u8]) -> Self {
-        let mut received = Box::new(response.len() as u64);
-        let stack = Box::new([ptr::from_mut(&mut *received) as u64]);
+        let mut received = std::vec![response.len() as u64];
+        let stack = std::vec![received.as_mut_ptr() as u64];
         let [command, sent] = [command.as_ptr() as u64, command.len() as u64];
         let arguments = match name {
             "SCardTransmit" => [5, 0, command, sent, 0, response.as_ptr() as u64],
@@ -192,13 +191,14 @@ fn handles_are_read_where_functions_leave_them() {
 /// CK_ATTRIBUTE of CKA_TOKEN with that value, behind another.
 struct Template {
     attributes: Vec<[u64; 3]>,
-    _value: Box<u8>,
+    _value: Vec<u8>,
 }
 
 impl Template {
     fn with_token(value: u8) -> Self {
-        let value = Box::new(value);
-        Self { attributes: std::vec![[0, at(&*value), 1], [1, at(&*value), 1]], _value: value }
+        let value = std::vec![value];
+        let address = value.as_ptr() as u64;
+        Self { attributes: std::vec![[0, address, 1], [1, address, 1]], _value: value }
     }
 }
 
@@ -380,6 +380,7 @@ fn paths_names_and_addresses_are_kept() {
 #[test]
 fn a_lock_is_free_when_its_first_word_says_so() {
     let is_free = |name: &str, word: u32| {
+        let word = AtomicU32::new(word);
         let frame = call(name, [at(&word), 0, 0, 0, 0, 0]);
         // SAFETY: the argument points to a word.
         unsafe { is_free_lock(frame.function, &frame) }
