@@ -133,6 +133,6 @@ fn line(present: &Present) -> [String; 5] {
         cores,
         offset,
         Foreign::new(&state).to_string(),
-        Foreign::new(&targets.join(", ")).to_string(),
+        Foreign::new(targets.join(", ")).to_string(),
     ]
 }

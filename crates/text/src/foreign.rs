@@ -1,7 +1,7 @@
 //! Text that comes from outside, and the one way to show it.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// How many characters of foreign text are shown: as many as the longest path has bytes
 /// (PATH_MAX). The rest of a longer one becomes `…`.
@@ -46,6 +46,16 @@ impl<'a> Foreign<'a> {
         Self::new(String::from_utf8_lossy(bytes))
     }
 
+    fn harmless(&self) -> String {
+        let mut characters = self.text.chars();
+        let beginning = characters.by_ref().take(LONGEST_FOREIGN);
+        let mut harmless: String = beginning.map(|c| self.shown(c)).collect();
+        if characters.next().is_some() {
+            harmless.push('…');
+        }
+        harmless
+    }
+
     fn shown(&self, c: char) -> char {
         match c {
             '\n' if self.lines == Lines::Several => c,
@@ -57,20 +67,13 @@ impl<'a> Foreign<'a> {
 
 impl fmt::Display for Foreign<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.width().is_some() || f.precision().is_some() {
-            return f.pad(&self.to_string());
-        }
-        let mut characters = self.text.chars();
-        for c in characters.by_ref().take(LONGEST_FOREIGN) {
-            f.write_char(self.shown(c))?;
-        }
-        if characters.next().is_some() { f.write_char('…') } else { Ok(()) }
+        f.pad(&self.harmless())
     }
 }
 
 impl fmt::Debug for Foreign<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_string())
+        write!(f, "{:?}", self.harmless())
     }
 }
 

@@ -27,5 +27,5 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
         0x60 => Some(format!("algorithm {:02X}", view.p1)),
         _ => None,
     };
-    Some(Described::of(name, object))
+    Some(Described::from_name(name, object))
 }

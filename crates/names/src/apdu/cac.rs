@@ -13,5 +13,5 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
         0x58 => secret("UPDATE BUFFER"),
         _ => return None,
     };
-    Some(Described::of(name, None))
+    Some(Described::from_name(name, None))
 }

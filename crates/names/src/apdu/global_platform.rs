@@ -15,7 +15,7 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
         0xD8 => Some(format!("key version {:02X}", view.p1 & 0x7F)),
         _ => None,
     };
-    Some(Described::of(name, object))
+    Some(Described::from_name(name, object))
 }
 
 /// GET DATA of any class.
@@ -27,7 +27,7 @@ pub(super) fn describe_data(view: &View<'_>) -> Option<Described> {
     let object = tag.map(|tag| {
         data_object(tag).map_or_else(|| format!("data object {}", tag_text(tag)), str::to_owned)
     });
-    Some(Described::of(open("GET DATA"), object))
+    Some(Described::from_name(open("GET DATA"), object))
 }
 
 fn name(instruction: u8) -> Option<Name> {

@@ -40,7 +40,7 @@ impl Interpreter {
     ///
     /// GET RESPONSE and the further parts of a chain are about what their beginning was about.
     pub fn exchange(&mut self, command: &[u8], status: StatusWord) -> Described {
-        let Some(view) = View::of(command) else { return describe(command, None) };
+        let Some(view) = View::parse(command) else { return describe(command, None) };
         let channel = self.channels.entry(view.channel()).or_default();
         let described = channel.describe(command, &view);
         if view.instruction == 0xA4 && !view.is_proprietary() && status.is_success() {

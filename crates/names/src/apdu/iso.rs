@@ -4,7 +4,7 @@ use super::view::View;
 use super::{Application, Described, Name, hex, open, secret};
 
 pub(super) fn describe(view: &View<'_>) -> Option<Described> {
-    Some(Described::of(name(view.instruction)?, object(view)))
+    Some(Described::from_name(name(view.instruction)?, object(view)))
 }
 
 fn name(instruction: u8) -> Option<Name> {

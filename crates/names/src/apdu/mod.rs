@@ -38,7 +38,7 @@ pub struct Described {
 }
 
 impl Described {
-    fn of(Name { name, secret }: Name, object: Option<String>) -> Self {
+    fn from_name(Name { name, secret }: Name, object: Option<String>) -> Self {
         Self { name, object, secret }
     }
 }
@@ -64,8 +64,8 @@ const fn secret(name: &'static str) -> Name {
 /// a reset, when most cards have their issuer's security domain selected.
 #[must_use]
 pub fn describe(command: &[u8], selected: Option<Application>) -> Described {
-    let Some(view) = View::of(command) else {
-        return Described::of(secret("unknown command"), None);
+    let Some(view) = View::parse(command) else {
+        return Described::from_name(secret("unknown command"), None);
     };
     if view.class == 0xFF {
         return reader::describe(&view);
@@ -89,7 +89,7 @@ pub fn describe(command: &[u8], selected: Option<Application>) -> Described {
     };
     known.unwrap_or_else(|| {
         let name = if view.is_proprietary() { "proprietary command" } else { "unknown command" };
-        Described::of(secret(name), None)
+        Described::from_name(secret(name), None)
     })
 }
 

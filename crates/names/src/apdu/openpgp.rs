@@ -12,15 +12,15 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
         })
     };
     Some(match view.instruction {
-        0xCA => Described::of(open("GET DATA"), object()),
-        0xCC => Described::of(open("GET NEXT DATA"), object()),
-        0xDA => Described::of(secret("PUT DATA"), object()),
+        0xCA => Described::from_name(open("GET DATA"), object()),
+        0xCC => Described::from_name(open("GET NEXT DATA"), object()),
+        0xDA => Described::from_name(secret("PUT DATA"), object()),
         // The only one of the odd instruction (4.4.3.12).
-        0xDB => Described::of(secret("PUT DATA"), Some("private key import".to_owned())),
-        0x20 => Described::of(secret("VERIFY"), Some(reference(view, &password(view.p2)))),
-        0x24 => Described::of(secret("CHANGE REFERENCE DATA"), Some(password(view.p2))),
-        0x2C => Described::of(secret("RESET RETRY COUNTER"), Some(password(view.p2))),
-        0x47 => Described::of(open("GENERATE ASYMMETRIC KEY PAIR"), Some(generate(view))),
+        0xDB => Described::from_name(secret("PUT DATA"), Some("private key import".to_owned())),
+        0x20 => Described::from_name(secret("VERIFY"), Some(reference(view, &password(view.p2)))),
+        0x24 => Described::from_name(secret("CHANGE REFERENCE DATA"), Some(password(view.p2))),
+        0x2C => Described::from_name(secret("RESET RETRY COUNTER"), Some(password(view.p2))),
+        0x47 => Described::from_name(open("GENERATE ASYMMETRIC KEY PAIR"), Some(generate(view))),
         _ => return None,
     })
 }

@@ -8,29 +8,31 @@ use super::{Described, open, secret};
 pub(super) fn describe(view: &View<'_>) -> Option<Described> {
     let key = || format!("{} {:02X}", key_name(view.p2), view.p2);
     Some(match view.instruction {
-        0xCB if view.parameters() == 0x3FFF => Described::of(open("GET DATA"), object(view)),
-        0xDB if view.parameters() == 0x3FFF => Described::of(secret("PUT DATA"), object(view)),
-        0x20 => Described::of(secret("VERIFY"), Some(reference(view, &pin(view.p2)))),
-        0x24 => Described::of(secret("CHANGE REFERENCE DATA"), Some(pin(view.p2))),
-        0x2C => Described::of(secret("RESET RETRY COUNTER"), Some(pin(view.p2))),
+        0xCB if view.parameters() == 0x3FFF => Described::from_name(open("GET DATA"), object(view)),
+        0xDB if view.parameters() == 0x3FFF => {
+            Described::from_name(secret("PUT DATA"), object(view))
+        }
+        0x20 => Described::from_name(secret("VERIFY"), Some(reference(view, &pin(view.p2)))),
+        0x24 => Described::from_name(secret("CHANGE REFERENCE DATA"), Some(pin(view.p2))),
+        0x2C => Described::from_name(secret("RESET RETRY COUNTER"), Some(pin(view.p2))),
         0x87 => {
             let object = format!("{}, {}", algorithm(view.p1), key());
-            Described::of(secret("GENERAL AUTHENTICATE"), Some(object))
+            Described::from_name(secret("GENERAL AUTHENTICATE"), Some(object))
         }
-        0x47 => Described::of(open("GENERATE ASYMMETRIC KEY PAIR"), Some(key())),
+        0x47 => Described::from_name(open("GENERATE ASYMMETRIC KEY PAIR"), Some(key())),
         // Yubico: commands of its PIV application.
-        0xF6 => Described::of(open("MOVE KEY"), Some(key())),
-        0xF7 => Described::of(open("GET METADATA"), Some(key())),
-        0xF8 => Described::of(open("GET SERIAL"), None),
-        0xF9 => Described::of(open("ATTEST"), Some(format!("key {:02X}", view.p1))),
-        0xFA => Described::of(open("SET PIN RETRIES"), None),
-        0xFB => Described::of(open("RESET"), None),
-        0xFD => Described::of(open("GET VERSION"), None),
+        0xF6 => Described::from_name(open("MOVE KEY"), Some(key())),
+        0xF7 => Described::from_name(open("GET METADATA"), Some(key())),
+        0xF8 => Described::from_name(open("GET SERIAL"), None),
+        0xF9 => Described::from_name(open("ATTEST"), Some(format!("key {:02X}", view.p1))),
+        0xFA => Described::from_name(open("SET PIN RETRIES"), None),
+        0xFB => Described::from_name(open("RESET"), None),
+        0xFD => Described::from_name(open("GET VERSION"), None),
         0xFE => {
             let object = format!("{}, {}", algorithm(view.p1), key());
-            Described::of(secret("IMPORT ASYMMETRIC KEY"), Some(object))
+            Described::from_name(secret("IMPORT ASYMMETRIC KEY"), Some(object))
         }
-        0xFF => Described::of(secret("SET MANAGEMENT KEY"), None),
+        0xFF => Described::from_name(secret("SET MANAGEMENT KEY"), None),
         _ => return None,
     })
 }
@@ -39,7 +41,7 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
 pub(super) fn describe_data(view: &View<'_>) -> Option<Described> {
     let known = view.instruction == 0xCB && view.parameters() == 0x3FFF;
     let name = view.tag_in_data().filter(|_| known).and_then(object_name)?;
-    Some(Described::of(open("GET DATA"), Some(name)))
+    Some(Described::from_name(open("GET DATA"), Some(name)))
 }
 
 fn object(view: &View<'_>) -> Option<String> {

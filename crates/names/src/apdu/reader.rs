@@ -19,5 +19,5 @@ pub(super) fn describe(view: &View<'_>) -> Described {
         (0xCA, 0x01) => Some("historical bytes".to_owned()),
         _ => None,
     };
-    Described::of(name, object)
+    Described::from_name(name, object)
 }

@@ -1,5 +1,6 @@
-//! The parts of a command that a name depends on. Unlike [`CommandApdu`](tapstone_apdu::CommandApdu) it takes
-//! commands that were cut off, as they are in a trace.
+//! The parts of a command that a name depends on. Unlike
+//! [`CommandApdu`](tapstone_apdu::CommandApdu) it takes commands that were cut off, as they are in a
+//! trace.
 
 /// A command, or its beginning.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     /// `None` of less than a header.
-    pub(super) fn of(command: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(command: &'a [u8]) -> Option<Self> {
         let (&[class, instruction, p1, p2], rest) = command.split_first_chunk()?;
         let data = match *rest {
             // Extended: Lc has two bytes behind a zero, or there is only such an Le.
