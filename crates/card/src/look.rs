@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use tapstone_apdu::{CommandApdu, StatusWord};
-use tapstone_names::pcsc::{PcscFailure as Failure, VIRTUAL_READER};
+use tapstone_names::pcsc::{PcscFailure, VIRTUAL_READER};
 
 use crate::protocol::{Cards, Emulated, Reader};
 use crate::scard::{Connection, Context, Pcsc, Share, reader_name};
@@ -13,13 +13,13 @@ const IDENTITY: [u8; 10] = *b"\xF0TAPSTONE\x00";
 
 /// All readers, with the cards in those that are asked about: a question powers a card. One that
 /// cannot be connected to is shown without its ATR.
-pub(crate) fn readers(pcsc: &Pcsc, cards: &Cards) -> Result<Vec<Reader>, Failure> {
+pub(crate) fn readers(pcsc: &Pcsc, cards: &Cards) -> Result<Vec<Reader>, PcscFailure> {
     let context = pcsc.establish()?;
     let names = context.readers()?;
     names.into_iter().map(|name| reader(&context, name, cards)).collect()
 }
 
-fn reader(context: &Context, name: String, cards: &Cards) -> Result<Reader, Failure> {
+fn reader(context: &Context, name: String, cards: &Cards) -> Result<Reader, PcscFailure> {
     let c_name = reader_name(&name);
     let look = context.status_change(&c_name)?;
     let mut reader = Reader {

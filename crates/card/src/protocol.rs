@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
-use tapstone_names::pcsc::{PcscFailure as Failure, PcscFunction};
+use tapstone_names::pcsc::{PcscFailure, PcscFunction};
 use tapstone_worker::Protocol;
 
 use crate::pcsc::Operation;
@@ -105,7 +105,7 @@ pub enum Report {
     /// The library is open, or why it is not.
     Opened(Result<(), String>),
     /// The readers.
-    Readers(Result<Vec<Reader>, Failure>),
+    Readers(Result<Vec<Reader>, PcscFailure>),
     /// Another program has the reader for itself; the worker waits.
     Waiting,
     /// Ready to measure.
@@ -206,7 +206,7 @@ pub enum Fault {
     /// A call of PC/SC failed.
     Call {
         /// The function and what it returned.
-        failure: Failure,
+        failure: PcscFailure,
         /// The step of the test that it was part of.
         step: Option<String>,
     },
@@ -257,8 +257,8 @@ impl From<StatusWord> for Word {
     }
 }
 
-impl From<Failure> for Fault {
-    fn from(failure: Failure) -> Self {
+impl From<PcscFailure> for Fault {
+    fn from(failure: PcscFailure) -> Self {
         Self::Call { failure, step: None }
     }
 }

@@ -14,7 +14,7 @@ use tapstone_card::scard::{
 };
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure};
+use tapstone_names::pcsc::{PcscCode, PcscFailure};
 use tapstone_piv::{
     AuthenticationMechanism, CardConnection, CardLost, Dialogue, DialogueLog, DialogueStep, Oid,
     PivPin, RelyingSystem, Rules, Time,
@@ -90,7 +90,7 @@ impl CardConnection for Wire<'_> {
     }
 }
 
-fn lost(failure: Failure) -> CardLost {
+fn lost(failure: PcscFailure) -> CardLost {
     CardLost { call: failure.call.to_string(), code: failure.code.to_string() }
 }
 
@@ -209,7 +209,7 @@ impl Worker {
     }
 
     /// A connection; waits for a reader that another program has, and for a card.
-    fn patiently(&mut self, reports: &mut File) -> io::Result<Result<Held, Failure>> {
+    fn patiently(&mut self, reports: &mut File) -> io::Result<Result<Held, PcscFailure>> {
         let until = Instant::now() + Duration::from(self.setup.wait);
         let mut said = false;
         loop {
@@ -219,11 +219,11 @@ impl Worker {
             };
             let passing = matches!(
                 failure.code,
-                Code::SHARING_VIOLATION
-                    | Code::NO_SMARTCARD
-                    | Code::REMOVED_CARD
-                    | Code::UNRESPONSIVE_CARD
-                    | Code::UNPOWERED_CARD
+                PcscCode::SHARING_VIOLATION
+                    | PcscCode::NO_SMARTCARD
+                    | PcscCode::REMOVED_CARD
+                    | PcscCode::UNRESPONSIVE_CARD
+                    | PcscCode::UNPOWERED_CARD
             );
             if !passing || Instant::now() >= until {
                 return Ok(Err(failure));
@@ -236,7 +236,7 @@ impl Worker {
         }
     }
 
-    fn connect(&self) -> Result<Held, Failure> {
+    fn connect(&self) -> Result<Held, PcscFailure> {
         let context = self.pcsc.establish()?;
         let card = context.connect(&reader_name(&self.setup.reader), Share::Shared)?;
         Ok(Held { card, context })

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tapstone_names::pcsc::{PcscFailure as Failure, PcscFunction as Call};
+use tapstone_names::pcsc::{PcscFailure, PcscFunction};
 use thiserror::Error;
 
 use tapstone_worker::Protocol;
@@ -10,7 +10,7 @@ use tapstone_worker::Protocol;
 use crate::protocol::{CardProtocol, Fault};
 
 /// A worker process that is no more.
-pub type Lost = tapstone_worker::Lost<Call>;
+pub type Lost = tapstone_worker::Lost<PcscFunction>;
 
 /// Whether the call in flight waits for another program's transaction.
 fn waits_for_others(lost: &Lost) -> bool {
@@ -28,7 +28,7 @@ pub enum CardMeasureError {
     NoLibrary(String),
     /// A call of PC/SC failed.
     #[error("{0}{hint}", hint = hint(.0.code.hint()))]
-    Pcsc(Failure),
+    Pcsc(PcscFailure),
     /// There is no reader.
     #[error("no reader\nhint: plug one in; pcscd's log says whether it has a driver for it")]
     NoReader,
@@ -70,7 +70,7 @@ fn hint(hint: Option<&str>) -> String {
 
 fn lost_hint(lost: &Lost) -> &'static str {
     match lost {
-        Lost::Hung { call: Some(Call::Transmit), .. } => {
+        Lost::Hung { call: Some(PcscFunction::Transmit), .. } => {
             "\nhint: the card does not answer; take it out and put it in again, or give it longer with --timeout"
         }
         Lost::Hung { .. } if waits_for_others(lost) => {

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::time::Duration;
 
-use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
+use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::Operation;
 use crate::scard::{Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share};
@@ -39,7 +39,7 @@ impl Bench {
         pcsc: Pcsc,
         reader: CString,
         hold: Duration,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, PcscFailure> {
         let mut bench = Self {
             operation,
             pcsc,
@@ -73,7 +73,7 @@ impl Bench {
         )
     }
 
-    fn connected(&self) -> Result<State, Failure> {
+    fn connected(&self) -> Result<State, PcscFailure> {
         let context = self.pcsc.establish()?;
         let card = context.connect(&self.reader, Share::Shared)?;
         Ok(State::Connected(context, card))
@@ -83,7 +83,7 @@ impl Bench {
     ///
     /// # Errors
     /// What the calls return.
-    pub fn prepare(&mut self) -> Result<(), Failure> {
+    pub fn prepare(&mut self) -> Result<(), PcscFailure> {
         match (self.operation, &self.state) {
             (Operation::Release, State::Nothing) => {
                 self.state = State::Context(self.pcsc.establish()?);
@@ -123,7 +123,7 @@ impl Bench {
     /// # Errors
     /// What it returns.
     #[inline]
-    pub fn perform(&mut self) -> Result<(), Failure> {
+    pub fn perform(&mut self) -> Result<(), PcscFailure> {
         use Operation as Op;
         let disposition = self.disposition();
         match (self.operation, &mut self.state) {
@@ -153,7 +153,7 @@ impl Bench {
             (Op::ReconnectReset, State::Connected(_, card)) => card.reconnect(Disposition::Reset),
             (Op::Release, state) => match std::mem::replace(state, State::Nothing) {
                 State::Context(context) => context.release(),
-                _ => Err(nothing_there(Call::ReleaseContext)),
+                _ => Err(nothing_there(PcscFunction::ReleaseContext)),
             },
             (_, state) => match (disposition, std::mem::replace(state, State::Nothing)) {
                 (Some(disposition), State::Connected(context, card)) => {
@@ -161,7 +161,7 @@ impl Bench {
                     *state = State::Context(context);
                     done
                 }
-                _ => Err(nothing_there(Call::Disconnect)),
+                _ => Err(nothing_there(PcscFunction::Disconnect)),
             },
         }
     }
@@ -170,7 +170,7 @@ impl Bench {
     ///
     /// # Errors
     /// What the calls return.
-    pub fn undo(&mut self) -> Result<(), Failure> {
+    pub fn undo(&mut self) -> Result<(), PcscFailure> {
         match (self.operation, std::mem::replace(&mut self.state, State::Nothing)) {
             (Operation::Establish, _) => {}
             (Operation::BeginTransaction, State::Connected(context, card)) => {
@@ -195,7 +195,7 @@ impl Bench {
     ///
     /// # Errors
     /// What the calls return.
-    pub fn recover(&mut self) -> Result<(), Failure> {
+    pub fn recover(&mut self) -> Result<(), PcscFailure> {
         let hold = self.hold;
         let fresh = Self::new(self.operation, self.pcsc.clone(), self.reader.clone(), hold)?;
         self.state = fresh.state;
@@ -203,9 +203,9 @@ impl Bench {
     }
 }
 
-fn connect(state: &mut State, reader: &CString, share: Share) -> Result<(), Failure> {
+fn connect(state: &mut State, reader: &CString, share: Share) -> Result<(), PcscFailure> {
     let State::Context(context) = std::mem::replace(state, State::Nothing) else {
-        return Err(nothing_there(Call::Connect));
+        return Err(nothing_there(PcscFunction::Connect));
     };
     match context.connect(reader, share) {
         Ok(card) => {
@@ -220,6 +220,6 @@ fn connect(state: &mut State, reader: &CString, share: Share) -> Result<(), Fail
 }
 
 /// An operation before it was given the state that [`Bench::new`] and [`Bench::prepare`] make.
-const fn nothing_there(call: Call) -> Failure {
-    Failure { call, code: Code::INVALID_HANDLE }
+const fn nothing_there(call: PcscFunction) -> PcscFailure {
+    PcscFailure { call, code: PcscCode::INVALID_HANDLE }
 }

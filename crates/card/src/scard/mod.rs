@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::rc::Rc;
 
-use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
+use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 use tapstone_worker::BoardCell;
 
 use self::sys::{Dword, Functions, Handle, IoRequest, LONGEST_ATR, ReaderState};
@@ -108,23 +108,27 @@ impl Pcsc {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn establish(&self) -> Result<Context, Failure> {
+    pub fn establish(&self) -> Result<Context, PcscFailure> {
         let mut handle = 0;
         // SAFETY: the reserved arguments may be null, and `handle` is written to before the return.
-        self.call(Call::EstablishContext, |f| unsafe {
+        self.call(PcscFunction::EstablishContext, |f| unsafe {
             (f.SCardEstablishContext)(SCOPE_SYSTEM, ptr::null(), ptr::null(), &mut handle)
         })?;
         Ok(Context { pcsc: self.clone(), handle })
     }
 
     #[inline]
-    fn call(&self, call: Call, make: impl FnOnce(&Functions) -> sys::Long) -> Result<(), Failure> {
+    fn call(
+        &self,
+        call: PcscFunction,
+        make: impl FnOnce(&Functions) -> sys::Long,
+    ) -> Result<(), PcscFailure> {
         let Shared { functions, place, calls } = &*self.0;
         calls.set(calls.get() + 1);
         place.enter(call as u8, calls.get());
         let result = make(functions);
         place.leave();
-        if result == 0 { Ok(()) } else { Err(Failure { call, code: Code(result as u32) }) }
+        if result == 0 { Ok(()) } else { Err(PcscFailure { call, code: PcscCode(result as u32) }) }
     }
 }
 
@@ -148,43 +152,45 @@ impl Context {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn release(self) -> Result<(), Failure> {
+    pub fn release(self) -> Result<(), PcscFailure> {
         let released = self.release_handle();
         std::mem::forget(self);
         released
     }
 
-    fn release_handle(&self) -> Result<(), Failure> {
+    fn release_handle(&self) -> Result<(), PcscFailure> {
         // SAFETY: no pointers.
-        self.pcsc.call(Call::ReleaseContext, |f| unsafe { (f.SCardReleaseContext)(self.handle) })
+        self.pcsc
+            .call(PcscFunction::ReleaseContext, |f| unsafe { (f.SCardReleaseContext)(self.handle) })
     }
 
     /// SCardIsValidContext.
     ///
     /// # Errors
     /// What the call returns.
-    pub fn is_valid(&self) -> Result<(), Failure> {
+    pub fn is_valid(&self) -> Result<(), PcscFailure> {
         // SAFETY: no pointers.
-        self.pcsc.call(Call::IsValidContext, |f| unsafe { (f.SCardIsValidContext)(self.handle) })
+        self.pcsc
+            .call(PcscFunction::IsValidContext, |f| unsafe { (f.SCardIsValidContext)(self.handle) })
     }
 
     /// SCardCancel. Nothing waits in this context, so there is nothing to cancel.
     ///
     /// # Errors
     /// What the call returns.
-    pub fn cancel(&self) -> Result<(), Failure> {
+    pub fn cancel(&self) -> Result<(), PcscFailure> {
         // SAFETY: no pointers.
-        self.pcsc.call(Call::Cancel, |f| unsafe { (f.SCardCancel)(self.handle) })
+        self.pcsc.call(PcscFunction::Cancel, |f| unsafe { (f.SCardCancel)(self.handle) })
     }
 
     /// SCardListReaders into `names`, one call, each name ended by a zero.
     ///
     /// # Errors
     /// What the call returns.
-    pub fn list_readers<'a>(&self, names: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+    pub fn list_readers<'a>(&self, names: &'a mut [u8]) -> Result<&'a [u8], PcscFailure> {
         let mut length = names.len() as Dword;
         // SAFETY: `names` has room for `length` bytes.
-        self.pcsc.call(Call::ListReaders, |f| unsafe {
+        self.pcsc.call(PcscFunction::ListReaders, |f| unsafe {
             (f.SCardListReaders)(self.handle, ptr::null(), names.as_mut_ptr().cast(), &mut length)
         })?;
         Ok(&names[..length as usize])
@@ -194,7 +200,7 @@ impl Context {
     ///
     /// # Errors
     /// What the call returns; no reader at all is an empty list.
-    pub fn readers(&self) -> Result<Vec<String>, Failure> {
+    pub fn readers(&self) -> Result<Vec<String>, PcscFailure> {
         let mut names = vec![0; 65_536];
         match self.list_readers(&mut names) {
             Ok(names) => Ok(names
@@ -202,7 +208,7 @@ impl Context {
                 .filter(|name| !name.is_empty())
                 .map(|name| String::from_utf8_lossy(name).into_owned())
                 .collect()),
-            Err(Failure { code: Code::NO_READERS_AVAILABLE, .. }) => Ok(Vec::new()),
+            Err(PcscFailure { code: PcscCode::NO_READERS_AVAILABLE, .. }) => Ok(Vec::new()),
             Err(failure) => Err(failure),
         }
     }
@@ -211,7 +217,7 @@ impl Context {
     ///
     /// # Errors
     /// What the call returns; that nothing changed is no error.
-    pub fn status_change(&self, reader: &CStr) -> Result<ReaderLook, Failure> {
+    pub fn status_change(&self, reader: &CStr) -> Result<ReaderLook, PcscFailure> {
         const PRESENT: Dword = 0x20;
         const EXCLUSIVE: Dword = 0x80;
         let mut state = ReaderState {
@@ -223,11 +229,11 @@ impl Context {
             atr: [0; LONGEST_ATR],
         };
         // SAFETY: one state, which lives longer than the call.
-        let looked = self.pcsc.call(Call::GetStatusChange, |f| unsafe {
+        let looked = self.pcsc.call(PcscFunction::GetStatusChange, |f| unsafe {
             (f.SCardGetStatusChange)(self.handle, 0, &mut state, 1)
         });
         match looked {
-            Ok(()) | Err(Failure { code: Code::TIMEOUT, .. }) => Ok(ReaderLook {
+            Ok(()) | Err(PcscFailure { code: PcscCode::TIMEOUT, .. }) => Ok(ReaderLook {
                 card_present: state.event & PRESENT != 0,
                 exclusive: state.event & EXCLUSIVE != 0,
             }),
@@ -239,11 +245,11 @@ impl Context {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn connect(&self, reader: &CStr, share: Share) -> Result<Connection, Failure> {
+    pub fn connect(&self, reader: &CStr, share: Share) -> Result<Connection, PcscFailure> {
         let protocols = if share == Share::Direct { Protocol::NONE } else { Protocol::ANY };
         let (mut handle, mut protocol) = (0, 0);
         // SAFETY: `reader` ends with a zero, and the results are written before the return.
-        self.pcsc.call(Call::Connect, |f| unsafe {
+        self.pcsc.call(PcscFunction::Connect, |f| unsafe {
             let reader = reader.as_ptr();
             let share = share as Dword;
             (f.SCardConnect)(self.handle, reader, share, protocols.0, &mut handle, &mut protocol)
@@ -277,11 +283,11 @@ impl Connection {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn reconnect(&mut self, initialise: Disposition) -> Result<(), Failure> {
+    pub fn reconnect(&mut self, initialise: Disposition) -> Result<(), PcscFailure> {
         let mut protocol = 0;
         let (share, initialise) = (self.share as Dword, initialise as Dword);
         // SAFETY: the result is written before the return.
-        self.pcsc.call(Call::Reconnect, |f| unsafe {
+        self.pcsc.call(PcscFunction::Reconnect, |f| unsafe {
             (f.SCardReconnect)(self.handle, share, Protocol::ANY.0, initialise, &mut protocol)
         })?;
         self.protocol = Protocol(protocol);
@@ -292,50 +298,53 @@ impl Connection {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn disconnect(self, disposition: Disposition) -> Result<(), Failure> {
+    pub fn disconnect(self, disposition: Disposition) -> Result<(), PcscFailure> {
         let done = self.disconnect_handle(disposition);
         std::mem::forget(self);
         done
     }
 
-    fn disconnect_handle(&self, disposition: Disposition) -> Result<(), Failure> {
+    fn disconnect_handle(&self, disposition: Disposition) -> Result<(), PcscFailure> {
         let disposition = disposition as Dword;
         // SAFETY: no pointers.
-        self.pcsc
-            .call(Call::Disconnect, |f| unsafe { (f.SCardDisconnect)(self.handle, disposition) })
+        self.pcsc.call(PcscFunction::Disconnect, |f| unsafe {
+            (f.SCardDisconnect)(self.handle, disposition)
+        })
     }
 
     /// SCardBeginTransaction: waits until no other program has one.
     ///
     /// # Errors
     /// What the call returns.
-    pub fn begin(&self) -> Result<(), Failure> {
+    pub fn begin(&self) -> Result<(), PcscFailure> {
         // SAFETY: no pointers.
-        self.pcsc
-            .call(Call::BeginTransaction, |f| unsafe { (f.SCardBeginTransaction)(self.handle) })
+        self.pcsc.call(PcscFunction::BeginTransaction, |f| unsafe {
+            (f.SCardBeginTransaction)(self.handle)
+        })
     }
 
     /// SCardEndTransaction, leaving the card as it is.
     ///
     /// # Errors
     /// What the call returns.
-    pub fn end(&self) -> Result<(), Failure> {
+    pub fn end(&self) -> Result<(), PcscFailure> {
         let leave = Disposition::Leave as Dword;
         // SAFETY: no pointers.
-        self.pcsc
-            .call(Call::EndTransaction, |f| unsafe { (f.SCardEndTransaction)(self.handle, leave) })
+        self.pcsc.call(PcscFunction::EndTransaction, |f| unsafe {
+            (f.SCardEndTransaction)(self.handle, leave)
+        })
     }
 
     /// SCardStatus; the card's ATR.
     ///
     /// # Errors
     /// What the call returns.
-    pub fn status(&self) -> Result<Atr, Failure> {
+    pub fn status(&self) -> Result<Atr, PcscFailure> {
         let mut name = [0; 256];
         let (mut name_length, mut state, mut protocol) = (name.len() as Dword, 0, 0);
         let mut atr = Atr { bytes: [0; LONGEST_ATR], length: LONGEST_ATR as Dword };
         // SAFETY: both buffers are as long as their lengths say.
-        self.pcsc.call(Call::Status, |f| unsafe {
+        self.pcsc.call(PcscFunction::Status, |f| unsafe {
             (f.SCardStatus)(
                 self.handle,
                 name.as_mut_ptr(),
@@ -358,7 +367,7 @@ impl Connection {
         &self,
         command: &[u8],
         response: &'a mut [u8],
-    ) -> Result<&'a [u8], Failure> {
+    ) -> Result<&'a [u8], PcscFailure> {
         let request = IoRequest {
             protocol: self.protocol.0,
             length: std::mem::size_of::<IoRequest>() as Dword,
@@ -366,7 +375,7 @@ impl Connection {
         let mut length = response.len() as Dword;
         // SAFETY: command and response are as long as their lengths say; the receive header may
         // be null.
-        self.pcsc.call(Call::Transmit, |f| unsafe {
+        self.pcsc.call(PcscFunction::Transmit, |f| unsafe {
             (f.SCardTransmit)(
                 self.handle,
                 &request,
@@ -384,11 +393,11 @@ impl Connection {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn control(&self) -> Result<(), Failure> {
+    pub fn control(&self) -> Result<(), PcscFailure> {
         let mut features = [0_u8; 1024];
         let mut length = 0;
         // SAFETY: nothing is sent, and `features` is as long as its length says.
-        self.pcsc.call(Call::Control, |f| unsafe {
+        self.pcsc.call(PcscFunction::Control, |f| unsafe {
             (f.SCardControl)(
                 self.handle,
                 GET_FEATURE_REQUEST,
@@ -407,7 +416,7 @@ impl Connection {
         let mut bytes = [0_u8; 4];
         let mut length = bytes.len() as Dword;
         // SAFETY: `bytes` is as long as `length` says.
-        let told = self.pcsc.call(Call::GetAttrib, |f| unsafe {
+        let told = self.pcsc.call(PcscFunction::GetAttrib, |f| unsafe {
             let attribute = ATTRIBUTE_IFD_VERSION;
             (f.SCardGetAttrib)(self.handle, attribute, bytes.as_mut_ptr(), &mut length)
         });

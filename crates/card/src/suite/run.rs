@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_measure::clock::{Clock, Monotonic};
-use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure, PcscFunction as Call};
+use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::job::{Lane, Piece, Step, SuiteJob};
 use super::render::{Ready, Rendering};
@@ -276,8 +276,8 @@ impl SuiteRun {
         while received == 0 && Instant::now() < until {
             let look = self.context.status_change(&self.reader);
             if look.is_ok_and(|look| !look.card_present) {
-                let call = Call::Transmit;
-                return at(Failure { call, code: Code::REMOVED_CARD }, step);
+                let call = PcscFunction::Transmit;
+                return at(PcscFailure { call, code: PcscCode::REMOVED_CARD }, step);
             }
             thread::sleep(NOTICE / 20);
         }
@@ -348,7 +348,7 @@ impl SuiteRun {
         if let Some(card) = self.card.take() {
             let ended = card.end().or_else(|failure| match failure.code {
                 // It ended with the card.
-                Code::REMOVED_CARD => Ok(()),
+                PcscCode::REMOVED_CARD => Ok(()),
                 _ => Err(failure),
             });
             outcome = outcome.and(ended.map_err(Into::into));
@@ -450,7 +450,7 @@ fn check(step: &Step, status: StatusWord) -> Result<(), Fault> {
     Err(Fault::Status { step: step.name.clone(), status: status.into() })
 }
 
-fn at(failure: Failure, step: &Step) -> Fault {
+fn at(failure: PcscFailure, step: &Step) -> Fault {
     Fault::Call { failure, step: Some(step.name.clone()) }
 }
 

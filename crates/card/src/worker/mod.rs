@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_names::pcsc::{PcscCode as Code, PcscFailure as Failure};
+use tapstone_names::pcsc::{PcscCode, PcscFailure};
 use tapstone_worker::{Board, private_pipes, send};
 
 use self::orders::Orders;
@@ -101,13 +101,13 @@ impl Worker {
     fn patiently<T>(
         &mut self,
         job: &Job,
-        mut attempt: impl FnMut(std::ffi::CString) -> Result<T, Failure>,
-    ) -> io::Result<Result<T, Failure>> {
+        mut attempt: impl FnMut(std::ffi::CString) -> Result<T, PcscFailure>,
+    ) -> io::Result<Result<T, PcscFailure>> {
         let until = Instant::now() + job.wait;
         let mut said = false;
         loop {
             match attempt(reader_name(&job.reader)) {
-                Err(Failure { code: Code::SHARING_VIOLATION, .. })
+                Err(PcscFailure { code: PcscCode::SHARING_VIOLATION, .. })
                     if Instant::now() < until && !self.orders.closed() =>
                 {
                     if !said {

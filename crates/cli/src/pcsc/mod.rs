@@ -11,7 +11,7 @@ use tapstone_card::controller::{
 use tapstone_card::pcsc::Operation;
 use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
 use tapstone_measure::units::Nanos;
-use tapstone_names::pcsc::PcscCode as Code;
+use tapstone_names::pcsc::PcscCode;
 use tapstone_record as record;
 use tapstone_text::Foreign;
 
@@ -229,10 +229,10 @@ fn is_lacking(error: &CardMeasureError) -> bool {
     };
     matches!(
         code,
-        Code::UNSUPPORTED_FEATURE
-            | Code::NOT_TRANSACTED
-            | Code::INVALID_PARAMETER
-            | Code::INVALID_VALUE
-            | Code::UNEXPECTED
+        PcscCode::UNSUPPORTED_FEATURE
+            | PcscCode::NOT_TRANSACTED
+            | PcscCode::INVALID_PARAMETER
+            | PcscCode::INVALID_VALUE
+            | PcscCode::UNEXPECTED
     )
 }
