@@ -29,8 +29,8 @@ use tapstone_events::system_calls::SystemCallSet;
 use tapstone_measure::compare::{PairedRound, paired_ratio};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
-use tapstone_observe::observe::{self, Plan};
-use tapstone_observe::probe::Options;
+use tapstone_observe::observe::{self, ObservationPlan};
+use tapstone_observe::probe::ProbeOptions;
 
 /// Operations of the client, of two calls each.
 const OPERATIONS: usize = 500_000;
@@ -168,8 +168,12 @@ impl Bench {
     }
 
     fn seen(&self, command: &Command, system_calls: Option<SystemCallSet>) -> Nanos {
-        let options = Options::default();
-        let plan = Plan { system_calls, output: Output::Tail, ..Plan::of(command, &options) };
+        let options = ProbeOptions::default();
+        let plan = ObservationPlan {
+            system_calls,
+            output: Output::Tail,
+            ..ObservationPlan::new(command, &options)
+        };
         let seen = observe::observe(&plan, &self.signals).unwrap();
         assert!(seen.finished.exit.is_success() && seen.blind.is_none(), "{:?}", seen.blind);
         seen.finished.wall

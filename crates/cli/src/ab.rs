@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
-use tapstone_command::ab::{Ab, Side};
+use tapstone_command::ab::{Ab, AbSide};
 use tapstone_command::command::{Command, CommandError};
 use tapstone_command::rounds::Progress;
 use tapstone_command::run::{Output, Signals};
@@ -109,8 +109,8 @@ fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
     let [a, b] = names;
     Ok(Ab {
         sides: [
-            Side { name: a, command: parse(&arguments.baseline)? },
-            Side { name: b, command: parse(&arguments.candidate)? },
+            AbSide { name: a, command: parse(&arguments.baseline)? },
+            AbSide { name: b, command: parse(&arguments.candidate)? },
         ],
         prepare: arguments.prepare.as_deref().map(parse).transpose()?,
         rounds: arguments.rounds,

@@ -23,7 +23,7 @@ const LINES: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Ab {
     /// What is compared with, and what is compared.
-    pub sides: [Side; 2],
+    pub sides: [AbSide; 2],
     /// Run before each run of a side, outside its time.
     pub prepare: Option<Command>,
     /// Rounds that count.
@@ -36,7 +36,7 @@ pub struct Ab {
 
 /// One of the two commands.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct AbSide {
     /// What it is called in tables.
     pub name: String,
     /// What is run.
@@ -45,7 +45,7 @@ pub struct Side {
 
 /// The times of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct RunTimes {
     /// When it began, on CLOCK_MONOTONIC.
     pub started: Nanos,
     /// From fork to end.
@@ -56,7 +56,7 @@ pub struct Times {
     pub system: Nanos,
 }
 
-impl From<&Finished> for Times {
+impl From<&Finished> for RunTimes {
     fn from(&Finished { started, wall, user, system, .. }: &Finished) -> Self {
         Self { started, wall, user, system }
     }
@@ -65,7 +65,7 @@ impl From<&Finished> for Times {
 /// What the rounds gave.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    rounds: Rounds<Times, AbError>,
+    rounds: Rounds<RunTimes, AbError>,
 }
 
 /// A comparison came to an end before its last round. The text ends with a hint.
@@ -75,7 +75,7 @@ pub enum AbError {
     #[error("{place}: {error}")]
     NotRun {
         /// Which run.
-        place: Place,
+        place: RunPlace,
         /// Why.
         error: RunError,
     },
@@ -87,7 +87,7 @@ pub enum AbError {
     )]
     Failed {
         /// Which run.
-        place: Place,
+        place: RunPlace,
         /// The command.
         command: String,
         /// How it ended.
@@ -102,7 +102,7 @@ pub enum AbError {
 
 /// Which run of which side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RunPlace {
     /// The side's name.
     pub side: String,
     /// Which turn.
@@ -114,7 +114,7 @@ pub struct Place {
 }
 
 /// `B, round 3 of 20`.
-impl fmt::Display for Place {
+impl fmt::Display for RunPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { side, turn, rounds, prepare } = self;
         let before = if *prepare { "before " } else { "" };
@@ -134,10 +134,11 @@ impl Ab {
         signals: &Signals,
         progress: impl FnMut(Progress),
     ) -> Result<Measured, AbError> {
-        let (rounds, warm_up) = (self.rounds as usize, self.warm_up as usize);
-        let plan = rounds::Plan { sides: self.sides.len(), rounds, warm_up };
+        let rounds = self.rounds as usize;
+        let warm_up = self.warm_up as usize;
+        let plan = rounds::RoundsPlan { sides: self.sides.len(), rounds, warm_up };
         let run = |turn: Turn| self.run(turn, signals);
-        let rounds = plan.run(run, || signals.asked_to_end(), progress);
+        let rounds = plan.run_rounds(run, || signals.asked_to_end(), progress);
         match (rounds.rounds.is_empty(), rounds.ended) {
             (true, Ended::Failed { error, .. }) => Err(error),
             (true, Ended::Interrupted | Ended::Done) => Err(AbError::Interrupted),
@@ -145,7 +146,7 @@ impl Ab {
         }
     }
 
-    fn run(&self, turn: Turn, signals: &Signals) -> Result<Times, AbError> {
+    fn run(&self, turn: Turn, signals: &Signals) -> Result<RunTimes, AbError> {
         if let Some(command) = &self.prepare {
             self.run_one(command, self.place(turn, true), signals)?;
             if signals.asked_to_end() {
@@ -154,13 +155,13 @@ impl Ab {
         }
         let command = &self.sides[turn.side].command;
         let finished = self.run_one(command, self.place(turn, false), signals)?;
-        Ok(Times::from(&finished))
+        Ok(RunTimes::from(&finished))
     }
 
     fn run_one(
         &self,
         command: &Command,
-        place: Place,
+        place: RunPlace,
         signals: &Signals,
     ) -> Result<Finished, AbError> {
         let run = Run::new(command).input(Input::Null).output(self.output);
@@ -176,9 +177,9 @@ impl Ab {
         }
     }
 
-    fn place(&self, turn: Turn, prepare: bool) -> Place {
+    fn place(&self, turn: Turn, prepare: bool) -> RunPlace {
         let rounds = if turn.warm_up { self.warm_up } else { self.rounds };
-        Place { side: self.sides[turn.side].name.clone(), turn, rounds, prepare }
+        RunPlace { side: self.sides[turn.side].name.clone(), turn, rounds, prepare }
     }
 }
 

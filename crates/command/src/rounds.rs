@@ -10,7 +10,7 @@
 
 /// How often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RoundsPlan {
     /// How many things take turns.
     pub sides: usize,
     /// Rounds that count.
@@ -68,16 +68,17 @@ pub enum Ended<E> {
     },
 }
 
-impl Plan {
+impl RoundsPlan {
     /// Runs all rounds. `run` is one run of one side; `progress` is told before each, and
     /// `asked_to_end` asked before and after.
-    pub fn run<T, E>(
+    pub fn run_rounds<T, E>(
         &self,
         mut run: impl FnMut(Turn) -> Result<T, E>,
         asked_to_end: impl Fn() -> bool,
         mut progress: impl FnMut(Progress),
     ) -> Rounds<T, E> {
-        let (mut warm_up, mut rounds) = (Vec::new(), Vec::new());
+        let mut warm_up = Vec::new();
+        let mut rounds = Vec::new();
         let of = self.sides * (self.warm_up + self.rounds);
         let mut done = 0;
         let numbered = (1..=self.warm_up).map(|round| (round, true));
@@ -111,7 +112,8 @@ impl Plan {
 
 /// The order of the sides in a round, counted from 1.
 fn order(sides: usize, round: usize) -> Vec<usize> {
-    let (pair, second) = ((round - 1) / 2, (round - 1) % 2 == 1);
+    let pair = (round - 1) / 2;
+    let second = (round - 1) % 2 == 1;
     let mut order: Vec<usize> = (0..sides).map(|place| (place + pair) % sides).collect();
     if second {
         order.reverse();
@@ -126,13 +128,13 @@ mod tests {
 
     use super::*;
 
-    fn letters(plan: Plan) -> String {
+    fn letters(plan: RoundsPlan) -> String {
         let told = RefCell::new(String::new());
         let run = |turn: Turn| {
             told.borrow_mut().push(['A', 'B', 'C'][turn.side]);
             Ok::<_, ()>(turn)
         };
-        let rounds = plan.run(run, || false, |_| ());
+        let rounds = plan.run_rounds(run, || false, |_| ());
         assert_eq!(rounds.ended, Ended::Done);
         assert_eq!((rounds.warm_up.len(), rounds.rounds.len()), (plan.warm_up, plan.rounds));
         for (place, round) in rounds.rounds.iter().enumerate() {
@@ -145,16 +147,17 @@ mod tests {
 
     #[test]
     fn two_sides_alternate() {
-        let plan = Plan { sides: 2, rounds: 5, warm_up: 0 };
+        let plan = RoundsPlan { sides: 2, rounds: 5, warm_up: 0 };
         assert_eq!(letters(plan), "ABBABAABAB");
-        assert_eq!(letters(Plan { warm_up: 1, ..plan }), format!("AB{}", "ABBABAABAB"));
+        assert_eq!(letters(RoundsPlan { warm_up: 1, ..plan }), format!("AB{}", "ABBABAABAB"));
     }
 
     #[test]
     fn of_three_each_has_each_place_and_each_neighbour_equally_often() {
-        let told = letters(Plan { sides: 3, rounds: 6, warm_up: 0 });
+        let told = letters(RoundsPlan { sides: 3, rounds: 6, warm_up: 0 });
         assert_eq!(told, "ABCCBABCAACBCABBAC");
-        let (mut places, mut pairs) = (BTreeMap::new(), BTreeMap::new());
+        let mut places = BTreeMap::new();
+        let mut pairs = BTreeMap::new();
         for round in told.as_bytes().chunks(3) {
             for (place, side) in round.iter().enumerate() {
                 *places.entry((place, *side)).or_insert(0) += 1;
@@ -174,7 +177,8 @@ mod tests {
             runs.set(runs.get() + 1);
             if runs.get() == 8 { Err("wrong PIN") } else { Ok(turn.side) }
         };
-        let rounds = Plan { sides: 2, rounds: 20, warm_up: 1 }.run(run, || false, |_| ());
+        let rounds =
+            RoundsPlan { sides: 2, rounds: 20, warm_up: 1 }.run_rounds(run, || false, |_| ());
         assert_eq!(runs.get(), 8, "nothing runs after a failure");
         assert_eq!(rounds.rounds, [[0, 1], [0, 1]]);
         // The third round runs B first, then A.
@@ -185,7 +189,8 @@ mod tests {
     #[test]
     fn a_warm_up_that_fails_ends_it_too() {
         let run = |_| Err::<(), _>("wrong PIN");
-        let rounds = Plan { sides: 2, rounds: 20, warm_up: 1 }.run(run, || false, |_| ());
+        let rounds =
+            RoundsPlan { sides: 2, rounds: 20, warm_up: 1 }.run_rounds(run, || false, |_| ());
         let turn = Turn { side: 0, round: 1, warm_up: true };
         assert_eq!(rounds.ended, Ended::Failed { turn, error: "wrong PIN" });
         assert!(rounds.rounds.is_empty() && rounds.warm_up.is_empty());
@@ -198,16 +203,16 @@ mod tests {
             runs.set(runs.get() + 1);
             if runs.get() < 6 { Ok(()) } else { Err("SIGINT") }
         };
-        let plan = Plan { sides: 2, rounds: 20, warm_up: 0 };
-        let rounds = plan.run(run, || runs.get() == 6, |_| ());
+        let plan = RoundsPlan { sides: 2, rounds: 20, warm_up: 0 };
+        let rounds = plan.run_rounds(run, || runs.get() == 6, |_| ());
         assert_eq!((rounds.rounds.len(), rounds.ended), (2, Ended::Interrupted));
     }
 
     #[test]
     fn progress_counts_every_run() {
         let told = RefCell::new(Vec::new());
-        let plan = Plan { sides: 2, rounds: 2, warm_up: 1 };
-        plan.run(|_| Ok::<_, ()>(()), || false, |progress| told.borrow_mut().push(progress));
+        let plan = RoundsPlan { sides: 2, rounds: 2, warm_up: 1 };
+        plan.run_rounds(|_| Ok::<_, ()>(()), || false, |progress| told.borrow_mut().push(progress));
         let told = told.into_inner();
         assert_eq!(told.iter().map(|it| it.done).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         assert!(told.iter().all(|progress| progress.of == 6));

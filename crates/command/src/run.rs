@@ -27,7 +27,7 @@ use thiserror::Error;
 use crate::command::Command;
 use crate::observation::{Observation, Observations};
 
-pub use output::Stream;
+pub use output::{Output, Stream};
 pub use signals::Signals;
 pub use tapstone_events::Exit;
 
@@ -41,20 +41,6 @@ pub struct Run<'a> {
     output: Output,
     input: Input,
     observations: Observations<'a>,
-}
-
-/// Where a command's standard output and standard error go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
-    /// To where Tapstone's own go.
-    #[default]
-    Passed,
-    /// Both to Tapstone's standard error: its standard output is for data.
-    Shown,
-    /// Kept: the first 16 MiB of each, and the SHA-256 of all of it.
-    Kept,
-    /// Read and counted; the last lines are kept, to be shown when something goes wrong.
-    Tail,
 }
 
 /// What a command reads from standard input.
@@ -310,7 +296,8 @@ mod tests {
         // More than a pipe holds, first to the one and then to the other.
         let script = "head -c 300000 /dev/zero >&2; head -c 200000 /dev/zero; echo end";
         let finished = run(script, Output::Kept);
-        let (stdout, stderr) = (finished.stdout.unwrap(), finished.stderr.unwrap());
+        let stdout = finished.stdout.unwrap();
+        let stderr = finished.stderr.unwrap();
         assert_eq!((stdout.bytes, stderr.bytes), (200_004, 300_000));
         assert!(stdout.kept.ends_with(b"\0end\n") && stdout.kept.len() == 200_004);
         assert!(stderr.kept.iter().all(|byte| *byte == 0));

@@ -18,7 +18,8 @@ pub trait EventSource {
     /// When the run began and ended that this is about, and what of it is missing.
     fn run(&self) -> ObservedRun;
 
-    /// Hands over all events, in the order of the [module's text](self).
+    /// Hands over all events: programs, functions and texts before events refer to them by number,
+    /// then one thread after the other, each in the order in which it did things.
     ///
     /// # Errors
     /// When they cannot be read. `take` may have got some by then.

@@ -251,7 +251,8 @@ fn range(text: &str) -> Option<(Nanos, Nanos)> {
         Some(Nanos::from(Duration::try_from(time).ok()?))
     };
     let (low, high) = text.split_once("..").unwrap_or((text, text));
-    let (low, high) = (time(low)?, time(high)?);
+    let low = time(low)?;
+    let high = time(high)?;
     (low <= high).then_some((low, high))
 }
 

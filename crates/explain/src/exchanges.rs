@@ -71,7 +71,8 @@ mod tests {
         timeline.calls.push(call);
         let of_card = timeline.threads[0].spans[2];
         let call = FunctionId(timeline.calls.len() as u32 - 1);
-        let (start, end) = (Nanos(2610), Nanos(2620));
+        let start = Nanos(2610);
+        let end = Nanos(2620);
         let ends =
             Span { start, end, call, detail: disposition, exchange: None, parent: None, ..of_card };
         timeline.threads[1].process = process;

@@ -87,7 +87,7 @@ impl Stacks {
     fn of(thread: &Thread, frames: &Frames) -> Self {
         let outside = Stack { caller: 0, frame: 0, own: Nanos::ZERO };
         let mut stacks = Self { list: vec![outside], known: HashMap::new() };
-        stacks.share(thread, frames, &Tree::of(thread), None, 0, thread.wall());
+        stacks.share(thread, frames, &Tree::of_thread(thread), None, 0, thread.wall());
         stacks
     }
 

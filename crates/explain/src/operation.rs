@@ -125,7 +125,7 @@ impl Operations {
     /// Cuts a timeline. For a system call `returns` holds when it returned, and on which thread (an
     /// index into [`Timeline::threads`]); it is not looked at otherwise.
     #[must_use]
-    pub fn of(operation: &Operation, timeline: &Timeline, returns: &[(usize, Nanos)]) -> Self {
+    pub fn cut(operation: &Operation, timeline: &Timeline, returns: &[(usize, Nanos)]) -> Self {
         let mut cuts = match operation {
             Operation::Whole => return Self::whole(timeline),
             Operation::Call(name) => calls(timeline, name),
@@ -141,7 +141,8 @@ impl Operations {
         let root = timeline.root;
         let is_first = |thread: &Thread| thread.process == root && thread.id == root;
         let thread = timeline.threads.iter().position(is_first).unwrap_or(0);
-        let (start, end) = (timeline.started, timeline.ended);
+        let start = timeline.started;
+        let end = timeline.ended;
         Self { cuts: vec![Cut { thread, start, end }], is_whole: true }
     }
 
@@ -230,7 +231,7 @@ mod tests {
     use crate::synthetic::{Story, ThreadStory, millis};
 
     fn cuts(operation: &str, timeline: &Timeline) -> Vec<(usize, u64, u64)> {
-        let operations = Operations::of(&operation.parse().unwrap(), timeline, &[]);
+        let operations = Operations::cut(&operation.parse().unwrap(), timeline, &[]);
         let millis = |time: Nanos| time.0 / 1_000_000;
         let cut = |cut: &Cut| (cut.thread, millis(cut.start), millis(cut.end));
         operations.cuts.iter().map(cut).collect()
@@ -361,7 +362,7 @@ mod tests {
         let returns = [(1, 4), (0, 2), (0, 9), (0, 5), (1, 6), (2, 7)];
         let returns = returns.map(|(thread, at)| (thread, millis(at)));
         let read = "syscall:read".parse().unwrap();
-        let operations = Operations::of(&read, &Timeline::default(), &returns);
+        let operations = Operations::cut(&read, &Timeline::default(), &returns);
         let cut = |thread, start, end| Cut { thread, start: millis(start), end: millis(end) };
         assert_eq!(operations.cuts, [cut(0, 2, 5), cut(0, 5, 9), cut(1, 4, 6)]);
         assert_eq!(operations.of_thread(0).len(), 2);

@@ -68,7 +68,7 @@ pub struct Owners {
 
 /// Shares out a thread's time.
 #[must_use]
-pub fn of(timeline: &Timeline, thread: &Thread) -> Owners {
+pub fn of_thread(timeline: &Timeline, thread: &Thread) -> Owners {
     let below = below(timeline, thread);
     let mut time: BTreeMap<Owner, Nanos> = BTreeMap::new();
     let mut own: Vec<Nanos> = thread.spans.iter().map(Span::time).collect();
@@ -218,7 +218,8 @@ impl Below {
     fn parts(&self, time: Nanos) -> [(Owner, Nanos); 3] {
         let all = (self.queue + self.service + self.driver).0.max(1) as f64;
         let part = |of: Nanos| Nanos((time.0 as f64 * of.0 as f64 / all) as u64);
-        let (queue, driver) = (part(self.queue), part(self.driver));
+        let queue = part(self.queue);
+        let driver = part(self.driver);
         [(Owner::Queue, queue), (Owner::Driver, driver), (Owner::Service, time - queue - driver)]
     }
 }

@@ -15,43 +15,17 @@ mod system_calls;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::Described;
 
-use self::layout::{Child, Place, places};
+use self::layout::{Child, SlicePlace, places};
 use self::packets::{Packets, Title, Track};
 use self::proto::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
-pub use self::system_calls::system_calls;
+pub use self::system_calls::{SystemCallSlice, system_calls};
 use crate::exchanges;
 use crate::timeline::{Family, Thread, Timeline};
 use crate::tree::{Node, Tree};
-
-/// A system call, with the stack that made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SystemCall<'a> {
-    /// Whose it is.
-    pub process: u32,
-    /// Whose it is.
-    pub thread: u32,
-    /// When it began, on CLOCK_MONOTONIC.
-    pub start: Nanos,
-    /// When it returned.
-    pub end: Nanos,
-    /// Its name as in syscalls(2).
-    pub name: &'a str,
-    /// Its arguments, without zeros at the end.
-    pub arguments: Vec<u64>,
-    /// What it worked on: a path, a descriptor's file, a socket's address.
-    pub object: Option<&'a [u8]>,
-    /// What it returned, an error as `-errno`; none when it never did.
-    pub result: Option<i64>,
-    /// Where it came from, the innermost function first.
-    pub stack: Arc<[String]>,
-    /// It waited, so that its duration is more than the tracer's own.
-    pub slept: bool,
-}
 
 /// Writes a trace, with the [system calls](system_calls()) that were seen or none.
 ///
@@ -59,7 +33,7 @@ pub struct SystemCall<'a> {
 /// What the system says when it cannot be written.
 pub fn write<'a>(
     timeline: &Timeline,
-    system_calls: impl IntoIterator<Item = SystemCall<'a>>,
+    system_calls: impl IntoIterator<Item = SystemCallSlice<'a>>,
     to: impl Write,
 ) -> io::Result<()> {
     let mut trace = Trace {
@@ -69,8 +43,8 @@ pub fn write<'a>(
         tracks: HashMap::new(),
     };
     for thread in &timeline.threads {
-        let track = trace.track(Row::Thread(thread.process, thread.id))?;
-        let tree = Tree::of(thread);
+        let track = trace.track(TrackKind::Thread(thread.process, thread.id))?;
+        let tree = Tree::of_thread(thread);
         trace.calls(thread, &tree, None, (thread.start, thread.end), track)?;
     }
     for call in system_calls {
@@ -82,7 +56,7 @@ pub fn write<'a>(
 
 /// What has a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Row {
+enum TrackKind {
     Process(u32),
     Thread(u32, u32),
     SystemCalls(u32, u32),
@@ -92,18 +66,18 @@ struct Trace<'a, W> {
     timeline: &'a Timeline,
     commands: Vec<Described>,
     packets: Packets<W>,
-    tracks: HashMap<Row, Track>,
+    tracks: HashMap<TrackKind, Track>,
 }
 
 impl<W: Write> Trace<'_, W> {
     /// The track of a row, which is described when it is first asked for.
-    fn track(&mut self, row: Row) -> io::Result<Track> {
+    fn track(&mut self, row: TrackKind) -> io::Result<Track> {
         if let Some(track) = self.tracks.get(&row) {
             return Ok(*track);
         }
         let mut descriptor = TrackDescriptor::default();
         match row {
-            Row::Process(process) => {
+            TrackKind::Process(process) => {
                 let program = program(self.timeline, process);
                 descriptor.process = Some(ProcessDescriptor {
                     pid: Some(process as i32),
@@ -111,8 +85,8 @@ impl<W: Write> Trace<'_, W> {
                     process_name: Some(program.rsplit('/').next().unwrap_or(program).to_owned()),
                 });
             }
-            Row::Thread(process, id) => {
-                self.track(Row::Process(process))?;
+            TrackKind::Thread(process, id) => {
+                self.track(TrackKind::Process(process))?;
                 // Perfetto's UI writes the number beside it.
                 let name = if process == id { "main" } else { "thread" };
                 descriptor.thread = Some(ThreadDescriptor {
@@ -121,8 +95,8 @@ impl<W: Write> Trace<'_, W> {
                     thread_name: Some(name.to_owned()),
                 });
             }
-            Row::SystemCalls(process, id) => {
-                descriptor.parent_uuid = Some(self.track(Row::Thread(process, id))?.0);
+            TrackKind::SystemCalls(process, id) => {
+                descriptor.parent_uuid = Some(self.track(TrackKind::Thread(process, id))?.0);
                 descriptor.name = Some("system calls".to_owned());
             }
         }
@@ -160,14 +134,14 @@ impl<W: Write> Trace<'_, W> {
                 }
             };
             match place {
-                Place::Slice { start, end } => {
+                SlicePlace::Slice { start, end } => {
                     self.packets.slice_begins(track, start, title, arguments)?;
                     if let Node::Span(at) = node {
                         self.calls(thread, tree, Some(at), (start, end), track)?;
                     }
                     self.packets.slice_ends(track, end)?;
                 }
-                Place::Mark { at } => self.packets.instant(track, at, title, arguments)?,
+                SlicePlace::Mark { at } => self.packets.instant(track, at, title, arguments)?,
             }
         }
         Ok(())
@@ -184,8 +158,8 @@ impl<W: Write> Trace<'_, W> {
         Title { name: call.function, category }
     }
 
-    fn system_call(&mut self, call: &SystemCall<'_>) -> io::Result<()> {
-        let track = self.track(Row::SystemCalls(call.process, call.thread))?;
+    fn system_call(&mut self, call: &SystemCallSlice<'_>) -> io::Result<()> {
+        let track = self.track(TrackKind::SystemCalls(call.process, call.thread))?;
         let arguments = arguments::of_system_call(&mut self.packets, call);
         let title = Title { name: call.name, category: "system call" };
         self.packets.slice_begins(track, call.start, title, arguments)?;
@@ -194,11 +168,12 @@ impl<W: Write> Trace<'_, W> {
 
     /// Says where the trace ends that it is not whole.
     fn dropped(&mut self) -> io::Result<()> {
-        let (dropped, root) = (self.timeline.dropped, self.timeline.root);
+        let dropped = self.timeline.dropped;
+        let root = self.timeline.root;
         if dropped == 0 {
             return Ok(());
         }
-        let track = self.track(Row::Process(root))?;
+        let track = self.track(TrackKind::Process(root))?;
         let arguments = vec![self.packets.number("count", dropped)];
         let title = Title { name: "events that found no room", category: "tapstone" };
         self.packets.instant(track, self.timeline.ended, title, arguments)

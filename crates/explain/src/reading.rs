@@ -13,7 +13,7 @@ use crate::timeline::{Exchange, ExchangeId, Leaf, Span, Thread, Timeline};
 /// What the source says when it cannot be read.
 pub fn read_timeline<S: EventSource>(source: &S) -> Result<Timeline, S::Error> {
     let run = source.run();
-    let mut reading = Reading {
+    let mut reading = TimelineReading {
         timeline: Timeline {
             started: run.started,
             ended: run.ended,
@@ -27,12 +27,12 @@ pub fn read_timeline<S: EventSource>(source: &S) -> Result<Timeline, S::Error> {
 }
 
 /// A timeline to which events are added.
-struct Reading {
+struct TimelineReading {
     timeline: Timeline,
     thread: Option<OpenThread>,
 }
 
-impl Reading {
+impl TimelineReading {
     fn take(&mut self, event: Event) {
         let Self { timeline, thread } = self;
         match event {

@@ -1,11 +1,14 @@
 //! Timelines that tests make up: what each thread does, told in order.
 //!
-//! ```ignore
+//! ```
+//! use tapstone_explain::synthetic::{Story, micros, millis};
+//!
 //! let timeline = Story::new()
 //!     .thread(|told| {
 //!         told.enter("SCardEndTransaction").advance(micros(30)).leaf("usleep", millis(5)).exit();
 //!     })
 //!     .timeline();
+//! assert_eq!(timeline.wall(), micros(5_030));
 //! ```
 
 use std::collections::HashMap;
@@ -56,7 +59,8 @@ impl Story {
     pub fn process(&mut self, program: &str) -> &mut Self {
         self.process += 1_000;
         self.threads = 0;
-        let (id, parent) = (self.process, self.process - 1_000);
+        let id = self.process;
+        let parent = self.process - 1_000;
         let program = program.to_owned();
         let process = Program { id, parent, program, started: Nanos::ZERO };
         self.builder.timeline().processes.push(process);
@@ -68,7 +72,8 @@ impl Story {
         let id = self.process + self.threads;
         self.threads += 1;
         let thread = Thread { process: self.process, id, ..Thread::default() };
-        let (open, now) = (Vec::new(), Nanos::ZERO);
+        let open = Vec::new();
+        let now = Nanos::ZERO;
         let mut telling = ThreadStory { builder: &mut self.builder, thread, open, now };
         tell(&mut telling);
         while !telling.open.is_empty() {
@@ -153,7 +158,8 @@ impl ThreadStory<'_> {
     /// First and second argument of the call that has just begun.
     pub fn given(&mut self, handle: u64, detail: u64) -> &mut Self {
         let span = self.last_span();
-        (span.handle, span.detail) = (handle, detail);
+        span.handle = handle;
+        span.detail = detail;
         self
     }
 
@@ -177,7 +183,8 @@ impl ThreadStory<'_> {
     pub fn exit_with(&mut self, result: u64) -> &mut Self {
         let at = self.open.pop().expect("a call is open");
         let span = &mut self.thread.spans[at as usize];
-        (span.end, span.result) = (self.now, result);
+        span.end = self.now;
+        span.result = result;
         self
     }
 
@@ -260,7 +267,8 @@ impl ThreadStory<'_> {
     pub fn counted(&mut self, function: &str, count: u32, each: Nanos, over: Nanos) -> &mut Self {
         let now = self.now;
         self.leaf(function, over).with(|leaf| {
-            (leaf.count, leaf.time) = (count, Nanos(each.0 * u64::from(count)));
+            leaf.count = count;
+            leaf.time = Nanos(each.0 * u64::from(count));
         });
         self.now = now;
         self

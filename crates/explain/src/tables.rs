@@ -30,8 +30,8 @@ pub fn describe(
     system_calls: SystemCalls<'_>,
 ) {
     let owners: Vec<Owners> =
-        timeline.threads.iter().map(|thread| owners::of(timeline, thread)).collect();
-    let operations = Operations::of(operation, timeline, &system_calls.returns);
+        timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
+    let operations = Operations::cut(operation, timeline, &system_calls.returns);
     record.layers = layers(timeline, &owners);
     let (mut calls, rows) = calls(timeline, &owners);
     if !operations.is_whole && operations.count() > 0 {
@@ -95,7 +95,8 @@ fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
     let clients = spans.filter(|span| timeline.call(span.call).family == Family::Pcsc);
     let mut seen = BTreeSet::new();
     for (span, id) in clients.filter_map(|span| Some((span, span.exchange?))) {
-        let (exchange, name) = (timeline.exchange(id), &names[id.0 as usize]);
+        let exchange = timeline.exchange(id);
+        let name = &names[id.0 as usize];
         let header: String =
             exchange.command.iter().take(4).map(|byte| format!("{byte:02X}")).collect();
         let key = (name.name, name.object.as_deref(), header.clone());
@@ -282,7 +283,7 @@ mod tests {
     /// Total and own time of each call, by its module and function.
     fn times(timeline: &Timeline) -> BTreeMap<String, (Nanos, Nanos)> {
         let owners: Vec<Owners> =
-            timeline.threads.iter().map(|thread| owners::of(timeline, thread)).collect();
+            timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
         let (calls, _) = calls(timeline, &owners);
         calls.iter().map(|call| (call.operation(), (call.total_ns, call.own_ns))).collect()
     }

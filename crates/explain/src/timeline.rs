@@ -167,8 +167,9 @@ impl Timeline {
     /// of theirs that began before or ended after are left out.
     pub fn take_in(&mut self, other: Self) {
         let offset = |ids: usize| ids as u32;
-        let (calls, texts, exchanges) =
-            (offset(self.calls.len()), offset(self.texts.len()), offset(self.exchanges.len()));
+        let calls = offset(self.calls.len());
+        let texts = offset(self.texts.len());
+        let exchanges = offset(self.exchanges.len());
         self.calls.extend(other.calls);
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
@@ -210,7 +211,8 @@ impl Thread {
             leaf.parent = leaf.parent.and_then(|parent| places[parent as usize]);
         }
         self.spans = kept;
-        (self.start, self.end) = (self.start.max(start), self.end.min(end).max(start));
+        self.start = self.start.max(start);
+        self.end = self.end.min(end).max(start);
     }
 
     /// From the first to the last that was seen of it.

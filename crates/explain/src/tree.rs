@@ -18,7 +18,7 @@ pub(crate) enum Node {
 }
 
 impl Tree {
-    pub(crate) fn of(thread: &Thread) -> Self {
+    pub(crate) fn of_thread(thread: &Thread) -> Self {
         let place = |parent: Option<u32>| parent.map_or(0, |span| span as usize + 1);
         let spans = thread.spans.iter().enumerate();
         let spans = spans.map(|(at, span)| (place(span.parent), Node::Span(at as u32)));

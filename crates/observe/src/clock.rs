@@ -14,12 +14,12 @@ use crate::wire::CLOCK_TSC;
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     nanos: u64,
     ticks: u64,
 }
 
-impl Reading {
+impl ClockReading {
     /// The tightest of some pairs.
     pub(crate) fn now() -> Self {
         let pair = || {
@@ -76,9 +76,9 @@ impl Ticks {
         if !(has("constant_tsc") && has("nonstop_tsc")) {
             return None;
         }
-        let start = Reading::now();
+        let start = ClockReading::now();
         thread::sleep(Duration::from_millis(1));
-        let end = Reading::now();
+        let end = ClockReading::now();
         let micros = (end.nanos - start.nanos) as f64 / 1e3;
         Some(Self(((end.ticks - start.ticks) as f64 / micros).round() as u32))
     }
@@ -91,24 +91,24 @@ impl Ticks {
 /// Turns moments of the probe into nanoseconds of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    readings: [Reading; 2],
-    start: Reading,
+    readings: [ClockReading; 2],
+    start: ClockReading,
     nanos_per_tick: f64,
 }
 
 impl Scale {
-    pub(crate) fn between(start: Reading, end: Reading, clock: u32) -> Self {
+    pub(crate) fn between(start: ClockReading, end: ClockReading, clock: u32) -> Self {
         let readings = [start, end];
         if clock == CLOCK_TSC && end.ticks > start.ticks {
             let nanos_per_tick =
                 (end.nanos - start.nanos) as f64 / (end.ticks - start.ticks) as f64;
             return Self { readings, start, nanos_per_tick };
         }
-        Self { readings, start: Reading { nanos: 0, ticks: 0 }, nanos_per_tick: 1.0 }
+        Self { readings, start: ClockReading { nanos: 0, ticks: 0 }, nanos_per_tick: 1.0 }
     }
 
     /// What it was made from.
-    pub(crate) fn readings(&self) -> [Reading; 2] {
+    pub(crate) fn readings(&self) -> [ClockReading; 2] {
         self.readings
     }
 

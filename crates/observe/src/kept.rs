@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tapstone_measure::units::Nanos;
 
-use crate::clock::{Reading, Scale};
+use crate::clock::{ClockReading, Scale};
 use crate::recording::{self, EventsError, Recording};
 use crate::wire::{Header, MAGIC, Run, VERSION};
 use tapstone_events::{Losses, ObservedRun};
@@ -67,8 +67,9 @@ impl Fields {
         let is_one = word(offset_of!(Header, magic)) == MAGIC
             && half(offset_of!(Header, version)) == VERSION;
         let run = |at: usize| word(offset_of!(Header, run) + at);
-        let reading = |at: usize| Reading::of_both([run(at), run(at + 8)]);
-        let (started, ended) = (run(offset_of!(Run, started)), run(offset_of!(Run, ended)));
+        let reading = |at: usize| ClockReading::of_both([run(at), run(at + 8)]);
+        let started = run(offset_of!(Run, started));
+        let ended = run(offset_of!(Run, ended));
         if !is_one || ended < started || started == 0 {
             return Ok(None);
         }

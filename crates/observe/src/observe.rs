@@ -1,5 +1,7 @@
 //! A command, run once with the probe inside.
 
+mod error;
+mod plan;
 mod staying;
 #[cfg(probe)]
 mod stopped;
@@ -10,61 +12,16 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
+use tapstone_command::run::{Finished, Run, RunError, Signals};
+use tapstone_events::system_calls::Observed;
+use tapstone_events::{Blind, Losses, ObservedRun};
 
+pub use self::error::{KeepError, ObserveError};
+pub use self::plan::ObservationPlan;
 use crate::blind;
-use crate::daemon::{Daemon, DaemonError};
-use crate::probe::{Applied, Options, Probe, ProbeError};
+use crate::daemon::Daemon;
+use crate::probe::{Applied, Probe};
 use crate::recording::{self, EventsError, Recording};
-use crate::syscalls::TracingError;
-use tapstone_command::command::Command;
-use tapstone_command::observation::Observation;
-use tapstone_command::run::{Finished, Input, Output, Run, RunError, Signals};
-use tapstone_events::{
-    Blind, Losses, ObservedRun,
-    system_calls::{Observed, SystemCallSet},
-};
-
-/// How to run it.
-#[derive(Clone, Debug)]
-pub struct Plan<'a> {
-    /// What to run.
-    pub command: &'a Command,
-    /// How the probe is to behave.
-    pub options: &'a Options,
-    /// System calls to observe too: those of the command, not of the daemon.
-    pub system_calls: Option<SystemCallSet>,
-    /// Where its output goes.
-    pub output: Output,
-    /// What it reads.
-    pub input: Input,
-    /// Where to keep the file of events.
-    pub keep: Option<PathBuf>,
-    /// A daemon to start before it and to stop after it, with the probe inside too.
-    pub daemon: Option<&'a Command>,
-    /// The probe of a daemon that runs already.
-    pub beside: Option<&'a Probe>,
-    /// Called when the daemon answers: its readers may need time to find their cards.
-    pub when_ready: fn(),
-}
-
-impl<'a> Plan<'a> {
-    /// The command alone: it reads nothing, and what it says is kept.
-    #[must_use]
-    pub fn of(command: &'a Command, options: &'a Options) -> Self {
-        Self {
-            command,
-            options,
-            system_calls: None,
-            output: Output::Kept,
-            input: Input::Null,
-            keep: None,
-            daemon: None,
-            beside: None,
-            when_ready: || (),
-        }
-    }
-}
 
 /// What came of it.
 #[derive(Debug)]
@@ -91,47 +48,11 @@ pub struct Seen {
     pub unkept: Option<KeepError>,
 }
 
-/// Why a command could not be observed.
-#[derive(Debug, Error)]
-pub enum ObserveError {
-    /// The probe is not ready.
-    #[error(transparent)]
-    Probe(#[from] ProbeError),
-    /// The daemon was not started.
-    #[error(transparent)]
-    Daemon(#[from] DaemonError),
-    /// The command was not started, or not seen to its end.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// Its system calls could not be observed.
-    #[error(transparent)]
-    SystemCalls(#[from] TracingError),
-    /// The command has nowhere to write to, or nothing to read from.
-    #[error("/dev/null: {0}\nhint: too many files may be open: see ulimit -n")]
-    Streams(io::Error),
-    /// What it left behind cannot be read.
-    #[error(transparent)]
-    Events(#[from] EventsError),
-}
-
-/// The file of events cannot be kept. All else that was seen is there. The text ends with a hint.
-#[derive(Debug, Error)]
-#[error(
-    "{}: the events cannot be kept there: {why}\n\
-     hint: --events needs a file that can be written, on a disk with room", path.display()
-)]
-pub struct KeepError {
-    /// Where.
-    pub path: PathBuf,
-    /// What the system says.
-    pub why: io::Error,
-}
-
 /// Runs it to its end.
 ///
 /// # Errors
 /// When it cannot be started, or what it left cannot be read. How it ends is no error here.
-pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError> {
+pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, ObserveError> {
     let probe = Probe::new(plan.options)?;
     let daemon = plan.daemon.map(|command| Daemon::start(command, &probe)).transpose()?;
     if daemon.is_some() {
@@ -139,9 +60,9 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     }
     let daemons = probe.buffer().processes();
     let (finished, system_calls) = match &plan.system_calls {
-        None => (run(plan, &probe, signals)?, None),
+        None => (run_probed(plan, &probe, signals)?, None),
         Some(set) => {
-            let (finished, observed) = stopped::run(plan, &probe, set)?;
+            let (finished, observed) = stopped::run_stopped(plan, &probe, set)?;
             (finished, Some(observed))
         }
     };
@@ -181,13 +102,13 @@ pub fn observe(plan: &Plan<'_>, signals: &Signals) -> Result<Seen, ObserveError>
     })
 }
 
-fn run(plan: &Plan<'_>, probe: &Probe, signals: &Signals) -> Result<Finished, RunError> {
+fn run_probed(
+    plan: &ObservationPlan<'_>,
+    probe: &Probe,
+    signals: &Signals,
+) -> Result<Finished, RunError> {
     let run = Run::new(plan.command).output(plan.output).input(plan.input);
-    run.observed(probe).beside(as_observation(plan.beside)).finish(signals)
-}
-
-fn as_observation(probe: Option<&Probe>) -> Option<&dyn Observation> {
-    probe.map(|probe| probe as &dyn Observation)
+    run.observed(probe).beside(plan.beside()).finish(signals)
 }
 
 /// As the probe says, which then is no loss beside it, or else as the program's file tells.
@@ -213,10 +134,15 @@ fn keep(file: &File, path: &PathBuf) -> io::Result<()> {
 
 #[cfg(not(probe))]
 mod stopped {
-    use super::{Finished, ObserveError, Observed, Plan, Probe, ProbeError, SystemCallSet};
+    use tapstone_command::run::Finished;
+    use tapstone_events::system_calls::{Observed, SystemCallSet};
 
-    pub(super) fn run(
-        _plan: &Plan<'_>,
+    use super::error::ObserveError;
+    use super::plan::ObservationPlan;
+    use crate::probe::{Probe, ProbeError};
+
+    pub(super) fn run_stopped(
+        _plan: &ObservationPlan<'_>,
         _probe: &Probe,
         _set: &SystemCallSet,
     ) -> Result<(Finished, Observed), ObserveError> {

@@ -60,7 +60,7 @@ pub struct Recording {
     file: File,
     scale: Scale,
     run: ObservedRun,
-    images: Images,
+    images: ProgramImages,
     functions: Functions,
     /// The parts of the file that each thread wrote, by process and thread.
     threads: BTreeMap<(u32, u32), Vec<Chunk>>,
@@ -77,7 +77,7 @@ impl Recording {
         let mut declarations = Declarations {
             file: &file,
             scale: &scale,
-            images: Images::default(),
+            images: ProgramImages::default(),
             functions: Functions::default(),
             starts: Vec::new(),
         };
@@ -143,7 +143,7 @@ impl Chunk {
 
 /// A program between two exec(3): stubs have a meaning inside it.
 #[derive(Debug)]
-struct Image {
+struct ProgramImage {
     program: Program,
     /// The first chunk that it wrote.
     since: u64,
@@ -153,9 +153,9 @@ struct Image {
 }
 
 #[derive(Debug, Default)]
-struct Images(Vec<Image>);
+struct ProgramImages(Vec<ProgramImage>);
 
-impl Images {
+impl ProgramImages {
     /// The image of a process at a chunk.
     fn at(&self, process: u32, chunk: u64) -> Option<usize> {
         self.0.iter().rposition(|image| image.program.id == process && image.since <= chunk)
@@ -253,7 +253,7 @@ fn used_chunks(file: &File) -> io::Result<Vec<Chunk>> {
 struct Declarations<'a> {
     file: &'a File,
     scale: &'a Scale,
-    images: Images,
+    images: ProgramImages,
     functions: Functions,
     starts: Vec<Start>,
 }
@@ -295,7 +295,12 @@ impl Declarations<'_> {
             program: String::from_utf8_lossy(event.text(1)).into_owned(),
             started: self.scale.moment(event.time),
         };
-        self.images.0.push(Image { program, since: chunk, slots: HashMap::new(), forked_from });
+        self.images.0.push(ProgramImage {
+            program,
+            since: chunk,
+            slots: HashMap::new(),
+            forked_from,
+        });
     }
 
     fn start(&mut self, event: WireEvent<'_>) {
@@ -483,7 +488,9 @@ fn events(content: &[u8]) -> impl Iterator<Item = WireEvent<'_>> {
         let length = field(10, 2) as usize * WORD;
         let event = rest.get(HEAD * WORD..length)?;
         rest = rest.get(length..)?;
-        let (time, kind, flags) = (field(0, 8), head[8], head[9]);
+        let time = field(0, 8);
+        let kind = head[8];
+        let flags = head[9];
         Some(WireEvent { time, kind, flags, slot: field(12, 4) as u32, words: event })
     })
 }

@@ -126,7 +126,8 @@ mod tests {
             let processes: Vec<_> = [&shell].into_iter().chain(others).cloned().collect();
             unseen(starts.to_vec(), &processes)
         };
-        let (seen, forked) = (process(2, 1, "/bin/ls", 20), process(2, 1, "", 5));
+        let seen = process(2, 1, "/bin/ls", 20);
+        let forked = process(2, 1, "", 5);
         let seen = slice::from_ref(&seen);
         // By exec(3) in a child, and by posix_spawn(3).
         assert_eq!(of(&[start(10, 2, false, "/bin/ls")], seen), []);

@@ -44,7 +44,7 @@ impl fmt::Display for Called {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: BehaviourVerdict,
     /// Words of output and sorts of calls that differ between untouched runs too.
     pub masked: u64,
     /// What differs, as sentences.
@@ -53,7 +53,7 @@ pub struct Judgement {
 
 /// What follows for a fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BehaviourVerdict {
     /// Nobody could tell the two apart by what was compared.
     Same,
     /// The fix is not safe, whatever it gains.
@@ -65,7 +65,7 @@ pub enum Verdict {
 impl Behaviour {
     /// Of a run, whose output it takes, and of what the probe saw in it.
     #[must_use]
-    pub fn of(finished: &mut Finished, timeline: Option<&Timeline>) -> Self {
+    pub fn new(finished: &mut Finished, timeline: Option<&Timeline>) -> Self {
         Self {
             exit: finished.exit,
             stdout: finished.stdout.take(),
@@ -119,9 +119,9 @@ struct Judging {
 impl Judging {
     fn finish(mut self) -> Judgement {
         let verdict = match (self.differences.is_empty(), self.incomparable.is_empty()) {
-            (false, _) => Verdict::Differs,
-            (true, false) => Verdict::NotComparable,
-            (true, true) => Verdict::Same,
+            (false, _) => BehaviourVerdict::Differs,
+            (true, false) => BehaviourVerdict::NotComparable,
+            (true, true) => BehaviourVerdict::Same,
         };
         let mut differences = std::mem::take(&mut self.differences);
         differences.append(&mut self.incomparable);
@@ -147,7 +147,8 @@ impl Judging {
             return self.long_output(name, untouched, fixed);
         }
         let texts = |all: &[Stream]| -> Vec<Vec<Vec<Vec<u8>>>> { all.iter().map(words).collect() };
-        let (untouched, fixed) = (texts(untouched), texts(fixed));
+        let untouched = texts(untouched);
+        let fixed = texts(fixed);
         let Some(first) = untouched.first() else { return };
         let shape = |text: &[Vec<Vec<u8>>]| text.iter().map(Vec::len).collect::<Vec<_>>();
         if untouched.iter().any(|text| shape(text) != shape(first)) {
@@ -159,7 +160,8 @@ impl Judging {
         }
         for text in &fixed {
             if text.len() != first.len() {
-                let (lines, usual) = (text.len(), first.len());
+                let lines = text.len();
+                let usual = first.len();
                 self.differences.push(format!("{name} has {lines} lines, untouched {usual}"));
                 return;
             }
@@ -199,7 +201,8 @@ impl Judging {
         let calls = |all: &'_ [Behaviour]| -> Vec<Vec<Vec<Called>>> {
             all.iter().filter_map(|run| run.calls.clone()).collect()
         };
-        let (untouched, fixed) = (calls(untouched), calls(fixed));
+        let untouched = calls(untouched);
+        let fixed = calls(fixed);
         let Some(first) = untouched.first() else { return };
         if untouched.iter().all(|run| run == first) {
             for run in &fixed {
@@ -218,10 +221,8 @@ impl Judging {
         for sort in sorts {
             let count = |run: &BTreeMap<&Called, usize>| run.get(sort).copied().unwrap_or(0);
             let usual: Vec<usize> = counts.iter().map(count).collect();
-            let (low, high) = (
-                usual.iter().min().copied().unwrap_or(0),
-                usual.iter().max().copied().unwrap_or(0),
-            );
+            let low = usual.iter().min().copied().unwrap_or(0);
+            let high = usual.iter().max().copied().unwrap_or(0);
             self.masked += u64::from(low != high);
             let outside = fixed.iter().map(count).find(|count| !(low..=high).contains(count));
             if let Some(count) = outside {
@@ -299,9 +300,12 @@ mod tests {
             run("at 0x2 ok\nend", &[("C_Sign", "OK")]),
         ];
         let judged = judge(&untouched, &[run("at 0x3 ok\nend", &[("C_Sign", "OK")])]);
-        assert_eq!(judged, Judgement { verdict: Verdict::Same, masked: 1, differences: vec![] });
+        assert_eq!(
+            judged,
+            Judgement { verdict: BehaviourVerdict::Same, masked: 1, differences: vec![] }
+        );
         let judged = judge(&untouched, &[run("at 0x3 bad\nend", &[("C_Sign", "OK")])]);
-        assert_eq!(judged.verdict, Verdict::Differs);
+        assert_eq!(judged.verdict, BehaviourVerdict::Differs);
         assert_eq!(judged.differences, ["line 1 of standard output differs"]);
         let judged = judge(&untouched, &[run("at 0x3 ok", &[("C_Sign", "OK")])]);
         assert_eq!(judged.differences, ["standard output has 1 lines, untouched 2"]);
@@ -312,23 +316,23 @@ mod tests {
     fn each_byte_of_the_output_counts() {
         let untouched = [run(b"sig \x80\xFE x\n", &[]), run(b"sig \x80\xFE x\n", &[])];
         let with = |text: &[u8]| judge(&untouched, &[run(text, &[])]).verdict;
-        assert_eq!(with(b"sig \x80\xFE x\n"), Verdict::Same);
+        assert_eq!(with(b"sig \x80\xFE x\n"), BehaviourVerdict::Same);
         for other in [&b"sig \x81\xFF x\n"[..], b"sig  \x80\xFE x\n", b"sig \x80\xFE x", b"sig\n"] {
-            assert_eq!(with(other), Verdict::Differs, "{other:?}");
+            assert_eq!(with(other), BehaviourVerdict::Differs, "{other:?}");
         }
         // A number that varies, right-aligned.
         let untouched = [run("  99 ms\n", &[]), run(" 100 ms\n", &[])];
-        assert_eq!(judge(&untouched, &[run("1001 ms\n", &[])]).verdict, Verdict::Same);
+        assert_eq!(judge(&untouched, &[run("1001 ms\n", &[])]).verdict, BehaviourVerdict::Same);
     }
 
     #[test]
     fn calls_are_compared_one_by_one() {
         let usual = &[("C_Login", "OK"), ("C_Sign", "OK")];
         let untouched = [run("", usual), run("", usual)];
-        assert_eq!(judge(&untouched, &[run("", usual)]).verdict, Verdict::Same);
+        assert_eq!(judge(&untouched, &[run("", usual)]).verdict, BehaviourVerdict::Same);
         let failed = run("", &[("C_Login", "OK"), ("C_Sign", "CKR_DEVICE_ERROR")]);
         let judged = judge(&untouched, &[failed]);
-        assert_eq!(judged.verdict, Verdict::Differs);
+        assert_eq!(judged.verdict, BehaviourVerdict::Differs);
         assert_eq!(
             judged.differences,
             ["call 2 of thread 1 is C_Sign (CKR_DEVICE_ERROR), untouched C_Sign (OK)"]
@@ -339,10 +343,11 @@ mod tests {
 
     #[test]
     fn an_order_that_varies_leaves_the_counts() {
-        let (a, b) = (("C_Sign", "OK"), ("C_Verify", "OK"));
+        let a = ("C_Sign", "OK");
+        let b = ("C_Verify", "OK");
         let untouched = [run("", &[a, b]), run("", &[b, a, a])];
         let judged = judge(&untouched, &[run("", &[a, a, b])]);
-        assert_eq!((judged.verdict, judged.masked), (Verdict::Same, 1));
+        assert_eq!((judged.verdict, judged.masked), (BehaviourVerdict::Same, 1));
         let judged = judge(&untouched, &[run("", &[a, a, a, b])]);
         assert_eq!(judged.differences, ["C_Sign (OK) came 3 times, untouched 1 to 2"]);
     }
@@ -350,7 +355,7 @@ mod tests {
     #[test]
     fn nothing_is_said_of_output_without_a_shape() {
         let untouched = [run("a\nb", &[]), run("a", &[])];
-        assert_eq!(judge(&untouched, &[run("a", &[])]).verdict, Verdict::Same);
-        assert_eq!(judge(&untouched, &[run("c", &[])]).verdict, Verdict::NotComparable);
+        assert_eq!(judge(&untouched, &[run("a", &[])]).verdict, BehaviourVerdict::Same);
+        assert_eq!(judge(&untouched, &[run("c", &[])]).verdict, BehaviourVerdict::NotComparable);
     }
 }

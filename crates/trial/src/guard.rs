@@ -153,7 +153,8 @@ const fn only_asks_of_iso(instruction: u8) -> bool {
 
 /// Commands that change what is on a card: ISO 7816-4, 7816-8, 7816-9 and GlobalPlatform.
 fn write_command(command: &[u8]) -> Option<&'static str> {
-    let (class, instruction) = (command.first()?, command.get(1)?);
+    let class = command.first()?;
+    let instruction = command.get(1)?;
     Some(match instruction {
         0x0E | 0x0F => "ERASE BINARY",
         0x24 => "CHANGE REFERENCE DATA",

@@ -19,7 +19,7 @@ use tapstone_explain::reading::read_timeline;
 use tapstone_explain::timeline::Timeline;
 use tapstone_observe::daemon::Daemon;
 use tapstone_observe::observe::{self, ObserveError, Seen};
-use tapstone_observe::probe::{Applied, Options, Probe, Size};
+use tapstone_observe::probe::{Applied, EventBytes, Probe, ProbeOptions};
 
 /// What is to be tried.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Trial<'a> {
     /// Whether a command that writes may be repeated.
     pub allow_writes: bool,
     /// How much one run may write down.
-    pub size: Size,
+    pub size: EventBytes,
     /// A daemon that lives through all rounds, with the fixes inside, switched on and off.
     pub daemon: Option<&'a Command>,
     /// Called when the daemon answers: its readers may need time to find their cards.
@@ -51,7 +51,7 @@ struct Resident {
 }
 
 impl Resident {
-    fn start(command: &Command, options: &Options) -> Result<Self, ObserveError> {
+    fn start(command: &Command, options: &ProbeOptions) -> Result<Self, ObserveError> {
         let probe = Probe::new(options)?;
         Ok(Self { _daemon: Daemon::start(command, &probe)?, probe })
     }
@@ -67,7 +67,7 @@ impl Resident {
 
 /// A run of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum TrialSide {
     /// With the probe, which changes nothing.
     Off,
     /// With the probe and the fix.
@@ -76,11 +76,11 @@ pub enum Side {
     Bare,
 }
 
-const SIDES: [Side; 3] = [Side::Off, Side::On, Side::Bare];
+const SIDES: [TrialSide; 3] = [TrialSide::Off, TrialSide::On, TrialSide::Bare];
 
 /// What one run left. Its output is in its behaviour.
 #[derive(Debug)]
-struct Left {
+struct RunOutcome {
     finished: Finished,
     behaviour: Behaviour,
     timeline: Option<Timeline>,
@@ -199,20 +199,20 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// When it ends before the first round is complete. Later, complete rounds stay.
-    pub fn run(
+    pub fn run_trial(
         &self,
         signals: &Signals,
         progress: impl FnMut(Progress),
     ) -> Result<Tried, TrialError> {
         let warm_up = self.warm_up.max(1);
-        let plan = rounds::Plan { sides: SIDES.len(), rounds: self.rounds, warm_up };
+        let plan = rounds::RoundsPlan { sides: SIDES.len(), rounds: self.rounds, warm_up };
         let start = |command| Resident::start(command, &self.options(false));
         let resident = self.daemon.map(start).transpose()?;
         if resident.is_some() {
             (self.when_ready)();
         }
         let run = |turn: Turn| self.one(SIDES[turn.side], resident.as_ref(), signals);
-        let rounds = plan.run(run, || signals.asked_to_end(), progress);
+        let rounds = plan.run_rounds(run, || signals.asked_to_end(), progress);
         let mut tried = match (rounds.rounds.is_empty(), rounds.ended) {
             (true, Ended::Failed { error, .. }) => return Err(error),
             (true, Ended::Interrupted | Ended::Done) => return Err(TrialError::Interrupted),
@@ -224,40 +224,52 @@ impl Trial<'_> {
         Ok(tried)
     }
 
-    fn options(&self, on: bool) -> Options {
-        Options { fixes: self.fixes.clone(), on, data: false, size: self.size }
+    fn options(&self, on: bool) -> ProbeOptions {
+        ProbeOptions { fixes: self.fixes.clone(), on, data: false, size: self.size }
     }
 
     fn one(
         &self,
-        side: Side,
+        side: TrialSide,
         resident: Option<&Resident>,
         signals: &Signals,
-    ) -> Result<Left, TrialError> {
+    ) -> Result<RunOutcome, TrialError> {
         let before = resident.map(|resident| {
-            resident.probe.buffer().switch(side == Side::On);
+            resident.probe.buffer().switch(side == TrialSide::On);
             resident.probe.buffer().applied()
         });
         let beside = resident.map(|resident| &resident.probe);
-        if side == Side::Bare {
+        if side == TrialSide::Bare {
             let run = Run::new(self.command).output(Output::Kept).input(Input::Null);
             let mut finished = run
                 .beside(beside.map(|probe| probe as _))
                 .finish(signals)
                 .map_err(ObserveError::from)?;
             self.check_exit(&finished)?;
-            let behaviour = Behaviour::of(&mut finished, None);
-            let (applied, warnings) = (Vec::new(), Vec::new());
-            let (timeline, left_behind) = (None, None);
-            return Ok(Left { finished, behaviour, timeline, applied, warnings, left_behind });
+            let behaviour = Behaviour::new(&mut finished, None);
+            let applied = Vec::new();
+            let warnings = Vec::new();
+            let timeline = None;
+            let left_behind = None;
+            return Ok(RunOutcome {
+                finished,
+                behaviour,
+                timeline,
+                applied,
+                warnings,
+                left_behind,
+            });
         }
-        let options = self.options(side == Side::On);
-        let plan = observe::Plan { beside, ..observe::Plan::of(self.command, &options) };
+        let options = self.options(side == TrialSide::On);
+        let plan = observe::ObservationPlan {
+            beside,
+            ..observe::ObservationPlan::new(self.command, &options)
+        };
         let seen = observe::observe(&plan, signals)?;
         let mut timeline = read_timeline(&seen.recording).map_err(ObserveError::from)?;
         self.check(&seen, &timeline)?;
         let Seen { mut finished, mut applied, warnings, left_behind, .. } = seen;
-        let behaviour = Behaviour::of(&mut finished, Some(&timeline));
+        let behaviour = Behaviour::new(&mut finished, Some(&timeline));
         if let Some(resident) = resident {
             resident.meanwhile(&mut timeline)?;
             let now = resident.probe.buffer().applied();
@@ -268,7 +280,7 @@ impl Trial<'_> {
             }
         }
         let timeline = Some(timeline);
-        Ok(Left { finished, behaviour, timeline, applied, warnings, left_behind })
+        Ok(RunOutcome { finished, behaviour, timeline, applied, warnings, left_behind })
     }
 
     fn check(&self, seen: &Seen, timeline: &Timeline) -> Result<(), TrialError> {
@@ -309,7 +321,7 @@ impl Trial<'_> {
     }
 }
 
-fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
+fn tried(rounds: Rounds<RunOutcome, TrialError>) -> Tried {
     let (stopped, failure) = match rounds.ended {
         Ended::Done => (None, None),
         Ended::Interrupted => (Some("interrupted".to_owned()), None),
@@ -317,21 +329,27 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
             (Some(format!("round {}: {}", turn.round, error.in_short())), Some(error))
         }
     };
-    let (mut off, mut on, mut bare) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut timelines, mut applied, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut untouched, mut fixed, mut left_behind) = (Vec::new(), Vec::new(), None);
+    let mut off = Vec::new();
+    let mut on = Vec::new();
+    let mut bare = Vec::new();
+    let mut timelines = Vec::new();
+    let mut applied = Vec::new();
+    let mut warnings = Vec::new();
+    let mut untouched = Vec::new();
+    let mut fixed = Vec::new();
+    let mut left_behind = None;
     for left in rounds.rounds.into_iter().flat_map(|round| SIDES.into_iter().zip(round)) {
         let (side, left) = left;
         warnings.extend(left.warnings);
         // Others in each round, and all alike.
         left_behind = left_behind.or(left.left_behind);
         match side {
-            Side::Off => {
+            TrialSide::Off => {
                 off.push(left.finished);
                 untouched.push(left.behaviour);
                 timelines.extend(left.timeline);
             }
-            Side::On => {
+            TrialSide::On => {
                 on.push(left.finished);
                 fixed.push(left.behaviour);
                 applied.resize(left.applied.len(), Applied::default());
@@ -339,7 +357,7 @@ fn tried(rounds: Rounds<Left, TrialError>) -> Tried {
                     *sum = sum.and(more);
                 }
             }
-            Side::Bare => {
+            TrialSide::Bare => {
                 bare.push(left.finished);
                 untouched.push(left.behaviour);
             }

@@ -18,8 +18,8 @@ use tapstone_explain::system_calls::SystemCalls;
 use tapstone_explain::timeline::Timeline;
 use tapstone_explain::{folded, perfetto, tables};
 use tapstone_observe::kept::{self, Kept};
-use tapstone_observe::observe::{self, Plan, Seen};
-use tapstone_observe::probe::{Options, Size};
+use tapstone_observe::observe::{self, ObservationPlan, Seen};
+use tapstone_observe::probe::{EventBytes, ProbeOptions};
 use tapstone_record as record;
 use tapstone_text::thousands;
 
@@ -45,20 +45,20 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
         arguments.record.words_with_program(&arguments.command, arguments.with_daemon.as_deref());
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
-    let options = Options {
+    let options = ProbeOptions {
         fixes: arguments.fixes.clone(),
         on: true,
         data: arguments.data,
-        size: Size(arguments.events_size as u64),
+        size: EventBytes(arguments.events_size as u64),
     };
-    let plan = Plan {
+    let plan = ObservationPlan {
         system_calls: arguments.system_calls(),
         output: Output::Passed,
         input: Input::Passed,
         keep: arguments.events.clone(),
         daemon: daemon.as_ref(),
         when_ready: wait_for_a_card,
-        ..Plan::of(&command, &options)
+        ..ObservationPlan::new(&command, &options)
     };
     let seen = observe::observe(&plan, &signals)?;
     let timeline = read_timeline(&seen.recording)?;
@@ -155,7 +155,7 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen, tim
         system_ns: seen.finished.system,
     });
     let operation = &arguments.operation;
-    let system_calls = SystemCalls::of(seen.system_calls.as_ref(), timeline, operation);
+    let system_calls = SystemCalls::beside(seen.system_calls.as_ref(), timeline, operation);
     tables::describe(record, timeline, seen.finished.wall, operation, system_calls);
     card_controller::note_cards(&mut record.target, timeline);
     card_controller::mark_emulated(record);

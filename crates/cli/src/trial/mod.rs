@@ -9,7 +9,7 @@ use tapstone_command::command::Command;
 use tapstone_command::rounds::Progress;
 use tapstone_command::run::Signals;
 use tapstone_events::Fix;
-use tapstone_observe::probe::Size;
+use tapstone_observe::probe::EventBytes;
 use tapstone_record::{self as record, Record};
 use tapstone_trial::trial::Trial;
 
@@ -44,12 +44,12 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
             rounds: arguments.rounds as usize,
             warm_up: arguments.warm_up as usize,
             allow_writes: arguments.allow_writes,
-            size: Size(arguments.events_size as u64),
+            size: EventBytes(arguments.events_size as u64),
             daemon: daemon.as_ref(),
             when_ready: wait_for_a_card,
         };
         let name = trial.name();
-        let tried = trial.run(&signals, |progress| live.stage(&stage(&name, &progress)));
+        let tried = trial.run_trial(&signals, |progress| live.stage(&stage(&name, &progress)));
         match tried {
             Ok(tried) => {
                 record.results.extend(tried.rows(&name));

@@ -14,8 +14,8 @@ use tapstone_command::run::Signals;
 use tapstone_explain::owners;
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::timeline::{Span, Thread, Timeline};
-use tapstone_observe::observe::{self, Plan};
-use tapstone_observe::probe::Options;
+use tapstone_observe::observe::{self, ObservationPlan};
+use tapstone_observe::probe::ProbeOptions;
 use tapstone_record::{Call, Record};
 use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
@@ -101,15 +101,15 @@ impl Program {
             .map(|(name, value)| [name.as_os_str(), value.as_os_str()].join(OsStr::new("=")));
         let words = [OsString::from("env")].into_iter().chain(set).chain(self.words.clone());
         let command = tapstone_command::command::Command::from_words(words).unwrap();
-        let options = Options::default();
-        let plan = Plan::of(&command, &options);
+        let options = ProbeOptions::default();
+        let plan = ObservationPlan::new(&command, &options);
         let seen = observe::observe(&plan, &Signals::watch().unwrap()).unwrap();
         let timeline = read_timeline(&seen.recording).unwrap();
         let seen = Seen { finished: seen.finished, timeline, warnings: seen.warnings };
         assert!(seen.finished.exit.is_success(), "{self:?}: {:?}", seen.finished);
         for thread in &seen.timeline.threads {
             let sum: u64 =
-                owners::of(&seen.timeline, thread).time.values().map(|time| time.0).sum();
+                owners::of_thread(&seen.timeline, thread).time.values().map(|time| time.0).sum();
             assert_eq!(sum, thread.wall().0, "the owners of a thread add up to its wall time");
         }
         seen

@@ -38,7 +38,8 @@ pub(super) fn of_sampled_times(baseline: &[Nanos], candidate: &[Nanos]) -> Optio
         return None;
     }
     let sum = |times: &[Nanos]| times.iter().copied().sum::<Nanos>().0 as f64;
-    let (below, rounds) = (sum(baseline), baseline.len() as f64);
+    let below = sum(baseline);
+    let rounds = baseline.len() as f64;
     let ratio = sum(candidate) / below;
     let residual = |(a, b): (&Nanos, &Nanos)| (b.0 as f64 - ratio * a.0 as f64).powi(2);
     let squares: f64 = baseline.iter().zip(candidate).map(residual).sum();
@@ -95,7 +96,8 @@ mod tests {
 
     #[test]
     fn what_the_kernel_hardly_saw_has_no_ratio() {
-        let (seen, unseen) = (millis(&[4; 20]), millis(&[[4; 9].as_slice(), &[0; 11]].concat()));
+        let seen = millis(&[4; 20]);
+        let unseen = millis(&[[4; 9].as_slice(), &[0; 11]].concat());
         assert_eq!(of_sampled_times(&seen, &unseen), None);
         assert_eq!(of_sampled_times(&unseen, &seen), None);
         assert!(of_sampled_times(&seen[..5], &unseen[..5]).is_some(), "all of five");
@@ -115,7 +117,8 @@ mod tests {
             let met = rng.next_u32().to_le_bytes().iter().filter(|byte| **byte < chance).count();
             Nanos::from_millis(4 * met as u64)
         };
-        let (mut held, mut formed) = (0, 0);
+        let mut held = 0;
+        let mut formed = 0;
         for _ in 0..2_000 {
             let baseline: Vec<Nanos> = (0..30).map(|_| time(64)).collect();
             let candidate: Vec<Nanos> = (0..30).map(|_| time(96)).collect();

@@ -15,7 +15,7 @@ use tapstone_record::{
 };
 
 use super::paired::{self, Ratio};
-use super::{Ab, AbError, Measured, Times};
+use super::{Ab, AbError, Measured, RunTimes};
 use crate::rounds::Ended;
 
 /// The step in which wait4 tells processor times: a microsecond.
@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    fn of(self, times: &Times) -> Nanos {
+    fn of(self, times: &RunTimes) -> Nanos {
         match self {
             Self::Wall => times.wall,
             Self::Cpu => times.user + times.system,
@@ -153,8 +153,10 @@ impl Measured {
 
     /// From the side's first run to its last. The other side's runs are in between.
     fn window(&self, side: usize) -> Option<Window> {
-        let (first, last) = (self.rounds.rounds.first()?, self.rounds.rounds.last()?);
-        let (start_ns, end_ns) = (first[side].started, last[side].started + last[side].wall);
+        let first = self.rounds.rounds.first()?;
+        let last = self.rounds.rounds.last()?;
+        let start_ns = first[side].started;
+        let end_ns = last[side].started + last[side].wall;
         let seconds = Seconds((end_ns - start_ns).as_secs_f64());
         Some(Window { start_ns, end_ns, seconds })
     }
@@ -176,7 +178,7 @@ impl Measured {
         let parts = if self.divided() { &Part::ALL[..] } else { &Part::ALL[..2] };
         let rows: Vec<ComparisonRow> =
             parts.iter().filter_map(|part| self.compared(*part, fail_above)).collect();
-        let side = |of: &super::Side| record::Side {
+        let side = |of: &super::AbSide| record::Side {
             name: of.name.clone(),
             source: of.command.shown().to_owned(),
             sha256: None,
@@ -202,13 +204,15 @@ impl Measured {
     /// Whether enough runs met clock ticks to tell user from system time.
     fn divided(&self) -> bool {
         [Part::User, Part::System].into_iter().all(|part| {
-            let (baseline, candidate) = (self.values(part, 0), self.values(part, 1));
+            let baseline = self.values(part, 0);
+            let candidate = self.values(part, 1);
             part.ratio(&baseline, &candidate).is_some()
         })
     }
 
     fn compared(&self, part: Part, fail_above: Option<Percent>) -> Option<ComparisonRow> {
-        let (baseline, candidate) = (self.values(part, 0), self.values(part, 1));
+        let baseline = self.values(part, 0);
+        let candidate = self.values(part, 1);
         let Ratio { ratio, verdict } = part.ratio(&baseline, &candidate)?;
         let ratio = Estimate::from(ratio);
         let rounds = baseline.len();
@@ -241,7 +245,8 @@ impl Measured {
     }
 
     fn warnings(&self, ab: &Ab) -> Vec<String> {
-        let (complete, wanted) = (self.rounds.rounds.len(), ab.rounds);
+        let complete = self.rounds.rounds.len();
+        let wanted = ab.rounds;
         let why = match &self.rounds.ended {
             Ended::Done => None,
             Ended::Interrupted => Some("interrupted"),

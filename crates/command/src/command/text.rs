@@ -15,7 +15,8 @@ pub(super) struct Scan {
 
 pub(super) fn scan(text: &str) -> Scan {
     let mut scan = Scan::default();
-    let (mut start, mut quote) = (None, None);
+    let mut start = None;
+    let mut quote = None;
     let mut characters = text.char_indices();
     while let Some((place, c)) = characters.next() {
         if quote.is_none() && c.is_ascii_whitespace() {

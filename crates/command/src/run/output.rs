@@ -13,7 +13,6 @@ use rustix::io::{Errno, ioctl_fionbio};
 use sha2::{Digest, Sha256};
 use tapstone_text::Foreign;
 
-use super::Output;
 use crate::observation::Observations;
 
 /// So much of a stream is kept from its beginning.
@@ -28,6 +27,20 @@ const READ_BYTES: usize = 64 << 10;
 /// The most that a pipe holds (fs.pipe-max-size, unless root raised it): more cannot have been
 /// written before the command ended.
 const PIPE_BYTES: u64 = 1 << 20;
+
+/// Where a command's standard output and standard error go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// To where Tapstone's own go.
+    #[default]
+    Passed,
+    /// Both to Tapstone's standard error: its standard output is for data.
+    Shown,
+    /// Kept: the first 16 MiB of each, and the SHA-256 of all of it.
+    Kept,
+    /// Read and counted; the last lines are kept, to be shown when something goes wrong.
+    Tail,
+}
 
 /// What a command printed to one of its streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +212,8 @@ mod tests {
 
     #[test]
     fn the_beginning_is_kept_and_all_of_it_is_in_the_digest() {
-        let (mut small, mut large) = (reader(Output::Kept), reader(Output::Kept));
+        let mut small = reader(Output::Kept);
+        let mut large = reader(Output::Kept);
         small.take(b"a");
         small.take(b"bc");
         let small = small.finish();

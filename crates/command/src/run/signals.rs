@@ -63,13 +63,15 @@ impl Signals {
     /// # Errors
     /// When the system refuses a handler or a thread.
     pub fn watch() -> io::Result<Self> {
-        let (asked, target) = (Arc::default(), Arc::<Mutex<Target>>::default());
+        let asked = Arc::default();
+        let target = Arc::<Mutex<Target>>::default();
         let set = |signal| flag::register(signal, Arc::clone(&asked));
         let heard = |signal: &i32| !is_ignored(*signal);
         let asking = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heard);
         let flags = asking.map(set).collect::<io::Result<_>>()?;
         let mut arriving = Arriving::new([SIGTERM].iter().filter(|signal| heard(signal)))?;
-        let (handle, to) = (arriving.handle(), Arc::clone(&target));
+        let handle = arriving.handle();
+        let to = Arc::clone(&target);
         let pass_on = move || {
             for _ in arriving.forever() {
                 let mut target = locked(&to);

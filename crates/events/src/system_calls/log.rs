@@ -242,8 +242,10 @@ mod tests {
         let what = (any::<[u64; 6]>(), any::<Option<i64>>(), any::<Option<u32>>(), any::<u32>());
         (who, when, what).prop_map(|((process, thread, number), (start, length), what)| {
             let (arguments, result, on, stack) = what;
-            let (start, end) = (Nanos(start), Nanos(start + length));
-            let (on, stack) = (on.map(NameId), StackId(stack));
+            let end = Nanos(start + length);
+            let start = Nanos(start);
+            let on = on.map(NameId);
+            let stack = StackId(stack);
             SystemCall { process, thread, start, end, number, arguments, result, on, stack }
         })
     }

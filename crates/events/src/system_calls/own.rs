@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn what_loads_the_probe_is_told_from_what_the_program_loads() {
         let mut loading = Loading::default();
-        let (probe, other) = ("/tmp/tapstone-x/tapstone-probe.so", "/usr/lib/probe.so");
+        let probe = "/tmp/tapstone-x/tapstone-probe.so";
+        let other = "/usr/lib/probe.so";
         let map = [0, 4096, 1, 2, 3, 0];
         let anonymous = [0, 4096, 1, 0x22, u64::from(u32::MAX), 0];
         let descriptor = [3, 0, 0, 0, 0, 0];

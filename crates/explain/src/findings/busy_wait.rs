@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
 
-use super::scene::{Place, Remedy, Scene, Waste, waited};
+use super::scene::{FindingPlace, Remedy, Scene, Waste, waited};
 use super::{Finding, FindingKind, Removed, words};
 use crate::codes;
 use crate::owners::Owner;
@@ -42,7 +42,8 @@ impl Row {
 
     fn add(&mut self, leaf: &Leaf) {
         self.count += u64::from(leaf.count);
-        (self.start, self.end) = (self.start.min(leaf.start), self.end.max(leaf.end));
+        self.start = self.start.min(leaf.start);
+        self.end = self.end.max(leaf.end);
     }
 
     fn rest(&mut self, leaf: &Leaf) {
@@ -118,7 +119,7 @@ enum Way {
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
-    let mut places: BTreeMap<(Place<'_>, Way), Spun<'_>> = BTreeMap::new();
+    let mut places: BTreeMap<(FindingPlace<'_>, Way), Spun<'_>> = BTreeMap::new();
     for (number, thread) in scene.threads() {
         for (around, run) in runs(scene, number) {
             let Some((start, end)) = run.spin() else { continue };
@@ -173,10 +174,11 @@ fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, Run)> {
     done
 }
 
-fn report(scene: &Scene<'_>, place: Place<'_>, way: Way, spun: Spun<'_>) -> Option<Finding> {
+fn report(scene: &Scene<'_>, place: FindingPlace<'_>, way: Way, spun: Spun<'_>) -> Option<Finding> {
     let sum = |of: fn(&Run) -> u64| spun.runs.iter().map(of).sum::<u64>();
     let lengths = || spun.removed.iter().map(|run| run.end - run.start);
-    let (shortest, longest) = (lengths().min()?, lengths().max()?);
+    let shortest = lengths().min()?;
+    let longest = lengths().max()?;
     let calls = spun.calls.len() as u64;
     let asked = match sum(|run| run.polls.count) {
         0 => String::new(),
@@ -187,7 +189,7 @@ fn report(scene: &Scene<'_>, place: Place<'_>, way: Way, spun: Spun<'_>) -> Opti
     };
     let seen = format!(
         "{} {asked}read the clock {}: it spun for {} in {} ({} at a time)",
-        words::of(place.function, place.module),
+        words::function_of(place.function, place.module),
         words::times(sum(|run| run.clocks.count)),
         lengths().sum::<Nanos>(),
         words::counted(calls, "call"),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tapstone_measure::units::Nanos;
 
-use super::scene::{Place, Remedy, Scene, Waste};
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Kind, Leaf, On};
@@ -46,7 +46,7 @@ struct Waits<'a> {
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
-    let mut places: BTreeMap<Place<'_>, Waits<'_>> = BTreeMap::new();
+    let mut places: BTreeMap<FindingPlace<'_>, Waits<'_>> = BTreeMap::new();
     for (number, thread) in scene.threads() {
         let mut sent: HashMap<(u32, u64), Sent> = HashMap::new();
         for leaf in &thread.leaves {
@@ -125,7 +125,7 @@ impl Waits<'_> {
     }
 }
 
-fn report(scene: &Scene<'_>, place: Place<'_>, waits: Waits<'_>) -> Option<Finding> {
+fn report(scene: &Scene<'_>, place: FindingPlace<'_>, waits: Waits<'_>) -> Option<Finding> {
     let count = waits.stalls.len() as u64;
     // Each such wait stalls, but for a few at a connection's beginning.
     if count < FEWEST || count < waits.quick {
@@ -134,7 +134,7 @@ fn report(scene: &Scene<'_>, place: Place<'_>, waits: Waits<'_>) -> Option<Findi
     let seen = format!(
         "{} stalled {} for {}, in the wait after two small writes in a row to one descriptor; {} \
          did not",
-        words::of(place.function, place.module),
+        words::function_of(place.function, place.module),
         words::times(count),
         words::between(waits.shortest, waits.longest),
         words::counted(waits.quick, "such wait"),
@@ -168,7 +168,9 @@ mod tests {
 
     fn sends(told: &mut ThreadStory<'_>, bytes: u64) {
         told.leaf("send", micros(10)).with(|leaf| {
-            (leaf.a, leaf.b, leaf.result) = (7, bytes, bytes as i64);
+            leaf.a = 7;
+            leaf.b = bytes;
+            leaf.result = bytes as i64;
         });
     }
 
@@ -213,7 +215,9 @@ mod tests {
                 told.enter("C_Sign").counted("write", 2, micros(3), micros(8));
                 told.with(|leaf| (leaf.a, leaf.b, leaf.result) = (7, 20, 30)).advance(micros(8));
                 told.leaf("poll", millis(38)).with(|leaf| {
-                    (leaf.a, leaf.b, leaf.result) = (7, u64::MAX, 1);
+                    leaf.a = 7;
+                    leaf.b = u64::MAX;
+                    leaf.result = 1;
                 });
                 waits(told, micros(5));
                 told.exit();

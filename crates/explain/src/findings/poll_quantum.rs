@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
 
-use super::scene::{Place, Remedy, Scene, Waste};
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::timeline::{End, Kind, Leaf};
 
@@ -49,7 +49,7 @@ enum Source {
     Took,
 }
 
-type Waits<'a> = BTreeMap<Place<'a>, Vec<Wait>>;
+type Waits<'a> = BTreeMap<FindingPlace<'a>, Vec<Wait>>;
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let mut found = BTreeSet::new();
@@ -191,7 +191,8 @@ fn quanta(length: f64, quantum: f64) -> Option<u32> {
 
 /// The interval that lies closest to the lengths which it explains (least squares).
 fn refined(quantum: f64, lengths: &[f64]) -> f64 {
-    let (mut products, mut squares) = (0.0, 0.0);
+    let mut products = 0.0;
+    let mut squares = 0.0;
     for length in lengths {
         if let Some(count) = quanta(*length, quantum) {
             products += f64::from(count) * length;
@@ -203,7 +204,7 @@ fn refined(quantum: f64, lengths: &[f64]) -> f64 {
 
 fn report(
     scene: &Scene<'_>,
-    place: Place<'_>,
+    place: FindingPlace<'_>,
     source: Source,
     waits: &[Wait],
     grid: &Grid,
@@ -218,12 +219,13 @@ fn report(
     };
     let first = waits.first()?;
     let first = &scene.timeline.threads[first.thread as usize].spans[first.span as usize];
-    let (least, most) = (grid.multiples.first()?, grid.multiples.last()?);
+    let least = grid.multiples.first()?;
+    let most = grid.multiples.last()?;
     let seen = format!(
         "{} of the {} calls of {} {} a multiple of {quantum}: {least} to {most} times that",
         grid.explained,
         waits.len(),
-        words::of(place.function, place.module),
+        words::function_of(place.function, place.module),
         match source {
             Source::Waited => "that slept or waited in vain did so for",
             Source::Took => "lasted",

@@ -224,7 +224,7 @@ mod tests {
                 told.advance(millis(15));
             })
             .timeline();
-        let operations = Operations::of(&Operation::Call("C_Sign"), &timeline, &[]);
+        let operations = Operations::cut(&Operation::Call("C_Sign"), &timeline, &[]);
         // Before them, in the first, and in both by the daemon.
         let all = [removed(0, 0, 5), removed(0, 6, 8), removed(1, 7, 11)];
         let saving = saving(&timeline, &operations, &all);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
-use super::scene::{Place, Remedy, Scene, Waste};
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::unit::Unit;
 use super::{Finding, FindingKind, Removed, words};
 use crate::exchanges;
@@ -55,7 +55,7 @@ struct Repeats<'a> {
     callers: BTreeSet<&'a str>,
 }
 
-type Places<'a> = BTreeMap<Place<'a>, Repeats<'a>>;
+type Places<'a> = BTreeMap<FindingPlace<'a>, Repeats<'a>>;
 
 /// A process, and the number by which it knows a card.
 type Handle = (u32, u64);
@@ -71,7 +71,9 @@ struct Cards<'s, 'a> {
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
-    let (cards, again, probes) = (HashMap::new(), Places::new(), Places::new());
+    let cards = HashMap::new();
+    let again = Places::new();
+    let probes = Places::new();
     let mut cards = Cards { scene, cards, sent: 0, again, probes };
     for (thread, span) in calls(scene) {
         cards.see(thread, span);
@@ -160,7 +162,8 @@ impl<'a> Cards<'_, 'a> {
                     self.changed(handle);
                 }
                 let card = self.cards.entry(handle).or_default();
-                (card.selected, card.last) = (exchange.digest, None);
+                card.selected = exchange.digest;
+                card.last = None;
             }
             _ => {
                 self.finish(handle);
@@ -233,7 +236,7 @@ fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit<'a>) {
 
 fn report(
     scene: &Scene<'_>,
-    place: Place<'_>,
+    place: FindingPlace<'_>,
     repeats: Repeats<'_>,
     seen: String,
     fix: Fix,
@@ -251,7 +254,8 @@ fn report(
     commands.sort_by_key(|(_, (count, _))| Reverse(*count));
     let names = exchanges::described(scene.timeline);
     let named = commands.iter().take(NAMED).map(|(command, (count, last))| {
-        let (name, last) = (&names[last.0 as usize], scene.timeline.exchange(*last));
+        let name = &names[last.0 as usize];
+        let last = scene.timeline.exchange(*last);
         let object = name.object.as_deref().map_or_else(String::new, |of| format!(" of {of}"));
         format!(
             "{}{object} ({}), answered with {} and {:04X}: {}",

@@ -10,7 +10,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
 use super::files::{FileCall, Origin};
-use super::scene::{Place, Remedy, Scene, Waste};
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Kind, Leaf, On, Thread};
@@ -24,7 +24,7 @@ const NAMED: usize = 3;
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Asker<'a> {
-    place: Place<'a>,
+    place: FindingPlace<'a>,
     caller: &'a str,
 }
 
@@ -105,7 +105,8 @@ impl<'a> Questions<'a> {
     fn number(&mut self, asker: Asker<'a>, layer: Owner, question: Question<'a>) -> usize {
         let all = &mut self.all;
         *self.places.entry((asker, question)).or_insert_with(|| {
-            let (removed, calls) = (Vec::new(), BTreeMap::new());
+            let removed = Vec::new();
+            let calls = BTreeMap::new();
             all.push(Asked { asker, layer, question, count: 0, again: 0, removed, calls });
             all.len() - 1
         })
@@ -174,7 +175,8 @@ fn asker<'a>(scene: &Scene<'a>, thread: &'a Thread, leaf: &Leaf, kind: Kind) -> 
     let call = scene.timeline.call(leaf.call);
     let around = scene.around(thread, leaf).map(|(_, span)| span);
     let opener = around.filter(|_| kind == Kind::Open).map(|span| scene.timeline.call(span.call));
-    let (by, layer) = (opener.unwrap_or(call), scene.layer(around));
+    let by = opener.unwrap_or(call);
+    let layer = scene.layer(around);
     (Asker { place: scene.place(by), caller: &by.caller }, layer)
 }
 
@@ -204,7 +206,7 @@ fn from_system_calls<'a>(
     let mut questions = Questions::default();
     for file in files {
         let Origin { function, module, caller } = file.origin;
-        let asker = Asker { place: Place { function, module }, caller };
+        let asker = Asker { place: FindingPlace { function, module }, caller };
         let process = scene.timeline.threads[file.thread].process;
         let question = Question { process, lookup: None, text: file.path, number: 0, answer: 0 };
         let at = questions.number(asker, Owner::Program, question);
@@ -242,7 +244,7 @@ fn told(asker: &Asker<'_>, asked: &[Asked<'_>]) -> Vec<String> {
         .iter()
         .take(NAMED)
         .map(|asked| {
-            let function = words::of(asker.place.function, asker.place.module);
+            let function = words::function_of(asker.place.function, asker.place.module);
             let times = words::times(asked.count);
             match asked.question.lookup {
                 Some(lookup) => format!(
@@ -314,7 +316,8 @@ mod tests {
     fn packets(told: &mut ThreadStory<'_>, count: u64) {
         for _ in 0..count {
             told.leaf("getprotobynumber", micros(40)).with(|leaf| {
-                (leaf.a, leaf.result) = (6, 0x1234);
+                leaf.a = 6;
+                leaf.result = 0x1234;
             });
             told.advance(micros(60));
         }

@@ -28,7 +28,7 @@ pub(super) struct Scene<'a> {
 
 /// A function of a library, or of the program itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place<'a> {
+pub(super) struct FindingPlace<'a> {
     pub(super) function: &'a str,
     pub(super) module: &'a str,
 }
@@ -36,7 +36,7 @@ pub(super) struct Place<'a> {
 /// What a detector saw.
 pub(super) struct Waste<'a> {
     pub(super) kind: FindingKind,
-    pub(super) place: Place<'a>,
+    pub(super) place: FindingPlace<'a>,
     pub(super) layer: Owner,
     pub(super) count: u64,
     /// In any order.
@@ -85,7 +85,8 @@ impl<'a> Scene<'a> {
 
     /// The same, with what lies between a thread's operations.
     pub(super) fn with_gaps(&self) -> Self {
-        let (timeline, operations) = (self.timeline, self.operations);
+        let timeline = self.timeline;
+        let operations = self.operations;
         if operations.is_whole {
             return Self::new(timeline, operations);
         }
@@ -117,8 +118,8 @@ impl<'a> Scene<'a> {
         leaf.parent.map(|number| (number, &thread.spans[number as usize]))
     }
 
-    pub(super) fn place(&self, call: &'a CalledFunction) -> Place<'a> {
-        Place { function: call.function, module: &call.module }
+    pub(super) fn place(&self, call: &'a CalledFunction) -> FindingPlace<'a> {
+        FindingPlace { function: call.function, module: &call.module }
     }
 
     /// The layer of a call; outside of all it is the program's.
@@ -143,7 +144,9 @@ impl<'a> Scene<'a> {
     /// A finding, if it is large enough to be one.
     pub(super) fn report(&self, waste: Waste<'_>) -> Option<Finding> {
         let removed = self.clipped(&waste.removed);
-        let (mut time, mut wall, mut largest) = (Nanos::ZERO, Nanos::ZERO, 0.0);
+        let mut time = Nanos::ZERO;
+        let mut wall = Nanos::ZERO;
+        let mut largest = 0.0;
         for (thread, stretches) in &removed {
             let total = stretches.total();
             time += total;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
-use super::scene::{Place, Remedy, Scene, Waste, waits};
+use super::scene::{FindingPlace, Remedy, Scene, Waste, waits};
 use super::stretches::Stretches;
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
@@ -77,7 +77,7 @@ struct Waited<'a> {
 }
 
 fn locks(scene: &Scene<'_>) -> Vec<Finding> {
-    let mut places: BTreeMap<Place<'_>, Waited<'_>> = BTreeMap::new();
+    let mut places: BTreeMap<FindingPlace<'_>, Waited<'_>> = BTreeMap::new();
     for threads in programs(scene) {
         // A thread that waits does not work, so the others are all that are left.
         let working = threads.iter().map(|(_, thread)| {
@@ -105,11 +105,11 @@ fn locks(scene: &Scene<'_>) -> Vec<Finding> {
             }
         }
     }
-    let report = |(place, waited): (Place<'_>, Waited<'_>)| {
+    let report = |(place, waited): (FindingPlace<'_>, Waited<'_>)| {
         let by: Vec<_> = waited.by.iter().copied().collect();
         let seen = format!(
             "in {}, {} waited {} ({}) while another thread worked in a call: {} in all",
-            words::of(place.function, place.module),
+            words::function_of(place.function, place.module),
             words::counted(waited.threads.len() as u64, "thread"),
             words::times(waited.count),
             by.join(", "),
@@ -127,7 +127,7 @@ fn time(removed: &[Removed]) -> Nanos {
 
 fn report(
     scene: &Scene<'_>,
-    place: Place<'_>,
+    place: FindingPlace<'_>,
     waited: Waited<'_>,
     seen: String,
     change: &str,
@@ -165,7 +165,9 @@ fn queues(scene: &Scene<'_>) -> Vec<Finding> {
                 if call.family == Family::Driver {
                     continue;
                 }
-                let (start, end, function) = (span.start, span.end, call.function);
+                let start = span.start;
+                let end = span.end;
+                let function = call.function;
                 let free = free.insert(&call.module, end).unwrap_or(thread.start);
                 let turn = Turn { start, end, thread: number, function, free };
                 modules.entry(&call.module).or_default().push(turn);
@@ -190,7 +192,8 @@ fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding>
     let mut waited = Waited::default();
     let mut functions: BTreeMap<&str, Nanos> = BTreeMap::new();
     for pair in turns.windows(2) {
-        let (before, turn) = (&pair[0], &pair[1]);
+        let before = &pair[0];
+        let turn = &pair[1];
         let takes_over = before.thread != turn.thread
             && turn.start <= before.end + HAND_OVER
             && turn.free < before.end;
@@ -216,7 +219,7 @@ fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding>
     if waited.count < FEWEST_HAND_OVERS {
         return None;
     }
-    let place = Place { function, module };
+    let place = FindingPlace { function, module };
     let threads = turns.iter().map(|turn| turn.thread).collect::<BTreeSet<_>>().len() as u64;
     let seen = format!(
         "calls of {module} by {} never overlap, and {} of {} begin within {HAND_OVER} of the end \
@@ -233,7 +236,8 @@ fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding>
 /// and which part does. `None` for a single thread.
 fn overlaps(turns: &[Turn<'_>]) -> Option<(f64, f64)> {
     let mut threads: BTreeMap<usize, f64> = BTreeMap::new();
-    let (mut until, mut overlap) = (turns.first()?.start, 0.0);
+    let mut until = turns.first()?.start;
+    let mut overlap = 0.0;
     for turn in turns {
         *threads.entry(turn.thread).or_default() += (turn.end - turn.start).0 as f64;
         overlap += (turn.end.min(until) - turn.start).0 as f64;

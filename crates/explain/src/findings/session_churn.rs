@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
 
-use super::scene::{Place, Remedy, Scene, Waste};
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Span, Thread};
@@ -73,7 +73,7 @@ struct Openings {
 /// Where something was opened, on which thread, and what: a token, a reader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
-    place: Place<'a>,
+    place: FindingPlace<'a>,
     thread: usize,
     object: u64,
 }
@@ -88,7 +88,7 @@ fn churn(scene: &Scene<'_>, thing: &Thing) -> Vec<Finding> {
     if !scene.timeline.calls.iter().any(|call| call.function == thing.open) {
         return Vec::new();
     }
-    let mut places: BTreeMap<Place<'_>, Vec<Openings>> = BTreeMap::new();
+    let mut places: BTreeMap<FindingPlace<'_>, Vec<Openings>> = BTreeMap::new();
     for (key, openings) in openings(scene, thing) {
         if is_churn(scene, thing, &key, &openings) {
             places.entry(key.place).or_default().push(openings);
@@ -212,7 +212,12 @@ fn uses(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, handles: &BTreeSet<u64>
     uses.count() as u64
 }
 
-fn report(scene: &Scene<'_>, thing: &Thing, place: Place<'_>, all: &[Openings]) -> Option<Finding> {
+fn report(
+    scene: &Scene<'_>,
+    thing: &Thing,
+    place: FindingPlace<'_>,
+    all: &[Openings],
+) -> Option<Finding> {
     let mut removed: Vec<Removed> = Vec::new();
     let mut count = 0;
     for openings in all {
@@ -228,7 +233,7 @@ fn report(scene: &Scene<'_>, thing: &Thing, place: Place<'_>, all: &[Openings]) 
         "{} {} with {} in {}: all but the first took {time}, with their ends ({})",
         thing.what,
         words::times(count),
-        words::of(place.function, place.module),
+        words::function_of(place.function, place.module),
         if scene.operations.is_whole {
             "one command".to_owned()
         } else {

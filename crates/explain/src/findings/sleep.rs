@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tapstone_measure::units::Nanos;
 
-use super::scene::{Place, Remedy, Scene, Waste};
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Kind, Span};
@@ -47,14 +47,14 @@ impl Slept<'_> {
     }
 }
 
-type Sleeps<'a> = BTreeMap<Place<'a>, Slept<'a>>;
+type Sleeps<'a> = BTreeMap<FindingPlace<'a>, Slept<'a>>;
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let own = sleeps(scene).into_iter().filter_map(|(place, slept)| {
         let by: Vec<_> = slept.by.iter().copied().collect();
         let evidence = format!(
             "{} slept {} ({}): {} in all, {} at a time",
-            words::of(place.function, place.module),
+            words::function_of(place.function, place.module),
             words::times(slept.count),
             by.join(", "),
             total(&slept),
@@ -68,7 +68,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
         let evidence = format!(
             "injected: a fix made {} of {} return later: {} in all, {} at a time",
             words::counted(slept.count, "call"),
-            words::of(place.function, place.module),
+            words::function_of(place.function, place.module),
             total(&slept),
             words::between(slept.shortest, slept.longest),
         );
@@ -84,7 +84,7 @@ fn total(slept: &Slept<'_>) -> Nanos {
 
 fn report(
     scene: &Scene<'_>,
-    place: Place<'_>,
+    place: FindingPlace<'_>,
     slept: Slept<'_>,
     evidence: String,
     remedy: Remedy,

@@ -45,7 +45,8 @@ impl Stretches {
 
     /// What lies in both.
     pub(crate) fn and(&self, other: &Self) -> Self {
-        let (mut one, mut two) = (self.0.as_slice(), other.0.as_slice());
+        let mut one = self.0.as_slice();
+        let mut two = other.0.as_slice();
         let mut common = Vec::new();
         while let ([first, one_rest @ ..], [second, two_rest @ ..]) = (one, two) {
             let both = (first.0.max(second.0), first.1.min(second.1));
@@ -129,12 +130,15 @@ mod tests {
             two in prop::collection::vec((0u64..40, 0u64..40), 0..8),
             (start, end) in (0u64..40, 0u64..40),
         ) {
-            let (first, second) = (set(&one), set(&two));
-            let (and, without) = (first.and(&second), first.without(&second));
+            let first = set(&one);
+            let second = set(&two);
+            let and = first.and(&second);
+            let without = first.without(&second);
             let either = Stretches::any_of([&first, &second]);
             let mut covered = 0;
             for moment in (0..40).map(Nanos) {
-                let (in_first, in_second) = (first.holds(moment), second.holds(moment));
+                let in_first = first.holds(moment);
+                let in_second = second.holds(moment);
                 prop_assert_eq!(and.holds(moment), in_first && in_second);
                 prop_assert_eq!(without.holds(moment), in_first && !in_second);
                 prop_assert_eq!(either.holds(moment), in_first || in_second);

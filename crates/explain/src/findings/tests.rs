@@ -16,7 +16,7 @@ pub(super) fn each(
     detector: fn(&Scene<'_>) -> Vec<Finding>,
 ) -> Vec<Finding> {
     let operation: Operation = operation.parse().unwrap();
-    detector(&Scene::new(timeline, &Operations::of(&operation, timeline, &[])))
+    detector(&Scene::new(timeline, &Operations::cut(&operation, timeline, &[])))
 }
 
 /// The only one.
@@ -78,7 +78,7 @@ mod together {
         let timeline = thrifty();
         for operation in ["whole", "C_Sign"] {
             let operation = operation.parse().unwrap();
-            let operations = Operations::of(&operation, &timeline, &[]);
+            let operations = Operations::cut(&operation, &timeline, &[]);
             assert_eq!(find(&timeline, &operations, []), [], "{operation}");
         }
         assert_eq!(find(&Timeline::default(), &Operations::whole(&Timeline::default()), []), []);
@@ -91,7 +91,7 @@ mod together {
                 told.enter("SCardEndTransaction").leaf("usleep", millis(5)).exit();
             })
             .timeline();
-        let operations = Operations::of(&Operation::Call("C_Sign"), &timeline, &[]);
+        let operations = Operations::cut(&Operation::Call("C_Sign"), &timeline, &[]);
         assert_eq!(find(&timeline, &operations, []), []);
     }
 
@@ -126,7 +126,8 @@ mod together {
 
     /// Anything that threads may do, wasteful or not.
     fn act(told: &mut ThreadStory<'_>, (what, object, time): (u8, u8, u64)) {
-        let (time, object) = (micros(time), u64::from(object));
+        let time = micros(time);
+        let object = u64::from(object);
         let command = [0, 0xCB, 0x3F, 0xFF, 3, 0x5C, 1, 0x7E, [8, 20, 0][object as usize % 3]];
         match what {
             0 => told.advance(time),
@@ -174,7 +175,7 @@ mod together {
         #[test]
         fn figures_hold_together(timeline in stories(), by_call in any::<bool>()) {
             let operation = if by_call { Operation::Call("C_Sign") } else { Operation::Whole };
-            let operations = Operations::of(&operation, &timeline, &[]);
+            let operations = Operations::cut(&operation, &timeline, &[]);
             let findings = find(&timeline, &operations, []);
             for finding in &findings {
                 prop_assert_eq!(finding.time, total(&finding.removed));

@@ -21,12 +21,13 @@ pub(super) fn counted(count: u64, what: &str) -> String {
 
 /// `12.0 ms`, or `1.02 ms to 9.90 ms`.
 pub(super) fn between(shortest: Nanos, longest: Nanos) -> String {
-    let (low, high) = (shortest.to_string(), longest.to_string());
+    let low = shortest.to_string();
+    let high = longest.to_string();
     if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// A function and the library that it belongs to.
-pub(super) fn of(function: &str, module: &str) -> String {
+pub(super) fn function_of(function: &str, module: &str) -> String {
     if module.is_empty() { function.to_owned() } else { format!("{function} of {module}") }
 }
 

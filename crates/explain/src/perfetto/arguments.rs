@@ -9,9 +9,9 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::{Described, status_text};
 use tapstone_names::pkcs11::mechanism_name;
 
-use super::SystemCall;
 use super::packets::Packets;
 use super::proto::DebugAnnotation;
+use super::system_calls::SystemCallSlice;
 use crate::codes;
 use crate::timeline::{CalledFunction, End, Family, Kind, Leaf, On, Span, Timeline};
 
@@ -122,7 +122,10 @@ pub(super) fn of_leaf<W: Write>(
 }
 
 /// Of a system call. Of its arguments those that it has; pointers are only numbers.
-pub(super) fn of_system_call<W: Write>(to: &mut Packets<W>, call: &SystemCall<'_>) -> Arguments {
+pub(super) fn of_system_call<W: Write>(
+    to: &mut Packets<W>,
+    call: &SystemCallSlice<'_>,
+) -> Arguments {
     let mut arguments = Vec::new();
     if let Some(object) = call.object {
         arguments.push(to.text("object", &String::from_utf8_lossy(object)));

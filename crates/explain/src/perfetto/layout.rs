@@ -19,7 +19,7 @@ pub(super) struct Child<T> {
 
 /// Where it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SlicePlace {
     Slice { start: Nanos, end: Nanos },
     Mark { at: Nanos },
 }
@@ -29,7 +29,7 @@ pub(super) enum Place {
 pub(super) fn places<T: Copy>(
     (from, to): (Nanos, Nanos),
     children: &[Child<T>],
-) -> Vec<(T, Place)> {
+) -> Vec<(T, SlicePlace)> {
     let mut placed = Vec::with_capacity(children.len());
     let mut fixed = children.iter().filter(|child| child.sum.is_none());
     let mut loose = children.iter().filter(|child| child.sum.is_some()).peekable();
@@ -47,7 +47,7 @@ pub(super) fn places<T: Copy>(
             let start = child.start.max(free_from);
             let end = start + child.sum.unwrap_or_default();
             if end <= free_to && end <= child.end.max(child.start) {
-                placed.push((child.what, Place::Slice { start, end }));
+                placed.push((child.what, SlicePlace::Slice { start, end }));
                 free_from = end;
                 return false;
             }
@@ -55,14 +55,14 @@ pub(super) fn places<T: Copy>(
             if !may_fit_later {
                 placed.push((
                     child.what,
-                    Place::Mark { at: free_from.max(child.start).min(free_to) },
+                    SlicePlace::Mark { at: free_from.max(child.start).min(free_to) },
                 ));
             }
             may_fit_later
         });
         let Some(next) = next else { return placed };
         let end = next.end.max(free_to).min(to);
-        placed.push((next.what, Place::Slice { start: free_to, end }));
+        placed.push((next.what, SlicePlace::Slice { start: free_to, end }));
         free_from = end;
     }
 }
@@ -78,9 +78,9 @@ mod tests {
     }
 
     fn drawn(to: u64, children: &[Child<char>]) -> String {
-        let text = |(what, place): &(char, Place)| match place {
-            Place::Slice { start, end } => format!("{what} {}-{}", start.0, end.0),
-            Place::Mark { at } => format!("{what} {}", at.0),
+        let text = |(what, place): &(char, SlicePlace)| match place {
+            SlicePlace::Slice { start, end } => format!("{what} {}-{}", start.0, end.0),
+            SlicePlace::Mark { at } => format!("{what} {}", at.0),
         };
         places((Nanos(0), Nanos(to)), children).iter().map(text).collect::<Vec<_>>().join(", ")
     }
@@ -133,12 +133,12 @@ mod tests {
             for (what, place) in placed {
                 seen[what] += 1;
                 let (start, end) = match place {
-                    Place::Slice { start, end } => (start, end),
-                    Place::Mark { at } => (at, at),
+                    SlicePlace::Slice { start, end } => (start, end),
+                    SlicePlace::Mark { at } => (at, at),
                 };
                 prop_assert!(last <= start && start <= end && end <= Nanos(to));
                 last = end;
-                if let (Place::Slice { .. }, Some(sum)) = (place, children[what].sum) {
+                if let (SlicePlace::Slice { .. }, Some(sum)) = (place, children[what].sum) {
                     prop_assert_eq!(end - start, sum);
                     prop_assert!(start >= children[what].start && end <= children[what].end.max(start));
                 }

@@ -3,16 +3,41 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::SystemCall;
 use tapstone_events::system_calls::{Observed, StackId};
+use tapstone_measure::units::Nanos;
+
+/// A system call, with the stack that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemCallSlice<'a> {
+    /// Whose it is.
+    pub process: u32,
+    /// Whose it is.
+    pub thread: u32,
+    /// When it began, on CLOCK_MONOTONIC.
+    pub start: Nanos,
+    /// When it returned.
+    pub end: Nanos,
+    /// Its name as in syscalls(2).
+    pub name: &'a str,
+    /// Its arguments, without zeros at the end.
+    pub arguments: Vec<u64>,
+    /// What it worked on: a path, a descriptor's file, a socket's address.
+    pub object: Option<&'a [u8]>,
+    /// What it returned, an error as `-errno`; none when it never did.
+    pub result: Option<i64>,
+    /// Where it came from, the innermost function first.
+    pub stack: Arc<[String]>,
+    /// It waited, so that its duration is more than the tracer's own.
+    pub slept: bool,
+}
 
 /// The system calls of a run but the probe's, in the order in which they ended.
-pub fn system_calls(observed: &Observed) -> impl Iterator<Item = SystemCall<'_>> {
+pub fn system_calls(observed: &Observed) -> impl Iterator<Item = SystemCallSlice<'_>> {
     let mut stacks: HashMap<StackId, Arc<[String]>> = HashMap::new();
     observed.program_calls().map(move |call| {
         let frames = || observed.program_frames(call.stack).map(ToString::to_string).collect();
         let used = call.arguments.iter().rposition(|argument| *argument != 0);
-        SystemCall {
+        SystemCallSlice {
             process: call.process,
             thread: call.thread,
             start: call.start,

@@ -10,7 +10,7 @@ use tapstone_testing::skip;
 use super::proto::{self, DebugAnnotation, Interned, Packet, Type};
 use super::*;
 use crate::samples;
-use tapstone_observe::syscalls::{Launch, Options, TracingError, observe};
+use tapstone_observe::syscalls::{Launch, TracingError, TracingOptions, observe};
 
 /// A trace as a reader of the format has it.
 #[derive(Default)]
@@ -58,7 +58,8 @@ impl Read {
                     .iter()
                     .for_each(|iid| assert!(read.categories.contains_key(iid)));
                 let name = event.name_iid.map(|iid| read.names[&iid].clone()).unwrap_or_default();
-                let (track, at) = (event.track_uuid.unwrap(), packet.timestamp.unwrap());
+                let track = event.track_uuid.unwrap();
+                let at = packet.timestamp.unwrap();
                 read.events.push(Event { track, kind, at, name, arguments });
             }
         }
@@ -116,7 +117,7 @@ impl Read {
     }
 }
 
-fn written(timeline: &Timeline, system_calls: &[SystemCall<'_>]) -> Read {
+fn written(timeline: &Timeline, system_calls: &[SystemCallSlice<'_>]) -> Read {
     let mut bytes = Vec::new();
     write(timeline, system_calls.iter().cloned(), &mut bytes).unwrap();
     Read::of(&bytes)
@@ -141,7 +142,8 @@ fn calls_lie_inside_the_calls_that_made_them() {
 fn commands_and_results_are_arguments() {
     let read = written(&samples::signature(), &[]);
     let transmits = read.arguments("SCardTransmit");
-    let (first, second) = (transmits[0], transmits[1]);
+    let first = transmits[0];
+    let second = transmits[1];
     assert_eq!(first["command"], "SELECT");
     assert_eq!(first["object"], "PIV A000000308000010000100");
     assert_eq!(first["header"], "00A40400");
@@ -191,7 +193,7 @@ fn threads_and_processes_have_tracks() {
 #[test]
 fn system_calls_have_a_track_of_their_own() {
     let stack = ["open64 [libc.so.6]", "main [packet-filter]"].map(str::to_owned);
-    let call = |thread, start, end, result| SystemCall {
+    let call = |thread, start, end, result| SystemCallSlice {
         process: 4211,
         thread,
         start: Nanos(start),
@@ -231,7 +233,7 @@ fn a_program_s_system_calls_are_told_with_what_they_are_about() {
     let command = Command::from_words(["cat", "/etc/passwd"].map(OsString::from)).unwrap();
     let nowhere = File::options().write(true).open("/dev/null").unwrap();
     let launch = Launch::new(&command).stdout(nowhere.into());
-    let observed = match observe(&launch, &Options::default()) {
+    let observed = match observe(&launch, &TracingOptions::default()) {
         Ok(observed) => observed,
         Err(TracingError::Refused { .. }) => return skip("the right to trace"),
         Err(error) => panic!("{error}"),

@@ -6,22 +6,23 @@ use std::os::fd::AsFd;
 
 use tapstone_text::thousands;
 
-use super::{ObserveError, Plan, as_observation};
+use super::error::ObserveError;
+use super::plan::ObservationPlan;
 use crate::probe::Probe;
-use crate::syscalls::{self, Launch, Options};
+use crate::syscalls::{self, Launch, TracingOptions};
 use tapstone_command::run::{Finished, Input, Output};
 use tapstone_events::system_calls::{Observed, SystemCallSet};
 
 /// Also what its children do until the last of them has ended.
-pub(super) fn run(
-    plan: &Plan<'_>,
+pub(super) fn run_stopped(
+    plan: &ObservationPlan<'_>,
     probe: &Probe,
     set: &SystemCallSet,
 ) -> Result<(Finished, Observed), ObserveError> {
     let launch = Launch::new(plan.command).observed(probe);
-    let launch = launch.beside(as_observation(plan.beside));
+    let launch = launch.beside(plan.beside());
     let launch = with_streams(launch, plan).map_err(ObserveError::Streams)?;
-    let options = Options { set: set.clone(), ..Options::default() };
+    let options = TracingOptions { set: set.clone(), ..TracingOptions::default() };
     let observed = syscalls::observe(&launch, &options)?;
     let finished = Finished {
         started: observed.started,
@@ -37,7 +38,7 @@ pub(super) fn run(
 }
 
 /// Output that would be kept is thrown away.
-fn with_streams<'a>(launch: Launch<'a>, plan: &Plan<'_>) -> io::Result<Launch<'a>> {
+fn with_streams<'a>(launch: Launch<'a>, plan: &ObservationPlan<'_>) -> io::Result<Launch<'a>> {
     let nothing = || File::options().read(true).write(true).open("/dev/null");
     let launch = match plan.input {
         Input::Passed => launch,

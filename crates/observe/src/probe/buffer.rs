@@ -22,9 +22,9 @@ use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::retry_on_intr;
 use tapstone_measure::units::Nanos;
 
-use super::Options;
 use super::fix::write_fix;
-use crate::clock::{Reading, Scale, Ticks};
+use super::options::ProbeOptions;
+use crate::clock::{ClockReading, Scale, Ticks};
 use crate::recording::{EventsError, Recording};
 use crate::wire::{
     CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES, Header, MAGIC, VERSION,
@@ -39,17 +39,6 @@ const STEP: u64 = 64;
 /// How often the file is looked after. A program that writes at the probe's full speed fills 16 MiB
 /// in 10 ms on one thread; on a small machine each look takes time from it.
 pub(super) const PERIOD: Duration = Duration::from_millis(4);
-
-/// How many bytes of events may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
-
-impl Default for Size {
-    /// 2 GiB: some 25 million calls.
-    fn default() -> Self {
-        Self(2 << 30)
-    }
-}
 
 /// What a fix came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,11 +71,11 @@ pub struct Buffer {
     header: MmapRaw,
     /// errno of the disk, once it gave no more space.
     full: OnceLock<i32>,
-    start: Reading,
+    start: ClockReading,
 }
 
 impl Buffer {
-    pub(super) fn create(path: &Path, options: &Options) -> io::Result<Self> {
+    pub(super) fn create(path: &Path, options: &ProbeOptions) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let most = (options.size.0 / CHUNK_BYTES as u64).max(1);
         let first = AHEAD.min(most);
@@ -94,17 +83,19 @@ impl Buffer {
         fallocate(&file, FallocateFlags::empty(), 0, HEADER_BYTES as u64)?;
         make_room(&file, 0, first)?;
         let header = MmapOptions::new().len(HEADER_BYTES).map_raw(&file)?;
-        let start = Reading::now();
+        let start = ClockReading::now();
         let ticks = Ticks::of_this_machine();
         // SAFETY: mapped, as long, and nobody else's yet.
         unsafe {
             let header = &mut *header.as_mut_ptr().cast::<Header>();
-            (header.magic, header.version) = (MAGIC, VERSION);
+            header.magic = MAGIC;
+            header.version = VERSION;
             (header.clock, header.ticks_per_micro) = match ticks {
                 Some(ticks) => (CLOCK_TSC, ticks.per_micro()),
                 None => (CLOCK_NANOS, 1_000),
             };
-            (header.most, header.ready) = (most, AtomicU64::new(first));
+            header.most = most;
+            header.ready = AtomicU64::new(first);
             header.options = if options.data { CAPTURE_DATA } else { 0 };
             header.on = u32::from(options.on).into();
             header.fix_count = options.fixes.len().min(FIXES) as u32;
@@ -191,7 +182,7 @@ impl Buffer {
     /// # Errors
     /// When the file cannot be opened once more.
     pub(crate) fn file(&self) -> io::Result<(File, Scale)> {
-        let scale = Scale::between(self.start, Reading::now(), self.header().clock);
+        let scale = Scale::between(self.start, ClockReading::now(), self.header().clock);
         Ok((self.file.try_clone()?, scale))
     }
 
@@ -209,7 +200,7 @@ impl Buffer {
     /// # Errors
     /// What the disk says.
     pub fn sign(&self, scale: &Scale, started: Nanos, ended: Nanos) -> io::Result<()> {
-        let [first, last] = scale.readings().map(Reading::both);
+        let [first, last] = scale.readings().map(ClockReading::both);
         let words = [first[0], first[1], last[0], last[1], started.0, ended.0];
         let at = offset_of!(Header, run);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();

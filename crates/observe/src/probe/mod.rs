@@ -2,6 +2,7 @@
 
 mod buffer;
 mod fix;
+mod options;
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,26 +15,14 @@ use rustix::fs::statvfs;
 use tempfile::TempDir;
 use thiserror::Error;
 
-pub use self::buffer::{Applied, Buffer, Size};
+pub use self::buffer::{Applied, Buffer};
+pub use self::options::{EventBytes, ProbeOptions};
 use crate::wire;
 use tapstone_command::observation::Observation;
-use tapstone_events::{Fix, PROBE_FILE};
+use tapstone_events::PROBE_FILE;
 
 #[cfg(probe)]
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.so"));
-
-/// How the probe is to behave.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// What it changes.
-    pub fixes: Vec<Fix>,
-    /// Whether fixes act from the start.
-    pub on: bool,
-    /// Whether the data of commands is kept. Never that of commands which carry secrets.
-    pub data: bool,
-    /// How much may be written.
-    pub size: Size,
-}
 
 /// The probe, ready for programs to load. Its files go when this is dropped.
 #[derive(Debug)]
@@ -77,7 +66,7 @@ impl Probe {
     ///
     /// # Errors
     /// On another platform, with too many fixes, and when the files cannot be written.
-    pub fn new(options: &Options) -> Result<Self, ProbeError> {
+    pub fn new(options: &ProbeOptions) -> Result<Self, ProbeError> {
         if options.fixes.len() > wire::FIXES {
             return Err(ProbeError::TooManyFixes(options.fixes.len()));
         }
@@ -140,7 +129,7 @@ fn folder_of_library(temporary: PathBuf) -> PathBuf {
 
 /// Where events go: into memory where there is plenty of it, because a new page of a file on a disk
 /// costs the program more than all the events on it. Whoever sets TMPDIR has decided.
-fn folder_of_events(size: Size) -> PathBuf {
+fn folder_of_events(size: EventBytes) -> PathBuf {
     const MEMORY: &str = "/dev/shm";
     let fits = |room: u64| room / 2 >= size.0;
     let in_files = statvfs(MEMORY).is_ok_and(|of| fits(of.f_bavail.saturating_mul(of.f_frsize)));

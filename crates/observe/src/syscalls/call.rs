@@ -86,7 +86,9 @@ mod tests {
         // SAFETY: zeroes are valid numbers.
         let zeroes: user_regs_struct = unsafe { std::mem::zeroed() };
         let [rdi, rsi, rdx] = arguments;
-        let (r10, r8, r9) = (1, 2, 3);
+        let r10 = 1;
+        let r8 = 2;
+        let r9 = 3;
         user_regs_struct { orig_rax: number as u64, rdi, rsi, rdx, r10, r8, r9, ..zeroes }
     }
 

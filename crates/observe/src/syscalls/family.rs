@@ -17,8 +17,8 @@ use tapstone_events::Exit;
 use tapstone_events::system_calls::TracedProcess;
 
 /// All that are observed.
-pub(super) struct Family<'a> {
-    threads: HashMap<pid_t, Thread>,
+pub(super) struct ProcessTree<'a> {
+    threads: HashMap<pid_t, TracedThread>,
     processes: HashMap<pid_t, Alive>,
     ended: Vec<TracedProcess>,
     listener: &'a Listener,
@@ -26,14 +26,14 @@ pub(super) struct Family<'a> {
 }
 
 /// A thread that has not ended.
-pub(super) struct Thread {
+pub(super) struct TracedThread {
     /// Whose it is.
     pub(super) process: pid_t,
     /// The call that it is in, or was in when it was interrupted.
     pub(super) call: Option<PendingCall>,
 }
 
-impl Thread {
+impl TracedThread {
     fn is_told_its_place(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.known.number == GET_AFFINITY)
     }
@@ -47,7 +47,7 @@ struct Alive {
     space: Space,
 }
 
-impl<'a> Family<'a> {
+impl<'a> ProcessTree<'a> {
     pub(super) fn new(listener: &'a Listener) -> Self {
         Self {
             threads: HashMap::new(),
@@ -59,7 +59,7 @@ impl<'a> Family<'a> {
     }
 
     /// A thread, which is followed from now on if it was not already.
-    pub(super) fn thread(&mut self, thread: pid_t, seen: Nanos) -> &mut Thread {
+    pub(super) fn thread(&mut self, thread: pid_t, seen: Nanos) -> &mut TracedThread {
         if !self.threads.contains_key(&thread) {
             self.adopt(thread, process_of(thread), None, seen);
         }
@@ -87,7 +87,7 @@ impl<'a> Family<'a> {
     /// Follows a thread. What is new about one that is followed already is noted.
     fn adopt(&mut self, thread: pid_t, process: pid_t, parent: Option<pid_t>, seen: Nanos) {
         if let Entry::Vacant(place) = self.threads.entry(thread) {
-            place.insert(Thread { process, call: None });
+            place.insert(TracedThread { process, call: None });
             self.placement.began(thread);
         }
         if thread != process {
@@ -111,22 +111,23 @@ impl<'a> Family<'a> {
         process: pid_t,
         former: pid_t,
         program: PathBuf,
-    ) -> Vec<(pid_t, Thread)> {
+    ) -> Vec<(pid_t, TracedThread)> {
         let only = self.threads.remove(&former);
         let others: Vec<_> =
             self.threads.extract_if(|_, thread| thread.process == process).collect();
         others.iter().for_each(|(thread, _)| self.placement.ended(*thread));
         self.placement.renamed(former, process);
-        self.threads.insert(process, only.unwrap_or(Thread { process, call: None }));
+        self.threads.insert(process, only.unwrap_or(TracedThread { process, call: None }));
         if let Some(alive) = self.processes.get_mut(&process) {
-            (alive.program, alive.space) = (program, Space::new());
+            alive.program = program;
+            alive.space = Space::new();
         }
         others
     }
 
     /// A thread is no more; what it was doing is returned. With its first thread goes the process:
     /// the kernel reports that one last.
-    pub(super) fn ended(&mut self, thread: pid_t, exit: Exit, seen: Nanos) -> Option<Thread> {
+    pub(super) fn ended(&mut self, thread: pid_t, exit: Exit, seen: Nanos) -> Option<TracedThread> {
         let last = self.threads.remove(&thread);
         self.placement.ended(thread);
         if let Some(alive) = self.processes.remove(&thread) {
@@ -146,7 +147,9 @@ impl<'a> Family<'a> {
     /// A thread has stopped: it may be the one to share the tracer's processor. Not while another
     /// is told where all of them run.
     pub(super) fn place(&mut self, thread: pid_t) {
-        if self.placement.stopped(thread) && !self.threads.values().any(Thread::is_told_its_place) {
+        if self.placement.stopped(thread)
+            && !self.threads.values().any(TracedThread::is_told_its_place)
+        {
             self.placement.share(thread);
         }
     }

@@ -17,10 +17,10 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadRef};
 
 use super::elf::Elf;
-use super::symbols::{self, Function};
+use super::symbols::{self, NamedFunction};
 
 /// A file of code.
-pub(super) struct Image {
+pub(super) struct CodeImage {
     source: Source,
     /// None before it is needed; none inside when it is no ELF file of 64 bits.
     layout: Option<Option<Layout>>,
@@ -49,7 +49,7 @@ struct Segment {
     address: u64,
 }
 
-impl Image {
+impl CodeImage {
     /// An open file.
     pub(super) fn of_file(file: File) -> Self {
         Self { source: Source::File(file), layout: None }
@@ -84,7 +84,7 @@ impl Image {
     }
 
     /// For each of the addresses, which are sorted, the function that it is in.
-    pub(super) fn functions(&self, addresses: &[u64]) -> Vec<Option<Function>> {
+    pub(super) fn functions(&self, addresses: &[u64]) -> Vec<Option<NamedFunction>> {
         let functions = match &self.source {
             Source::File(file) => file.try_clone().ok().and_then(|file| {
                 let cache = ReadCache::new(file);

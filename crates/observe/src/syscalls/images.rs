@@ -7,13 +7,13 @@ use std::os::unix::fs::MetadataExt;
 
 use libc::pid_t;
 
-use super::image::{Image, Layout};
+use super::image::{CodeImage, Layout};
 use super::memory;
 
 /// The files; their places in the list are their numbers.
 #[derive(Default)]
 pub(super) struct Images {
-    list: Vec<Image>,
+    list: Vec<CodeImage>,
     files: HashMap<FileKey, u32>,
     names: HashMap<String, u32>,
 }
@@ -23,7 +23,7 @@ type FileKey = (u64, u64, u64, i64, i64);
 
 impl Images {
     /// All of them.
-    pub(super) fn as_slice(&self) -> &[Image] {
+    pub(super) fn as_slice(&self) -> &[CodeImage] {
         &self.list
     }
 
@@ -40,7 +40,7 @@ impl Images {
         if let Some(known) = self.files.get(&key) {
             return Some(*known);
         }
-        let id = self.add(Image::of_file(File::open(path).ok()?));
+        let id = self.add(CodeImage::of_file(File::open(path).ok()?));
         self.files.insert(key, id);
         Some(id)
     }
@@ -50,7 +50,7 @@ impl Images {
         if let Some(known) = self.names.get(name) {
             return *known;
         }
-        let id = self.add(Image::of_name(name));
+        let id = self.add(CodeImage::of_name(name));
         self.names.insert(name.to_owned(), id);
         id
     }
@@ -64,7 +64,7 @@ impl Images {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         let count = memory::read(thread, range.start, &mut bytes).unwrap_or(0);
         bytes.truncate(count);
-        let id = self.add(Image::of_memory(bytes));
+        let id = self.add(CodeImage::of_memory(bytes));
         self.names.insert(NAME.to_owned(), id);
         id
     }
@@ -74,7 +74,7 @@ impl Images {
         self.list[id as usize].layout()
     }
 
-    fn add(&mut self, image: Image) -> u32 {
+    fn add(&mut self, image: CodeImage) -> u32 {
         self.list.push(image);
         self.list.len() as u32 - 1
     }

@@ -22,6 +22,7 @@ mod family;
 mod filter;
 mod image;
 mod images;
+mod launch;
 mod memory;
 mod names;
 mod placement;
@@ -34,97 +35,14 @@ mod symbols;
 mod tracer;
 mod walk;
 
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
 pub use self::error::TracingError;
+pub use self::launch::{Launch, TracingOptions};
 
-use tapstone_command::command::Command;
-use tapstone_command::observation::{Observation, Observations};
-use tapstone_events::system_calls::{Observed, SystemCallSet};
-
-/// How a command is to be run.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    command: &'a Command,
-    variables: Vec<(OsString, OsString)>,
-    stdin: Option<OwnedFd>,
-    stdout: Option<OwnedFd>,
-    stderr: Option<OwnedFd>,
-    observations: Observations<'a>,
-}
-
-impl<'a> Launch<'a> {
-    /// As its user would run it.
-    #[must_use]
-    pub fn new(command: &'a Command) -> Self {
-        Self {
-            command,
-            variables: Vec::new(),
-            stdin: None,
-            stdout: None,
-            stderr: None,
-            observations: Observations::default(),
-        }
-    }
-
-    /// With an environment variable added or replaced.
-    #[must_use]
-    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        self
-    }
-
-    /// Observed from the inside too.
-    #[must_use]
-    pub fn observed(mut self, observation: &'a dyn Observation) -> Self {
-        self.variables.extend(observation.environment());
-        self.beside(Some(observation))
-    }
-
-    /// Beside a program that is observed (a daemon), whose observation is looked after too.
-    #[must_use]
-    pub fn beside(self, observation: Option<&'a dyn Observation>) -> Self {
-        Self { observations: self.observations.and(observation), ..self }
-    }
-
-    /// With another standard input.
-    #[must_use]
-    pub fn stdin(self, stdin: OwnedFd) -> Self {
-        Self { stdin: Some(stdin), ..self }
-    }
-
-    /// With another standard output.
-    #[must_use]
-    pub fn stdout(self, stdout: OwnedFd) -> Self {
-        Self { stdout: Some(stdout), ..self }
-    }
-
-    /// With another standard error.
-    #[must_use]
-    pub fn stderr(self, stderr: OwnedFd) -> Self {
-        Self { stderr: Some(stderr), ..self }
-    }
-}
-
-/// What to look at.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The calls that are stopped at.
-    pub set: SystemCallSet,
-    /// The most memory for the calls, in bytes; at about 20 a call. What does not fit is counted.
-    pub most_bytes: usize,
-}
-
-impl Default for Options {
-    /// The default calls, in at most half a gigabyte: some 25 million.
-    fn default() -> Self {
-        Self { set: SystemCallSet::default_set(), most_bytes: 512 << 20 }
-    }
-}
+use tapstone_events::system_calls::Observed;
 
 /// Starts a program, observes it and all its children, and returns when the last of them has ended
 /// (like `strace -f`): without a tracer the chosen calls of those that remain would fail.
@@ -135,7 +53,7 @@ impl Default for Options {
 ///
 /// # Errors
 /// The program cannot be started, or the kernel does not let it be observed.
-pub fn observe(launch: &Launch<'_>, options: &Options) -> Result<Observed, TracingError> {
+pub fn observe(launch: &Launch<'_>, options: &TracingOptions) -> Result<Observed, TracingError> {
     // A thread of its own: the kernel ties tracees, and whom to wait for, to the thread.
     thread::scope(|scope| {
         let tracer = thread::Builder::new().name("tracer".to_owned());

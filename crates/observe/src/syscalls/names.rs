@@ -185,7 +185,9 @@ mod tests {
         let open = std::fs::File::open(directory.path()).unwrap();
         let descriptor = open.as_raw_fd() as u64;
         let mut namer = Namer::default();
-        let (relative, absolute, empty) = (c"some/path", c"/etc/protocols", c"");
+        let relative = c"some/path";
+        let absolute = c"/etc/protocols";
+        let empty = c"";
         let at = |text: &std::ffi::CStr| text.as_ptr() as u64;
         let cwd = libc::AT_FDCWD as u64;
         for (call, arguments, expected) in [

@@ -61,7 +61,8 @@ impl Placement {
         let here = sched_getcpu();
         let mut one = CpuSet::new();
         one.set(here);
-        (self.partner, self.of_others) = (Some(thread), 0);
+        self.partner = Some(thread);
+        self.of_others = 0;
         if !bind(0, &one) || !bind(thread, &one) {
             self.give_up();
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tapstone_events::system_calls::{Frame, StackId, StackNode, Stacks};
 
-use super::image::Image;
+use super::image::CodeImage;
 
 /// Nodes beyond these are not kept: 100 MB with their index.
 const MOST_NODES: usize = 2_000_000;
@@ -73,7 +73,7 @@ impl Collector {
     }
 
     /// Gives all places their names.
-    pub(super) fn named(self, images: &[Image]) -> Stacks {
+    pub(super) fn named(self, images: &[CodeImage]) -> Stacks {
         let mut frames: Vec<Option<Frame>> = vec![None; self.places.len()];
         for (image, content) in images.iter().enumerate() {
             let mut here: Vec<(u64, usize)> = self
@@ -109,13 +109,15 @@ mod tests {
 
     #[test]
     fn equal_stacks_are_one_and_share_their_callers() {
-        let images = [Image::of_name("program"), Image::of_name("libc.so.6")];
+        let images = [CodeImage::of_name("program"), CodeImage::of_name("libc.so.6")];
         let mut collector = Collector::new();
         let mut place = |image, address| {
             collector.place(CodeAddress { image, address, returned_to: address != 0x10 })
         };
-        let (open, lookup, other, main) =
-            (place(1, 0x10), place(1, 0x20), place(0, 0x18), place(0, 0x30));
+        let open = place(1, 0x10);
+        let lookup = place(1, 0x20);
+        let other = place(0, 0x18);
+        let main = place(0, 0x30);
         let one = collector.stack(&[open, lookup, main]);
         let two = collector.stack(&[open, other, main]);
         assert_eq!(collector.stack(&[open, lookup, main]), one);

@@ -17,7 +17,9 @@ use std::ptr;
 use libc::{c_char, c_int, pid_t, sock_filter};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{Launch, TracingError, ptrace};
+use super::error::TracingError;
+use super::launch::Launch;
+use super::ptrace;
 
 /// A process that will become the program, traced by the thread that made it.
 pub(super) struct Started {
@@ -65,7 +67,7 @@ impl Texts {
 }
 
 /// All that the new process needs, made ready before it exists.
-struct Plan {
+struct StartPlan {
     program: *const c_char,
     /// These end with a null pointer.
     arguments: Vec<*const c_char>,
@@ -93,7 +95,7 @@ pub(super) fn start(
         TracingError::exec(launch.command.shown(), &io::Error::from_raw_os_error(libc::EINVAL))
     })?;
     let stream = |stream: &Option<OwnedFd>| stream.as_ref().map(AsRawFd::as_raw_fd);
-    let plan = Plan {
+    let plan = StartPlan {
         program: texts.program.as_ptr(),
         arguments: pointers(&texts.arguments),
         environment: pointers(&texts.environment),
@@ -131,7 +133,7 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 }
 
 /// Makes a process that follows the plan.
-fn fork_and(plan: &Plan) -> io::Result<pid_t> {
+fn fork_and(plan: &StartPlan) -> io::Result<pid_t> {
     // Signals wait until the new process has handlers of its own no more: those of this process
     // would answer a signal twice.
     let mut all = std::mem::MaybeUninit::uninit();
@@ -155,7 +157,7 @@ fn fork_and(plan: &Plan) -> io::Result<pid_t> {
 
 /// # Safety
 /// Only in a process that was just forked, whose memory holds what the plan points to.
-unsafe fn become_program(plan: &Plan) -> ! {
+unsafe fn become_program(plan: &StartPlan) -> ! {
     // SAFETY: system calls with live addresses, and no allocation, lock or destructor.
     unsafe {
         libc::close(plan.go_write);
@@ -169,7 +171,8 @@ unsafe fn become_program(plan: &Plan) -> ! {
             }
         }
         reset_signals();
-        let (mode, none) = (libc::SECCOMP_MODE_FILTER, 0);
+        let mode = libc::SECCOMP_MODE_FILTER;
+        let none = 0;
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, none, none, none) != 0
             || libc::prctl(libc::PR_SET_SECCOMP, mode, ptr::from_ref(&plan.filter)) != 0
         {
@@ -204,7 +207,7 @@ unsafe fn reset_signals() {
 
 /// # Safety
 /// Only in a process that was just forked.
-unsafe fn give_up(plan: &Plan, step: Step) -> ! {
+unsafe fn give_up(plan: &StartPlan, step: Step) -> ! {
     // SAFETY: the buffer is alive, and write(2) and _exit(2) may be called here.
     unsafe {
         let code = (*libc::__errno_location()).to_ne_bytes();

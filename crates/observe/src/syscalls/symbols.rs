@@ -11,7 +11,7 @@ use super::elf::Elf;
 
 /// A function of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+pub(super) struct NamedFunction {
     pub(super) name: Arc<str>,
     /// The address that it is linked for.
     pub(super) start: u64,
@@ -22,7 +22,7 @@ pub(super) struct Function {
 pub(super) fn functions<'a, R: ReadRef<'a>>(
     data: R,
     addresses: &[u64],
-) -> Option<Vec<Option<Function>>> {
+) -> Option<Vec<Option<NamedFunction>>> {
     let elf = Elf::parse(data)?;
     let of_kind = |kind| elf.sections.iter().find(|section| section.sh_type(elf.endian) == kind);
     let table = of_kind(SHT_SYMTAB).or_else(|| of_kind(SHT_DYNSYM))?;
@@ -81,14 +81,14 @@ impl<'a> Symbols<'a> {
 
     /// The innermost function that an address is in. One beyond a function's size is in none: the
     /// next symbol before it would be a wrong name.
-    fn function_at(&self, address: u64) -> Option<Function> {
+    fn function_at(&self, address: u64) -> Option<NamedFunction> {
         let behind = self.sorted.partition_point(|symbol| symbol.start <= address);
         let candidates = (0..behind).rev().take_while(|place| self.reach[*place] > address);
         let symbol =
             candidates.map(|place| self.sorted[place]).find(|found| found.end > address)?;
         // In `.symtab` a name may carry its version: getprotobynumber@@GLIBC_2.2.5.
         let name = symbol.name.split(|byte| *byte == b'@').next().unwrap_or(symbol.name);
-        Some(Function { name: String::from_utf8_lossy(name).into(), start: symbol.start })
+        Some(NamedFunction { name: String::from_utf8_lossy(name).into(), start: symbol.start })
     }
 }
 

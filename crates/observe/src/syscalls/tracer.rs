@@ -9,13 +9,15 @@ use tapstone_measure::units::Nanos;
 
 use super::call::{GET_AFFINITY, PendingCall, RESTART, is_to_be_restarted};
 use super::cost::Meter;
-use super::family::{Family, is_caught};
+use super::error::TracingError;
+use super::family::{ProcessTree, is_caught};
+use super::launch::{Launch, TracingOptions};
 use super::names::Namer;
 use super::ptrace::{self, Event, Stop, Until};
 use super::signals::Listener;
 use super::start::{self, Step};
 use super::walk::Walker;
-use super::{Launch, Options, TracingError, exec, filter};
+use super::{exec, filter};
 use tapstone_events::Exit;
 use tapstone_events::system_calls::table;
 use tapstone_events::system_calls::{Observed, SystemCall, SystemCallWriter};
@@ -27,7 +29,10 @@ const SET_AFFINITY: u32 = libc::SYS_sched_setaffinity as u32;
 const OWN: [u32; 3] = [RESTART, GET_AFFINITY, SET_AFFINITY];
 
 /// See [`super::observe`]; the calling thread becomes the tracer.
-pub(super) fn observe(launch: &Launch<'_>, options: &Options) -> Result<Observed, TracingError> {
+pub(super) fn observe(
+    launch: &Launch<'_>,
+    options: &TracingOptions,
+) -> Result<Observed, TracingError> {
     let mut filter = filter::program(options.set.numbers().chain(OWN));
     let refused = |call| move |cause| TracingError::refused(call, &cause);
     let before = Monotonic.now();
@@ -48,13 +53,13 @@ pub(super) fn observe(launch: &Launch<'_>, options: &Options) -> Result<Observed
 }
 
 struct Tracer<'a> {
-    options: &'a Options,
+    options: &'a TracingOptions,
     listener: &'a Listener,
     program: pid_t,
     /// It has become the program; before that, its calls are the tracer's own.
     is_running: bool,
     ended: Option<End>,
-    family: Family<'a>,
+    family: ProcessTree<'a>,
     walker: Walker,
     names: Namer,
     calls: SystemCallWriter,
@@ -71,8 +76,8 @@ struct End {
 }
 
 impl<'a> Tracer<'a> {
-    fn new(program: pid_t, options: &'a Options, listener: &'a Listener) -> Self {
-        let mut family = Family::new(listener);
+    fn new(program: pid_t, options: &'a TracingOptions, listener: &'a Listener) -> Self {
+        let mut family = ProcessTree::new(listener);
         family.thread(program, Monotonic.now());
         Self {
             options,
@@ -91,7 +96,8 @@ impl<'a> Tracer<'a> {
 
     /// Does what a stop asks for, and lets the thread go on.
     fn answer(&mut self, stop: &Stop) {
-        let (thread, seen) = (stop.thread, Monotonic.now());
+        let thread = stop.thread;
+        let seen = Monotonic.now();
         let answered = match stop.event {
             Event::Entry => self.entered(thread, seen),
             Event::Return => self.returned(thread, seen),

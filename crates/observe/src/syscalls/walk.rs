@@ -26,7 +26,8 @@ pub(super) struct Walker {
 
 impl Walker {
     pub(super) fn new() -> Self {
-        let (images, collector) = (Images::default(), Collector::new());
+        let images = Images::default();
+        let collector = Collector::new();
         Self { images, collector, refused: 0, bytes: Vec::new(), places: Vec::new() }
     }
 

@@ -7,7 +7,7 @@ use std::process::Command as Plain;
 
 use tapstone_command::command::Command;
 use tapstone_command::run::Exit;
-use tapstone_observe::syscalls::{Launch, Options, TracingError, observe};
+use tapstone_observe::syscalls::{Launch, TracingError, TracingOptions, observe};
 use tapstone_testing::{copy_program, write_program};
 
 use crate::support::{compile, count, file_of_its_own, fixture, observed, of_fixture, plain, skip};
@@ -82,7 +82,7 @@ fn programs_of_the_system_run_as_ever() {
 #[test]
 fn variables_are_added_to_the_environment() {
     let command = Command::by_shell("test \"$ADDED\" = 'a b' && test -n \"$PATH\"").unwrap();
-    let seen = observe(&Launch::new(&command).variable("ADDED", "a b"), &Options::default());
+    let seen = observe(&Launch::new(&command).variable("ADDED", "a b"), &TracingOptions::default());
     assert_eq!(seen.unwrap().exit, Exit::Code(0));
 }
 
@@ -92,14 +92,14 @@ fn programs_that_cannot_be_started_are_named() {
     let script = directory.path().join("script");
     write_program(&script, "#!/no/such/interpreter\n", 0o755);
     let command = Command::from_words([script.as_os_str().to_owned()]).unwrap();
-    let error = observe(&Launch::new(&command), &Options::default()).unwrap_err();
+    let error = observe(&Launch::new(&command), &TracingOptions::default()).unwrap_err();
     assert!(matches!(error, TracingError::Run(_)), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("ENOENT") && text.contains(script.to_str().unwrap()), "{text}");
     assert!(text.lines().last().unwrap().starts_with("hint: "), "{text}");
     // It was there when the command was made, and is not any more.
     fs::remove_file(&script).unwrap();
-    assert!(observe(&Launch::new(&command), &Options::default()).is_err());
+    assert!(observe(&Launch::new(&command), &TracingOptions::default()).is_err());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tapstone_command::run::Exit;
 use tapstone_events::system_calls::Observed;
-use tapstone_observe::syscalls::Options;
+use tapstone_observe::syscalls::TracingOptions;
 
 use crate::support::{
     calls, count, file_of_its_own, fixture, name, observed, observed_with, of_fixture, plain,
@@ -107,7 +107,7 @@ fn an_interrupted_call_is_one_call() {
 fn what_does_not_fit_is_counted() {
     let (_directory, path) = file_of_its_own();
     let command = of_fixture(&["opens", "20000", &path]);
-    let options = Options { set: FILES.parse().unwrap(), most_bytes: 256 << 10 };
+    let options = TracingOptions { set: FILES.parse().unwrap(), most_bytes: 256 << 10 };
     let (seen, outcome) = observed_with(&command, &options);
     assert_eq!(outcome.exit, Exit::Code(0));
     assert!(seen.dropped > 0);

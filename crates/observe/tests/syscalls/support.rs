@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use tapstone_command::command::Command;
 use tapstone_command::run::Exit;
 use tapstone_events::system_calls::{Observed, SystemCall};
-use tapstone_observe::syscalls::{Launch, Options, observe};
+use tapstone_observe::syscalls::{Launch, TracingOptions, observe};
 pub(crate) use tapstone_testing::skip;
 use tempfile::TempDir;
 
@@ -52,13 +52,14 @@ pub(crate) fn of_fixture(arguments: &[&str]) -> Command {
 
 /// Observes a command; what it writes is kept.
 pub(crate) fn observed(command: &Command, set: &str) -> (Observed, Outcome) {
-    let options = Options { set: set.parse().unwrap(), ..Options::default() };
+    let options = TracingOptions { set: set.parse().unwrap(), ..TracingOptions::default() };
     observed_with(command, &options)
 }
 
 /// The same with other options.
-pub(crate) fn observed_with(command: &Command, options: &Options) -> (Observed, Outcome) {
-    let (mut stdout, mut stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+pub(crate) fn observed_with(command: &Command, options: &TracingOptions) -> (Observed, Outcome) {
+    let mut stdout = tempfile::tempfile().unwrap();
+    let mut stderr = tempfile::tempfile().unwrap();
     let launch = Launch::new(command)
         .stdin(File::open("/dev/null").unwrap().into())
         .stdout(stdout.try_clone().unwrap().into())

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tapstone_command::command::Command;
 use tapstone_command::run::Exit;
-use tapstone_observe::syscalls::{Launch, Options, observe};
+use tapstone_observe::syscalls::{Launch, TracingOptions, observe};
 
 use crate::support::fixture;
 
@@ -25,7 +25,7 @@ const WORDS: &str = "TAPSTONE_TEST_OBSERVED";
 fn observer() {
     let Ok(text) = env::var(WORDS) else { return };
     let command = Command::from_text(&text).unwrap();
-    let seen = observe(&Launch::new(&command), &Options::default());
+    let seen = observe(&Launch::new(&command), &TracingOptions::default());
     let seen = seen.unwrap_or_else(|error| panic!("{error}"));
     println!("\nexit {:?} interrupted {}", seen.exit, seen.interrupted);
 }

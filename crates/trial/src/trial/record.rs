@@ -47,9 +47,9 @@ impl Tried {
             },
             changed: Some(changed),
             behaviour: match self.judgement.verdict {
-                behaviour::Verdict::Same => record::Behaviour::Same,
-                behaviour::Verdict::Differs => record::Behaviour::Differs,
-                behaviour::Verdict::NotComparable => record::Behaviour::NotComparable,
+                behaviour::BehaviourVerdict::Same => record::Behaviour::Same,
+                behaviour::BehaviourVerdict::Differs => record::Behaviour::Differs,
+                behaviour::BehaviourVerdict::NotComparable => record::Behaviour::NotComparable,
             },
             masked: self.judgement.masked,
             differences: self.judgement.differences.clone(),
@@ -58,7 +58,8 @@ impl Tried {
     }
 
     fn times(&self, of: impl Fn(&Finished) -> Nanos) -> Option<record::BeforeAfter> {
-        let (before, after) = (mean(&self.off, &of)?, mean(&self.on, &of)?);
+        let before = mean(&self.off, &of)?;
+        let after = mean(&self.on, &of)?;
         Some(record::BeforeAfter { before, after })
     }
 
