@@ -137,7 +137,7 @@ impl Ab {
         let rounds = self.rounds as usize;
         let warm_up = self.warm_up as usize;
         let plan = rounds::RoundsPlan { sides: self.sides.len(), rounds, warm_up };
-        let run = |turn: Turn| self.run(turn, signals);
+        let run = |turn: Turn| self.run_turn(turn, signals);
         let rounds = plan.run_rounds(run, || signals.asked_to_end(), progress);
         match (rounds.rounds.is_empty(), rounds.ended) {
             (true, Ended::Failed { error, .. }) => Err(error),
@@ -146,7 +146,7 @@ impl Ab {
         }
     }
 
-    fn run(&self, turn: Turn, signals: &Signals) -> Result<RunTimes, AbError> {
+    fn run_turn(&self, turn: Turn, signals: &Signals) -> Result<RunTimes, AbError> {
         if let Some(command) = &self.prepare {
             self.run_one(command, self.place(turn, true), signals)?;
             if signals.asked_to_end() {

@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
         self.observations.look_after();
         let started = Monotonic.now();
         let mut child = command.spawn().map_err(|error| self.failed("execve", &error))?;
-        let mut readers = Readers::of(self.output, &mut child);
+        let mut readers = Readers::of_child(self.output, &mut child);
         let ended = signals.running(&child).and_then(|running| {
             readers.read_until_exit(running.process(), &self.observations)?;
             wait(&child)

@@ -16,7 +16,7 @@ pub trait EventSource {
     type Error;
 
     /// When the run began and ended that this is about, and what of it is missing.
-    fn run(&self) -> ObservedRun;
+    fn observed_run(&self) -> ObservedRun;
 
     /// Hands over all events: programs, functions and texts before events refer to them by number,
     /// then one thread after the other, each in the order in which it did things.

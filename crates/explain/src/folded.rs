@@ -23,10 +23,10 @@ use crate::tree::{Node, Tree};
 ///
 /// # Errors
 /// What the system says when it cannot be written.
-pub fn write(timeline: &Timeline, mut to: impl Write) -> io::Result<()> {
-    let frames = Frames::of(timeline);
+pub fn write_folded(timeline: &Timeline, mut to: impl Write) -> io::Result<()> {
+    let frames = Frames::of_timeline(timeline);
     for thread in &timeline.threads {
-        let stacks = Stacks::of(thread, &frames);
+        let stacks = ThreadStacks::of_thread(thread, &frames);
         let process = program(timeline, thread.process);
         let process = process.rsplit('/').next().unwrap_or(process);
         let name = if thread.process == thread.id { "main" } else { "thread" };
@@ -48,7 +48,7 @@ struct Frames {
 }
 
 impl Frames {
-    fn of(timeline: &Timeline) -> Self {
+    fn of_timeline(timeline: &Timeline) -> Self {
         let mut frames = Self { names: Vec::new(), of_calls: Vec::new() };
         let mut known = HashMap::new();
         for call in &timeline.calls {
@@ -71,7 +71,7 @@ impl Frames {
 }
 
 /// The stacks of a thread, each once. The first is the empty one: the thread itself.
-struct Stacks {
+struct ThreadStacks {
     list: Vec<Stack>,
     known: HashMap<(usize, u32), usize>,
 }
@@ -83,8 +83,8 @@ struct Stack {
     own: Nanos,
 }
 
-impl Stacks {
-    fn of(thread: &Thread, frames: &Frames) -> Self {
+impl ThreadStacks {
+    fn of_thread(thread: &Thread, frames: &Frames) -> Self {
         let outside = Stack { caller: 0, frame: 0, own: Nanos::ZERO };
         let mut stacks = Self { list: vec![outside], known: HashMap::new() };
         stacks.share(thread, frames, &Tree::of_thread(thread), None, 0, thread.wall());

@@ -5,7 +5,7 @@ use crate::samples;
 
 fn lines(timeline: &Timeline) -> Vec<(String, u64)> {
     let mut text = Vec::new();
-    write(timeline, &mut text).unwrap();
+    write_folded(timeline, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     let line = |line: &str| {
         let (stack, time) = line.rsplit_once(' ').unwrap();

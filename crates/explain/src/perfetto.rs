@@ -31,7 +31,7 @@ use crate::tree::{Node, Tree};
 ///
 /// # Errors
 /// What the system says when it cannot be written.
-pub fn write<'a>(
+pub fn write_trace<'a>(
     timeline: &Timeline,
     system_calls: impl IntoIterator<Item = SystemCallSlice<'a>>,
     to: impl Write,

@@ -12,7 +12,7 @@ use crate::timeline::{Exchange, ExchangeId, Leaf, Span, Thread, Timeline};
 /// # Errors
 /// What the source says when it cannot be read.
 pub fn read_timeline<S: EventSource>(source: &S) -> Result<Timeline, S::Error> {
-    let run = source.run();
+    let run = source.observed_run();
     let mut reading = TimelineReading {
         timeline: Timeline {
             started: run.started,

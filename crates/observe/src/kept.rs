@@ -31,10 +31,10 @@ pub struct Kept {
 ///
 /// # Errors
 /// When it cannot be read, or is something else.
-pub fn read(path: &Path) -> Result<Kept, EventsError> {
+pub fn read_kept(path: &Path) -> Result<Kept, EventsError> {
     let open = |why| EventsError::Open { path: path.to_owned(), why };
     let file = File::open(path).map_err(open)?;
-    let fields = Fields::of(&file).map_err(open)?;
+    let fields = Fields::of_header(&file).map_err(open)?;
     let fields = fields.ok_or_else(|| EventsError::NoEvents(path.to_owned()))?;
     let started = Nanos(fields.started);
     let ended = Nanos(fields.ended);
@@ -56,7 +56,7 @@ struct Fields {
 
 impl Fields {
     /// `None`: it is no header, or the run never came to its end.
-    fn of(file: &File) -> io::Result<Option<Self>> {
+    fn of_header(file: &File) -> io::Result<Option<Self>> {
         let mut header = vec![0; size_of::<Header>()];
         match file.read_exact_at(&mut header, 0) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

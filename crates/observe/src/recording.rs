@@ -103,7 +103,7 @@ impl Recording {
 impl EventSource for Recording {
     type Error = EventsError;
 
-    fn run(&self) -> ObservedRun {
+    fn observed_run(&self) -> ObservedRun {
         self.run
     }
 

@@ -49,7 +49,7 @@ pub(super) fn find_timeline(
             }
         },
     };
-    Ok(Found::Events(drawn(&read_timeline(&kept::read(&found)?.recording)?)))
+    Ok(Found::Events(drawn(&read_timeline(&kept::read_kept(&found)?.recording)?)))
 }
 
 /// The file as it was named, or in the folder of the record.

@@ -90,7 +90,7 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
             arguments.operation
         );
     }
-    let Kept { recording, wall, losses, missing } = kept::read(file)?;
+    let Kept { recording, wall, losses, missing } = kept::read_kept(file)?;
     let timeline = read_timeline(&recording)?;
     let mut record = card_controller::record(record::TargetKind::Command, None);
     let calls = SystemCalls::none();
@@ -122,14 +122,13 @@ fn export(
     system_calls: Option<&Observed>,
 ) -> anyhow::Result<()> {
     let system_calls = system_calls.into_iter().flat_map(perfetto::system_calls);
-    let perfetto = arguments
-        .perfetto
-        .as_deref()
-        .map_or(Ok(()), |path| write_file(path, |to| perfetto::write(timeline, system_calls, to)));
+    let perfetto = arguments.perfetto.as_deref().map_or(Ok(()), |path| {
+        write_file(path, |to| perfetto::write_trace(timeline, system_calls, to))
+    });
     let folded = arguments
         .folded
         .as_deref()
-        .map_or(Ok(()), |path| write_file(path, |to| folded::write(timeline, to)));
+        .map_or(Ok(()), |path| write_file(path, |to| folded::write_folded(timeline, to)));
     perfetto.and(folded)
 }
 

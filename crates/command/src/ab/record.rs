@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    fn of(self, times: &RunTimes) -> Nanos {
+    fn time_in(self, times: &RunTimes) -> Nanos {
         match self {
             Self::Wall => times.wall,
             Self::Cpu => times.user + times.system,
@@ -98,7 +98,7 @@ impl Measured {
 
     /// One time of each complete round.
     fn values(&self, part: Part, side: usize) -> Vec<Nanos> {
-        self.rounds.rounds.iter().map(|round| part.of(&round[side])).collect()
+        self.rounds.rounds.iter().map(|round| part.time_in(&round[side])).collect()
     }
 
     /// The times of one side.
@@ -163,7 +163,7 @@ impl Measured {
 
     fn warm_up(&self, part: Part, side: usize, median: Option<Nanos>) -> Option<WarmUp> {
         let all: Vec<Nanos> =
-            self.rounds.warm_up.iter().map(|round| part.of(&round[side])).collect();
+            self.rounds.warm_up.iter().map(|round| part.time_in(&round[side])).collect();
         let first_ns = all[..all.len().min(FIRST_KEPT)].to_vec();
         let sum = first_ns.iter().copied().sum::<Nanos>().0 as f64;
         let median = median.filter(|median| *median > Nanos::ZERO);

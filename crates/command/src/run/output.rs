@@ -71,7 +71,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn of(output: Output, child: &mut Child) -> Self {
+    pub(super) fn of_child(output: Output, child: &mut Child) -> Self {
         let pipes = child.stdout.take().zip(child.stderr.take());
         let readers = pipes.map(|(stdout, stderr)| {
             [OwnedFd::from(stdout), stderr.into()].map(|pipe| Reader::new(pipe, output))

@@ -44,7 +44,7 @@ struct Target {
 }
 
 impl Target {
-    fn tell(&self) {
+    fn pass_on(&self) {
         if let (Some(process), true) = (&self.process, self.terminate) {
             // It may have ended meanwhile.
             let _ = pidfd_send_signal(process, Signal::TERM);
@@ -76,7 +76,7 @@ impl Signals {
             for _ in arriving.forever() {
                 let mut target = locked(&to);
                 target.terminate = true;
-                target.tell();
+                target.pass_on();
             }
         };
         let passes_on = Some(thread::Builder::new().name("signals".to_owned()).spawn(pass_on)?);
@@ -94,7 +94,7 @@ impl Signals {
         let process = Arc::new(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
         let mut target = locked(&self.target);
         target.process = Some(Arc::clone(&process));
-        target.tell();
+        target.pass_on();
         Ok(Running { target: &self.target, process })
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
             if found.contains(&place) {
                 continue;
             }
-            if let Some(grid) = Grid::of(&lengths) {
+            if let Some(grid) = Grid::through(&lengths) {
                 found.insert(place);
                 findings.extend(report(scene, place, source, &waits, &grid));
             }
@@ -142,7 +142,7 @@ struct Grid {
 
 impl Grid {
     /// The longest interval that explains lengths in nanoseconds.
-    fn of(lengths: &[f64]) -> Option<Self> {
+    fn through(lengths: &[f64]) -> Option<Self> {
         if lengths.len() < FEWEST_WAITS {
             return None;
         }
@@ -379,7 +379,7 @@ mod tests {
             prop_assume!(most_in_common.iter().all(|count| (*count as f64) < fewest));
             let lengths: Vec<_> = counts.iter().zip(&late)
                 .map(|(count, late)| (count * quantum * 1_000 + late * 1_000) as f64).collect();
-            let grid = Grid::of(&lengths).unwrap();
+            let grid = Grid::through(&lengths).unwrap();
             let off = grid.quantum / (quantum as f64 * 1e3) - 1.0;
             prop_assert!(off.abs() < 0.02, "{} for {}", grid.quantum, quantum);
         }
@@ -387,7 +387,7 @@ mod tests {
         #[test]
         fn lengths_without_one_have_none(lengths in prop::collection::vec(1e6..2e7, 16..60)) {
             // By chance once in many millions.
-            prop_assert!(Grid::of(&lengths).is_none());
+            prop_assert!(Grid::through(&lengths).is_none());
         }
     }
 }

@@ -33,7 +33,7 @@ struct Event {
 }
 
 impl Read {
-    fn of(bytes: &[u8]) -> Self {
+    fn of_bytes(bytes: &[u8]) -> Self {
         let mut read =
             Self { packets: proto::Trace::decode(bytes).unwrap().packet, ..Self::default() };
         for packet in read.packets.clone() {
@@ -119,8 +119,8 @@ impl Read {
 
 fn written(timeline: &Timeline, system_calls: &[SystemCallSlice<'_>]) -> Read {
     let mut bytes = Vec::new();
-    write(timeline, system_calls.iter().cloned(), &mut bytes).unwrap();
-    Read::of(&bytes)
+    write_trace(timeline, system_calls.iter().cloned(), &mut bytes).unwrap();
+    Read::of_bytes(&bytes)
 }
 
 #[test]

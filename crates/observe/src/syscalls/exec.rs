@@ -18,7 +18,7 @@ pub(super) fn program(process: pid_t) -> PathBuf {
 pub(super) fn warning(process: pid_t, program: &Path) -> Option<String> {
     let exe = format!("/proc/{process}/exe");
     let shown = program.display();
-    if let Some(privilege) = lost_privilege(&exe, &Identity::of(process)) {
+    if let Some(privilege) = lost_privilege(&exe, &Identity::of_process(process)) {
         return Some(format!(
             "{shown} {privilege}; observed programs cannot gain privileges, so it ran without them"
         ));
@@ -35,7 +35,7 @@ struct Identity {
 
 impl Identity {
     /// Of one that has gained nothing, by proc(5). The observer's own, where that cannot be read.
-    fn of(process: pid_t) -> Self {
+    fn of_process(process: pid_t) -> Self {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         // The real one, then the effective one.
         let effective = |name| {

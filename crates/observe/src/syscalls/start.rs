@@ -45,7 +45,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(launch: &Launch<'_>) -> Result<Self, NulError> {
+    fn of_launch(launch: &Launch<'_>) -> Result<Self, NulError> {
         let command = launch.command;
         let text = |text: &OsStr| CString::new(text.as_bytes());
         // In the order in which they are: programs that print them must not differ.
@@ -90,7 +90,7 @@ pub(super) fn start(
     let refused = |call| move |cause: io::Error| TracingError::refused(call, &cause);
     let (go_read, go_write) = pipe().map_err(refused("pipe"))?;
     let (errors_read, errors_write) = pipe().map_err(refused("pipe"))?;
-    let texts = Texts::of(launch).map_err(|_| {
+    let texts = Texts::of_launch(launch).map_err(|_| {
         // A zero inside a text; what execve(2) would say of it.
         TracingError::exec(launch.command.shown(), &io::Error::from_raw_os_error(libc::EINVAL))
     })?;
