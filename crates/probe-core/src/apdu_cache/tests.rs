@@ -157,6 +157,7 @@ fn an_answer_that_is_no_success_is_not_kept() {
     for status in [[0x6A, 0x82], [0x62, 0x82], [0x90, 0x01], [0x63, 0xC2]] {
         let mut bench = Bench::new(&[FIX_CACHE_APDU]);
         bench.exchange(&READ, &status);
+        assert_eq!(bench.cache.count, 0, "{status:02X?}");
         assert_eq!(bench.exchange(&READ, &[2, 0x90, 0]), [2, 0x90, 0], "{status:02X?}");
     }
 }
@@ -191,12 +192,36 @@ fn get_response_by_itself_is_not_kept() {
     let mut bench = Bench::new(&[FIX_CACHE_APDU]);
     bench.exchange(&GET, &[1, 0x90, 0]);
     assert_eq!(bench.exchange(&GET, &[2, 0x90, 0]), [2, 0x90, 0]);
+    assert_eq!(bench.cache.count, 0);
     // Behind an answer from memory the card has nothing to go on with either.
     bench.exchange(&READ, &[3, 0x90, 0]);
     bench.answered_from_memory(&READ);
     bench.exchange(&GET, &[4, 0x90, 0]);
     assert_eq!(bench.exchange(&GET, &[5, 0x90, 0]), [5, 0x90, 0]);
     assert_eq!(bench.answered_from_memory(&READ), [3, 0x90, 0]);
+    assert_eq!(bench.exchange(&GET, &[6, 0x90, 0]), [6, 0x90, 0]);
+    assert_eq!(bench.cache.count, 1);
+}
+
+#[test]
+fn what_was_forgotten_continues_nothing() {
+    let mut bench = Bench::new(&[FIX_CACHE_APDU]);
+    bench.exchange(&READ, &[1, 0x61, 0x10]);
+    bench.exchange(&GET, &[2, 0x90, 0]);
+    bench.cache.forget();
+    bench.exchange(&READ, &[3, 0x90, 0]);
+    assert_eq!(bench.answered_from_memory(&READ), [3, 0x90, 0]);
+    assert_eq!(bench.exchange(&GET, &[4, 0x90, 0]), [4, 0x90, 0]);
+}
+
+#[test]
+fn a_command_that_does_more_than_read_is_not_kept_whatever_was_before() {
+    let mut cache = CardCache::new();
+    let fix = fix(FIX_CACHE_APDU);
+    cache.after_exchange(&fix, &[0x00, 0xDB, 0, 0, 0], &[0x90, 0]);
+    assert_eq!(cache.count, 0);
+    cache.after_exchange(&fix, &READ, &[0x90, 0]);
+    assert_eq!(cache.count, 1);
 }
 
 #[test]
