@@ -57,6 +57,67 @@ fn t1_counts_blocks_and_their_turns() {
     assert_eq!(t1.waiting_time_extensions(Nanos::from_secs(4)), Nanos(2 * 2 * (5 + 1) * 1_100_000));
 }
 
+/// An etu of 100 µs.
+fn etu(count: u64) -> Nanos {
+    Nanos(count * 100_000)
+}
+
+#[test]
+fn t1_chains_blocks_in_either_direction() {
+    // The reader's characters take 12 + 2 etu, the card's 12; a turn 22 - 12.
+    let t1 = link(&format!("{TENTH_MS}protocol = 'T=1'\nextra_guard_etu = 2\n"));
+    let by_reader = 4 * 14 + 10;
+    let by_card = 4 * 12 + 10;
+    // 5 bytes in one block, 70 in three of IFSD 32, two of which are acknowledged.
+    let expected = 5 * 14 + 70 * 12 + by_reader + 3 * by_card + 2 * by_reader;
+    assert_eq!(t1.exchange(5, 70), etu(expected));
+    let expected = 70 * 14 + 5 * 12 + 3 * by_reader + by_card + 2 * by_card;
+    assert_eq!(t1.exchange(70, 5), etu(expected));
+}
+
+#[test]
+fn an_epilogue_is_one_byte_or_two() {
+    let t1 = |edc: &str| link(&format!("{TENTH_MS}protocol = 'T=1'\nedc = '{edc}'\n"));
+    assert_eq!(t1("LRC").exchange(5, 12), etu((4 + 5 + 4 + 12) * 12 + 2 * 10));
+    assert_eq!(t1("CRC").exchange(5, 12), etu((5 + 5 + 5 + 12) * 12 + 2 * 10));
+}
+
+/// ISO/IEC 7816-3, 11.2: TC1 = 255 is 11 etu with T=1, and 12 with T=0.
+#[test]
+fn the_least_guard_time_is_that_of_the_protocol() {
+    let t0 = link(&format!("{TENTH_MS}protocol = 'T=0'\nextra_guard_etu = 255\n"));
+    assert_eq!(t0.exchange(4, 2), etu(7 * 12));
+    let t0 = link(&format!("{TENTH_MS}protocol = 'T=0'\nextra_guard_etu = 3\n"));
+    assert_eq!(t0.exchange(4, 2), etu(5 * 15 + 2 * 12));
+}
+
+/// ISO/IEC 7816-3, 10.2: WT = WI × 960 × Fi / f; a NULL byte is a character of the card.
+#[test]
+fn t0_waits_for_the_waiting_time() {
+    let t0 = link(&format!("{TENTH_MS}protocol = 'T=0'\n"));
+    assert_eq!(t0.waiting_time(), Nanos::from_millis(960), "WI is 10 by default");
+    assert_eq!(t0.waiting_time_extension(), etu(12));
+    let t0 = link(&format!("{TENTH_MS}protocol = 'T=0'\nwi = 3\nF = 744\n"));
+    assert_eq!(t0.waiting_time(), Nanos::from_millis(576));
+}
+
+#[test]
+fn parameters_are_possible_up_to_the_ends_of_their_ranges() {
+    let contact = |clock_hz: u32, parameter: &str| {
+        let text =
+            format!("kind = 'contact'\nprotocol = 'T=1'\nclock_hz = {clock_hz}\n{parameter}\n");
+        toml::from_str::<Link>(&text).is_ok()
+    };
+    let possible =
+        ["wi = 1", "wi = 255", "bwi = 0", "bwi = 9", "ifsc = 1", "ifsc = 254", "ifsd = 254"];
+    assert_eq!(possible.map(|parameter| contact(5_000_000, parameter)), [true; 7]);
+    let impossible =
+        ["wi = 0", "bwi = 10", "ifsc = 0", "ifsc = 255", "ifsd = 0", "ifsd = 255", "D = 3"];
+    assert_eq!(impossible.map(|parameter| contact(5_000_000, parameter)), [false; 7]);
+    assert!(contact(1_000_000, "") && contact(20_000_000, ""));
+    assert!(!contact(999_999, "") && !contact(20_000_001, ""));
+}
+
 #[test]
 fn type_a_counts_nine_bits_a_byte_and_the_turns() {
     let field = link("kind = 'contactless'\nkbit_per_second = 106\n");
@@ -66,6 +127,56 @@ fn type_a_counts_nine_bits_a_byte_and_the_turns() {
     assert!((field.exchange(5, 2).as_secs_f64() - expected).abs() < 1e-8);
     // FWT = 4096 / fc × 16.
     assert_eq!(field.waiting_time().0 / 1000, 4833);
+}
+
+/// So many periods of the carrier of 13.56 MHz, rounded once or twice.
+#[track_caller]
+fn assert_periods(time: Nanos, periods: u64) {
+    let expected = periods as f64 / 13.56e6;
+    assert!((time.as_secs_f64() - expected).abs() < 3e-9, "{time} is not {periods} / fc");
+}
+
+/// A bit takes 16 periods, a byte 10 bits, an empty frame 22 bits and the bytes of the prologue
+/// (3 with CID and NAD) and the CRC; both turns take (64 + 80) × 16 and 10 × 128 + 32 × 16.
+#[test]
+fn type_b_counts_ten_bits_a_byte_and_its_own_turns() {
+    let field = |more: &str| {
+        link(&format!("kind = 'contactless'\nkbit_per_second = 848\ntype = 'B'\nfsc = 32\n{more}"))
+    };
+    let both = field("cid = true\nnad = true\n");
+    let empty = 22 + 10 * (3 + 2);
+    // 27 bytes fill a frame of 32.
+    assert_periods(both.exchange(27, 10), 16 * (10 * 37 + 2 * empty) + 4096);
+    assert_periods(both.exchange(28, 10), 16 * (10 * 38 + 4 * empty) + 2 * 4096);
+    assert_periods(both.exchange(60, 10), 16 * (10 * 70 + 6 * empty) + 3 * 4096);
+    for more in ["cid = true\n", "nad = true\n"] {
+        let empty = 22 + 10 * (2 + 2);
+        assert_periods(field(more).exchange(28, 10), 16 * (10 * 38 + 2 * empty) + 4096);
+    }
+    // S(WTX) is a byte of information from either side.
+    assert_periods(both.waiting_time_extension(), 16 * 2 * (22 + 10 * (3 + 1 + 2)) + 4096);
+    let type_a = link("kind = 'contactless'\nkbit_per_second = 106\n");
+    assert_periods(type_a.waiting_time_extension(), 128 * 2 * (2 + 9 * (1 + 1 + 2)) + 2 * 1172);
+}
+
+#[test]
+fn a_field_waits_for_the_frame_waiting_time() {
+    let field = |fwi: u8| {
+        let text = format!("kind = 'contactless'\nkbit_per_second = 106\nfwi = {fwi}\n");
+        toml::from_str::<Link>(&text)
+    };
+    assert_periods(field(0).unwrap().waiting_time(), 4096);
+    assert_periods(field(14).unwrap().waiting_time(), 4096 * 16_384);
+    assert!(field(15).is_err());
+}
+
+#[test]
+fn bit_rates_are_those_of_the_standard() {
+    for (kbit, periods) in [(106, 128), (212, 64), (424, 32), (848, 16)] {
+        let field = link(&format!("kind = 'contactless'\nkbit_per_second = {kbit}\n"));
+        let bits = 2 * (2 + 9 * (1 + 2)) + 9 * 7;
+        assert_periods(field.exchange(5, 2), bits * periods + 2 * 1172);
+    }
 }
 
 #[test]
@@ -143,6 +254,62 @@ fn osdp_counts_packets_polls_and_the_secure_channel() {
     let last = (9.0 + 9.0 + 78.0) * 10.0 / 230_400.0 + 0.003;
     let expected = 0.025 + 2.0 * 0.050 + last;
     assert!((fast.exchange(0, 300).as_secs_f64() - expected).abs() < 1e-7);
+}
+
+/// At 9600 baud, without a pause between polls: so many characters, and replies after 3 ms.
+#[track_caller]
+fn assert_characters(time: Nanos, characters: u64, replies: u64) {
+    let expected = characters as f64 * 10.0 / 9600.0 + replies as f64 * 0.003;
+    assert!((time.as_secs_f64() - expected).abs() < 1e-8, "{time} is not {characters} characters");
+}
+
+#[test]
+fn a_packet_of_osdp_has_room_for_what_its_headers_leave() {
+    let line = |more: &str| hop(&format!("kind = 'osdp'\nbaud = 9600\npoll_us = 0\n{more}"));
+    // 128 bytes leave 120, in a message of several packets 114; the ACK has 9 characters.
+    let plain = line("");
+    assert_characters(plain.exchange(120, 0), (9 + 120) + 9, 1);
+    assert_characters(plain.exchange(121, 0), (9 + 120) + (9 + 7 + 6) + 2 * 9, 2);
+    // The secure channel leaves 7 AES blocks, a byte of which is padding.
+    let secure = line("secure_channel = true\n");
+    assert_characters(secure.exchange(15, 0), (15 + 16) + 15, 1);
+    assert_characters(secure.exchange(16, 0), (15 + 32) + 15, 1);
+    assert_characters(secure.exchange(111, 0), (15 + 112) + 15, 1);
+    assert_characters(secure.exchange(112, 0), (15 + 112) + (15 + 16) + 2 * 15, 2);
+    // 122 bytes leave 108 for data, which are no more than 6 whole blocks.
+    let small = line("secure_channel = true\npacket_bytes = 122\n");
+    assert_characters(small.exchange(95, 0), (15 + 96) + 15, 1);
+    assert_characters(small.exchange(96, 0), (15 + 96) + (15 + 16) + 2 * 15, 2);
+}
+
+#[test]
+fn osdp_is_polled_twenty_times_a_second_by_default() {
+    let line = |more: &str| hop(&format!("kind = 'osdp'\nbaud = 9600\n{more}"));
+    assert_eq!(line("").exchange(0, 10), line("poll_us = 50000\n").exchange(0, 10));
+}
+
+#[test]
+fn hops_are_named_by_what_makes_their_time() {
+    let names = [
+        (
+            "kind = 'contact'\nclock_hz = 3720000\nprotocol = 'T=0'\nD = 4\n",
+            "ISO 7816-3, F/D 372/4 at 3.72 MHz",
+        ),
+        (
+            "kind = 'contactless'\nkbit_per_second = 424\nfsc = 64\n",
+            "ISO 14443 type A, 424 kbit/s, frames of 64 bytes",
+        ),
+        ("kind = 'wiegand'\nbits = 200\ninterval_us = 2500\n", "Wiegand, 200 bits every 2.5 ms"),
+        ("kind = 'osdp'\nbaud = 9600\n", "OSDP, 9600 baud"),
+        ("kind = 'osdp'\nbaud = 9600\nsecure_channel = true\n", "OSDP, 9600 baud, secure channel"),
+        (
+            "kind = 'ip'\nround_trip_us = 2500\nbits_per_second = 1500000\n",
+            "IP, 2.5 ms round trip, 1.5 Mbit/s",
+        ),
+    ];
+    for (text, name) in names {
+        assert_eq!(hop(text).name(), name);
+    }
 }
 
 #[test]

@@ -184,6 +184,9 @@ mod tests {
         let ratio = steps(&noisy)[0].ratio.unwrap();
         assert!(ratio.estimate < GAIN && ratio.low < GAIN && ratio.high > GAIN, "{ratio:?}");
         assert!(!should_stop(&noisy));
+        // Exactly 1.05 is as much as a doubling has to give.
+        assert_eq!(steps(&growing_by(&[GAIN; PASSES]))[0].ratio.unwrap().high, GAIN);
+        assert!(!should_stop(&growing_by(&[GAIN; PASSES])));
         // The whole interval is above.
         assert!(!should_stop(&growing_by(&[1.9, 2.0, 2.1, 2.0, 1.9])));
         // One of two steps is flat, the first or the last.
@@ -235,15 +238,15 @@ mod tests {
     #[test]
     fn the_knee_is_narrowed_down_to_the_eighth_engine() {
         let mut concurrencies = vec![1, 2, 4, 12, 24, 48];
-        loop {
-            let knee = find_knee(&levels(&concurrencies, engines, 5)).unwrap();
-            let Some(next) = knee.refine() else {
-                assert_eq!((knee.below, knee.concurrency), (Some(7), 8));
-                break;
-            };
+        let knee = |concurrencies: &[u32]| find_knee(&levels(concurrencies, engines, 5)).unwrap();
+        // Between 4 and 12 there are three halves.
+        for next in [8, 6, 7] {
+            assert_eq!(knee(&concurrencies).refine(), Some(next));
             concurrencies.push(next);
             concurrencies.sort_unstable();
         }
+        let knee = knee(&concurrencies);
+        assert_eq!((knee.below, knee.concurrency, knee.refine()), (Some(7), 8, None));
     }
 
     #[test]
