@@ -1,7 +1,7 @@
 //! Promises held against figures, and what the exit code says of them.
 
 use tapstone_record::{Claim, Verdict};
-use tapstone_testing::{figures, hold};
+use tapstone_testing::{hold, undisturbed};
 
 use crate::support::{Outcome, Tapstone};
 
@@ -12,7 +12,7 @@ fn judge(claim: &str, code: i32) -> Claim {
 
 fn measure(claim: &str) -> Outcome {
     let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]);
-    run.args("--no-verify --threads 1 --seconds 1 --claim").arg(claim).run()
+    run.args("--no-verify --threads 1 --seconds 1 --claim").arg(claim).quietly().run()
 }
 
 fn only_claim(outcome: &Outcome) -> Claim {
@@ -23,15 +23,16 @@ fn only_claim(outcome: &Outcome) -> Claim {
 
 #[test]
 fn a_claim_that_is_met_is_done() {
-    figures(|| {
-        let outcome = measure("rsa1024.sign >= 500/s");
-        let claim = only_claim(&outcome);
+    let within = |outcome: &Outcome| {
+        let claim = only_claim(outcome);
         hold(claim.verdict == Verdict::Met, format_args!("{claim:?}"))?;
         assert_eq!(outcome.exit, Some(0), "{}", outcome.stderr);
         assert_eq!(claim.operation, "rsa1024.sign");
         let measured = claim.measured.unwrap().estimate;
         hold((600.0..1000.0).contains(&measured), measured)
-    });
+    };
+    // A quiet machine loses no more than the timer's slack of each millisecond.
+    undisturbed(0.0, 0.4, || measure("rsa1024.sign >= 500/s"), within);
 }
 
 #[test]
