@@ -182,6 +182,44 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_that_ends_at_the_limit_is_on_no_side_of_it() {
+        let between = |low, high| Estimate { estimate: (low + high) / 2.0, low, high };
+        let rate = |low, high| verdict(Quantity::Throughput, between(low, high));
+        assert_eq!(rate(1.0, 1.5), Change::Inconclusive);
+        assert_eq!(rate(0.5, 1.0), Change::Inconclusive);
+        // Half as fast, and half as long again, is what is allowed.
+        let limit = SlowdownLimit::new(Quantity::Throughput, Percent(50.0));
+        assert_eq!(limit.limit(), 0.5);
+        assert_eq!(judge_slowdown(limit, between(0.5, 0.7)), Judgement::Held);
+        assert_eq!(judge_slowdown(limit, between(0.3, 0.5)), Judgement::Undecided);
+        assert_eq!(judge_slowdown(limit, between(0.3, 0.49)), Judgement::Exceeded);
+        let limit = SlowdownLimit::new(Quantity::Latency, Percent(50.0));
+        assert_eq!(limit.limit(), 1.5);
+        assert_eq!(judge_slowdown(limit, between(1.3, 1.5)), Judgement::Held);
+        assert_eq!(judge_slowdown(limit, between(1.5, 1.7)), Judgement::Undecided);
+        assert_eq!(judge_slowdown(limit, between(1.51, 1.7)), Judgement::Exceeded);
+    }
+
+    #[test]
+    fn an_estimate_outside_of_its_interval_has_no_ratio() {
+        for (estimate, low, high) in [(1.0, 2.0, 3.0), (3.0, 1.0, 2.0)] {
+            let wrong = Estimate { estimate, low, high };
+            assert_eq!(ratio_of(point(1.0), wrong), None, "{wrong:?}");
+            assert_eq!(ratio_of(wrong, point(1.0)), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_arm_that_reaches_across_the_limit_is_what_has_to_shrink() {
+        // Twice as far as the limit below the estimate, and five times above it.
+        let above = Estimate { estimate: 0.1f64.exp(), low: (-0.1f64).exp(), high: 0.6f64.exp() };
+        assert_eq!(more_samples(above, 1.0, 1000), Some(3000));
+        let below =
+            Estimate { estimate: (-0.1f64).exp(), low: (-0.6f64).exp(), high: 0.1f64.exp() };
+        assert_eq!(more_samples(below, 1.0, 1000), Some(3000));
+    }
+
+    #[test]
     fn as_many_more_samples_as_it_takes() {
         // The interval reaches twice as far as the limit is away: four times the samples.
         let ratio = Estimate { estimate: 0.1f64.exp(), low: (-0.1f64).exp(), high: 0.3f64.exp() };
