@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::MaterialError;
+use super::input_maker::Maker;
 use super::key::KeyMaterial;
-use super::maker::Maker;
 use super::secret::SecretBytes;
 use crate::catalogue::{InputKind, Parameters, Shape, Variant};
 

@@ -9,10 +9,10 @@
 mod agreement;
 mod cipher;
 mod error;
+mod input_maker;
 mod inputs;
 mod key;
 mod key_wrap;
-mod maker;
 mod rsa;
 mod secret;
 mod seeded;

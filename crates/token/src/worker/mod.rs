@@ -6,12 +6,12 @@
 
 mod bench;
 mod capture;
+mod case;
 mod kept_objects;
 mod keys;
 mod lane;
 mod parameters;
 mod round_trip;
-mod row;
 mod running;
 mod sink;
 mod threads;
@@ -31,8 +31,8 @@ use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 use tapstone_worker::{Board, private_pipes};
 
 use self::bench::Shared;
+use self::case::{Row, Thread};
 pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
-use self::row::{Row, Thread};
 use self::running::RunningRow;
 use crate::module::{Module, Session};
 use crate::protocol::{Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
@@ -273,7 +273,7 @@ impl Token {
             // C_Login while the main session is logged in would fail for no fault of the token.
             return vec![Ok(())];
         }
-        row::try_lanes(row, &self.shared, &self.main, thread)
+        case::try_lanes(row, &self.shared, &self.main, thread)
     }
 
     /// Ends the row: threads' sessions and objects first, then the keys.

@@ -13,7 +13,7 @@ use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 use tapstone_worker::BoardCell;
 
 use super::bench::{Bench, Patience, Shared};
-use super::row::{Row, Thread};
+use super::case::{Row, Thread};
 use super::threads::{Builder, Running};
 use super::watch::Watch;
 use super::{Event, Worker};
