@@ -8,6 +8,17 @@ use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, R
 use super::{Session, Template, ck};
 
 impl Session {
+    /// Creates a small public session object that only has a label.
+    pub(crate) fn create_labelled_object(&self, label: &str) -> Result<CK_OBJECT_HANDLE, Failure> {
+        let template = Template::new()
+            .number(CKA_CLASS, CKO_DATA)
+            .flag(CKA_TOKEN, false)
+            .flag(CKA_PRIVATE, false)
+            .bytes(CKA_LABEL, label.as_bytes())
+            .bytes(CKA_VALUE, label.as_bytes());
+        self.create_object(template)
+    }
+
     /// C_GenerateKey.
     pub(crate) fn generate_key(
         &self,

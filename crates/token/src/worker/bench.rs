@@ -1,7 +1,7 @@
 //! One measuring thread's work: its lanes, its session, and what it does after a failure.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use cryptoki_sys::*;
@@ -12,50 +12,23 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
 use super::keys::KeyReference;
-use super::lane::{Lane, Steps, failure};
+use super::lane::Lane;
+use super::operation::as_failure;
+use super::shared::Shared;
 use super::watch::Watch;
-use crate::module::{Module, Session, ck};
-use crate::protocol::{Login, Outage};
+use crate::module::{Session, ck};
+use crate::protocol::Outage;
 
-/// What all threads of a worker process share.
-pub(super) struct Shared {
-    pub(super) module: Arc<Module>,
-    pub(super) slot: CK_SLOT_ID,
-    pub(super) read_only: bool,
-    pub(super) login: Login,
-    /// The token has refused the PIN that it accepted before: nobody tries again.
-    pub(super) pin_refused: AtomicBool,
-}
-
-impl Shared {
-    /// Logs in after the device was lost, with the PIN that it accepted before: never again once
-    /// it has refused it.
-    pub(super) fn login_again(&self, session: &Session) -> Result<(), Failure> {
-        if self.login == Login::None || self.pin_refused.load(Relaxed) {
-            return Ok(());
-        }
-        match session.login(self.login.pin()) {
-            // Another thread of this process was first.
-            Err(Failure { code, .. }) if code == ALREADY_LOGGED_IN => Ok(()),
-            Err(failure) => {
-                self.pin_refused.fetch_or(failure.code.is_pin(), Relaxed);
-                Err(failure)
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-}
-
-const ALREADY_LOGGED_IN: Rv = Rv(CKR_USER_ALREADY_LOGGED_IN as u64);
-
-/// After a failure.
+/// What a thread does after a failure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct FailurePolicy {
+    /// Failures in a case that end it.
     pub(super) max_failures: u32,
+    /// Whether it waits for a lost device to come back.
     pub(super) reconnect: bool,
 }
 
-/// See the module's text.
+/// What one thread measures with.
 pub(super) struct Bench {
     pub(super) shared: Arc<Shared>,
     pub(super) gate: Arc<Gate>,
@@ -66,7 +39,7 @@ pub(super) struct Bench {
     /// The order of the lanes, a power of two long; empty for one lane.
     pub(super) mix: Vec<u8>,
     pub(super) watch: Watch,
-    pub(super) patience: Patience,
+    pub(super) failure_policy: FailurePolicy,
     pub(super) seed: u64,
     pub(super) outages: Vec<Outage>,
     pub(super) in_a_row: u32,
@@ -86,7 +59,7 @@ impl MeasuredWork for Bench {
                 Ok(())
             }
             Err(error) => {
-                self.last = Some(failure(error));
+                self.last = Some(as_failure(error));
                 Err(error.1 as u64)
             }
         }
@@ -121,14 +94,14 @@ impl MeasuredWork for Bench {
         if Rv(code).is_pin() || self.shared.pin_refused.load(Relaxed) {
             return Onward::GiveUp;
         }
-        if let (true, Some(failure)) = (self.patience.reconnect, lost) {
+        if let (true, Some(failure)) = (self.failure_policy.reconnect, lost) {
             return self.reconnect(failure);
         }
-        if self.in_a_row >= self.patience.max_failures {
+        if self.in_a_row >= self.failure_policy.max_failures {
             return Onward::GiveUp;
         }
         let lane = self.lane(operation);
-        if self.lanes[lane].may_be_active() && self.renew().is_err() {
+        if self.lanes[lane].calls.may_leave_session_active() && self.renew().is_err() {
             return Onward::GiveUp;
         }
         Onward::Continue
@@ -203,12 +176,5 @@ impl Bench {
     /// The time spent in each call, if that was asked for.
     pub(super) fn phases(&self) -> Vec<(Call, u64, Nanos)> {
         self.watch.phases()
-    }
-}
-
-impl Lane {
-    /// A failure may leave the session in the middle of an operation.
-    fn may_be_active(&self) -> bool {
-        matches!(self.steps, Steps::Keyed { .. } | Steps::Digest { .. } | Steps::Find { .. })
     }
 }

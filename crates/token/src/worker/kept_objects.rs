@@ -5,32 +5,39 @@
 //! whose object is kept destroys what was in the place before. So every operation makes one and
 //! destroys one, kept or not.
 
-use super::capture::Reservoir;
-use super::lane::Made;
+use cryptoki_sys::{CK_INVALID_HANDLE, CK_OBJECT_HANDLE};
 
-/// See the module's text.
+use super::capture::Reservoir;
+
+/// The objects that one thread keeps, one a place.
 pub(super) struct KeptObjects {
     reservoir: Reservoir,
-    places: Vec<Place>,
+    places: Vec<KeptPlace>,
     /// What the last operation made: it may turn out to be the first that counts, or one that does
     /// not, so its place is taken only by the next operation.
-    last: Place,
+    last: KeptPlace,
     last_goes_to: Option<usize>,
 }
 
-struct Place {
-    made: Made,
+struct KeptPlace {
+    made: MadeObjects,
     /// `None`: a stand-in, or an object that does not count.
     operation: Option<u64>,
 }
 
-const NOTHING: Place = Place { made: [cryptoki_sys::CK_INVALID_HANDLE; 2], operation: None };
+/// Objects that an operation made: a key, or both halves of a pair.
+pub(super) type MadeObjects = [CK_OBJECT_HANDLE; 2];
+
+/// What an operation made that made none.
+pub(super) const NO_OBJECTS: MadeObjects = [CK_INVALID_HANDLE; 2];
+
+const NOTHING: KeptPlace = KeptPlace { made: NO_OBJECTS, operation: None };
 
 impl KeptObjects {
     /// One place less than there are stand-ins; none at all without.
-    pub(super) fn new(stand_ins: Vec<Made>, seed: u64) -> Self {
-        let stand_in = |made| Place { made, operation: None };
-        let mut places: Vec<Place> = stand_ins.into_iter().map(stand_in).collect();
+    pub(super) fn new(stand_ins: Vec<MadeObjects>, seed: u64) -> Self {
+        let stand_in = |made| KeptPlace { made, operation: None };
+        let mut places: Vec<KeptPlace> = stand_ins.into_iter().map(stand_in).collect();
         let last = places.pop().unwrap_or(NOTHING);
         let reservoir = Reservoir::new(places.len() as u64, seed);
         Self { reservoir, places, last, last_goes_to: None }
@@ -38,11 +45,11 @@ impl KeptObjects {
 
     /// Takes what an operation made; gives back what it is to destroy.
     #[inline]
-    pub(super) fn exchange(&mut self, operation: u64, made: Made) -> Made {
+    pub(super) fn exchange(&mut self, operation: u64, made: MadeObjects) -> MadeObjects {
         if self.places.is_empty() {
             return made;
         }
-        let this = Place { made, operation: Some(operation) };
+        let this = KeptPlace { made, operation: Some(operation) };
         let before = std::mem::replace(&mut self.last, this);
         let place = std::mem::replace(&mut self.last_goes_to, self.reservoir.place());
         self.reservoir.advance();
@@ -73,7 +80,7 @@ impl KeptObjects {
     }
 
     /// The objects that count, with their operations.
-    pub(super) fn counted(&self) -> impl Iterator<Item = (u64, Made)> {
+    pub(super) fn counted(&self) -> impl Iterator<Item = (u64, MadeObjects)> {
         let replaced = self.last_goes_to.filter(|_| self.last.operation.is_some());
         let kept = self.places.iter().enumerate().filter(move |(at, _)| replaced != Some(*at));
         let last = replaced.map(|_| &self.last);
@@ -82,7 +89,7 @@ impl KeptObjects {
     }
 
     /// Everything, to be destroyed at the end.
-    pub(super) fn take_all(&mut self) -> Vec<Made> {
+    pub(super) fn take_all(&mut self) -> Vec<MadeObjects> {
         let last = std::mem::replace(&mut self.last, NOTHING);
         self.places.drain(..).map(|place| place.made).chain([last.made]).collect()
     }

@@ -1,4 +1,4 @@
-//! The keys of a row: made for the run, or the user's own, found and never changed.
+//! The keys of a case: made for the run, or the user's own, found and never changed.
 //!
 //! What a run makes carries the run's label and an id that starts with [`ID_MARK`]; only objects
 //! with both are ever destroyed.
@@ -6,7 +6,9 @@
 use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
 
-use crate::catalogue::{KeySpec, Shape, Variant};
+use super::shapes::shape_work;
+use super::templates::{KeyAccess, private_half, public_halves, secret_key};
+use crate::catalogue::{KeySpec, Variant};
 use crate::material::KeyMaterial;
 use crate::module::{Session, Template};
 use crate::protocol::{KeyPlan, KeyReady, Leftover, Trouble};
@@ -17,7 +19,7 @@ pub(crate) const LABEL_MARK: &str = "tapstone-";
 /// Their CKA_ID starts so, and goes on with the process's and the key's number.
 const ID_MARK: &[u8] = b"TAPSTONE";
 
-/// A key of a row.
+/// A key of a case.
 pub(super) struct Key {
     /// What the operation uses: the private half, the secret key, or the public half.
     pub(super) handle: CK_OBJECT_HANDLE,
@@ -73,7 +75,7 @@ impl KeyReference {
 }
 
 /// What a run's keys are made with.
-pub(super) struct Maker<'a> {
+pub(super) struct KeyMaker<'a> {
     pub(super) session: &'a Session,
     pub(super) run: &'a str,
     /// Tells this process's keys from those of the others.
@@ -85,7 +87,7 @@ pub(super) struct Maker<'a> {
     pub(super) private: bool,
 }
 
-impl Maker<'_> {
+impl KeyMaker<'_> {
     /// The keys of one lane. What was made before a failure is gone again.
     pub(super) fn keys(
         &self,
@@ -127,7 +129,8 @@ impl Maker<'_> {
         let reference = KeyReference { class, key_type: variant.key.key_type(), label, id };
         let call = |failure| Trouble::Call { lane, failure };
         let found = self.session.find_objects(reference.template(), 16).map_err(call)?;
-        let (class, wanted) = (class_name(class).to_owned(), reference.wanted());
+        let class = class_name(class).to_owned();
+        let wanted = reference.wanted();
         match found[..] {
             [] => Err(Trouble::NoKey { class, wanted }),
             [handle] if !self.fits(handle, variant.key) => {
@@ -192,7 +195,7 @@ impl Maker<'_> {
     /// verification needs it and the token allows, else not.
     fn own(&self, variant: &Variant, number: u32, on_token: bool) -> Result<Key, Failure> {
         // Software makes cipher texts and wrapped keys under the key that is to open them.
-        let needed = matches!(variant.shape, Shape::Decrypt | Shape::Unwrap);
+        let needed = shape_work(variant.shape).inputs_need_key_value();
         let readable = (self.verify || needed) && variant.key.secret_bytes().is_some();
         let mut attempts = vec![(on_token, readable)];
         if readable {
@@ -237,10 +240,12 @@ impl Maker<'_> {
                 .bytes(CKA_LABEL, self.run.as_bytes())
                 .bytes(CKA_ID, reference.id.as_deref().unwrap_or_default())
         };
+        let usage = shape_work(variant.shape).key_usage();
         if variant.key.secret_bytes().is_some() {
+            let access = KeyAccess { readable, private: self.private };
             let handle = self.session.generate_key(
                 mechanism(variant.key),
-                common(secret(variant, readable, self.private)),
+                common(secret_key(variant.key, usage, access)),
             )?;
             let material = self.material(variant, handle, None);
             let ready = self.ready(handle, material);
@@ -260,8 +265,10 @@ impl Maker<'_> {
         common: &impl Fn(Template) -> Template,
     ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Failure> {
         let mut first_failure = None;
-        for public in public_templates(variant) {
-            let private = common(private(variant, self.private));
+        let usage = shape_work(variant.shape).key_usage();
+        let access = KeyAccess { readable: false, private: self.private };
+        for public in public_halves(variant.key, usage) {
+            let private = common(private_half(usage, access));
             match self.session.generate_key_pair(mechanism(variant.key), common(public), private) {
                 Ok(pair) => return Ok(pair),
                 Err(failure) => first_failure = first_failure.or(Some(failure)),
@@ -377,18 +384,15 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 fn needs_key(variant: &Variant) -> bool {
-    variant.key != KeySpec::None
-        && !matches!(variant.shape, Shape::GenerateKey | Shape::GenerateKeyPair)
+    variant.key != KeySpec::None && shape_work(variant.shape).needs_key()
 }
 
 /// The class of the object that the operation is given.
 fn used_class(variant: &Variant) -> CK_OBJECT_CLASS {
     if variant.key.secret_bytes().is_some() {
         CKO_SECRET_KEY
-    } else if matches!(variant.shape, Shape::Encapsulate | Shape::Encrypt | Shape::Wrap) {
-        CKO_PUBLIC_KEY
     } else {
-        CKO_PRIVATE_KEY
+        shape_work(variant.shape).class_of_pair()
     }
 }
 
@@ -417,65 +421,4 @@ fn is_about_template(code: Rv) -> bool {
 
 fn mechanism(spec: KeySpec) -> CK_MECHANISM_TYPE {
     spec.generation().map_or(CKM_VENDOR_DEFINED, |mechanism| mechanism.number())
-}
-
-/// The usage that the operation needs: on the used half, and on the other.
-fn usage(variant: &Variant) -> (CK_ATTRIBUTE_TYPE, CK_ATTRIBUTE_TYPE) {
-    match variant.shape {
-        Shape::Encrypt | Shape::Decrypt => (CKA_DECRYPT, CKA_ENCRYPT),
-        Shape::Derive => (CKA_DERIVE, CKA_DERIVE),
-        Shape::Wrap | Shape::Unwrap => (CKA_UNWRAP, CKA_WRAP),
-        Shape::Encapsulate | Shape::Decapsulate => (CKA_DECAPSULATE, CKA_ENCAPSULATE),
-        _ => (CKA_SIGN, CKA_VERIFY),
-    }
-}
-
-/// A secret key for an operation; both directions, as an application's key has them.
-pub(super) fn secret(variant: &Variant, readable: bool, private: bool) -> Template {
-    let (one, other) = usage(variant);
-    let mut template = Template::new()
-        .number(CKA_CLASS, CKO_SECRET_KEY)
-        .number(CKA_KEY_TYPE, variant.key.key_type().unwrap_or(CKK_GENERIC_SECRET))
-        .flag(CKA_PRIVATE, private)
-        .flag(CKA_SENSITIVE, !readable)
-        .flag(CKA_EXTRACTABLE, readable)
-        .flag(one, true)
-        .flag(other, true);
-    // The length of a DES key is fixed, and some tokens refuse to be told (PKCS #11 3.2, 6.15).
-    if let (Some(bytes), false) = (variant.key.secret_bytes(), variant.key == KeySpec::Des3) {
-        template = template.number(CKA_VALUE_LEN, bytes as CK_ULONG);
-    }
-    template
-}
-
-/// The private half of a pair for an operation.
-pub(super) fn private(variant: &Variant, private: bool) -> Template {
-    Template::new()
-        .flag(CKA_PRIVATE, private)
-        .flag(CKA_SENSITIVE, true)
-        .flag(CKA_EXTRACTABLE, false)
-        .flag(usage(variant).0, true)
-}
-
-/// The public half, in each way to name what is wanted.
-pub(super) fn public_templates(variant: &Variant) -> Vec<Template> {
-    let usage = usage(variant).1;
-    // A public EC key derives nothing; some tokens refuse the flag.
-    let base = || match usage {
-        CKA_DERIVE => Template::new(),
-        usage => Template::new().flag(usage, true),
-    };
-    match variant.key {
-        KeySpec::Rsa { bits } => vec![
-            base()
-                .number(CKA_MODULUS_BITS, bits as CK_ULONG)
-                .bytes(CKA_PUBLIC_EXPONENT, &[0x01, 0x00, 0x01]),
-        ],
-        spec => match spec.parameter_set() {
-            Some(set) => vec![base().number(CKA_PARAMETER_SET, set)],
-            None => {
-                spec.ec_params().iter().map(|params| base().bytes(CKA_EC_PARAMS, params)).collect()
-            }
-        },
-    }
 }

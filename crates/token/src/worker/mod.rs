@@ -1,19 +1,24 @@
 //! The process that loads a module and measures it, on orders that come through a pipe.
 //!
 //! It does one thing at a time, in the order that the lab asks for: load, enter a token, prepare a
-//! row, run it, hand over results, clean up. When the pipe ends, for whatever reason, it ends the
+//! case, run it, hand over results, clean up. When the pipe ends, for whatever reason, it ends the
 //! run, destroys what it made and goes.
 
 mod bench;
 mod capture;
 mod case;
+mod case_lane;
 mod kept_objects;
 mod keys;
 mod lane;
+mod operation;
 mod parameters;
 mod round_trip;
 mod running;
+mod shapes;
+mod shared;
 mod sink;
+mod templates;
 mod threads;
 mod watch;
 
@@ -30,10 +35,11 @@ use tapstone_measure::looper::WarmUpResult;
 use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 use tapstone_worker::{Board, private_pipes};
 
-use self::bench::Shared;
-use self::case::{Row, Thread};
+use self::case::Case;
+use self::case_lane::LaneThread;
 pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
-use self::running::RunningRow;
+use self::running::RunningCase;
+use self::shared::Shared;
 use crate::module::{Module, Session};
 use crate::protocol::{Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
 
@@ -92,12 +98,12 @@ struct Worker {
 /// The token that is used.
 struct Token {
     shared: Arc<Shared>,
-    /// Owns the login and the keys of a row.
+    /// Owns the login and the keys of a case.
     main: Session,
-    row: Option<Row>,
+    case: Option<Case>,
     /// The same while threads use it.
-    running_row: Option<Arc<Row>>,
-    finished: Vec<threads::Finished>,
+    running_case: Option<Arc<Case>>,
+    finished: Vec<threads::FinishedThread>,
 }
 
 impl Worker {
@@ -154,7 +160,7 @@ impl Worker {
                 let tried = self.token()?.try_inputs(inputs, &place);
                 self.report(&Report::Tried(tried))
             }
-            Task::Run(run) => RunningRow::start(self, *run)?.steer(self),
+            Task::Run(run) => RunningCase::start(self, *run)?.steer(self),
             // They went as they were made.
             Task::Samples => self.report(&Report::Samples(Vec::new())),
             Task::Outputs => self.send_outputs(),
@@ -184,7 +190,7 @@ impl Worker {
         let pin_refused = AtomicBool::new(false);
         let shared = Arc::new(Shared { module, slot, read_only, login: enter.login, pin_refused });
         self.token =
-            Some(Token { shared, main, row: None, running_row: None, finished: Vec::new() });
+            Some(Token { shared, main, case: None, running_case: None, finished: Vec::new() });
         Ok(token)
     }
 
@@ -192,8 +198,8 @@ impl Worker {
         /// Results in one frame: the lab reads while the worker still collects.
         const BATCH: usize = 4096;
         let Some(token) = &self.token else { return Ok(()) };
-        let Some(row) = &token.row else { return Ok(()) };
-        for (index, lane) in row.lanes.iter().enumerate() {
+        let Some(case) = &token.case else { return Ok(()) };
+        for (index, lane) in case.lanes.iter().enumerate() {
             let index = index as u8;
             for bench in token.finished.iter().filter_map(|thread| thread.bench.as_ref()) {
                 let Some(session) = &bench.session else { continue };
@@ -251,9 +257,9 @@ fn out_of_order() -> io::Error {
 impl Token {
     fn prepare(&mut self, job: Job) -> Result<Vec<crate::protocol::LaneReady>, Trouble> {
         self.finish().map_err(|failure| Trouble::Call { lane: 0, failure })?;
-        let row = Row::prepare(&self.shared, &self.main, job)?;
-        let ready = row.ready(&self.shared);
-        self.row = Some(row);
+        let case = Case::prepare(&self.shared, &self.main, job)?;
+        let ready = case.ready(&self.shared);
+        self.case = Some(case);
         Ok(ready)
     }
 
@@ -262,29 +268,29 @@ impl Token {
         inputs: Vec<Vec<crate::protocol::Ring>>,
         place: &tapstone_worker::BoardCell,
     ) -> Vec<Result<(), Failure>> {
-        let Some(row) = &mut self.row else { return Vec::new() };
-        let taken = row.take_inputs(&self.main, inputs);
+        let Some(case) = &mut self.case else { return Vec::new() };
+        let taken = case.take_inputs(&self.main, inputs);
         if taken.iter().any(Result::is_err) {
             return taken;
         }
-        let worker = row.job.first_worker;
-        let thread = Thread { index: 0, worker, keep_bytes: 0, limit: 0, seed: 0, place };
-        if row.is_login() {
+        let worker = case.job.first_worker;
+        let thread = LaneThread { index: 0, worker, keep_bytes: 0, limit: 0, seed: 0, place };
+        if case.is_login() {
             // C_Login while the main session is logged in would fail for no fault of the token.
             return vec![Ok(())];
         }
-        case::try_lanes(row, &self.shared, &self.main, thread)
+        case::try_lanes(case, &self.shared, &self.main, thread)
     }
 
-    /// Ends the row: threads' sessions and objects first, then the keys.
+    /// Ends the case: threads' sessions and objects first, then the keys.
     fn finish(&mut self) -> Result<(), Failure> {
         self.end_threads();
-        let Some(mut row) = self.row.take() else { return Ok(()) };
-        if row.is_login() && self.shared.login != Login::None {
+        let Some(mut case) = self.case.take() else { return Ok(()) };
+        if case.is_login() && self.shared.login != Login::None {
             self.main.login(self.shared.login.pin()).ok();
         }
-        let made = row.made_on_token();
-        match row.destroy(&self.main) {
+        let made = case.made_on_token();
+        match case.destroy(&self.main) {
             Err(failure) if failure.code.is_lost() => {
                 self.renew_main()?;
                 keys::destroy_found(&self.main, &made)

@@ -6,15 +6,23 @@ use std::ptr;
 use cryptoki_sys::*;
 
 use super::capture::IV_BYTES;
-use crate::catalogue::{Parameters, Shape, Variant};
+use crate::catalogue::{Parameters, Variant};
 use crate::material::gcm_iv;
 
 /// A mechanism whose parameters follow the input. Boxed by its owner: the mechanism points into it.
 pub(super) struct Armed {
     mechanism: CK_MECHANISM,
     storage: Storage,
-    /// The IV is this worker's counter, not the input's.
-    counts: bool,
+    iv_source: IvSource,
+}
+
+/// Where the IV of an operation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IvSource {
+    /// From its input.
+    Input,
+    /// It is this worker's counter: no IV comes twice.
+    WorkerCounter,
 }
 
 enum Storage {
@@ -31,16 +39,14 @@ enum Storage {
 unsafe impl Send for Armed {}
 
 impl Armed {
-    pub(super) fn new(variant: &Variant) -> Box<Self> {
+    pub(super) fn new(variant: &Variant, iv_source: IvSource) -> Box<Self> {
         let mechanism = CK_MECHANISM {
             mechanism: variant.mechanism.map_or(0, |mechanism| mechanism.number()),
             pParameter: ptr::null_mut(),
             ulParameterLen: 0,
         };
-        let gcm = matches!(variant.parameters, Parameters::Gcm { .. });
-        let counts = gcm && variant.shape == Shape::Encrypt;
         let storage = storage(variant.parameters);
-        let mut armed = Box::new(Self { mechanism, storage, counts });
+        let mut armed = Box::new(Self { mechanism, storage, iv_source });
         armed.point();
         armed
     }
@@ -89,11 +95,12 @@ impl Armed {
             }
             Storage::Gcm(parameters) => {
                 let counter;
-                let iv = if self.counts {
-                    counter = gcm_iv(worker, operation);
-                    &counter[..]
-                } else {
-                    iv
+                let iv = match self.iv_source {
+                    IvSource::WorkerCounter => {
+                        counter = gcm_iv(worker, operation);
+                        &counter[..]
+                    }
+                    IvSource::Input => iv,
                 };
                 // SAFETY: as above.
                 unsafe { copy_iv(iv, place) };

@@ -5,8 +5,8 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Rv};
 
 use super::capture::IV_BYTES;
-use super::parameters::Armed;
-use crate::catalogue::{Shape, Variant};
+use super::parameters::{Armed, IvSource};
+use crate::catalogue::Variant;
 use crate::module::{Session, ck};
 
 /// One key of the token that does the opposite of what is measured.
@@ -18,63 +18,62 @@ pub(super) struct RoundTrip<'a> {
 
 impl RoundTrip<'_> {
     /// The cipher text of a message, for decryption under a key that software does not know.
-    pub(super) fn seal(&self, message: &[u8], iv: &[u8]) -> Result<Vec<u8>, Failure> {
-        self.transform(Shape::Encrypt, message, iv)
-    }
-
-    /// The message that a result belongs to: the plain text of a cipher text, or `message` itself
-    /// if the token confirms the code over it; empty if the token says no. `None`: it may not tell.
-    pub(super) fn message_of(&self, result: &[u8], iv: &[u8], message: &[u8]) -> Option<Vec<u8>> {
-        let answer = match self.variant.shape {
-            Shape::Encrypt => self.transform(Shape::Decrypt, result, iv),
-            Shape::Sign => self.confirms(message, result).map(|()| message.to_vec()),
-            // Decrypted from what the token itself had sealed.
-            Shape::Decrypt => Ok(result.to_vec()),
-            _ => return None,
-        };
-        match answer {
-            Ok(message) => Some(message),
-            Err(failure) if may_not_tell(failure.code) => None,
-            Err(_) => Some(Vec::new()),
-        }
-    }
-
-    fn transform(&self, how: Shape, data: &[u8], iv: &[u8]) -> Result<Vec<u8>, Failure> {
-        // As a decryption, so that the IV is the one given and not the worker's counter.
-        let variant = Variant { shape: Shape::Decrypt, ..self.variant.clone() };
-        let mut armed = Armed::new(&variant);
+    ///
+    /// # Errors
+    /// The failure of C_EncryptInit or C_Encrypt.
+    pub(super) fn encrypt(&self, message: &[u8], iv: &[u8]) -> Result<Vec<u8>, Failure> {
+        let module = &self.session.module;
+        let session = self.session.handle;
+        let mut armed = Armed::new(self.variant, IvSource::Input);
         let mut place = [0; IV_BYTES];
         // SAFETY: `place` has room for an IV; all three outlive the use of the mechanism below.
-        let mechanism = unsafe { armed.next(0, 0, data, iv, place.as_mut_ptr()) };
-        let (session, key) = (self.session.handle, self.key);
-        let mut result = vec![0; data.len() + variant.output_capacity_bytes()];
+        let mechanism = unsafe { armed.next(0, 0, message, iv, place.as_mut_ptr()) };
+        let mut result = vec![0; message.len() + self.variant.output_capacity_bytes()];
         let mut length = result.len() as CK_ULONG;
-        let (bytes, count) = (data.as_ptr().cast_mut(), data.len() as CK_ULONG);
-        // The mechanism is armed; data and result are as long as the lengths say.
-        if how == Shape::Encrypt {
-            ck!(&self.session.module, C_EncryptInit(session, mechanism, key))?;
-            ck!(
-                &self.session.module,
-                C_Encrypt(session, bytes, count, result.as_mut_ptr(), &mut length)
-            )?;
-        } else {
-            ck!(&self.session.module, C_DecryptInit(session, mechanism, key))?;
-            ck!(
-                &self.session.module,
-                C_Decrypt(session, bytes, count, result.as_mut_ptr(), &mut length)
-            )?;
-        }
+        let bytes = message.as_ptr().cast_mut();
+        let count = message.len() as CK_ULONG;
+        // The mechanism is armed; message and result are as long as the lengths say.
+        ck!(module, C_EncryptInit(session, mechanism, self.key))?;
+        ck!(module, C_Encrypt(session, bytes, count, result.as_mut_ptr(), &mut length))?;
         result.truncate(length as usize);
         Ok(result)
     }
 
-    fn confirms(&self, message: &[u8], code: &[u8]) -> Result<(), Failure> {
-        let mut armed = Armed::new(self.variant);
+    /// The message of a cipher text.
+    ///
+    /// # Errors
+    /// The failure of C_DecryptInit or C_Decrypt.
+    pub(super) fn decrypt(&self, text: &[u8], iv: &[u8]) -> Result<Vec<u8>, Failure> {
+        let module = &self.session.module;
+        let session = self.session.handle;
+        let mut armed = Armed::new(self.variant, IvSource::Input);
+        let mut place = [0; IV_BYTES];
+        // SAFETY: `place` has room for an IV; all three outlive the use of the mechanism below.
+        let mechanism = unsafe { armed.next(0, 0, text, iv, place.as_mut_ptr()) };
+        let mut result = vec![0; text.len() + self.variant.output_capacity_bytes()];
+        let mut length = result.len() as CK_ULONG;
+        let bytes = text.as_ptr().cast_mut();
+        let count = text.len() as CK_ULONG;
+        // The mechanism is armed; text and result are as long as the lengths say.
+        ck!(module, C_DecryptInit(session, mechanism, self.key))?;
+        ck!(module, C_Decrypt(session, bytes, count, result.as_mut_ptr(), &mut length))?;
+        result.truncate(length as usize);
+        Ok(result)
+    }
+
+    /// Whether the token confirms the signature or code over a message.
+    ///
+    /// # Errors
+    /// The failure of C_VerifyInit or C_Verify: CKR_SIGNATURE_INVALID, where it does not.
+    pub(super) fn confirm(&self, message: &[u8], code: &[u8]) -> Result<(), Failure> {
+        let mut armed = Armed::new(self.variant, IvSource::Input);
         let mut place = [0; IV_BYTES];
         // SAFETY: as above.
         let mechanism = unsafe { armed.next(0, 0, message, &[], place.as_mut_ptr()) };
-        let (module, session) = (&self.session.module, self.session.handle);
-        let (bytes, count) = (message.as_ptr().cast_mut(), message.len() as CK_ULONG);
+        let module = &self.session.module;
+        let session = self.session.handle;
+        let bytes = message.as_ptr().cast_mut();
+        let count = message.len() as CK_ULONG;
         // The mechanism is armed; message and code are only read, within their lengths.
         ck!(module, C_VerifyInit(session, mechanism, self.key))?;
         ck!(
@@ -85,7 +84,7 @@ impl RoundTrip<'_> {
 }
 
 /// The key, or the token as it is now, does not do the opposite operation.
-fn may_not_tell(code: Rv) -> bool {
+pub(super) fn may_not_tell(code: Rv) -> bool {
     code.is_lost()
         || matches!(
             code.0 as CK_RV,

@@ -1,4 +1,4 @@
-//! A row while it runs: threads measure, this forwards what they have and passes on orders.
+//! A case while it runs: threads measure, this forwards what they have and passes on orders.
 
 use std::io;
 use std::sync::Arc;
@@ -12,9 +12,11 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Failure as Failure;
 use tapstone_worker::BoardCell;
 
-use super::bench::{Bench, Patience, Shared};
-use super::case::{Row, Thread};
-use super::threads::{Builder, Running};
+use super::bench::{Bench, FailurePolicy};
+use super::case::Case;
+use super::case_lane::LaneThread;
+use super::shared::Shared;
+use super::threads::{BenchBuilder, MeasuringThreads};
 use super::watch::Watch;
 use super::{Event, Worker};
 use crate::module::Session;
@@ -29,9 +31,9 @@ const FIRST_TICK: Duration = Duration::from_millis(2);
 /// Samples in one frame.
 const SAMPLE_BATCH: usize = 1 << 16;
 
-/// See the module's text.
-pub(super) struct RunningRow {
-    running: Running,
+/// The threads of a case, and how far they have come.
+pub(super) struct RunningCase {
+    running: MeasuringThreads,
     threads: usize,
     counted: bool,
     ready: Vec<WarmUpResult>,
@@ -39,44 +41,46 @@ pub(super) struct RunningRow {
     ended: usize,
     released: bool,
     first_done: bool,
-    opened: Option<Usage>,
-    closed: Option<Usage>,
+    opened: Option<ProcessorTime>,
+    closed: Option<ProcessorTime>,
     samples_dropped: u64,
 }
 
 /// Processor time used by this process, at a moment.
 #[derive(Clone, Copy, Debug)]
-struct Usage {
+struct ProcessorTime {
     at: Nanos,
     user: Nanos,
     system: Nanos,
 }
 
-impl RunningRow {
+impl RunningCase {
     /// Starts the threads, which open their sessions and warm up.
     pub(super) fn start(worker: &mut Worker, run: Run) -> io::Result<Self> {
         let board = worker.board()?;
         let events = worker.events.clone();
         let token = worker.token()?;
         token.end_threads();
-        let row = Arc::new(token.row.take().ok_or_else(super::out_of_order)?);
-        if row.is_login() {
+        let case = Arc::new(token.case.take().ok_or_else(super::out_of_order)?);
+        if case.is_login() {
             token.main.logout().ok();
         }
         let gate = Arc::new(Gate::default());
         let threads = run.threads as usize;
         let builder = |index| {
-            let (row, shared) = (Arc::clone(&row), Arc::clone(&token.shared));
-            let (gate, place) = (Arc::clone(&gate), board.cell(1 + index));
+            let case = Arc::clone(&case);
+            let shared = Arc::clone(&token.shared);
+            let gate = Arc::clone(&gate);
+            let place = board.cell(1 + index);
             let run = run.clone();
-            let build = move || build(index, &row, shared, gate, run, place);
-            Box::new(build) as Builder
+            let build = move || build_bench(index, &case, shared, gate, run, place);
+            Box::new(build) as BenchBuilder
         };
         let builders = (0..threads).map(builder);
-        let first_worker = row.job.first_worker;
+        let first_worker = case.job.first_worker;
         let running =
-            Running::start(&run, gate.clone(), first_worker, builders.collect(), &events)?;
-        token.running_row = Some(row);
+            MeasuringThreads::start(&run, gate.clone(), first_worker, builders.collect(), &events)?;
+        token.running_case = Some(case);
         Ok(Self {
             running,
             threads,
@@ -118,7 +122,7 @@ impl RunningRow {
             Event::Order(Order::Task(Task::Start { at })) => {
                 if self.counted {
                     self.running.gate.open_at(at);
-                    self.opened = Some(Usage::now());
+                    self.opened = Some(ProcessorTime::now());
                 }
                 self.running.release(at);
                 self.released = true;
@@ -128,7 +132,7 @@ impl RunningRow {
                     self.running.gate.close_at(closes);
                 }
                 self.running.gate.open_at(at);
-                let opened = Usage::now();
+                let opened = ProcessorTime::now();
                 self.opened = Some(opened);
                 worker.report(&Report::Opened { from: at.max(opened.at) })?;
             }
@@ -173,7 +177,7 @@ impl RunningRow {
             }
         }
         if self.closed.is_none() && self.running.gate.closes() <= Monotonic.now() {
-            self.closed = Some(Usage::now());
+            self.closed = Some(ProcessorTime::now());
         }
         self.forward(worker)
     }
@@ -202,16 +206,16 @@ impl RunningRow {
 
     fn end(mut self, worker: &mut Worker) -> io::Result<()> {
         self.forward(worker)?;
-        let (opened, closed) = (self.opened, self.closed.unwrap_or_else(Usage::now));
+        let closed = self.closed.unwrap_or_else(ProcessorTime::now);
         let finished = self.running.join();
         let token = worker.token()?;
-        token.row = token.running_row.take().and_then(Arc::into_inner);
+        token.case = token.running_case.take().and_then(Arc::into_inner);
         let threads = finished.iter().filter_map(|thread| thread.end.clone()).collect();
         token.finished = finished;
         if self.failure.is_some() || worker.abandoned {
             return Ok(());
         }
-        let opened = opened.unwrap_or(closed);
+        let opened = self.opened.unwrap_or(closed);
         let done = Done {
             threads,
             user: closed.user - opened.user,
@@ -224,30 +228,30 @@ impl RunningRow {
 }
 
 /// What one thread measures with, in the thread itself: its session, its lanes, its memory.
-fn build(
+fn build_bench(
     index: usize,
-    row: &Row,
+    case: &Case,
     shared: Arc<Shared>,
     gate: Arc<Gate>,
     run: Run,
     place: BoardCell,
 ) -> Result<Bench, Failure> {
     let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
-    let worker = row.job.first_worker.wrapping_add(index as u32);
+    let worker = case.job.first_worker.wrapping_add(index as u32);
     let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);
     let keep_bytes = run.keep_bytes / u64::from(run.threads.max(1));
     let seed = run.seed.wrapping_add(u64::from(worker));
-    let thread = Thread { index, worker, keep_bytes, limit, seed, place: &place };
-    let lanes = row.lanes_for(&shared, &session, thread)?;
+    let thread = LaneThread { index, worker, keep_bytes, limit, seed, place: &place };
+    let lanes = case.lanes_for(&shared, &session, thread)?;
     Ok(Bench {
-        references: row.references(),
+        references: case.references(),
         shared,
         gate,
         session: Some(session),
         lanes,
         mix: run.mix,
         watch: Watch::new(place, run.phases),
-        patience: Patience { max_failures: run.max_failures, reconnect: run.reconnect },
+        failure_policy: FailurePolicy { max_failures: run.max_failures, reconnect: run.reconnect },
         seed,
         outages: Vec::new(),
         in_a_row: 0,
@@ -255,7 +259,7 @@ fn build(
     })
 }
 
-impl Usage {
+impl ProcessorTime {
     fn now() -> Self {
         // SAFETY: all zero is a valid `rusage`, and the call only fills it.
         let usage = unsafe {

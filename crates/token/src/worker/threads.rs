@@ -18,29 +18,29 @@ use super::sink::{Drain, RingSink, ring};
 use crate::protocol::{Pace, Run, ThreadEnd};
 
 /// Makes what a thread measures with, on that thread.
-pub(super) type Builder = Box<dyn FnOnce() -> Result<Bench, Failure> + Send>;
+pub(super) type BenchBuilder = Box<dyn FnOnce() -> Result<Bench, Failure> + Send>;
 
 /// Threads that are warming up or measuring.
-pub(super) struct Running {
+pub(super) struct MeasuringThreads {
     pub(super) gate: Arc<Gate>,
     starts: Vec<Sender<Nanos>>,
-    handles: Vec<JoinHandle<Finished>>,
+    handles: Vec<JoinHandle<FinishedThread>>,
     pub(super) drains: Vec<Drain>,
 }
 
 /// A thread that has ended; its session and what it kept live on for verification.
-pub(super) struct Finished {
+pub(super) struct FinishedThread {
     pub(super) bench: Option<Bench>,
     pub(super) end: Option<ThreadEnd>,
 }
 
-impl Running {
+impl MeasuringThreads {
     /// Starts one thread for each builder, which runs on that thread.
     pub(super) fn start(
         run: &Run,
         gate: Arc<Gate>,
         first_worker: u32,
-        builders: Vec<Builder>,
+        builders: Vec<BenchBuilder>,
         events: &Sender<Event>,
     ) -> std::io::Result<Self> {
         let mut running =
@@ -48,7 +48,7 @@ impl Running {
         for (index, build) in builders.into_iter().enumerate() {
             let (sink, drain) = ring(first_worker + index as u32, run.samples);
             let (start, started) = mpsc::channel();
-            let thread = Thread {
+            let thread = MeasuringThread {
                 index,
                 run: run.clone(),
                 gate: Arc::clone(&running.gate),
@@ -57,7 +57,7 @@ impl Running {
             };
             let handle = thread::Builder::new()
                 .name(format!("measure-{index}"))
-                .spawn(move || thread.run(build, &started))?;
+                .spawn(move || thread.build_and_measure(build, &started))?;
             running.starts.push(start);
             running.handles.push(handle);
             running.drains.push(drain);
@@ -74,14 +74,14 @@ impl Running {
     }
 
     /// Waits for the threads; the window must have closed.
-    pub(super) fn join(self) -> Vec<Finished> {
+    pub(super) fn join(self) -> Vec<FinishedThread> {
         drop(self.starts);
         let ended = self.handles.into_iter().map(JoinHandle::join);
-        ended.map(|thread| thread.unwrap_or(Finished { bench: None, end: None })).collect()
+        ended.map(|thread| thread.unwrap_or(FinishedThread { bench: None, end: None })).collect()
     }
 }
 
-struct Thread {
+struct MeasuringThread {
     index: usize,
     run: Run,
     gate: Arc<Gate>,
@@ -89,12 +89,16 @@ struct Thread {
     events: Sender<Event>,
 }
 
-impl Thread {
-    fn run(self, build: Builder, started: &mpsc::Receiver<Nanos>) -> Finished {
+impl MeasuringThread {
+    fn build_and_measure(
+        self,
+        build: BenchBuilder,
+        started: &mpsc::Receiver<Nanos>,
+    ) -> FinishedThread {
         let events = self.events.clone();
         let (finished, ready) = match build() {
             Ok(bench) => self.measure(bench, started),
-            Err(failure) => (Finished { bench: None, end: None }, Err(failure)),
+            Err(failure) => (FinishedThread { bench: None, end: None }, Err(failure)),
         };
         if let Err(failure) = ready {
             let _ = events.send(Event::Ready(Err(failure)));
@@ -107,23 +111,23 @@ impl Thread {
         self,
         mut bench: Bench,
         started: &mpsc::Receiver<Nanos>,
-    ) -> (Finished, Result<(), Failure>) {
+    ) -> (FinishedThread, Result<(), Failure>) {
         let closed = || self.gate.closes() <= Monotonic.now();
         let warm_up =
             looper::warm_up(&Monotonic, &mut bench, self.run.warm_up, self.run.first, closed);
         if let Some(failure) = gave_up(&warm_up, &bench) {
-            return (Finished { bench: Some(bench), end: None }, Err(failure));
+            return (FinishedThread { bench: Some(bench), end: None }, Err(failure));
         }
         let first = self.run.first + warm_up.operations;
         let _ = self.events.send(Event::Ready(Ok(warm_up)));
         // The sender is gone when the run was called off.
         let Ok(at) = started.recv() else {
-            return (Finished { bench: Some(bench), end: None }, Ok(()));
+            return (FinishedThread { bench: Some(bench), end: None }, Ok(()));
         };
         Monotonic.wait_until(at);
         let limit = self.run.counts.as_ref().map(|counts| counts[self.index]);
         let end = self.count(&mut bench, at, OperationRange { first, limit });
-        (Finished { bench: Some(bench), end: Some(end) }, Ok(()))
+        (FinishedThread { bench: Some(bench), end: Some(end) }, Ok(()))
     }
 
     fn count(self, bench: &mut Bench, at: Nanos, share: OperationRange) -> ThreadEnd {
@@ -131,12 +135,16 @@ impl Thread {
         let gate = Arc::clone(&self.gate);
         let seed = self.run.seed;
         let mut recorder = Recorder::new(lanes, self.run.grid, self.sink);
-        let mut go = Go { gate: &gate, bench, recorder: &mut recorder, share };
+        let mut measuring = LoopArguments { gate: &gate, bench, recorder: &mut recorder, share };
         let ended = match self.run.pace {
-            Pace::Closed => go.at(&mut ClosedLoop::TwoReadings),
-            Pace::Chained => go.at(&mut ClosedLoop::Chained),
-            Pace::Constant(rate) => go.at(&mut OpenLoop::new(Schedule::constant(at, rate))),
-            Pace::Poisson(rate) => go.at(&mut OpenLoop::new(Schedule::poisson(at, rate, seed))),
+            Pace::Closed => measuring.measure_at(&mut ClosedLoop::TwoReadings),
+            Pace::Chained => measuring.measure_at(&mut ClosedLoop::Chained),
+            Pace::Constant(rate) => {
+                measuring.measure_at(&mut OpenLoop::new(Schedule::constant(at, rate)))
+            }
+            Pace::Poisson(rate) => {
+                measuring.measure_at(&mut OpenLoop::new(Schedule::poisson(at, rate, seed)))
+            }
         };
         ThreadEnd {
             ended,
@@ -150,15 +158,15 @@ impl Thread {
 }
 
 /// The loop's arguments, but for the pace.
-struct Go<'a> {
+struct LoopArguments<'a> {
     gate: &'a Gate,
     bench: &'a mut Bench,
     recorder: &'a mut Recorder<RingSink>,
     share: OperationRange,
 }
 
-impl Go<'_> {
-    fn at<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> LoopEnd {
+impl LoopArguments<'_> {
+    fn measure_at<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> LoopEnd {
         looper::run_worker_loop(&Monotonic, self.gate, pace, self.bench, self.recorder, self.share)
     }
 }

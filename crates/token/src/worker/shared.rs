@@ -1,0 +1,41 @@
+//! What all threads of a worker process share: the module, the slot and the login.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use cryptoki_sys::*;
+use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Rv};
+
+use crate::module::{Module, Session};
+use crate::protocol::Login;
+
+/// What all threads of a worker process share.
+pub(super) struct Shared {
+    pub(super) module: Arc<Module>,
+    pub(super) slot: CK_SLOT_ID,
+    pub(super) read_only: bool,
+    pub(super) login: Login,
+    /// The token has refused the PIN that it accepted before: nobody tries again.
+    pub(super) pin_refused: AtomicBool,
+}
+
+impl Shared {
+    /// Logs in after the device was lost, with the PIN that it accepted before: never again once
+    /// it has refused it.
+    pub(super) fn login_again(&self, session: &Session) -> Result<(), Failure> {
+        if self.login == Login::None || self.pin_refused.load(Relaxed) {
+            return Ok(());
+        }
+        match session.login(self.login.pin()) {
+            // Another thread of this process was first.
+            Err(Failure { code, .. }) if code == ALREADY_LOGGED_IN => Ok(()),
+            Err(failure) => {
+                self.pin_refused.fetch_or(failure.code.is_pin(), Relaxed);
+                Err(failure)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+const ALREADY_LOGGED_IN: Rv = Rv(CKR_USER_ALREADY_LOGGED_IN as u64);
