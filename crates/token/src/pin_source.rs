@@ -140,7 +140,7 @@ pub enum PinError {
     Unreadable {
         /// The source.
         from: PinSource,
-        /// Why.
+        /// What the system says of it.
         error: io::Error,
     },
     /// It does not end where a PIN would.

@@ -404,7 +404,7 @@ pub struct Done {
 /// How one thread ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadEnd {
-    /// Why.
+    /// What ended it: the window, its number of operations, or failures.
     pub ended: LoopEnd,
     /// The last call that failed, if one did.
     pub last_failure: Option<Failure>,

@@ -98,7 +98,8 @@ impl Settings {
             match parse_line(content) {
                 Ok(None) => {}
                 Ok(Some((name, value))) => {
-                    let (name, value) = (name.to_owned(), value.to_owned());
+                    let name = name.to_owned();
+                    let value = value.to_owned();
                     let setting = Setting { name, value, file: file.to_owned(), line };
                     settings.insert(setting.name.clone(), setting);
                 }

@@ -22,7 +22,7 @@ pub use roots::Roots;
 /// The modules of this machine, the `named` ones first.
 #[must_use]
 pub fn modules(named: &[PathBuf]) -> Discovery {
-    Discovery::of(&Roots::default(), named)
+    Discovery::below(&Roots::default(), named)
 }
 
 /// What was found, and what was wrong on the way.
@@ -37,7 +37,7 @@ pub struct Discovery {
 impl Discovery {
     /// The modules of the tree at `roots`; the `named` paths are taken as they are.
     #[must_use]
-    pub fn of(roots: &Roots, named: &[PathBuf]) -> Self {
+    pub fn below(roots: &Roots, named: &[PathBuf]) -> Self {
         let mut notes = Vec::new();
         let named = named.iter().map(|path| Candidate::new(path, FoundBy::Named));
         let configured = p11kit::configured(roots, &mut notes);

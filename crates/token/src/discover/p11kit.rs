@@ -185,7 +185,8 @@ fn library(module: &str, roots: &Roots) -> PathBuf {
 
 /// The list that keeps the module from this program.
 fn ban<'a>(settings: &'a Settings, notes: &mut Vec<Note>) -> Option<&'a Setting> {
-    let (enable, disable) = (settings.get("enable-in"), settings.get("disable-in"));
+    let enable = settings.get("enable-in");
+    let disable = settings.get("disable-in");
     if let (Some(_), Some(disable)) = (enable, disable) {
         notes.push(disable.note("`disable-in` is ignored, because there is `enable-in` too"));
     }

@@ -44,7 +44,7 @@ impl Machine {
 
     fn discover_with(&self, named: &[PathBuf]) -> Discovery {
         let home = Some(self.at("home"));
-        Discovery::of(&Roots { system: self.tree.path().to_owned(), home }, named)
+        Discovery::below(&Roots { system: self.tree.path().to_owned(), home }, named)
     }
 
     /// The notes, without the prefix that is another each time.
@@ -150,7 +150,7 @@ fn without_a_home_only_the_system_counts() {
     let machine = Machine::new();
     machine.write("etc/pkcs11/modules/system.module", "module: /s.so");
     let roots = Roots { system: machine.tree.path().to_owned(), home: None };
-    assert_eq!(names(&Discovery::of(&roots, &[])), ["system"]);
+    assert_eq!(names(&Discovery::below(&roots, &[])), ["system"]);
 }
 
 #[test]

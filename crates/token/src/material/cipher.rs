@@ -120,7 +120,8 @@ mod tests {
     /// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 2 and 14.
     #[test]
     fn gcm_as_its_authors_have_it() {
-        let (zeros, iv) = ("00".repeat(16), "00".repeat(12));
+        let zeros = "00".repeat(16);
+        let iv = "00".repeat(12);
         assert_eq!(
             encrypted("aes128-gcm.encrypt", &zeros, &iv, &zeros),
             "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"

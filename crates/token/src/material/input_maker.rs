@@ -17,13 +17,13 @@ use crate::catalogue::{Hash, InputKind, KeySpec, Parameters, Shape, Variant, fin
 pub(super) type Pair = (Input, Option<SecretBytes>);
 
 /// Makes the inputs of a ring, one after the other, from one stream of the seed.
-pub(super) struct Maker<'a> {
+pub(super) struct InputMaker<'a> {
     variant: &'a Variant,
     key: &'a KeyMaterial,
     seeded: Seeded,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> InputMaker<'a> {
     pub(super) fn new(variant: &'a Variant, key: &'a KeyMaterial, seed: u64) -> Self {
         Self { variant, key, seeded: Seeded::new(seed, Purpose::Inputs) }
     }

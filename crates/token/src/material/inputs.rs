@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::MaterialError;
-use super::input_maker::Maker;
+use super::input_maker::InputMaker;
 use super::key::KeyMaterial;
 use super::secret::SecretBytes;
 use crate::catalogue::{InputKind, Parameters, Shape, Variant};
@@ -64,7 +64,7 @@ impl Inputs {
         seed: u64,
         ring: usize,
     ) -> Result<Self, MaterialError> {
-        let mut maker = Maker::new(variant, key, seed);
+        let mut maker = InputMaker::new(variant, key, seed);
         let mut inputs = Self {
             for_token: ForToken { ring: Vec::new() },
             for_verifier: ForVerifier { expected: Vec::new() },

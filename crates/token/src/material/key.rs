@@ -159,7 +159,8 @@ mod tests {
             (Curve::P521, &[0x04, 0x81, 133]),
         ];
         for (curve, header) in cases {
-            let (spec, bare) = (KeySpec::Ec { curve }, point(curve));
+            let spec = KeySpec::Ec { curve };
+            let bare = point(curve);
             let wrapped = [header, &bare].concat();
             let expected = KeyMaterial::Public { spec, value: bare.clone() };
             assert_eq!(KeyMaterial::public(spec, &bare).unwrap(), expected);

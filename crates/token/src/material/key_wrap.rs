@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn both_readings_of_wrap_pad_are_right() {
-        let (kek, value) = (vec![9; 16], vec![7; 32]);
+        let kek = vec![9; 16];
+        let value = vec![7; 32];
         let mechanism = ckm::CKM_AES_KEY_WRAP_PAD;
         let unwrapping = Unwrapping { mechanism, kek: kek.clone().into() };
         let rfc_5649 = wrap(mechanism, &kek, &value).unwrap();

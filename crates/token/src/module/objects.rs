@@ -44,8 +44,10 @@ impl Session {
         private: Template,
     ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Failure> {
         let mut mechanism = bare(mechanism);
-        let (mut public, mut private) = (public.into_raw(), private.into_raw());
-        let (mut public_key, mut private_key) = (CK_INVALID_HANDLE, CK_INVALID_HANDLE);
+        let mut public = public.into_raw();
+        let mut private = private.into_raw();
+        let mut public_key = CK_INVALID_HANDLE;
+        let mut private_key = CK_INVALID_HANDLE;
         // The templates are as long as they say; all outlive the call.
         ck!(
             &self.module,

@@ -22,7 +22,7 @@ use crate::protocol::Outage;
 /// What a thread does after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailurePolicy {
-    /// Failures in a case that end it.
+    /// Failures in a row that end it.
     pub(super) max_failures: u32,
     /// Whether it waits for a lost device to come back.
     pub(super) reconnect: bool,

@@ -137,13 +137,13 @@ impl MeasuringThread {
         let mut recorder = Recorder::new(lanes, self.run.grid, self.sink);
         let mut measuring = LoopArguments { gate: &gate, bench, recorder: &mut recorder, share };
         let ended = match self.run.pace {
-            Pace::Closed => measuring.measure_at(&mut ClosedLoop::TwoReadings),
-            Pace::Chained => measuring.measure_at(&mut ClosedLoop::Chained),
+            Pace::Closed => measuring.measure_at_pace(&mut ClosedLoop::TwoReadings),
+            Pace::Chained => measuring.measure_at_pace(&mut ClosedLoop::Chained),
             Pace::Constant(rate) => {
-                measuring.measure_at(&mut OpenLoop::new(Schedule::constant(at, rate)))
+                measuring.measure_at_pace(&mut OpenLoop::new(Schedule::constant(at, rate)))
             }
             Pace::Poisson(rate) => {
-                measuring.measure_at(&mut OpenLoop::new(Schedule::poisson(at, rate, seed)))
+                measuring.measure_at_pace(&mut OpenLoop::new(Schedule::poisson(at, rate, seed)))
             }
         };
         ThreadEnd {
@@ -166,7 +166,7 @@ struct LoopArguments<'a> {
 }
 
 impl LoopArguments<'_> {
-    fn measure_at<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> LoopEnd {
+    fn measure_at_pace<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> LoopEnd {
         looper::run_worker_loop(&Monotonic, self.gate, pace, self.bench, self.recorder, self.share)
     }
 }
