@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tapstone_discover::{self as discover, Candidate, FoundBy, State};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::mechanism_name;
 use tapstone_text::Foreign;
 use tapstone_token::controller::look_at;
-use tapstone_token::discover::{self, Candidate, FoundBy, State};
 use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo};
 
 use crate::exit::Exit;

@@ -8,7 +8,6 @@
 
 pub mod catalogue;
 pub mod controller;
-pub mod discover;
 pub mod material;
 pub mod module;
 pub mod pin;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use tapstone_discover::{self as discover, State};
 use tapstone_record::Record;
-use tapstone_token::discover::{self, State};
 
 use super::Skipped;
 use super::run::{Run, has_program, words};

@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tapstone_discover::{self as discover, State};
 use tapstone_testing::private_environment;
-use tapstone_token::discover::{self, State};
 use tempfile::TempDir;
 
 use super::{Tapstone, skip};

@@ -3,6 +3,21 @@
 //! Three sources, in this order: modules that the user names, those that p11-kit is configured
 //! with, and files at well-known paths. A file that several of them lead to is listed once.
 //! Nothing here loads a module: what a file holds is only known to a worker that opens it.
+//!
+//! A path that is named is listed first, also when there is no such file:
+//!
+//! ```
+//! use std::path::PathBuf;
+//! use tapstone_discover::{FoundBy, State, modules};
+//!
+//! let named = PathBuf::from("/nowhere/module.so");
+//! let found = modules(&[named.clone()]);
+//! assert_eq!(found.candidates[0].path, named);
+//! assert_eq!(found.candidates[0].found_by, FoundBy::Named);
+//! assert_eq!(found.candidates[0].state, State::Missing);
+//! ```
+
+#![forbid(unsafe_code)]
 
 mod conf;
 mod p11kit;
