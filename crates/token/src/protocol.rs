@@ -14,7 +14,7 @@ use tapstone_measure::looper::{LoopEnd, WarmUpResult};
 use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
 use tapstone_worker::Protocol;
 pub use tapstone_worker::{receive, send};
 
@@ -101,10 +101,10 @@ impl Protocol for TokenProtocol {
     type Order = Order;
     type Task = Task;
     type Report = Report;
-    type Call = Call;
+    type Call = Pkcs11Function;
 
-    fn call_of_number(number: u8) -> Option<Call> {
-        Call::from_number(number)
+    fn call_of_number(number: u8) -> Option<Pkcs11Function> {
+        Pkcs11Function::from_number(number)
     }
 }
 
@@ -268,15 +268,15 @@ pub enum Report {
     /// The module is loaded.
     Loaded(Result<LibraryInfo, LoadError>),
     /// The slots, with the mechanisms of each token if asked.
-    Slots(Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, Failure>),
+    Slots(Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, Pkcs11Failure>),
     /// The token is entered; the flags are those before the login.
     Entered(Result<TokenInfo, Trouble>),
     /// The keys are there.
     Prepared(Result<Vec<LaneReady>, Trouble>),
     /// One operation of each lane was tried.
-    Tried(Vec<Result<(), Failure>>),
+    Tried(Vec<Result<(), Pkcs11Failure>>),
     /// All threads are warm.
-    Ready(Result<Vec<WarmUpResult>, Failure>),
+    Ready(Result<Vec<WarmUpResult>, Pkcs11Failure>),
     /// Every thread has completed its first operation.
     FirstDone,
     /// The answer to a ping.
@@ -301,9 +301,9 @@ pub enum Report {
         outputs: Vec<Output>,
     },
     /// The row's keys are gone, or were not this run's.
-    Finished(Result<(), Failure>),
+    Finished(Result<(), Pkcs11Failure>),
     /// Keys that killed runs left.
-    Leftovers(Result<Vec<Leftover>, Failure>),
+    Leftovers(Result<Vec<Leftover>, Pkcs11Failure>),
 }
 
 /// What stood in the way of a token or its keys.
@@ -315,7 +315,7 @@ pub enum Trouble {
         /// The lane.
         lane: u8,
         /// The call.
-        failure: Failure,
+        failure: Pkcs11Failure,
     },
     /// No key matches.
     #[error("no key of class {class} matches {wanted}")]
@@ -407,7 +407,7 @@ pub struct ThreadEnd {
     /// What ended it: the window, its number of operations, or failures.
     pub ended: LoopEnd,
     /// The last call that failed, if one did.
-    pub last_failure: Option<Failure>,
+    pub last_failure: Option<Pkcs11Failure>,
     /// What it recorded besides slices, by lane.
     pub lanes: Vec<LaneEnd>,
     /// Operations per lane whose results may be verified.
@@ -415,7 +415,7 @@ pub struct ThreadEnd {
     /// Times without a device.
     pub outages: Vec<Outage>,
     /// Calls of an operation and the time in them, when that was asked for.
-    pub phases: Vec<(Call, u64, Nanos)>,
+    pub phases: Vec<(Pkcs11Function, u64, Nanos)>,
 }
 
 /// A time without a device.
@@ -426,7 +426,7 @@ pub struct Outage {
     /// Until a session was open again; `None`: it never was.
     pub length: Option<Nanos>,
     /// What the failure was.
-    pub failure: Failure,
+    pub failure: Pkcs11Failure,
 }
 
 /// A key that a run left on a token.

@@ -1,7 +1,7 @@
 //! A case from its keys to its figures, or to the reason why it has none.
 
 use tapstone_measure::looper::WarmUpResult;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::error::{Lost, TokenMeasureError};
 use super::gather::{Gathered, SampleSink};
@@ -37,7 +37,7 @@ impl RanCase {
 /// Why a case has no figures.
 pub(super) enum CaseNotMeasured {
     /// A call of the trial, or before it, failed: the token cannot do this, or not this way.
-    Refused(Failure),
+    Refused(Pkcs11Failure),
     /// Everything else.
     Error(TokenMeasureError),
 }

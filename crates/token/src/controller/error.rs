@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
 
 use crate::material::MaterialError;
 use crate::module::LoadError;
 use crate::protocol::Trouble;
 
 /// A worker process that is no more.
-pub type Lost = tapstone_worker::Lost<Call>;
+pub type Lost = tapstone_worker::Lost<Pkcs11Function>;
 
 /// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum TokenMeasureError {
         /// The token or module.
         what: String,
         /// The call.
-        failure: Failure,
+        failure: Pkcs11Failure,
     },
     /// No token fits what was asked for.
     #[error("{}: no token {wanted}\nhint: {}", .module.display(), token_hint(.present))]
@@ -108,7 +108,7 @@ pub enum TokenMeasureError {
     #[error(
         "the run's own keys could not be removed: {0}\nhint: when the token is back, --leftovers --remove removes them"
     )]
-    KeysLeft(Failure),
+    KeysLeft(Pkcs11Failure),
     /// The user ended it.
     #[error("interrupted")]
     Interrupted,
@@ -138,7 +138,7 @@ fn lost_hint(lost: &Lost) -> &'static str {
     }
 }
 
-fn failure_hint(failure: &Failure) -> &'static str {
+fn failure_hint(failure: &Pkcs11Failure) -> &'static str {
     failure.code.hint().unwrap_or("the module's own log may say more")
 }
 

@@ -5,7 +5,7 @@ use std::ptr;
 
 use cryptoki_sys::*;
 use serde::{Deserialize, Serialize};
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::{Module, ck};
 
@@ -150,7 +150,7 @@ impl MechanismInfo {
 
 impl Module {
     /// All slots, with their tokens.
-    pub(crate) fn slots(&self) -> Result<Vec<SlotInfo>, Failure> {
+    pub(crate) fn slots(&self) -> Result<Vec<SlotInfo>, Pkcs11Failure> {
         let mut count = 0;
         // A null list asks for the count (PKCS #11 3.2, 5.5.1); `count` outlives the call.
         ck!(self, C_GetSlotList(CK_FALSE, ptr::null_mut(), &mut count))?;
@@ -165,7 +165,7 @@ impl Module {
     pub(crate) fn slots_with_mechanisms(
         &self,
         mechanisms: bool,
-    ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, Failure> {
+    ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, Pkcs11Failure> {
         let with = |slot: SlotInfo| {
             let ask = mechanisms && slot.token.is_some();
             let list = if ask { self.mechanisms(slot.id as CK_SLOT_ID)? } else { Vec::new() };
@@ -174,7 +174,7 @@ impl Module {
         self.slots()?.into_iter().map(with).collect()
     }
 
-    fn slot(&self, id: CK_SLOT_ID) -> Result<SlotInfo, Failure> {
+    fn slot(&self, id: CK_SLOT_ID) -> Result<SlotInfo, Pkcs11Failure> {
         let mut info = CK_SLOT_INFO::default();
         // `info` outlives the call.
         ck!(self, C_GetSlotInfo(id, &mut info))?;
@@ -190,7 +190,7 @@ impl Module {
     }
 
     /// C_GetTokenInfo: also what tells how many tries a PIN has left.
-    pub(crate) fn token(&self, slot: CK_SLOT_ID) -> Result<TokenInfo, Failure> {
+    pub(crate) fn token(&self, slot: CK_SLOT_ID) -> Result<TokenInfo, Pkcs11Failure> {
         let mut info = CK_TOKEN_INFO::default();
         // `info` outlives the call.
         ck!(self, C_GetTokenInfo(slot, &mut info))?;
@@ -209,7 +209,7 @@ impl Module {
     }
 
     /// The mechanisms of a token.
-    pub(crate) fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<MechanismInfo>, Failure> {
+    pub(crate) fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<MechanismInfo>, Pkcs11Failure> {
         let mut count = 0;
         // A null list asks for the count; `count` outlives the call.
         ck!(self, C_GetMechanismList(slot, ptr::null_mut(), &mut count))?;
@@ -226,7 +226,7 @@ impl Module {
         &self,
         slot: CK_SLOT_ID,
         mechanism: CK_MECHANISM_TYPE,
-    ) -> Result<MechanismInfo, Failure> {
+    ) -> Result<MechanismInfo, Pkcs11Failure> {
         let mut info = CK_MECHANISM_INFO::default();
         // `info` outlives the call.
         ck!(self, C_GetMechanismInfo(slot, mechanism, &mut info))?;

@@ -17,7 +17,7 @@ pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
 use tapstone_worker::BoardCell;
 
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 /// Calls a function of the module's table, with its name on the board while it runs.
 ///
@@ -56,7 +56,7 @@ pub enum LoadError {
     NoFunctionList,
     /// A call failed.
     #[error(transparent)]
-    Call(#[from] Failure),
+    Call(#[from] Pkcs11Failure),
 }
 
 /// A loaded and initialised module.
@@ -70,7 +70,7 @@ pub(crate) struct Module {
 impl Module {
     /// Loads the library, gets its newest table and calls C_Initialize for use by many threads.
     pub(crate) fn load(path: &Path, place: BoardCell) -> Result<Arc<Self>, LoadError> {
-        place.enter(Call::dlopen as u8, 1);
+        place.enter(Pkcs11Function::dlopen as u8, 1);
         // SAFETY: loading runs the library's constructors; that is what the user asked for by
         // naming it, and it happens in a process that nothing else depends on.
         let library = unsafe { Pkcs11::new(path) };
@@ -82,7 +82,7 @@ impl Module {
         Ok(Arc::new(module))
     }
 
-    fn initialize(&self) -> Result<(), Failure> {
+    fn initialize(&self) -> Result<(), Pkcs11Failure> {
         let mut arguments = CK_C_INITIALIZE_ARGS {
             CreateMutex: None,
             DestroyMutex: None,
@@ -96,12 +96,12 @@ impl Module {
     }
 
     /// Ends the use of the module by this process.
-    pub(crate) fn finalize(&self) -> Result<(), Failure> {
+    pub(crate) fn finalize(&self) -> Result<(), Pkcs11Failure> {
         ck!(self, C_Finalize(ptr::null_mut()))
     }
 
     /// C_GetInfo.
-    pub(crate) fn library(&self) -> Result<LibraryInfo, Failure> {
+    pub(crate) fn library(&self) -> Result<LibraryInfo, Pkcs11Failure> {
         let mut info = CK_INFO::default();
         ck!(self, C_GetInfo(&mut info))?;
         Ok(LibraryInfo::from(&info))
@@ -113,7 +113,7 @@ impl Module {
 fn function_table(library: &Pkcs11, place: &BoardCell) -> Result<CK_FUNCTION_LIST_3_2, LoadError> {
     if library.C_GetInterface.is_ok() {
         let mut interface: *mut CK_INTERFACE = ptr::null_mut();
-        place.enter(Call::C_GetInterface as u8, 1);
+        place.enter(Pkcs11Function::C_GetInterface as u8, 1);
         // SAFETY: null name and version ask for the default interface (PKCS #11 3.0, 5.4.6).
         let code =
             unsafe { library.C_GetInterface(ptr::null_mut(), ptr::null_mut(), &mut interface, 0) };
@@ -131,11 +131,12 @@ fn function_table(library: &Pkcs11, place: &BoardCell) -> Result<CK_FUNCTION_LIS
         return Err(LoadError::NoFunctionList);
     }
     let mut table: *mut CK_FUNCTION_LIST = ptr::null_mut();
-    place.enter(Call::C_GetFunctionList as u8, 1);
+    place.enter(Pkcs11Function::C_GetFunctionList as u8, 1);
     // SAFETY: `table` outlives the call.
     let code = unsafe { library.C_GetFunctionList(&mut table) };
     place.leave();
-    Rv::check(code).map_err(|code| Failure { call: Call::C_GetFunctionList, code })?;
+    Rv::check(code)
+        .map_err(|code| Pkcs11Failure { call: Pkcs11Function::C_GetFunctionList, code })?;
     if table.is_null() {
         return Err(LoadError::NoFunctionList);
     }

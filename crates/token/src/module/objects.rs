@@ -3,13 +3,16 @@
 use std::ptr;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::{Session, Template, ck};
 
 impl Session {
     /// Creates a small public session object that only has a label.
-    pub(crate) fn create_labelled_object(&self, label: &str) -> Result<CK_OBJECT_HANDLE, Failure> {
+    pub(crate) fn create_labelled_object(
+        &self,
+        label: &str,
+    ) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let template = Template::new()
             .number(CKA_CLASS, CKO_DATA)
             .flag(CKA_TOKEN, false)
@@ -24,7 +27,7 @@ impl Session {
         &self,
         mechanism: CK_MECHANISM_TYPE,
         template: Template,
-    ) -> Result<CK_OBJECT_HANDLE, Failure> {
+    ) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let mut mechanism = bare(mechanism);
         let mut raw = template.into_raw();
         let mut key = CK_INVALID_HANDLE;
@@ -42,7 +45,7 @@ impl Session {
         mechanism: CK_MECHANISM_TYPE,
         public: Template,
         private: Template,
-    ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Failure> {
+    ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Pkcs11Failure> {
         let mut mechanism = bare(mechanism);
         let mut public = public.into_raw();
         let mut private = private.into_raw();
@@ -66,7 +69,10 @@ impl Session {
     }
 
     /// C_CreateObject.
-    pub(crate) fn create_object(&self, template: Template) -> Result<CK_OBJECT_HANDLE, Failure> {
+    pub(crate) fn create_object(
+        &self,
+        template: Template,
+    ) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let mut raw = template.into_raw();
         let mut object = CK_INVALID_HANDLE;
         // The template is as long as it says; all outlive the call.
@@ -75,7 +81,7 @@ impl Session {
     }
 
     /// C_DestroyObject. The caller knows that the object is Tapstone's own.
-    pub(crate) fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Failure> {
+    pub(crate) fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Pkcs11Failure> {
         ck!(&self.module, C_DestroyObject(self.handle, object))
     }
 
@@ -84,7 +90,7 @@ impl Session {
         &self,
         template: Template,
         limit: usize,
-    ) -> Result<Vec<CK_OBJECT_HANDLE>, Failure> {
+    ) -> Result<Vec<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         let mut raw = template.into_raw();
         // The template is as long as it says and outlives the call.
         ck!(&self.module, C_FindObjectsInit(self.handle, raw.as_mut_ptr(), raw.len()))?;
@@ -96,7 +102,7 @@ impl Session {
         Ok(found)
     }
 
-    fn find_next(&self, limit: usize) -> Result<Vec<CK_OBJECT_HANDLE>, Failure> {
+    fn find_next(&self, limit: usize) -> Result<Vec<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         let mut found = Vec::new();
         let mut batch = [CK_INVALID_HANDLE; 64];
         while found.len() < limit {
@@ -117,13 +123,13 @@ impl Session {
         &self,
         object: CK_OBJECT_HANDLE,
         attribute: CK_ATTRIBUTE_TYPE,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, Pkcs11Failure> {
         let mut raw = CK_ATTRIBUTE { type_: attribute, pValue: ptr::null_mut(), ulValueLen: 0 };
         // A null value asks for the length (PKCS #11 3.2, 5.7.5); `raw` outlives the call.
         ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1))?;
         if raw.ulValueLen == CK_UNAVAILABLE_INFORMATION {
             let code = Rv(CKR_ATTRIBUTE_SENSITIVE);
-            return Err(Failure { call: Call::C_GetAttributeValue, code });
+            return Err(Pkcs11Failure { call: Pkcs11Function::C_GetAttributeValue, code });
         }
         let mut value = vec![0; raw.ulValueLen as usize];
         raw.pValue = value.as_mut_ptr().cast();

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::{Module, ck};
 use crate::pin::Pin;
@@ -22,7 +22,7 @@ impl Session {
         module: &Arc<Module>,
         slot: CK_SLOT_ID,
         read_only: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Pkcs11Failure> {
         let flags =
             if read_only { CKF_SERIAL_SESSION } else { CKF_SERIAL_SESSION | CKF_RW_SESSION };
         let mut handle = CK_INVALID_HANDLE;
@@ -32,7 +32,7 @@ impl Session {
     }
 
     /// C_Login as user; `None`: the token asks for the PIN itself.
-    pub(crate) fn login(&self, pin: Option<&Pin>) -> Result<(), Failure> {
+    pub(crate) fn login(&self, pin: Option<&Pin>) -> Result<(), Pkcs11Failure> {
         let (bytes, length) = match pin {
             Some(pin) => (pin.expose().as_ptr().cast_mut(), pin.expose().len()),
             None => (ptr::null_mut(), 0),
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// C_Logout: at the very end, for it destroys the private session objects of all sessions.
-    pub(crate) fn logout(&self) -> Result<(), Failure> {
+    pub(crate) fn logout(&self) -> Result<(), Pkcs11Failure> {
         ck!(&self.module, C_Logout(self.handle))
     }
 }

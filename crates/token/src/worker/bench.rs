@@ -9,7 +9,7 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::{MeasuredWork, Onward};
 use tapstone_measure::units::Nanos;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::keys::KeyReference;
 use super::lane::Lane;
@@ -43,7 +43,7 @@ pub(super) struct Bench {
     pub(super) seed: u64,
     pub(super) outages: Vec<Outage>,
     pub(super) in_a_row: u32,
-    pub(super) last: Option<Failure>,
+    pub(super) last: Option<Pkcs11Failure>,
 }
 
 /// How long to wait between two attempts to reach a lost device.
@@ -111,7 +111,7 @@ impl MeasuredWork for Bench {
 impl Bench {
     /// Leaves no operation active: cancels it where the module can (PKCS #11 3.0), else opens
     /// another session.
-    fn renew(&mut self) -> Result<(), Failure> {
+    fn renew(&mut self) -> Result<(), Pkcs11Failure> {
         let Some(session) = &self.session else { return self.reopen() };
         let all = CKF_SIGN | CKF_ENCRYPT | CKF_DECRYPT | CKF_DIGEST | CKF_FIND_OBJECTS;
         match ck!(&session.module, C_SessionCancel(session.handle, all)) {
@@ -120,7 +120,7 @@ impl Bench {
         }
     }
 
-    fn reopen(&mut self) -> Result<(), Failure> {
+    fn reopen(&mut self) -> Result<(), Pkcs11Failure> {
         self.session = None;
         let session = Session::open(&self.shared.module, self.shared.slot, self.shared.read_only)?;
         for lane in &mut self.lanes {
@@ -131,7 +131,7 @@ impl Bench {
     }
 
     /// Waits for a lost device, and notes how long it was gone.
-    fn reconnect(&mut self, failure: Failure) -> Onward {
+    fn reconnect(&mut self, failure: Pkcs11Failure) -> Onward {
         let start = Monotonic.now();
         loop {
             if self.try_to_reconnect().is_ok() {
@@ -150,7 +150,7 @@ impl Bench {
         }
     }
 
-    fn try_to_reconnect(&mut self) -> Result<(), Failure> {
+    fn try_to_reconnect(&mut self) -> Result<(), Pkcs11Failure> {
         self.reopen()?;
         let Some(session) = &self.session else { return Ok(()) };
         self.shared.login_again(session)?;
@@ -174,7 +174,7 @@ impl Bench {
     }
 
     /// The time spent in each call, if that was asked for.
-    pub(super) fn phases(&self) -> Vec<(Call, u64, Nanos)> {
+    pub(super) fn phases(&self) -> Vec<(Pkcs11Function, u64, Nanos)> {
         self.watch.phases()
     }
 }

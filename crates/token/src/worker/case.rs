@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::case_lane::{CaseLane, LaneThread};
 use super::keys::{self, KeyReference};
@@ -59,7 +59,7 @@ impl Case {
     }
 
     /// Objects and sessions besides those that are measured.
-    fn add_extra_load(&mut self, shared: &Shared, main: &Session) -> Result<(), Failure> {
+    fn add_extra_load(&mut self, shared: &Shared, main: &Session) -> Result<(), Pkcs11Failure> {
         for number in 0..self.job.extra_objects {
             let label = format!("{}-{number}", self.job.run);
             self.extra.push(main.create_labelled_object(&label)?);
@@ -80,7 +80,7 @@ impl Case {
         &mut self,
         main: &Session,
         inputs: Vec<Vec<Ring>>,
-    ) -> Vec<Result<(), Failure>> {
+    ) -> Vec<Result<(), Pkcs11Failure>> {
         let mut results = Vec::new();
         for (lane, rings) in self.lanes.iter_mut().zip(inputs) {
             let first_worker = self.job.first_worker;
@@ -97,7 +97,7 @@ impl Case {
         shared: &Arc<Shared>,
         session: &Session,
         thread: LaneThread<'_>,
-    ) -> Result<Vec<Lane>, Failure> {
+    ) -> Result<Vec<Lane>, Pkcs11Failure> {
         let share = thread.keep_bytes / self.lanes.len().max(1) as u64;
         let thread = LaneThread { keep_bytes: share, ..thread };
         self.lanes.iter().map(|lane| lane.for_thread(&self.job, shared, session, thread)).collect()
@@ -122,7 +122,7 @@ impl Case {
     }
 
     /// Destroys what was made for the case.
-    pub(super) fn destroy(&mut self, main: &Session) -> Result<(), Failure> {
+    pub(super) fn destroy(&mut self, main: &Session) -> Result<(), Pkcs11Failure> {
         let mut outcome = Ok(());
         for lane in &mut self.lanes {
             outcome = outcome.and(lane.destroy_imported(main));
@@ -141,7 +141,7 @@ pub(super) fn try_lanes(
     shared: &Arc<Shared>,
     main: &Session,
     thread: LaneThread<'_>,
-) -> Vec<Result<(), Failure>> {
+) -> Vec<Result<(), Pkcs11Failure>> {
     let try_one = |lane: &CaseLane| {
         let mut prepared =
             lane.for_thread(&case.job, shared, main, LaneThread { limit: 0, ..thread })?;

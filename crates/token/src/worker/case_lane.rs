@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::capture::Capture;
 use super::kept_objects::{KeptObjects, MadeObjects, NO_OBJECTS};
@@ -74,7 +74,7 @@ impl CaseLane {
         main: &Session,
         first_worker: u32,
         mut ring: Ring,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Pkcs11Failure> {
         self.by_token |= ring.by_token;
         if ring.by_token && self.work().token_can_make_inputs() {
             self.seal(main, first_worker, &mut ring)?;
@@ -100,7 +100,12 @@ impl CaseLane {
     }
 
     /// Lets the token make the cipher texts that it is to decrypt.
-    fn seal(&self, main: &Session, first_worker: u32, ring: &mut Ring) -> Result<(), Failure> {
+    fn seal(
+        &self,
+        main: &Session,
+        first_worker: u32,
+        ring: &mut Ring,
+    ) -> Result<(), Pkcs11Failure> {
         let Some(key) = self.keys.get(self.inputs.len()) else { return Ok(()) };
         let token = RoundTrip { session: main, variant: &self.variant, key: key.handle };
         for (number, input) in ring.inputs.ring.iter_mut().enumerate() {
@@ -119,7 +124,7 @@ impl CaseLane {
         shared: &Arc<Shared>,
         session: &Session,
         thread: LaneThread<'_>,
-    ) -> Result<Lane, Failure> {
+    ) -> Result<Lane, Pkcs11Failure> {
         let variant = &self.variant;
         let kept = self.work().kept_results();
         let result_bytes = variant.output_capacity_bytes().max(size_of::<CK_OBJECT_HANDLE>());
@@ -256,7 +261,7 @@ impl CaseLane {
     }
 
     /// Destroys the objects that inputs became.
-    pub(super) fn destroy_imported(&mut self, main: &Session) -> Result<(), Failure> {
+    pub(super) fn destroy_imported(&mut self, main: &Session) -> Result<(), Pkcs11Failure> {
         let mut outcome = Ok(());
         for object in self.imported.drain(..) {
             outcome = outcome.and(main.destroy_object(object));
@@ -270,7 +275,7 @@ fn stand_ins(
     lane: &mut Lane,
     places: u64,
     board: &tapstone_worker::BoardCell,
-) -> Result<Vec<MadeObjects>, Failure> {
+) -> Result<Vec<MadeObjects>, Pkcs11Failure> {
     let mut watch = Watch::new(board.clone(), false);
     let mut made = Vec::new();
     // One more than places: the last object waits for the next operation.

@@ -4,7 +4,7 @@
 //! with both are ever destroyed.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Call, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::shapes::shape_work;
 use super::templates::{KeyAccess, private_half, public_halves, secret_key};
@@ -47,9 +47,12 @@ pub(super) struct KeyReference {
 
 impl KeyReference {
     /// The key's handle in this session: after a reconnection it is another.
-    pub(super) fn find(&self, session: &Session) -> Result<CK_OBJECT_HANDLE, Failure> {
+    pub(super) fn find(&self, session: &Session) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let found = session.find_objects(self.template(), 1)?;
-        let gone = Failure { call: Call::C_FindObjects, code: Rv(CKR_KEY_HANDLE_INVALID as u64) };
+        let gone = Pkcs11Failure {
+            call: Pkcs11Function::C_FindObjects,
+            code: Rv(CKR_KEY_HANDLE_INVALID as u64),
+        };
         found.first().copied().ok_or(gone)
     }
 
@@ -193,7 +196,7 @@ impl KeyMaker<'_> {
 
     /// Makes a key as a session object where the token allows, else on the token; readable where
     /// verification needs it and the token allows, else not.
-    fn own(&self, variant: &Variant, number: u32, on_token: bool) -> Result<Key, Failure> {
+    fn own(&self, variant: &Variant, number: u32, on_token: bool) -> Result<Key, Pkcs11Failure> {
         // Software makes cipher texts and wrapped keys under the key that is to open them.
         let needed = shape_work(variant.shape).inputs_need_key_value();
         let readable = (self.verify || needed) && variant.key.secret_bytes().is_some();
@@ -214,8 +217,8 @@ impl KeyMaker<'_> {
                 Err(failure) => return Err(first_failure.unwrap_or(failure)),
             }
         }
-        Err(first_failure.unwrap_or(Failure {
-            call: Call::C_GenerateKey,
+        Err(first_failure.unwrap_or(Pkcs11Failure {
+            call: Pkcs11Function::C_GenerateKey,
             code: Rv(CKR_TEMPLATE_INCONSISTENT as u64),
         }))
     }
@@ -226,7 +229,7 @@ impl KeyMaker<'_> {
         number: u32,
         on_token: bool,
         readable: bool,
-    ) -> Result<Key, Failure> {
+    ) -> Result<Key, Pkcs11Failure> {
         let id = [ID_MARK, &self.first_worker.to_be_bytes(), &number.to_be_bytes()].concat();
         let reference = KeyReference {
             class: used_class(variant),
@@ -263,7 +266,7 @@ impl KeyMaker<'_> {
         &self,
         variant: &Variant,
         common: &impl Fn(Template) -> Template,
-    ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Failure> {
+    ) -> Result<(CK_OBJECT_HANDLE, CK_OBJECT_HANDLE), Pkcs11Failure> {
         let mut first_failure = None;
         let usage = shape_work(variant.shape).key_usage();
         let access = KeyAccess { readable: false, private: self.private };
@@ -274,8 +277,8 @@ impl KeyMaker<'_> {
                 Err(failure) => first_failure = first_failure.or(Some(failure)),
             }
         }
-        Err(first_failure.unwrap_or(Failure {
-            call: Call::C_GenerateKeyPair,
+        Err(first_failure.unwrap_or(Pkcs11Failure {
+            call: Pkcs11Function::C_GenerateKeyPair,
             code: Rv(CKR_MECHANISM_INVALID as u64),
         }))
     }
@@ -330,7 +333,7 @@ pub(super) fn material(
 
 /// Destroys keys that this process made, by what they are found by: their handles went with a
 /// lost device.
-pub(super) fn destroy_found(session: &Session, keys: &[KeyReference]) -> Result<(), Failure> {
+pub(super) fn destroy_found(session: &Session, keys: &[KeyReference]) -> Result<(), Pkcs11Failure> {
     let mut first_failure = Ok(());
     for key in keys {
         for class in [CKO_PRIVATE_KEY, CKO_PUBLIC_KEY, CKO_SECRET_KEY] {
@@ -344,7 +347,7 @@ pub(super) fn destroy_found(session: &Session, keys: &[KeyReference]) -> Result<
 }
 
 /// Destroys what was made for the keys. The user's own have nothing here to destroy.
-pub(super) fn destroy(session: &Session, keys: &mut Vec<Key>) -> Result<(), Failure> {
+pub(super) fn destroy(session: &Session, keys: &mut Vec<Key>) -> Result<(), Pkcs11Failure> {
     let mut first_failure = Ok(());
     for object in keys.drain(..).flat_map(|key| key.own) {
         let gone = session.destroy_object(object);
@@ -358,7 +361,7 @@ pub(super) fn leftovers(
     session: &Session,
     run: Option<&str>,
     remove: bool,
-) -> Result<Vec<Leftover>, Failure> {
+) -> Result<Vec<Leftover>, Pkcs11Failure> {
     let mut left = Vec::new();
     for class in [CKO_PRIVATE_KEY, CKO_PUBLIC_KEY, CKO_SECRET_KEY] {
         let template = Template::new().number(CKA_CLASS, class).flag(CKA_TOKEN, true);

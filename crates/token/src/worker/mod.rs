@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use cryptoki_sys::*;
 use tapstone_measure::looper::WarmUpResult;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_worker::{Board, private_pipes};
 
 use self::case::Case;
@@ -79,7 +79,7 @@ enum Event {
     /// The lab is gone.
     Abandoned,
     /// A thread is warm, or could not get so far.
-    Ready(Result<WarmUpResult, Failure>),
+    Ready(Result<WarmUpResult, Pkcs11Failure>),
     /// A thread has ended.
     Ended,
 }
@@ -178,7 +178,7 @@ impl Worker {
         }
     }
 
-    fn enter(&mut self, enter: Enter) -> Result<crate::module::TokenInfo, Failure> {
+    fn enter(&mut self, enter: Enter) -> Result<crate::module::TokenInfo, Pkcs11Failure> {
         let module = Arc::clone(self.module.as_ref().ok_or(NOT_LOADED)?);
         let slot = enter.slot as CK_SLOT_ID;
         let token = module.token(slot)?;
@@ -244,7 +244,7 @@ impl Worker {
     }
 }
 
-const NOT_LOADED: Failure = Failure {
+const NOT_LOADED: Pkcs11Failure = Pkcs11Failure {
     call: tapstone_names::pkcs11::Pkcs11Function::C_Initialize,
     code: tapstone_names::pkcs11::Rv(CKR_CRYPTOKI_NOT_INITIALIZED as u64),
 };
@@ -267,7 +267,7 @@ impl Token {
         &mut self,
         inputs: Vec<Vec<crate::protocol::Ring>>,
         place: &tapstone_worker::BoardCell,
-    ) -> Vec<Result<(), Failure>> {
+    ) -> Vec<Result<(), Pkcs11Failure>> {
         let Some(case) = &mut self.case else { return Vec::new() };
         let taken = case.take_inputs(&self.main, inputs);
         if taken.iter().any(Result::is_err) {
@@ -283,7 +283,7 @@ impl Token {
     }
 
     /// Ends the case: threads' sessions and objects first, then the keys.
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&mut self) -> Result<(), Pkcs11Failure> {
         self.end_threads();
         let Some(mut case) = self.case.take() else { return Ok(()) };
         if case.is_login() && self.shared.login != Login::None {
@@ -300,7 +300,7 @@ impl Token {
     }
 
     /// A new main session after the device was lost and came back.
-    fn renew_main(&mut self) -> Result<(), Failure> {
+    fn renew_main(&mut self) -> Result<(), Pkcs11Failure> {
         let Shared { module, slot, read_only, .. } = &*self.shared;
         self.main = Session::open(module, *slot, *read_only)?;
         self.shared.login_again(&self.main)

@@ -2,7 +2,7 @@
 //! read and write. Nothing here allocates or locks.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::kept_objects::{KeptObjects, MadeObjects};
 use super::watch::Watch;
@@ -95,8 +95,8 @@ pub(super) fn call_function<F>(
 }
 
 /// For messages: a code with the call that gave it.
-pub(super) fn as_failure((call, code): CallError) -> Failure {
-    Failure { call, code: Rv(code as u64) }
+pub(super) fn as_failure((call, code): CallError) -> Pkcs11Failure {
+    Pkcs11Failure { call, code: Rv(code as u64) }
 }
 
 /// Operation `n` takes entry `n` modulo the length of the ring; a division only where it must be.

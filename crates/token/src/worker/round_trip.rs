@@ -2,7 +2,7 @@
 //! code that it confirms. Outside the timed section, and marked as the token's own word.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
 
 use super::capture::IV_BYTES;
 use super::parameters::{Armed, IvSource};
@@ -21,7 +21,7 @@ impl RoundTrip<'_> {
     ///
     /// # Errors
     /// The failure of C_EncryptInit or C_Encrypt.
-    pub(super) fn encrypt(&self, message: &[u8], iv: &[u8]) -> Result<Vec<u8>, Failure> {
+    pub(super) fn encrypt(&self, message: &[u8], iv: &[u8]) -> Result<Vec<u8>, Pkcs11Failure> {
         let module = &self.session.module;
         let session = self.session.handle;
         let mut armed = Armed::new(self.variant, IvSource::Input);
@@ -43,7 +43,7 @@ impl RoundTrip<'_> {
     ///
     /// # Errors
     /// The failure of C_DecryptInit or C_Decrypt.
-    pub(super) fn decrypt(&self, text: &[u8], iv: &[u8]) -> Result<Vec<u8>, Failure> {
+    pub(super) fn decrypt(&self, text: &[u8], iv: &[u8]) -> Result<Vec<u8>, Pkcs11Failure> {
         let module = &self.session.module;
         let session = self.session.handle;
         let mut armed = Armed::new(self.variant, IvSource::Input);
@@ -65,7 +65,7 @@ impl RoundTrip<'_> {
     ///
     /// # Errors
     /// The failure of C_VerifyInit or C_Verify: CKR_SIGNATURE_INVALID, where it does not.
-    pub(super) fn confirm(&self, message: &[u8], code: &[u8]) -> Result<(), Failure> {
+    pub(super) fn confirm(&self, message: &[u8], code: &[u8]) -> Result<(), Pkcs11Failure> {
         let mut armed = Armed::new(self.variant, IvSource::Input);
         let mut place = [0; IV_BYTES];
         // SAFETY: as above.

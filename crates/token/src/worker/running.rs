@@ -9,7 +9,7 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::units::Nanos;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_worker::BoardCell;
 
 use super::bench::{Bench, FailurePolicy};
@@ -37,7 +37,7 @@ pub(super) struct RunningCase {
     threads: usize,
     counted: bool,
     ready: Vec<WarmUpResult>,
-    failure: Option<Failure>,
+    failure: Option<Pkcs11Failure>,
     ended: usize,
     released: bool,
     first_done: bool,
@@ -235,7 +235,7 @@ fn build_bench(
     gate: Arc<Gate>,
     run: Run,
     place: BoardCell,
-) -> Result<Bench, Failure> {
+) -> Result<Bench, Pkcs11Failure> {
     let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
     let worker = case.job.first_worker.wrapping_add(index as u32);
     let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
 
 use crate::module::{Module, Session};
 use crate::protocol::Login;
@@ -22,13 +22,13 @@ pub(super) struct Shared {
 impl Shared {
     /// Logs in after the device was lost, with the PIN that it accepted before: never again once
     /// it has refused it.
-    pub(super) fn login_again(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) fn login_again(&self, session: &Session) -> Result<(), Pkcs11Failure> {
         if self.login == Login::None || self.pin_refused.load(Relaxed) {
             return Ok(());
         }
         match session.login(self.login.pin()) {
             // Another thread of this process was first.
-            Err(Failure { code, .. }) if code == ALREADY_LOGGED_IN => Ok(()),
+            Err(Pkcs11Failure { code, .. }) if code == ALREADY_LOGGED_IN => Ok(()),
             Err(failure) => {
                 self.pin_refused.fetch_or(failure.code.is_pin(), Relaxed);
                 Err(failure)

@@ -10,7 +10,7 @@ use tapstone_measure::looper::{self, LoopEnd, OperationRange, WarmUpResult};
 use tapstone_measure::pace::{ClosedLoop, OpenLoop, Schedule};
 use tapstone_measure::recorder::Recorder;
 use tapstone_measure::units::Nanos;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::Event;
 use super::bench::Bench;
@@ -18,7 +18,7 @@ use super::sink::{Drain, RingSink, ring};
 use crate::protocol::{Pace, Run, ThreadEnd};
 
 /// Makes what a thread measures with, on that thread.
-pub(super) type BenchBuilder = Box<dyn FnOnce() -> Result<Bench, Failure> + Send>;
+pub(super) type BenchBuilder = Box<dyn FnOnce() -> Result<Bench, Pkcs11Failure> + Send>;
 
 /// Threads that are warming up or measuring.
 pub(super) struct MeasuringThreads {
@@ -111,7 +111,7 @@ impl MeasuringThread {
         self,
         mut bench: Bench,
         started: &mpsc::Receiver<Nanos>,
-    ) -> (FinishedThread, Result<(), Failure>) {
+    ) -> (FinishedThread, Result<(), Pkcs11Failure>) {
         let closed = || self.gate.closes() <= Monotonic.now();
         let warm_up =
             looper::warm_up(&Monotonic, &mut bench, self.run.warm_up, self.run.first, closed);
@@ -172,7 +172,7 @@ impl LoopArguments<'_> {
 }
 
 /// Nothing succeeded, and the thread has given up.
-fn gave_up(warm_up: &WarmUpResult, bench: &Bench) -> Option<Failure> {
+fn gave_up(warm_up: &WarmUpResult, bench: &Bench) -> Option<Pkcs11Failure> {
     let nothing = warm_up.failures.len() as u64 == warm_up.operations;
     bench.last.filter(|_| nothing && warm_up.gave_up)
 }

@@ -6,7 +6,7 @@ use tapstone_measure::units::Nanos;
 
 use tapstone_worker::BoardCell;
 
-use tapstone_names::pkcs11::Pkcs11Function as Call;
+use tapstone_names::pkcs11::Pkcs11Function;
 
 /// One thread's announcements.
 pub(super) struct Watch {
@@ -17,9 +17,9 @@ pub(super) struct Watch {
 /// Time by call, from one announcement to the next.
 #[derive(Default)]
 struct Phases {
-    current: Option<(Call, Nanos)>,
+    current: Option<(Pkcs11Function, Nanos)>,
     /// Few: an operation makes at most four different calls.
-    sums: Vec<(Call, u64, Nanos)>,
+    sums: Vec<(Pkcs11Function, u64, Nanos)>,
 }
 
 impl Watch {
@@ -30,7 +30,7 @@ impl Watch {
 
     /// A call is entered; the one before has returned.
     #[inline]
-    pub(super) fn enter(&mut self, call: Call, operation: u64) {
+    pub(super) fn enter(&mut self, call: Pkcs11Function, operation: u64) {
         self.place.enter(call as u8, operation);
         if let Some(phases) = &mut self.phases {
             phases.turn(Some(call));
@@ -54,13 +54,13 @@ impl Watch {
     }
 
     /// Calls with their number and total time.
-    pub(super) fn phases(&self) -> Vec<(Call, u64, Nanos)> {
+    pub(super) fn phases(&self) -> Vec<(Pkcs11Function, u64, Nanos)> {
         self.phases.as_ref().map(|phases| phases.sums.clone()).unwrap_or_default()
     }
 }
 
 impl Phases {
-    fn turn(&mut self, next: Option<Call>) {
+    fn turn(&mut self, next: Option<Pkcs11Function>) {
         let now = Monotonic.now();
         if let Some((call, since)) = self.current {
             match self.sums.iter_mut().find(|(name, ..)| *name == call) {

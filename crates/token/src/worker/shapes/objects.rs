@@ -2,7 +2,7 @@
 //! Each operation also destroys as many objects as it makes.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Function};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function};
 
 use super::super::operation::{CallError, Operation, TimedCalls, call_function};
 use super::super::templates::{KeyAccess, KeyUsage, private_half, public_halves, secret_key};
@@ -26,7 +26,7 @@ const KEM_SECRET_BYTES: CK_ULONG = 32;
 pub(super) struct Derive;
 
 impl ShapeWork for Derive {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let bytes = match setup.variant.parameters {
             Parameters::Ecdh { secret_bytes } => secret_bytes,
             _ => 0,
@@ -75,7 +75,7 @@ impl TimedCalls for DeriveCalls {
 pub(super) struct Unwrap;
 
 impl ShapeWork for Unwrap {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let template = made_secret(setup, CKK_AES).flag(CKA_ENCRYPT, true).into_raw();
         Ok(Box::new(UnwrapCalls { template }))
     }
@@ -124,7 +124,7 @@ impl TimedCalls for UnwrapCalls {
 pub(super) struct GenerateKey;
 
 impl ShapeWork for GenerateKey {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let template = secret_key(setup.variant.key, self.key_usage(), access(setup))
             .flag(CKA_TOKEN, false)
             .into_raw();
@@ -167,7 +167,7 @@ impl TimedCalls for GenerateKeyCalls {
 pub(super) struct GenerateKeyPair;
 
 impl ShapeWork for GenerateKeyPair {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let mark = |half: Template| half.flag(CKA_TOKEN, false).bytes(CKA_LABEL, setup.label);
         let public = public_halves(setup.variant.key, self.key_usage()).swap_remove(0);
         let private = private_half(self.key_usage(), access(setup));
@@ -227,7 +227,7 @@ impl TimedCalls for GenerateKeyPairCalls {
 pub(super) struct Encapsulate;
 
 impl ShapeWork for Encapsulate {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         Ok(Box::new(EncapsulateCalls { template: kem_secret(setup) }))
     }
 
@@ -245,7 +245,7 @@ impl ShapeWork for Encapsulate {
         session: &Session,
         key: KeySpec,
         input: &[u8],
-    ) -> Result<Option<CK_OBJECT_HANDLE>, Failure> {
+    ) -> Result<Option<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         let mut template = Template::new()
             .number(CKA_CLASS, CKO_PUBLIC_KEY)
             .number(CKA_KEY_TYPE, key.key_type().unwrap_or(CKK_GENERIC_SECRET))
@@ -297,7 +297,7 @@ impl TimedCalls for EncapsulateCalls {
 pub(super) struct Decapsulate;
 
 impl ShapeWork for Decapsulate {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         Ok(Box::new(DecapsulateCalls { template: kem_secret(setup) }))
     }
 

@@ -1,7 +1,7 @@
 //! What a worker has to know of a shape, outside the timed section.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::Pkcs11Failure as Failure;
+use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::super::operation::{PreparedInput, TimedCalls};
 use super::super::parameters::IvSource;
@@ -19,7 +19,7 @@ pub(in super::super) trait ShapeWork: Sync {
     ///
     /// # Errors
     /// CKR_FUNCTION_NOT_SUPPORTED, with the function that the module lacks.
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure>;
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure>;
 
     /// Whether it runs under a key that must be there before it starts.
     fn needs_key(&self) -> bool {
@@ -56,7 +56,7 @@ pub(in super::super) trait ShapeWork: Sync {
         _session: &Session,
         _key: KeySpec,
         _input: &[u8],
-    ) -> Result<Option<CK_OBJECT_HANDLE>, Failure> {
+    ) -> Result<Option<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         Ok(None)
     }
 
@@ -86,7 +86,7 @@ pub(in super::super) trait ShapeWork: Sync {
         &self,
         _token: &RoundTrip<'_>,
         _kept: &KeptResult<'_>,
-    ) -> Option<Result<Vec<u8>, Failure>> {
+    ) -> Option<Result<Vec<u8>, Pkcs11Failure>> {
         None
     }
 

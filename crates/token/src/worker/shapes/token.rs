@@ -3,7 +3,7 @@
 use std::ptr;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Function};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function};
 
 use super::super::operation::{CallError, Operation, TimedCalls, call_function, ring_place};
 use super::shape_work::{CallSetup, KeptResults, ShapeWork};
@@ -15,7 +15,7 @@ use crate::pin::Pin;
 pub(super) struct Random;
 
 impl ShapeWork for Random {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         Ok(Box::new(RandomCalls { bytes: setup.variant.message_bytes as CK_ULONG }))
     }
 }
@@ -40,7 +40,7 @@ impl TimedCalls for RandomCalls {
 pub(super) struct FindObjects;
 
 impl ShapeWork for FindObjects {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let searches =
             setup.inputs.iter().map(|input| Template::new().bytes(CKA_LABEL, &input.bytes));
         Ok(Box::new(FindCalls { templates: searches.map(Template::into_raw).collect() }))
@@ -52,7 +52,7 @@ impl ShapeWork for FindObjects {
         session: &Session,
         _key: KeySpec,
         input: &[u8],
-    ) -> Result<Option<CK_OBJECT_HANDLE>, Failure> {
+    ) -> Result<Option<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         session.create_labelled_object(&String::from_utf8_lossy(input)).map(Some)
     }
 
@@ -111,7 +111,7 @@ impl TimedCalls for FindCalls {
 pub(super) struct OpenSession;
 
 impl ShapeWork for OpenSession {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let read_write = if setup.shared.read_only { 0 } else { CKF_RW_SESSION };
         let slot = setup.shared.slot;
         Ok(Box::new(OpenSessionCalls { slot, flags: CKF_SERIAL_SESSION | read_write }))
@@ -146,7 +146,7 @@ impl TimedCalls for OpenSessionCalls {
 pub(super) struct Login;
 
 impl ShapeWork for Login {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         Ok(Box::new(LoginCalls { pin: setup.shared.login.pin().cloned() }))
     }
 

@@ -2,7 +2,7 @@
 //! keys.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure as Failure, Pkcs11Function as Function, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function, Rv};
 
 use super::super::operation::{CallError, Operation, TimedCalls, call_function, check_code};
 use super::super::parameters::IvSource;
@@ -17,7 +17,7 @@ use crate::pin::Pin;
 pub(super) struct Sign;
 
 impl ShapeWork for Sign {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
         keyed_calls(
             setup,
@@ -30,7 +30,7 @@ impl ShapeWork for Sign {
         &self,
         token: &RoundTrip<'_>,
         kept: &KeptResult<'_>,
-    ) -> Option<Result<Vec<u8>, Failure>> {
+    ) -> Option<Result<Vec<u8>, Pkcs11Failure>> {
         Some(token.confirm(kept.message, kept.result).map(|()| kept.message.to_vec()))
     }
 }
@@ -39,7 +39,7 @@ impl ShapeWork for Sign {
 pub(super) struct Encrypt;
 
 impl ShapeWork for Encrypt {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
         keyed_calls(
             setup,
@@ -68,7 +68,7 @@ impl ShapeWork for Encrypt {
         &self,
         token: &RoundTrip<'_>,
         kept: &KeptResult<'_>,
-    ) -> Option<Result<Vec<u8>, Failure>> {
+    ) -> Option<Result<Vec<u8>, Pkcs11Failure>> {
         Some(token.decrypt(kept.result, kept.iv))
     }
 }
@@ -77,7 +77,7 @@ impl ShapeWork for Encrypt {
 pub(super) struct Decrypt;
 
 impl ShapeWork for Decrypt {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
         keyed_calls(
             setup,
@@ -103,7 +103,7 @@ impl ShapeWork for Decrypt {
         &self,
         _token: &RoundTrip<'_>,
         kept: &KeptResult<'_>,
-    ) -> Option<Result<Vec<u8>, Failure>> {
+    ) -> Option<Result<Vec<u8>, Pkcs11Failure>> {
         Some(Ok(kept.result.to_vec()))
     }
 }
@@ -112,7 +112,7 @@ impl ShapeWork for Decrypt {
 pub(super) struct Digest;
 
 impl ShapeWork for Digest {
-    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
         Ok(Box::new(DigestCalls {
             init: present(Function::C_DigestInit, functions.C_DigestInit)?,
@@ -125,7 +125,7 @@ impl ShapeWork for Digest {
 pub(super) struct Wrap;
 
 impl ShapeWork for Wrap {
-    fn timed_calls(&self, _setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Failure> {
+    fn timed_calls(&self, _setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         Ok(Box::new(WrapCalls))
     }
 
@@ -143,7 +143,7 @@ impl ShapeWork for Wrap {
         session: &Session,
         _key: KeySpec,
         input: &[u8],
-    ) -> Result<Option<CK_OBJECT_HANDLE>, Failure> {
+    ) -> Result<Option<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         let template = Template::new()
             .number(CKA_CLASS, CKO_SECRET_KEY)
             .number(CKA_KEY_TYPE, CKK_AES)
@@ -192,7 +192,7 @@ fn keyed_calls(
     setup: &CallSetup<'_>,
     init: (Function, Option<Init>),
     transform: (Function, Option<Transform>),
-) -> Result<Box<dyn TimedCalls>, Failure> {
+) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
     Ok(Box::new(KeyedCalls {
         init: Named { call: init.0, function: present(init.0, init.1)? },
         transform: Named { call: transform.0, function: present(transform.0, transform.1)? },
@@ -200,8 +200,8 @@ fn keyed_calls(
     }))
 }
 
-fn present<F>(call: Function, function: Option<F>) -> Result<F, Failure> {
-    function.ok_or(Failure { call, code: Rv(CKR_FUNCTION_NOT_SUPPORTED as u64) })
+fn present<F>(call: Function, function: Option<F>) -> Result<F, Pkcs11Failure> {
+    function.ok_or(Pkcs11Failure { call, code: Rv(CKR_FUNCTION_NOT_SUPPORTED as u64) })
 }
 
 impl TimedCalls for KeyedCalls {
