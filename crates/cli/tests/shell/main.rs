@@ -29,7 +29,7 @@ fn bash_completes_verbs_and_options() {
         let (last, before) = (words.last().unwrap(), words[words.len() - 2]);
         let line = words.join(" ");
         let ask = format!(
-            "source {}; COMP_WORDS=({line} ''); COMP_CWORD={}; COMP_LINE='{line}'; \
+            "source '{}'; COMP_WORDS=({line} ''); COMP_CWORD={}; COMP_LINE='{line}'; \
              _tapstone tapstone '{last}' {before}; echo \"${{COMPREPLY[@]}}\"",
             script.display(),
             words.len() - 1
