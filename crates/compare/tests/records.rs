@@ -6,7 +6,7 @@ use tapstone_compare::{
     CompareError, NamedRecord, compare_records, compare_with_reference, side_by_side,
 };
 use tapstone_measure::compare::Percent;
-use tapstone_record::{Change, Comparison, Judgement, Quantity, Record};
+use tapstone_record::{Change, Comparison, Judgement, Provenance, Quantity, Record};
 use tapstone_reference::{load, names};
 
 /// A case in a closed loop of one worker, with a rate and its interval of this part to both sides.
@@ -171,6 +171,145 @@ fn messages_of_different_length_are_different_work() {
     }
 }
 
+/// A record in which everything that is compared besides figures is named after a side.
+fn described(side: &str, cores: u32, step: u64, quota: Value) -> Record {
+    let name = |what: &str| format!("{what} {side}");
+    let target = json!({
+        "kind": if side == "one" { "card" } else { "pcsc" },
+        "module": {"path": name("/m"), "sha256": format!("{side}-0123456789abcdef")},
+        "library": {
+            "description": "", "manufacturer": "", "cryptoki_version": "3.1",
+            "version": name("library version"),
+        },
+        "tokens": [{
+            "slot": {"id": 1, "description": ""}, "label": "label", "manufacturer": name("maker"),
+            "model": "model", "serial": "7", "firmware_version": name("firmware"),
+            "hardware_version": "1", "flags": [],
+        }],
+        "card": {"atr": name("3B"), "protocol": "T=1", "name": name("card")},
+        "reader": {"name": name("reader"), "driver_version": "1.2"},
+        "daemon": {"name": "pcscd", "version": name("version")},
+        "program": {"path": name("/p"), "sha256": format!("{side}-fedcba9876543210")},
+        "emulated": {"profile": name("profile"), "sha256": "00"},
+    });
+    let record = json!({
+        "schema": "tapstone.record/1", "tool": {"name": "tapstone", "version": name("0.1")},
+        "command": [], "started_at": "2026-01-15T09:30:00Z",
+        "environment": {
+            "load": {}, "cpu": name("cpu"), "virtualisation": "kvm", "cores": cores,
+            "cgroup_quota_cores": quota, "kernel": name("linux"),
+            "clock": {"step_ns": step, "cost_ns": 20},
+        },
+        "target": target, "results": [case("x", 1.0, 0.1)],
+        "imported": {"format": "jcalgtest", "file": "f", "sha256": "00", "made_by": name("tool"),
+            "lines_skipped": 0},
+    });
+    Record::from_json(&record.to_string(), "a test").unwrap()
+}
+
+#[test]
+fn what_differs_besides_the_figures_is_said() {
+    let one = described("one", 2, 1, Value::Null);
+    let two = described("two", 4, 40, json!(1.5));
+    let comparison = compared(&one, &two, None).unwrap();
+    let expected = [
+        "the baseline was no real device: emulated, profile profile one",
+        "the candidate was no real device: emulated, profile profile two",
+        "the kind of target differs: card and pcsc",
+        "the machine differs: cpu one, kvm and cpu two, kvm",
+        "the cores differs: 2 and 4 with a quota of 1.5",
+        "the kernel differs: linux one and linux two",
+        "the clock differs: steps of 1 ns and steps of 40 ns",
+        "the module differs: /m one and /m two",
+        "the module's SHA-256 differs: one-0123456789ab and two-0123456789ab",
+        "the token differs: maker one model (serial 7) and maker two model (serial 7)",
+        "the firmware differs: firmware one, library library version one and \
+         firmware two, library library version two",
+        "the card differs: card one, ATR 3B one, T=1 and card two, ATR 3B two, T=1",
+        "the reader differs: reader one, 1.2 and reader two, 1.2",
+        "the daemon differs: pcscd version one and pcscd version two",
+        "the program differs: /p one (SHA-256 one-fedcba987654…) and \
+         /p two (SHA-256 two-fedcba987654…)",
+        "the version of Tapstone differs: 0.1 one and 0.1 two",
+        "the baseline's figures were made by tool one, not by Tapstone",
+        "the candidate's figures were made by tool two, not by Tapstone",
+    ];
+    assert_eq!(comparison.warnings, expected);
+    // Sides are called what their device is.
+    assert_eq!(
+        (comparison.baseline.name.as_str(), comparison.candidate.name.as_str()),
+        ("card one", "card two")
+    );
+    assert_eq!(comparison.baseline.emulated.as_deref(), Some("profile one"));
+    // An emulated device's figures are emulated.
+    assert_eq!(comparison.rows[0].baseline_provenance, Some(Provenance::Emulated));
+    let same = compared(&one, &one, None).unwrap().warnings;
+    assert!(!same.iter().any(|warning| warning.contains("differs")), "{same:?}");
+}
+
+#[test]
+fn what_is_not_known_of_one_side_is_unknown() {
+    let known = described("one", 2, 1, Value::Null);
+    let unknown = record("card", &[case("x", 1.0, 0.1)]);
+    let comparison = compared(&known, &unknown, None).unwrap();
+    for what in ["the card differs: card one", "the firmware differs: firmware one"] {
+        let warning = comparison.warnings.iter().find(|warning| warning.starts_with(what));
+        assert!(warning.is_some_and(|it| it.ends_with(" and unknown")), "{warning:?}");
+    }
+    assert_eq!(comparison.candidate.name, "new");
+    assert_eq!(comparison.rows[0].candidate_provenance, Some(Provenance::Measured));
+}
+
+#[test]
+fn a_token_is_called_by_its_label() {
+    let mut token = described("one", 2, 1, Value::Null);
+    token.target.card = None;
+    assert_eq!(compared(&token, &token, None).unwrap().baseline.name, "label");
+    token.target.tokens[0].label = "  ".into();
+    assert_eq!(compared(&token, &token, None).unwrap().baseline.name, "old", "its file's name");
+    let second = token.target.tokens[0].clone();
+    token.target.tokens.push(second);
+    token.target.tokens[0].label = "label".into();
+    assert_eq!(compared(&token, &token, None).unwrap().baseline.name, "old", "which of two?");
+}
+
+#[test]
+fn calls_of_two_traces_are_set_side_by_side() {
+    let trace = |digests: u64| {
+        let mut record = record("command", &[case("wall", 1.0, 0.1)]);
+        let call = json!({
+            "module": "m.so", "layer": "pkcs11 m.so", "function": "C_Digest", "count": digests,
+            "total_ns": 10, "own_ns": 10,
+        });
+        record.calls = serde_json::from_value(json!([call])).unwrap();
+        record
+    };
+    let changes = compared(&trace(3), &trace(5), None).unwrap().calls;
+    let [change] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!(change.baseline.unwrap().count, 3);
+    assert_eq!(change.candidate.unwrap().count, 5);
+}
+
+/// Calls of a short run: that too few were seen for an interval is no doubt about each.
+#[test]
+fn calls_without_a_verdict_are_no_rows() {
+    let interval = json!({"interval": {"n": 9, "method": "m", "level": 0.95, "reliable": false}});
+    let mut trace = record(
+        "command",
+        &[case("wall", 1.0, 0.1), with(case("m.so:C_Digest", 1.0, 0.1), interval)],
+    );
+    let call = json!({
+        "module": "m.so", "layer": "pkcs11 m.so", "function": "C_Digest", "count": 3,
+        "total_ns": 10, "own_ns": 10,
+    });
+    trace.calls = serde_json::from_value(json!([call])).unwrap();
+    let name = trace.calls[0].operation();
+    trace.results[1].operation = name;
+    let comparison = compared(&trace, &trace, None).unwrap();
+    assert_eq!(comparison.rows.len(), 1, "{:?}", comparison.rows);
+    assert_eq!(comparison.rows[0].operation, "wall");
+}
+
 #[test]
 fn devices_side_by_side_are_slower_than_the_fastest() {
     let runs = [100.0, 50.0, 80.0].map(|rate| record("token", &[case("x", rate, 0.01)]));
@@ -207,4 +346,19 @@ fn items_of_a_reference_are_chosen_by_a_part_of_their_name() {
     assert!(only.rows.iter().any(|row| row.item.as_ref() == Some(&items[0].name)));
     let error = compared(Some("no such item")).unwrap_err();
     assert!(matches!(error, CompareError::NoSuchItem { .. }), "{error}");
+    assert!(error.to_string().contains(&items[0].name), "{error}");
+    // What the candidate has not, and what nobody published.
+    let published = items.iter().flat_map(|item| &item.figures).map(|it| &it.operation);
+    let other: Vec<_> = published.filter(|name| **name != figure.operation).collect();
+    assert!(other.iter().all(|name| all.only_in_baseline.contains(name)), "{all:?}");
+    assert!(!all.only_in_baseline.contains(&figure.operation));
+    assert_eq!(all.only_in_candidate, [""; 0]);
+    assert!(all.warnings[0].starts_with(&format!("the figures of {}", reference.name)));
+    // Nobody published an open loop, and not an unknown operation.
+    let open = json!({"load": {"kind": "open", "rate_per_second": 10.0}});
+    let open = with(case(&figure.operation, 10.0, 0.01), open);
+    for case in [open, case("unknown", 1.0, 0.1)] {
+        let record = record("card", &[case]);
+        assert!(compare_with_reference(&reference, None, named(&record, "r"), None).is_err());
+    }
 }
