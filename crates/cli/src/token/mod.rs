@@ -1,10 +1,10 @@
 //! `tapstone token`: how fast a PKCS#11 token or HSM is, really.
 
 mod arguments;
+mod cases;
 mod host_list;
 mod judge;
 mod leftovers;
-mod rows;
 mod run;
 mod target;
 

@@ -12,9 +12,9 @@ use tapstone_token::controller::{
 };
 
 use super::arguments::Arguments;
+use super::cases::{TokenCases, token_cases};
 use super::host_list::HostsOfRun;
 use super::judge::{Asked, judge};
-use super::rows::{self, Rows};
 use super::target::{self, NoHosts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,8 +39,8 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
         );
     }
     let precision = Precision::measure(&Monotonic);
-    let rows = rows::rows(&arguments, precision.step)?;
-    let samples = samples_file(&arguments, &rows)?;
+    let cases = token_cases(&arguments, precision.step)?;
+    let samples = samples_file(&arguments, &cases)?;
     arguments.output.shared.check()?;
     let interrupt = interrupt::flag_on_signals()?;
     let environment = environment::observe(precision);
@@ -55,7 +55,7 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
         None => (target::open(&arguments, interrupt)?, None),
         Some(count) => match target::open_on_hosts(&arguments, count, interrupt) {
             Ok((controller, watch)) => (controller, Some(watch)),
-            Err(why) => return without_hosts(&arguments, &rows, record, why),
+            Err(why) => return without_hosts(&arguments, &cases, record, why),
         },
     };
     record.target = target::describe(&controller, watch.as_ref());
@@ -70,14 +70,14 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
         exit: Exit::Done,
         hosts: watch.map(HostsOfRun::new),
     };
-    session.measure(&rows)?;
+    session.measure(&cases)?;
     session.end()
 }
 
 /// A run that could not begin says in a record who was missing.
 fn without_hosts(
     arguments: &Arguments,
-    rows: &Rows,
+    cases: &TokenCases,
     mut record: Record,
     why: NoHosts,
 ) -> anyhow::Result<Exit> {
@@ -86,7 +86,7 @@ fn without_hosts(
     }
     eprintln!("error: {}", Failure(&why.error));
     record.hosts = why.hosts;
-    for row in &rows.rows {
+    for row in &cases.cases {
         let host = arguments.hosts.target.clone().unwrap_or_default();
         let error = TokenMeasureError::Host { host, text: why.error.to_string() };
         record.results.extend(not_measured(row, error).rows);
@@ -101,9 +101,9 @@ fn list() {
     }
 }
 
-fn samples_file(arguments: &Arguments, rows: &Rows) -> anyhow::Result<Option<SamplesFile>> {
+fn samples_file(arguments: &Arguments, cases: &TokenCases) -> anyhow::Result<Option<SamplesFile>> {
     let Some(path) = arguments.output.samples.clone() else { return Ok(None) };
-    let lanes = rows.rows.iter().flat_map(|row| &row.lanes);
+    let lanes = cases.cases.iter().flat_map(|row| &row.lanes);
     let names = lanes.map(|lane| lane.variant.name.clone()).collect();
     SamplesFile::create(path, names).map(Some)
 }
@@ -120,13 +120,13 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn measure(&mut self, rows: &Rows) -> anyhow::Result<()> {
-        for (index, row) in rows.rows.iter().enumerate() {
-            self.live.row(index + 1, rows.rows.len());
-            let outcome = self.row(rows, row);
-            self.judge_claims(rows, row, outcome.summary.as_ref())?;
+    fn measure(&mut self, cases: &TokenCases) -> anyhow::Result<()> {
+        for (index, row) in cases.cases.iter().enumerate() {
+            self.live.row(index + 1, cases.cases.len());
+            let outcome = self.row(cases, row);
+            self.judge_claims(cases, row, outcome.summary.as_ref())?;
             let interrupted = outcome.interrupted;
-            self.take(outcome, rows.named);
+            self.take(outcome, cases.named);
             if interrupted {
                 self.record
                     .warnings
@@ -138,8 +138,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn row(&mut self, rows: &Rows, row: &CasePlan) -> CaseOutcome {
-        if !rows.find_limit {
+    fn row(&mut self, cases: &TokenCases, row: &CasePlan) -> CaseOutcome {
+        if !cases.find_limit {
             let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
             return self.controller.measure(row, &mut self.live, samples);
         }
@@ -149,7 +149,7 @@ impl Session<'_> {
             max_hosts: self.arguments.hosts.hosts.unwrap_or(1),
             time: self.arguments.load.max_time.map_or(LIMIT_TIME, Into::into),
         };
-        let limit = self.controller.find_limit(&rows.level(row), limits, &mut self.live);
+        let limit = self.controller.find_limit(&cases.level(row), limits, &mut self.live);
         match limit.knee {
             Some(knee) if self.record.knee.is_none() => self.record.knee = Some(knee),
             Some(knee) => self.record.warnings.push(format!(
@@ -163,11 +163,11 @@ impl Session<'_> {
 
     fn judge_claims(
         &mut self,
-        rows: &Rows,
+        cases: &TokenCases,
         row: &CasePlan,
         summary: Option<&Summary>,
     ) -> anyhow::Result<()> {
-        for (claim, text) in rows.claims.iter().zip(&self.arguments.what.claim) {
+        for (claim, text) in cases.claims.iter().zip(&self.arguments.what.claim) {
             if claim.case == row.name() {
                 let judged = judge(&Asked { text, claim }, row, summary)?;
                 if judged.verdict != record::Verdict::Met {

@@ -15,8 +15,8 @@ use tapstone_token::controller::{
 use super::arguments::{Arguments, Arrivals};
 
 /// Everything that is to be measured.
-pub(super) struct Rows {
-    pub(super) rows: Vec<CasePlan>,
+pub(super) struct TokenCases {
+    pub(super) cases: Vec<CasePlan>,
     pub(super) claims: Vec<Claim>,
     /// The user named what to measure: what the token lacks is then an error.
     pub(super) named: bool,
@@ -34,7 +34,7 @@ const MAX_TIME_IN_SUITE: Nanos = Nanos::from_secs(5);
 const LEVEL_TIME: Nanos = Nanos::from_secs(1);
 
 /// Settles which cases are measured, from arguments, suite and claims.
-pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<Rows> {
+pub(super) fn token_cases(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<TokenCases> {
     let claims: Vec<Claim> =
         arguments.what.claim.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     let maker =
@@ -45,7 +45,7 @@ pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<R
         && arguments.load.rate.is_none()
         && arguments.load.count.is_none();
     let what = &arguments.what;
-    let mut rows = if !what.mix.is_empty() {
+    let mut cases = if !what.mix.is_empty() {
         vec![maker.mix()?]
     } else if let Some(path) = &what.suite {
         let text = fs::read_to_string(path).map_err(|error| {
@@ -60,13 +60,13 @@ pub(super) fn rows(arguments: &Arguments, clock_step: Nanos) -> anyhow::Result<R
         maker.suite(Catalogue::builtin().default_suite())
     };
     for claim in &claims {
-        if !rows.iter().any(|row| row.name() == claim.case) {
-            rows.extend(maker.operations(std::slice::from_ref(&claim.case))?);
+        if !cases.iter().any(|row| row.name() == claim.case) {
+            cases.extend(maker.operations(std::slice::from_ref(&claim.case))?);
         }
     }
-    check(&rows)?;
-    Ok(Rows {
-        rows,
+    check(&cases)?;
+    Ok(TokenCases {
+        cases,
         claims,
         named: !what.op.is_empty() || !what.mix.is_empty() || !what.claim.is_empty(),
         find_limit: arguments.limit.find_limit
@@ -82,15 +82,16 @@ struct CaseFigures<'a> {
 
 impl CaseFigures<'_> {
     fn operations(&self, names: &[String]) -> anyhow::Result<Vec<CasePlan>> {
-        let mut rows = Vec::new();
+        let mut cases = Vec::new();
         for name in names {
             for variant in Catalogue::builtin().select(name)? {
                 for variant in self.sized(variant)? {
-                    rows.push(self.row(vec![LanePlan { variant, weight: 1 }], self.stop(MAX_TIME)));
+                    cases
+                        .push(self.row(vec![LanePlan { variant, weight: 1 }], self.stop(MAX_TIME)));
                 }
             }
         }
-        Ok(rows)
+        Ok(cases)
     }
 
     /// The operation at each size asked for; at its own where none was, or where `.*` named
@@ -143,14 +144,14 @@ impl CaseFigures<'_> {
             Some(threads) => vec![threads],
             None => row.threads.iter().map(|threads| threads.get()).collect(),
         };
-        let mut rows = Vec::new();
+        let mut cases = Vec::new();
         for variant in row.variants {
             for &threads in &threads {
                 let lane = LanePlan { variant: variant.clone(), weight: 1 };
-                rows.push(CasePlan { threads, ..self.row(vec![lane], stop) });
+                cases.push(CasePlan { threads, ..self.row(vec![lane], stop) });
             }
         }
-        rows
+        cases
     }
 
     fn row(&self, lanes: Vec<LanePlan>, stop: CaseStop) -> CasePlan {
@@ -183,7 +184,7 @@ impl CaseFigures<'_> {
     }
 }
 
-impl Rows {
+impl TokenCases {
     /// The same case as a level of a search for the limit.
     pub(super) fn level(&self, row: &CasePlan) -> CasePlan {
         let stop = match row.stop {
@@ -228,8 +229,8 @@ fn keys(arguments: &Arguments) -> anyhow::Result<KeysPlan> {
 }
 
 /// What cannot be measured in the way that was asked for.
-fn check(rows: &[CasePlan]) -> anyhow::Result<()> {
-    for row in rows {
+fn check(cases: &[CasePlan]) -> anyhow::Result<()> {
+    for row in cases {
         let login = row.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
         if login && (row.threads > 1 || row.lanes.len() > 1) {
             bail!(
