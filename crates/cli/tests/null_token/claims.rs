@@ -37,8 +37,20 @@ fn a_claim_that_is_met_is_done() {
 
 #[test]
 fn a_claim_that_is_missed_is_told_by_the_exit_code() {
-    assert_eq!(judge("rsa1024.sign >= 5000/s", 1).verdict, Verdict::Missed);
-    assert_eq!(judge("rsa1024.sign p50 <= 500us", 1).verdict, Verdict::Missed);
+    for claim in ["rsa1024.sign >= 5000/s", "rsa1024.sign p50 <= 500us"] {
+        // An interval can be wide on a machine that stands still; the claim is never met.
+        undisturbed(
+            0.0,
+            0.4,
+            || measure(claim),
+            |outcome| {
+                let judged = only_claim(outcome);
+                assert_ne!(judged.verdict, Verdict::Met, "{judged:?}");
+                assert_eq!(outcome.exit, Some(1), "{}", outcome.stderr);
+                hold(judged.verdict == Verdict::Missed, format_args!("{judged:?}"))
+            },
+        );
+    }
 }
 
 #[test]
