@@ -11,7 +11,7 @@ pub(super) fn describe(view: &View<'_>) -> Option<Described> {
     let object = match view.instruction {
         0xCA | 0xCB => return describe_data(view),
         0xF2 => status_of(view.p1).map(str::to_owned),
-        0xE6 => Some(install_for(view.p1)),
+        0xE6 => install_for(view.p1),
         0xD8 => Some(format!("key version {:02X}", view.p1 & 0x7F)),
         _ => None,
     };
@@ -65,7 +65,7 @@ const fn status_of(p1: u8) -> Option<&'static str> {
 }
 
 /// 11.5.2.1: several may be asked for at once.
-fn install_for(p1: u8) -> String {
+fn install_for(p1: u8) -> Option<String> {
     const PURPOSES: [(u8, &str); 6] = [
         (0x40, "registry update"),
         (0x20, "personalization"),
@@ -74,8 +74,9 @@ fn install_for(p1: u8) -> String {
         (0x04, "install"),
         (0x02, "load"),
     ];
-    let purposes = PURPOSES.iter().filter(|(bit, _)| p1 & bit != 0).map(|(_, purpose)| *purpose);
-    format!("for {}", purposes.collect::<Vec<_>>().join(", "))
+    let asked = PURPOSES.iter().filter(|(bit, _)| p1 & bit != 0);
+    let purposes: Vec<&str> = asked.map(|(_, purpose)| *purpose).collect();
+    (!purposes.is_empty()).then(|| format!("for {}", purposes.join(", ")))
 }
 
 /// 11.3.3.1 and appendix H; 9F7F is of Visa's cards, and of most others since.

@@ -1,5 +1,7 @@
 use super::*;
 
+mod tables;
+
 /// Bytes of hexadecimal digits with blanks between them.
 fn bytes(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
@@ -59,6 +61,12 @@ fn commands_of_piv() {
             "PUT DATA: X.509 Certificate for Digital Signature (9C)",
         ),
         ("00 DB 3F FF 03 7E 01 00", "PUT DATA: Discovery Object"),
+        // P1 and P2 must be 3FFF: else it is the command of ISO 7816-4.
+        ("00 CB 3F FE 05 5C 03 5F C1 02 00", "GET DATA: data object 5FC102"),
+        ("00 DB 3F FE 05 5C 03 5F C1 02 00", "PUT DATA: data object 5FC102"),
+        ("00 CB 3F FF 03 5C 01 42", "GET DATA: data object 42"),
+        ("00 CB 3F FF 05 5C 03 5F C1", "GET DATA"),
+        ("00 F9 9A 00", "ATTEST: key 9A"),
         ("00 FD 00 00 00", "GET VERSION"),
         ("00 FE 07 9A FF", "IMPORT ASYMMETRIC KEY: RSA 2048, PIV Authentication Key 9A"),
         ("00 C0 00 00 00", "GET RESPONSE"),
@@ -97,6 +105,15 @@ fn commands_of_iso_7816() {
         ),
         ("00 A4 04 00 05 F0 00 00 00 99", "SELECT: application F000000099"),
         ("00 A4 04 00", "SELECT: default application"),
+        // Five bytes name a provider, fewer nobody (ISO 7816-5).
+        ("00 A4 04 00 05 A0 00 00 03 08", "SELECT: PIV A000000308"),
+        ("00 A4 04 00 04 A0 00 00 03", "SELECT: application A0000003"),
+        // A SELECT by name whose name was cut off, and one by identifier.
+        ("00 A4 04 00 05", "SELECT"),
+        ("00 A4 00 00", "SELECT: MF"),
+        ("00 A4 03 00", "SELECT: parent DF"),
+        ("00 A4 00 00 01 3F", "SELECT"),
+        ("00 A4 09 00 02 50 15", "SELECT: file 5015"),
         ("00 A4 00 0C 02 3F 00", "SELECT: MF"),
         ("00 A4 02 04 02 50 31", "SELECT: file 5031"),
         ("00 A4 08 0C 04 50 15 44 01", "SELECT: file 50154401"),
@@ -104,7 +121,12 @@ fn commands_of_iso_7816() {
         ("00 B0 9E 00 00", "READ BINARY: short file 1E"),
         ("00 B2 01 0C 00", "READ RECORD: short file 01"),
         ("00 B2 01 04 00", "READ RECORD"),
+        ("00 B2 01 FC 00", "READ RECORD: short file 1F"),
+        ("00 B0 7E 00 00", "READ BINARY"),
+        ("00 B0 C1 00 00", "READ BINARY"),
+        ("00 D6 81 00 01 00", "UPDATE BINARY: short file 01"),
         ("00 20 00 01 08", "VERIFY: reference 01"),
+        ("00 24 00 01", "CHANGE REFERENCE DATA: reference 01"),
         ("00 22 41 A4 03 84 01 81", "MANAGE SECURITY ENVIRONMENT: SET"),
         ("00 2A 9E 9A 33", "PERFORM SECURITY OPERATION: COMPUTE DIGITAL SIGNATURE"),
         ("00 2A 80 86 00", "PERFORM SECURITY OPERATION: DECIPHER"),
@@ -112,6 +134,14 @@ fn commands_of_iso_7816() {
         ("00 88 00 00 23", "INTERNAL AUTHENTICATE"),
         ("00 CB 3F FF 0A 4D 08 70 06 BF 81 01 02 A0 80", "GET DATA: data object 4D"),
         ("00 CA 01 01 00", "GET DATA: data object 0101"),
+        ("00 CB 00 00 02 5F 50", "GET DATA: data object 5F50"),
+        ("00 CB 00 00 03 5F 81 02", "GET DATA: data object 5F8102"),
+        // Tags have at most three bytes, and this one has only two of three.
+        ("00 CB 00 00 04 5F 81 82 03", "GET DATA"),
+        ("00 CB 00 00 02 5F 81", "GET DATA"),
+        ("FF CA 01 00 00", "GET DATA: historical bytes"),
+        ("FF CA 02 00 00", "GET DATA"),
+        ("FF B0 00 00 10", "READ BINARY"),
         ("00 5A 00 00", "unknown command"),
         ("90 5A 00 00", "proprietary command"),
         ("FF CA 00 00 00", "GET DATA: UID"),
@@ -135,6 +165,19 @@ fn commands_of_other_applications() {
         ),
         (Some(GlobalPlatform), "80 E6 0C 00 20", "INSTALL: for make selectable, install"),
         (Some(GlobalPlatform), "84 D8 00 81 48", "PUT KEY: key version 00"),
+        // Bit 8: more of the keys follow.
+        (Some(GlobalPlatform), "84 D8 B1 81 48", "PUT KEY: key version 31"),
+        (
+            Some(GlobalPlatform),
+            "80 E6 7E 00",
+            "INSTALL: for registry update, personalization, extradition, make selectable, install, \
+             load",
+        ),
+        (
+            Some(GlobalPlatform),
+            "80 CB 00 00 02 9F 7F",
+            "GET DATA: card production life cycle (CPLC)",
+        ),
         (Some(GlobalPlatform), "80 CA 9F 7F 00", "GET DATA: card production life cycle (CPLC)"),
         (None, "00 CA 00 66 00", "GET DATA: Card Data"),
         (Some(GlobalPlatform), "80 E2 80 00 10", "STORE DATA"),
@@ -147,6 +190,18 @@ fn commands_of_other_applications() {
             "00 47 81 00 02 B6 00 00",
             "GENERATE ASYMMETRIC KEY PAIR: read public key, signature",
         ),
+        (
+            Some(OpenPgp),
+            "00 47 80 00 02 B8 00 00",
+            "GENERATE ASYMMETRIC KEY PAIR: generate, decryption",
+        ),
+        (
+            Some(OpenPgp),
+            "00 47 80 00 02 A4 00 00",
+            "GENERATE ASYMMETRIC KEY PAIR: generate, authentication",
+        ),
+        (Some(OpenPgp), "00 47 80 00", "GENERATE ASYMMETRIC KEY PAIR: generate"),
+        (Some(OpenPgp), "00 20 00 82", "VERIFY: PW1, state only"),
         (Some(OpenPgp), "00 DB 3F FF 20", "PUT DATA: private key import"),
         (Some(Cac), "80 52 00 00 02 01 00", "READ BUFFER"),
         (Some(Benchmark), "80 50 00 00 00", "LOAD"),
@@ -276,6 +331,81 @@ fn a_file_is_what_was_selected() {
 }
 
 #[test]
+fn only_a_select_that_succeeds_changes_the_file() {
+    let mut card = Interpreter::new();
+    let mut object =
+        |command: &str, status: u16| card.exchange(&bytes(command), StatusWord(status)).object;
+    object("00 A4 00 0C 02 50 31", 0x9000);
+    object("00 A4 00 0C 02 50 32", 0x6A82);
+    // A4 of a proprietary class is no SELECT, and neither is another command that succeeds.
+    object("80 A4 00 0C 02 50 33", 0x9000);
+    object("00 CA 01 01 00", 0x9000);
+    assert_eq!(object("00 B0 00 00 00", 0x9000).as_deref(), Some("file 5031"));
+    assert_eq!(object("00 D6 00 00 01 00", 0x9000).as_deref(), Some("file 5031"));
+    // What is not about files, and a proprietary command, say nothing of the file.
+    assert_eq!(object("00 84 00 00 08", 0x9000), None);
+    assert_eq!(object("80 B0 00 00 08", 0x9000), None);
+    // The default application: nobody has said which.
+    object("00 A4 04 00", 0x9000);
+    assert_eq!(object("00 B0 00 00 00", 0x9000), None);
+}
+
+#[test]
+fn the_default_application_may_be_any() {
+    let mut card = Interpreter::new();
+    card.exchange(&bytes("00 A4 04 00 05 A0 00 00 03 08"), StatusWord::OK);
+    assert_eq!(card.selected(), Some(Application::Piv));
+    card.exchange(&bytes("00 A4 04 00"), StatusWord::OK);
+    assert_eq!(card.selected(), None);
+}
+
+/// ISO 7816-4, 5.4.1: classes 00 to 03 and 40 to 4F carry channels 0 to 3 and 4 to 19.
+#[test]
+fn each_logical_channel_has_its_own_application() {
+    let channels: Vec<u8> = (0x00..=0x03).chain(0x40..=0x4F).collect();
+    for own in &channels {
+        let mut card = Interpreter::new();
+        let select = [&[*own], &bytes("A4 04 00 05 A0 00 00 03 08")[..]].concat();
+        card.exchange(&select, StatusWord::OK);
+        assert_eq!(card.selected().is_some(), *own == 0, "{own:02X}");
+        for class in &channels {
+            let verify = [*class, 0x20, 0x00, 0x80, 0x08];
+            let known = card.exchange(&verify, StatusWord::OK).object.unwrap();
+            let expected = if class == own { "PIV Card Application PIN" } else { "reference 80" };
+            assert_eq!(known, expected, "{class:02X} after a SELECT of class {own:02X}");
+        }
+    }
+}
+
+/// Chaining is a bit of the class (10), and goes on only with the same command.
+#[test]
+fn a_chain_goes_on_with_the_same_command() {
+    let mut card = Interpreter::new();
+    let mut object = |command: &str| card.exchange(&bytes(command), StatusWord::OK).object;
+    object("00 A4 04 00 05 A0 00 00 03 08");
+    object("10 DB 3F FF 05 5C 03 5F C1 02");
+    // The chain was given up: this begins something else.
+    assert_eq!(object("00 CB 3F FF 05 5C 03 5F C1 05").unwrap().split(' ').next(), Some("X.509"));
+    // No chain: the second one has an object of its own.
+    object("00 DB 3F FF 05 5C 03 5F C1 02");
+    assert_eq!(
+        object("00 DB 3F FF 05 5C 03 5F C1 07").as_deref(),
+        Some("Card Capability Container")
+    );
+}
+
+#[test]
+fn an_extended_length_has_two_bytes_behind_a_zero() {
+    let long = [&bytes("00 A4 04 00 00 01 00")[..], b"\xA0\x00\x00\x03\x08", &[0; 251]].concat();
+    let selected = describe(&long, None).object.unwrap();
+    assert!(selected.starts_with("application A000000308"), "{selected}");
+    assert_eq!(selected.len(), "application ".len() + 2 * 0x100);
+    // Of what stands behind the data nothing is taken for data.
+    let with_le = bytes("00 A4 04 00 00 00 05 A0 00 00 03 08 00 00");
+    assert_eq!(describe(&with_le, None).object.as_deref(), Some("PIV A000000308"));
+}
+
+#[test]
 fn status_words_say_their_numbers() {
     let cases = [
         (0x9000, "done"),
@@ -285,6 +415,7 @@ fn status_words_say_their_numbers() {
         (0x63C2, "2 tries left"),
         (0x63C1, "1 try left"),
         (0x63C0, "no try left"),
+        (0x6C00, "wrong Le, the right one is 256"),
         (0x6982, "security status not satisfied"),
         (0x6983, "authentication method blocked"),
         (0x6A82, "file, object or application not found"),

@@ -57,3 +57,17 @@ pub struct PcscFailure {
     /// What it returned.
     pub code: PcscCode,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_agree() {
+        for (number, function) in PcscFunction::ALL.iter().enumerate() {
+            assert_eq!(PcscFunction::from_number(number as u8), Some(*function));
+        }
+        assert_eq!(PcscFunction::from_number(255), None);
+        assert_eq!(format!("{:>16}", PcscFunction::Transmit), "   SCardTransmit");
+    }
+}

@@ -84,3 +84,16 @@ impl fmt::Debug for PcscCode {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_go_by_the_names_of_pcsclite_h() {
+        assert_eq!(PcscCode(0x8010_000C).to_string(), "SCARD_E_NO_SMARTCARD");
+        assert_eq!(format!("{:?}", PcscCode::TIMEOUT), "SCARD_E_TIMEOUT");
+        assert_eq!(PcscCode(0x8010_0FFF).to_string(), "0x80100FFF");
+        assert_eq!(PcscCode(0x8010_0FFF).hint(), None);
+    }
+}

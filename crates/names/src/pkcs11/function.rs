@@ -78,5 +78,6 @@ mod tests {
         }
         assert_eq!(Pkcs11Function::from_number(255), None);
         assert_eq!(Pkcs11Function::C_SignInit.name(), "C_SignInit");
+        assert_eq!(format!("{:>8}", Pkcs11Function::C_Sign), "  C_Sign");
     }
 }

@@ -219,6 +219,44 @@ mod tests {
         assert_eq!(Rv(0xA0).to_string(), "CKR_PIN_INCORRECT");
         assert_eq!(Rv(0x8000_0102).to_string(), "CKR_VENDOR_DEFINED+0x102");
         assert_eq!(Rv(0x9999).to_string(), "CKR_0x9999");
+        assert_eq!(Rv(0x8000_0000).to_string(), "CKR_VENDOR_DEFINED+0x0");
+        assert_eq!(format!("{:>20}|", Rv(0xA0)), "   CKR_PIN_INCORRECT|");
         assert!(Rv(0xA4).is_pin() && !Rv(0x30).is_pin());
+        assert!(!Rv(0x8000_00A4).is_pin(), "a vendor's own code judges no PIN");
+    }
+
+    #[test]
+    fn only_ckr_ok_is_no_failure() {
+        assert_eq!(Rv::check(CKR_OK), Ok(()));
+        assert_eq!(Rv::check(CKR_CANCEL), Err(Rv(1)));
+        assert_eq!(Rv::check(CK_RV::MAX), Err(Rv(CK_RV::MAX.into())));
+    }
+
+    /// A new session may help, or none will: a wrong answer makes a run go on, or end, in vain.
+    #[test]
+    fn devices_and_sessions_that_are_gone_are_told_from_other_failures() {
+        for lost in [
+            CKR_DEVICE_REMOVED,
+            CKR_DEVICE_ERROR,
+            CKR_TOKEN_NOT_PRESENT,
+            CKR_SESSION_HANDLE_INVALID,
+            CKR_SESSION_CLOSED,
+            CKR_USER_NOT_LOGGED_IN,
+            CKR_CRYPTOKI_NOT_INITIALIZED,
+            CKR_OBJECT_HANDLE_INVALID,
+            CKR_KEY_HANDLE_INVALID,
+        ] {
+            assert!(Rv(lost.into()).is_lost(), "{}", Rv(lost.into()));
+        }
+        for other in [CKR_OK, CKR_PIN_INCORRECT, CKR_DEVICE_MEMORY, CKR_FUNCTION_FAILED] {
+            assert!(!Rv(other.into()).is_lost(), "{}", Rv(other.into()));
+        }
+    }
+
+    #[test]
+    fn hints_say_what_to_do() {
+        let hinted = (0..0x300).map(Rv).filter_map(|code| Some((code, code.hint()?)));
+        let page: Vec<String> = hinted.map(|(code, hint)| format!("{code}: {hint}")).collect();
+        insta::assert_snapshot!(page.join("\n"));
     }
 }
