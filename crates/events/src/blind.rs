@@ -99,3 +99,31 @@ impl fmt::Display for Blind {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `--syscalls` needs no probe; it is no advice where ptrace(2) does not go either.
+    #[test]
+    fn each_reason_says_what_to_do() {
+        let program = || PathBuf::from("/opt/p");
+        let other = || PathBuf::from("/lib/l");
+        for (blind, why, advice, syscalls) in [
+            (Blind::Static(program()), "is linked statically", "build it dynamically", true),
+            (Blind::Setuid(program()), "setuid", "cp /opt/p /tmp/copy", false),
+            (Blind::OtherMachine(program()), "not a program for x86-64", "a build", false),
+            (Blind::OtherLinker(program(), other()), "linker /lib/l", "glibc 2.35", false),
+            (Blind::Limited(program()), "address space", "ulimit -v unlimited", false),
+            (Blind::Outdated(program()), "older than 2.35", "on a newer system", true),
+            (Blind::Unknown(program(), other()), "files of /lib/l", "trace it outside", true),
+        ] {
+            let text = blind.to_string();
+            let (said, hint) = text.split_once("\nhint: ").unwrap();
+            assert!(said.contains("/opt/p") && said.contains(why), "{text}");
+            assert!(hint.contains(advice), "{text}");
+            assert_eq!(hint.ends_with("; tapstone trace --syscalls needs no probe"), syscalls);
+            assert!(!blind.beside_system_calls().contains("--syscalls"), "{text}");
+        }
+    }
+}

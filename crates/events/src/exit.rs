@@ -30,3 +30,21 @@ impl fmt::Display for Exit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exit_code_0_is_success() {
+        for (exit, is_success, text) in [
+            (Exit::Code(0), true, "exit code 0"),
+            (Exit::Code(1), false, "exit code 1"),
+            (Exit::Signal(libc::SIGKILL), false, "SIGKILL"),
+            (Exit::Signal(0), false, "signal 0"),
+        ] {
+            assert_eq!(exit.is_success(), is_success, "{exit}");
+            assert_eq!(exit.to_string(), text);
+        }
+    }
+}

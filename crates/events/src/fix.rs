@@ -277,6 +277,51 @@ mod tests {
         assert_eq!(delay.to_string().parse(), Ok(delay.clone()));
         let Fix::Delay { low, high, .. } = delay else { panic!("{delay}") };
         assert_eq!((low, high), (Nanos::from_millis(1), Nanos::from_millis(10)));
+        let function = WatchedFunction::named("C_Sign").unwrap();
+        assert_eq!(format!("{function:?}"), "C_Sign");
+    }
+
+    #[test]
+    fn a_name_that_resembles_none_gets_no_proposal() {
+        let error = "no-sleep:x".parse::<Fix>().unwrap_err();
+        assert!(matches!(error, FixError::Function { near: None, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_fix_without_a_function_is_for_all_functions() {
+        let fix = |text: &str| text.parse::<Fix>().unwrap();
+        for (one, other, does) in [
+            ("no-sleep", "no-sleep:C_Sign", true),
+            ("no-sleep", "no-sleep", true),
+            ("no-sleep:C_Sign", "no-sleep", false),
+            ("no-sleep:C_Sign", "no-sleep:C_Sign", true),
+            ("no-sleep:C_Sign", "no-sleep:C_Verify", false),
+            ("no-sleep", "no-busy-wait", false),
+            ("no-busy-wait", "no-busy-wait:C_Sign", true),
+            ("no-busy-wait", "no-sleep", false),
+            ("no-busy-wait:C_Sign", "no-busy-wait", false),
+            ("cache-apdu", "cache-apdu", true),
+            ("cache-apdu", "whole-read", false),
+        ] {
+            assert_eq!(fix(one).does(&fix(other)), does, "{one} for {other}");
+        }
+    }
+
+    #[test]
+    fn fixes_that_change_more_than_they_are_for_say_so() {
+        for (text, caution) in [
+            ("no-sleep", Some("gives up earlier")),
+            ("no-busy-wait", Some("time limits become shorter")),
+            ("cache-apdu", Some("not read again")),
+            ("memoise:getpwnam", Some("a change of the database")),
+            ("delay:C_Sign=1ms", None),
+            ("whole-read", None),
+            ("tcp-nodelay", None),
+        ] {
+            let said = text.parse::<Fix>().unwrap().caution();
+            assert_eq!(said.is_some(), caution.is_some(), "{text}: {said:?}");
+            assert!(said.unwrap_or_default().contains(caution.unwrap_or_default()), "{text}");
+        }
     }
 
     #[test]
@@ -287,6 +332,9 @@ mod tests {
             ("memoise", "memoise needs a function"),
             ("memoise:C_Sign", "no function \"C_Sign\""),
             ("memoise:getaddrinfo", "cannot be copied"),
+            ("memoise:getprotobynam", "did you mean getprotobyname?"),
+            ("no-sleep:getpwnam", "no function \"getpwnam\" is watched"),
+            ("memoise:nanosleep", "no function \"nanosleep\" is watched"),
             ("cache-apdu:C_Sign", "takes no function"),
             ("delay:C_Sign", "needs a time"),
             ("delay:C_Sign=10ms..1ms", "needs a time"),

@@ -116,6 +116,33 @@ mod tests {
     }
 
     #[test]
+    fn dropped_events_are_those_that_no_other_line_counts() {
+        let losses = Losses {
+            dropped: 100,
+            interrupted: 1,
+            crowded: 20,
+            out_of_reach: 30,
+            unwatched: 4,
+            full: true,
+            ..Losses::default()
+        };
+        let said = losses.sentences(&[]);
+        let starts = [
+            "49 events had to be dropped (the file of events was full: --events-size",
+            "1 call in a signal handler",
+            "20 calls could not be written (more than",
+            "30 events had to be dropped (the program limits its memory",
+            "4 functions could not be watched",
+        ];
+        assert_eq!(said.len(), starts.len(), "{said:#?}");
+        for (sentence, start) in said.iter().zip(starts) {
+            assert!(sentence.starts_with(start), "{sentence}");
+        }
+        let slow = Losses { dropped: 2, ..Losses::default() }.sentences(&[]);
+        assert!(slow[0].contains("the program wrote them faster"), "{slow:?}");
+    }
+
+    #[test]
     fn each_loss_has_its_reason_and_none_is_told_twice() {
         let losses = Losses { dropped: 10, interrupted: 3, crowded: 7, ..Losses::default() };
         let said = losses.sentences(&[]);

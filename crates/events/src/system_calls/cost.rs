@@ -38,3 +38,23 @@ impl StopCost {
         SHORTEST_SLEEP.max(Nanos(self.round_trip.0.saturating_mul(ROUND_TRIPS)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(round_trip: u64) -> StopCost {
+        StopCost { calls: 10, work: Nanos(700), round_trip: Nanos(round_trip) }
+    }
+
+    #[test]
+    fn a_call_costs_its_work_and_two_round_trips() {
+        assert_eq!(cost(6_000).per_call(), Nanos(12_700));
+    }
+
+    #[test]
+    fn a_sleep_is_longer_than_four_round_trips_and_than_the_timer_slack() {
+        assert_eq!(cost(6_000).shortest_sleep(), Nanos(50_000));
+        assert_eq!(cost(30_000).shortest_sleep(), Nanos(120_000));
+    }
+}

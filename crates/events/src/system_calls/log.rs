@@ -290,12 +290,17 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_calls_are_counted() {
+    fn a_limit_of_two_chunks_holds_two_chunks() {
         let mut writer = SystemCallWriter::new(2 * CHUNK_BYTES);
+        assert!(writer.calls.is_empty());
         for place in 0..100_000 {
             writer.write(&call_of_a_loop(place));
         }
-        assert!(writer.dropped > 0);
+        assert!(writer.dropped > 0 && !writer.calls.is_empty());
+        assert_eq!(writer.calls.chunks.len(), 2);
+        // A chunk is left only where the largest call might not fit any more.
+        let least = CHUNK_BYTES - MOST_CALL_BYTES;
+        assert!(writer.calls.chunks.iter().all(|chunk| chunk.len() > least));
         assert_eq!(writer.calls.len() + writer.dropped, 100_000);
         assert!(writer.calls.chunks.iter().all(|chunk| chunk.capacity() == CHUNK_BYTES));
     }

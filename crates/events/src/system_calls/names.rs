@@ -38,3 +38,19 @@ impl Names {
         self.list.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_numbered_as_they_come() {
+        let mut names = Names::default();
+        assert!(names.is_empty());
+        let hosts = names.add(Arc::from(&b"/etc/hosts"[..]));
+        let services = names.add(Arc::from(&b"/etc/services"[..]));
+        assert_eq!((hosts, services), (NameId(0), NameId(1)));
+        assert_eq!(&**names.get(services), b"/etc/services");
+        assert!(names.len() == 2 && !names.is_empty());
+    }
+}

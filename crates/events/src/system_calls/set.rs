@@ -172,7 +172,12 @@ mod tests {
         assert_eq!(SystemCallSet::from_str("+write,+fsync"), Ok(more));
         let fewer = SystemCallSet::from_str("-poll").unwrap();
         assert_eq!(fewer.names().count(), default.names().count() - 1);
+        assert!(default.contains(libc::SYS_poll as u32));
         assert!(!fewer.contains(libc::SYS_poll as u32));
+        let few = SystemCallSet::from_str("close,read").unwrap().with("write").with("no such call");
+        let numbers =
+            [libc::SYS_read, libc::SYS_write, libc::SYS_close].map(|number| number as u32);
+        assert!(few.numbers().eq(numbers), "ascending");
     }
 
     #[test]

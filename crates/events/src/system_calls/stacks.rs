@@ -91,3 +91,29 @@ impl Frame {
         &*self.module == PROBE_FILE
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: Option<&str>, offset: u64) -> Frame {
+        Frame { module: Arc::from("libc.so.6"), function: function.map(Arc::from), offset }
+    }
+
+    #[test]
+    fn the_empty_stack_does_not_count() {
+        let node = StackNode { caller: 0, frame: 0 };
+        for nodes in 0..4_usize {
+            let stacks = Stacks::new(vec![frame(None, 0)], vec![node; nodes]);
+            assert_eq!(stacks.len(), nodes.saturating_sub(1));
+            assert_eq!(stacks.is_empty(), nodes < 2);
+            assert_eq!(stacks.frames(StackId::EMPTY).count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_frame_without_a_symbol_is_shown_as_a_place() {
+        assert_eq!(frame(Some("read"), 17).to_string(), "read [libc.so.6]");
+        assert_eq!(frame(None, 0x1F40).to_string(), "libc.so.6+0x1f40");
+    }
+}
