@@ -78,18 +78,6 @@ pub enum Doubt {
     NoDifferenceSeen,
 }
 
-/// Whether B is slower than A by more than a budget allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BudgetVerdict {
-    /// The whole interval keeps the budget.
-    Held,
-    /// The whole interval breaks it.
-    Broken,
-    /// The interval reaches across it, or there is no verdict yet.
-    Undecided,
-}
-
 /// Compares B with A over interleaved rounds.
 #[must_use]
 pub fn compare_rounds(rounds: &[PairedRound]) -> PairedComparison {
@@ -102,21 +90,6 @@ pub fn compare_rounds(rounds: &[PairedRound]) -> PairedComparison {
         Some(_) => PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen),
     };
     PairedComparison { ratio, rounds: rounds.len(), verdict }
-}
-
-impl PairedComparison {
-    /// Judges `--fail-above`: the budget is broken when B's rate is lower than A's by more than
-    /// this, as far as the interval goes. A noisy comparison neither passes nor fails.
-    #[must_use]
-    pub fn fail_above(&self, budget: Percent) -> BudgetVerdict {
-        let allowed = 1.0 - budget.0 / 100.0;
-        let enough = !matches!(self.verdict, PairedVerdict::Inconclusive(Doubt::TooFewRounds));
-        match self.ratio {
-            Some(ratio) if enough && ratio.low >= allowed => BudgetVerdict::Held,
-            Some(ratio) if enough && ratio.high < allowed => BudgetVerdict::Broken,
-            _ => BudgetVerdict::Undecided,
-        }
-    }
 }
 
 impl fmt::Display for PairedComparison {
@@ -206,7 +179,6 @@ mod tests {
         let early = compare_rounds(&rounds(19, 2.0, 0.001, 1));
         assert_eq!(early.verdict, PairedVerdict::Inconclusive(Doubt::TooFewRounds));
         assert!(early.ratio.is_some_and(|ratio| ratio.low > 1.9));
-        assert_eq!(early.fail_above(Percent(5.0)), BudgetVerdict::Undecided);
     }
 
     #[test]
@@ -215,23 +187,6 @@ mod tests {
         dead[7].b = PerSecond(0.0);
         let dead = compare_rounds(&dead);
         assert_eq!(dead.verdict, PairedVerdict::Inconclusive(Doubt::NothingCompleted));
-        assert_eq!(dead.fail_above(Percent(5.0)), BudgetVerdict::Undecided);
-    }
-
-    #[test]
-    fn a_budget_acts_on_the_interval() {
-        let budget = Percent(5.0);
-        assert_eq!(
-            compare_rounds(&rounds(20, 0.98, 0.01, 1)).fail_above(budget),
-            BudgetVerdict::Held
-        );
-        assert_eq!(
-            compare_rounds(&rounds(20, 0.90, 0.01, 1)).fail_above(budget),
-            BudgetVerdict::Broken
-        );
-        let noisy = compare_rounds(&rounds(20, 0.93, 0.20, 1));
-        assert!(noisy.ratio.is_some_and(|ratio| ratio.holds(0.95)), "{noisy}");
-        assert_eq!(noisy.fail_above(budget), BudgetVerdict::Undecided);
     }
 
     #[test]
@@ -264,20 +219,6 @@ mod tests {
         assert_eq!(comparison.ratio, Some(Estimate { estimate: 1.0, low: 1.0, high: 1.0 }));
         assert_eq!(comparison.verdict, PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen));
         assert_eq!(comparison.rounds, ROUNDS);
-    }
-
-    #[test]
-    fn a_budget_is_kept_at_its_very_end() {
-        let judged = |low, high, verdict| {
-            let ratio = Some(Estimate { estimate: low, low, high });
-            PairedComparison { ratio, rounds: 20, verdict }.fail_above(Percent(50.0))
-        };
-        assert_eq!(judged(0.5, 0.6, PairedVerdict::Slower), BudgetVerdict::Held);
-        assert_eq!(judged(0.4, 0.5, PairedVerdict::Slower), BudgetVerdict::Undecided);
-        assert_eq!(judged(0.4, 0.49, PairedVerdict::Slower), BudgetVerdict::Broken);
-        let early = PairedVerdict::Inconclusive(Doubt::TooFewRounds);
-        assert_eq!(judged(0.4, 0.49, early), BudgetVerdict::Undecided);
-        assert_eq!(judged(0.9, 1.1, early), BudgetVerdict::Undecided);
     }
 
     #[test]
