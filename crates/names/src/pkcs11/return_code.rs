@@ -229,7 +229,7 @@ mod tests {
     fn only_ckr_ok_is_no_failure() {
         assert_eq!(Rv::check(CKR_OK), Ok(()));
         assert_eq!(Rv::check(CKR_CANCEL), Err(Rv(1)));
-        assert_eq!(Rv::check(CK_RV::MAX), Err(Rv(CK_RV::MAX.into())));
+        assert_eq!(Rv::check(CK_RV::MAX), Err(Rv(CK_RV::MAX)));
     }
 
     /// A new session may help, or none will: a wrong answer makes a run go on, or end, in vain.
@@ -246,10 +246,10 @@ mod tests {
             CKR_OBJECT_HANDLE_INVALID,
             CKR_KEY_HANDLE_INVALID,
         ] {
-            assert!(Rv(lost.into()).is_lost(), "{}", Rv(lost.into()));
+            assert!(Rv(lost).is_lost(), "{}", Rv(lost));
         }
         for other in [CKR_OK, CKR_PIN_INCORRECT, CKR_DEVICE_MEMORY, CKR_FUNCTION_FAILED] {
-            assert!(!Rv(other.into()).is_lost(), "{}", Rv(other.into()));
+            assert!(!Rv(other).is_lost(), "{}", Rv(other));
         }
     }
 
