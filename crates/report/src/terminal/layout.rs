@@ -24,7 +24,10 @@ pub(super) fn lay_out(table: &Grid, room: usize, clean: impl Fn(&str) -> String)
     }
     for entry in &table.entries {
         match entry {
-            Entry::Cells(cells) => lines.push(layout.cells(&table, cells)),
+            Entry::Cells(cells) => {
+                lines.extend(layout.name_above(cells, room));
+                lines.push(layout.cells(&table, cells));
+            }
             Entry::Sentence(name, text) => lines.extend(layout.sentence(name, text, room)),
         }
     }
@@ -83,11 +86,25 @@ impl Layout {
         Self { shown, ellipsis }
     }
 
+    /// The name of a row that does not fit into its column, whole, on lines of its own.
+    fn name_above(&self, cells: &[Span], room: usize) -> Vec<Vec<Span>> {
+        let Some(name) = cells.first().filter(|name| !self.fits(name)) else { return Vec::new() };
+        let line = |text| vec![Span::plain(" ".repeat(GAP)), Span::new(text, name.tint)];
+        wrap(&name.text, room.max(SHORTEST_NAME)).into_iter().map(line).collect()
+    }
+
+    /// Whether a name fits into the first column.
+    fn fits(&self, name: &Span) -> bool {
+        self.shown.first().is_none_or(|(_, columns)| width(&name.text) <= *columns)
+    }
+
     fn cells(&self, table: &Grid, cells: &[Span]) -> Vec<Span> {
         let mut line = Vec::new();
         for (column, columns) in &self.shown {
             let Some(cell) = cells.get(*column) else { continue };
-            let text = truncate(&cell.text, *columns, &self.ellipsis);
+            let above = *column == 0 && !self.fits(cell);
+            let text = if above { "" } else { &cell.text };
+            let text = truncate(text, *columns, &self.ellipsis);
             let padding = " ".repeat(columns - width(&text));
             line.push(Span::plain(" ".repeat(GAP)));
             match table.columns[*column].lean {
@@ -100,13 +117,13 @@ impl Layout {
 
     fn sentence(&self, name: &Span, text: &Span, room: usize) -> Vec<Vec<Span>> {
         let columns = self.shown.first().map_or(0, |(_, width)| *width);
-        let name_text = truncate(&name.text, columns, &self.ellipsis);
+        let mut lines = self.name_above(std::slice::from_ref(name), room);
+        let name_text = if lines.is_empty() { name.text.clone() } else { String::new() };
         let mut lead = vec![
             Span::plain(" ".repeat(GAP)),
             Span::new(name_text.clone(), name.tint),
             Span::plain(" ".repeat(columns - width(&name_text) + GAP)),
         ];
-        let mut lines = Vec::new();
         for line in wrap(&text.text, room.saturating_sub(columns + GAP)) {
             lead.push(Span::new(line, text.tint));
             lines.push(lead);
@@ -145,7 +162,15 @@ mod tests {
         assert_eq!(drawn(40)[1], "  rsa2048.sign  12/s  1 ms  2 ms");
         assert_eq!(drawn(28)[1], "  rsa2048.sign  12/s  2 ms");
         assert_eq!(drawn(24)[1], "  rsa2048.sign  12/s");
-        assert_eq!(drawn(18)[1], "  rsa2048.s…  12/s");
+        assert_eq!(drawn(18)[1..3], ["  rsa2048.sign", "              12/s"]);
         assert_eq!(drawn(28)[2..], ["  ecdsa         not on this", "                token"]);
+    }
+
+    #[test]
+    fn a_name_is_never_cut() {
+        for room in 14..60 {
+            let text: String = drawn(room).concat().split_whitespace().collect();
+            assert!(text.contains("rsa2048.sign") && !text.contains('…'), "{room}: {text}");
+        }
     }
 }
