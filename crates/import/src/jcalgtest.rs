@@ -22,16 +22,19 @@
 //! LENGTH DSA 512 clearX()` is `jcalgtest.type_dsa_private.length_dsa_512.clearx`.
 //!
 //! **Figures.** A measurement holds many operations (usually 50), so `min` and `max` are the
-//! smallest and largest *means* of one. The interval of the mean is Student's t over the
-//! measurements, its half-width combined in quadrature with that of the baseline, and never less
-//! than the millisecond that JCAlgTest's clock tells apart. When it reaches zero, the difference
-//! could as well be negative, and there is no time: the row says so, and keeps the differences in
-//! `subtraction`, as every row does.
+//! smallest and largest *means* of one. The first measurement of each series is warm-up and left
+//! out; what is subtracted is the median of the baseline. The interval of the mean is Student's t
+//! over the measurements, its half-width combined in quadrature with that of the baseline, and
+//! never less than the millisecond that JCAlgTest's clock tells apart. When it reaches zero, and
+//! not every measurement lies above every baseline, the difference could as well be negative, and
+//! there is no time: the row says so. The published mean, the baseline and the differences stay in
+//! `subtraction`, as in every row.
 
 mod block;
 mod figures;
 mod header;
 mod lines;
+mod steady;
 
 use std::fs;
 use std::path::Path;

@@ -32,7 +32,9 @@
 //! let case = &imported.record.results[0];
 //! assert_eq!(case.operation, "jcalgtest.alg_sha.messagedigest_update");
 //! let mean = case.latency_ns.as_ref().unwrap().mean.unwrap();
-//! assert_eq!(mean.estimate.round(), 15_040_000.0, "752 ms / 50 operations");
+//! // The first measurement of each series is warm-up; the baseline's median is subtracted.
+//! assert_eq!(mean.estimate.round(), 15_065_000.0, "753.25 ms / 50 operations");
+//! assert_eq!(case.subtraction.as_ref().unwrap().published_mean_ns, Some(15_040_000));
 //! # Ok::<(), tapstone_import::ImportError>(())
 //! ```
 #![forbid(unsafe_code)]

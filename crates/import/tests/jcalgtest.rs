@@ -88,32 +88,73 @@ fn a_block_becomes_a_row_with_an_interval() {
     let row = only_row(UPDATE);
     assert_eq!(row.operation, "jcalgtest.alg_sha.messagedigest_update");
     assert_eq!((row.provenance, row.message_bytes), (Provenance::Published, Some(256)));
-    assert_eq!((row.completed, row.interval.as_ref().unwrap().n), (250, 5));
+    assert_eq!((row.completed, row.interval.as_ref().unwrap().n), (250, 4));
+    // The first of each series is warm-up: 754, 749, 753 and 753 ms more than 197 ms are left, and
+    // the median of 195, 200, 195 and 197 ms is subtracted.
     let latency = row.latency_ns.unwrap();
-    assert_eq!((latency.min, latency.max), (Nanos(14_980_000), Nanos(15_080_000)));
+    assert_eq!((latency.min, latency.max), (Nanos(15_000_000), Nanos(15_100_000)));
     let mean = latency.mean.unwrap();
-    assert_eq!(mean.estimate, 15_040_000.0);
-    // t(4) = 2.776 times the standard errors: 0.894 ms of the measurements, 0.949 ms of the
+    assert_eq!(mean.estimate, 753_250_000.0 / 50.0);
+    // t(3) = 3.182 times the standard errors: 1.109 ms of the measurements, 1.181 ms of the
     // baseline, in quadrature, over 50 operations.
-    let half_width = 2.776_445 * f64::hypot(0.894_427, 0.948_683) * 1e6 / 50.0;
+    let half_width = 3.182_446 * f64::hypot(1.108_678, 1.181_454) * 1e6 / 50.0;
     assert!((mean.high - mean.estimate - half_width).abs() < 1.0, "{mean:?}");
     let kept = row.subtraction.unwrap();
     assert_eq!((kept.operations_each, kept.subtracted_ns), (50, 197_000_000));
     assert_eq!(kept.differences_ns[2], 749_000_000);
+    // The published mean stands beside ours.
+    let (published, subtracted) = (kept.published_mean_ns, kept.baseline_median_ns);
+    assert_eq!((published, subtracted), (Some(15_040_000), Some(196_000_000)));
+}
+
+/// The first baseline of 435 ms made a negative mean of an operation that takes a sixth of a
+/// millisecond.
+#[test]
+fn a_warm_up_in_the_baseline_makes_no_time_negative() {
+    let row = only_row(NEGATIVE);
+    assert_eq!((row.status.outcome, row.status.code), (Outcome::Ok, None));
+    let latency = row.latency_ns.unwrap();
+    // Raw 43, 44, 42 and 43 ms; baseline 37, 33, 35 and 34 ms, so 34.5 ms.
+    assert_eq!(latency.mean.unwrap().estimate, 8_500_000.0 / 50.0);
+    assert_eq!((latency.min, latency.max), (Nanos(150_000), Nanos(190_000)));
+    assert_eq!(row.subtraction.unwrap().published_mean_ns, Some(-1_430_000));
+}
+
+#[test]
+fn one_measurement_far_apart_costs_no_figure_and_is_told() {
+    let row = only_row(
+        &UPDATE
+            .replace("751,00;754,00;749,00;753,00;753,00", "114,40;2565,40;115,40;115,40;115,40"),
+    );
+    let mean = row.latency_ns.unwrap().mean.unwrap();
+    assert_eq!(mean.estimate, 116_400_000.0 / 50.0);
+    assert_eq!(row.interval.unwrap().n, 3);
+    let told = "1 of 4 measurements after the first lie far from the others";
+    assert!(row.warnings.iter().any(|warning| warning.contains(told)), "{:?}", row.warnings);
 }
 
 #[test]
 fn a_difference_that_may_be_negative_is_no_time_and_is_not_lost() {
-    let row = only_row(NEGATIVE);
+    let below = NEGATIVE.replace("-7", "-8");
+    let row = only_row(&below);
     assert_eq!(row.latency_ns, None);
     assert_eq!(row.status.outcome, Outcome::Failed);
     assert_eq!(row.status.code.as_deref(), Some("NOT_ABOVE_BASELINE"));
-    assert_eq!(row.subtraction.unwrap().differences_ns[0], -70_800_000);
+    assert_eq!(row.subtraction.unwrap().differences_ns[0], -80_800_000);
     assert!(row.warnings.iter().any(|warning| warning.contains("no time")));
+    let of_all = with(&below).record.warnings;
+    assert!(of_all.iter().any(|warning| warning.contains("1 method is not above its baseline")));
+}
 
-    // Above zero, but by less than the baseline's own spread.
-    let row = only_row(&NEGATIVE.replace("-70.80", "70.80").replace("-7", "7"));
-    assert_eq!((row.latency_ns, row.status.outcome), (None, Outcome::Failed));
+/// Files over several data lengths have a section for each algorithm: 1,056 in one file.
+#[test]
+fn headers_of_sections_are_no_unreadable_lines() {
+    let section = "CIPHER - TYPE_DES LENGTH_DES ALG_DES_CBC_NOPAD - variable data";
+    let row =
+        only_row(&format!("{section} - BEGIN\n{UPDATE}\n{section} - END\n\n{section} - BEGIN\n"));
+    assert_eq!(row.operation, "jcalgtest.alg_sha.messagedigest_update");
+    let Imported { skipped, .. } = with(&format!("{UPDATE}{section}\n{section} - BEGIN;1\n"));
+    assert_eq!(skipped.len(), 2, "no section begins or ends here: {skipped:?}");
 }
 
 #[test]
@@ -124,10 +165,11 @@ fn a_single_measurement_has_no_interval() {
         .replace("15,04", "751,00");
     let row = only_row(&one);
     let latency = row.latency_ns.unwrap();
-    assert_eq!((latency.mean, latency.min), (None, Nanos(751_000_000)));
+    // 751 ms and the 197 ms that were subtracted, less 196 ms.
+    assert_eq!((latency.mean, latency.min), (None, Nanos(752_000_000)));
     assert_eq!(row.interval, None);
-    let below = one.replace("751,00", "4,00");
-    assert_eq!(only_row(&below).latency_ns, None, "the baseline's readings are 5 ms apart");
+    let within = one.replace("751,00", "3,00");
+    assert_eq!(only_row(&within).latency_ns, None, "a reading of the baseline was 200 ms as well");
 }
 
 #[test]
@@ -209,7 +251,8 @@ fn a_file_cut_off_anywhere_is_read_up_to_there() {
     for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {
         if let Ok(part) = from_bytes(&whole.as_bytes()[..end], Path::new("cut.csv"), tool()) {
             for row in part.record.results.iter().filter(|row| row.latency_ns.is_some()) {
-                assert_eq!(row.latency_ns, rows[0].latency_ns, "cut at {end}");
+                let of_whole = rows.iter().find(|it| it.operation == row.operation).unwrap();
+                assert_eq!(row.latency_ns, of_whole.latency_ns, "cut at {end}");
             }
         }
     }
@@ -222,6 +265,7 @@ fn real_files_are_read_whole() {
         return;
     };
     let mut files = 0;
+    let mut above = 0;
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "csv") {
@@ -242,7 +286,19 @@ fn real_files_are_read_whole() {
             assert!(!row.warnings.iter().any(|it| it.contains("the file's own mean")), "{row:?}");
             assert!(row.latency_ns.and_then(|it| it.mean).is_none_or(|mean| mean.low > 0.0));
         }
+        above += record.results.iter().filter(|row| is_above(row)).count();
+        let lost = |row: &&CaseResult| is_above(row) && row.latency_ns.is_none();
+        let lost: Vec<_> = record.results.iter().filter(lost).map(|row| &row.operation).collect();
+        assert_eq!(lost, [] as [&String; 0], "{}", path.display());
         record.to_json().unwrap();
     }
-    assert!(files > 0, "{} holds no CSV file", folder.display());
+    assert!(files > 0 && above > 0, "{} holds no CSV file", folder.display());
+}
+
+/// Whether every measurement but the first of its series lies above every baseline but the first.
+fn is_above(row: &CaseResult) -> bool {
+    let Some(kept) = &row.subtraction else { return false };
+    let later = |series: &[i64]| series[usize::from(series.len() > 1)..].to_vec();
+    let baseline = later(&kept.baseline_ns).into_iter().max().unwrap();
+    later(&kept.differences_ns).into_iter().all(|it| it + kept.subtracted_ns > baseline)
 }

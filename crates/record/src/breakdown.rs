@@ -66,6 +66,12 @@ pub struct Subtraction {
     pub subtracted_ns: i64,
     /// Each measurement of `operations_each` operations less `subtracted_ns`, in nanoseconds.
     pub differences_ns: Vec<i64>,
+    /// The source's own mean of one operation, in nanoseconds. `latency_ns.mean` is made anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_mean_ns: Option<i64>,
+    /// What `latency_ns` subtracts, in nanoseconds: the median of `baseline_ns` without its first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_median_ns: Option<i64>,
 }
 
 /// What one of several parties did of the row's work.

@@ -87,6 +87,14 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
+/// The source's own mean, where the record's is made anew from the same measurements. It may be
+/// negative.
+pub(crate) fn published_mean(row: &CaseResult) -> Option<String> {
+    let published = row.subtraction.as_ref()?.published_mean_ns?;
+    let sign = if published < 0 { "-" } else { "" };
+    Some(format!("{sign}{}", crate::figures::time(published.unsigned_abs() as f64)))
+}
+
 /// A layer by its name in the record. What is not known is shown as it stands there.
 pub(crate) fn layer(name: &str) -> String {
     let known = match name {

@@ -46,6 +46,10 @@ fn a_file_becomes_a_record_that_can_be_compared() {
     assert!(text.contains("jcalgtest.alg_sha.messagedigest_update"), "{text}");
     assert!(text.contains("published") && text.contains("1 × NO_SUCH_ALGORITHM"), "{text}");
 
+    // Our mean, made without the warm-up, and beside it the published one.
+    assert!(text.contains("published   mean 15.0 ms"), "{text}");
+    assert!(text.contains("mean        15.1 ms"), "{text}");
+
     let record = Record::read(folder.path().join("card.json")).unwrap();
     assert_eq!(record.results.len(), 2, "what is not in the table is in the record");
     assert_eq!(record.imported.as_ref().unwrap().lines_skipped, 1);

@@ -1,7 +1,5 @@
 //! One method of the Java Card API: what the lines of its block say.
 
-use tapstone_measure::units::Nanos;
-
 /// A block that has ended well.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Block {
@@ -38,13 +36,6 @@ pub(super) struct Measured {
 /// A difference of two lengths of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SignedNanos(pub(super) i64);
-
-impl SignedNanos {
-    /// As a length of time, when it is one.
-    pub(super) fn as_length(self) -> Option<Nanos> {
-        u64::try_from(self.0).ok().filter(|length| *length > 0).map(Nanos)
-    }
-}
 
 /// A block of which not all lines have been seen.
 #[derive(Clone, Debug, Default)]

@@ -1,16 +1,13 @@
 //! From the times of a block to a row with an interval, or to the reason why there is none.
 
-use tapstone_measure::interval::{Estimate, LEVEL};
-use tapstone_measure::units::Nanos;
+use tapstone_measure::interval::LEVEL;
 use tapstone_record::{
-    self as record, CaseResult, Concurrency, Fraction, Interval, Latency, Load, Provenance, Status,
+    self as record, CaseResult, Concurrency, Fraction, Interval, Load, Provenance, Status,
     StoppedBy, Subtraction,
 };
 
 use super::block::{Block, Measured, Outcome, SignedNanos};
-
-/// JCAlgTest's clock tells milliseconds apart.
-const CLOCK_STEP: Nanos = Nanos::from_millis(1);
+use super::steady::Steady;
 
 /// Its own averages are printed with two decimals of a millisecond.
 const PRINTED_STEP_NS: f64 = 10_000.0;
@@ -70,6 +67,7 @@ fn refusal(method: &str, code: &str) -> Status {
 
 fn fill(row: &mut CaseResult, measured: &Measured) {
     let Measured { operations_each, differences, .. } = measured;
+    let steady = Steady::from_measured(measured);
     row.message_bytes = measured.data_bytes;
     row.completed = operations_each * differences.len() as u64;
     row.stopped_by = Some(StoppedBy::Count);
@@ -78,77 +76,33 @@ fn fill(row: &mut CaseResult, measured: &Measured) {
         baseline_ns: measured.baseline.iter().map(|time| time.0).collect(),
         subtracted_ns: measured.subtracted.0,
         differences_ns: differences.iter().map(|time| time.0).collect(),
+        published_mean_ns: Some(measured.mean_of_file.0),
+        baseline_median_ns: Some(steady.baseline_median),
     });
-    match latency(measured) {
-        Some(latency) => row.latency_ns = Some(latency),
-        None => {
-            row.status = Status::at(record::Outcome::Failed, BASELINE_STEP, NOT_ABOVE);
-            row.warnings.push(
-                "the difference to the baseline could as well be negative, and is no time".into(),
-            );
-        }
-    }
-    if row.latency_ns.is_some_and(|latency| latency.mean.is_some()) {
-        row.interval = Some(Interval {
-            n: differences.len() as u64,
-            method: "Student's t over the measurements, with the baseline's in quadrature".into(),
-            level: Fraction(LEVEL),
-            reliable: true,
-            autocorrelation: None,
-        });
-    } else if row.latency_ns.is_some() {
-        row.warnings
-            .push("a single measurement: its spread, and so an interval, is unknown".into());
-    }
+    let Some(figure) = steady.figure() else {
+        row.status = Status::at(record::Outcome::Failed, BASELINE_STEP, NOT_ABOVE);
+        row.warnings.push(
+            "the difference to the baseline could as well be negative, and is no time".into(),
+        );
+        row.warnings.extend(doubts(measured));
+        return;
+    };
+    row.latency_ns = Some(figure.latency);
+    row.interval = figure.latency.mean.map(|_| Interval {
+        n: figure.averaged as u64,
+        method: "Student's t over the measurements after the first, with the baseline's in \
+                 quadrature"
+            .into(),
+        level: Fraction(LEVEL),
+        reliable: true,
+        autocorrelation: None,
+    });
+    row.warnings.extend(figure.caution(&steady));
     row.warnings.extend(doubts(measured));
-}
-
-/// The time of one operation; `None` when it may be negative.
-fn latency(measured: &Measured) -> Option<Latency> {
-    let each = measured.operations_each as f64;
-    let lengths: Option<Vec<Nanos>> =
-        measured.differences.iter().map(|difference| difference.as_length()).collect();
-    let lengths = lengths?;
-    let shortest = lengths.iter().min()?;
-    let longest = lengths.iter().max()?;
-    let one = |length: &Nanos| Nanos((length.0 as f64 / each).round() as u64);
-    let mean = if lengths.len() > 1 {
-        let mean = mean(measured).map(|ns| ns / each);
-        Some(mean.no_narrower_than(CLOCK_STEP.0 as f64 / each)).filter(|mean| mean.low > 0.0)
-    } else {
-        None
-    };
-    // A single measurement has no interval, but the baseline shows what a reading may be off by.
-    let alone = lengths.len() == 1 && shortest.0 as i64 > baseline_reach(measured);
-    (mean.is_some() || alone).then(|| Latency {
-        mean: mean.map(Into::into),
-        min: one(shortest),
-        max: one(longest),
-        ..Latency::default()
-    })
-}
-
-/// The mean of the differences, with what is uncertain in the baseline as well: the two are
-/// independent, so their half-widths add in quadrature.
-fn mean(measured: &Measured) -> Estimate {
-    let half_width = |values: &[SignedNanos]| {
-        let values: Vec<f64> = values.iter().map(|value| value.0 as f64).collect();
-        Estimate::mean_of(&values).map_or(0.0, |mean| mean.high - mean.estimate)
-    };
-    let (of_differences, of_baseline) =
-        (half_width(&measured.differences), half_width(&measured.baseline));
-    Estimate::around(mean_of(&measured.differences), of_differences.hypot(of_baseline))
 }
 
 fn mean_of(values: &[SignedNanos]) -> f64 {
     values.iter().map(|value| value.0 as f64).sum::<f64>() / values.len() as f64
-}
-
-/// How far the baseline's own readings lie apart, and at least a step of the clock.
-fn baseline_reach(measured: &Measured) -> i64 {
-    let ends = measured.baseline.iter().min().zip(measured.baseline.iter().max());
-    let apart = ends.map_or(0, |(low, high)| high.0 - low.0);
-    apart.max(CLOCK_STEP.0 as i64)
 }
 
 fn doubts(measured: &Measured) -> Vec<String> {

@@ -144,10 +144,13 @@ impl State {
 
 /// A line between blocks: a heading, its end, or the totals.
 fn outside(key: &str, values: &[&str]) -> Result<(), String> {
-    let heading = values.iter().all(|value| value.is_empty())
-        && key.starts_with(|c: char| c.is_ascii_alphabetic())
+    let alone = values.iter().all(|value| value.is_empty());
+    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic())
         && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-'));
-    if heading || key.starts_with("Total ") {
+    // Files over several data lengths have a section for each algorithm, with its constants:
+    // `CIPHER - TYPE_DES LENGTH_DES ALG_DES_CBC_NOPAD - variable data - BEGIN`.
+    let section = key.ends_with(" - BEGIN") || key.ends_with(" - END");
+    if alone && (plain || section) || key.starts_with("Total ") {
         return Ok(());
     }
     let shown: String = key.chars().take(SHOWN).collect();

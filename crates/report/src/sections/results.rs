@@ -51,12 +51,14 @@ fn fields(rows: &[CaseResult], items: &[Item<'_>], wide: bool) -> Vec<Field> {
     let limits = differ(limits(items));
     // Without a rate, as of calls that need others before them, the mean says how long one takes.
     let rates = rows.iter().all(|row| row.throughput.is_some() || !has_figures(row));
-    let all: [(bool, Column, Cell); 14] = [
+    let published = measured(rows).any(|row| words::published_mean(row).is_some());
+    let all: [(bool, Column, Cell); 15] = [
         (sizes, right("message", message_keep(rows)), message),
         (workers_differ, left("workers", Keep::Always), workers),
         (loads, right("load", Keep::Always), load),
         (rates, right("rate", Keep::Always), rate),
         (!rates, right("mean", Keep::Always), mean),
+        (published, right("published", Keep::Always), published_mean),
         (true, left("interval", Keep::Rank(7)), if rates { interval } else { mean_interval }),
         (failures, right("failed", Keep::Always), failed),
         (true, right("p50", Keep::Rank(8)), |row| quantile(row, |latency| latency.p50)),
@@ -156,6 +158,10 @@ fn mean(row: &CaseResult) -> Span {
     let mean = row.latency_ns.and_then(|latency| latency.mean);
     let mean = mean.map(|mean| figures::time(mean.estimate));
     Span::new(mean.unwrap_or_else(|| figures::NONE.into()), Tint::Strong)
+}
+
+fn published_mean(row: &CaseResult) -> Span {
+    Span::faint(words::published_mean(row).unwrap_or_else(|| figures::NONE.into()))
 }
 
 fn interval(row: &CaseResult) -> Span {

@@ -20,6 +20,7 @@ pub(super) fn before(page: &mut Page, row: &CaseResult) {
     }
     add_fact(page, "open loop", open_loop(row));
     add_fact(page, "scheduling", scheduling_delay(row));
+    add_fact(page, "published", words::published_mean(row).map(|mean| format!("mean {mean}")));
 }
 
 /// Who did it, how it began and ended, and whether it was right.
