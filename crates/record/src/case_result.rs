@@ -30,6 +30,10 @@ pub struct CaseResult {
     /// The key that it ran with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
+    /// Of an operation that generates keys: they are kept on the token (CKA_TOKEN), not only for
+    /// the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_keys_on_token: Option<bool>,
     /// The length of the input, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
@@ -131,6 +135,7 @@ impl CaseResult {
             provenance: Provenance::default(),
             mechanism: None,
             key: None,
+            new_keys_on_token: None,
             message_bytes: None,
             seed: None,
             concurrency,

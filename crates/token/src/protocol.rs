@@ -153,10 +153,21 @@ pub struct Job {
     pub verify: bool,
     /// Which thread uses which key.
     pub key_use: KeyUse,
+    /// Where operations that generate keys keep them.
+    pub new_keys: NewKeys,
     /// Objects that are there besides the keys.
     pub extra_objects: u32,
     /// Sessions that are open besides those that measure.
     pub idle_sessions: u32,
+}
+
+/// Where an operation that generates keys keeps them until it destroys them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NewKeys {
+    /// Session objects.
+    ForSession,
+    /// Token objects, as with `--token-keys`: many tokens make these far more slowly.
+    OnToken,
 }
 
 /// Which thread uses which of a lane's keys.

@@ -179,7 +179,7 @@ pub(crate) struct KeyArguments {
     /// How many keys each process makes: shared, per-worker, or a number
     #[arg(long, value_name = "HOW MANY", default_value = "shared")]
     pub(crate) keys: String,
-    /// Keys on the token even where session keys would do
+    /// Keys on the token even where session keys would do, those that operations generate too
     #[arg(long, conflicts_with_all = ["key_label", "key_id"])]
     pub(crate) token_keys: bool,
     /// Use the existing key with this label; it is never changed

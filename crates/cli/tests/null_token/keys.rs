@@ -1,8 +1,12 @@
 //! Mixed load, several keys, counted rows: everything that decides which key does what.
 
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Signal;
 use tapstone_record::{Outcome as Ended, StoppedBy};
 
-use crate::support::Tapstone;
+use crate::support::{Tapstone, eventually};
 
 #[test]
 fn a_mix_keeps_its_shares_by_count() {
@@ -97,4 +101,39 @@ fn an_existing_key_is_used_and_left() {
     assert_eq!(row.key.unwrap().label, Some(label));
     assert_eq!(std::fs::read_to_string(store.join("1.object")).unwrap(), before);
     assert!(store.join("2.object").exists());
+}
+
+/// `rsa1024.generate --token-keys` made session keys, which many tokens make far faster.
+#[test]
+fn keys_that_operations_generate_go_where_token_keys_says() {
+    for operation in ["rsa1024.generate", "aes128.generate"] {
+        for (arguments, on_token) in [("--token-keys", true), ("", false)] {
+            let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
+            let run = run.args("--op").arg(operation).args("--seconds 60").args(arguments).start();
+            let store = run.store();
+            let kept = || fs::read_dir(&store).is_ok_and(|files| files.count() > 3);
+            let seen = eventually(Duration::from_secs(if on_token { 20 } else { 2 }), kept);
+            assert_eq!(seen, on_token, "{operation} {arguments}");
+            run.signal(Signal::INT);
+            let outcome = run.wait();
+            assert_eq!(outcome.objects(), [""; 0], "{operation} {arguments}");
+            assert_eq!(outcome.row().new_keys_on_token, Some(on_token), "{operation}");
+        }
+    }
+}
+
+/// Their label and id are those by which what a killed run left is found.
+#[test]
+fn generated_keys_of_a_killed_run_are_found() {
+    let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
+    let run = run.args("--op rsa1024.generate --token-keys --seconds 60").start();
+    let store = run.store();
+    let kept = || fs::read_dir(&store).is_ok_and(|files| files.count() > 3);
+    assert!(eventually(Duration::from_secs(20), kept));
+    let _directory = run.kill_all();
+    let cleaning = Tapstone::on(&[]).stored_in(&store).args("--leftovers --remove");
+    let removed = cleaning.without_record().run().exits(0).stdout;
+    assert!(removed.contains("removed  CKO_PRIVATE_KEY"), "{removed}");
+    let left = Tapstone::on(&[]).stored_in(&store).args("--leftovers").without_record().run();
+    assert!(!left.stdout.contains("CKO_"), "{}", left.stdout);
 }

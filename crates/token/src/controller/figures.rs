@@ -17,10 +17,11 @@ use super::describe::{concurrency, describe_variant, load};
 use super::error::{Lost, TokenMeasureError};
 use super::host_figures::used_cores;
 use super::plan::{CasePlan, CaseStop, KeysPlan, LoadPlan};
-use super::prepare::Prepared;
+use super::prepare::{Prepared, new_keys};
 use super::verify::Judged;
 use super::warnings;
-use crate::protocol::{Done, Trouble};
+use crate::catalogue::Shape;
+use crate::protocol::{Done, NewKeys, Trouble};
 
 /// What came of a case.
 #[derive(Debug)]
@@ -209,6 +210,7 @@ impl CaseFigures<'_> {
             let ready = self.prepared.ready.first().and_then(|lanes| lanes.get(lane));
             describe_variant(&mut row, &self.plan.lanes[lane].variant, ready);
             row.key = self.key(lane);
+            row.new_keys_on_token = self.new_keys_on_token(lane);
         }
         row.seed = Some(self.plan.common.seed);
         row.clock_readings = match self.plan.load {
@@ -277,6 +279,13 @@ impl CaseFigures<'_> {
             *failures.entry(Rv(code).to_string()).or_default() += count;
         }
         failures
+    }
+
+    /// Of an operation that generates keys: whether they are kept on the token.
+    fn new_keys_on_token(&self, lane: usize) -> Option<bool> {
+        let shape = self.plan.lanes[lane].variant.shape;
+        let generates = matches!(shape, Shape::GenerateKey | Shape::GenerateKeyPair);
+        generates.then(|| new_keys(self.plan) == NewKeys::OnToken)
     }
 
     fn key(&self, lane: usize) -> Option<record::Key> {

@@ -9,7 +9,7 @@ use super::{TokenController, TokenTarget};
 use crate::catalogue::Shape;
 use crate::material::{KeyMaterial, MaterialError};
 use crate::protocol::{
-    Job, KeyPlan, KeyUse, LaneJob, LaneReady, Login, Report, Ring, Task, Trouble,
+    Job, KeyPlan, KeyUse, LaneJob, LaneReady, Login, NewKeys, Report, Ring, Task, Trouble,
 };
 
 /// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
@@ -99,6 +99,7 @@ impl TokenController {
             first_worker,
             verify: plan.common.verify,
             key_use: key_use(plan),
+            new_keys: new_keys(plan),
             extra_objects: plan.common.extra_objects,
             idle_sessions: plan.common.idle_sessions,
         }
@@ -178,6 +179,14 @@ pub(super) fn key_use(plan: &CasePlan) -> KeyUse {
     match plan.keys {
         KeysPlan::Own { count: KeyCount::PerWorker, .. } => KeyUse::PerThread,
         _ => KeyUse::InTurn,
+    }
+}
+
+/// Where operations that generate keys keep them.
+pub(super) fn new_keys(plan: &CasePlan) -> NewKeys {
+    match plan.keys {
+        KeysPlan::Own { on_token: true, .. } => NewKeys::OnToken,
+        _ => NewKeys::ForSession,
     }
 }
 

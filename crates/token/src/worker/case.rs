@@ -13,7 +13,7 @@ use super::shapes::shape_work;
 use super::shared::Shared;
 use super::watch::Watch;
 use crate::module::Session;
-use crate::protocol::{Job, LaneReady, Login, Ring, Trouble};
+use crate::protocol::{Job, LaneReady, Login, NewKeys, Ring, Trouble};
 
 /// What the process holds for the case that is measured.
 pub(super) struct Case {
@@ -118,7 +118,15 @@ impl Case {
     /// What finds the keys that this case made on the token.
     pub(super) fn made_on_token(&self) -> Vec<KeyReference> {
         let keys = self.lanes.iter().flat_map(|lane| &lane.keys);
-        keys.filter(|key| key.outlives_sessions()).map(|key| key.reference.clone()).collect()
+        let keys = keys.filter(|key| key.outlives_sessions()).map(|key| key.reference.clone());
+        keys.chain(self.new_keys_on_token()).collect()
+    }
+
+    /// What finds the keys that operations generated on the token, if they do.
+    fn new_keys_on_token(&self) -> Option<KeyReference> {
+        let generates = |lane: &CaseLane| shape_work(lane.variant.shape).generates_keys();
+        let on_token = self.job.new_keys == NewKeys::OnToken;
+        (on_token && self.lanes.iter().any(generates)).then(|| KeyReference::of_new_keys(&self.job))
     }
 
     /// Destroys what was made for the case.
@@ -128,6 +136,9 @@ impl Case {
             outcome = outcome.and(lane.destroy_imported(main));
             outcome = outcome.and(keys::destroy(main, &mut lane.keys));
         }
+        // Handles go with a lost device, the keys that operations generated on the token do not.
+        let new_keys: Vec<KeyReference> = self.new_keys_on_token().into_iter().collect();
+        outcome = outcome.and(keys::destroy_found(main, &new_keys));
         for object in self.extra.drain(..) {
             outcome = outcome.and(main.destroy_object(object));
         }

@@ -8,7 +8,7 @@ use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::capture::Capture;
 use super::kept_objects::{KeptObjects, MadeObjects, NO_OBJECTS};
-use super::keys::Key;
+use super::keys::{self, Key};
 use super::lane::{Keyed, Lane};
 use super::operation::{PreparedInput, as_failure};
 use super::parameters::{Armed, IvSource};
@@ -157,6 +157,8 @@ impl CaseLane {
             shared,
             variant: &self.variant,
             label: job.run.as_bytes(),
+            new_keys: job.new_keys,
+            new_key_id: keys::new_key_id(job.first_worker),
             readable: job.verify,
             key_pin: shared.login.pin().filter(|_| asks_for_pin).cloned(),
             inputs: self.inputs.first().map_or(&[], |ring| &ring[..]),

@@ -11,13 +11,21 @@ use super::templates::{KeyAccess, private_half, public_halves, secret_key};
 use crate::catalogue::{KeySpec, Variant};
 use crate::material::KeyMaterial;
 use crate::module::{Session, Template};
-use crate::protocol::{KeyPlan, KeyReady, Leftover, Trouble};
+use crate::protocol::{Job, KeyPlan, KeyReady, Leftover, Trouble};
 
 /// Labels of keys that Tapstone makes start so; the rest names the run.
 pub(crate) const LABEL_MARK: &str = "tapstone-";
 
 /// Their CKA_ID starts so, and goes on with the process's and the key's number.
 const ID_MARK: &[u8] = b"TAPSTONE";
+
+/// The key number in the ids of keys that operations generate: no key of a case has it.
+const NEW_KEY_NUMBER: u32 = u32::MAX;
+
+/// The CKA_ID of all keys that operations of this process generate.
+pub(super) fn new_key_id(first_worker: u32) -> Vec<u8> {
+    [ID_MARK, &first_worker.to_be_bytes(), &NEW_KEY_NUMBER.to_be_bytes()].concat()
+}
 
 /// A key of a case.
 pub(super) struct Key {
@@ -46,6 +54,16 @@ pub(super) struct KeyReference {
 }
 
 impl KeyReference {
+    /// Everything that operations of this process have generated and not yet destroyed.
+    pub(super) fn of_new_keys(job: &Job) -> Self {
+        Self {
+            class: CKO_PRIVATE_KEY,
+            key_type: None,
+            label: Some(job.run.clone()),
+            id: Some(new_key_id(job.first_worker)),
+        }
+    }
+
     /// The key's handle in this session: after a reconnection it is another.
     pub(super) fn find(&self, session: &Session) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let found = session.find_objects(self.template(), 1)?;

@@ -14,6 +14,7 @@ const OWN_LIMIT: f64 = 0.9;
 pub(super) fn before(page: &mut Page, row: &CaseResult) {
     add_fact(page, "mechanism", row.mechanism.as_ref().map(mechanism));
     add_fact(page, "key", row.key.as_ref().map(key));
+    add_fact(page, "new keys", row.new_keys_on_token.map(new_keys));
     if let Some(rate) = words::rate_of(row) {
         let rate = figures::with_interval(&rate, figures::rate);
         page.fact("rate", Span::new(rate, Tint::Strong));
@@ -38,6 +39,10 @@ pub(super) fn after(page: &mut Page, row: &CaseResult) {
 
 fn add_fact(page: &mut Page, label: &str, value: Option<String>) {
     value.into_iter().for_each(|value| page.fact(label, Span::plain(value)));
+}
+
+fn new_keys(on_token: bool) -> String {
+    if on_token { "on the token" } else { "for the session" }.to_owned()
 }
 
 fn mechanism(mechanism: &Mechanism) -> String {

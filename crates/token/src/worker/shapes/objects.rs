@@ -10,7 +10,7 @@ use super::shape_work::{CallSetup, KeptResults, ObjectLimits, ShapeWork};
 use super::transforms::WRAPPING;
 use crate::catalogue::{KeySpec, Parameters};
 use crate::module::{RawTemplate, Session, Template};
-use crate::protocol::Login;
+use crate::protocol::{Login, NewKeys};
 
 const SECRETS: ObjectLimits = ObjectLimits { in_window: 64, in_counted_case: 4096 };
 
@@ -125,14 +125,17 @@ pub(super) struct GenerateKey;
 
 impl ShapeWork for GenerateKey {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
-        let template = secret_key(setup.variant.key, self.key_usage(), access(setup))
-            .flag(CKA_TOKEN, false)
-            .into_raw();
+        let template = secret_key(setup.variant.key, self.key_usage(), access(setup));
+        let template = marked(setup, template).into_raw();
         Ok(Box::new(GenerateKeyCalls { template }))
     }
 
     fn needs_key(&self) -> bool {
         false
+    }
+
+    fn generates_keys(&self) -> bool {
+        true
     }
 
     fn kept_results(&self) -> KeptResults {
@@ -168,17 +171,20 @@ pub(super) struct GenerateKeyPair;
 
 impl ShapeWork for GenerateKeyPair {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
-        let mark = |half: Template| half.flag(CKA_TOKEN, false).bytes(CKA_LABEL, setup.label);
         let public = public_halves(setup.variant.key, self.key_usage()).swap_remove(0);
         let private = private_half(self.key_usage(), access(setup));
         Ok(Box::new(GenerateKeyPairCalls {
-            public: mark(public).into_raw(),
-            private: mark(private).into_raw(),
+            public: marked(setup, public).into_raw(),
+            private: marked(setup, private).into_raw(),
         }))
     }
 
     fn needs_key(&self) -> bool {
         false
+    }
+
+    fn generates_keys(&self) -> bool {
+        true
     }
 
     fn kept_results(&self) -> KeptResults {
@@ -358,6 +364,16 @@ fn made_secret(setup: &CallSetup<'_>, key_type: CK_KEY_TYPE) -> Template {
         .flag(CKA_PRIVATE, access.private)
         .flag(CKA_SENSITIVE, !access.readable)
         .flag(CKA_EXTRACTABLE, access.readable)
+}
+
+/// A key that the operation generates. It carries the run's label; on the token also the id by
+/// which what a killed run left is found.
+fn marked(setup: &CallSetup<'_>, template: Template) -> Template {
+    let template = template.bytes(CKA_LABEL, setup.label);
+    match setup.new_keys {
+        NewKeys::ForSession => template.flag(CKA_TOKEN, false),
+        NewKeys::OnToken => template.flag(CKA_TOKEN, true).bytes(CKA_ID, &setup.new_key_id),
+    }
 }
 
 fn kem_secret(setup: &CallSetup<'_>) -> RawTemplate {

@@ -11,6 +11,7 @@ use super::super::templates::KeyUsage;
 use crate::catalogue::{KeySpec, Variant};
 use crate::module::Session;
 use crate::pin::Pin;
+use crate::protocol::NewKeys;
 
 /// How a worker prepares the operations of one shape and reads their results. The defaults are
 /// those of an operation under a private or secret key that writes its result into a buffer.
@@ -24,6 +25,11 @@ pub(in super::super) trait ShapeWork: Sync {
     /// Whether it runs under a key that must be there before it starts.
     fn needs_key(&self) -> bool {
         true
+    }
+
+    /// Whether it generates keys, which `--token-keys` puts on the token.
+    fn generates_keys(&self) -> bool {
+        false
     }
 
     /// What the keys of an operation are allowed to do.
@@ -102,6 +108,10 @@ pub(in super::super) struct CallSetup<'a> {
     pub(in super::super) variant: &'a Variant,
     /// The label of objects that the operation makes.
     pub(in super::super) label: &'a [u8],
+    /// Where keys that the operation generates are kept.
+    pub(in super::super) new_keys: NewKeys,
+    /// The CKA_ID of keys that it generates on the token.
+    pub(in super::super) new_key_id: Vec<u8>,
     /// Results are verified: what the operation makes can be read.
     pub(in super::super) readable: bool,
     /// The PIN for a key with CKA_ALWAYS_AUTHENTICATE; else `None`.
