@@ -239,4 +239,92 @@ mod tests {
         assert!(!batches.reliable());
         assert!(Batches::by_time(&Series::new(SLICE), Nanos::ZERO).as_slice().is_empty());
     }
+
+    /// `count` cells of one completion each, that took as long as the cell's number says.
+    fn numbered(count: usize) -> Vec<Batch> {
+        let cell = |place| Batch {
+            slices: place..place + 1,
+            length: SLICE,
+            completed: 1,
+            latency_sum: place as u128,
+        };
+        (0..count).map(cell).collect()
+    }
+
+    #[test]
+    fn a_rate_is_made_of_completions_and_seconds_and_a_mean_of_latencies_and_completions() {
+        let length = Nanos::from_millis(2_500);
+        let batch = Batch { slices: 0..4, length, completed: 3, latency_sum: 7 };
+        assert_eq!(completions_over_time(&batch), (3.0, 2.5));
+        assert_eq!(latency(&batch), (7.0, 3.0));
+    }
+
+    #[test]
+    fn merging_takes_a_quarter_away_at_a_time_until_sixteen_are_left() {
+        let cells = numbered(100);
+        let tried = std::cell::RefCell::new(Vec::new());
+        let hopeless = Batches::merged(&cells, MOST, |batches| {
+            tried.borrow_mut().push(batches.len());
+            true
+        });
+        assert_eq!(*tried.borrow(), [48, 36, 27, 20, 16]);
+        assert!(hopeless.correlated && hopeless.batches.len() == FEWEST);
+        assert!(!hopeless.reliable());
+        let merged = Batches::merged(&cells, MOST, |batches| batches.len() > 27);
+        assert_eq!((merged.batches.len(), merged.correlated), (27, false));
+        assert!(merged.reliable());
+        // Never more than there is to merge.
+        assert_eq!(Batches::merged(&cells[..5], MOST, |_| false).batches.len(), 5);
+    }
+
+    #[test]
+    fn groups_differ_by_one_cell_at_most_and_add_up() {
+        let groups = grouped(&numbered(10), 3);
+        let parts: Vec<_> = groups.iter().map(|it| (it.slices.clone(), it.latency_sum)).collect();
+        assert_eq!(parts, [(0..3, 3), (3..6, 12), (6..10, 30)]);
+        assert!(groups.iter().all(|it| it.completed as usize == it.slices.len()));
+        assert_eq!(groups[2].length, Nanos(4 * SLICE.0));
+    }
+
+    #[test]
+    fn a_batch_of_time_holds_fifty_completions_as_long_as_sixteen_remain() {
+        let window = Nanos::from_secs(4);
+        // An edge takes one completion at most.
+        for (completions, batches) in [(400, 16), (1_600, 31), (2_000, 39), (10_000, 48)] {
+            let series = closed_loop(window, |_| window.0 / completions);
+            assert_eq!(
+                Batches::by_time(&series, window).as_slice().len(),
+                batches,
+                "{completions}"
+            );
+        }
+    }
+
+    #[test]
+    fn batches_by_completion_leave_out_what_is_empty() {
+        let window = Nanos::from_secs(1);
+        let series = closed_loop(window, |_| 45_000_000);
+        let batches = Batches::by_completion(&series, window);
+        assert_eq!(batches.as_slice().len(), 22, "calls of 45 ms in a second");
+        assert!(batches.as_slice().iter().all(|batch| batch.completed == 1));
+    }
+
+    #[test]
+    fn the_last_cell_ends_with_the_window() {
+        let window = Nanos(SLICE.0 * 5 / 2);
+        let series = closed_loop(Nanos(SLICE.0 * 4), |_| 1_000_000);
+        let lengths: Vec<_> = cells(&series, window).iter().map(|cell| cell.length.0).collect();
+        assert_eq!(lengths, [SLICE.0, SLICE.0, SLICE.0 / 2]);
+        assert_eq!(inside(&series, window).len(), 3);
+        assert_eq!(inside(&series, Nanos::from_secs(1)).len(), 4, "no more than were recorded");
+    }
+
+    #[test]
+    fn exactly_so_many_batches_or_none() {
+        let series = closed_loop(Nanos(SLICE.0 * 4), |_| 1_000_000);
+        let exactly = |count| Batches::exactly(&series, Nanos(SLICE.0 * 4), count);
+        assert_eq!(exactly(4).map(|batches| batches.len()), Some(4));
+        assert_eq!(exactly(3).map(|batches| batches.len()), Some(3));
+        assert_eq!(exactly(5), None);
+    }
 }

@@ -73,3 +73,41 @@ impl Gate {
         self.arrivals.0.fetch_add(1, Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_unknown_until_it_is_announced() {
+        let gate = Gate::default();
+        assert_eq!(gate.opens(), Nanos::NEVER);
+        assert_eq!(gate.closes(), Nanos::NEVER);
+        gate.open_at(Nanos(10));
+        gate.close_at(Nanos(30));
+        assert_eq!(gate.opens(), Nanos(10));
+        assert_eq!(gate.closes(), Nanos(30));
+    }
+
+    /// Whoever wants to end the run first, does.
+    #[test]
+    fn the_earliest_end_counts() {
+        let gate = Gate::default();
+        gate.close_at(Nanos(30));
+        gate.close_at(Nanos(40));
+        assert_eq!(gate.closes(), Nanos(30));
+        gate.close_at(Nanos(20));
+        assert_eq!(gate.closes(), Nanos(20));
+    }
+
+    #[test]
+    fn workers_are_counted_and_each_request_is_taken_once() {
+        let gate = Gate::default();
+        for number in 0..3 {
+            assert_eq!(gate.first_done(), number);
+            assert_eq!(gate.next_arrival(), u64::from(number));
+            gate.note_first_done();
+        }
+        assert_eq!(gate.first_done(), 3);
+    }
+}

@@ -161,3 +161,154 @@ impl SplitMix {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    /// A clock that only waiting moves, which wakes up late, and can be told to close the gate.
+    #[derive(Default)]
+    struct Sleeper<'a> {
+        now: Cell<u64>,
+        late: u64,
+        waits: RefCell<Vec<u64>>,
+        closes: Option<(u64, &'a Gate)>,
+    }
+
+    impl Clock for Sleeper<'_> {
+        fn now(&self) -> Nanos {
+            Nanos(self.now.get())
+        }
+
+        fn wait_until(&self, moment: Nanos) {
+            assert!(moment.0 > self.now.get(), "waits for a moment that has passed");
+            self.now.set(moment.0 + self.late);
+            self.waits.borrow_mut().push(moment.0);
+            if let Some((at, gate)) = self.closes.filter(|(at, _)| moment.0 >= *at) {
+                gate.close_at(Nanos(at));
+            }
+        }
+    }
+
+    /// The first start of an open loop whose second request is due so late.
+    fn second_start(clock: &Sleeper<'_>, gate: &Gate, due: u64) -> Option<OperationStart> {
+        let rate = PerSecond(1e9 / due as f64);
+        let mut pace = OpenLoop::new(Schedule::constant(Nanos::ZERO, rate));
+        gate.next_arrival();
+        pace.next(clock, gate, Nanos::ZERO)
+    }
+
+    #[test]
+    fn a_closed_loop_starts_at_once_or_where_the_last_call_ended() {
+        let clock = Sleeper { now: Cell::new(70), ..Sleeper::default() };
+        let gate = Gate::default();
+        for (mut pace, start) in [(ClosedLoop::TwoReadings, 70), (ClosedLoop::Chained, 60)] {
+            let start = Nanos(start);
+            let expected = OperationStart { intended: start, start, scheduling_delay: None };
+            assert_eq!(pace.next(&clock, &gate, Nanos(60)), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_request_that_waited_for_the_device_has_no_delay_of_the_generator() {
+        for now in [10 * MILLI, 10 * MILLI + 1, 90 * MILLI] {
+            let clock = Sleeper { now: Cell::new(now), ..Sleeper::default() };
+            let start = second_start(&clock, &Gate::default(), 10 * MILLI).unwrap();
+            assert_eq!(start.intended, Nanos(10 * MILLI));
+            assert_eq!((start.start, start.scheduling_delay), (Nanos(now), None));
+            assert!(clock.waits.borrow().is_empty());
+        }
+    }
+
+    #[test]
+    fn waking_up_late_is_the_delay_of_the_generator() {
+        let clock = Sleeper { late: 7, ..Sleeper::default() };
+        let start = second_start(&clock, &Gate::default(), 10 * MILLI).unwrap();
+        assert_eq!(start.start, Nanos(10 * MILLI + 7));
+        assert_eq!(start.scheduling_delay, Some(Nanos(7)));
+    }
+
+    #[test]
+    fn a_request_that_is_due_when_the_window_closes_is_not_begun() {
+        for (closes, begins) in
+            [(10 * MILLI - 1, false), (10 * MILLI, false), (10 * MILLI + 1, true)]
+        {
+            let gate = Gate::default();
+            gate.close_at(Nanos(closes));
+            let start = second_start(&Sleeper::default(), &gate, 10 * MILLI);
+            assert_eq!(start.is_some(), begins, "closes at {closes}");
+        }
+    }
+
+    /// Looks every 50 ms whether the run has been ended, however far away the next request is.
+    #[test]
+    fn a_worker_that_waits_hears_that_the_run_has_ended() {
+        let clock = Sleeper::default();
+        assert!(second_start(&clock, &Gate::default(), 120 * MILLI).is_some());
+        assert_eq!(*clock.waits.borrow(), [50 * MILLI, 100 * MILLI, 120 * MILLI]);
+        let gate = Gate::default();
+        let clock = Sleeper { closes: Some((50 * MILLI, &gate)), ..Sleeper::default() };
+        assert_eq!(second_start(&clock, &gate, 120 * MILLI), None);
+        assert_eq!(*clock.waits.borrow(), [50 * MILLI]);
+        // An end that is known is not waited for.
+        let gate = Gate::default();
+        gate.close_at(Nanos(80 * MILLI));
+        let clock = Sleeper::default();
+        assert_eq!(second_start(&clock, &gate, 120 * MILLI), None);
+        assert_eq!(*clock.waits.borrow(), [50 * MILLI]);
+    }
+
+    #[test]
+    fn constant_gaps_are_those_of_the_rate() {
+        let schedule = Schedule::constant(Nanos(10), PerSecond(3.0));
+        let moments: Vec<u64> = (0..4).map(|number| schedule.moment(number).0).collect();
+        assert_eq!(moments, [10, 333_333_343, 666_666_677, 1_000_000_010]);
+    }
+
+    #[test]
+    fn poisson_gaps_are_exponential_and_their_mean_is_exact() {
+        let schedule = Schedule::poisson(Nanos(10), PerSecond(1000.0), 1);
+        let count = POISSON_ROUND as u64;
+        assert_eq!(count, 65_536);
+        assert_eq!(schedule.moment(0), Nanos(10));
+        let length = (schedule.moment(count) - Nanos(10)).0;
+        assert!(length.abs_diff(count * MILLI) <= 1, "{length}");
+        let gaps: Vec<f64> = (0..count)
+            .map(|number| (schedule.moment(number + 1) - schedule.moment(number)).0 as f64 / 1e6)
+            .collect();
+        for times in [0.5, 1.0, 2.0, 4.0] {
+            let longer = gaps.iter().filter(|gap| **gap > times).count() as f64 / count as f64;
+            assert!((longer - f64::exp(-times)).abs() < 0.01, "{times}: {longer}");
+        }
+        // A second round has the gaps of the first.
+        for number in [1, 2, 1000] {
+            let again = schedule.moment(count + number) - schedule.moment(count);
+            assert!(again.0.abs_diff((schedule.moment(number) - Nanos(10)).0) <= 1);
+        }
+    }
+
+    #[test]
+    fn a_seed_decides_a_schedule() {
+        let moment = |seed| Schedule::poisson(Nanos::ZERO, PerSecond(10.0), seed).moment(100);
+        assert_eq!(moment(7), moment(7));
+        assert_ne!(moment(7), moment(8));
+    }
+
+    /// The numbers of the authors' own program.
+    #[test]
+    fn split_mix_is_that_of_its_authors() {
+        let numbers = [6457827717110365317_u64, 3203168211198807973, 9817491932198370423];
+        let mut random = SplitMix(1234567);
+        assert_eq!(numbers, std::array::from_fn(|_| random.bits()));
+        let mut random = SplitMix(1234567);
+        for number in numbers {
+            // 53 bits, all that an f64 holds below 1; and never 0, whose logarithm there is not.
+            let share = random.uniform() * 2f64.powi(53);
+            assert_eq!(share, (number / 2048 + 1) as f64);
+        }
+    }
+}

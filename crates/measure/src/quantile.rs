@@ -203,4 +203,98 @@ mod tests {
         }
         assert!(LatencyDistribution::from_slices(&[Slice::empty()]).is_none());
     }
+
+    /// One call of each whole latency from 1 ns to so many, in this many slices.
+    fn one_of_each(most: u64, slices: usize) -> Vec<Slice> {
+        let dealt = |first: usize| (1..=most).skip(first).step_by(slices).collect::<Vec<_>>();
+        (0..slices).map(|first| slice_of(&dealt(first))).collect()
+    }
+
+    /// Each slice as a batch.
+    fn batches(slices: &[Slice]) -> Vec<Batch> {
+        let batch = |(place, slice): (usize, &Slice)| Batch {
+            slices: place..place + 1,
+            length: Nanos(1),
+            completed: slice.completed,
+            latency_sum: slice.latency_sum,
+        };
+        slices.iter().enumerate().map(batch).collect()
+    }
+
+    fn quantiles<const N: usize>(per_mille: [u64; N], slices: &[Slice]) -> [Option<Estimate>; N] {
+        let all = LatencyDistribution::from_slices(slices).unwrap();
+        all.quantiles(per_mille, slices, &batches(slices))
+    }
+
+    #[test]
+    fn a_share_ends_with_the_call_that_completes_it() {
+        let all = LatencyDistribution::from_slices(&one_of_each(1000, 20)).unwrap();
+        for (share, latency) in [(0.001, 1.0), (0.25, 250.0), (0.5, 500.0), (0.999, 999.0)] {
+            assert_eq!(all.value_at(share), latency);
+        }
+        // Beyond both ends there are the shortest and the longest.
+        assert_eq!([-1.0, 0.0, 1.0, 2.0].map(|it| all.value_at(it)), [1.0, 1.0, 1000.0, 1000.0]);
+    }
+
+    #[test]
+    fn within_a_bucket_calls_count_as_evenly_spread() {
+        // One bucket holds 8,192 values here, and these are the ends of what it got.
+        let (low, high) = (10_002_432, 10_006_432);
+        let calls: Vec<u64> = [low, high].repeat(50);
+        let slices: Vec<Slice> = calls.chunks(10).map(slice_of).collect();
+        let all = LatencyDistribution::from_slices(&slices).unwrap();
+        assert_eq!(all.filled.len(), 1, "one bucket");
+        assert_eq!(all.value_at(0.25), (low + 1_000) as f64);
+        // Batches that agree make no interval; that of the bucket is left.
+        let [median] = quantiles([500], &slices);
+        let expected =
+            Estimate { estimate: (low + 2_000) as f64, low: low as f64, high: high as f64 };
+        assert_eq!(median, Some(expected));
+    }
+
+    /// Ten completions on the rarer side: 1,000 calls for p99, 20 for the median.
+    #[test]
+    fn a_quantile_needs_ten_calls_on_either_side() {
+        for (calls, per_mille, told) in
+            [(1000, 990, true), (990, 990, false), (1000, 10, true), (990, 10, false)]
+        {
+            // Equal slices: nothing else can be in the way.
+            let (slow, fast) = (calls / 100, calls - calls / 100);
+            let latencies = match per_mille {
+                990 => [vec![1_000; fast], vec![2_000; slow]].concat(),
+                _ => [vec![2_000; fast], vec![1_000; slow]].concat(),
+            };
+            let mut slices: Vec<Vec<u64>> = vec![Vec::new(); 10];
+            latencies.iter().enumerate().for_each(|(at, it)| slices[at % 10].push(*it));
+            let slices: Vec<Slice> = slices.iter().map(|it| slice_of(it)).collect();
+            let [found] = quantiles([per_mille], &slices);
+            assert_eq!(found.is_some(), told, "{calls} calls, {per_mille} per mille: {found:?}");
+        }
+        assert!(quantiles([500], &one_of_each(20, 4))[0].is_some());
+        assert_eq!(quantiles([500], &one_of_each(19, 4)), [None]);
+    }
+
+    #[test]
+    fn no_interval_reaches_beyond_the_longest_call() {
+        // All slow calls in one slice: their share may as well be twice as large.
+        let mut slices = vec![slice_of(&[1_000; 100]); 9];
+        slices.push(slice_of(&[vec![1_000; 50], vec![2_000; 50]].concat()));
+        let [p95, median] = quantiles([950, 500], &slices);
+        assert_eq!(p95, None);
+        assert_eq!(median.map(|it| (it.estimate, it.high)), Some((1_000.0, 1_000.0)));
+    }
+
+    #[test]
+    fn the_interval_of_a_share_is_read_back_as_one_of_latencies() {
+        let slices = one_of_each(1000, 1);
+        let all = LatencyDistribution::from_slices(&slices).unwrap();
+        // Batches that hold 40 % and 60 % of what is below the median, in turns.
+        let parts: Vec<(f64, f64)> =
+            (0..20).map(|at| (if at % 2 == 0 { 20.0 } else { 30.0 }, 50.0)).collect();
+        let half_width = Ratio::over(&parts).unwrap().half_width();
+        let median = all.estimate(500, &parts).unwrap();
+        assert!((median.low - (500.0 - 1_000.0 * half_width).ceil()).abs() <= 1.0, "{median:?}");
+        assert!((median.high - (500.0 + 1_000.0 * half_width).ceil()).abs() <= 1.0, "{median:?}");
+        assert!(median.high - median.low > 50.0, "{median:?}");
+    }
 }

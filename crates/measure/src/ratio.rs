@@ -113,4 +113,66 @@ mod tests {
         assert!(Ratio::over(&[(1.0, 1.0), (2.0, 1.0)]).is_none());
         assert!(Ratio::over(&[(0.0, 0.0); 5]).is_none());
     }
+
+    const ALTERNATING: [(f64, f64); 4] = [(1.0, 1.0), (2.0, 1.0), (1.0, 1.0), (2.0, 1.0)];
+
+    fn close(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-9 * other.abs().max(1e-9)
+    }
+
+    /// Residuals of ∓½, whose squares add up to 1; neighbours' products to -3/4 and to +1/4.
+    #[test]
+    fn the_error_of_a_worked_example() {
+        let ratio = Ratio::over(&ALTERNATING).unwrap();
+        assert_eq!((ratio.value(), ratio.correlation()), (1.5, -0.75));
+        // The root of 1 × 4 / 3, over a denominator of 4.
+        assert!(close(ratio.standard_error(), (4.0f64 / 3.0).sqrt() / 4.0), "{ratio:?}");
+        // Student's t at three degrees of freedom.
+        assert!((ratio.half_width() / ratio.standard_error() - 3.1824).abs() < 1e-4);
+        let estimate = ratio.estimate();
+        assert!(close(estimate.high - estimate.estimate, ratio.half_width()));
+        let grouped = Ratio::over(&[(1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (2.0, 1.0)]).unwrap();
+        assert_eq!(grouped.correlation(), 0.25);
+        // The same, times (1 + ¼) / (1 - ¼).
+        assert!(close(grouped.standard_error(), (20.0f64 / 9.0).sqrt() / 4.0), "{grouped:?}");
+    }
+
+    #[test]
+    fn batches_count_by_their_size() {
+        let ratio = Ratio::over(&[(2.0, 1.0), (6.0, 2.0), (4.0, 1.0)]).unwrap();
+        assert_eq!(ratio.value(), 3.0);
+        // Residuals of -1, 0 and 1.
+        assert_eq!(ratio.correlation(), 0.0);
+        assert!(close(ratio.standard_error(), 3f64.sqrt() / 4.0), "{ratio:?}");
+    }
+
+    #[test]
+    fn what_nearly_repeats_itself_is_charged_as_a_correlation_of_nine_tenths() {
+        let mut batches = [(1.0, 1.0); 100];
+        batches[50..].fill((2.0, 1.0));
+        let ratio = Ratio::over(&batches).unwrap();
+        assert_eq!(ratio.correlation(), 0.97);
+        // Squares of 25, and (1 + 0.9) / (1 - 0.9).
+        let variance = 25.0 * 100.0 / 99.0 * 19.0f64;
+        assert!(close(ratio.standard_error(), variance.sqrt() / 100.0), "{ratio:?}");
+    }
+
+    #[test]
+    fn rounding_does_not_correlate_and_a_small_spread_does() {
+        let third = |parts: u32| (f64::from(parts) * 1e9 / 3.0, f64::from(parts));
+        let same: Vec<_> = (1..20).map(third).collect();
+        let rounding = Ratio::over(&same).unwrap();
+        assert!(rounding.squares() > 0.0, "the example rounds");
+        assert_eq!(rounding.correlation(), 0.0);
+        let spread = ALTERNATING.map(|(above, below)| (1.0 + above * 1e-6, below));
+        assert!((Ratio::over(&spread).unwrap().correlation() + 0.75).abs() < 1e-6);
+    }
+
+    #[test]
+    fn three_batches_and_something_to_divide_by() {
+        assert!(Ratio::over(&[(0.0, 1.0); 3]).is_some());
+        assert!(Ratio::over(&[(1.0, 1.0); 2]).is_none());
+        assert!(Ratio::over(&[(1.0, 0.0); 3]).is_none());
+        assert!(Ratio::over(&[(1.0, -1.0); 3]).is_none());
+    }
 }
