@@ -171,4 +171,56 @@ mod tests {
         assert!((0..1000).all(|_| (1.0..=3.0).contains(&distribution.draw(&mut random).0)));
         assert_eq!(TimeDistribution::empirical(Vec::new()), None);
     }
+
+    #[test]
+    fn only_a_single_figure_is_fixed() {
+        assert!(TimeDistribution::Fixed(Millis(1.0)).is_fixed());
+        assert!(!TimeDistribution::Uniform { low: Millis(1.0), high: Millis(2.0) }.is_fixed());
+    }
+
+    #[test]
+    fn a_normal_time_spreads_as_it_says_and_is_never_negative() {
+        let (mean, deviation) = (Millis(30.0), Millis(10.0));
+        let distribution = TimeDistribution::Normal { mean, deviation };
+        let mut random = RandomStream::new(1, 0);
+        let draws: Vec<f64> = (0..100_000).map(|_| distribution.draw(&mut random).0).collect();
+        assert!(draws.iter().all(|draw| *draw >= 0.0));
+        let below = |ms: f64| draws.iter().filter(|draw| **draw < ms).count() as f64 / 1e5;
+        assert!((below(20.0) - 0.1587).abs() < 0.005 && (below(40.0) - 0.8413).abs() < 0.005);
+    }
+
+    /// Rising to the mode at an eighth of all, and falling from there.
+    #[test]
+    fn a_triangle_is_inverted_on_both_of_its_sides() {
+        let at = |part| triangular(Millis(1.0), Millis(2.0), Millis(9.0), part).0;
+        for (part, time) in [(0.0, 1.0), (0.03125, 1.5), (0.125, 2.0), (0.5, 3.7085), (1.0, 9.0)] {
+            assert!((at(part) - time).abs() < 1e-4, "{part}: {}", at(part));
+        }
+        assert_eq!(triangular(Millis(3.0), Millis(3.0), Millis(3.0), 0.5), Millis(3.0));
+    }
+
+    #[test]
+    fn between_quantiles_there_are_straight_lines_and_beyond_them_nothing() {
+        let points = [(0.1, 5.0), (0.5, 10.0), (0.9, 40.0)]
+            .map(|(part, time)| Quantile { part, time: Millis(time) });
+        for (part, time) in
+            [(0.05, 5.0), (0.1, 5.0), (0.3, 7.5), (0.5, 10.0), (0.7, 25.0), (0.95, 40.0)]
+        {
+            let found = quantile(&points, part).0;
+            assert!((found - time).abs() < 1e-9, "{part}: {found}");
+        }
+        // A tenth each for the ends, and the lines' middles for four tenths each.
+        let mean = TimeDistribution::Quantiles(points.to_vec()).mean().0;
+        assert!((mean - (0.1 * 5.0 + 0.4 * 7.5 + 0.4 * 25.0 + 0.1 * 40.0)).abs() < 1e-9, "{mean}");
+        assert_eq!(TimeDistribution::Quantiles(Vec::new()).mean(), Millis::ZERO);
+    }
+
+    #[test]
+    fn each_measured_value_stands_for_an_equal_part() {
+        let found = TimeDistribution::empirical(vec![Millis(4.0), Millis(1.0)]).unwrap();
+        let point = |part, time| Quantile { part, time: Millis(time) };
+        assert_eq!(found, TimeDistribution::Quantiles(vec![point(0.25, 1.0), point(0.75, 4.0)]));
+        let only = TimeDistribution::empirical(vec![Millis(4.0)]);
+        assert_eq!(only, Some(TimeDistribution::Fixed(Millis(4.0))));
+    }
 }

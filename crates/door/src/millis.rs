@@ -60,3 +60,27 @@ impl Sum for Millis {
         items.fold(Self::ZERO, Add::add)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_differences_and_parts() {
+        assert_eq!(Millis(1.5) + Millis(2.0), Millis(3.5));
+        assert_eq!(Millis(1.5) - Millis(2.0), Millis(-0.5));
+        assert_eq!(Millis(1.5) * 3.0, Millis(4.5));
+        assert_eq!(
+            [Millis(1.0), Millis(2.0), Millis(4.0)].into_iter().sum::<Millis>(),
+            Millis(7.0)
+        );
+        assert_eq!(Millis::from(Nanos(2_500_000)), Millis(2.5));
+    }
+
+    #[test]
+    fn nanoseconds_are_whole() {
+        assert_eq!(Millis(0.1 + 0.2).nanos(), 300_000.0);
+        let exactly = Millis(2.5).exactly();
+        assert_eq!(exactly, Estimate { estimate: 2.5e6, low: 2.5e6, high: 2.5e6 });
+    }
+}

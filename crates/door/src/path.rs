@@ -313,3 +313,91 @@ pub(crate) struct Drawn {
     /// How long of it the card must stay in the field.
     pub(crate) card_needed: Millis,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(role: Role, pieces: &[(&str, f64)]) -> PathPart {
+        let pieces = pieces
+            .iter()
+            .map(|(step, ms)| StepTime::for_step(step, TimeDistribution::Fixed(Millis(*ms))));
+        PathPart {
+            name: format!("{role:?}"),
+            role,
+            pieces: pieces.collect(),
+            hop: None,
+            messages: Vec::new(),
+            provenance: Provenance::Assumed,
+            source: None,
+        }
+    }
+
+    /// A card that signs for 600 ms while a module could validate for 400.
+    fn path(overlaps: bool) -> AuthenticationPath {
+        let parts = vec![
+            part(Role::Card, &[(step::CHALLENGE, 600.0), (step::READ_CERTIFICATE, 300.0)]),
+            part(Role::Link(LinkEnd::Card, LinkEnd::Reader), &[(step::OTHER, 10.0)]),
+            part(Role::Link(LinkEnd::Reader, LinkEnd::Module), &[(step::OTHER, 20.0)]),
+            part(Role::Module, &[(step::VALIDATE, 300.0), (step::REVOCATION, 100.0)]),
+            part(Role::Link(LinkEnd::Module, LinkEnd::Controller), &[(step::OTHER, 40.0)]),
+            part(Role::Door, &[(step::OTHER, 80.0)]),
+            part(Role::SelfCheck, &[(step::OTHER, 160.0)]),
+        ];
+        AuthenticationPath { parts, overlaps, chuid_start: CHUID_START }
+    }
+
+    #[test]
+    fn sums_leave_the_self_check_out_and_waiting_does_not() {
+        assert_eq!(path(false).total(), Millis(1_450.0));
+        assert_eq!(path(false).total_with_self_check(), Millis(1_610.0));
+        assert_eq!(path(false).overlapped(), Millis::ZERO);
+        assert_eq!(path(true).overlapped(), Millis(400.0), "the shorter of the two");
+        assert_eq!(path(true).total(), Millis(1_050.0));
+        assert_eq!(path(true).total_with_self_check(), Millis(1_210.0));
+        let mut quick = path(true);
+        quick.parts[0].scale(StepFilter::Only(&[step::CHALLENGE]), 0.5);
+        assert_eq!((quick.overlapped(), quick.total()), (Millis(300.0), Millis(850.0)));
+    }
+
+    /// The card must stay until its last answer has left it: through both of its links.
+    #[test]
+    fn one_authentication_takes_what_the_sums_say() {
+        let mut random = RandomStream::new(1, 0);
+        for overlaps in [false, true] {
+            let path = path(overlaps);
+            let drawn = path.draw(&mut random);
+            assert_eq!(drawn.total, path.total_with_self_check());
+            assert_eq!(drawn.card_needed, Millis(900.0 + 10.0 + 20.0 + 160.0));
+        }
+    }
+
+    #[test]
+    fn a_part_of_some_steps_is_taken_away_from_those_alone() {
+        let mut card = part(Role::Card, &[(step::CHALLENGE, 600.0), (step::SELECT, 300.0)]);
+        assert_eq!(card.mean_of(StepFilter::Only(&[step::SELECT])), Millis(300.0));
+        card.scale(StepFilter::Only(&[step::CHALLENGE]), 0.5);
+        assert_eq!(card.mean(), Millis(600.0));
+        card.scale(StepFilter::All, 2.0);
+        assert_eq!(card.mean(), Millis(1_200.0));
+    }
+
+    #[test]
+    fn a_path_with_any_spread_is_not_fixed() {
+        let mut path = path(false);
+        assert!(path.is_fixed());
+        let door = path.part_mut("Door").unwrap();
+        door.pieces[0].time = TimeDistribution::Uniform { low: Millis(1.0), high: Millis(2.0) };
+        assert!(!path.is_fixed());
+        assert_eq!(path.find(Role::Door).map(PathPart::mean), Some(Millis(1.5)));
+        assert!(path.find(Role::Reader).is_none() && path.part_mut("nowhere").is_none());
+    }
+
+    #[test]
+    fn links_transfer_and_the_others_process() {
+        let link = Role::Link(LinkEnd::Card, LinkEnd::Reader);
+        assert_eq!((link.kind(), Role::Card.kind()), (PartKind::Transfer, PartKind::Processing));
+        assert!(link.is_card_link() && !Role::Card.is_card_link());
+        assert!(!Role::Link(LinkEnd::Reader, LinkEnd::Module).is_card_link());
+    }
+}

@@ -66,4 +66,34 @@ mod tests {
         assert_eq!(wilson(0, 100).low, 0.0);
         assert_eq!(wilson(100, 100).high, 1.0);
     }
+
+    #[test]
+    fn of_nothing_nothing_is_known() {
+        assert_eq!(wilson(0, 0), Estimate { estimate: 0.0, low: 0.0, high: 1.0 });
+        // One of two, by hand: 0.5 ± 0.4055.
+        let half = wilson(1, 2);
+        assert!((half.low - 0.0945).abs() < 1e-4 && (half.high - 0.9055).abs() < 1e-4, "{half:?}");
+    }
+
+    #[test]
+    fn a_target_is_met_as_often_as_the_times_fall_below_it() {
+        let scenario = |time: &str| {
+            let card = "[[component]]\nkind = 'card'\nfrom = 'assumed'\n";
+            let text = format!("title = 'x'\ntarget_ms = 250\n{card}time_ms = {time}\n");
+            crate::Scenario::read(&text, "test").unwrap()
+        };
+        let even = scenario("{ uniform = { low = 0, high = 1000 } }");
+        let chance = probability_of_target(&even.path, even.target, 7).unwrap();
+        assert!((chance.met.estimate - 0.25).abs() < 0.01, "{chance:?}");
+        assert!((chance.p50_ns / 500e6 - 1.0).abs() < 0.02, "{chance:?}");
+        assert!((chance.p95_ns / 950e6 - 1.0).abs() < 0.02, "{chance:?}");
+        assert_eq!((chance.draws, chance.seed), (40_000, 7));
+        // What is met exactly is met.
+        let [met, missed] = [250.0, 249.0].map(|ms| {
+            let certain = scenario("{ uniform = { low = 250, high = 250 } }");
+            probability_of_target(&certain.path, Millis(ms), 7).unwrap().met.estimate
+        });
+        assert_eq!((met, missed), (1.0, 0.0));
+        assert_eq!(probability_of_target(&scenario("5").path, Millis(1.0), 7), None);
+    }
 }

@@ -134,3 +134,107 @@ pub(crate) fn rate(moments: &[f64], start: f64, unit: f64) -> Estimate {
     interval::Estimate::mean_of(&counts)
         .map_or(around(rate, 0.0), |of| around(rate, (of.high - of.low) / 2.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(one: f64, other: f64) -> bool {
+        (one - other).abs() <= 1e-4 * other.abs()
+    }
+
+    /// So many values, 0 and 1 in turns of this length.
+    fn in_turns(count: usize, turn: usize) -> Vec<f64> {
+        (0..count).map(|at| (at / turn % 2) as f64).collect()
+    }
+
+    #[test]
+    fn batches_leave_out_a_rest_that_is_too_short() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+        assert_eq!(means(&values, 3, |value| value), [2.0, 5.0]);
+        assert_eq!(means(&values, 3, |value| 10.0 * value), [20.0, 50.0]);
+    }
+
+    #[test]
+    fn worked_examples_of_error_and_correlation() {
+        // The root of 2.5 / 5.
+        assert!(close(standard_error(&[1.0, 2.0, 3.0, 4.0, 5.0]), 0.5f64.sqrt()));
+        assert!(close(standard_error(&[1.0, 3.0]), 1.0));
+        assert_eq!((standard_error(&[7.0]), standard_error(&[])), (0.0, 0.0));
+        assert_eq!(autocorrelation(&[1.0, 2.0, 1.0, 2.0]), -0.75);
+        assert_eq!(autocorrelation(&[1.0, 1.0, 2.0, 2.0]), 0.25);
+        assert_eq!(autocorrelation(&[4.0, 4.0, 4.0]), 0.0);
+    }
+
+    #[test]
+    fn batches_grow_until_their_means_hardly_depend_on_one_another() {
+        // (values, length of a turn, size of the batches, how many)
+        for (count, turn, size, batches) in [
+            (12_800, 1, 100, 128),
+            (12_800, 400, 200, 64),
+            // Never fewer than 16: these depend on one another to the end.
+            (12_800, 3_200, 800, 16),
+            (40, 1, 1, 40),
+            (31, 8, 1, 31),
+        ] {
+            let found = WaitBatches::from_values(&in_turns(count, turn));
+            assert_eq!((found.size, found.means.len()), (size, batches), "turns of {turn}");
+        }
+    }
+
+    #[test]
+    fn the_mean_has_the_interval_of_its_batches() {
+        let waits = WaitBatches::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(waits.mean(), 3.0);
+        let interval = waits.interval();
+        assert!(close(interval.high, 3.0 + 2.7764 * 0.5f64.sqrt()), "{interval:?}");
+        assert!(close(interval.low, 3.0 - 2.7764 * 0.5f64.sqrt()), "{interval:?}");
+        // No wait is below zero.
+        assert_eq!(WaitBatches::from_values(&[0.0, 1.0]).interval().low, 0.0);
+        assert_eq!(WaitBatches::from_values(&[]).mean(), 0.0);
+    }
+
+    #[test]
+    fn quantiles_need_twenty_values_beyond_them() {
+        let values: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let figures = latency(&values, &WaitBatches::from_values(&values));
+        let value = |quantile: Option<Estimate>| quantile.map(|it| it.estimate);
+        assert_eq!((figures.min, figures.max), (Nanos(1_000_000), Nanos(1_000_000_000)));
+        assert_eq!(figures.mean.map(|mean| mean.estimate), Some(500.5e6));
+        // Of 1,000 values, that behind 499.5 others.
+        assert_eq!(value(figures.p50), Some(501e6));
+        assert_eq!((value(figures.p90), value(figures.p95)), (Some(900e6), Some(950e6)));
+        assert_eq!((figures.p99, figures.p999), (None, None));
+        assert!(quantile(&values[..40], &values[..40], 1, 0.5).is_some());
+        assert_eq!(quantile(&values[..39], &values[..39], 1, 0.5), None);
+        assert_eq!(latency(&[], &WaitBatches::from_values(&[])), Latency::default());
+    }
+
+    #[test]
+    fn a_quantile_is_as_uncertain_as_its_share_in_the_batches() {
+        let rising: Vec<f64> = (1..=100).map(f64::from).collect();
+        // 51 values are at most 51: all of five batches, a tenth of one, and none of four. That
+        // makes a standard error of 0.1636, times 2.262 at nine degrees of freedom.
+        let median = quantile(&rising, &rising, 10, 0.5).unwrap();
+        assert_eq!(median, Estimate { estimate: 51e6, low: 14e6, high: 87e6 });
+        // Mixed, half of each batch but one is at most the median.
+        let mixed: Vec<f64> = (0..100).map(|at| rising[at / 2 + at % 2 * 50]).collect();
+        let median = quantile(&mixed, &rising, 10, 0.5).unwrap();
+        assert!(median.low >= 47e6 && median.high <= 56e6, "{median:?}");
+    }
+
+    #[test]
+    fn a_rate_is_made_of_counts_in_stretches() {
+        // One each 10 ms: the first stretch of 100 ms has nine, the last one eleven.
+        for start in [0.0, 5_000.0] {
+            let moments: Vec<f64> = (1..=320).map(|at| start + 10.0 * f64::from(at)).collect();
+            let found = rate(&moments, start, 1_000.0);
+            assert!(close(found.estimate, 100.0), "{found:?}");
+            let half = 2.0395 * (200.0f64 / 31.0 / 32.0).sqrt();
+            assert!(close(found.high - found.estimate, half), "{found:?}");
+            assert!(close(found.estimate - found.low, half), "{found:?}");
+        }
+        let nothing = Estimate { estimate: 0.0, low: 0.0, high: 0.0 };
+        assert_eq!((rate(&[], 7.0, 1.0), rate(&[7.0], 7.0, 1.0)), (nothing, nothing));
+    }
+}
