@@ -183,6 +183,7 @@ fn commands_of_other_applications() {
         (Some(GlobalPlatform), "80 E2 80 00 10", "STORE DATA"),
         (Some(OpenPgp), "00 CA 00 6E 00", "GET DATA: Application Related Data"),
         (Some(OpenPgp), "00 CA 5F 50 00", "GET DATA: Uniform resource locator"),
+        (Some(OpenPgp), "00 DA 00 5B 01", "PUT DATA: Name"),
         (Some(OpenPgp), "00 20 00 81 06", "VERIFY: PW1 for signatures"),
         (Some(OpenPgp), "00 2A 9E 9A 33", "PERFORM SECURITY OPERATION: COMPUTE DIGITAL SIGNATURE"),
         (
@@ -309,7 +310,8 @@ fn what_only_piv_has_tells_that_it_is_selected() {
     assert_eq!(say("00 20 00 80", 0x63C3), "reference 80, state only");
     assert_eq!(say("00 CB 3F FF 03 5C 01 7E 08", 0x610C), "Discovery Object");
     assert_eq!(say("00 20 00 80", 0x63C3), "PIV Card Application PIN, state only");
-    // Another application's objects are not taken for PIV's.
+    // Another application's objects, and another command's, are not taken for PIV's.
+    assert_eq!(said("00 CB 3F FE 05 5C 03 5F C1 02", None), "GET DATA: data object 5FC102");
     assert_eq!(
         said("00 CB 3F FF 0A 4D 08 70 06 BF 81 01 02 A0 80", None),
         "GET DATA: data object 4D"
