@@ -11,7 +11,8 @@
 //! 3. [`summary`] makes figures of a series: rate, mean, quantiles, each an
 //!    [`Estimate`](interval::Estimate) with a 95 % interval.
 //! 4. [`trend`] names what one figure hides: drift, two modes, outliers, a slow start.
-//! 5. [`claim`], [`compare`] and [`knee`] judge figures by their intervals.
+//! 5. [`claim`], [`compare`] and [`knee`] judge figures by their intervals; [`within`] looks for the
+//!    highest rate within a latency.
 //!
 //! Latencies depend on their neighbours, so [`summary`] takes every spread over batches ([`batch`])
 //! and never over single operations:
@@ -91,6 +92,7 @@ pub mod bucket;
 pub mod claim;
 pub mod clock;
 pub mod compare;
+pub mod exceedance;
 pub mod gate;
 pub mod interval;
 pub mod knee;
@@ -107,3 +109,4 @@ pub mod summary;
 pub mod trend;
 pub mod units;
 pub mod usl;
+pub mod within;

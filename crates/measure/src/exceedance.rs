@@ -1,0 +1,163 @@
+//! How often the latency lies beyond a bound at one offered rate, and whether a backlog grows.
+//!
+//! Latencies of an open loop depend on their neighbours: one that waits long makes the next wait
+//! long. So the share beyond the bound is taken over batches of consecutive arrivals, and its
+//! spread is that of the batches.
+
+use crate::ratio::Ratio;
+use crate::units::{Nanos, PerSecond};
+
+/// Batches that a level is cut into.
+pub const LEVEL_BATCHES: usize = 20;
+
+/// A backlog grows when a line explains this share of the variance of the batches' mean latencies
+/// and ends at this many times its start. Batches of a stable queue scatter around a level.
+const TREND_EXPLAINS: f64 = 0.5;
+const TREND_GROWS: f64 = 2.0;
+
+/// Consecutive arrivals of a level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArrivalBatch {
+    /// Arrivals by their intended start.
+    pub arrivals: u64,
+    /// Those of them whose latency, from the intended start, lies beyond the bound. One that failed
+    /// or never ended counts.
+    pub beyond: u64,
+    /// Their mean latency.
+    pub mean_latency: Nanos,
+}
+
+/// What the load generator did at a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GeneratorHealth {
+    /// It offered the rate, and its own delay stays below a tenth of the bound.
+    Sound,
+    /// Its own scheduling delay exceeds a tenth of the bound.
+    Late,
+    /// All of its workers were busy, or it could not offer the rate.
+    Exhausted,
+}
+
+/// One offered rate and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateLevel {
+    /// The offered rate.
+    pub rate: PerSecond,
+    /// The arrivals in their order, warm-up left out.
+    pub batches: Vec<ArrivalBatch>,
+    /// What the load generator did.
+    pub generator: GeneratorHealth,
+}
+
+/// The logarithm of a share and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LogShare {
+    pub(crate) log: f64,
+    pub(crate) standard_error: f64,
+    /// Degrees of freedom of the standard error.
+    pub(crate) degrees: usize,
+}
+
+impl RateLevel {
+    /// Arrivals of all batches.
+    #[must_use]
+    pub fn arrivals(&self) -> u64 {
+        self.batches.iter().map(|batch| batch.arrivals).sum()
+    }
+
+    /// The share of the arrivals whose latency lies beyond the bound.
+    #[must_use]
+    pub fn share_beyond(&self) -> f64 {
+        let beyond: u64 = self.batches.iter().map(|batch| batch.beyond).sum();
+        beyond as f64 / self.arrivals().max(1) as f64
+    }
+
+    /// The share's standard error over the batches; infinite where they are too few.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        standard_error(&self.batches)
+    }
+
+    /// The latency rises over the whole level as it does where arrivals outrun the device. A level
+    /// too short to reach the bound shows it by this alone.
+    #[must_use]
+    pub fn backlog_grows(&self) -> bool {
+        let means = self.batches.iter().map(|batch| batch.mean_latency.0 as f64);
+        let means: Vec<f64> = means.collect();
+        let n = means.len() as f64;
+        if means.len() < LEVEL_BATCHES / 2 {
+            return false;
+        }
+        let middle = (n - 1.0) / 2.0;
+        let mean = means.iter().sum::<f64>() / n;
+        let squares = means.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        let products = means.iter().enumerate().map(|(at, value)| (at as f64 - middle) * value);
+        let spread = (n * n - 1.0) * n / 12.0;
+        let slope = products.sum::<f64>() / spread;
+        let explained = slope * slope * spread / squares.max(f64::MIN_POSITIVE);
+        let start = mean - slope * middle;
+        let end = mean + slope * middle;
+        slope > 0.0 && explained >= TREND_EXPLAINS && end >= TREND_GROWS * start
+    }
+}
+
+/// The logarithm of the share beyond the bound, over all these batches; `None` where no arrival, or
+/// every one, lies beyond it.
+pub(crate) fn log_share(batches: &[ArrivalBatch]) -> Option<LogShare> {
+    let arrivals: u64 = batches.iter().map(|batch| batch.arrivals).sum();
+    let beyond: u64 = batches.iter().map(|batch| batch.beyond).sum();
+    if beyond == 0 || beyond == arrivals {
+        return None;
+    }
+    let share = beyond as f64 / arrivals as f64;
+    let standard_error = standard_error(batches) / share;
+    Some(LogShare { log: share.ln(), standard_error, degrees: batches.len() - 1 })
+}
+
+/// Batches are long enough that neighbours hardly correlate. Only a correlation that stands out of
+/// its own scatter (twice its standard error) is charged: charging each would widen every interval.
+fn standard_error(batches: &[ArrivalBatch]) -> f64 {
+    let parts: Vec<(f64, f64)> =
+        batches.iter().map(|batch| (batch.beyond as f64, batch.arrivals as f64)).collect();
+    let Some(ratio) = Ratio::over(&parts) else { return f64::INFINITY };
+    let correlation = ratio.correlation().clamp(0.0, 0.9);
+    let charged = ratio.standard_error();
+    if correlation > 2.0 / (parts.len() as f64).sqrt() {
+        charged
+    } else {
+        charged * ((1.0 - correlation) / (1.0 + correlation)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(mean_latencies: impl Iterator<Item = u64>) -> RateLevel {
+        let batch = |mean| ArrivalBatch { arrivals: 100, beyond: 1, mean_latency: Nanos(mean) };
+        RateLevel {
+            rate: PerSecond(1.0),
+            batches: mean_latencies.map(batch).collect(),
+            generator: GeneratorHealth::Sound,
+        }
+    }
+
+    #[test]
+    fn a_rising_latency_is_a_growing_backlog_and_a_scattered_one_is_none() {
+        assert!(level((1..=20).map(|at| at * 1000)).backlog_grows());
+        assert!(!level((1..=20).map(|at| 100_000 + at * 1000)).backlog_grows());
+        assert!(!level((1..=20).map(|at| 50_000 + at * 7919 % 20 * 1000)).backlog_grows());
+        assert!(!level((1..=20).map(|at| (21 - at) * 1000)).backlog_grows());
+    }
+
+    #[test]
+    fn shares_are_sums_over_sums() {
+        let level = level((0..20).map(|_| 5));
+        assert_eq!((level.arrivals(), level.share_beyond()), (2000, 0.01));
+        assert_eq!(level.standard_error(), 0.0);
+        let log = log_share(&level.batches).unwrap();
+        assert_eq!((log.log, log.degrees), (0.01_f64.ln(), 19));
+        let none = ArrivalBatch { arrivals: 10, beyond: 0, mean_latency: Nanos(1) };
+        assert_eq!(log_share(&[none; 20]), None);
+    }
+}

@@ -1,0 +1,512 @@
+//! The highest offered rate whose latency stays within a bound: `p99 <= 5ms`.
+//!
+//! A quantile stays within the bound as long as the share of arrivals beyond it is at most what the
+//! quantile leaves: 1 % for p99. That share rises with the rate, so the rate at which it is reached
+//! is looked for, in three stages:
+//!
+//! 1. **Bracket.** The rate doubles from the lowest one until a level lies beyond the bound or its
+//!    backlog grows, and the gap is halved. Short levels.
+//! 2. **Approach.** A line through the logarithm of the share, from the level on either side, says
+//!    where to look next. Longer levels.
+//! 3. **Decide.** Two rates close to that place, on either side of it, in turns: low, high, high,
+//!    low. A line through the two is read where it reaches the wanted share (Fieller's theorem
+//!    gives the interval: Fieller, J. R. Stat. Soc. B 16, 1954). Only these levels make the figure:
+//!    the earlier ones chose the place, and would draw the figure to where they erred.
+//!
+//! The line is drawn over the logarithm of the rate. Between the two rates the share of M/D/1 and
+//! M/D/4 departs from it by less than 1 %, whatever the utilisation; over the rate itself, or over
+//! the gap between arrivals, by several times that.
+//!
+//! Where the backlog begins to grow before the share is reached, as with a bound far above the
+//! service time, the two rates between which it happens are the interval.
+//!
+//! Everything here is pure: what measures a rate is the trait [`MeasuresRates`], so the search runs
+//! in virtual time against queues of which the answer is known.
+
+use crate::exceedance::{ArrivalBatch, GeneratorHealth, LogShare, RateLevel, log_share};
+use crate::interval::{Estimate, student_t};
+use crate::units::PerSecond;
+
+/// Offers a rate and notes what came of it.
+pub trait MeasuresRates {
+    /// Why nothing could be measured.
+    type Error;
+
+    /// Offers `rate` for so many arrivals after a warm-up, in
+    /// [`LEVEL_BATCHES`](crate::exceedance::LEVEL_BATCHES) batches. `None`: the user or a time limit
+    /// ended the search.
+    ///
+    /// # Errors
+    /// When the device or the generator failed.
+    fn measure_rate(
+        &mut self,
+        rate: PerSecond,
+        arrivals: u64,
+    ) -> Result<Option<RateLevel>, Self::Error>;
+}
+
+/// What is looked for, and with how much effort.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WithinPlan {
+    /// The share that may lie beyond the bound: 0.01 for p99.
+    pub share: f64,
+    /// The first rate.
+    pub lowest: PerSecond,
+    /// No higher rate is offered.
+    pub highest: PerSecond,
+    /// Arrivals of a level near the bound.
+    pub arrivals: u64,
+    /// Half the interval over the rate: more levels are measured until it is as narrow as this.
+    pub precision: f64,
+}
+
+/// What the search found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LatencyLimit {
+    /// The highest rate within the bound, per second, with its interval.
+    Rate(Estimate),
+    /// Even the lowest rate lies beyond the bound.
+    NoRate,
+    /// This rate lies within the bound; what is beyond it is not known.
+    AtLeast(PerSecond, SearchEnd),
+    /// Nothing can be said.
+    Unknown(SearchEnd),
+}
+
+/// Why the search could not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchEnd {
+    /// The generator's own delay exceeded a tenth of the bound.
+    GeneratorLate,
+    /// The generator could not offer the rate.
+    GeneratorExhausted,
+    /// The highest rate that may be offered lies within the bound.
+    RateCap,
+    /// The user or a time limit ended it.
+    Interrupted,
+    /// So many levels did not narrow it down.
+    LevelCap,
+}
+
+/// What was found, and every level that was measured, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WithinResult {
+    /// What was found.
+    pub limit: LatencyLimit,
+    /// The levels.
+    pub levels: Vec<RateLevel>,
+}
+
+/// A bracket is narrow enough to approach from here on.
+const BRACKET: f64 = 1.3;
+
+/// No level is offered to narrow a bracket further than this.
+const NARROWEST: f64 = 1.01;
+
+/// Levels of the second stage.
+const APPROACHES: usize = 3;
+
+/// The two rates of the third stage lie where the share is this far from the wanted one, as a
+/// logarithm: near enough that the line between them is straight.
+const LOG_DISTANCE: f64 = 0.6;
+
+/// Rounds of low, high, high, low. A device that needs more is too noisy for the precision.
+const MOST_ROUNDS: usize = 4;
+
+/// So many places are tried, each with two rates.
+const MOST_PLACES: usize = 3;
+
+/// A place is too far from the limit when the limit is this many times farther away than the two
+/// rates are.
+const FAR_OFF: f64 = 2.0;
+
+/// No search takes more levels.
+const MOST_LEVELS: usize = 60;
+
+impl WithinPlan {
+    /// Arrivals of a level that only has to tell one side from the other.
+    fn coarse_arrivals(&self) -> u64 {
+        ((50.0 / self.share) as u64).min(self.arrivals)
+    }
+
+    /// Arrivals of a level of the second stage.
+    fn approach_arrivals(&self) -> u64 {
+        (self.arrivals * 2 / 5).max(self.coarse_arrivals())
+    }
+
+    /// How long the search takes, roughly, if the limit is at this rate: seconds.
+    #[must_use]
+    pub fn expected_seconds(&self, limit: PerSecond) -> f64 {
+        let doublings = (limit.0 / self.lowest.0).log2().max(0.0).ceil();
+        // Doubling towards the limit takes twice the time of its last level.
+        let coarse =
+            self.coarse_arrivals() as f64 * (if doublings > 0.0 { 2.0 } else { 1.0 } + 2.0);
+        let near = self.approach_arrivals() as f64 * APPROACHES as f64 + 4.0 * self.arrivals as f64;
+        (coarse + near) / limit.0
+    }
+}
+
+/// Looks for the highest rate within the bound.
+///
+/// # Errors
+/// What [`MeasuresRates::measure_rate`] fails with.
+pub fn find_rate_within<M: MeasuresRates>(
+    plan: WithinPlan,
+    device: &mut M,
+) -> Result<WithinResult, M::Error> {
+    let mut search = Search { plan, device, levels: Vec::new() };
+    let limit = match search.search()? {
+        Ok(limit) => limit,
+        Err(end) => search.known_so_far(end),
+    };
+    Ok(WithinResult { limit, levels: search.levels })
+}
+
+struct Search<'a, M> {
+    plan: WithinPlan,
+    device: &'a mut M,
+    levels: Vec<RateLevel>,
+}
+
+/// A rate and on which side of the bound it lies.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    rate: f64,
+    /// The logarithm of the share beyond the bound; `None`: the backlog grows.
+    log: Option<f64>,
+    beyond: bool,
+}
+
+/// The level on either side of the bound.
+#[derive(Clone, Copy, Debug)]
+struct Bracket {
+    low: Side,
+    high: Side,
+}
+
+impl Bracket {
+    fn ratio(&self) -> f64 {
+        self.high.rate / self.low.rate
+    }
+
+    /// With a level between the two in the place of the one on its side.
+    fn narrowed(self, side: Side) -> Self {
+        if side.beyond { Self { high: side, ..self } } else { Self { low: side, ..self } }
+    }
+
+    /// This rate, or the end that is nearer, of a range somewhat wider than the bracket.
+    fn nearly(&self, rate: f64) -> f64 {
+        rate.clamp(self.low.rate / BRACKET, self.high.rate * BRACKET)
+    }
+
+    /// Where the line through both sides reaches this logarithm, kept inside the bracket.
+    fn crossing(&self, wanted: f64) -> f64 {
+        let middle = (self.low.rate * self.high.rate).sqrt();
+        let (Some(low), Some(high)) = (self.low.log, self.high.log) else { return middle };
+        if high <= low {
+            return middle;
+        }
+        let part = ((wanted - low) / (high - low)).clamp(0.1, 0.9);
+        self.low.rate * self.ratio().powf(part)
+    }
+}
+
+/// The line through the logarithms of share and rate, over the levels near the wanted share.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// By how much the logarithm of the share rises with that of the rate.
+    slope: f64,
+    /// The rate at which it reaches the wanted share.
+    crossing: f64,
+}
+
+impl Line {
+    /// By least squares, each level by how many of its arrivals lie beyond the bound: their number
+    /// alone makes a share precise. `None`: there are no two rates near, or it does not rise.
+    fn near(levels: &[RateLevel], share: f64) -> Option<Self> {
+        /// So far from the wanted share, as a logarithm, the line is still straight enough.
+        const NEAR: f64 = 2.5;
+        let near = levels.iter().filter(|level| !level.backlog_grows());
+        let points = near.filter_map(|level| {
+            let log = level.share_beyond().ln();
+            let weight = level.share_beyond() * level.arrivals() as f64;
+            ((log - share.ln()).abs() <= NEAR).then_some((level.rate.0.ln(), log, weight))
+        });
+        let points: Vec<(f64, f64, f64)> = points.collect();
+        let total: f64 = points.iter().map(|(_, _, weight)| weight).sum();
+        let mean_of = |value: fn(&(f64, f64, f64)) -> f64| {
+            points.iter().map(|point| value(point) * point.2).sum::<f64>() / total
+        };
+        let middle = mean_of(|point| point.0);
+        let height = mean_of(|point| point.1);
+        let spread: f64 = points.iter().map(|(x, _, w)| w * (x - middle).powi(2)).sum();
+        let products: f64 = points.iter().map(|(x, y, w)| w * (x - middle) * (y - height)).sum();
+        let slope = products / spread;
+        let rises = spread > 0.0 && slope > 0.0;
+        rises.then(|| Self { slope, crossing: (middle + (share.ln() - height) / slope).exp() })
+    }
+}
+
+type Step<T, E> = Result<Result<T, SearchEnd>, E>;
+
+/// Goes on with what a step gave; what ended the search is passed on.
+macro_rules! go_on {
+    ($step:expr) => {
+        match $step? {
+            Ok(value) => value,
+            Err(end) => return Ok(Err(end)),
+        }
+    };
+}
+
+impl<M: MeasuresRates> Search<'_, M> {
+    fn search(&mut self) -> Step<LatencyLimit, M::Error> {
+        let first = go_on!(self.first_level());
+        let Some(low) = first else { return Ok(Ok(LatencyLimit::NoRate)) };
+        let bracket = go_on!(self.bracket(low));
+        let bracket = go_on!(self.approach(bracket));
+        self.decide(bracket)
+    }
+
+    /// The lowest rate; `None`: even that lies beyond the bound.
+    fn first_level(&mut self) -> Step<Option<Side>, M::Error> {
+        let lowest = self.plan.lowest.0;
+        let first = go_on!(self.level(lowest, self.plan.coarse_arrivals()));
+        if !first.beyond {
+            return Ok(Ok(Some(first)));
+        }
+        // A few arrivals more than the share by chance are no verdict.
+        let again = go_on!(self.level(lowest, self.plan.arrivals));
+        Ok(Ok((!again.beyond).then_some(again)))
+    }
+
+    fn bracket(&mut self, low: Side) -> Step<Bracket, M::Error> {
+        let mut low = low;
+        let mut bracket = loop {
+            if low.rate >= self.plan.highest.0 {
+                return Ok(Err(SearchEnd::RateCap));
+            }
+            let rate = (low.rate * 2.0).min(self.plan.highest.0);
+            let next = go_on!(self.level(rate, self.plan.coarse_arrivals()));
+            if next.beyond {
+                break Bracket { low, high: next };
+            }
+            low = next;
+        };
+        while bracket.ratio() > BRACKET {
+            let middle = (bracket.low.rate * bracket.high.rate).sqrt();
+            let side = go_on!(self.level(middle, self.plan.coarse_arrivals()));
+            bracket = bracket.narrowed(side);
+        }
+        Ok(Ok(bracket))
+    }
+
+    fn approach(&mut self, bracket: Bracket) -> Step<Bracket, M::Error> {
+        let wanted = self.plan.share.ln();
+        let mut bracket = bracket;
+        let mut taken = 0;
+        // A side whose backlog grows says nothing of the slope: it has to go first.
+        while (taken < APPROACHES || bracket.high.log.is_none()) && bracket.ratio() > NARROWEST {
+            // A short level may have been on the wrong side by chance: the line over all levels
+            // may lead out of the bracket again.
+            let line = Line::near(&self.levels, self.plan.share);
+            let crossing = bracket.crossing(wanted);
+            let rate = line.map_or(crossing, |line| bracket.nearly(line.crossing));
+            let side = go_on!(self.level(rate, self.plan.approach_arrivals()));
+            if (bracket.low.rate..bracket.high.rate).contains(&rate) {
+                bracket = bracket.narrowed(side);
+            }
+            taken += 1;
+        }
+        Ok(Ok(bracket))
+    }
+
+    fn decide(&mut self, bracket: Bracket) -> Step<LatencyLimit, M::Error> {
+        let mut found = None;
+        for _ in 0..MOST_PLACES {
+            let Some(line) = Line::near(&self.levels, self.plan.share) else {
+                return self.confirm(bracket);
+            };
+            let centre = bracket.nearly(line.crossing);
+            let distance = (LOG_DISTANCE / line.slope).clamp(0.002, 0.1);
+            let mut pair = Pair::new(centre, distance);
+            for _ in 0..MOST_ROUNDS {
+                if let Some(grows_at) = go_on!(self.round(&mut pair)) {
+                    let high = Side { rate: grows_at, log: None, beyond: true };
+                    return Ok(Ok(between(Bracket { high, ..bracket })));
+                }
+                found = pair.crossing(self.plan.share);
+                // A place that is this far off is left for one that all levels together point to.
+                let off = |limit: &Estimate| (limit.estimate / centre).ln().abs() / distance;
+                match found {
+                    Some(limit) if off(&limit) > FAR_OFF => break,
+                    Some(limit) if limit.relative_half_width() <= self.plan.precision => {
+                        return Ok(Ok(LatencyLimit::Rate(limit)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(found.map(LatencyLimit::Rate).ok_or(SearchEnd::LevelCap))
+    }
+
+    /// Low, high, high, low; gives the rate at which the backlog grew, if it did.
+    fn round(&mut self, pair: &mut Pair) -> Step<Option<f64>, M::Error> {
+        for end in [PairEnd::Low, PairEnd::High, PairEnd::High, PairEnd::Low] {
+            let level = go_on!(self.measured(pair.rate(end), self.plan.arrivals));
+            if level.backlog_grows() {
+                return Ok(Ok(Some(level.rate.0)));
+            }
+            pair.add(&level, end);
+        }
+        Ok(Ok(None))
+    }
+
+    /// The limit lies where the backlog begins to grow. A level as long as those near a bound has
+    /// to show that it does not at the lower rate, which gives way until one does.
+    fn confirm(&mut self, bracket: Bracket) -> Step<LatencyLimit, M::Error> {
+        let mut bracket = bracket;
+        loop {
+            let low = go_on!(self.level(bracket.low.rate, self.plan.arrivals));
+            if !low.beyond {
+                return Ok(Ok(between(bracket)));
+            }
+            let lower = Side { rate: low.rate / (2.0 * NARROWEST - 1.0), ..bracket.low };
+            bracket = Bracket { low: lower, high: low };
+        }
+    }
+
+    fn level(&mut self, rate: f64, arrivals: u64) -> Step<Side, M::Error> {
+        let level = go_on!(self.measured(rate, arrivals));
+        let grows = level.backlog_grows();
+        let share = level.share_beyond();
+        // A share of nothing has no logarithm: half an arrival stands for it.
+        let half = 0.5 / level.arrivals().max(1) as f64;
+        let log = (!grows && share < 0.5).then(|| share.max(half).ln());
+        Ok(Ok(Side { rate, log, beyond: grows || share > self.plan.share }))
+    }
+
+    fn measured(&mut self, rate: f64, arrivals: u64) -> Step<RateLevel, M::Error> {
+        if self.levels.len() >= MOST_LEVELS {
+            return Ok(Err(SearchEnd::LevelCap));
+        }
+        let Some(level) = self.device.measure_rate(PerSecond(rate), arrivals)? else {
+            return Ok(Err(SearchEnd::Interrupted));
+        };
+        self.levels.push(level.clone());
+        Ok(match level.generator {
+            GeneratorHealth::Sound => Ok(level),
+            GeneratorHealth::Late => Err(SearchEnd::GeneratorLate),
+            GeneratorHealth::Exhausted => Err(SearchEnd::GeneratorExhausted),
+        })
+    }
+
+    /// The highest rate that lies within the bound for sure, where the search had to end.
+    fn known_so_far(&self, end: SearchEnd) -> LatencyLimit {
+        let within = |level: &&RateLevel| {
+            let reach =
+                level.share_beyond() + student_t(level.batches.len() - 1) * level.standard_error();
+            level.generator == GeneratorHealth::Sound
+                && !level.backlog_grows()
+                && reach <= self.plan.share
+        };
+        let rates = self.levels.iter().filter(within).map(|level| level.rate);
+        match rates.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some(rate) => LatencyLimit::AtLeast(rate, end),
+            None => LatencyLimit::Unknown(end),
+        }
+    }
+}
+
+/// The limit lies between a rate within the bound and one whose backlog grows.
+fn between(bracket: Bracket) -> LatencyLimit {
+    LatencyLimit::Rate(Estimate {
+        estimate: (bracket.low.rate * bracket.high.rate).sqrt(),
+        low: bracket.low.rate,
+        high: bracket.high.rate,
+    })
+}
+
+/// One of the two rates of the third stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PairEnd {
+    Low,
+    High,
+}
+
+/// The two rates of the third stage, with the batches of all their levels.
+struct Pair {
+    low: f64,
+    high: f64,
+    of_low: Vec<ArrivalBatch>,
+    of_high: Vec<ArrivalBatch>,
+}
+
+impl Pair {
+    fn new(centre: f64, distance: f64) -> Self {
+        let low = centre * (-distance).exp();
+        let high = centre * distance.exp();
+        Self { low, high, of_low: Vec::new(), of_high: Vec::new() }
+    }
+
+    fn rate(&self, end: PairEnd) -> f64 {
+        match end {
+            PairEnd::Low => self.low,
+            PairEnd::High => self.high,
+        }
+    }
+
+    fn add(&mut self, level: &RateLevel, end: PairEnd) {
+        let batches = match end {
+            PairEnd::Low => &mut self.of_low,
+            PairEnd::High => &mut self.of_high,
+        };
+        batches.extend(&level.batches);
+    }
+
+    /// The rate at which the share is reached; `None`: the two rates do not tell.
+    fn crossing(&self, share: f64) -> Option<Estimate> {
+        let low = log_share(&self.of_low)?;
+        let high = log_share(&self.of_high)?;
+        let place = fieller(low, high, share.ln())?;
+        let ratio = (self.high / self.low).ln();
+        Some(place.map(|place| self.low * (place * ratio).exp()))
+    }
+}
+
+/// Where the line from `low` (at 0) to `high` (at 1) reaches `wanted`, by Fieller's theorem: all
+/// places at which the line's own interval holds `wanted`. `None`: they do not end.
+fn fieller(low: LogShare, high: LogShare, wanted: f64) -> Option<Estimate> {
+    let t = student_t(low.degrees.min(high.degrees));
+    let variance_low = (t * low.standard_error).powi(2);
+    let variance_high = (t * high.standard_error).powi(2);
+    let rise = high.log - low.log;
+    let missing = wanted - low.log;
+    // (missing - x rise)² <= (1 - x)² variance_low + x² variance_high, a quadratic in x.
+    let a = rise * rise - variance_low - variance_high;
+    let b = missing * rise - variance_low;
+    let c = missing * missing - variance_low;
+    let discriminant = b * b - a * c;
+    if a <= 0.0 || discriminant < 0.0 || rise <= 0.0 {
+        return None;
+    }
+    let root = discriminant.sqrt();
+    Some(Estimate { estimate: missing / rise, low: (b - root) / a, high: (b + root) / a })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fieller_is_the_line_read_backwards() {
+        let at = |log, standard_error| LogShare { log, standard_error, degrees: 1_000_000 };
+        let exact = fieller(at(-5.0, 0.0), at(-4.0, 0.0), -4.6).unwrap();
+        assert!((exact.estimate - 0.4).abs() < 1e-12 && exact.high - exact.low < 1e-9);
+        // At one end only that end's own spread counts, over the slope.
+        let end = fieller(at(-5.0, 0.01), at(-4.0, 0.0), -5.0).unwrap();
+        assert!((end.high - 1.96 * 0.01).abs() < 1e-3, "{end:?}");
+        assert_eq!(fieller(at(-5.0, 0.6), at(-4.9, 0.6), -4.95), None, "no slope, no end");
+        assert_eq!(fieller(at(-4.0, 0.01), at(-5.0, 0.01), -4.5), None, "it falls");
+    }
+}
