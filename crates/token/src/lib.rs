@@ -29,11 +29,11 @@
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
-pub mod catalogue;
 pub mod controller;
-pub mod material;
 pub mod module;
 pub mod pin;
 pub mod pin_source;
 pub mod protocol;
 pub mod worker;
+
+pub use tapstone_token_operations::{catalogue, material};
