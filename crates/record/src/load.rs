@@ -132,3 +132,23 @@ pub enum ClockReadings {
     /// then part of the latency, and the busy share is 1 by construction.
     Chained,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_all_threads_of_all_processes_of_all_hosts() {
+        let workers =
+            |threads, processes, hosts| Concurrency { threads, processes, hosts }.workers();
+        assert_eq!((workers(4, 3, 2), workers(1, 1, 1)), (24, 1));
+        assert_eq!(workers(u32::MAX, u32::MAX, u32::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn an_open_loop_has_a_rate_and_a_closed_one_has_none() {
+        let open = Load::open(PerSecond(50.0));
+        assert_eq!((open.kind, open.rate_per_second), (LoadKind::Open, Some(PerSecond(50.0))));
+        assert_eq!((Load::CLOSED.kind, Load::CLOSED.rate_per_second), (LoadKind::Closed, None));
+    }
+}

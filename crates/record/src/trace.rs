@@ -169,3 +169,20 @@ impl Apdu {
         *self.status.entry(format!("{status:04X}")).or_default() += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanges_of_a_command_add_up() {
+        let mut apdu = Apdu::new("SELECT", None, "00A40400".into());
+        apdu.add(Nanos(5_000), 14, 2);
+        apdu.add(Nanos(2_000), 14, 40);
+        [0x9000, 0x6A82, 0x9000].into_iter().for_each(|status| apdu.add_status(status));
+        assert_eq!((apdu.count, apdu.time_ns), (2, Nanos(7_000)));
+        assert_eq!((apdu.sent_bytes, apdu.received_bytes), (28, 42));
+        let status: Vec<_> = apdu.status.iter().map(|(word, times)| (&word[..], *times)).collect();
+        assert_eq!(status, [("6A82", 1), ("9000", 2)]);
+    }
+}

@@ -88,3 +88,97 @@ impl WarmUp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use tapstone_measure::summary::Conditions;
+
+    use super::*;
+    use crate::case_result::Status;
+    use crate::load::{Concurrency, Load};
+
+    const SLICE: Nanos = Nanos::from_millis(4);
+
+    /// So many slices, in each of which this many calls of 1 ms ended, and one failed.
+    fn series(slices: u64, calls: u64) -> Series {
+        let mut series = Series::new(SLICE);
+        for place in 0..slices {
+            let start = Nanos(place * SLICE.0);
+            let mut slice = Slice { start, length: SLICE, failed: 1, ..Slice::empty() };
+            (0..calls).for_each(|_| slice.count(Nanos::from_millis(1)));
+            series.add(&slice);
+        }
+        series
+    }
+
+    fn summary(series: &Series) -> Summary {
+        let conditions = Conditions {
+            window: series.span(),
+            workers: NonZeroU32::MIN,
+            first_and_last: None,
+            clock_step: Nanos(1),
+        };
+        Summary::from_series(series, &conditions)
+    }
+
+    #[test]
+    fn a_row_has_the_figures_of_its_window() {
+        let series = series(250, 4);
+        let total = series.total();
+        let mut row = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
+        row.set_figures(&summary(&series), &total);
+        assert_eq!(row.completed, 1_000);
+        let latency = row.latency_ns.unwrap();
+        assert_eq!((latency.min, latency.max), (Nanos(1_000_000), Nanos(1_000_000)));
+        assert!((latency.mean.unwrap().estimate - 1e6).abs() < 1.0, "{latency:?}");
+        assert_eq!(row.histogram.unwrap().decode().unwrap().len(), 1_000);
+        assert_eq!(row.interval.unwrap().level, Fraction(0.95));
+    }
+
+    #[test]
+    fn a_row_in_which_nothing_completed_has_no_latencies() {
+        let series = series(10, 0);
+        let mut row = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
+        row.set_figures(&summary(&series), &series.total());
+        assert_eq!((row.completed, row.latency_ns, row.histogram), (0, None, None));
+        assert!(row.interval.is_some());
+    }
+
+    #[test]
+    fn a_series_has_at_most_240_points() {
+        for (slices, points) in [(239, 239), (240, 240), (241, 121), (960, 240), (962, 121)] {
+            let series = series(slices, 2);
+            let found = SeriesPoint::all(&series);
+            assert_eq!(found.len(), points, "of {slices} slices");
+            let sum: u64 = found.iter().map(|point| point.completed).sum();
+            assert_eq!(sum, 2 * slices, "nothing is lost");
+            assert_eq!(found.iter().map(|point| point.failed).sum::<u64>(), slices);
+            assert!(found.windows(2).all(|pair| pair[0].end_ns == Some(pair[1].start_ns)));
+            assert_eq!((found[0].start_ns, found[0].p99_ns), (Nanos::ZERO, None));
+            assert!(found[0].p50_ns.is_some());
+        }
+    }
+
+    #[test]
+    fn a_point_needs_a_thousand_calls_for_its_p99() {
+        let told = |calls| SeriesPoint::all(&series(1, calls))[0].p99_ns.is_some();
+        assert_eq!((told(999), told(1_000)), (false, true));
+    }
+
+    #[test]
+    fn a_warm_up_is_held_against_the_median_of_the_window() {
+        let summary = summary(&series(250, 4));
+        let first: Vec<Nanos> = (1..=20).map(Nanos::from_millis).collect();
+        let warm_up = WarmUp::from_calls(20, Nanos::from_millis(2_500), &first, &summary);
+        assert_eq!((warm_up.operations, warm_up.seconds), (20, Seconds(2.5)));
+        assert_eq!(warm_up.first_ns, first[..16], "the first sixteen alone");
+        // The mean of 1 to 16 ms over 1 ms.
+        assert!((warm_up.ratio_to_median.unwrap() - 8.5).abs() < 0.01, "{warm_up:?}");
+        let none = WarmUp::from_calls(0, Nanos::ZERO, &[], &summary);
+        assert_eq!(none.ratio_to_median, None);
+        let unknown = Summary { p50: None, ..summary };
+        assert_eq!(WarmUp::from_calls(1, Nanos::ZERO, &first, &unknown).ratio_to_median, None);
+    }
+}
