@@ -267,7 +267,10 @@ mod tests {
             let mut at_once = 0;
             let mut later = 0;
             let mut wrong = 0;
+            let mut runs = 0;
             while undecided < RUNS {
+                runs += 1;
+                assert!(runs <= 20 * RUNS, "{truth}: {undecided} of {runs} runs are undecided");
                 let mut samples = 60;
                 let mut step = |samples: u64| {
                     let sides = (
