@@ -327,4 +327,23 @@ mod tests {
         assert_eq!(exactly(3).map(|batches| batches.len()), Some(3));
         assert_eq!(exactly(5), None);
     }
+
+    /// A slow device answers late, a slow client asks seldom: either alone makes batches correlate.
+    #[test]
+    fn counts_and_latencies_are_both_looked_at() {
+        let halves = |calls: [u64; 2], latencies: [u64; 2]| {
+            let mut series = Series::new(SLICE);
+            for place in 0..480 {
+                let half = usize::from(place >= 240);
+                let start = Nanos(place * SLICE.0);
+                let mut slice = Slice { start, length: SLICE, ..Slice::empty() };
+                (0..calls[half]).for_each(|_| slice.count(Nanos(latencies[half])));
+                series.add(&slice);
+            }
+            Batches::by_time(&series, series.span()).reliable()
+        };
+        assert!(halves([10, 10], [1_000, 1_000]));
+        assert!(!halves([10, 20], [1_000, 1_000]), "counts");
+        assert!(!halves([10, 10], [1_000, 2_000]), "latencies");
+    }
 }

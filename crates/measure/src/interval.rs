@@ -165,6 +165,8 @@ mod tests {
         let floored = wide.no_narrower_than(2.0);
         assert_eq!(floored, Estimate { estimate: 10.0, low: 4.0, high: 12.0 });
         assert!((floored.relative_half_width() - 0.6).abs() < 1e-12);
+        let narrow = Estimate { estimate: 10.0, low: 9.5, high: 10.5 };
+        assert_eq!(narrow.no_narrower_than(2.0), Estimate::around(10.0, 2.0));
         assert_eq!(Estimate::around(1.0, 3.0).not_negative().low, 0.0);
     }
 }
