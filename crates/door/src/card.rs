@@ -146,3 +146,126 @@ fn no_times(scenario: &Scenario, record: &Record, file: &str) -> CardError {
     let there = if there.is_empty() { "no results".into() } else { there.join(", ") };
     CardError::NoTimes { file: file.to_owned(), operation: scenario.operation.clone(), there }
 }
+
+#[cfg(test)]
+mod tests {
+    use tapstone_record::{Concurrency, Emulated, Load, Status};
+
+    use super::*;
+
+    const FILE: &str = "run.json";
+
+    /// A card that signs for 600 ms and reads for 400, behind a reader.
+    fn scenario() -> Scenario {
+        let text = "title = 'x'\ntarget_ms = 1500\n\
+                    [[component]]\nkind = 'card'\nfrom = 'assumed'\ntime_ms = 1000\n\
+                    steps = { challenge = 0.6, read-certificate = 0.4 }\n\
+                    [[component]]\nkind = 'reader'\n\
+                    [[link]]\nbetween = ['card', 'reader']\nfrom = 'assumed'\ntime_ms = 100\n\
+                    by = { kind = 'contactless', kbit_per_second = 106 }\n\
+                    [[link.message]]\nstep = 'challenge'\n\
+                    command_bytes = 10\nresponse_bytes = 10\n\
+                    [[link.message]]\nstep = 'read-certificate'\n\
+                    command_bytes = 10\nresponse_bytes = 10\n";
+        Scenario::read(text, "test").unwrap()
+    }
+
+    fn row(operation: &str, values: &[u64]) -> CaseResult {
+        let mut row = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
+        row.values_ns = values.iter().map(|ms| Nanos::from_millis(*ms)).collect();
+        row.latency_ns = Some(Latency::default());
+        row
+    }
+
+    fn record(rows: Vec<CaseResult>) -> Record {
+        let text = r#"{"schema": "tapstone.record/1", "tool": {"name": "x", "version": "1"},
+            "command": [], "started_at": "2026-01-15T09:30:00Z", "environment": {"load": {}},
+            "target": {"kind": "door"}, "results": []}"#;
+        let mut record = Record::from_json(text, "test").unwrap();
+        record.results = rows;
+        record
+    }
+
+    fn part(scenario: &Scenario, role: fn(&PathPart) -> bool) -> &PathPart {
+        scenario.path.parts.iter().find(|part| role(part)).unwrap()
+    }
+
+    fn card(scenario: &Scenario) -> &PathPart {
+        part(scenario, |part| part.role == Role::Card)
+    }
+
+    fn link(scenario: &Scenario) -> &PathPart {
+        part(scenario, |part| part.role.is_card_link())
+    }
+
+    #[test]
+    fn measured_steps_take_the_place_of_the_card_and_of_its_link() {
+        let scenario = scenario();
+        let step = |step: &str, ms| row(&format!("{}.{step}", scenario.operation), &[ms]);
+        let both = record(vec![step(step::CHALLENGE, 500), step(step::READ_CERTIFICATE, 200)]);
+        let with = with_card(scenario.clone(), &both, FILE).unwrap();
+        assert_eq!((card(&with).mean(), link(&with).mean()), (Millis(700.0), Millis::ZERO));
+        assert_eq!(card(&with).provenance, Provenance::Measured);
+        assert_eq!(card(&with).source.as_deref(), Some(FILE));
+        assert!(with.notes.iter().all(|note| !note.contains("the rest of the card's time")));
+        // The other step stays as it was, and makes the sum no better than that.
+        let one = record(vec![step(step::CHALLENGE, 500)]);
+        let with = with_card(scenario.clone(), &one, FILE).unwrap();
+        assert_eq!((card(&with).mean(), link(&with).mean()), (Millis(900.0), Millis(50.0)));
+        assert_eq!(card(&with).provenance, Provenance::Derived);
+        let rest = "the rest of the card's time, 400.0 ms, is the scenario's";
+        assert!(with.notes.iter().any(|note| note == rest), "{:?}", with.notes);
+    }
+
+    #[test]
+    fn a_record_without_steps_is_taken_as_a_whole() {
+        let scenario = scenario();
+        let mut whole = record(vec![row(&scenario.operation, &[750])]);
+        whole.target.emulated = Some(Emulated { profile: "plain".into(), sha256: "00".into() });
+        let with = with_card(scenario, &whole, FILE).unwrap();
+        assert_eq!((card(&with).mean(), link(&with).mean()), (Millis(750.0), Millis::ZERO));
+        assert_eq!(card(&with).provenance, Provenance::Emulated);
+        assert!(with.notes.iter().any(|note| note.contains("no times of single steps")));
+    }
+
+    #[test]
+    fn a_record_of_something_else_is_refused_with_what_it_holds() {
+        let refused = |rows| with_card(scenario(), &record(rows), FILE).unwrap_err().to_string();
+        let names = |count: usize| ["a", "b", "c", "d", "e"][..count].iter();
+        let rows = |count| names(count).map(|name| row(name, &[1])).collect::<Vec<_>>();
+        assert!(refused(rows(0)).contains("it holds no results\nhint: "), "{}", refused(rows(0)));
+        assert!(refused(rows(4)).contains("it holds a, b, c, d\n"), "{}", refused(rows(4)));
+        assert!(refused(rows(5)).contains("it holds a, b, c, d, …\n"), "{}", refused(rows(5)));
+        // A case that failed, or has no times, is no measurement.
+        let operation = scenario().operation;
+        let mut failed = row(&operation, &[1]);
+        failed.status = Status::at(Outcome::Failed, "select", "6A82");
+        let mut untimed = row(&operation, &[]);
+        untimed.latency_ns = None;
+        assert!(refused(vec![failed, untimed]).contains("has no times of"));
+    }
+
+    #[test]
+    fn what_is_known_of_a_time_becomes_a_distribution() {
+        let at = |ms: f64| Some(Estimate { estimate: ms * 1e6, low: 0.0, high: 0.0 });
+        let known = |latency: Latency| {
+            let mut row = row("x", &[]);
+            row.latency_ns = Some(latency);
+            distribution(&row)
+        };
+        let (min, max) = (Nanos::from_millis(1), Nanos::from_millis(9));
+        let mean = Latency { mean: at(3.0), min, max, ..Latency::default() };
+        assert_eq!(known(mean), Some(TimeDistribution::Fixed(Millis(3.0))));
+        let same = Latency { p50: at(9.0), min: max, max, ..Latency::default() };
+        assert_eq!(known(same), Some(TimeDistribution::Fixed(Millis(9.0))));
+        assert_eq!(known(Latency::default()), None);
+        // A p95 below the p90, as the buckets of a histogram may give it, is left out.
+        let all = Latency { p50: at(4.0), p90: at(8.0), p95: at(7.9), min, max, ..mean };
+        let points = [(0.0, 1.0), (0.5, 4.0), (0.9, 8.0), (1.0, 9.0)]
+            .map(|(part, ms)| Quantile { part, time: Millis(ms) });
+        assert_eq!(known(all), Some(TimeDistribution::Quantiles(points.to_vec())));
+        // The values themselves are better.
+        let values = distribution(&row("x", &[7]));
+        assert_eq!(values, Some(TimeDistribution::Fixed(Millis(7.0))));
+    }
+}
