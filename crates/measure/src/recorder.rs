@@ -279,3 +279,33 @@ impl<S: Sink> Recorder<S> {
         all_taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_window_is_cut_into_512_slices_of_a_millisecond_or_more() {
+        let first = |window| SliceGrid::for_window(window).first_length;
+        assert_eq!(first(Nanos::from_secs(1)), Nanos(1_953_125));
+        assert_eq!(first(Nanos::from_millis(10)), Nanos::from_millis(1));
+        let week = first(Nanos::from_secs(7 * 86_400));
+        assert!(week <= LONGEST_SLICE && Nanos(2 * week.0) > LONGEST_SLICE, "{week}");
+    }
+
+    #[test]
+    fn a_window_has_whole_slices_and_at_least_one() {
+        let grid = SliceGrid { first_length: Nanos(10), ..SliceGrid::default() };
+        let whole = [1, 14, 15, 26].map(|window| grid.whole(Nanos(window)).0);
+        assert_eq!(whole, [10, 10, 20, 30]);
+    }
+
+    #[test]
+    fn slices_double_after_so_many_of_one_length() {
+        let grid = SliceGrid { first_length: Nanos(10), slices_per_length: 4 };
+        let length = [0, 30, 39, 40, 70, 79, 80].map(|start| grid.length_at(Nanos(start)).0);
+        assert_eq!(length, [10, 10, 10, 20, 20, 20, 40]);
+        let late = grid.length_at(Nanos(1 << 60)).0;
+        assert!((LONGEST_SLICE.0..2 * LONGEST_SLICE.0).contains(&late), "{late}");
+    }
+}

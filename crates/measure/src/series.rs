@@ -203,4 +203,29 @@ mod tests {
         let counts: Vec<_> = series.slices().iter().map(|slice| slice.completed).collect();
         assert_eq!(counts, [1, 0, 1]);
     }
+
+    #[test]
+    fn operations_fall_into_the_slices_in_which_they_end() {
+        let window = (Nanos(1_000), Nanos(1_000 + 10 * SLICES_OF_A_WINDOW));
+        let operations = [
+            (Nanos(1_009), Some(Nanos(3))),
+            (Nanos(1_010), Some(Nanos(4))),
+            (Nanos(1_015), None),
+            // It ends with the window, and so in its last slice.
+            (window.1, Some(Nanos(5))),
+        ];
+        let series = Series::from_operations(operations.into_iter(), window);
+        assert_eq!((series.length(), series.slices().len()), (Nanos(10), 512));
+        let counts =
+            |place: usize| (series.slices()[place].completed, series.slices()[place].failed);
+        assert_eq!(
+            (counts(0), counts(1), counts(2), counts(511)),
+            ((1, 0), (1, 1), (0, 0), (1, 0))
+        );
+        let total = series.total();
+        assert_eq!((total.latency_sum, total.failed), (12, 1));
+        assert_eq!((series.span(), total.length), (Nanos(5_120), Nanos(5_120)));
+        let short = Series::from_operations(std::iter::empty(), (Nanos(7), Nanos(17)));
+        assert_eq!((short.length(), short.slices().len()), (Nanos(1), 10));
+    }
 }
