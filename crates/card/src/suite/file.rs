@@ -224,10 +224,30 @@ impl Source {
     /// # Errors
     /// With the line and the field of what is wrong.
     pub fn parse(&self) -> Result<SuiteFile, SuiteError> {
-        toml::from_str(&self.text).map_err(|error| {
+        let suite: SuiteFile = toml::from_str(&self.text).map_err(|error| {
             let at = error.span().unwrap_or_default();
             self.error(at, error.message().to_owned())
-        })
+        })?;
+        self.check_unique("test", suite.test.iter().map(|test| &test.name))?;
+        self.check_unique("prepare", suite.prepare.iter().map(|group| &group.name))?;
+        Ok(suite)
+    }
+
+    /// Figures are collected, and costs fitted, by name: two of one name would become one.
+    fn check_unique<'a>(
+        &self,
+        table: &str,
+        names: impl Iterator<Item = &'a Spanned<String>>,
+    ) -> Result<(), SuiteError> {
+        let mut seen: Vec<&str> = Vec::new();
+        for name in names {
+            if seen.contains(&name.get_ref().as_str()) {
+                let what = format!("a second [[{table}]] is called \"{}\"", name.get_ref());
+                return Err(self.error(name.span(), what));
+            }
+            seen.push(name.get_ref());
+        }
+        Ok(())
     }
 
     /// An error at a place of the text.

@@ -109,6 +109,7 @@ impl Plan {
             planning.group(group)?;
         }
         planning.one_temperature()?;
+        planning.unique_cases()?;
         Ok(planning.plan)
     }
 }
@@ -184,6 +185,17 @@ impl<'a> Planning<'a> {
             wishes.is_empty() || wishes.iter().any(|wish| matches(wish, test.name.get_ref()))
         };
         Ok(self.suite.test.iter().filter(wanted).collect())
+    }
+
+    /// A value that stands twice in `vary` would make two cases of one name.
+    fn unique_cases(&self) -> Result<(), SuiteError> {
+        let mut names: Vec<&str> =
+            self.plan.rows.iter().map(|planned| planned.row.operation.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(self.source.whole(format!("two cases are called \"{}\"", pair[0]))),
+            None => Ok(()),
+        }
     }
 
     fn groups(&self, test: &Test) -> Result<Vec<&'a Group>, SuiteError> {

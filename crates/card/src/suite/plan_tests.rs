@@ -87,6 +87,35 @@ fn names(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
+fn two_tests_of_one_name_are_an_error() {
+    let again = "[[test]]\nname = \"card.plain\"\ntitle = \"again\"\nmeasure = [{ name = \"GET\", apdu = \"80 CA 00 00\" }]\n";
+    let error = plan_of(&format!("{SUITE}{again}"), &everything()).unwrap_err();
+    let line = 2 + SUITE.lines().count();
+    assert!(error.contains("a second [[test]] is called \"card.plain\""), "{error}");
+    assert!(error.contains(&format!(":{line}: ")) && error.contains("hint:"), "{error}");
+    // Also where only one of them was asked for.
+    assert!(plan_of(&format!("{SUITE}{again}"), &wishes(&["card.aes*"])).is_err());
+}
+
+#[test]
+fn two_preparations_of_one_name_are_an_error() {
+    let group = "[[prepare]]\nname = \"mine\"\nsteps = []\n";
+    let error = plan_of(&format!("{SUITE}{group}{group}"), &everything()).unwrap_err();
+    assert!(error.contains("a second [[prepare]] is called \"mine\""), "{error}");
+}
+
+#[test]
+fn a_value_that_is_varied_twice_is_an_error() {
+    let doubled = SUITE.replace(
+        "write_cycles = 10\nvary = { operations = [1, 10] }",
+        "write_cycles = 10\nvary = { operations = [1, 1] }",
+    );
+    assert_ne!(doubled, SUITE);
+    let error = plan_of(&doubled, &everything()).unwrap_err();
+    assert!(error.contains("two cases are called \"card.eeprom[operations=1]\""), "{error}");
+}
+
+#[test]
 fn rows_are_named_by_what_is_varied() {
     let plan = plan(&everything());
     assert_eq!(

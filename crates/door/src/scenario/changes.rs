@@ -38,9 +38,9 @@ pub(super) fn possible_changes(
         }
     }
     changes.sort_by_key(|change| change.kind);
-    for pair in changes.windows(2) {
-        if pair[0].id == pair[1].id {
-            let problem = format!("a second change {}\nhint: choose another name", pair[0].id);
+    for (at, change) in changes.iter().enumerate() {
+        if changes[..at].iter().any(|other| other.id == change.id) {
+            let problem = format!("a second change {}\nhint: choose another name", change.id);
             return Err(source.error(0..0, problem));
         }
     }

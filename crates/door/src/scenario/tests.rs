@@ -141,6 +141,12 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
             format!("{CARD}time_ms = 5\n[effort]\nmagic = 3\n"),
             "line 8, `magic`: there is no change",
         ),
+        (
+            ["a", "b", "a"].iter().fold(format!("{CARD}time_ms = 5\n"), |text, name| {
+                text + &format!("[[change]]\nkind = 'algorithm'\nname = '{name}'\nfactor = 0.5\n")
+            }),
+            "a second change algorithm:a",
+        ),
         ("title = \n".into(), "line 1"),
     ];
     for (text, says) in cases {

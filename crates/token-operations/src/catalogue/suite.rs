@@ -11,6 +11,7 @@
 //! sizes = [16, 1024, 65536]      # message lengths in bytes
 //! ```
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 
 use serde::Deserialize;
@@ -65,12 +66,36 @@ impl Suite {
     ) -> Result<Self, Mistake> {
         let source = Source { file, text };
         let raw: RawSuite = toml::from_str(text).map_err(|error| source.syntax(&error, HINT))?;
-        let rows = raw.row.into_iter().map(|row| row.resolve(catalogue, &source));
-        Ok(Self {
-            name: raw.name,
-            description: raw.description,
-            rows: rows.collect::<Result<_, _>>()?,
-        })
+        let mut rows = Vec::new();
+        let mut seen = HashSet::new();
+        for row in raw.row {
+            let span = row.operation.span();
+            let row = row.resolve(catalogue, &source)?;
+            if let Some(twice) = row.first_repeated(&mut seen) {
+                let problem = format!(
+                    "{twice} a second time\nhint: two cases of one name cannot be told apart in a \
+                     record; remove one"
+                );
+                return Err(source.error(span, problem));
+            }
+            rows.push(row);
+        }
+        Ok(Self { name: raw.name, description: raw.description, rows })
+    }
+}
+
+impl SuiteRow {
+    /// The first case of this row that was `seen` before, in words. Its cases are added to `seen`.
+    fn first_repeated(&self, seen: &mut HashSet<(String, usize, NonZeroU32)>) -> Option<String> {
+        let mut cases = self
+            .variants
+            .iter()
+            .flat_map(|variant| self.threads.iter().map(move |threads| (variant, *threads)));
+        let (variant, threads) = cases.find(|(variant, threads)| {
+            !seen.insert((variant.name.clone(), variant.message_bytes, *threads))
+        })?;
+        let Variant { name, message_bytes, .. } = variant;
+        Some(format!("{name} (message of {message_bytes} bytes, threads = {threads})"))
     }
 }
 
@@ -191,6 +216,27 @@ mod tests {
         assert_eq!(suite.rows[0].threads.len(), 2);
         assert_eq!(suite.rows[1].variants.len(), 4);
         assert_eq!((suite.rows[1].window, suite.rows[1].count), (None, Some(7)));
+    }
+
+    #[test]
+    fn a_case_that_stands_there_twice_is_an_error() {
+        let sign = "[[row]]\noperation = 'rsa2048.sign'\n";
+        let twice = complaint(&format!("name = 'x'\n{sign}{sign}seconds = 1\n"));
+        assert!(twice.starts_with("my.toml, line 5"), "{twice}");
+        assert!(
+            twice.contains("rsa2048.sign (message of ") && twice.contains("a second time"),
+            "{twice}"
+        );
+        assert!(twice.contains("hint:"), "{twice}");
+        let pattern = complaint(&format!("name = 'x'\n{sign}[[row]]\noperation = 'rsa2048.*'\n"));
+        assert!(pattern.contains("a second time"), "{pattern}");
+        let threads = complaint(&format!("name = 'x'\n{sign}threads = [2, 2]\n"));
+        assert!(threads.contains("threads = 2) a second time"), "{threads}");
+        let sizes = "name = 'x'\n[[row]]\noperation = 'sha256.digest'\nsizes = [16, 16]\n";
+        assert!(complaint(sizes).contains("a second time"));
+        // Other conditions are other cases.
+        let other = format!("name = 'x'\n{sign}{sign}threads = [2, 4]\n");
+        assert_eq!(Suite::parse("my.toml", &other).unwrap().rows.len(), 2);
     }
 
     #[test]
