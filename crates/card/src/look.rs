@@ -6,7 +6,7 @@ use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_names::pcsc::{PcscFailure, VIRTUAL_READER};
 
 use crate::protocol::{Cards, Emulated, Reader};
-use crate::scard::{Connection, Context, Pcsc, Share, reader_name};
+use crate::scard::{Connection, Context, Pcsc, ReaderStateBits, Share, reader_name};
 
 /// The application on which Tapstone's virtual card answers what it plays.
 const IDENTITY: [u8; 10] = *b"\xF0TAPSTONE\x00";
@@ -21,7 +21,7 @@ pub(crate) fn readers(pcsc: &Pcsc, cards: &Cards) -> Result<Vec<Reader>, PcscFai
 
 fn reader(context: &Context, name: String, cards: &Cards) -> Result<Reader, PcscFailure> {
     let c_name = reader_name(&name);
-    let look = context.status_change(&c_name)?;
+    let look = context.status_change(&c_name, ReaderStateBits::UNAWARE)?;
     let mut reader = Reader {
         name,
         card_present: look.card_present,

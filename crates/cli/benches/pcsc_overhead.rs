@@ -30,8 +30,14 @@ use tapstone_record::Record;
 use pcscd::{READER, VirtualCard};
 
 /// From a call that stays in the library to one that goes all the way to the card.
-const OPERATIONS: [&str; 6] =
-    ["is_valid", "get_status_change", "status", "begin_transaction", "end_transaction", "transmit"];
+const OPERATIONS: [&str; 6] = [
+    "is_valid",
+    "get_status_unaware",
+    "status",
+    "begin_transaction",
+    "end_transaction",
+    "transmit",
+];
 
 /// Calls in a round: so many are all in the record one by one.
 const CALLS: usize = 1000;

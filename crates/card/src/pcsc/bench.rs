@@ -7,7 +7,9 @@ use std::time::Duration;
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::Operation;
-use crate::scard::{Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share};
+use crate::scard::{
+    Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, ReaderStateBits, Share,
+};
 
 /// A class and an instruction that no card has: INS 00 is none of ISO 7816-4.
 const MINIMAL_APDU: [u8; 4] = [0x00, 0x00, 0x00, 0x00];
@@ -19,6 +21,8 @@ pub struct Bench {
     reader: CString,
     hold: Duration,
     state: State,
+    /// The reader's state as the last call told it, for a call that asks whether it has changed.
+    known: ReaderStateBits,
     memory: Vec<u8>,
 }
 
@@ -46,11 +50,17 @@ impl Bench {
             reader,
             hold,
             state: State::Nothing,
+            known: ReaderStateBits::UNAWARE,
             memory: vec![0; LONGEST_RESPONSE],
         };
         bench.state = match operation {
             Operation::Establish | Operation::Release => State::Nothing,
-            Operation::GetStatusChange => State::Context(bench.pcsc.establish()?),
+            Operation::GetStatusUnaware => State::Context(bench.pcsc.establish()?),
+            Operation::GetStatusChange => {
+                let context = bench.pcsc.establish()?;
+                bench.known = context.status_change(&bench.reader, ReaderStateBits::UNAWARE)?.state;
+                State::Context(context)
+            }
             _ if bench.connects_each_time() || !operation.needs_reader() => {
                 State::Context(bench.pcsc.establish()?)
             }
@@ -136,8 +146,13 @@ impl Bench {
             (Op::ListReaders, State::Context(context)) => {
                 context.list_readers(&mut self.memory).map(|_| ())
             }
+            (Op::GetStatusUnaware, State::Context(context)) => {
+                context.status_change(&self.reader, ReaderStateBits::UNAWARE).map(|_| ())
+            }
+            // A state that did change is the one to ask about next.
             (Op::GetStatusChange, State::Context(context)) => {
-                context.status_change(&self.reader).map(|_| ())
+                self.known = context.status_change(&self.reader, self.known)?.state;
+                Ok(())
             }
             (Op::ConnectShared, state) => connect(state, &self.reader, Share::Shared),
             (Op::ConnectExclusive, state) => connect(state, &self.reader, Share::Exclusive),
@@ -199,6 +214,7 @@ impl Bench {
         let hold = self.hold;
         let fresh = Self::new(self.operation, self.pcsc.clone(), self.reader.clone(), hold)?;
         self.state = fresh.state;
+        self.known = fresh.known;
         Ok(())
     }
 }

@@ -41,7 +41,8 @@ operations! {
     Establish, "establish", "SCardEstablishContext";
     IsValid, "is_valid", "SCardIsValidContext";
     ListReaders, "list_readers", "SCardListReaders into memory that is there already";
-    GetStatusChange, "get_status_change", "SCardGetStatusChange of one reader with a zero timeout";
+    GetStatusUnaware, "get_status_unaware", "SCardGetStatusChange with SCARD_STATE_UNAWARE and a zero timeout: what is the reader's state?";
+    GetStatusChange, "get_status_change", "SCardGetStatusChange with the reader's current state and a zero timeout: has it changed?";
     ConnectShared, "connect_shared", "SCardConnect with SCARD_SHARE_SHARED";
     ConnectExclusive, "connect_exclusive", "SCardConnect with SCARD_SHARE_EXCLUSIVE";
     ConnectDirect, "connect_direct", "SCardConnect with SCARD_SHARE_DIRECT";
@@ -87,6 +88,7 @@ impl Operation {
             Self::Establish
                 | Self::IsValid
                 | Self::ListReaders
+                | Self::GetStatusUnaware
                 | Self::GetStatusChange
                 | Self::ConnectDirect
                 | Self::Cancel
@@ -116,6 +118,7 @@ impl Operation {
             self,
             Self::IsValid
                 | Self::ListReaders
+                | Self::GetStatusUnaware
                 | Self::GetStatusChange
                 | Self::Status
                 | Self::Transmit

@@ -138,9 +138,27 @@ pub struct Context {
     handle: Handle,
 }
 
+/// The state of a reader as SCardGetStatusChange takes and gives it: SCARD_STATE_ flags, and the
+/// number of events in the upper half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderStateBits(Dword);
+
+impl ReaderStateBits {
+    /// SCARD_STATE_UNAWARE: the caller knows nothing, so the call returns at once.
+    pub const UNAWARE: Self = Self(0);
+
+    /// What was told, as a caller gives it back: without SCARD_STATE_CHANGED.
+    const fn told(event: Dword) -> Self {
+        const CHANGED: Dword = 0x2;
+        Self(event & !CHANGED)
+    }
+}
+
 /// How a reader looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderLook {
+    /// To be given to the next call that asks whether something has changed.
+    pub state: ReaderStateBits,
     /// SCARD_STATE_PRESENT.
     pub card_present: bool,
     /// SCARD_STATE_EXCLUSIVE.
@@ -213,18 +231,22 @@ impl Context {
         }
     }
 
-    /// SCardGetStatusChange without waiting.
+    /// SCardGetStatusChange with a zero timeout: is the reader in another state than `known`?
     ///
     /// # Errors
     /// What the call returns; that nothing changed is no error.
-    pub fn status_change(&self, reader: &CStr) -> Result<ReaderLook, PcscFailure> {
+    pub fn status_change(
+        &self,
+        reader: &CStr,
+        known: ReaderStateBits,
+    ) -> Result<ReaderLook, PcscFailure> {
         const PRESENT: Dword = 0x20;
         const EXCLUSIVE: Dword = 0x80;
         let mut state = ReaderState {
             reader: reader.as_ptr(),
             user_data: ptr::null_mut(),
-            current: 0,
-            event: 0,
+            current: known.0,
+            event: known.0,
             atr_length: 0,
             atr: [0; LONGEST_ATR],
         };
@@ -234,6 +256,7 @@ impl Context {
         });
         match looked {
             Ok(()) | Err(PcscFailure { code: PcscCode::TIMEOUT, .. }) => Ok(ReaderLook {
+                state: ReaderStateBits::told(state.event),
                 card_present: state.event & PRESENT != 0,
                 exclusive: state.event & EXCLUSIVE != 0,
             }),

@@ -14,7 +14,8 @@ use super::job::{Lane, Piece, Step, SuiteJob};
 use super::render::{Ready, Rendering};
 use crate::protocol::{self, Exchange, Fault};
 use crate::scard::{
-    Connection, Context, Disposition, LONGEST_RESPONSE, Protocol, Share, reader_name,
+    Connection, Context, Disposition, LONGEST_RESPONSE, Protocol, ReaderStateBits, Share,
+    reader_name,
 };
 use crate::worker::Work;
 
@@ -274,7 +275,7 @@ impl SuiteRun {
     fn no_response(&self, received: u32, step: &Step) -> Fault {
         let until = Instant::now() + NOTICE;
         while received == 0 && Instant::now() < until {
-            let look = self.context.status_change(&self.reader);
+            let look = self.context.status_change(&self.reader, ReaderStateBits::UNAWARE);
             if look.is_ok_and(|look| !look.card_present) {
                 let call = PcscFunction::Transmit;
                 return at(PcscFailure { call, code: PcscCode::REMOVED_CARD }, step);

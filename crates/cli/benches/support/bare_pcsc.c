@@ -119,7 +119,7 @@ static const struct operation {
     long (*before)(void), (*timed)(void), (*after)(void);
 } operations[] = {
     {"is_valid", 0, NULL, call_is_valid, NULL},
-    {"get_status_change", 0, NULL, call_status_change, NULL},
+    {"get_status_unaware", 0, NULL, call_status_change, NULL},
     {"status", 1, NULL, call_status, NULL},
     {"begin_transaction", 1, NULL, call_begin, call_end},
     {"end_transaction", 1, call_begin, call_end, NULL},

@@ -11,10 +11,11 @@ fn pcsc() -> Tapstone {
 
 /// The calls that take nothing away from other programs, in the order in which a program makes
 /// them, and whether a rate means something: nothing but the call is made then.
-const HARMLESS: [(&str, bool); 16] = [
+const HARMLESS: [(&str, bool); 17] = [
     ("establish", false),
     ("is_valid", true),
     ("list_readers", true),
+    ("get_status_unaware", true),
     ("get_status_change", true),
     ("connect_shared", false),
     ("connect_exclusive", false),
@@ -37,6 +38,7 @@ fn calls_alone() {
     every_harmless_call_has_a_row("--count 60");
     every_harmless_call_has_a_row("--seconds 0.1 --warm-up 0.05");
     the_historic_loop();
+    two_questions_about_the_state();
     every_disposition();
 }
 
@@ -95,6 +97,24 @@ fn the_historic_loop() {
     let first = said.lines().find(|line| line.trim_start().starts_with("first ")).unwrap();
     assert_eq!(first.split(',').count(), 8, "{first}");
     assert!(said.contains("emulated: plain"), "{said}");
+}
+
+/// Who knows nothing is answered at once. Who asks whether something has changed waits, on a
+/// client library with the busy wait, for at least a millisecond: never shorter than the other.
+fn two_questions_about_the_state() {
+    let median = |operation: &str| {
+        let row = pcsc().args("--count 40 --op").arg(operation).run().exits(0).row();
+        assert_eq!((row.completed, row.failed.len()), (40, 0), "{operation}");
+        let mut values = row.values_ns.clone();
+        values.sort_unstable();
+        values[20]
+    };
+    let unaware = median("get_status_unaware");
+    let change = median("get_status_change");
+    println!("unaware {unaware}, change {change}");
+    // pcsc-lite to at least 2.3 looks, sleeps for a millisecond, and looks again.
+    assert!(change >= Nanos(1_000_000), "it does not ask whether anything changed: {change}");
+    assert!(unaware < change, "{unaware} {change}");
 }
 
 fn every_disposition() {

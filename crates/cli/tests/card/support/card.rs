@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tapstone_card::scard::{Pcsc, reader_name};
+use tapstone_card::scard::{Pcsc, ReaderStateBits, reader_name};
 use tapstone_testing::{eventually, private_environment};
 use tapstone_worker::Board;
 use tempfile::NamedTempFile;
@@ -49,7 +49,7 @@ pub(crate) fn has_card(slot: Slot) -> bool {
     let board = Board::create().unwrap();
     let look = || {
         let context = Pcsc::open(board.cell(0)).unwrap().establish()?;
-        context.status_change(&reader_name(slot.reader()))
+        context.status_change(&reader_name(slot.reader()), ReaderStateBits::UNAWARE)
     };
     // Right after its start pcscd may not know its readers yet.
     look().is_ok_and(|look| look.card_present)
