@@ -54,6 +54,8 @@ const HOUR_MS: f64 = 3.6e6;
 const MINUTE_MS: f64 = 6e4;
 /// The part of the people who come while the queue settles: it starts empty, which it seldom is.
 const SETTLING: u64 = 20;
+/// Relative error of sums of up to ten million equal times.
+const ROUNDING: f64 = 1e-6;
 /// The streams of random numbers: what one person does must not move another's arrival.
 const ARRIVALS: u64 = 2;
 const VISITS: u64 = 3;
@@ -194,9 +196,12 @@ impl<'a> QueueTally<'a> {
         let waits = WaitBatches::from_values(&self.waits);
         let load = self.crowd.per_hour / HOUR_MS * mean_service;
         let leaves = scenario.people.patience.is_some();
-        let overloaded = load >= 1.0 && !leaves;
+        let overloaded = load >= 1.0 - self.load_uncertainty(mean_service, served);
         let formula =
             (!leaves && !overloaded).then(|| self.formula(mean_service, load, served, &waits));
+        // A queue that grows without bound has no mean wait: it would be a figure of how many
+        // people were simulated.
+        let is_bounded = leaves || !overloaded;
         let passing = self.passed as f64 / served;
         let span = self.closes - self.opens;
         Queue {
@@ -209,17 +214,27 @@ impl<'a> QueueTally<'a> {
             passed_per_minute: crate::queue::rate(&self.passed_at, self.opens, MINUTE_MS),
             utilisation: Fraction((self.service_times / span).clamp(0.0, 1.0)),
             overloaded,
-            wait_ns: latency(&self.waits, &waits),
-            whole_ns: if self.times_in_system.is_empty() {
+            wait_ns: if is_bounded { latency(&self.waits, &waits) } else { Latency::default() },
+            whole_ns: if self.times_in_system.is_empty() || !is_bounded {
                 Latency::default()
             } else {
                 latency(&self.times_in_system, &WaitBatches::from_values(&self.times_in_system))
             },
             gave_up: wilson(self.gave_up_at_door + self.left_the_queue, counted),
+            left_queue: leaves.then(|| wilson(self.left_the_queue, counted)),
             removed_early: wilson(self.removed, self.readings),
             readings_per_person: self.readings as f64 / served,
             formula,
         }
+    }
+
+    /// By how much the offered load may be off: three standard errors of the simulated mean service
+    /// time. Sums of equal service times differ from multiples of them in the last digits, so that
+    /// a load of exactly 1 may come out below it.
+    fn load_uncertainty(&self, mean_service: f64, served: f64) -> f64 {
+        let variance = (self.squares / served - mean_service * mean_service).max(0.0);
+        let standard_error = (variance / served).sqrt();
+        (3.0 * self.crowd.per_hour / HOUR_MS * standard_error).max(ROUNDING)
     }
 
     /// Pollaczek and Khinchine: the mean wait is λ E\[S²\] / (2 (1 - ρ)).
@@ -309,6 +324,36 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_grows_without_bound_has_no_waiting_time() {
+        for load in [1.0, 1.000_001, 1.5, 20.0] {
+            for seed in 1..=5 {
+                let queue = simulate(&door(6000.0), "x", &crowd(2_000, load, 6000.0, seed));
+                assert!(queue.overloaded, "{load}");
+                assert_eq!(queue.wait_ns, Latency::default(), "{load}");
+                assert_eq!(queue.whole_ns, Latency::default(), "{load}");
+            }
+        }
+        let below = simulate(&door(6000.0), "x", &crowd(2_000, 0.999, 6000.0, 1));
+        assert!(!below.overloaded && below.left_queue.is_none() && below.wait_ns.mean.is_some());
+    }
+
+    #[test]
+    fn as_many_as_can_pass_are_too_many_where_service_times_vary() {
+        let scenario = Scenario::shipped("osdp-ip-rsa2048").unwrap();
+        // Readings that fail change the mean service time, so it comes from a long simulation.
+        let long = simulate(&scenario, "x", &Crowd::new(400_000, 60.0, 99).unwrap());
+        let service_ns = long.whole_ns.mean.unwrap().estimate - long.wait_ns.mean.unwrap().estimate;
+        let capacity = 3.6e12 / service_ns;
+        for seed in 1..=20 {
+            let queue = simulate(&scenario, "x", &Crowd::new(5_000, capacity, seed).unwrap());
+            assert!(queue.overloaded && queue.formula.is_none(), "seed {seed}");
+            let queue =
+                simulate(&scenario, "x", &Crowd::new(5_000, 0.97 * capacity, seed).unwrap());
+            assert!(!queue.overloaded, "seed {seed}");
+        }
+    }
+
+    #[test]
     fn who_takes_the_card_away_too_early_starts_over_and_gives_up() {
         let mut scenario = door(6000.0);
         // The card is needed for 2364 ms, and never held so long.
@@ -330,7 +375,9 @@ mod tests {
         scenario.people.patience = Some(TimeDistribution::Fixed(Millis(30_000.0)));
         let queue = simulate(&scenario, "x", &crowd(5_000, 1.5, 6000.0, 1));
         assert!(queue.gave_up.estimate > 0.2, "{:?}", queue.gave_up);
-        assert!(!queue.overloaded && queue.formula.is_none());
+        assert!(queue.overloaded, "more come than can pass, although the queue stays short");
+        assert!(queue.formula.is_none());
+        assert_eq!(queue.left_queue, Some(queue.gave_up));
         assert!(queue.wait_ns.max.0 <= 30_000_000_000);
         // The door serves 2 of 3 who come; who waits, waits almost as long as anybody would.
         assert!((queue.gave_up.estimate - 1.0 / 3.0).abs() < 0.05, "{:?}", queue.gave_up);

@@ -113,7 +113,9 @@ pub struct Queue {
     pub passed_per_minute: Estimate,
     /// The part of the time in which the door was in use.
     pub utilisation: Fraction,
-    /// Whether more come than can pass: the queue then grows as long as people come.
+    /// Whether at least as many come as can pass. The queue then grows without bound, unless
+    /// people leave it (`left_queue`); where it grows, `wait_ns` and `whole_ns` have neither mean
+    /// nor quantiles.
     pub overloaded: bool,
     /// Waiting for one's turn, in nanoseconds.
     pub wait_ns: Latency,
@@ -121,6 +123,10 @@ pub struct Queue {
     pub whole_ns: Latency,
     /// The part of all people who gave up, at the door or in the queue.
     pub gave_up: Estimate,
+    /// The part of all people who left the queue because it was too long; absent where nobody
+    /// does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_queue: Option<Estimate>,
     /// The part of all readings that ended because the card was taken away too early.
     pub removed_early: Estimate,
     /// Readings per person who came to their turn.

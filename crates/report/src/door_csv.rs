@@ -47,7 +47,7 @@ pub fn render(record: &Record) -> Result<Option<String>, CsvError> {
         wait_p90_ns: of(&queue.wait_ns.p90),
         wait_p95_ns: of(&queue.wait_ns.p95),
         wait_p99_ns: of(&queue.wait_ns.p99),
-        wait_max_ns: queue.wait_ns.max.0,
+        wait_max_ns: queue.wait_ns.mean.map(|_| queue.wait_ns.max.0),
         gave_up_share: queue.gave_up.estimate,
         removed_early_share: queue.removed_early.estimate,
     }))
@@ -107,7 +107,7 @@ struct QueueLine {
     wait_p90_ns: Option<f64>,
     wait_p95_ns: Option<f64>,
     wait_p99_ns: Option<f64>,
-    wait_max_ns: u64,
+    wait_max_ns: Option<u64>,
     gave_up_share: f64,
     removed_early_share: f64,
 }

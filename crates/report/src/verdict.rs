@@ -1,8 +1,8 @@
 //! What a record comes to, in a sentence or two: the first thing on a page.
 
 use tapstone_record::{
-    Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Record, TargetKind,
-    Verdict,
+    Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Queue, Record,
+    TargetKind, Verdict,
 };
 use tapstone_text::counted;
 
@@ -227,20 +227,24 @@ fn door(record: &Record) -> Vec<Span> {
             ),
         });
     }
-    if let Some(queue) = &record.queue {
-        let mean = queue
-            .wait_ns
-            .mean
-            .map_or_else(|| figures::NONE.into(), |mean| with_interval(&mean, figures::time));
-        let text = format!(
-            "{:.0} people an hour wait {mean} on average; the door's utilisation is {}.",
-            queue.arrivals_per_hour,
-            figures::share(queue.utilisation)
-        );
-        let tint = if queue.overloaded { Tint::Bad } else { Tint::Plain };
-        said.push(Span::new(text, tint));
-    }
+    said.extend(record.queue.as_ref().map(queue_verdict));
     said
+}
+
+fn queue_verdict(queue: &Queue) -> Span {
+    if let Some(text) = words::unbounded_queue(queue) {
+        return Span::new(text, Tint::Bad);
+    }
+    let mean = queue
+        .wait_ns
+        .mean
+        .map_or_else(|| figures::NONE.into(), |mean| with_interval(&mean, figures::time));
+    let text = format!(
+        "{:.0} people an hour wait {mean} on average; the door's utilisation is {}.",
+        queue.arrivals_per_hour,
+        figures::share(queue.utilisation)
+    );
+    Span::new(text, if queue.overloaded { Tint::Bad } else { Tint::Plain })
 }
 
 fn found(first: &Finding, all: usize) -> Span {

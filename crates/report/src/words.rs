@@ -3,11 +3,24 @@
 
 use tapstone_record::{
     CaseResult, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance,
-    ShareKind, Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
+    Queue, ShareKind, Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
 };
 use tapstone_text::thousands;
 
 use tapstone_text::counted;
+
+/// What is said of a queue that grows without bound, which has no mean wait; `None` of another.
+pub(crate) fn unbounded_queue(queue: &Queue) -> Option<String> {
+    let is_unbounded = queue.overloaded && queue.left_queue.is_none();
+    is_unbounded.then(|| {
+        format!(
+            "{} people an hour come, and at most {} can pass: the queue grows without bound, and \
+             no waiting time describes it.",
+            thousands(queue.arrivals_per_hour.round() as u64),
+            thousands((queue.capacity_per_minute * 60.0).round() as u64)
+        )
+    })
+}
 
 pub(crate) const fn outcome(outcome: Outcome) -> &'static str {
     match outcome {

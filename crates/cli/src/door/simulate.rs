@@ -37,7 +37,7 @@ Examples:
   tapstone door simulate osdp-ip-p256 --people 12/min --count 1000000 --seed 7
   tapstone door simulate my-door.toml --card run.json --people 500/h --format json
 
-Exit codes: 0 done, 1 more people come than can pass, 2 the scenario cannot be used.";
+Exit codes: 0 done, 1 as many people come as can pass, or more, 2 the scenario cannot be used.";
 
 /// Parses a rate of people, `500/h` or `8/min`, as people per hour.
 fn arrivals(text: &str) -> Result<f64, String> {

@@ -115,6 +115,30 @@ fn a_shipped_scenario_is_the_start_of_ones_own() {
     }
 }
 
+/// At exactly as many as can pass, and beyond, the queue grows without bound: a mean wait would be a
+/// figure of how many were simulated.
+#[test]
+fn a_queue_without_bound_has_no_mean_wait_and_exits_1() {
+    let here = folder(&[]);
+    // A turn takes 4,078 ms at the door and 2 s to step up and pass.
+    let capacity = 3.6e6 / 6078.0;
+    for (part, code) in [(0.99, 0), (1.0, 1), (1.5, 1)] {
+        let people = format!("{}/h", part * capacity);
+        let arguments = ["door", "simulate", "hid-rsa2048", "--people", &people, "--count", "5000"];
+        let said = tapstone(here.path(), &arguments);
+        assert_eq!(said.code, code, "{part}: {}", said.out);
+        let unbounded = said.out.contains("can pass: the queue grows without bound");
+        assert_eq!(unbounded, code == 1, "{part}: {}", said.out);
+        assert_eq!(said.out.contains("waiting time  "), code == 0, "{part}: {}", said.out);
+        assert_eq!(code == 1, said.out.contains("at most 592 can pass"), "{}", said.out);
+        let json = tapstone(here.path(), &[&arguments[..], &["--format", "json"]].concat());
+        let queue = json.record().queue.unwrap();
+        assert_eq!(queue.wait_ns.mean.is_none(), code == 1);
+        let csv = tapstone(here.path(), &[&arguments[..], &["--format", "csv"]].concat());
+        assert_eq!(csv.code, code);
+    }
+}
+
 #[test]
 fn a_simulation_repeats_with_its_seed() {
     let here = folder(&[]);

@@ -8,6 +8,7 @@ use crate::figures;
 use crate::sections::charts;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
+use crate::words;
 
 pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
     scenario(page, &queue.scenario);
@@ -27,7 +28,10 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
         figures::interval(passed, number),
         number(queue.capacity_per_minute)
     );
-    page.chart(charts::queue(queue));
+    let unbounded = words::unbounded_queue(queue);
+    if unbounded.is_none() {
+        page.chart(charts::queue(queue));
+    }
     page.fact("passed", Span::plain(pass));
     page.fact("utilisation", Span::plain(figures::share(queue.utilisation)));
     page.fact("gave up", Span::plain(part(&queue.gave_up, "of the people")));
@@ -38,6 +42,10 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
     );
     page.fact("readings", Span::plain(readings));
     page.blank();
+    if let Some(text) = unbounded {
+        page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
+        return;
+    }
     page.grid(&times(queue));
     sentences(page, queue);
 }
@@ -80,8 +88,7 @@ fn times(queue: &Queue) -> Grid {
 fn sentences(page: &mut Page, queue: &Queue) {
     page.blank();
     if queue.overloaded {
-        let text = "More people come than can pass: the queue grows as long as they come, and the \
-                    waits are those of this many people only.";
+        let text = "More people come than can pass: the queue stays short because people leave it.";
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
     }
     if let Some(formula) = &queue.formula {
