@@ -83,11 +83,13 @@ impl Batches {
         &self.batches
     }
 
-    /// Whether there are [`FEWEST`] batches and they do not correlate: whether an interval over
-    /// them keeps its promise.
+    /// Whether there are [`FEWEST`] batches in which something was completed, and they do not
+    /// correlate: whether an interval over them keeps its promise. Empty ones (the window had a
+    /// pause) say nothing of how latencies spread.
     #[must_use]
     pub fn reliable(&self) -> bool {
-        self.batches.len() >= FEWEST && !self.correlated
+        let filled = self.batches.iter().filter(|batch| batch.completed > 0).count();
+        filled >= FEWEST && !self.correlated
     }
 
     /// Merges until `correlates` is content, or [`FEWEST`] remain.

@@ -56,6 +56,21 @@ impl Series {
         series
     }
 
+    /// Operations in their own order, a slice for each or for a few neighbours: the axis is the
+    /// operation's number and not time, so that pauses between them are not there.
+    #[must_use]
+    pub fn in_order(latencies: &[Nanos]) -> Self {
+        let together = latencies.len().div_ceil(SLICES_OF_A_WINDOW as usize).max(1);
+        let length = Nanos(1);
+        let mut series = Self::new(length);
+        for (place, neighbours) in (0_u64..).zip(latencies.chunks(together)) {
+            let mut slice = Slice { start: Nanos(place), length, ..Slice::empty() };
+            neighbours.iter().for_each(|latency| slice.count(*latency));
+            series.add(&slice);
+        }
+        series
+    }
+
     /// Adds what one worker did in one slice. Its length is a power-of-two multiple of the first.
     pub fn add(&mut self, slice: &Slice) {
         while self.length < slice.length || self.place(slice) >= MAX_SLICES {

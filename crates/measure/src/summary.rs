@@ -68,7 +68,6 @@ impl Summary {
     pub fn from_series(series: &Series, conditions: &Conditions) -> Self {
         let slices = inside(series, conditions.window);
         let n = slices.iter().map(|slice| slice.completed).sum();
-        let step = conditions.clock_step.0 as f64;
         let few = n < FEW_PER_WORKER * u64::from(conditions.workers.get());
         let batches = if few {
             Batches::by_completion(series, conditions.window)
@@ -76,16 +75,13 @@ impl Summary {
             Batches::by_time(series, conditions.window)
         };
         let parts = batches.as_slice();
-        let mean = mean_latency(n, parts);
         let (rate, method) =
             if few { rate_of_few(n, conditions, parts) } else { rate(n, conditions, parts) };
-        let quantiles = LatencyDistribution::from_slices(slices)
-            .map_or([None; 5], |all| all.quantiles([500, 900, 950, 990, 999], slices, parts));
-        let resolved = |estimate: Estimate| estimate.no_narrower_than(step).not_negative();
-        let [p50, p90, p95, p99, p99_9] = quantiles.map(|quantile| quantile.map(resolved));
+        let figures = LatencyFigures::over(slices, parts, conditions);
+        let LatencyFigures { mean, quantiles: [p50, p90, p95, p99, p99_9] } = figures;
         Self {
             rate: rate.not_negative(),
-            mean: mean.map(resolved),
+            mean,
             p50,
             p90,
             p95,
@@ -95,6 +91,78 @@ impl Summary {
             batches: parts.len(),
             method,
             reliable: batches.reliable(),
+        }
+    }
+}
+
+/// The figures of operations of which each is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationsSummary {
+    /// All figures; the intervals of latencies, their number and their method are over operations
+    /// in their own order.
+    pub summary: Summary,
+    /// Whether the interval of the rate keeps its promise: that one is over batches of time.
+    pub rate_reliable: bool,
+    /// How the rate was made, in words.
+    pub rate_method: String,
+}
+
+impl OperationsSummary {
+    /// The figures of `latencies`, in the order in which they ended, and of the same operations in
+    /// time.
+    ///
+    /// A window may have pauses: other operations had their turn, or the device was waited for.
+    /// Over batches of time latencies would then be in few of them, and what little those differ by
+    /// would pass for their spread.
+    #[must_use]
+    pub fn from_operations(latencies: &[Nanos], in_time: &Series, conditions: &Conditions) -> Self {
+        let by_time = Summary::from_series(in_time, conditions);
+        let ordered = Series::in_order(latencies);
+        let batches = Batches::by_completion(&ordered, ordered.span());
+        let parts = batches.as_slice();
+        let figures = LatencyFigures::over(ordered.slices(), parts, conditions);
+        let method = match parts.len() {
+            groups if over(parts, latency).is_some() => {
+                format!("Student's t over {groups} groups of consecutive operations")
+            }
+            _ => at_random("mean of the operations"),
+        };
+        let LatencyFigures { mean, quantiles: [p50, p90, p95, p99, p99_9] } = figures;
+        let rate_reliable = by_time.reliable;
+        let rate_method = by_time.method.clone();
+        let summary = Summary {
+            mean,
+            p50,
+            p90,
+            p95,
+            p99,
+            p99_9,
+            batches: parts.len(),
+            method,
+            reliable: batches.reliable(),
+            ..by_time
+        };
+        Self { summary, rate_reliable, rate_method }
+    }
+}
+
+/// Mean and quantiles with their intervals, no narrower than a step of the clock.
+struct LatencyFigures {
+    mean: Option<Estimate>,
+    /// p50, p90, p95, p99 and p99.9.
+    quantiles: [Option<Estimate>; 5],
+}
+
+impl LatencyFigures {
+    fn over(slices: &[Slice], batches: &[Batch], conditions: &Conditions) -> Self {
+        let n = slices.iter().map(|slice| slice.completed).sum();
+        let step = conditions.clock_step.0 as f64;
+        let resolved = |estimate: Estimate| estimate.no_narrower_than(step).not_negative();
+        let quantiles = LatencyDistribution::from_slices(slices)
+            .map_or([None; 5], |all| all.quantiles([500, 900, 950, 990, 999], slices, batches));
+        Self {
+            mean: mean_latency(n, batches).map(resolved),
+            quantiles: quantiles.map(|quantile| quantile.map(resolved)),
         }
     }
 }
@@ -219,6 +287,72 @@ mod tests {
     fn summary(window: Nanos, latencies: impl IntoIterator<Item = u64>) -> Summary {
         let (series, conditions) = measured(window, latencies);
         Summary::from_series(&series, &conditions)
+    }
+
+    /// Operations of which each is known: a pause before the first, then one after the other, each
+    /// followed by as much of something else.
+    fn with_pauses(latencies: &[u64]) -> OperationsSummary {
+        let mut now = Nanos::from_secs(60);
+        let mut operations = Vec::new();
+        for latency in latencies {
+            now += Nanos(*latency);
+            operations.push((now, Some(Nanos(*latency))));
+            now += Nanos(*latency);
+        }
+        let first_and_last = Some((operations[0].0, operations[operations.len() - 1].0));
+        let window = (Nanos::ZERO, now);
+        let series = Series::from_operations(operations.into_iter(), window);
+        let conditions = Conditions {
+            window: now,
+            workers: NonZeroU32::MIN,
+            first_and_last,
+            clock_step: Nanos(1),
+        };
+        let latencies: Vec<Nanos> = latencies.iter().map(|latency| Nanos(*latency)).collect();
+        OperationsSummary::from_operations(&latencies, &series, &conditions)
+    }
+
+    #[test]
+    fn a_pause_before_operations_does_not_hide_their_spread() {
+        // 82 values from 4.4 to 30 ms, mixed.
+        let latencies: Vec<u64> =
+            (0..82_u64).map(|n| 4_400_000 + (n * 37 % 82) * 25_600_000 / 81).collect();
+        let summary = with_pauses(&latencies).summary;
+        let mean = summary.mean.unwrap();
+        // The spread of an even distribution is its width over the root of 12.
+        let error = 25.6e6 / 12f64.sqrt() / 82f64.sqrt();
+        assert!(mean.holds(17.2e6), "{mean:?}");
+        assert!(mean.high - mean.low > 2.0 * error, "{mean:?}: the standard error is {error}");
+        let median = summary.p50.unwrap();
+        assert!(median.high - median.low > 2.0 * error, "{median:?}");
+        assert!(summary.reliable && summary.batches > 16, "{summary:?}");
+        assert!(summary.method.contains("groups of consecutive operations"), "{}", summary.method);
+    }
+
+    #[test]
+    fn latencies_in_few_batches_of_time_are_not_reliable() {
+        // A minute without a completion, then 82 within one batch of the window.
+        let window = Nanos::from_secs(61);
+        let mut latencies = vec![60_000_000_000];
+        latencies.extend((0..81).map(|n| 4_400_000 + n * 37 % 82 * 100_000));
+        assert!(!summary(window, latencies).reliable);
+    }
+
+    #[test]
+    fn intervals_over_operations_with_pauses_hold_the_mean() {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, Exp};
+
+        let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(3);
+        let wait = Exp::new(1.0 / 5e6).unwrap();
+        let held = (0..1_000)
+            .filter(|_| {
+                let latencies: Vec<u64> =
+                    (0..82).map(|_| 5_000_000 + wait.sample(&mut rng) as u64).collect();
+                with_pauses(&latencies).summary.mean.unwrap().holds(10e6)
+            })
+            .count();
+        assert!((910..=975).contains(&held), "{held} of 1,000");
     }
 
     #[test]

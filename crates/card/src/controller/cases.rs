@@ -65,6 +65,10 @@ fn row(
     if plan.has_rate {
         let over = record::RateBasis::Window;
         row.throughput = Some(record::Throughput::operations(lane.summary.rate, over));
+        if let Some(interval) = &mut row.interval {
+            interval.reliable &= lane.rate_reliable;
+            interval.method = format!("{}; rate: {}", interval.method, lane.rate_method);
+        }
     }
     row.values_ns = values(ran, number);
     // Few operations are better looked at one by one than by slices that are mostly empty.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
-use tapstone_measure::summary::{Conditions, Summary};
+use tapstone_measure::summary::{Conditions, OperationsSummary, Summary};
 use tapstone_measure::units::Nanos;
 
 use super::steering::CardRun;
@@ -20,8 +20,12 @@ pub struct LaneFigures {
     pub series: Series,
     /// Everything in one slice.
     pub total: Slice,
-    /// The figures.
+    /// The figures; intervals of latencies are over the operations in their own order.
     pub summary: Summary,
+    /// Whether the interval of the rate keeps its promise.
+    pub rate_reliable: bool,
+    /// How the rate was made, in words.
+    pub rate_method: String,
     /// From the first start to the last end, on the machine's CLOCK_MONOTONIC.
     pub window: (Nanos, Nanos),
     /// Failures by code.
@@ -70,7 +74,11 @@ fn figures(ran: &CardRun, lane: u16) -> Option<LaneFigures> {
         first_and_last: ends().min().zip(ends().max()),
         clock_step: Nanos(1),
     };
-    let summary = Summary::from_series(&series, &conditions);
+    let mut good: Vec<&Sample> = all().filter(|sample| sample.fault.is_none()).collect();
+    good.sort_by_key(|sample| end(sample));
+    let latencies: Vec<Nanos> = good.iter().map(|sample| sample.latency).collect();
+    let OperationsSummary { summary, rate_reliable, rate_method } =
+        OperationsSummary::from_operations(&latencies, &series, &conditions);
     let mut failed = BTreeMap::new();
     for fault in all().filter_map(|sample| sample.fault.as_ref()) {
         *failed.entry(fault.code()).or_default() += 1;
@@ -79,6 +87,8 @@ fn figures(ran: &CardRun, lane: u16) -> Option<LaneFigures> {
         lane,
         total,
         summary,
+        rate_reliable,
+        rate_method,
         series,
         window,
         failed,

@@ -78,3 +78,17 @@ fn the_mean_is_that_of_the_operations() {
     assert!((mean.estimate - expected).abs() < 1e-6, "{mean:?}");
     assert!(mean.low <= expected && expected <= mean.high, "{mean:?}");
 }
+
+#[test]
+fn the_spread_is_that_of_operations_however_they_lie_in_time() {
+    // Another process had the card for a minute before the second one.
+    let first = sample(0, 0, 5_000_000);
+    let later = (0..81).map(|n| {
+        sample(0, 60_000_000_000 + n * 40_000_000, 4_400_000 + (n * 37 % 81) * 25_600_000 / 80)
+    });
+    let rows = lanes(&ran(vec![[first].into_iter().chain(later).collect()]));
+    let mean = rows[0].summary.mean.unwrap();
+    assert!(mean.high - mean.low > 1_600_000.0, "{mean:?}");
+    assert!(rows[0].summary.reliable, "{:?}", rows[0].summary);
+    assert!(!rows[0].rate_reliable, "a rate over that window means nothing");
+}
