@@ -8,7 +8,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tapstone_record::{Comparison, Judgement, Record, Target, Tool};
+use tapstone_record::{Comparison, Emulated, Judgement, Record, Target, Tool};
 use tapstone_reference::{PublishedItem, SourceConclusion};
 use tapstone_report::{comparison_csv, terminal};
 
@@ -112,9 +112,11 @@ fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Ex
     let all = tapstone_compare::side_by_side(&named)?;
     let newest = &records.last().expect("there are three at least").record;
     let environment = newest.environment.clone();
-    let target = Target::new(newest.target.kind);
+    let mut target = Target::new(newest.target.kind);
+    target.emulated = emulated(&records);
     let mut record = Record::new(tool(), Timestamp::now(), environment, target);
     record.command = command_line::words();
+    record.warnings = all.sides.iter().filter_map(foreign_maker).collect();
     let csv = comparison_csv::render_side_by_side(&all)?;
     record.side_by_side = Some(all);
     match arguments.output.format {
@@ -125,6 +127,26 @@ fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Ex
         _ => arguments.output.put(&record)?,
     }
     Ok(Exit::Done)
+}
+
+/// What the devices of several records play, each profile once; `None` where all are real.
+fn emulated(records: &[Box<Opened>]) -> Option<Emulated> {
+    let all: Vec<&Emulated> =
+        records.iter().filter_map(|opened| opened.record.target.emulated.as_ref()).collect();
+    let first = *all.first()?;
+    if all.len() == records.len() && all.iter().all(|other| *other == first) {
+        return Some(first.clone());
+    }
+    let mut profiles: Vec<&str> = all.iter().map(|emulated| emulated.profile.as_str()).collect();
+    profiles.dedup();
+    let profile = format!("{} ({} of {})", profiles.join(", "), all.len(), records.len());
+    Some(Emulated { profile, sha256: String::new() })
+}
+
+/// A sentence about figures that another program made.
+fn foreign_maker(side: &tapstone_record::Side) -> Option<String> {
+    let by = side.made_by.as_ref()?;
+    Some(format!("the figures of {} were made by {by}, not by Tapstone", side.source))
 }
 
 /// Surely exceeded is a miss. Undecided is not: the text says what would decide it.

@@ -3,6 +3,8 @@
 use tapstone_record::{Environment, Record, Target};
 use tapstone_reference::Reference;
 
+use crate::side;
+
 /// Warnings for two records.
 pub(crate) fn between_records(baseline: &Record, candidate: &Record) -> Vec<String> {
     let mut warnings = emulated(&[("baseline", baseline), ("candidate", candidate)]);
@@ -57,8 +59,7 @@ fn emulated(sides: &[(&str, &Record)]) -> Vec<String> {
 
 fn imported(sides: &[(&str, &Record)]) -> Vec<String> {
     let origin = |(side, record): &(&str, &Record)| {
-        let origin = record.imported.as_ref()?;
-        let by = origin.made_by.as_deref().unwrap_or(&origin.format);
+        let by = side::maker(record.imported.as_ref()?);
         Some(format!("the {side}'s figures were made by {by}, not by Tapstone"))
     };
     sides.iter().filter_map(origin).collect()

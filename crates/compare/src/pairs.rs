@@ -236,7 +236,7 @@ fn reliable(row: &CaseResult) -> bool {
 }
 
 /// A figure of an emulated device is emulated, however it is marked itself.
-fn provenance(record: &Record, row: &CaseResult) -> Provenance {
+pub(crate) fn provenance(record: &Record, row: &CaseResult) -> Provenance {
     match row.provenance {
         Provenance::Measured if record.target.emulated.is_some() => Provenance::Emulated,
         provenance => provenance,

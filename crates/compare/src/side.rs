@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tapstone_record::{Side, Target};
+use tapstone_record::{Imported, Side, Target};
 use tapstone_reference::Reference;
 
 use crate::NamedRecord;
@@ -14,6 +14,7 @@ pub(crate) fn side_of_record(named: NamedRecord<'_>) -> Side {
         source: named.path.to_owned(),
         sha256: Some(named.sha256.to_owned()),
         emulated: named.record.target.emulated.as_ref().map(|it| it.profile.clone()),
+        made_by: named.record.imported.as_ref().map(maker),
     }
 }
 
@@ -23,7 +24,13 @@ pub(crate) fn side_of_reference(reference: &Reference) -> Side {
         source: reference.source.clone(),
         sha256: None,
         emulated: None,
+        made_by: None,
     }
+}
+
+/// The program that made imported figures; where its file does not tell, what the file is.
+pub(crate) fn maker(origin: &Imported) -> String {
+    origin.made_by.clone().unwrap_or_else(|| origin.format.clone())
 }
 
 /// What the record says that its device is.

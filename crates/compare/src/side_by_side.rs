@@ -1,10 +1,11 @@
 //! Several devices, each in a run of its own, and how much longer each takes than the fastest.
 
 use tapstone_record::{
-    CaseResult, Estimate, Fraction, LoadKind, Quantity, SideBySide, SideBySideRow, TargetKind,
+    CaseResult, Estimate, Fraction, LoadKind, Provenance, Quantity, SideBySide, SideBySideRow,
+    TargetKind,
 };
 
-use crate::pairs::{figure_of, same_work, usable};
+use crate::pairs::{figure_of, provenance, same_work, usable};
 use crate::{CompareError, NamedRecord, side};
 
 /// Puts records side by side: each operation that at least two of them have.
@@ -39,9 +40,11 @@ fn beside(records: &[NamedRecord<'_>], row: &CaseResult) -> Option<SideBySideRow
     };
     let figure = |named: &NamedRecord<'_>| {
         let same = usable(named.record).find(|other| same_work(row, other))?;
-        figure_of(same, quantity).filter(|figure| figure.estimate > 0.0)
+        let figure = figure_of(same, quantity).filter(|figure| figure.estimate > 0.0)?;
+        Some((figure, provenance(named.record, same)))
     };
-    let figures: Vec<Option<Estimate>> = records.iter().map(figure).collect();
+    let (figures, provenance): (Vec<Option<Estimate>>, Vec<Option<Provenance>>) =
+        records.iter().map(|named| figure(named).unzip()).unzip();
     if figures.iter().flatten().count() < 2 {
         return None;
     }
@@ -59,5 +62,6 @@ fn beside(records: &[NamedRecord<'_>], row: &CaseResult) -> Option<SideBySideRow
         quantity,
         excess: figures.iter().map(excess).collect(),
         figures,
+        provenance,
     })
 }

@@ -11,8 +11,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::interval::Estimate;
-use crate::units::PerSecond;
+use crate::interval::{Estimate, student_t};
+use crate::ratio::Ratio;
+use crate::units::{Nanos, PerSecond};
+
+/// The normal distribution's 0.9 quantile: the share of repetitions that decide.
+const NINE_OF_TEN: f64 = 1.281_551_565_544_600_4;
 
 /// A verdict needs so many rounds: with fewer, one disturbed round decides it.
 pub const ROUNDS: usize = 20;
@@ -78,6 +82,54 @@ pub enum Doubt {
     NoDifferenceSeen,
 }
 
+/// What one operation took in one round, on either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairedTimes {
+    /// Of the baseline.
+    pub before: Nanos,
+    /// Of the side that is judged.
+    pub after: Nanos,
+}
+
+/// Means, their difference and their ratio: every figure follows from the first two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanComparison {
+    /// Mean time of the baseline, in nanoseconds.
+    pub before: Estimate,
+    /// Mean time of the side that is judged, in nanoseconds.
+    pub after: Estimate,
+    /// Mean of `before` over mean of `after`: above 1 is faster.
+    pub speedup: Estimate,
+    /// From the interval of `speedup` alone.
+    pub verdict: PairedVerdict,
+}
+
+/// Compares the mean times of interleaved rounds. The interval of the speed-up is that of a ratio of
+/// two sums, from each round's residual, so that what both sides of a round share cancels (Cochran,
+/// Sampling Techniques, 3rd ed. 1977, section 2.11). `None` with fewer than three rounds.
+#[must_use]
+pub fn compare_means(rounds: &[PairedTimes]) -> Option<MeanComparison> {
+    let times = |of: fn(&PairedTimes) -> Nanos| -> Vec<f64> {
+        rounds.iter().map(|round| of(round).0 as f64).collect()
+    };
+    let before = times(|round| round.before);
+    let after = times(|round| round.after);
+    let pairs: Vec<(f64, f64)> = before.iter().copied().zip(after.iter().copied()).collect();
+    let speedup = Ratio::over(&pairs)?.estimate().not_negative();
+    let verdict = match speedup {
+        _ if rounds.len() < ROUNDS => PairedVerdict::Inconclusive(Doubt::TooFewRounds),
+        speedup if speedup.low > 1.0 => PairedVerdict::Faster,
+        speedup if speedup.high < 1.0 => PairedVerdict::Slower,
+        _ => PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen),
+    };
+    Some(MeanComparison {
+        before: Estimate::mean_of(&before)?,
+        after: Estimate::mean_of(&after)?,
+        speedup,
+        verdict,
+    })
+}
+
 /// Compares B with A over interleaved rounds.
 #[must_use]
 pub fn compare_rounds(rounds: &[PairedRound]) -> PairedComparison {
@@ -90,6 +142,58 @@ pub fn compare_rounds(rounds: &[PairedRound]) -> PairedComparison {
         Some(_) => PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen),
     };
     PairedComparison { ratio, rounds: rounds.len(), verdict }
+}
+
+/// How many samples, or rounds, decide a comparison nine times of ten, if its estimate is the truth.
+///
+/// `samples` gave an interval that reaches `half_width` to the side of the limit, which is
+/// `distance` away from the estimate; both in one unit, for ratios the logarithm. The spread of a
+/// single sample follows from the interval, and the number from both the interval that the samples
+/// will have and the spread of the estimate in it (Student's t at 97.5 % plus at 90 %; Cohen,
+/// Statistical Power Analysis, 1988). `None` when more than a million times the samples would be
+/// needed: the estimate lies on the limit.
+#[must_use]
+pub fn samples_to_decide(half_width: f64, samples: u64, distance: f64) -> Option<u64> {
+    /// More than this many times the samples is no advice.
+    const MOST_TIMES: u64 = 1_000_000;
+    // Beyond that Student's t is the normal distribution's quantile to four digits.
+    const MANY: u64 = 10_000;
+    let t = |samples: u64| student_t(samples.min(MANY).saturating_sub(1) as usize);
+    if samples < 2 || half_width.is_nan() || half_width <= 0.0 || distance.is_nan() {
+        return None;
+    }
+    let spread = half_width / t(samples) * (samples as f64).sqrt();
+    let decides = |samples: u64| {
+        let error = spread / (samples as f64).sqrt();
+        (t(samples) + NINE_OF_TEN) * error <= distance
+    };
+    let mut high = 2;
+    while !decides(high) {
+        high *= 2;
+        if high / samples > MOST_TIMES {
+            return None;
+        }
+    }
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if decides(middle) { high = middle } else { low = middle }
+    }
+    Some(high.max(2))
+}
+
+impl PairedComparison {
+    /// About how many more rounds would decide which side is faster; `None` when no number would,
+    /// or when it is decided.
+    #[must_use]
+    pub fn more_rounds(&self) -> Option<u64> {
+        let ratio =
+            self.ratio.filter(|_| matches!(self.verdict, PairedVerdict::Inconclusive(_)))?;
+        let half_width = (ratio.high / ratio.low).ln() / 2.0;
+        let rounds = self.rounds as u64;
+        let needed = samples_to_decide(half_width, rounds, ratio.estimate.ln().abs())?;
+        Some(needed.max(ROUNDS as u64).saturating_sub(rounds).max(1))
+    }
 }
 
 impl fmt::Display for PairedComparison {
@@ -106,6 +210,16 @@ impl fmt::Display for PairedComparison {
                 self.rounds
             ),
             None => write!(f, "no ratio from {} rounds", self.rounds),
+        }?;
+        let more = self.ratio.map(|_| self.more_rounds());
+        match (self.verdict, more) {
+            (PairedVerdict::Inconclusive(_), Some(Some(more))) => {
+                write!(f, "; about {more} more rounds would decide")
+            }
+            (PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen), Some(None)) => {
+                f.write_str("; no number of rounds would decide: the estimate is 1")
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -115,7 +229,7 @@ impl fmt::Display for Doubt {
         match self {
             Self::TooFewRounds => write!(f, "a verdict needs at least {ROUNDS} rounds"),
             Self::NothingCompleted => f.write_str("in a round one side completed nothing"),
-            Self::NoDifferenceSeen => f.write_str("the interval holds 1; more rounds narrow it"),
+            Self::NoDifferenceSeen => f.write_str("the interval holds 1"),
         }
     }
 }
@@ -243,13 +357,83 @@ mod tests {
         let doubts = [
             (Doubt::TooFewRounds, "a verdict needs at least 20 rounds"),
             (Doubt::NothingCompleted, "in a round one side completed nothing"),
-            (Doubt::NoDifferenceSeen, "the interval holds 1; more rounds narrow it"),
+            (Doubt::NoDifferenceSeen, "the interval holds 1"),
         ];
         for (doubt, words) in doubts {
             let text = told(PairedVerdict::Inconclusive(doubt), None);
             assert_eq!(text, format!("inconclusive ({words}): no ratio from 20 rounds"));
         }
+        let open = PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen);
+        let near = Some(Estimate { estimate: 1.01, low: 0.99, high: 1.03 });
+        let text = told(open, near);
+        assert!(text.contains("; about ") && text.ends_with(" more rounds would decide"), "{text}");
+        let on = Some(Estimate { estimate: 1.0, low: 0.99, high: 1.01 });
+        let text = told(open, on);
+        assert!(text.ends_with("; no number of rounds would decide: the estimate is 1"), "{text}");
         assert_eq!(Percent(2.5).to_string(), "2.5 %");
+    }
+
+    /// The number is held to what happens: of comparisons with so many rounds, nine of ten decide.
+    #[test]
+    fn so_many_rounds_decide_nine_times_of_ten() {
+        for (ratio, noise) in [(1.02, 0.05), (0.97, 0.04), (1.01, 0.01)] {
+            // The spread of the logarithm of a ratio of two sides.
+            let spread = noise * 2f64.sqrt();
+            let half_width = student_t(39) * spread / 40f64.sqrt();
+            let needed = samples_to_decide(half_width, 40, f64::ln(ratio).abs()).unwrap();
+            let decided = (0..1_000)
+                .filter(|seed| {
+                    let logs: Vec<f64> = rounds(needed as usize, ratio, noise, *seed)
+                        .iter()
+                        .map(|round| round.log_ratio().unwrap())
+                        .collect();
+                    let interval = Estimate::mean_of(&logs).unwrap();
+                    interval.low > 0.0 || interval.high < 0.0
+                })
+                .count();
+            assert!((870..=930).contains(&decided), "{ratio}: {decided} with {needed}");
+        }
+    }
+
+    #[test]
+    fn no_number_of_rounds_decides_what_lies_on_the_limit() {
+        assert_eq!(samples_to_decide(0.1, 20, 0.0), None);
+        assert_eq!(samples_to_decide(0.1, 20, 1e-6), None);
+        assert_eq!(samples_to_decide(0.0, 20, 0.1), None, "no spread was seen");
+        assert_eq!(samples_to_decide(f64::NAN, 20, 0.1), None);
+        assert_eq!(samples_to_decide(0.1, 1, 0.1), None);
+        let open = compare_rounds(&rounds(20, 1.01, 0.05, 1));
+        assert!(open.more_rounds().is_some_and(|more| more > 20), "{open}");
+        assert_eq!(compare_rounds(&rounds(20, 1.5, 0.05, 1)).more_rounds(), None);
+        // However clear it is, a verdict needs twenty.
+        assert_eq!(compare_rounds(&rounds(12, 2.0, 0.001, 1)).more_rounds(), Some(8));
+    }
+
+    #[test]
+    fn means_their_difference_and_their_ratio_say_the_same() {
+        // The medians are 420 and 419 ms; one round of the baseline took 30 ms longer.
+        let round = |number: u64| PairedTimes {
+            before: Nanos::from_millis(if number == 3 { 450 } else { 420 }),
+            after: Nanos::from_millis(419),
+        };
+        let rounds: Vec<PairedTimes> = (0..20).map(round).collect();
+        let compared = compare_means(&rounds).unwrap();
+        let ratio = compared.before.estimate / compared.after.estimate;
+        assert!((compared.before.estimate - 421.5e6).abs() < 1.0, "{compared:?}");
+        assert!((compared.speedup.estimate - ratio).abs() < 1e-12, "{compared:?}");
+        assert_eq!(compared.verdict, PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen));
+        let early = compare_means(&rounds[..19]).unwrap();
+        assert_eq!(early.verdict, PairedVerdict::Inconclusive(Doubt::TooFewRounds));
+        assert_eq!(compare_means(&rounds[..2]), None);
+        let twice: Vec<PairedTimes> = (0..20)
+            .map(|number| PairedTimes {
+                before: Nanos::from_millis(200 + 2 * number),
+                after: Nanos::from_millis(100 + number),
+            })
+            .collect();
+        let twice = compare_means(&twice).unwrap();
+        assert_eq!(twice.verdict, PairedVerdict::Faster);
+        assert!((twice.speedup.low - 2.0).abs() < 1e-9, "what rounds share cancels: {twice:?}");
     }
 
     #[test]

@@ -63,6 +63,9 @@ pub struct SideBySideRow {
     /// How much longer one operation takes than on the fastest device, as a part of that: 0 is the
     /// fastest, 0.94 takes 94 % longer.
     pub excess: Vec<Option<Fraction>>,
+    /// Where each figure came from, null where there is none. Absent: not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provenance: Vec<Option<Provenance>>,
 }
 
 /// One function of one module in two traces.
@@ -118,6 +121,9 @@ pub struct Side {
     /// The profile, when it was no real device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulated: Option<String>,
+    /// The program that made the figures, when it was not Tapstone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
 }
 
 /// One operation on both sides.
@@ -156,10 +162,26 @@ pub struct ComparisonRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Judgement>,
     /// When the threshold, or without one the verdict, is undecided: about how many more samples
-    /// on each measured side would decide it, if the estimates stay. Null when that cannot be
-    /// told.
+    /// on each measured side would decide it with a probability of 90 %, if the estimates are the
+    /// truth. Absent when no number would (`no_number`), or when that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_samples: Option<u64>,
+    /// When it is undecided and no number of samples would decide it: why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_number: Option<NoNumber>,
+}
+
+/// Why no number of samples would decide a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoNumber {
+    /// The estimate lies on the limit, or so near that more than a million times the samples were
+    /// needed.
+    OnTheLimit,
+    /// The samples depend on one another, so that their number says nothing.
+    Unreliable,
+    /// Neither side has an interval that more samples would narrow.
+    NothingToRepeat,
 }
 
 /// What an interval says of a threshold.

@@ -171,7 +171,7 @@ pub struct Card {
 pub struct Daemon {
     /// Its name, usually `pcscd`.
     pub name: String,
-    /// Its version, as it prints it.
+    /// The version of the process that answered, as its own file prints it.
     pub version: String,
 }
 

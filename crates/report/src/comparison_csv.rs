@@ -45,10 +45,13 @@ pub fn render_side_by_side(all: &SideBySide) -> Result<String, CsvError> {
         "low",
         "high",
         "excess",
+        "provenance",
+        "emulated",
+        "made_by",
     ])?;
     for row in &all.rows {
         let sides = all.sides.iter().zip(row.figures.iter().zip(&row.excess));
-        for (side, (figure, excess)) in sides {
+        for (at, (side, (figure, excess))) in sides.enumerate() {
             let (Some(figure), Some(excess)) = (figure, excess) else { continue };
             writer.write_record([
                 harmless_cell(&row.operation),
@@ -60,6 +63,9 @@ pub fn render_side_by_side(all: &SideBySide) -> Result<String, CsvError> {
                 figure.low.to_string(),
                 figure.high.to_string(),
                 excess.0.to_string(),
+                provenance(row.provenance.get(at).copied().flatten()).to_owned(),
+                harmless_cell(side.emulated.as_deref().unwrap_or_default()),
+                harmless_cell(side.made_by.as_deref().unwrap_or_default()),
             ])?;
         }
     }
@@ -95,6 +101,7 @@ const COLUMNS: &[Column] = &[
     ("threshold", |row| text(row.threshold.map(judgement))),
     ("more_samples", |row| text(row.more_samples)),
     ("rounds", |row| text(row.rounds)),
+    ("no_number", |row| text(row.no_number.map(words::no_number))),
 ];
 
 const fn quantity(of: Quantity) -> &'static str {

@@ -149,8 +149,12 @@ fn compared(of: &Comparison) -> Vec<Span> {
     let mut said = Vec::new();
     if let [row] = &of.rows[..] {
         let ratio = with_interval(&row.ratio, figures::ratio);
-        let text =
-            format!("{}: candidate over baseline {ratio}, {}.", row.operation, change(row.verdict));
+        let text = format!(
+            "{}: candidate over baseline {ratio}, {}{}.",
+            row.operation,
+            change(row.verdict),
+            words::provenance_marks(row)
+        );
         said.push(Span::plain(text));
     } else if !of.rows.is_empty() {
         let parts = [Change::Faster, Change::Slower, Change::Inconclusive]

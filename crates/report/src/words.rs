@@ -2,8 +2,9 @@
 //! sentences for people.
 
 use tapstone_record::{
-    CaseResult, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, Outcome, Provenance,
-    Queue, ShareKind, Status, StoppedBy, Throughput, Verdict, Verification, Verifier,
+    CaseResult, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, NoNumber,
+    Outcome, Provenance, Queue, ShareKind, Status, StoppedBy, Throughput, Verdict, Verification,
+    Verifier,
 };
 use tapstone_text::thousands;
 
@@ -80,6 +81,38 @@ pub(crate) const fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Assumed => "assumed",
         Provenance::Replayed => "replayed",
         Provenance::Emulated => "emulated",
+    }
+}
+
+/// Why no number of samples would decide, as a clause.
+pub(crate) const fn no_number(why: NoNumber) -> &'static str {
+    match why {
+        NoNumber::OnTheLimit => "the estimate lies on the limit",
+        NoNumber::Unreliable => "its samples depend on one another: a longer window may",
+        NoNumber::NothingToRepeat => "neither side has a spread that more samples would narrow",
+    }
+}
+
+/// What stands behind a figure that was not measured: ` (emulated)`. Nothing behind one that was.
+pub(crate) fn provenance_mark(of: Option<Provenance>) -> String {
+    let marked = of.filter(|it| *it != Provenance::Measured);
+    marked.map_or_else(String::new, |it| format!(" ({})", provenance(it)))
+}
+
+/// The same of a ratio of two figures.
+pub(crate) fn provenance_marks(row: &ComparisonRow) -> String {
+    let [baseline, candidate] = [row.baseline_provenance, row.candidate_provenance]
+        .map(|of| of.filter(|it| *it != Provenance::Measured));
+    match (baseline, candidate) {
+        (None, None) => String::new(),
+        (Some(one), Some(other)) if one == other => format!(" ({})", provenance(one)),
+        (one, other) => {
+            let side = |name: &str, of: Option<Provenance>| {
+                of.map(|it| format!("{name} {}", provenance(it)))
+            };
+            let sides = [side("baseline", one), side("candidate", other)];
+            format!(" ({})", sides.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

@@ -235,6 +235,54 @@ fn several_cards_stand_beside_one_another() {
     assert_eq!(csv.lines().count(), 8, "{csv}");
 }
 
+/// What was emulated, and what another program measured, is marked wherever its figures stand.
+#[test]
+fn figures_that_were_not_measured_are_marked_side_by_side() {
+    let cards = Cards::new();
+    let change = |name: &str, change: fn(&mut Value)| {
+        let file = cards.write(name, "6.1", &[("a", 1.0, 0.1)]);
+        let mut record: Value =
+            serde_json::from_slice(&fs::read(cards.path(&file)).unwrap()).unwrap();
+        change(&mut record);
+        fs::write(cards.path(&file), record.to_string()).unwrap();
+        file
+    };
+    let real = change("real", |_| {});
+    let emulate = |record: &mut Value| {
+        record["target"]["emulated"] = json!({ "profile": "piv-card-1", "sha256": "00" });
+    };
+    let emulated = change("emulated", emulate);
+    let imported = change("imported", |record| {
+        record["imported"] = json!({ "format": "panel-log", "file": "log.csv", "sha256": "00",
+            "made_by": "Panel 9", "lines_skipped": 0 });
+    });
+    let names = [real.as_str(), &emulated, &imported];
+    let text = stdout(&cards.compare(&names));
+    for said in [
+        "emulated: piv-card-1 (1 of 3)",
+        "emulated, profile piv-card-1",
+        "(emulated)",
+        "made by Panel 9",
+        "not by Tapstone",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    let csv = stdout(&cards.compare(&[names[0], names[1], names[2], "--format", "csv"]));
+    assert!(csv.lines().next().unwrap().ends_with(",provenance,emulated,made_by"), "{csv}");
+    assert!(
+        csv.contains(",emulated,piv-card-1,\n") && csv.contains(",measured,,Panel 9\n"),
+        "{csv}"
+    );
+    let page = cards.path("page.json");
+    let page = page.to_str().unwrap();
+    assert_eq!(
+        cards.compare(&[names[0], names[1], names[2], "--output", page]).status.code(),
+        Some(0)
+    );
+    let two = stdout(&cards.compare(&[&imported, &emulated]));
+    assert!(two.contains("made by Panel 9") && two.contains("piv-card-1"), "{two}");
+}
+
 #[test]
 fn several_records_are_records() {
     let cards = Cards::new();

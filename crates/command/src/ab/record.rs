@@ -10,8 +10,8 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::{
     CaseResult, Change, Comparison, ComparisonRow, Concurrency, EncodedHistogram, Estimate,
-    Fraction, Judgement, Latency, Load, Outcome, Pairing, Quantity, Record, Seconds, Status,
-    StoppedBy, Threshold, WarmUp, Window,
+    Fraction, Judgement, Latency, Load, NoNumber, Outcome, Pairing, Quantity, Record, Seconds,
+    Status, StoppedBy, Threshold, WarmUp, Window,
 };
 
 use super::paired::{self, Ratio};
@@ -183,6 +183,7 @@ impl Measured {
             source: of.command.shown().to_owned(),
             sha256: None,
             emulated: None,
+            made_by: None,
         };
         let threshold = fail_above.map(|percent| Threshold {
             fail_above: Fraction(percent.0 / 100.0),
@@ -226,6 +227,8 @@ impl Measured {
         let open =
             threshold.map_or(verdict == Change::Inconclusive, |it| it == Judgement::Undecided);
         let limit = budget.map_or(1.0, SlowdownLimit::limit);
+        let more = if open { more_rounds(ratio, limit, rounds) } else { None };
+        let no_number = (open && more.is_none()).then_some(NoNumber::OnTheLimit);
         Some(ComparisonRow {
             operation: part.operation().to_owned(),
             item: None,
@@ -240,7 +243,8 @@ impl Measured {
             rounds: u32::try_from(rounds).ok(),
             verdict,
             threshold,
-            more_samples: if open { more_rounds(ratio, limit, rounds) } else { None },
+            more_samples: more,
+            no_number,
         })
     }
 

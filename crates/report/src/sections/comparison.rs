@@ -62,7 +62,8 @@ fn pairing(comparison: &Comparison) -> String {
 fn side(side: &Side, provenance: Option<Provenance>) -> Span {
     let marked = provenance.filter(|it| *it != Provenance::Measured).map(words::provenance);
     let emulated = side.emulated.as_ref().map(|profile| format!("profile {profile}"));
-    let parts = [Some(side.name.clone()), marked.map(str::to_owned), emulated];
+    let made_by = side.made_by.as_ref().map(|made_by| format!("made by {made_by}"));
+    let parts = [Some(side.name.clone()), marked.map(str::to_owned), emulated, made_by];
     let mut parts: Vec<String> = parts.into_iter().flatten().collect();
     if side.source != side.name {
         parts.push(side.source.clone());
@@ -126,14 +127,22 @@ fn table(rows: &[ComparisonRow], pairing: Pairing) -> Grid {
     columns.push(left("[low, high]", Keep::Always));
     columns.push(left("verdict", Keep::Always));
     columns.extend(judged.then(|| left("threshold", Keep::Always)));
+    // Where all of a side have the same, it stands with the side's name.
+    let mixed = [
+        differ(rows.iter().map(|row| row.baseline_provenance)),
+        differ(rows.iter().map(|row| row.candidate_provenance)),
+    ];
     let cells = |row: &ComparisonRow| {
         let mut cells = vec![Span::new(&row.operation, Tint::Strong)];
         let bytes = row.message_bytes.map_or(figures::NONE.into(), figures::bytes);
         cells.extend(sizes.then(|| Span::plain(bytes)));
         let who = row.concurrency.map_or(figures::NONE.into(), words::concurrency);
         cells.extend(workers.then(|| Span::plain(who)));
-        for of in [row.baseline, row.candidate] {
-            cells.push(Span::plain(figure(row.quantity, of)));
+        let sides =
+            [(row.baseline, row.baseline_provenance), (row.candidate, row.candidate_provenance)];
+        for ((of, provenance), mixed) in sides.into_iter().zip(mixed) {
+            let mark = words::provenance_mark(provenance.filter(|_| mixed));
+            cells.push(Span::plain(format!("{}{mark}", figure(row.quantity, of))));
             let interval = || Span::faint(figures::interval(&of, print(row.quantity)));
             cells.extend(intervals.then(interval));
         }

@@ -6,7 +6,7 @@ use super::charts;
 use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
 use super::shared::differ;
-use crate::figures;
+use crate::{figures, words};
 
 /// What devices are called in tables; more are only in JSON and CSV.
 const LETTERS: [&str; 12] = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L"];
@@ -20,7 +20,11 @@ pub(super) fn add_side_by_side(page: &mut Page, all: &SideBySide) {
     for (letter, side) in LETTERS.iter().zip(&all.sides) {
         let source =
             if side.source == side.name { String::new() } else { format!(" · {}", side.source) };
-        let text = format!("{}{source}", side.name);
+        let emulated =
+            side.emulated.as_ref().map(|profile| format!(" · emulated, profile {profile}"));
+        let made_by = side.made_by.as_ref().map(|made_by| format!(" · made by {made_by}"));
+        let text = [Some(side.name.clone()), emulated, made_by, Some(source)];
+        let text: String = text.into_iter().flatten().collect();
         page.hanging(&Span::new(format!("  {letter}  "), Tint::Strong), &Span::plain(text));
     }
     let beyond = all.sides.len().saturating_sub(LETTERS.len());
@@ -41,12 +45,16 @@ fn values(row: &SideBySideRow, sizes: bool) -> Entry {
         Some(size) => format!("{} {size}", row.operation),
         None => row.operation.clone(),
     };
-    let value = |figure: &Option<Estimate>| match (figure, row.quantity) {
-        (None, _) => Span::faint(figures::NONE),
-        (Some(figure), Quantity::Throughput) => Span::plain(figures::rate(figure.estimate)),
-        (Some(figure), _) => Span::plain(figures::time(figure.estimate)),
+    let value = |(at, figure): (usize, &Option<Estimate>)| {
+        let Some(figure) = figure else { return Span::faint(figures::NONE) };
+        let print = match row.quantity {
+            Quantity::Throughput => figures::rate,
+            _ => figures::time,
+        };
+        let mark = words::provenance_mark(row.provenance.get(at).copied().flatten());
+        Span::plain(format!("{}{mark}", print(figure.estimate)))
     };
-    let cells = row.figures.iter().take(LETTERS.len()).map(value);
+    let cells = row.figures.iter().enumerate().take(LETTERS.len()).map(value);
     Entry::Cells([Span::plain(name)].into_iter().chain(cells).collect())
 }
 

@@ -218,7 +218,7 @@ prop_compose! {
         names in vec((text(), text()), 2..15),
         rows in vec((text(), vec(of((estimate(), number())), 2..15), any::<bool>()), 0..5),
     ) -> SideBySide {
-        let side = |(name, source)| Side { name, source, sha256: None, emulated: None };
+        let side = |(name, source)| Side { name, source, sha256: None, emulated: None, made_by: None };
         let row = |(operation, figures, rate): (String, Vec<Option<(Estimate, f64)>>, bool)| {
             SideBySideRow {
                 operation,
@@ -226,6 +226,7 @@ prop_compose! {
                 concurrency: Concurrency::ONE,
                 quantity: if rate { Quantity::Throughput } else { Quantity::Latency },
                 excess: figures.iter().map(|of| of.map(|(_, part)| Fraction(part))).collect(),
+                provenance: figures.iter().map(|of| of.map(|_| Provenance::Emulated)).collect(),
                 figures: figures.iter().map(|of| of.map(|(figure, _)| figure)).collect(),
             }
         };

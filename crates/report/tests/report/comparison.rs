@@ -30,11 +30,12 @@ fn row(operation: &str, quantity: Quantity, baseline: f64, candidate: f64) -> Co
         verdict,
         threshold: None,
         more_samples: None,
+        no_number: None,
     }
 }
 
 fn side(name: &str, source: &str) -> Side {
-    Side { name: name.into(), source: source.into(), sha256: None, emulated: None }
+    Side { name: name.into(), source: source.into(), sha256: None, emulated: None, made_by: None }
 }
 
 fn with(comparison: Comparison) -> Record {
@@ -113,6 +114,7 @@ fn in_turns(rounds: u32) -> Record {
             verdict,
             rounds: Some(rounds),
             more_samples: (verdict == Change::Inconclusive).then_some(42),
+            no_number: None,
             ..row(operation, quantity, baseline, candidate)
         }
     };
@@ -159,7 +161,35 @@ fn two_commands_in_turns() {
     let all = render(&in_turns(20), &Style { verbose: true, ..STYLE });
     assert!(all.contains("command.wall[candidate]"), "shown when asked for: {all}");
     let csv = comparison_csv::render(in_turns(20).comparison.as_ref().unwrap()).unwrap();
-    assert!(csv.contains("command.cpu,,,,,,cpu-time,") && csv.contains(",20\n"), "{csv}");
+    assert!(csv.contains("command.cpu,,,,,,cpu-time,") && csv.contains(",20,\n"), "{csv}");
+}
+
+/// One row has one ratio: the chart shows that of the table, for rates as for times.
+#[test]
+fn the_chart_shows_the_ratio_of_the_table() {
+    let record = two_records();
+    let text = render(&record, &STYLE);
+    let page = crate::page::page("two.json", &record, None);
+    for (ratio, verdict) in [("0.875", "slower"), ("1.010", "inconclusive"), ("2.00", "faster")] {
+        assert!(text.contains(ratio), "{ratio}\n{text}");
+        assert!(page.contains(&format!("× {ratio} {verdict}")), "× {ratio} {verdict}\n{page}");
+    }
+    assert!(page.contains("threshold +5.0 %") && page.contains("threshold -5.0 %"), "{page}");
+}
+
+#[test]
+fn what_no_number_decides_is_said() {
+    for (why, says) in [
+        (NoNumber::OnTheLimit, "no number of samples would decide, as the estimate lies on"),
+        (NoNumber::Unreliable, "no number of samples would decide, as its samples depend"),
+    ] {
+        let mut record = two_records();
+        let row = &mut record.comparison.as_mut().unwrap().rows[1];
+        row.more_samples = None;
+        row.no_number = Some(why);
+        let text = render(&record, &Style { width: 200, ..STYLE });
+        assert!(text.contains(says), "{says}\n{text}");
+    }
 }
 
 #[test]

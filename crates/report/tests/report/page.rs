@@ -29,7 +29,7 @@ const LINES: [&str; 16] = [
     "pre", "section", "table", "tr",
 ];
 
-fn page(name: &str, record: &Record, timeline: Option<&Timeline>) -> String {
+pub(crate) fn page(name: &str, record: &Record, timeline: Option<&Timeline>) -> String {
     render(&[Entry { name, record, timeline, note: None }])
 }
 
@@ -88,7 +88,7 @@ fn a_chart_of_each_kind() {
         ("token", "percentiles", "How long do the slow ones take?"),
         ("token", "columns", "How are latencies spread?"),
         ("card", "dots", "Are the first calls different?"),
-        ("comparison", "intervals", "How much longer does the candidate take?"),
+        ("comparison", "intervals", "How does the candidate compare with the baseline?"),
         ("card", "parts", "What is one command with 128 bytes"),
         ("door", "waterfall", "Where does the time go?"),
     ];

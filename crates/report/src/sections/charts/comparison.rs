@@ -1,6 +1,6 @@
 //! Ratios with their intervals, and devices beside each other.
 
-use tapstone_record::{Change, Comparison, Quantity, SideBySide};
+use tapstone_record::{Change, Comparison, Estimate, Quantity, SideBySide};
 
 use super::{MOST_BARS, bar_chart};
 use crate::chart::{Across, Axis, Bar, Bars, Chart, Mark, Part, Tone, Unit};
@@ -16,44 +16,47 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
         .take(MOST_BARS)
         .map(|row| {
             let item = row.item.as_deref().map(|item| format!(", {item}")).unwrap_or_default();
-            // Rates are turned over, so that all bars say how much longer the candidate takes.
-            let longer = match row.quantity {
-                Quantity::Throughput => {
-                    (1.0 / row.ratio.estimate, 1.0 / row.ratio.high, 1.0 / row.ratio.low)
-                }
-                _ => (row.ratio.estimate, row.ratio.low, row.ratio.high),
-            };
             let (tone, word) = match row.verdict {
                 Change::Faster => (Tone::Good, "faster"),
                 Change::Slower => (Tone::Bad, "slower"),
                 Change::Inconclusive => (Tone::Muted, "inconclusive"),
             };
-            let from = longer.0.min(1.0);
-            let to = longer.0.max(1.0);
+            // The ratio of the table: a figure that is turned over would contradict it.
+            let Estimate { estimate, low, high } = row.ratio;
+            let from = estimate.min(1.0);
+            let to = estimate.max(1.0);
             Bar {
-                name: format!("{}{item}", row.operation),
+                name: format!("{}{item}{}", row.operation, words::provenance_marks(row)),
                 parts: vec![Part { tone, from, to }],
-                interval: Some((longer.1, longer.2)),
-                figure: format!("× {} {word}", figures::ratio(longer.0)),
+                interval: Some((low, high)),
+                figure: format!("× {} {word}", figures::ratio(estimate)),
             }
         })
         .collect();
     let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
-    let name = "time of the candidate over that of the baseline";
+    let rates = rows.iter().any(|row| row.quantity == Quantity::Throughput);
+    let times = rows.iter().any(|row| row.quantity != Quantity::Throughput);
+    let name = match (rates, times) {
+        (true, false) => "rate of the candidate over that of the baseline",
+        (false, _) => "time of the candidate over that of the baseline",
+        (true, true) => "candidate over baseline: of rates more is faster, of times slower",
+    };
     let axis = Axis::by_spread(name, Unit::Ratio, ends);
     let mut marks = vec![Mark { at: 1.0, across: Across::X, text: "no change".into() }];
-    marks.extend(comparison.threshold.map(|threshold| Mark {
-        at: 1.0 + threshold.fail_above.0,
-        across: Across::X,
-        text: format!("threshold +{}", figures::share(threshold.fail_above)),
-    }));
+    if let Some(threshold) = comparison.threshold {
+        let part = figures::share(threshold.fail_above);
+        let mark =
+            |at, sign| Mark { at, across: Across::X, text: format!("threshold {sign}{part}") };
+        marks.extend(times.then(|| mark(1.0 + threshold.fail_above.0, "+")));
+        marks.extend(rates.then(|| mark(1.0 - threshold.fail_above.0, "-")));
+    }
     let left_out = rows.len() - bars.len();
     let more = match left_out {
         0 => String::new(),
         count => format!(" The first {MOST_BARS}; the table has {count} more."),
     };
     Some(bar_chart(
-        format!("How much longer does the candidate take?{more}"),
+        format!("How does the candidate compare with the baseline?{more}"),
         Bars {
             axis,
             bars,
@@ -76,12 +79,14 @@ pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
         .iter()
         .zip(&row.figures)
         .zip(&row.excess)
-        .filter_map(|((side, figure), excess)| {
+        .enumerate()
+        .filter_map(|(at, ((side, figure), excess))| {
             let figure = figure.as_ref()?;
+            let mark = words::provenance_mark(row.provenance.get(at).copied().flatten());
             let more = excess.filter(|excess| excess.0 > 0.0);
             let more = more.map_or(" fastest".into(), |it| format!(" +{}", figures::share(it)));
             Some(Bar {
-                name: side.name.clone(),
+                name: format!("{}{mark}", side.name),
                 parts: vec![Part { tone: Tone::First, from: 0.0, to: figure.estimate }],
                 interval: Some((figure.low, figure.high)),
                 figure: format!("{}{more}", unit.print(figure.estimate)),

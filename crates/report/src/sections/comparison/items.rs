@@ -146,7 +146,10 @@ fn table(letters: &[(&'static str, &str)], lines: &[Line<'_>], of: Cell, measure
     columns.extend(letters.iter().map(|(letter, _)| item(*letter)));
     let entry = |line: &Line<'_>| {
         let mut cells = vec![Span::new(&line.name, Tint::Strong)];
-        let candidate = line.rows.first().map(|row| figure(row.quantity, row.candidate));
+        let candidate = line.rows.first().map(|row| {
+            let mark = words::provenance_mark(row.candidate_provenance);
+            format!("{}{mark}", figure(row.quantity, row.candidate))
+        });
         let candidate = Span::new(candidate.unwrap_or_default(), Tint::Strong);
         cells.extend(measured.then_some(candidate));
         cells.extend(letters.iter().map(|(_, item)| cell(line, item, of)));

@@ -4,7 +4,7 @@ use tapstone_record::{Change, Comparison, ComparisonRow, Judgement, Pairing};
 use tapstone_text::thousands;
 
 use super::super::page::{Page, Span, Tint};
-use crate::figures;
+use crate::{figures, words};
 
 /// Rows told one by one; more are counted.
 const ADVISED: usize = 5;
@@ -61,7 +61,12 @@ fn advise<'a>(
         let advice = match row.more_samples {
             Some(1) => format!("about 1 more {one}{side} would decide"),
             Some(count) => format!("about {} more {many}{side} would decide", two_digits(count)),
-            None => format!("how many more {many} would decide is not known"),
+            None => match row.no_number {
+                Some(why) => {
+                    format!("no number of {many} would decide, as {}", words::no_number(why))
+                }
+                None => format!("how many more {many} would decide is not known"),
+            },
         };
         let text = format!("{}{item} is {state}: {advice}", row.operation);
         page.hanging(&Span::faint("  - "), &Span::faint(text));

@@ -1,9 +1,9 @@
 //! The fixes that were tried: what they gained, against what was predicted, and whether the program
 //! still did the same. One that changes what a program does is no fix, whatever it gains.
 
-use tapstone_measure::compare::ROUNDS;
-use tapstone_record::{BeforeAfter, Behaviour, Change, Range, Trial};
-use tapstone_text::thousands;
+use tapstone_measure::compare::{ROUNDS, samples_to_decide};
+use tapstone_record::{BeforeAfter, Behaviour, Change, Estimate, Range, Trial};
+use tapstone_text::{counted, thousands};
 
 use super::super::charts;
 use super::super::comparison::verdict;
@@ -97,7 +97,9 @@ fn gain(trial: &Trial) -> String {
         Change::Inconclusive if (trial.rounds as usize) < ROUNDS => {
             format!("no verdict, as there are {rounds} and it needs {ROUNDS}")
         }
-        Change::Inconclusive => format!("no difference can be told, over {rounds}"),
+        Change::Inconclusive => {
+            format!("no difference can be told, over {rounds}; {}", more(trial))
+        }
     };
     let predicted = trial.predicted.map_or_else(String::new, |predicted| {
         let range = figures::range(predicted.low, predicted.high, figures::time);
@@ -108,6 +110,17 @@ fn gain(trial: &Trial) -> String {
         }
     });
     format!("From {before} to {after}: {gained}.{predicted}")
+}
+
+/// What would decide it, if the speed-up is what it seems to be.
+fn more(trial: &Trial) -> String {
+    let Estimate { estimate, low, high } = trial.speedup;
+    let rounds = u64::from(trial.rounds);
+    let needed = samples_to_decide((high / low).ln() / 2.0, rounds, estimate.ln().abs());
+    match needed.map(|needed| needed.saturating_sub(rounds).max(1)) {
+        Some(more) => format!("about {} would decide", counted(more, "round more", "rounds more")),
+        None => "no number of rounds would decide, as the estimate is 1".to_owned(),
+    }
 }
 
 fn judged(saved: f64, predicted: Range) -> String {
