@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use tapstone_card::controller::{CardStop, CaseDescription, rows};
 use tapstone_card::protocol::{Fault, Sample};
-use tapstone_measure::compare::{self, PairedVerdict};
+use tapstone_measure::compare;
 use tapstone_measure::interval::Estimate;
-use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_measure::units::Nanos;
 use tapstone_piv::{AuthenticationMechanism, DialogueLog, DialogueStep, Strategy};
 use tapstone_record as record;
 
@@ -267,26 +267,18 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
         plain.zip(way)
     };
     let pairs: Vec<(Authentication, Authentication)> = run.rounds.iter().filter_map(both).collect();
-    let times = |of: fn(&(Authentication, Authentication)) -> &Authentication| -> Vec<f64> {
-        pairs.iter().map(|pair| of(pair).latency.0 as f64).collect()
+    let times = |(plain, way): &(Authentication, Authentication)| compare::PairedTimes {
+        before: plain.latency,
+        after: way.latency,
     };
-    let before = times(|pair| &pair.0);
-    let after = times(|pair| &pair.1);
-    let rate = |time: &f64| PerSecond(1e9 / time.max(1.0));
-    let rounds: Vec<compare::PairedRound> = before
-        .iter()
-        .zip(&after)
-        .map(|(before, after)| compare::PairedRound { a: rate(before), b: rate(after) })
-        .collect();
-    let comparison = compare::compare_rounds(&rounds);
-    // What each plain dialogue would have taken: a difference of medians would be no median.
+    let comparison = compare::compare_means(&pairs.iter().map(times).collect::<Vec<_>>())?;
+    // What each plain dialogue would have taken, as a mean like every other figure here.
     let left: Vec<f64> = pairs
         .iter()
         .map(|(plain, _)| plain.latency.0 as f64 - predicted(strategy, &plain.dialogue.log, model))
         .collect();
-    let left = middle(&left)?;
-    let before = middle(&before)?;
-    let after = middle(&after)?;
+    let left = Estimate::mean_of(&left)?;
+    let compare::MeanComparison { before, after, speedup, verdict } = comparison;
     let off = left.estimate / after.estimate - 1.0;
     Some(record::Trial {
         processor_ns: None,
@@ -295,17 +287,13 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
         fix: strategy.name().to_owned(),
         before_ns: before.into(),
         after_ns: after.into(),
-        speedup: comparison.ratio?.into(),
+        speedup: speedup.into(),
         predicted: Some(record::Range {
             low: before.estimate - left.high,
             high: before.estimate - left.low,
         }),
         rounds: pairs.len() as u32,
-        verdict: match comparison.verdict {
-            PairedVerdict::Faster => record::Change::Faster,
-            PairedVerdict::Slower => record::Change::Slower,
-            PairedVerdict::Inconclusive(_) => record::Change::Inconclusive,
-        },
+        verdict: verdict.into(),
         changed: None,
         bare_ns: None,
         // Only granted ones are compared.
@@ -316,17 +304,6 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
             format!("predicted {}, which is {:+.1} % off", time(left.estimate), off * 100.0),
             strategy.condition().to_owned(),
         ],
-    })
-}
-
-/// The median, which one disturbed round does not move, with an interval as wide as the mean's.
-fn middle(values: &[f64]) -> Option<Estimate> {
-    let Estimate { estimate, low, high } = Estimate::mean_of(values)?;
-    let median = quantile(values, 50.0)?;
-    Some(Estimate {
-        estimate: median,
-        low: median - (estimate - low),
-        high: median + (high - estimate),
     })
 }
 

@@ -39,7 +39,7 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
         page.grid(&Grid { columns, entries: entries.collect() });
     }
     if !record.trials.is_empty() {
-        page.heading("strategies", "beside the baseline, interleaved");
+        page.heading("strategies", "beside the baseline, interleaved; mean times and their ratio");
         page.chart(charts::strategies(&record.trials));
         page.grid(&strategies(&record.trials));
         for trial in &record.trials {
