@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tapstone_record::{Record, Trial};
 use tapstone_testing::{Held, hold};
-use tapstone_vcard::piv::Recipe;
+use tapstone_vcard::piv::{PivAlgorithm, Recipe};
 
 use crate::people::{Holder, row};
 use crate::support::{Outcome, Pcscd, Tapstone, undisturbed};
@@ -16,9 +16,14 @@ const TOTAL: f64 = 0.005;
 /// Of the time with a strategy, at most so much off when it is predicted.
 const SAVING: f64 = 0.10;
 
-/// All five ask for a CHUID of this length.
+/// All five ask for a CHUID of this length, and price no algorithm but RSA 2048.
 fn holder() -> Holder {
-    Holder::with(&Recipe { chuid_bytes: Some(2339), ..Recipe::default() })
+    Holder::with(&Recipe {
+        chuid_bytes: Some(2339),
+        management: PivAlgorithm::Rsa2048,
+        card: PivAlgorithm::Rsa2048,
+        ..Recipe::default()
+    })
 }
 
 fn median(values: &[tapstone_measure::units::Nanos]) -> f64 {

@@ -51,7 +51,7 @@ const DECRYPT: u8 = 0x40;
 const LOAD: u8 = 0x50;
 const RUN: u8 = 0x51;
 const UNBIND: u8 = 0x52;
-const REPEAT: u8 = 0x60;
+pub(crate) const REPEAT: u8 = 0x60;
 
 /// The applet with its memory.
 #[derive(Default)]

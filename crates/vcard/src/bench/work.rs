@@ -1,5 +1,5 @@
-//! What the benchmark applet computes, by the names that timing profiles price. A name that a
-//! profile does not price takes no time.
+//! What the benchmark applet computes, by the names that timing profiles price. What a profile
+//! does not price is part of something else, or is refused.
 
 /// A turn of REPEAT, whatever it repeats: once for each set-up and each operation.
 pub(crate) const LOOP: &str = "loop";

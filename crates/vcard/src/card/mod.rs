@@ -235,7 +235,15 @@ impl VirtualCard {
             return self.select(command);
         }
         match self.selected {
-            Some(place) => self.applications[place].applet.answer(command),
+            Some(place) => {
+                let application = &mut self.applications[place];
+                let reply = application.applet.answer(command);
+                match self.timing.unpriced(application.name, command.ins, &reply.work) {
+                    // As a card that does not have the algorithm.
+                    Some(_) => Reply::refused(StatusWord::FUNCTION_NOT_SUPPORTED),
+                    None => reply,
+                }
+            }
             // Java Card RE 3.0.5, 4.6.2: without a selected applet.
             None => Reply::refused(NOTHING_SELECTED),
         }

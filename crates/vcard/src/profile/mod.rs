@@ -42,7 +42,9 @@
 //!
 //! Every number stands beside a `from` that says where it comes from: `published` by the source,
 //! `derived` from what it published, or `assumed`. A number without one is refused, and so is a
-//! profile that contradicts itself.
+//! profile that contradicts itself. What a profile with `[work]` does not price it does not time
+//! either: a key whose work has no price is refused when the card is made, and a command of the
+//! benchmark applet that computes something without a price is answered with 6A81.
 
 mod atr;
 mod faults;
@@ -131,7 +133,8 @@ impl Profile {
     /// without one card data is made that nobody keeps.
     ///
     /// # Errors
-    /// When the card data cannot be read or made.
+    /// When the card data cannot be read or made, or has a key whose work this profile does not
+    /// price.
     pub fn card(&self, card_data: Option<&Path>) -> Result<VirtualCard, CardDataError> {
         let mut card = VirtualCard::new()
             .with_atr(&self.atr)
@@ -147,12 +150,24 @@ impl Profile {
                         Some(path) => CardData::open_or_generate(path, recipe)?,
                         None => CardData::generate(recipe)?,
                     };
+                    self.check_keys_are_priced(&card_data)?;
                     let piv: Box<dyn Applet> = Box::new(PivApplet::new(card_data));
                     card.with_default(names::PIV, piv)
                 }
             };
         }
         Ok(card)
+    }
+
+    fn check_keys_are_priced(&self, card_data: &CardData) -> Result<(), CardDataError> {
+        const GENERAL_AUTHENTICATE: u8 = 0x87;
+        for (reference, algorithm, work) in card_data.work_of_keys() {
+            if !self.timing.prices_work(names::PIV, GENERAL_AUTHENTICATE, work) {
+                let profile = self.name.clone();
+                return Err(CardDataError::Unpriced { reference, algorithm, profile, work });
+            }
+        }
+        Ok(())
     }
 
     /// From power on to the answer to reset.

@@ -52,3 +52,24 @@ const OF_PIV_WORK: [&str; 10] = [
     piv::work::P384_ECDH,
     piv::work::RANDOM,
 ];
+
+/// Whether this work is what somebody measures by this command: cryptography, and whatever REPEAT
+/// repeats, but for its loop.
+pub(super) fn is_measured(applet: &str, ins: u8, work: &str) -> bool {
+    let by_the_way = [
+        piv::work::OBJECT_READ,
+        piv::work::PIN_VERIFY,
+        piv::work::PIN_WRITE,
+        piv::work::RANDOM,
+        bench::work::RAM_BYTE,
+        bench::work::EEPROM_BYTE,
+        bench::work::RANDOM_BYTE,
+        bench::work::DECRYPT_BYTE,
+        bench::work::SHA1_BLOCK,
+        bench::work::VM_LOAD_BYTE,
+        bench::work::VM_INSTRUCTION,
+        bench::work::VM_OUTPUT_BYTE,
+    ];
+    let repeats = applet == BENCH && ins == bench::REPEAT;
+    work != bench::work::LOOP && (repeats || !by_the_way.contains(&work))
+}

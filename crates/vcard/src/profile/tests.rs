@@ -48,6 +48,67 @@ fn a_time_is_the_sum_of_what_is_priced() {
     assert_eq!(time(&[0x80, 0x60, 0, 0xFF, 4, 0, 1, 0, 9]), 5_000 + 900 + 2_000 + 10 * 10);
 }
 
+const PIV_WITH_P256: &str = "[[applet]]\nname = 'piv'\n\
+    card_data = { authentication = 'p256', signature = 'p256', management = 'p256', card = 'p256' }\n";
+
+/// The card of a profile with a PIV applet whose keys are all P-256.
+fn piv_card(work: &str) -> Result<VirtualCard, String> {
+    let text =
+        format!("{HEAD}{PIV_WITH_P256}[time]\ncommand = {{ ms = 9, from = 'assumed' }}\n{work}");
+    let profile = Profile::parse("my.toml", &text).unwrap();
+    profile.card(None).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_key_whose_work_is_not_priced_makes_no_card() {
+    let one = "{ ms = 1, from = 'assumed' }\n";
+    let rsa = format!("[work]\n'rsa2048.private' = {one}");
+    let error = piv_card(&rsa).err().unwrap();
+    assert!(error.contains("key 9A is p256") && error.contains("p256.sign"), "{error}");
+    assert!(error.contains("\nhint: "), "{error}");
+    // 9D agrees on keys.
+    let error = piv_card(&format!("{rsa}'p256.sign' = {one}")).err().unwrap();
+    assert!(error.contains("key 9D is p256") && error.contains("p256.ecdh"), "{error}");
+    assert!(piv_card(&format!("{rsa}'p256.sign' = {one}'p256.ecdh' = {one}")).is_ok());
+    // The whole command has a price, and so has what it computes.
+    let command = format!("[command]\n'piv GENERAL AUTHENTICATE' = {one}");
+    assert!(piv_card(&format!("{command}{rsa}")).is_ok());
+    assert!(piv_card("").is_ok(), "every command takes 9 ms, whatever it computes");
+}
+
+#[test]
+fn every_shipped_profile_makes_a_card() {
+    for shipped in shipped().iter().filter(|shipped| !shipped.profile().has_piv()) {
+        assert!(shipped.profile().card(None).is_ok(), "{}", shipped.name);
+    }
+    // One card fits all five: their keys are of the one algorithm that they price.
+    let folder = tempfile::tempdir().unwrap();
+    let card_data = folder.path().join("card");
+    for shipped in shipped().iter().filter(|shipped| shipped.profile().has_piv()) {
+        let made = shipped.profile().card(Some(&card_data));
+        assert!(made.is_ok(), "{}: {}", shipped.name, made.err().unwrap());
+    }
+}
+
+#[test]
+fn the_benchmark_applet_refuses_to_compute_what_is_not_priced() {
+    let mut card = card(
+        "[time]\ncommand = { ms = 1, from = 'assumed' }\n\
+                         [work]\n'3des.init' = { ms = 1, from = 'assumed' }\n",
+    );
+    let status = |card: &mut VirtualCard, algorithm: u8| {
+        let repeat = [0x80, 0x60, algorithm, 0xFF, 4, 0, 1, 0, 1];
+        let answer = card.transmit(&repeat).unwrap();
+        answer.response[answer.response.len() - 2..].to_vec()
+    };
+    // Nothing is repeated, and SHA-256 of nothing.
+    assert_eq!(status(&mut card, 0), [0x90, 0x00]);
+    assert_eq!(status(&mut card, 6), [0x6A, 0x81]);
+    let mut unpriced = self::card("[time]\ncommand = { ms = 1, from = 'assumed' }\n");
+    // 32 bytes are there to be fetched.
+    assert_eq!(status(&mut unpriced, 6), [0x61, 0x20]);
+}
+
 #[test]
 fn a_link_takes_its_time_and_long_computing_asks_for_more() {
     let prices = "[time]\ncommand = { s = 2, from = 'assumed' }\n";

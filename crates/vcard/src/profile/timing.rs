@@ -7,6 +7,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use tapstone_link::Link;
 use tapstone_measure::units::Nanos;
 
+use super::names;
 use crate::applet::CardWork;
 
 /// The prices of a profile. Nothing costs nothing by default.
@@ -93,6 +94,38 @@ impl Timing {
         let one =
             self.link.as_ref().map(|link| link.waiting_time() + link.waiting_time_extension());
         Nanos(one.unwrap_or_default().0.saturating_mul(count.into()))
+    }
+
+    /// Whether this work is timed: by its own price, or by one of the whole command. A profile that
+    /// prices no work at all says that commands take what they take, whatever they compute. Where
+    /// the source gave one figure for a set-up and its blocks, one of them is
+    /// priced and stands for both.
+    pub(super) fn prices_work(&self, application: &'static str, ins: u8, work: &str) -> bool {
+        let stands_for = |priced: &String| {
+            let part = work.strip_suffix(".init").or(work.strip_suffix(".block"));
+            part.is_some_and(|algorithm| {
+                priced.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with('.'))
+            })
+        };
+        self.work.is_empty()
+            || self.work.contains_key(work)
+            || self.work.keys().any(stands_for)
+            || self.commands.contains_key(&(Some(application), ins))
+            || self.commands.contains_key(&(None, ins))
+    }
+
+    /// The first computation of a command that this profile does not price, though it prices
+    /// others: it would look nearly free.
+    pub(crate) fn unpriced(
+        &self,
+        application: &'static str,
+        ins: u8,
+        work: &[CardWork],
+    ) -> Option<&'static str> {
+        let mut names = work.iter().map(|work| work.name);
+        names.find(|name| {
+            names::is_measured(application, ins, name) && !self.prices_work(application, ins, name)
+        })
     }
 
     fn fixed(&self, charge: &Charge<'_>) -> Price {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::piv::key::PivAlgorithm;
+
 /// Why there is no card data.
 #[derive(Debug, Error)]
 pub enum CardDataError {
@@ -104,6 +106,22 @@ pub enum CardDataError {
         path: PathBuf,
         /// In what certificate and key differ.
         what: String,
+    },
+    /// The timing profile has no price for a key's work, which would seem to take no time.
+    #[error(
+        "key {reference:02X} is {algorithm}, and the profile {profile} does not price \"{work}\"\n\
+         hint: price it under [work], or give the key an algorithm that is priced, as \
+         card_data = {{ card = \"rsa2048\" }}"
+    )]
+    Unpriced {
+        /// The key's reference.
+        reference: u8,
+        /// Its algorithm.
+        algorithm: PivAlgorithm,
+        /// The name of the profile.
+        profile: String,
+        /// The name that `[work]` knows it by.
+        work: &'static str,
     },
     /// The CHUID cannot have the wanted length.
     #[error(

@@ -148,6 +148,19 @@ impl CardData {
         serial
     }
 
+    /// Each key's reference, algorithm, and the work that it is on the card for: 9D agrees on keys
+    /// where its algorithm can, the others answer challenges.
+    pub(crate) fn work_of_keys(
+        &self,
+    ) -> impl Iterator<Item = (u8, PivAlgorithm, &'static str)> + '_ {
+        const KEY_MANAGEMENT: u8 = 0x9D;
+        self.keys.iter().map(|(reference, key)| {
+            let algorithm = key.algorithm();
+            let agreement = algorithm.agreement_work().filter(|_| *reference == KEY_MANAGEMENT);
+            (*reference, algorithm, agreement.unwrap_or(algorithm.response_work()))
+        })
+    }
+
     fn content(&self, tag: u32) -> Option<&[u8]> {
         tlv::only(0x53, self.response(tag)?)
     }
