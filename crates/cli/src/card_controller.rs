@@ -21,6 +21,7 @@ use tapstone_text::{Foreign, thousands};
 
 use crate::command_line;
 use crate::environment;
+use crate::running_pcscd::running_pcscd;
 
 /// a controller whose workers are this program again, without these environment variables: one may hold
 /// the PIN.
@@ -55,7 +56,7 @@ pub(crate) fn record(kind: record::TargetKind, reader: Option<&Reader>) -> Recor
 fn target(kind: record::TargetKind, reader: Option<&Reader>) -> record::Target {
     let mut target = record::Target::new(kind);
     // Whether a command uses it is seen later.
-    target.daemon = if kind == record::TargetKind::Command { None } else { pcscd() };
+    target.daemon = if kind == record::TargetKind::Command { None } else { running_pcscd() };
     let Some(reader) = reader else { return target };
     target.reader = Some(record::Reader {
         name: reader.name.clone(),
@@ -107,22 +108,11 @@ pub(crate) fn mark_emulated(record: &mut Record) {
 /// What a traced program turned out to talk to.
 pub(crate) fn note_cards(target: &mut record::Target, timeline: &Timeline) {
     if tables::uses_pcsc(timeline) {
-        target.daemon = pcscd();
+        target.daemon = running_pcscd();
     }
     if tables::virtual_reader(timeline).is_some() {
         target.emulated = Some(unknown_virtual_card());
     }
-}
-
-/// The version of the installed pcscd: its first line is `pcsc-lite version 1.9.9.`
-fn pcscd() -> Option<record::Daemon> {
-    let program = ["/usr/sbin/pcscd", "/usr/bin/pcscd"]
-        .into_iter()
-        .find(|path| std::path::Path::new(path).exists())?;
-    let output = std::process::Command::new(program).arg("--version").env_clear().output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.lines().next()?.rsplit(' ').next()?.trim_end_matches('.').to_owned();
-    Some(record::Daemon { name: "pcscd".to_owned(), version })
 }
 
 /// One line that is rewritten on a terminal; in a pipe, nothing.

@@ -27,6 +27,7 @@ mod output;
 mod pcsc;
 mod progress;
 mod report;
+mod running_pcscd;
 mod samples;
 mod targets;
 mod token;
