@@ -6,9 +6,25 @@ use std::ffi::OsString;
 use clap::Args;
 use tapstone_command::command::{Recorded, shown_text, shown_words};
 
-/// Its words. A file name need not be UTF-8: what is not is shown as a replacement character.
+/// Its words. A file name need not be UTF-8: what is not is shown as a replacement character. What
+/// a module is told may hold a secret: `…` stands for it.
 pub(crate) fn words() -> Vec<String> {
-    texts(env::args_os())
+    without_module_arguments(texts(env::args_os()))
+}
+
+fn without_module_arguments(words: Vec<String>) -> Vec<String> {
+    const OPTION: &str = "--module-args";
+    let mut follows = false;
+    let shown = |word: String| {
+        let hidden = std::mem::replace(&mut follows, word == OPTION);
+        let value = word.strip_prefix(OPTION).is_some_and(|rest| rest.starts_with('='));
+        match (hidden, value) {
+            (true, _) => "…".to_owned(),
+            (_, true) => format!("{OPTION}=…"),
+            _ => word,
+        }
+    };
+    words.into_iter().map(shown).collect()
 }
 
 fn texts(words: impl IntoIterator<Item = OsString>) -> Vec<String> {
@@ -70,6 +86,17 @@ impl RecordArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_module_is_told_is_not_kept() {
+        let words =
+            ["tapstone", "token", "--module-args", "pw=x", "--module-args=pw=y", "--op", "a"];
+        let shown = without_module_arguments(words.map(str::to_owned).to_vec());
+        assert_eq!(
+            shown,
+            ["tapstone", "token", "--module-args", "…", "--module-args=…", "--op", "a"]
+        );
+    }
 
     #[test]
     fn commands_among_the_words_are_shown_without_their_arguments() {

@@ -9,10 +9,10 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::mechanism_name;
 use tapstone_text::Foreign;
 use tapstone_token::controller::look_at;
-use tapstone_token::module::{LibraryInfo, MechanismInfo, SlotInfo};
+use tapstone_token::module::{LibraryInfo, MechanismInfo, ModuleArguments, SlotInfo};
 
 use crate::exit::Exit;
-use crate::token::worker;
+use crate::token::{ModuleArgumentsArguments, worker};
 use crate::values;
 
 /// List PKCS#11 modules, their tokens and what those offer.
@@ -25,6 +25,8 @@ pub(crate) struct Arguments {
     /// Look at this module; several may be named, and then no others are looked at
     #[arg(long, value_name = "PATH")]
     module: Vec<PathBuf>,
+    #[command(flatten)]
+    module_args: ModuleArgumentsArguments,
     /// Also list each token's mechanisms
     #[arg(long)]
     mechanisms: bool,
@@ -129,7 +131,10 @@ fn look(candidate: Candidate, arguments: &Arguments) -> anyhow::Result<Listed> {
             return Ok(listed);
         }
     }
-    match look_at(&worker()?, &listed.path, arguments.timeout.into()).answer {
+    // A text for one module is nothing that all others should be told.
+    let text = arguments.module_args.module_args.clone().filter(|_| !arguments.module.is_empty());
+    let told = text.map(ModuleArguments::new);
+    match look_at(&worker()?, &listed.path, told, arguments.timeout.into()).answer {
         Ok((library, slots)) => {
             listed.library = Some(library);
             listed.slots = slots.into_iter().map(slot).collect();

@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use serde::Deserialize;
 use tapstone_token::controller::TokenChoice;
+use tapstone_token::module::ModuleArguments;
 use tapstone_token::pin_source::PinSource;
 
 /// The file, as TOML.
@@ -27,6 +28,8 @@ pub struct Config {
 pub struct TargetConfig {
     /// The path of the PKCS#11 module.
     pub module: PathBuf,
+    /// What the module is told when it is initialised, for those that need it.
+    pub module_args: Option<ModuleArguments>,
     /// The token with this label.
     pub token_label: Option<String>,
     /// The token with this serial number.

@@ -20,7 +20,7 @@ pub use tapstone_worker::{receive, send};
 
 use crate::catalogue::Variant;
 use crate::material::{ForToken, KeyMaterial, Output};
-use crate::module::{LibraryInfo, LoadError, MechanismInfo, SlotInfo, TokenInfo};
+use crate::module::{LibraryInfo, LoadError, MechanismInfo, ModuleArguments, SlotInfo, TokenInfo};
 use crate::pin::Pin;
 
 /// To a worker, from whoever started it on the same machine.
@@ -30,6 +30,8 @@ pub enum Order {
     Load {
         /// The module's path.
         module: PathBuf,
+        /// What C_Initialize is told, beyond the standard's flags.
+        arguments: Option<ModuleArguments>,
         /// The board's path.
         board: PathBuf,
     },

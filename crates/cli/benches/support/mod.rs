@@ -41,6 +41,7 @@ pub(crate) fn open(module: &Path, variables: &[&str]) -> TokenController {
             hidden: Vec::new(),
         },
         module: module.to_owned(),
+        module_arguments: None,
         tokens: vec![TokenChoice::Only],
         login: Login::Pin(Pin::new(b"1234".to_vec())),
         accept_low_count: false,

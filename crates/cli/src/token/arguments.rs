@@ -1,6 +1,7 @@
 //! The options of `tapstone token`, as typed. What they mean together is settled in
 //! [`super::cases`] and [`super::target`].
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -53,12 +54,28 @@ Examples:
 
 Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
 
+#[derive(Args)]
+pub(crate) struct ModuleArgumentsArguments {
+    /// What the module is told by C_Initialize, in pReserved: NSS's needs "configdir=… flags=…";
+    /// other users of the machine see it here, and not in the variable
+    #[arg(long, value_name = "TEXT", env = "TAPSTONE_MODULE_ARGS", hide_env_values = true)]
+    pub(crate) module_args: Option<String>,
+}
+
+impl fmt::Debug for ModuleArgumentsArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ModuleArgumentsArguments(…)")
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Token")]
 pub(crate) struct TargetArguments {
     /// The PKCS#11 module; `tapstone targets` lists those found
     #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE", required_unless_present_any = ["list", "hosts"])]
     pub(crate) module: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) module_args: ModuleArgumentsArguments,
     /// The token with this label; several are measured at once
     #[arg(long, value_name = "LABEL")]
     pub(crate) token_label: Vec<String>,

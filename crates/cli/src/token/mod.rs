@@ -8,7 +8,7 @@ mod leftovers;
 mod run;
 mod target;
 
-pub(crate) use self::arguments::{Arguments, PinSourceArguments};
+pub(crate) use self::arguments::{Arguments, ModuleArgumentsArguments, PinSourceArguments};
 pub(crate) use self::target::{read_pin, worker};
 use crate::exit::Exit;
 

@@ -1,5 +1,6 @@
 //! Which module, token and PIN, and what the record says of them.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -12,6 +13,7 @@ use tapstone_hosts::{Fleet, Watch, Wish};
 use tapstone_record as record;
 use tapstone_text::Foreign;
 use tapstone_token::controller::{TokenChoice, TokenController, TokenOptions, WorkerCommand};
+use tapstone_token::module::ModuleArguments;
 use tapstone_token::pin::Pin;
 use tapstone_token::pin_source::PinSource;
 use tapstone_token::protocol::Login;
@@ -24,11 +26,14 @@ pub(super) fn open(
     interrupt: Arc<AtomicBool>,
 ) -> anyhow::Result<TokenController> {
     let options = TokenOptions {
-        worker: WorkerCommand {
-            hidden: arguments.pin.source.pin_env.iter().map(Into::into).collect(),
-            ..worker()?
-        },
+        worker: WorkerCommand { hidden: hidden_variables(&arguments.pin.source), ..worker()? },
         module: arguments.target.module.clone().context("--module is missing")?,
+        module_arguments: arguments
+            .target
+            .module_args
+            .module_args
+            .clone()
+            .map(ModuleArguments::new),
         tokens: tokens(&arguments.target),
         login: login(&arguments.pin.source)?,
         accept_low_count: arguments.pin.accept_low_count,
@@ -78,6 +83,12 @@ impl NoHosts {
 pub(crate) fn worker() -> anyhow::Result<WorkerCommand> {
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     Ok(WorkerCommand { program, arguments: vec!["worker".to_owned()], hidden: Vec::new() })
+}
+
+/// Variables that may hold a secret: no worker needs them.
+fn hidden_variables(pin: &PinSourceArguments) -> Vec<OsString> {
+    let arguments = std::iter::once("TAPSTONE_MODULE_ARGS".into());
+    arguments.chain(pin.pin_env.iter().map(Into::into)).collect()
 }
 
 fn tokens(arguments: &TargetArguments) -> Vec<TokenChoice> {

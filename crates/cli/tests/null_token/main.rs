@@ -5,6 +5,7 @@
 mod bad_input;
 mod claims;
 mod faults;
+mod interfaces;
 mod interrupt;
 mod keys;
 mod leftovers;

@@ -56,6 +56,7 @@ impl Session {
         let controller = TokenOptions {
             worker: options.worker.clone(),
             module: target.module.clone(),
+            module_arguments: target.module_args.clone(),
             tokens: vec![target.token()],
             login: pin.map_or(Login::None, Login::Pin),
             accept_low_count: options.config.accept_low_count,

@@ -33,7 +33,7 @@ macro_rules! calls {
 
 calls! {
     dlopen,
-    C_GetInterface, C_GetFunctionList, C_Initialize, C_Finalize, C_GetInfo,
+    C_GetInterfaceList, C_GetInterface, C_GetFunctionList, C_Initialize, C_Finalize, C_GetInfo,
     C_GetSlotList, C_GetSlotInfo, C_GetTokenInfo, C_GetMechanismList, C_GetMechanismInfo,
     C_OpenSession, C_CloseSession, C_Login, C_Logout, C_SessionCancel, C_GetSessionInfo,
     C_CreateObject, C_DestroyObject, C_GetAttributeValue,

@@ -20,6 +20,10 @@ macro_rules! names {
 }
 
 impl Rv {
+    /// The module's list of functions has no such function, so that no code was returned. The
+    /// number is none that a module can mean: the standard's codes have 32 bits.
+    pub const NOT_IN_FUNCTION_LIST: Self = Self(1 << 63);
+
     /// `Ok` for `CKR_OK`.
     ///
     /// # Errors
@@ -32,6 +36,9 @@ impl Rv {
     /// The name in the standard, when it is not a vendor's own code.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
+        if self == Self::NOT_IN_FUNCTION_LIST {
+            return Some("NOT_IN_FUNCTION_LIST");
+        }
         names!(
             self.0 as CK_RV,
             CKR_OK,
@@ -144,6 +151,9 @@ impl Rv {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(self) -> Option<&'static str> {
+        if self == Self::NOT_IN_FUNCTION_LIST {
+            return Some("no interface that the module offers has this function");
+        }
         Some(match self.0 as CK_RV {
             CKR_PIN_INCORRECT => "the PIN was tried once and is wrong; nothing else was tried",
             CKR_PIN_LOCKED => "the PIN is locked; only the security officer can unlock it",

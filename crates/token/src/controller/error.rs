@@ -124,7 +124,13 @@ fn load_text(module: &Path, error: &LoadError) -> String {
 fn load_hint(error: &LoadError) -> &'static str {
     match error {
         LoadError::Open(_) => "the module must be a shared library for this machine",
+        LoadError::Arguments => "--module-args takes a text without a zero in it",
         LoadError::NoFunctionList => "give the module itself, not a library that it uses",
+        LoadError::Call(Pkcs11Failure { call: Pkcs11Function::C_Initialize, code })
+            if code.name() == Some("CKR_ARGUMENTS_BAD") =>
+        {
+            "some modules have to be told where their files are: --module-args"
+        }
         LoadError::Call(failure) => failure_hint(failure),
     }
 }

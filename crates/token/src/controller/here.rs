@@ -48,7 +48,8 @@ impl TokenController {
     pub(super) fn load(&mut self, number: usize) -> Result<LibraryInfo, TokenMeasureError> {
         let module = self.here().module.clone();
         let board = self.workers.board(number).unwrap_or_default();
-        let order = Order::Load { module: module.clone(), board };
+        let arguments = self.here().module_arguments.clone();
+        let order = Order::Load { module: module.clone(), arguments, board };
         let loaded = self.ask_here(number, &order, |report| match report {
             Report::Loaded(loaded) => Some(loaded),
             _ => None,

@@ -42,7 +42,7 @@ pub use self::relay::{Relay, Waker};
 pub use self::steering::{CaseProgress, TokenObserver};
 use self::talk::Workers;
 pub use self::targets::{Answer, ModuleReport, look_at};
-use crate::module::{LibraryInfo, SlotInfo, TokenInfo};
+use crate::module::{LibraryInfo, ModuleArguments, SlotInfo, TokenInfo};
 use crate::protocol::{Leftover, Login, Report, Task};
 use crate::worker::RUN_MARK;
 
@@ -53,6 +53,8 @@ pub struct TokenOptions {
     pub worker: WorkerCommand,
     /// The module.
     pub module: PathBuf,
+    /// What the module is told when it is initialised.
+    pub module_arguments: Option<ModuleArguments>,
     /// The tokens; several are measured at once.
     pub tokens: Vec<TokenChoice>,
     /// The login, the same for all tokens.

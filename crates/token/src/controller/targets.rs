@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::TokenMeasureError;
 use super::{Login, TokenChoice, TokenController, TokenOptions, TokenTarget, WorkerCommand};
-use crate::module::{LibraryInfo, MechanismInfo, SlotInfo, Version};
+use crate::module::{LibraryInfo, MechanismInfo, ModuleArguments, SlotInfo, Version};
 
 /// What a module says of itself, or why it says nothing.
 #[derive(Debug)]
@@ -18,10 +18,16 @@ pub struct ModuleReport {
 
 /// Loads a module in a process of its own and asks what it has. Logs in nowhere.
 #[must_use]
-pub fn look_at(worker: &WorkerCommand, module: &Path, timeout: Duration) -> ModuleReport {
+pub fn look_at(
+    worker: &WorkerCommand,
+    module: &Path,
+    module_arguments: Option<ModuleArguments>,
+    timeout: Duration,
+) -> ModuleReport {
     let options = TokenOptions {
         worker: worker.clone(),
         module: module.to_owned(),
+        module_arguments,
         tokens: Vec::new(),
         login: Login::None,
         accept_low_count: false,

@@ -2,10 +2,13 @@
 //! prepare a measurement. The calls that are measured are in [`crate::worker`].
 
 mod info;
+mod interfaces;
+mod module_arguments;
 mod objects;
 mod session;
 mod template;
 
+use std::ffi::{CStr, c_void};
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
@@ -13,11 +16,12 @@ use std::sync::Arc;
 use cryptoki_sys::*;
 
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
+pub use self::module_arguments::ModuleArguments;
 pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
 use tapstone_worker::BoardCell;
 
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
 
 /// Calls a function of the module's table, with its name on the board while it runs.
 ///
@@ -30,7 +34,7 @@ macro_rules! ck {
         match module.functions.$name {
             None => Err(tapstone_names::pkcs11::Pkcs11Failure {
                 call: name,
-                code: tapstone_names::pkcs11::Rv(cryptoki_sys::CKR_FUNCTION_NOT_SUPPORTED),
+                code: tapstone_names::pkcs11::Rv::NOT_IN_FUNCTION_LIST,
             }),
             Some(function) => {
                 module.place.enter(name as u8, 1);
@@ -54,9 +58,20 @@ pub enum LoadError {
     /// It is a library, but not of PKCS #11.
     #[error("it has neither C_GetInterface nor C_GetFunctionList, so it is no PKCS #11 module")]
     NoFunctionList,
+    /// The arguments for C_Initialize cannot be handed over.
+    #[error("a zero stands in what the module is to be told")]
+    Arguments,
     /// A call failed.
     #[error(transparent)]
     Call(#[from] Pkcs11Failure),
+}
+
+/// What C_Initialize is given. NSS reads a field beyond the standard's last one: it calls
+/// `pReserved` LibraryParameters, and has its own `pReserved` behind it.
+#[repr(C)]
+struct InitializeArguments {
+    standard: CK_C_INITIALIZE_ARGS,
+    reserved_of_nss: *mut c_void,
 }
 
 /// A loaded and initialised module.
@@ -69,29 +84,39 @@ pub(crate) struct Module {
 
 impl Module {
     /// Loads the library, gets its newest table and calls C_Initialize for use by many threads.
-    pub(crate) fn load(path: &Path, place: BoardCell) -> Result<Arc<Self>, LoadError> {
+    pub(crate) fn load(
+        path: &Path,
+        arguments: Option<&ModuleArguments>,
+        place: BoardCell,
+    ) -> Result<Arc<Self>, LoadError> {
+        let arguments = arguments.map(ModuleArguments::as_c_text).transpose();
+        let arguments = arguments.map_err(|_| LoadError::Arguments)?;
         place.enter(Pkcs11Function::dlopen as u8, 1);
         // SAFETY: loading runs the library's constructors; that is what the user asked for by
         // naming it, and it happens in a process that nothing else depends on.
         let library = unsafe { Pkcs11::new(path) };
         place.leave();
         let library = library.map_err(|error| LoadError::Open(error.to_string()))?;
-        let functions = function_table(&library, &place)?;
+        let functions = interfaces::newest_table(&library, &place)?;
         let module = Self { functions, place, _library: library };
-        module.initialize()?;
+        module.initialize(arguments.as_deref())?;
         Ok(Arc::new(module))
     }
 
-    fn initialize(&self) -> Result<(), Pkcs11Failure> {
-        let mut arguments = CK_C_INITIALIZE_ARGS {
-            CreateMutex: None,
-            DestroyMutex: None,
-            LockMutex: None,
-            UnlockMutex: None,
-            flags: CKF_OS_LOCKING_OK,
-            pReserved: ptr::null_mut(),
+    fn initialize(&self, text: Option<&CStr>) -> Result<(), Pkcs11Failure> {
+        let text = text.map_or(ptr::null_mut(), |text| text.as_ptr().cast_mut().cast());
+        let mut arguments = InitializeArguments {
+            standard: CK_C_INITIALIZE_ARGS {
+                CreateMutex: None,
+                DestroyMutex: None,
+                LockMutex: None,
+                UnlockMutex: None,
+                flags: CKF_OS_LOCKING_OK,
+                pReserved: text,
+            },
+            reserved_of_nss: ptr::null_mut(),
         };
-        // `arguments` outlives the call.
+        // `arguments` and `text` outlive the call.
         ck!(self, C_Initialize(ptr::from_mut(&mut arguments).cast()))
     }
 
@@ -106,62 +131,4 @@ impl Module {
         ck!(self, C_GetInfo(&mut info))?;
         Ok(LibraryInfo::from(&info))
     }
-}
-
-/// The table of the newest interface that the module offers, as the widest type; functions that an
-/// older interface lacks are null.
-fn function_table(library: &Pkcs11, place: &BoardCell) -> Result<CK_FUNCTION_LIST_3_2, LoadError> {
-    if library.C_GetInterface.is_ok() {
-        let mut interface: *mut CK_INTERFACE = ptr::null_mut();
-        place.enter(Pkcs11Function::C_GetInterface as u8, 1);
-        // SAFETY: null name and version ask for the default interface (PKCS #11 3.0, 5.4.6).
-        let code =
-            unsafe { library.C_GetInterface(ptr::null_mut(), ptr::null_mut(), &mut interface, 0) };
-        place.leave();
-        if code == CKR_OK && !interface.is_null() {
-            // SAFETY: the module answered CKR_OK with an interface that lives as long as itself.
-            let table = unsafe { (*interface).pFunctionList };
-            if !table.is_null() {
-                // SAFETY: as above; every table starts with its version.
-                return Ok(unsafe { widened(table.cast()) });
-            }
-        }
-    }
-    if library.C_GetFunctionList.is_err() {
-        return Err(LoadError::NoFunctionList);
-    }
-    let mut table: *mut CK_FUNCTION_LIST = ptr::null_mut();
-    place.enter(Pkcs11Function::C_GetFunctionList as u8, 1);
-    // SAFETY: `table` outlives the call.
-    let code = unsafe { library.C_GetFunctionList(&mut table) };
-    place.leave();
-    Rv::check(code)
-        .map_err(|code| Pkcs11Failure { call: Pkcs11Function::C_GetFunctionList, code })?;
-    if table.is_null() {
-        return Err(LoadError::NoFunctionList);
-    }
-    // SAFETY: the module answered CKR_OK with a table that lives as long as itself.
-    Ok(unsafe { widened(table) })
-}
-
-/// Copies a table into the type of the newest one, of which every older table is a prefix
-/// (PKCS #11 3.2, 4.6).
-///
-/// # Safety
-/// `table` points to a table as long as its version says.
-unsafe fn widened(table: *const CK_FUNCTION_LIST) -> CK_FUNCTION_LIST_3_2 {
-    // SAFETY: the caller vouches for the table, which starts with its version.
-    let version = unsafe { (*table).version };
-    let length = match (version.major, version.minor) {
-        (..3, _) => size_of::<CK_FUNCTION_LIST>(),
-        (3, ..2) => size_of::<CK_FUNCTION_LIST_3_0>(),
-        _ => size_of::<CK_FUNCTION_LIST_3_2>(),
-    };
-    // SAFETY: a version and optional function pointers: all zero is "version 0, none".
-    let mut wide: CK_FUNCTION_LIST_3_2 = unsafe { std::mem::zeroed() };
-    // SAFETY: both are at least `length` long, checked by the types above, and do not overlap.
-    unsafe {
-        ptr::copy_nonoverlapping(table.cast::<u8>(), ptr::from_mut(&mut wide).cast(), length)
-    };
-    wide
 }

@@ -122,9 +122,9 @@ impl Worker {
 
     fn obey(&mut self, order: Order) -> io::Result<()> {
         match order {
-            Order::Load { module, board } => {
+            Order::Load { module, arguments, board } => {
                 let board = Board::open(&board)?;
-                let loaded = Module::load(&module, board.cell(0));
+                let loaded = Module::load(&module, arguments.as_ref(), board.cell(0));
                 self.board = Some(board);
                 let report = match loaded {
                     Ok(module) => {

@@ -91,7 +91,7 @@ pub(super) fn call_function<F>(
     function: Option<F>,
     arguments: impl FnOnce(F) -> CK_RV,
 ) -> Result<(), CallError> {
-    check_code(call, function.map_or(CKR_FUNCTION_NOT_SUPPORTED, arguments))
+    check_code(call, function.map_or(Rv::NOT_IN_FUNCTION_LIST.0 as CK_RV, arguments))
 }
 
 /// For messages: a code with the call that gave it.

@@ -86,6 +86,7 @@ impl RoundTrip<'_> {
 /// The key, or the token as it is now, does not do the opposite operation.
 pub(super) fn may_not_tell(code: Rv) -> bool {
     code.is_lost()
+        || code == Rv::NOT_IN_FUNCTION_LIST
         || matches!(
             code.0 as CK_RV,
             CKR_KEY_FUNCTION_NOT_PERMITTED

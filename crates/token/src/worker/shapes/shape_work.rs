@@ -19,7 +19,8 @@ pub(in super::super) trait ShapeWork: Sync {
     /// The calls of one operation, for one thread.
     ///
     /// # Errors
-    /// CKR_FUNCTION_NOT_SUPPORTED, with the function that the module lacks.
+    /// [`NOT_IN_FUNCTION_LIST`](tapstone_names::pkcs11::Rv::NOT_IN_FUNCTION_LIST), with the
+    /// function that the module lacks.
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure>;
 
     /// Whether it runs under a key that must be there before it starts.

@@ -201,7 +201,7 @@ fn keyed_calls(
 }
 
 fn present<F>(call: Function, function: Option<F>) -> Result<F, Pkcs11Failure> {
-    function.ok_or(Pkcs11Failure { call, code: Rv(CKR_FUNCTION_NOT_SUPPORTED as u64) })
+    function.ok_or(Pkcs11Failure { call, code: Rv::NOT_IN_FUNCTION_LIST })
 }
 
 impl TimedCalls for KeyedCalls {
