@@ -240,6 +240,7 @@ mod tests {
         let total = series.total();
         assert_eq!((total.latency_sum, total.failed), (12, 1));
         assert_eq!((series.span(), total.length), (Nanos(5_120), Nanos(5_120)));
+        assert!(series.slices().iter().all(|slice| slice.length == Nanos(10)));
         let short = Series::from_operations(std::iter::empty(), (Nanos(7), Nanos(17)));
         assert_eq!((short.length(), short.slices().len()), (Nanos(1), 10));
     }
