@@ -12,6 +12,9 @@ use crate::usl::{Usl, UslPoint};
 /// A level is measured in at least so many passes over all levels.
 pub const PASSES: usize = 5;
 
+/// Where so many passes do not say whether a doubling helped, no more will be tried.
+pub const MOST_PASSES: usize = 15;
+
 /// Doubling the concurrency has to give this much, or it has stopped helping.
 pub const GAIN: f64 = 1.05;
 
@@ -26,8 +29,41 @@ pub const USL_LEVELS: usize = 6;
 pub struct Level {
     /// Workers at the same time.
     pub concurrency: u32,
-    /// Rate of all workers together, by pass.
-    pub rates: Vec<PerSecond>,
+    /// What each pass over it measured, in order.
+    pub passes: Vec<LevelPass>,
+}
+
+/// One pass over a level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelPass {
+    /// The pass's number in the search: levels that were measured in turn share it.
+    pub number: u32,
+    /// The rate of all workers together.
+    pub rate: PerSecond,
+}
+
+/// What more concurrency of one kind has brought in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AxisEnd {
+    /// There is one level only.
+    NotTried,
+    /// The last doublings surely gave less than [`GAIN`].
+    Flat {
+        /// The last doubling's.
+        gain: Estimate,
+    },
+    /// The last doubling surely helped, and no higher level was measured.
+    Growing {
+        /// The last doubling's.
+        gain: Estimate,
+        /// The highest concurrency.
+        at: u32,
+    },
+    /// Passes differ too much to say either.
+    Unclear {
+        /// The last doubling's; `None` without two common passes.
+        gain: Option<Estimate>,
+    },
 }
 
 /// From one level to the next.
@@ -38,7 +74,7 @@ pub struct LevelStep {
     /// The higher concurrency, in workers.
     pub to: u32,
     /// The higher level's rate over the lower one's, pass by pass; `None` before two common passes
-    /// or when a pass completed nothing.
+    /// or when one of these completed nothing.
     pub ratio: Option<Estimate>,
 }
 
@@ -60,7 +96,11 @@ pub struct Knee {
 impl Level {
     /// The mean over the passes.
     fn mean(&self) -> f64 {
-        self.rates.iter().map(|rate| rate.0).sum::<f64>() / self.rates.len().max(1) as f64
+        self.rates().sum::<f64>() / self.passes.len().max(1) as f64
+    }
+
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.passes.iter().map(|pass| pass.rate.0)
     }
 }
 
@@ -84,21 +124,52 @@ pub fn should_stop(levels: &[Level]) -> bool {
     let Some(last) = levels.len().checked_sub(3).map(|start| &levels[start..]) else {
         return false;
     };
-    let measured = last.iter().all(|level| level.rates.len() >= PASSES);
-    let flat = |step: &LevelStep| step.ratio.is_some_and(|ratio| ratio.high < GAIN);
-    measured && steps(last).iter().all(flat)
+    let measured = last.iter().all(|level| level.passes.len() >= PASSES);
+    measured && steps(last).iter().all(LevelStep::is_flat)
+}
+
+impl LevelStep {
+    /// Surely less than [`GAIN`].
+    fn is_flat(&self) -> bool {
+        self.ratio.is_some_and(|ratio| ratio.high < GAIN)
+    }
+
+    /// Surely more than nothing, and probably at least [`GAIN`].
+    fn is_growth(&self) -> bool {
+        self.ratio.is_some_and(|ratio| ratio.low > 1.0 && ratio.estimate >= GAIN)
+    }
+
+    /// Neither.
+    #[must_use]
+    pub fn is_unclear(&self) -> bool {
+        !self.is_flat() && !self.is_growth()
+    }
+}
+
+/// What doubling has brought in the end: it is flat after so many surely flat doublings.
+#[must_use]
+pub fn axis_end(levels: &[Level], flat_doublings: usize) -> AxisEnd {
+    let steps = steps(levels);
+    let (Some(last), Some(level)) = (steps.last(), levels.last()) else { return AxisEnd::NotTried };
+    let flat = steps.iter().rev().take_while(|step| step.is_flat()).count();
+    match last.ratio {
+        Some(gain) if flat >= flat_doublings.max(1) => AxisEnd::Flat { gain },
+        Some(gain) if last.is_growth() => AxisEnd::Growing { gain, at: level.concurrency },
+        gain => AxisEnd::Unclear { gain },
+    }
 }
 
 /// The plateau and the knee; `None` without a level of two passes or when nothing was completed.
 #[must_use]
 pub fn find_knee(levels: &[Level]) -> Option<Knee> {
     let best = levels.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
-    let rates: Vec<f64> = best.rates.iter().map(|rate| rate.0).collect();
+    let rates: Vec<f64> = best.rates().collect();
     let plateau = Estimate::mean_of(&rates).filter(|plateau| plateau.estimate > 0.0)?;
-    // Pass by pass again: what a pass did to all of its levels must not move the knee.
+    // Pass by pass again where there are common ones: what a pass did to all of its levels must not
+    // move the knee.
     let enough = |level: &&Level| {
-        level.concurrency == best.concurrency
-            || between(best, level).is_some_and(|ratio| ratio.estimate >= KNEE_SHARE)
+        let share = between(best, level).map_or(level.mean() / best.mean(), |ratio| ratio.estimate);
+        level.concurrency == best.concurrency || share >= KNEE_SHARE
     };
     let concurrency = levels.iter().filter(enough).map(|level| level.concurrency).min()?;
     let below = levels.iter().map(|level| level.concurrency).filter(|own| *own < concurrency).max();
@@ -119,9 +190,11 @@ impl Knee {
 
 /// The second level's rate over the first one's, over the passes that both took part in.
 fn between(from: &Level, to: &Level) -> Option<Estimate> {
-    let pairs = from.rates.iter().zip(&to.rates);
-    let rounds: Vec<PairedRound> = pairs.map(|(a, b)| PairedRound { a: *a, b: *b }).collect();
-    paired_ratio(&rounds)
+    let common = |a: &LevelPass| {
+        let b = to.passes.iter().find(|b| b.number == a.number)?;
+        Some(PairedRound { a: a.rate, b: b.rate })
+    };
+    paired_ratio(&from.passes.iter().filter_map(common).collect::<Vec<_>>())
 }
 
 fn points(levels: &[Level]) -> Vec<UslPoint> {
@@ -139,18 +212,24 @@ mod tests {
     use rand_distr::{Distribution, Normal};
     use rand_pcg::Pcg64Mcg;
 
+    /// A level with these rates in passes 0, 1, 2 …
+    fn level(concurrency: u32, rates: impl IntoIterator<Item = PerSecond>) -> Level {
+        let pass = |(number, rate)| LevelPass { number, rate };
+        Level { concurrency, passes: (0..).zip(rates).map(pass).collect() }
+    }
+
     /// Six passes that share a drift of 20 %, with 1 % of noise of their own.
     fn levels(concurrencies: &[u32], rate: impl Fn(f64) -> f64, seed: u64) -> Vec<Level> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let normal = Normal::new(1.0, 0.01).unwrap();
-        let mut level = |concurrency: u32| {
+        let mut noisy = |concurrency: u32| {
             let pass = |pass: u32| {
                 let drift = 1.0 - 0.2 * f64::from(pass) / 6.0;
                 PerSecond(rate(f64::from(concurrency)) * drift * normal.sample(&mut rng))
             };
-            Level { concurrency, rates: (0..6).map(pass).collect() }
+            level(concurrency, (0..6).map(pass))
         };
-        concurrencies.iter().map(|concurrency| level(*concurrency)).collect()
+        concurrencies.iter().map(|concurrency| noisy(*concurrency)).collect()
     }
 
     /// A card with eight engines of 100/s.
@@ -164,15 +243,14 @@ mod tests {
         let stops: Vec<_> = (0..=all.len()).map(|count| should_stop(&all[..count])).collect();
         assert_eq!(stops, [false, false, false, false, false, false, true]);
         let mut early = all;
-        early.iter_mut().for_each(|level| level.rates.truncate(PASSES - 1));
+        early.iter_mut().for_each(|level| level.passes.truncate(PASSES - 1));
         assert!(!should_stop(&early), "four passes decide nothing");
     }
 
     /// Three levels, of which each gives this much more than the one before, pass by pass.
     fn growing_by(ratios: &[f64]) -> Vec<Level> {
-        let rates = |power| ratios.iter().map(|ratio| PerSecond(ratio.powi(power))).collect();
-        let level = |power: i32| Level { concurrency: 1 << power, rates: rates(power) };
-        (0..3).map(level).collect()
+        let rates = |power| ratios.iter().map(move |ratio| PerSecond(ratio.powi(power)));
+        (0..3).map(|power| level(1 << power, rates(power))).collect()
     }
 
     #[test]
@@ -191,19 +269,18 @@ mod tests {
         assert!(!should_stop(&growing_by(&[1.9, 2.0, 2.1, 2.0, 1.9])));
         // One of two steps is flat, the first or the last.
         let mut last = growing_by(&[1.01, 1.02, 1.03, 1.02, 1.01]);
-        last[2].rates.iter_mut().for_each(|rate| rate.0 *= 2.0);
+        last[2].passes.iter_mut().for_each(|pass| pass.rate.0 *= 2.0);
         assert!(!should_stop(&last));
         let mut first = growing_by(&[1.01, 1.02, 1.03, 1.02, 1.01]);
-        first[0].rates.iter_mut().for_each(|rate| rate.0 /= 2.0);
+        first[0].passes.iter_mut().for_each(|pass| pass.rate.0 /= 2.0);
         assert!(!should_stop(&first));
     }
 
     #[test]
     fn the_knee_is_where_95_percent_are_reached() {
         // Without noise the paired ratios are exact: 94 % is not enough, 96 % is.
-        let level = |concurrency, rate: f64| Level { concurrency, rates: vec![PerSecond(rate); 5] };
-        let all =
-            [level(1, 50.0), level(2, 94.0), level(4, 96.0), level(8, 100.0), level(16, 99.0)];
+        let of = |concurrency, rate: f64| level(concurrency, [PerSecond(rate); 5]);
+        let all = [of(1, 50.0), of(2, 94.0), of(4, 96.0), of(8, 100.0), of(16, 99.0)];
         let knee = find_knee(&all).unwrap();
         assert_eq!((knee.at, knee.concurrency, knee.below), (8, 4, Some(2)));
         assert_eq!(knee.plateau, Estimate { estimate: 100.0, low: 100.0, high: 100.0 });
@@ -211,8 +288,47 @@ mod tests {
         assert_eq!(find_knee(&all[3..]).unwrap().below, None);
         assert_eq!(find_knee(&all[3..]).unwrap().refine(), None);
         // An interval that would reach below zero does not.
-        let rates = [1.0, 200.0].map(PerSecond).to_vec();
-        assert_eq!(find_knee(&[Level { concurrency: 1, rates }]).unwrap().plateau.low, 0.0);
+        let two = level(1, [1.0, 200.0].map(PerSecond));
+        assert_eq!(find_knee(&[two]).unwrap().plateau.low, 0.0);
+    }
+
+    #[test]
+    fn levels_are_paired_by_the_passes_that_they_share() {
+        // The device slows down by half between passes 4 and 5; each doubling brings nothing.
+        let pass = |number| {
+            let rate = PerSecond(if number < 5 { 100.0 } else { 50.0 });
+            LevelPass { number, rate }
+        };
+        let over = |concurrency, passes: std::ops::Range<u32>| Level {
+            concurrency,
+            passes: passes.map(pass).collect(),
+        };
+        let all = [over(1, 0..5), over(2, 0..10), over(4, 5..10)];
+        let ratios: Vec<f64> =
+            steps(&all).iter().map(|step| step.ratio.unwrap().estimate).collect();
+        assert_eq!(ratios, [1.0, 1.0]);
+        assert_eq!(between(&all[0], &all[2]), None, "no common pass");
+        // The knee then rests on the means: 100, 75 and 50.
+        assert_eq!(find_knee(&all).unwrap().concurrency, 1);
+    }
+
+    #[test]
+    fn an_axis_ends_flat_growing_or_unclear() {
+        assert_eq!(axis_end(&[], 1), AxisEnd::NotTried);
+        let steady = growing_by(&[1.01, 1.02, 1.03, 1.02, 1.01]);
+        assert_eq!(axis_end(&steady[..1], 1), AxisEnd::NotTried);
+        assert!(matches!(axis_end(&steady, 2), AxisEnd::Flat { .. }));
+        assert!(matches!(axis_end(&steady, 3), AxisEnd::Unclear { gain: Some(_) }), "two of three");
+        assert!(matches!(axis_end(&steady, 0), AxisEnd::Flat { .. }), "one is the least");
+        let growing = growing_by(&[1.9, 2.0, 2.1, 2.0, 1.9]);
+        assert!(matches!(axis_end(&growing, 1), AxisEnd::Growing { at: 4, .. }));
+        let noisy = growing_by(&[0.9, 1.1, 0.95, 1.12, 1.0]);
+        assert!(matches!(axis_end(&noisy, 1), AxisEnd::Unclear { gain: Some(_) }));
+        let apart = [level(1, []), level(2, [PerSecond(1.0); 5])];
+        assert_eq!(axis_end(&apart, 1), AxisEnd::Unclear { gain: None });
+        // A whole interval above 1 whose middle is below 1.05 is no growth worth a doubling.
+        let little = growing_by(&[1.041, 1.04, 1.049, 1.06, 1.043]);
+        assert!(matches!(axis_end(&little, 1), AxisEnd::Unclear { .. }), "{:?}", steps(&little));
     }
 
     #[test]
@@ -264,8 +380,7 @@ mod tests {
     #[test]
     fn nothing_measured_has_no_knee() {
         assert_eq!(find_knee(&[]), None);
-        let dead = Level { concurrency: 1, rates: vec![PerSecond(0.0); 5] };
-        assert_eq!(find_knee(&[dead]), None);
+        assert_eq!(find_knee(&[level(1, [PerSecond(0.0); 5])]), None);
     }
 
     proptest! {

@@ -87,11 +87,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod attribution;
 pub mod batch;
 pub mod bucket;
 pub mod claim;
 pub mod clock;
 pub mod compare;
+pub mod contention;
 pub mod exceedance;
 pub mod gate;
 pub mod interval;

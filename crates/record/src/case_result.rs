@@ -9,6 +9,7 @@ use tapstone_measure::units::{Nanos, PerSecond};
 use crate::breakdown::{Outage, Phase, SeriesPoint, Share, Subtraction};
 use crate::figures::{Fraction, Interval, Latency, Provenance, Seconds, Throughput};
 use crate::histogram::EncodedHistogram;
+use crate::limit::{LimitEvidence, LimitedBy};
 use crate::load::{ClockReadings, Concurrency, Lateness, Load, WarmUp, Window};
 
 /// One operation under one load.
@@ -109,9 +110,12 @@ pub struct CaseResult {
     /// Processor time that the client itself used in the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<ClientCpu>,
-    /// Whose limit the rate is.
+    /// What limits the rate.
     #[serde(default)]
     pub limited_by: LimitedBy,
+    /// Why that is said, and what was seen of the threads and their machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitEvidence>,
     /// Why the row ended when it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<StoppedBy>,
@@ -162,6 +166,7 @@ impl CaseResult {
             verification: None,
             client_cpu: None,
             limited_by: LimitedBy::default(),
+            limit: None,
             stopped_by: None,
             warnings: Vec::new(),
         }
@@ -269,19 +274,6 @@ pub struct ClientCpu {
     /// Both, over the seconds of processor that the client could have had: the smallest of
     /// workers, cores and quota, times the window.
     pub utilisation: Fraction,
-}
-
-/// Whose limit a rate is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LimitedBy {
-    /// The device was asked as fast as it answered.
-    Device,
-    /// The client used up its own processor: the rate is this machine's, not the device's.
-    Client,
-    /// It cannot be told.
-    #[default]
-    Unknown,
 }
 
 /// Why a row ended when it did.

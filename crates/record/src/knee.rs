@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tapstone_measure::units::PerSecond;
 
 use crate::figures::{Estimate, Fraction};
+use crate::limit::LimitEvidence;
 use crate::load::Concurrency;
 
 /// The search for the concurrency beyond which the rate no longer grows.
@@ -27,6 +28,12 @@ pub struct Knee {
     pub law: Option<ScalabilityLaw>,
     /// Why no higher level was tried.
     pub stopped_by: KneeStop,
+    /// What limits the rate, from all levels together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitEvidence>,
+    /// What limits the threads of one process, where more processes help and more threads do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_limit: Option<LimitEvidence>,
 }
 
 /// One level of concurrency, measured in several interleaved passes.
@@ -85,4 +92,8 @@ pub enum KneeStop {
     Time,
     /// The highest concurrency asked for was reached.
     Limit,
+    /// The user, or a signal, ended the search.
+    Interrupted,
+    /// Operations failed, or results were wrong.
+    Failures,
 }

@@ -51,6 +51,7 @@ mod finding;
 mod histogram;
 mod host;
 mod knee;
+mod limit;
 mod load;
 mod record;
 pub mod samples;
@@ -62,8 +63,7 @@ mod transcribe;
 pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
 pub use budget::{Budget, BudgetPart, Chance, PartKind, ScenarioName};
 pub use case_result::{
-    CaseResult, ClientCpu, Key, LimitedBy, Mechanism, Outcome, Status, StoppedBy, Verification,
-    Verifier,
+    CaseResult, ClientCpu, Key, Mechanism, Outcome, Status, StoppedBy, Verification, Verifier,
 };
 pub use claim::{Claim, Judged, Verdict};
 pub use comparison::{
@@ -83,6 +83,7 @@ pub use finding::{BeforeAfter, Behaviour, Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
 pub use host::{Host, HostClock, HostState};
 pub use knee::{Knee, KneeStop, Level, ScalabilityLaw};
+pub use limit::{LimitEvidence, LimitedBy, WaitShares};
 pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};
 pub use record::{DataFile, Imported, Record, SchemaName, Tool};
 pub use schema::{SCHEMA_JSON, schema};

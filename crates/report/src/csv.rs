@@ -19,7 +19,7 @@
 //! | `interval_level`, `interval_reliable` | the confidence level; `false` when intervals are too narrow |
 //! | `busy_share`, `client_utilisation` | parts of 1: of the workers' time, and of the client's processors |
 //! | `eligible`, `verified`, `wrong`, `verified_by` | results that could be checked, that were, that were wrong, and by whom |
-//! | `limited_by` | `device`, `client` (this machine's limit, not the device's) or `unknown` |
+//! | `limited_by` | `device`, `client` (this machine), `other programs`, `process lock`, `process connection`, `process lock or connection`, `network`, `search cap`, `interruption` or `unknown` |
 
 use ::csv::Writer;
 use tapstone_measure::units::Nanos;

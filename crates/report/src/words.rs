@@ -39,20 +39,37 @@ pub(crate) const fn load(kind: LoadKind) -> &'static str {
     }
 }
 
+/// What limits a rate, in a word or two for tables and CSV.
 pub(crate) const fn limited_by(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Device => "device",
         LimitedBy::Client => "client",
+        LimitedBy::OtherPrograms => "other programs",
+        LimitedBy::ProcessLock => "process lock",
+        LimitedBy::ProcessConnection => "process connection",
+        LimitedBy::ProcessLockOrConnection => "process lock or connection",
+        LimitedBy::Network => "network",
+        LimitedBy::SearchCap => "search cap",
+        LimitedBy::Interruption => "interruption",
         LimitedBy::Unknown => "unknown",
     }
 }
 
-/// Whose limit a rate is, for people.
+/// What limits a rate, as the beginning of a sentence.
 pub(crate) const fn limit(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Device => "the device",
-        LimitedBy::Client => "the client: this machine's limit, not the device's",
-        LimitedBy::Unknown => "unknown",
+        LimitedBy::Client => "this machine, not the device",
+        LimitedBy::OtherPrograms => "other programs on this machine, not the device",
+        LimitedBy::ProcessLock => "a lock that the threads of one process share",
+        LimitedBy::ProcessConnection => "a connection that the threads of one process share",
+        LimitedBy::ProcessLockOrConnection => {
+            "a lock or a connection that the threads of one process share"
+        }
+        LimitedBy::Network => "the network, not the device",
+        LimitedBy::SearchCap => "the end of the search",
+        LimitedBy::Interruption => "nothing that is known",
+        LimitedBy::Unknown => "nothing that is known",
     }
 }
 

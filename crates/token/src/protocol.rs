@@ -10,6 +10,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tapstone_measure::contention::Contention;
 use tapstone_measure::looper::{LoopEnd, WarmUpResult};
 use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
@@ -410,6 +411,8 @@ pub struct Done {
     pub system: Nanos,
     /// The wall-clock time in which that was used.
     pub elapsed: Nanos,
+    /// What kept the threads from running meanwhile.
+    pub contention: Contention,
     /// Samples that found no room.
     pub samples_dropped: u64,
 }

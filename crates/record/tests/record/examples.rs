@@ -83,7 +83,7 @@ fn broken_records_fail_the_schema() {
         ("/results/0/throughput/unit", json!("signatures")),
         ("/results/0/latency_ns/p50/low", json!("25 us")),
         ("/results/0/failed", json!([])),
-        ("/results/0/limited_by", json!("network")),
+        ("/results/0/limited_by", json!("the weather")),
         ("/results/0/stopped_by", json!("boredom")),
         ("/knee/levels/0/rate", json!(1600.0)),
         ("/claims/0/verdict", json!("true")),

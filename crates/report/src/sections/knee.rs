@@ -71,7 +71,8 @@ fn sentences(knee: &Knee, rows: &[CaseResult]) -> Vec<String> {
 
 fn plateau(knee: &Knee) -> String {
     let Some(plateau) = &knee.plateau else {
-        return "No plateau was reached: the rate may still grow with more concurrency.".into();
+        return "No plateau was reached, so there is no knee: the rate may grow with more concurrency."
+            .into();
     };
     let plateau = figures::with_interval(plateau, figures::rate);
     let Some(enough) = knee.smallest_at_95_percent else {
@@ -94,8 +95,17 @@ fn workers(workers: Concurrency) -> String {
     }
 }
 
+/// Levels that lie further off the law do not follow it.
+const MISFIT: f64 = 0.2;
+
 /// The law's parameters and prediction. A peak beyond the highest level was not measured.
 fn law_in_words(law: &ScalabilityLaw, levels: &[Level]) -> String {
+    if let Some(misfit) = law.misfit.filter(|misfit| misfit.0 > MISFIT) {
+        let misfit = figures::share(misfit);
+        return format!(
+            "The levels do not follow the scalability law: they lie up to {misfit} off it."
+        );
+    }
     let one = figures::rate(law.lambda);
     let most =
         levels.iter().map(|level| words::workers(level.concurrency())).max().unwrap_or(0) as f64;
@@ -120,19 +130,33 @@ fn law_in_words(law: &ScalabilityLaw, levels: &[Level]) -> String {
     )
 }
 
-/// Whose limit the plateau is, by the row at the knee, or else by any row of the operation.
-fn limit(knee: &Knee, rows: &[CaseResult]) -> Option<String> {
-    let own = || rows.iter().filter(|row| row.operation == knee.operation);
-    let row = own()
-        .find(|row| Some(row.concurrency) == knee.smallest_at_95_percent)
-        .or_else(|| own().max_by_key(|row| words::workers(row.concurrency)))?;
-    let failures = words::failure_count(row).map(|count| format!(" There, {count}."));
-    let limit = match row.limited_by {
-        LimitedBy::Device => "It is the device's limit.",
-        LimitedBy::Client => "It is this machine's limit, not the device's: the client was busy.",
-        LimitedBy::Unknown => "Whose limit it is, is not known.",
-    };
-    Some(format!("{limit}{}", failures.unwrap_or_default()))
+const fn is_not_known(limit: LimitedBy) -> bool {
+    matches!(limit, LimitedBy::Unknown | LimitedBy::Interruption)
+}
+
+/// What limits the rate, why that is said, and what failed on the way.
+fn limit(knee: &Knee, rows: &[CaseResult]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(limit) = &knee.process_limit {
+        let what = words::limit(limit.limited_by);
+        sentences.push(format!("One process is limited by {what}: {}.", limit.why));
+    }
+    sentences.push(match &knee.limit {
+        Some(limit) if is_not_known(limit.limited_by) => {
+            format!("What limits the rate is not known: {}.", limit.why)
+        }
+        Some(limit) => {
+            format!("The rate is limited by {}: {}.", words::limit(limit.limited_by), limit.why)
+        }
+        // Written by a version that judged without evidence.
+        None => "What limits the rate is not known.".into(),
+    });
+    let mut own = rows.iter().filter(|row| row.operation == knee.operation);
+    sentences.extend(
+        own.find_map(words::failure_count)
+            .map(|count| format!("At the level with the highest rate, {count}.")),
+    );
+    sentences
 }
 
 const fn stop(stop: KneeStop) -> &'static str {
@@ -143,5 +167,7 @@ const fn stop(stop: KneeStop) -> &'static str {
         }
         KneeStop::Time => "Stopped: the time was up.",
         KneeStop::Limit => "Stopped: the highest concurrency asked for was reached.",
+        KneeStop::Interrupted => "Stopped: the search was interrupted.",
+        KneeStop::Failures => "Stopped: operations failed, or their results were wrong.",
     }
 }

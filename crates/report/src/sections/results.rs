@@ -256,8 +256,8 @@ fn limit(row: &CaseResult) -> Span {
     }
     let tint = match row.limited_by {
         LimitedBy::Device => Tint::Plain,
-        LimitedBy::Client => Tint::Caution,
         LimitedBy::Unknown => Tint::Faint,
+        _ => Tint::Caution,
     };
     Span::new(words::limited_by(row.limited_by), tint)
 }

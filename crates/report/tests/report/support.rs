@@ -84,6 +84,7 @@ pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> CaseRe
     let checked = row.completed.min(20_000);
     row.verification = Some(Verification { eligible, checked, wrong: 0, by });
     row.limited_by = LimitedBy::Device;
+    row.limit = Some(limit(LimitedBy::Device, "more threads bring ×1.00 [0.98, 1.01]"));
     row.client_cpu = Some(cpu(0.02));
     row.stopped_by = Some(StoppedBy::Time);
     row.interval = Some(Interval {
@@ -132,6 +133,7 @@ pub(crate) fn suite() -> Record {
     ]);
     let mut client = row("aes256-gcm.encrypt", 1024, 181_204.0, 21_900.0);
     client.limited_by = LimitedBy::Client;
+    client.limit = Some(limit(LimitedBy::Client, "the measuring processes used all processors"));
     client.interval = client.interval.map(|of| Interval { reliable: false, ..of });
     let mut wrong = row("aes128-cbc.encrypt", 1024, 39_353.0, 101_200.0);
     wrong.verification = wrong.verification.map(|of| Verification { wrong: 3, ..of });
@@ -320,6 +322,10 @@ pub(crate) fn mix() -> Record {
     record
 }
 
+pub(crate) fn limit(limited_by: LimitedBy, why: &str) -> LimitEvidence {
+    LimitEvidence { limited_by, why: why.into(), ..LimitEvidence::default() }
+}
+
 /// A knee with the law, and claims of every verdict.
 pub(crate) fn knee() -> Record {
     let mut record = record();
@@ -351,6 +357,8 @@ pub(crate) fn knee() -> Record {
             misfit: Some(Fraction(0.062)),
         }),
         stopped_by: KneeStop::Plateau,
+        limit: Some(limit(LimitedBy::Device, "more threads bring ×1.00 [0.98, 1.01]")),
+        process_limit: None,
     });
     record.claims = claims();
     record

@@ -16,6 +16,8 @@ pub(super) struct RanCase {
     /// Which of the prepared processes took part.
     pub(super) took_part: Vec<usize>,
     pub(super) threads: u32,
+    /// The processors that the controller itself used on average meanwhile.
+    pub(super) own_cores: f64,
     /// The rate was known well enough before the time was up.
     pub(super) precise: bool,
     /// Ended the case early.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tapstone_measure::attribution::{Attribution, attribute_case};
 use tapstone_measure::looper::LoopEnd;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{FEW_PER_WORKER, Summary};
@@ -15,6 +16,7 @@ use super::TokenController;
 use super::case::{CaseNotMeasured, RanCase};
 use super::describe::{concurrency, describe_variant, load};
 use super::error::{Lost, TokenMeasureError};
+use super::evidence::limit_record;
 use super::host_figures::used_cores;
 use super::plan::{CasePlan, CaseStop, KeysPlan, LoadPlan};
 use super::prepare::{Prepared, new_keys};
@@ -77,9 +79,6 @@ impl CaseOutcome {
 pub fn not_measured(plan: &CasePlan, error: TokenMeasureError) -> CaseOutcome {
     without(plan, CaseNotMeasured::Error(error))
 }
-
-/// A client that used this much of the processor it could have is the limit itself.
-pub(super) const CLIENT_LIMIT: f64 = 0.9;
 
 /// A case that was not measured.
 pub(super) fn without(plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {
@@ -241,11 +240,11 @@ impl CaseFigures<'_> {
         (row, summary)
     }
 
-    fn workers(&self) -> u32 {
+    pub(super) fn workers(&self) -> u32 {
         self.ran.threads * self.ran.took_part.len() as u32
     }
 
-    fn done(&self) -> impl Iterator<Item = &Done> {
+    pub(super) fn done(&self) -> impl Iterator<Item = &Done> {
         self.ran.gathered.done.iter().flatten()
     }
 
@@ -433,7 +432,7 @@ impl CaseFigures<'_> {
         }
     }
 
-    /// Processor time, busy share, and whose limit the rate is.
+    /// Processor time, busy share, and what limits the rate.
     fn add_client(&self, row: &mut record::CaseResult, total: &Slice, window: Nanos) {
         let workers = f64::from(self.workers());
         let user = self.done().map(|done| done.user.as_secs_f64()).sum();
@@ -449,14 +448,17 @@ impl CaseFigures<'_> {
             row.busy_share =
                 Some(Fraction(total.busy.as_secs_f64() / (workers * window.as_secs_f64())));
         }
-        row.limited_by = match () {
-            () if self.done().next().is_none() => record::LimitedBy::Unknown,
-            () if utilisation >= CLIENT_LIMIT => record::LimitedBy::Client,
-            // The device was not asked as fast as it could have been by all of them.
-            () if !self.own_limits().is_empty() => record::LimitedBy::Unknown,
-            () if closed => record::LimitedBy::Device,
-            () => record::LimitedBy::Unknown,
-        };
+        if self.done().next().is_some() {
+            let evidence = self.evidence();
+            let attribution = if closed {
+                attribute_case(&evidence)
+            } else {
+                Attribution::unknown("an open loop offers a rate and looks for no limit")
+            };
+            let limit = limit_record(attribution, &evidence);
+            row.limited_by = limit.limited_by;
+            row.limit = Some(limit);
+        }
     }
 
     /// What an open loop offered, and how well it kept to its schedule.

@@ -166,6 +166,11 @@ impl Gathered {
         self.first_and_last(None).map(|(_, last)| last)
     }
 
+    /// No operation failed in any lane.
+    pub(super) fn has_no_failure(&self) -> bool {
+        (0..self.lanes.len()).all(|lane| self.failures(lane).is_empty())
+    }
+
     /// Failures of a lane by code.
     #[must_use]
     pub fn failures(&self, lane: usize) -> BTreeMap<u64, u64> {

@@ -3,12 +3,13 @@
 
 use std::iter;
 
+use tapstone_measure::attribution::CLIENT_BUSY;
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::Seconds;
 
 use super::HostPart;
-use super::figures::{CLIENT_LIMIT, CaseFigures};
+use super::figures::CaseFigures;
 use crate::protocol::Done;
 
 /// A bound of a clock's offset above this share of the window is worth a warning.
@@ -76,7 +77,7 @@ impl CaseFigures<'_> {
     /// The hosts that used up their own processor, by name.
     pub(super) fn own_limits(&self) -> Vec<String> {
         let names = self.controller.hosts().map(|hosts| hosts.names()).unwrap_or_default();
-        let busy = |host: usize| self.utilisation_of(host).is_some_and(|used| used >= CLIENT_LIMIT);
+        let busy = |host: usize| self.utilisation_of(host).is_some_and(|used| used >= CLIENT_BUSY);
         names
             .into_iter()
             .enumerate()

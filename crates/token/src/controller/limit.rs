@@ -4,8 +4,14 @@
 
 use std::time::{Duration, Instant};
 
+use tapstone_measure::attribution::{
+    LevelEvidence, SearchEnd, SearchEvidence, attribute_process, attribute_search,
+};
 use tapstone_measure::interval::Estimate;
-use tapstone_measure::knee::{Knee, Level, PASSES, find_knee, should_stop};
+use tapstone_measure::knee::{
+    AxisEnd, Knee, Level, LevelPass, LevelStep, MOST_PASSES, PASSES, axis_end, find_knee,
+    should_stop, steps,
+};
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::PerSecond;
 use tapstone_names::pkcs11::Rv;
@@ -14,6 +20,8 @@ use tapstone_record::Concurrency;
 
 use super::case::{CaseNotMeasured, RanCase};
 use super::error::TokenMeasureError;
+use super::evidence::{limit_record, mean_evidence};
+use super::figures::CaseFigures;
 use super::gather::Gathered;
 use super::plan::CasePlan;
 use super::prepare::Prepared;
@@ -44,13 +52,32 @@ pub struct Limit {
 }
 
 /// One pass over a level.
-type Pass = (RanCase, Vec<Judged>, Summary);
+struct Pass {
+    ran: RanCase,
+    judged: Vec<Judged>,
+    summary: Summary,
+}
 
 /// One level with all that its passes measured.
 struct Measured {
     concurrency: Concurrency,
-    rates: Vec<PerSecond>,
+    passes: Vec<LevelPass>,
+    evidence: Vec<LevelEvidence>,
     best: Option<Pass>,
+}
+
+impl Measured {
+    fn as_level(&self, axis: Axis) -> Level {
+        Level { concurrency: axis.number(self.concurrency), passes: self.passes.clone() }
+    }
+
+    fn mean_rate(&self) -> f64 {
+        self.rates().sum::<f64>() / self.passes.len().max(1) as f64
+    }
+
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.passes.iter().map(|pass| pass.rate.0)
+    }
 }
 
 impl TokenController {
@@ -72,9 +99,11 @@ impl TokenController {
             limits,
             prepared,
             levels: Vec::new(),
+            passes: 0,
             begun: Instant::now(),
             stopped: None,
             enough: Concurrency::ONE,
+            ends: Axis::ALL.map(|_| AxisEnd::NotTried),
         };
         search.climb(observer);
         search.end()
@@ -88,11 +117,15 @@ struct Search<'a> {
     /// For as many processes as the largest level so far; smaller levels use some of them.
     prepared: Prepared,
     levels: Vec<Measured>,
+    /// Passes so far, over whichever levels.
+    passes: u32,
     begun: Instant,
     stopped: Option<Stopped>,
     /// The fewest threads that are enough for one process, and the fewest such processes that are
     /// enough for one host.
     enough: Concurrency,
+    /// What more of each kind has brought, by [`Axis::ALL`].
+    ends: [AxisEnd; 3],
 }
 
 /// One kind of concurrency.
@@ -114,6 +147,17 @@ impl Axis {
         }
     }
 
+    /// How many surely flat doublings show that more of it brings nothing.
+    ///
+    /// Two of threads: one may be a boundary, such as the cores of one card of several. Processes
+    /// and hosts are tried from where threads are enough, so that each doubling is beyond that.
+    const fn flat_doublings(self) -> usize {
+        match self {
+            Self::Threads => 2,
+            Self::Processes | Self::Hosts => 1,
+        }
+    }
+
     const fn set(self, level: Concurrency, number: u32) -> Concurrency {
         match self {
             Self::Threads => Concurrency { threads: number, ..level },
@@ -130,6 +174,12 @@ struct Found {
     knee: Knee,
 }
 
+/// What limits the whole, and what limits one process where that is another matter.
+struct Attributions {
+    whole: record::LimitEvidence,
+    process: Option<record::LimitEvidence>,
+}
+
 enum Stopped {
     By(record::KneeStop),
     Trouble(CaseNotMeasured),
@@ -138,7 +188,7 @@ enum Stopped {
 impl Search<'_> {
     fn climb(&mut self, observer: &mut dyn TokenObserver) {
         self.add(Concurrency::ONE);
-        self.pass_over(&[0], observer);
+        self.pass_over(&[0], PASSES, observer);
         self.climb_by(Axis::Threads, Concurrency::ONE, observer);
         self.refine(observer);
         // Processes are tried from the fewest threads that are enough, and hosts from those.
@@ -148,8 +198,13 @@ impl Search<'_> {
             find_knee(&self.by(Axis::Processes)).map_or(1, |knee| knee.concurrency);
         self.climb_by(Axis::Hosts, self.enough, observer);
         if self.stopped.is_none() {
-            let flat = Axis::ALL.into_iter().any(|axis| should_stop(&self.by(axis)));
-            let reason = if flat { record::KneeStop::Plateau } else { record::KneeStop::Limit };
+            let capped =
+                |end: &AxisEnd| matches!(end, AxisEnd::Growing { .. } | AxisEnd::Unclear { .. });
+            let flat = self.ends.iter().any(|end| matches!(end, AxisEnd::Flat { .. }));
+            let reason = match flat && !self.ends.iter().any(capped) {
+                true => record::KneeStop::Plateau,
+                false => record::KneeStop::Limit,
+            };
             self.stopped = Some(Stopped::By(reason));
         }
     }
@@ -170,6 +225,7 @@ impl Search<'_> {
             }
             below = level;
         }
+        self.ends[axis as usize] = axis_end(&self.by(axis), axis.flat_doublings());
     }
 
     /// Measures a new level and the one below it, pass by pass, in turned order.
@@ -178,10 +234,20 @@ impl Search<'_> {
         let before = known.unwrap_or(self.levels.len() - 1);
         self.add(level);
         let last = self.levels.len() - 1;
-        self.pass_over(&[before, last], observer);
-        if self.levels[last].rates.is_empty() {
+        self.pass_over(&[before, last], PASSES, observer);
+        while self.stopped.is_none() && self.is_unclear(before, last) {
+            self.pass_over(&[before, last], 1, observer);
+        }
+        if self.levels[last].passes.is_empty() {
             self.levels.pop();
         }
+    }
+
+    /// Passes so far do not say whether a doubling helped, and more may.
+    fn is_unclear(&self, before: usize, last: usize) -> bool {
+        let pair = [before, last].map(|level| self.levels[level].as_level(Axis::Threads));
+        let few = self.levels[last].passes.len() < MOST_PASSES;
+        few && steps(&pair).iter().all(LevelStep::is_unclear)
     }
 
     /// One halving towards the knee: it is a place on a curve, not a number of threads.
@@ -190,18 +256,24 @@ impl Search<'_> {
         let Some(between) = between.filter(|_| self.stopped.is_none()) else { return };
         self.add(Axis::Threads.set(Concurrency::ONE, between));
         let last = self.levels.len() - 1;
-        self.pass_over(&[last], observer);
+        self.pass_over(&[last], PASSES, observer);
         self.levels.sort_by_key(|level| level.concurrency.threads);
     }
 
     fn add(&mut self, concurrency: Concurrency) {
-        self.levels.push(Measured { concurrency, rates: Vec::new(), best: None });
+        self.levels.push(Measured {
+            concurrency,
+            passes: Vec::new(),
+            evidence: Vec::new(),
+            best: None,
+        });
     }
 
-    fn pass_over(&mut self, levels: &[usize], observer: &mut dyn TokenObserver) {
-        for pass in 0..PASSES {
+    /// Measures these levels in turn, in turned order every other pass.
+    fn pass_over(&mut self, levels: &[usize], count: usize, observer: &mut dyn TokenObserver) {
+        for _ in 0..count {
             let mut order = levels.to_vec();
-            if pass % 2 == 1 {
+            if self.passes % 2 == 1 {
                 order.reverse();
             }
             for level in order {
@@ -209,6 +281,7 @@ impl Search<'_> {
                     self.measure(level, observer);
                 }
             }
+            self.passes += 1;
         }
     }
 
@@ -219,20 +292,7 @@ impl Search<'_> {
         }
         let concurrency = self.levels[level].concurrency;
         match self.pass(concurrency, observer) {
-            Ok((ran, judged, summary)) => {
-                let troubled = ran.any_lost().is_some() || ran.interrupted;
-                let wrong = judged.iter().any(|lane| lane.wrong > 0);
-                let rate = summary.rate.estimate;
-                let measured = &mut self.levels[level];
-                measured.rates.push(PerSecond(rate));
-                let better = |best: &(_, _, Summary)| best.2.rate.estimate < rate;
-                if measured.best.as_ref().is_none_or(better) || wrong || troubled {
-                    measured.best = Some((ran, judged, summary));
-                }
-                if troubled || wrong {
-                    self.stopped = Some(Stopped::By(record::KneeStop::Time));
-                }
-            }
+            Ok((pass, evidence)) => self.take(level, pass, evidence),
             Err(CaseNotMeasured::Refused(failure)) if failure.code == SESSION_COUNT => {
                 self.stopped = Some(Stopped::By(record::KneeStop::SessionCount));
             }
@@ -240,11 +300,35 @@ impl Search<'_> {
         }
     }
 
+    fn take(&mut self, level: usize, pass: Pass, evidence: LevelEvidence) {
+        let Pass { ran, judged, summary } = &pass;
+        let failed = ran.any_lost().is_some()
+            || !ran.gathered.has_no_failure()
+            || judged.iter().any(|lane| lane.wrong > 0);
+        if ran.interrupted {
+            self.stopped = Some(Stopped::By(record::KneeStop::Interrupted));
+        } else if failed {
+            self.stopped = Some(Stopped::By(record::KneeStop::Failures));
+        }
+        let rate = summary.rate.estimate;
+        let measured = &mut self.levels[level];
+        // A pass that was cut short says nothing of its level.
+        if !ran.interrupted {
+            measured.passes.push(LevelPass { number: self.passes, rate: PerSecond(rate) });
+            measured.evidence.push(evidence);
+        }
+        let better = |best: &Pass| best.summary.rate.estimate < rate;
+        let shown = measured.best.as_ref().is_none_or(better) && !ran.interrupted;
+        if shown || failed || (ran.interrupted && measured.best.is_none()) {
+            measured.best = Some(pass);
+        }
+    }
+
     fn pass(
         &mut self,
         concurrency: Concurrency,
         observer: &mut dyn TokenObserver,
-    ) -> Result<Pass, CaseNotMeasured> {
+    ) -> Result<(Pass, LevelEvidence), CaseNotMeasured> {
         let plan = CasePlan {
             threads: concurrency.threads,
             processes: concurrency.processes,
@@ -272,7 +356,9 @@ impl Search<'_> {
         let workers = concurrency.threads * numbers.len() as u32;
         let step = plan.common.clock_step;
         let summary = gathered.summary(&gathered.combined(), None, workers, step);
-        Ok((ran, judged, summary))
+        let maker = CaseFigures { controller: self.controller, plan: &plan, prepared, ran: &ran };
+        let evidence = maker.evidence();
+        Ok((Pass { ran, judged, summary }, evidence))
     }
 
     /// Keys live in the processes that use them: for more of them the case is prepared anew.
@@ -294,15 +380,15 @@ impl Search<'_> {
             Axis::Hosts => self.enough,
         };
         let alike = |level: &&Measured| axis.set(level.concurrency, axis.number(from)) == from;
-        let level = |level: &Measured| Level {
-            concurrency: axis.number(level.concurrency),
-            rates: level.rates.clone(),
-        };
-        self.levels.iter().filter(alike).map(level).collect()
+        self.levels.iter().filter(alike).map(|level| level.as_level(axis)).collect()
     }
 
-    /// The knee, and how much concurrency it is: of processes where one is not enough.
+    /// The knee, and how much concurrency it is: of processes where one is not enough. `None` where
+    /// the rate was still growing, or may have been.
     fn found(&self) -> Option<Found> {
+        if !matches!(self.stopped, Some(Stopped::By(record::KneeStop::Plateau))) {
+            return None;
+        }
         let threads = find_knee(&self.by(Axis::Threads))?;
         let more = |axis: Axis| {
             let knee = find_knee(&self.by(axis)).filter(|knee| knee.concurrency > 1)?;
@@ -325,16 +411,21 @@ impl Search<'_> {
         let found = self.found();
         let stopped_by = match &self.stopped {
             Some(Stopped::By(reason)) => *reason,
-            _ => record::KneeStop::Limit,
+            Some(Stopped::Trouble(CaseNotMeasured::Error(TokenMeasureError::Interrupted))) => {
+                record::KneeStop::Interrupted
+            }
+            _ => record::KneeStop::Failures,
         };
         let mut trouble = Vec::new();
         trouble.extend(self.controller.finish(&self.prepared).err());
         let levels: Vec<record::Level> = self.levels.iter().filter_map(level_of).collect();
         let knee =
             (!levels.is_empty()).then(|| self.knee_record(levels, found.as_ref(), stopped_by));
+        let limit = knee.as_ref().and_then(|knee| knee.limit.clone());
+        let rate = self.pooled_rate(found.as_ref());
         let best = self.take_best();
         let mut outcome = match (best, self.stopped) {
-            (Some((concurrency, (ran, judged, summary))), stopped) => {
+            (Some((concurrency, Pass { ran, judged, summary })), stopped) => {
                 let plan = CasePlan {
                     threads: concurrency.threads,
                     processes: concurrency.processes,
@@ -343,8 +434,11 @@ impl Search<'_> {
                 };
                 let mut outcome =
                     figures::outcome(self.controller, &plan, &self.prepared, ran, judged);
-                outcome.summary =
-                    Some(Summary { rate: pooled(found.as_ref(), &summary), ..summary });
+                outcome.summary = Some(Summary { rate: rate.unwrap_or(summary.rate), ..summary });
+                if let ([row], Some(limit)) = (&mut outcome.rows[..], limit) {
+                    row.limited_by = limit.limited_by;
+                    row.limit = Some(limit);
+                }
                 if let Some(Stopped::Trouble(CaseNotMeasured::Error(error))) = stopped {
                     outcome.trouble.push(error);
                 }
@@ -360,15 +454,52 @@ impl Search<'_> {
     }
 
     fn take_best(&mut self) -> Option<(Concurrency, Pass)> {
-        let mean = |level: &Measured| {
-            level.rates.iter().map(|rate| rate.0).sum::<f64>() / level.rates.len().max(1) as f64
-        };
-        let best = self
-            .levels
-            .iter_mut()
-            .filter(|level| level.best.is_some())
-            .max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
+        let measured = self.levels.iter_mut().filter(|level| level.best.is_some());
+        let best = measured.max_by(|a, b| a.mean_rate().total_cmp(&b.mean_rate()))?;
         Some((best.concurrency, best.best.take()?))
+    }
+
+    /// The plateau over all passes, or else the rate of the best level over its own: a claim is not
+    /// judged by the luckiest pass.
+    fn pooled_rate(&self, found: Option<&Found>) -> Option<Estimate> {
+        if let Some(found) = found {
+            return Some(found.knee.plateau);
+        }
+        let best = self.levels.iter().max_by(|a, b| a.mean_rate().total_cmp(&b.mean_rate()))?;
+        Estimate::mean_of(&best.rates().collect::<Vec<_>>()).map(Estimate::not_negative)
+    }
+
+    /// What limits the rate, and what limits the threads of one process.
+    fn attributions(&self, stopped_by: record::KneeStop) -> Option<Attributions> {
+        let measured = || self.levels.iter().filter(|level| !level.evidence.is_empty());
+        let workers = |level: &&Measured| {
+            let Concurrency { threads, processes, hosts } = level.concurrency;
+            (u64::from(threads) * u64::from(processes) * u64::from(hosts), processes)
+        };
+        let top = mean_evidence(&measured().max_by_key(workers)?.evidence);
+        let one_process = measured().filter(|level| level.concurrency.processes == 1);
+        let most_threads = one_process.max_by_key(|level| level.concurrency.threads)?;
+        let [threads, processes, hosts] = self.ends;
+        let search = SearchEvidence {
+            end: match stopped_by {
+                record::KneeStop::Plateau | record::KneeStop::Limit => SearchEnd::Complete,
+                record::KneeStop::SessionCount => SearchEnd::SessionCount,
+                record::KneeStop::Time => SearchEnd::Time,
+                record::KneeStop::Interrupted => SearchEnd::Interrupted,
+                record::KneeStop::Failures => SearchEnd::Failed,
+            },
+            threads,
+            processes,
+            hosts: self.controller.hosts().is_some().then_some(hosts),
+            top,
+            most_threads: mean_evidence(&most_threads.evidence),
+        };
+        let second_process = steps(&self.by(Axis::Processes)).first().and_then(|step| step.ratio);
+        let process = attribute_process(&search, second_process);
+        Some(Attributions {
+            whole: limit_record(attribute_search(&search), &search.top),
+            process: process.map(|process| limit_record(process, &search.most_threads)),
+        })
     }
 
     fn knee_record(
@@ -392,6 +523,7 @@ impl Search<'_> {
             },
             misfit: Some(record::Fraction(law.misfit)),
         });
+        let limits = self.attributions(stopped_by);
         record::Knee {
             operation: self.plan.name().to_owned(),
             smallest_at_95_percent: found.map(|found| found.smallest),
@@ -400,6 +532,8 @@ impl Search<'_> {
             law,
             stopped_by,
             levels,
+            process_limit: limits.as_ref().and_then(|limits| limits.process.clone()),
+            limit: limits.map(|limits| limits.whole),
         }
     }
 }
@@ -407,7 +541,7 @@ impl Search<'_> {
 const SESSION_COUNT: Rv = Rv(cryptoki_sys::CKR_SESSION_COUNT as u64);
 
 fn level_of(measured: &Measured) -> Option<record::Level> {
-    let rates: Vec<f64> = measured.rates.iter().map(|rate| rate.0).collect();
+    let rates: Vec<f64> = measured.rates().collect();
     let single =
         || rates.first().map(|rate| Estimate { estimate: *rate, low: 0.0, high: f64::MAX });
     let rate = Estimate::mean_of(&rates).or_else(single)?;
@@ -418,9 +552,4 @@ fn level_of(measured: &Measured) -> Option<record::Level> {
         rate: rate.into(),
         passes: rates.len() as u32,
     })
-}
-
-/// A claim is judged by the plateau over all passes, not by its luckiest one.
-fn pooled(found: Option<&Found>, summary: &Summary) -> Estimate {
-    found.map_or(summary.rate, |found| found.knee.plateau)
 }

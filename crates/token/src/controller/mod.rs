@@ -5,6 +5,7 @@
 mod case;
 mod describe;
 mod error;
+mod evidence;
 mod figures;
 mod gather;
 mod here;

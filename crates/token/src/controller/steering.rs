@@ -132,8 +132,12 @@ impl TokenController {
             interrupted: false,
             progress_report: Periodic::new(PROGRESS_INTERVAL),
         };
+        let begun = Monotonic.now();
+        let used = own_processor_time();
         steering.start();
         steering.until_done();
+        let own = (own_processor_time() - used).as_secs_f64();
+        let own_cores = own / (Monotonic.now() - begun).as_secs_f64().max(1e-9);
         if plan.common.samples {
             steering.fetch_samples();
         }
@@ -147,6 +151,7 @@ impl TokenController {
             warm_ups,
             took_part,
             threads,
+            own_cores,
             precise,
             lost,
             lost_afterwards,
@@ -206,6 +211,12 @@ fn split(count: u64, workers: u32, first: u32, threads: u32) -> Vec<u64> {
     let each = count / u64::from(workers);
     let rest = count % u64::from(workers);
     (first..first + threads).map(|worker| each + u64::from(u64::from(worker) < rest)).collect()
+}
+
+/// Processor time of this process, which measures nothing itself.
+fn own_processor_time() -> Nanos {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Nanos(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64)
 }
 
 /// Hands samples on. A file that cannot be written is told by its owner; the case goes on.

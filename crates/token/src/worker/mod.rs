@@ -8,6 +8,7 @@ mod bench;
 mod capture;
 mod case;
 mod case_lane;
+mod contention;
 mod kept_objects;
 mod keys;
 mod lane;

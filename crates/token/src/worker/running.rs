@@ -6,6 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::contention::Contention;
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::units::Nanos;
@@ -15,6 +16,7 @@ use tapstone_worker::BoardCell;
 use super::bench::{Bench, FailurePolicy};
 use super::case::Case;
 use super::case_lane::LaneThread;
+use super::contention::ContentionWatch;
 use super::shared::Shared;
 use super::threads::{BenchBuilder, MeasuringThreads};
 use super::watch::Watch;
@@ -43,6 +45,8 @@ pub(super) struct RunningCase {
     first_done: bool,
     opened: Option<ProcessorTime>,
     closed: Option<ProcessorTime>,
+    watch: ContentionWatch,
+    contention: Contention,
     samples_dropped: u64,
 }
 
@@ -82,6 +86,8 @@ impl RunningCase {
             MeasuringThreads::start(&run, gate.clone(), first_worker, builders.collect(), &events)?;
         token.running_case = Some(case);
         Ok(Self {
+            watch: ContentionWatch::new(running.numbers.clone()),
+            contention: Contention::default(),
             running,
             threads,
             counted: run.counts.is_some(),
@@ -100,7 +106,7 @@ impl RunningCase {
     pub(super) fn steer(mut self, worker: &mut Worker) -> io::Result<()> {
         while self.ended < self.threads {
             let tick = if self.released && !self.first_done { FIRST_TICK } else { TICK };
-            match worker.inbox.recv_timeout(tick) {
+            match worker.inbox.recv_timeout(tick.min(self.watch.until_next_sample())) {
                 Ok(event) => self.take(event, worker)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => self.abandon(worker),
@@ -122,7 +128,7 @@ impl RunningCase {
             Event::Order(Order::Task(Task::Start { at })) => {
                 if self.counted {
                     self.running.gate.open_at(at);
-                    self.opened = Some(ProcessorTime::now());
+                    self.open();
                 }
                 self.running.release(at);
                 self.released = true;
@@ -132,9 +138,8 @@ impl RunningCase {
                     self.running.gate.close_at(closes);
                 }
                 self.running.gate.open_at(at);
-                let opened = ProcessorTime::now();
-                self.opened = Some(opened);
-                worker.report(&Report::Opened { from: at.max(opened.at) })?;
+                let known = self.open();
+                worker.report(&Report::Opened { from: at.max(known) })?;
             }
             Event::Order(Order::Task(Task::Ping)) => worker.report(&Report::Pong)?,
             Event::Order(Order::Task(Task::Close { at })) => self.close(at),
@@ -162,7 +167,15 @@ impl RunningCase {
         }
     }
 
-    /// The lab is gone: end, and do not answer.
+    /// The window opens; the moment from which the threads know of it.
+    fn open(&mut self) -> Nanos {
+        let opened = ProcessorTime::now();
+        self.opened = Some(opened);
+        self.watch.open();
+        opened.at
+    }
+
+    /// The controller is gone: end, and do not answer.
     fn abandon(&mut self, worker: &mut Worker) {
         worker.abandoned = true;
         self.close(Nanos::ZERO);
@@ -177,9 +190,15 @@ impl RunningCase {
             }
         }
         if self.closed.is_none() && self.running.gate.closes() <= Monotonic.now() {
-            self.closed = Some(ProcessorTime::now());
+            self.note_closing();
         }
+        self.watch.sample();
         self.forward(worker)
+    }
+
+    fn note_closing(&mut self) {
+        self.closed = Some(ProcessorTime::now());
+        self.contention = self.watch.close();
     }
 
     fn forward(&mut self, worker: &mut Worker) -> io::Result<()> {
@@ -206,6 +225,9 @@ impl RunningCase {
 
     fn end(mut self, worker: &mut Worker) -> io::Result<()> {
         self.forward(worker)?;
+        if self.closed.is_none() {
+            self.note_closing();
+        }
         let closed = self.closed.unwrap_or_else(ProcessorTime::now);
         let finished = self.running.join();
         let token = worker.token()?;
@@ -221,6 +243,7 @@ impl RunningCase {
             user: closed.user - opened.user,
             system: closed.system - opened.system,
             elapsed: closed.at - opened.at,
+            contention: self.contention,
             samples_dropped: self.samples_dropped,
         };
         worker.report(&Report::Done(Box::new(done)))

@@ -14,6 +14,7 @@ use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::Event;
 use super::bench::Bench;
+use super::contention::ThreadNumber;
 use super::sink::{Drain, RingSink, ring};
 use crate::protocol::{Pace, Run, ThreadEnd};
 
@@ -26,6 +27,7 @@ pub(super) struct MeasuringThreads {
     starts: Vec<Sender<Nanos>>,
     handles: Vec<JoinHandle<FinishedThread>>,
     pub(super) drains: Vec<Drain>,
+    pub(super) numbers: Vec<ThreadNumber>,
 }
 
 /// A thread that has ended; its session and what it kept live on for verification.
@@ -43,8 +45,13 @@ impl MeasuringThreads {
         builders: Vec<BenchBuilder>,
         events: &Sender<Event>,
     ) -> std::io::Result<Self> {
-        let mut running =
-            Self { gate, starts: Vec::new(), handles: Vec::new(), drains: Vec::new() };
+        let mut running = Self {
+            gate,
+            starts: Vec::new(),
+            handles: Vec::new(),
+            drains: Vec::new(),
+            numbers: Vec::new(),
+        };
         for (index, build) in builders.into_iter().enumerate() {
             let (sink, drain) = ring(first_worker + index as u32, run.samples);
             let (start, started) = mpsc::channel();
@@ -55,9 +62,13 @@ impl MeasuringThreads {
                 sink,
                 events: events.clone(),
             };
-            let handle = thread::Builder::new()
-                .name(format!("measure-{index}"))
-                .spawn(move || thread.build_and_measure(build, &started))?;
+            let number = ThreadNumber::default();
+            running.numbers.push(number.clone());
+            let handle =
+                thread::Builder::new().name(format!("measure-{index}")).spawn(move || {
+                    number.set_to_this_thread();
+                    thread.build_and_measure(build, &started)
+                })?;
             running.starts.push(start);
             running.handles.push(handle);
             running.drains.push(drain);

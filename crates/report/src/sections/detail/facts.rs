@@ -1,6 +1,9 @@
 //! How a result came about, a line for each thing that the record knows of it.
 
-use tapstone_record::{CaseResult, Fraction, Key, Mechanism, ShareKind, Verification, Verifier};
+use tapstone_record::{
+    CaseResult, Fraction, Key, LimitEvidence, LimitedBy, Mechanism, ShareKind, Verification,
+    Verifier,
+};
 use tapstone_text::{thousands, three_digits};
 
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
@@ -32,9 +35,16 @@ pub(super) fn after(page: &mut Page, row: &CaseResult) {
     add_fact(page, "window", window(row));
     add_fact(page, "intervals", intervals(row));
     add_fact(page, "client", client(row));
-    let limit = row.client_cpu.map(|_| words::limit(row.limited_by).into());
-    add_fact(page, "limited by", limit);
+    add_fact(page, "limited by", row.limit.as_ref().map(limit));
     add_fact(page, "verified", row.verification.as_ref().map(verified));
+}
+
+fn limit(limit: &LimitEvidence) -> String {
+    let what = match limit.limited_by {
+        LimitedBy::Unknown | LimitedBy::Interruption => "not known",
+        known => words::limit(known),
+    };
+    format!("{what}: {}", limit.why)
 }
 
 fn add_fact(page: &mut Page, label: &str, value: Option<String>) {
