@@ -152,7 +152,10 @@ fn the_limit_is_searched_over_hosts_after_processes() {
     assert!(rate(2, 2) > 1.5 * rate(2, 1));
     assert_eq!(knee.stopped_by, KneeStop::Limit);
     assert_eq!(knee.smallest_at_95_percent, None, "it was still growing");
-    assert_eq!(knee.limit.as_ref().unwrap().limited_by, LimitedBy::SearchCap);
+    // A machine that is busy with others is named first.
+    let limit = knee.limit.as_ref().unwrap();
+    let expected = [LimitedBy::SearchCap, LimitedBy::OtherPrograms].contains(&limit.limited_by);
+    assert!(expected, "{limit:?}");
     assert_eq!(record.results[0].concurrency.hosts, 2, "the row of the highest rate");
     assert!(record.hosts.iter().all(|host| host.window == record.results[0].window));
 }

@@ -450,6 +450,7 @@ impl Search<'_> {
             }
         };
         outcome.trouble.extend(trouble);
+        outcome.interrupted |= stopped_by == record::KneeStop::Interrupted;
         Limit { knee, outcome }
     }
 
