@@ -21,6 +21,16 @@ pub trait MeasuredWork {
     /// The code that the device answered with, whatever numbering it uses.
     fn perform(&mut self, operation: u64) -> Result<(), u64>;
 
+    /// Looks at what the operation gave, after its time was taken, and makes ready for the next one:
+    /// an answer that cannot be is a failure.
+    ///
+    /// # Errors
+    /// The code of `outcome`, or the work's own number for what is wrong with the answer.
+    #[inline]
+    fn settle(&mut self, _operation: u64, outcome: Result<(), u64>) -> Result<(), u64> {
+        outcome
+    }
+
     /// The index of the case that the operation belongs to.
     #[inline]
     fn lane(&self, _operation: u64) -> usize {
@@ -147,8 +157,9 @@ fn step<C: Clock, W: MeasuredWork, P: Pace>(
     previous_end: Nanos,
 ) -> Option<TimedOperation> {
     let turn = pace.next(clock, gate, previous_end)?;
-    let outcome = work.perform(operation);
-    Some(TimedOperation { turn, end: clock.now(), outcome })
+    let performed = work.perform(operation);
+    let end = clock.now();
+    Some(TimedOperation { turn, end, outcome: work.settle(operation, performed) })
 }
 
 /// Performs operations that do not count, until one ends after the window has opened.
@@ -217,8 +228,9 @@ pub fn warm_up<C: Clock, W: MeasuredWork>(
     while !stop() {
         let operation = first + warm_up.operations;
         let start = clock.now();
-        let outcome = work.perform(operation);
+        let performed = work.perform(operation);
         let end = clock.now();
+        let outcome = work.settle(operation, performed);
         if warm_up.first.len() < FIRST_KEPT {
             warm_up.first.push(end - start);
         }

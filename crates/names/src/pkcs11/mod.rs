@@ -11,7 +11,9 @@
 mod function;
 mod mechanism;
 mod return_code;
+mod violation;
 
 pub use self::function::{Pkcs11Failure, Pkcs11Function};
 pub use self::mechanism::mechanism_name;
 pub use self::return_code::Rv;
+pub use self::violation::{Amount, Numbers, Violation};

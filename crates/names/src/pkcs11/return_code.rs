@@ -5,7 +5,7 @@ use std::fmt;
 use cryptoki_sys::*;
 use serde::{Deserialize, Serialize};
 
-/// A `CK_RV` other than `CKR_OK`.
+/// A `CK_RV` other than `CKR_OK`, or the number of a [`Violation`](super::Violation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Rv(pub u64);
 
@@ -30,7 +30,7 @@ impl Rv {
     /// Any other code.
     #[inline]
     pub fn check(code: CK_RV) -> Result<(), Self> {
-        if code == CKR_OK { Ok(()) } else { Err(Self(code)) }
+        if code == CKR_OK { Ok(()) } else { Err(Self::from_module(code)) }
     }
 
     /// The name in the standard, when it is not a vendor's own code.
@@ -154,6 +154,9 @@ impl Rv {
         if self == Self::NOT_IN_FUNCTION_LIST {
             return Some("no interface that the module offers has this function");
         }
+        if self.violation().is_some() {
+            return Some("the module breaks PKCS #11: tell its maker, and trust no figure of it");
+        }
         Some(match self.0 as CK_RV {
             CKR_PIN_INCORRECT => "the PIN was tried once and is wrong; nothing else was tried",
             CKR_PIN_LOCKED => "the PIN is locked; only the security officer can unlock it",
@@ -210,6 +213,9 @@ impl Rv {
 
 impl fmt::Display for Rv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(violation) = self.violation() {
+            return write!(f, "{violation}");
+        }
         match self.name() {
             Some(name) => f.pad(name),
             None if self.0 >= CKR_VENDOR_DEFINED as u64 => {

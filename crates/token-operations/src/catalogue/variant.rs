@@ -1,5 +1,7 @@
 //! One documented operation: everything that a worker and a verifier need to know, as data.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::CatalogueError;
@@ -86,6 +88,49 @@ impl Variant {
             | Shape::FindObjects
             | Shape::OpenSession
             | Shape::Login => 0,
+        }
+    }
+
+    /// The lengths that the output can have, in bytes, whatever its content; `None`: the operation
+    /// writes none into a buffer.
+    #[must_use]
+    pub fn output_lengths(&self) -> Option<RangeInclusive<usize>> {
+        let message = self.message_bytes;
+        Some(match self.shape {
+            Shape::Sign | Shape::Digest | Shape::Random | Shape::Encapsulate => {
+                let exact = self.output_capacity_bytes();
+                exact..=exact
+            }
+            Shape::Encrypt => {
+                let exact = self.cipher_text_bytes();
+                exact..=exact
+            }
+            Shape::Decrypt => message..=message,
+            // The forms of AES key wrap add a half block or more (SP 800-38F), RSA fills its modulus.
+            Shape::Wrap => message + 1..=self.output_capacity_bytes(),
+            Shape::Derive
+            | Shape::Unwrap
+            | Shape::Decapsulate
+            | Shape::GenerateKey
+            | Shape::GenerateKeyPair
+            | Shape::FindObjects
+            | Shape::OpenSession
+            | Shape::Login => return None,
+        })
+    }
+
+    /// The length of the cipher text of a message.
+    fn cipher_text_bytes(&self) -> usize {
+        let message = self.message_bytes;
+        let block = if self.key == KeySpec::Des3 { 8 } else { 16 };
+        match (self.key, self.parameters) {
+            (KeySpec::Rsa { bits }, _) => bits as usize / 8,
+            (_, Parameters::Gcm { tag_bits, .. }) => message + tag_bits as usize / 8,
+            // PKCS #7: one to `block` bytes are added.
+            _ if self.mechanism.is_some_and(|mechanism| mechanism.name().ends_with("_CBC_PAD")) => {
+                (message / block + 1) * block
+            }
+            _ => message,
         }
     }
 

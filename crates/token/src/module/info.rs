@@ -5,7 +5,7 @@ use std::ptr;
 
 use cryptoki_sys::*;
 use serde::{Deserialize, Serialize};
-use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Violation};
 
 use super::{Module, ck};
 
@@ -154,10 +154,10 @@ impl Module {
         let mut count = 0;
         // A null list asks for the count (PKCS #11 3.2, 5.5.1); `count` outlives the call.
         ck!(self, C_GetSlotList(CK_FALSE, ptr::null_mut(), &mut count))?;
-        let mut ids = vec![0; count as usize];
+        let mut ids = list_of(Pkcs11Function::C_GetSlotList, count)?;
         // The list is as long as `count` says.
         ck!(self, C_GetSlotList(CK_FALSE, ids.as_mut_ptr(), &mut count))?;
-        ids.truncate(count as usize);
+        cut_list(Pkcs11Function::C_GetSlotList, &mut ids, count)?;
         ids.into_iter().map(|id| self.slot(id)).collect()
     }
 
@@ -213,10 +213,10 @@ impl Module {
         let mut count = 0;
         // A null list asks for the count; `count` outlives the call.
         ck!(self, C_GetMechanismList(slot, ptr::null_mut(), &mut count))?;
-        let mut list = vec![0; count as usize];
+        let mut list = list_of(Pkcs11Function::C_GetMechanismList, count)?;
         // The list is as long as `count` says.
         ck!(self, C_GetMechanismList(slot, list.as_mut_ptr(), &mut count))?;
-        list.truncate(count as usize);
+        cut_list(Pkcs11Function::C_GetMechanismList, &mut list, count)?;
         // A mechanism that is listed but has no information is left out.
         Ok(list.into_iter().filter_map(|one| self.mechanism(slot, one).ok()).collect())
     }
@@ -239,7 +239,55 @@ impl Module {
     }
 }
 
+/// Far more than any token has mechanisms, or any module slots.
+const MAX_LISTED: u64 = 1 << 16;
+
+/// Room for as many as a module says that there are.
+fn list_of(call: Pkcs11Function, count: CK_ULONG) -> Result<Vec<CK_ULONG>, Pkcs11Failure> {
+    if count as u64 > MAX_LISTED {
+        let numbers = Violation::numbers(count as u64, MAX_LISTED);
+        return Err(Pkcs11Failure { call, code: Violation::BeyondRoom(numbers).code() });
+    }
+    Ok(vec![0; count as usize])
+}
+
+/// As many as the module has filled in.
+fn cut_list(
+    call: Pkcs11Function,
+    list: &mut Vec<CK_ULONG>,
+    count: CK_ULONG,
+) -> Result<(), Pkcs11Failure> {
+    if count as u64 > list.len() as u64 {
+        let numbers = Violation::numbers(count as u64, list.len() as u64);
+        return Err(Pkcs11Failure { call, code: Violation::BeyondRoom(numbers).code() });
+    }
+    list.truncate(count as usize);
+    Ok(())
+}
+
 /// A blank-padded field (PKCS #11 3.2, 3.1); some modules pad with zeros.
 fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(field).trim_end_matches([' ', '\0']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_holds_what_there_was_room_for() {
+        const CALL: Pkcs11Function = Pkcs11Function::C_GetSlotList;
+        let said = |failure: Pkcs11Failure| failure.to_string();
+        let mut list = list_of(CALL, 3).unwrap();
+        assert_eq!(
+            cut_list(CALL, &mut list, 4).map_err(said),
+            Err("C_GetSlotList: returned count 4 with room for 3".to_owned())
+        );
+        assert_eq!(cut_list(CALL, &mut list, 2), Ok(()));
+        assert_eq!(list.len(), 2);
+        assert_eq!(
+            list_of(CALL, CK_ULONG::MAX).map_err(said),
+            Err("C_GetSlotList: returned count ~0UL with room for 65536".to_owned())
+        );
+    }
 }

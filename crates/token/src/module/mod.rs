@@ -3,6 +3,7 @@
 
 mod info;
 mod interfaces;
+mod live_handles;
 mod module_arguments;
 mod objects;
 mod session;
@@ -11,17 +12,18 @@ mod template;
 use std::ffi::{CStr, c_void};
 use std::path::Path;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cryptoki_sys::*;
 
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
+use self::live_handles::LiveHandles;
 pub use self::module_arguments::ModuleArguments;
 pub(crate) use self::session::Session;
 pub(crate) use self::template::{RawTemplate, Template};
 use tapstone_worker::BoardCell;
 
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Violation};
 
 /// Calls a function of the module's table, with its name on the board while it runs.
 ///
@@ -78,6 +80,12 @@ struct InitializeArguments {
 pub(crate) struct Module {
     pub(crate) functions: CK_FUNCTION_LIST_3_2,
     pub(crate) place: BoardCell,
+    /// Objects that this process made and has not destroyed.
+    pub(crate) live_objects: LiveHandles,
+    /// Sessions that this process has open.
+    pub(crate) live_sessions: LiveHandles,
+    /// See [`Module::take_violation`].
+    violation: Mutex<Option<Pkcs11Failure>>,
     /// Keeps the code mapped that `functions` points into.
     _library: Pkcs11,
 }
@@ -98,7 +106,14 @@ impl Module {
         place.leave();
         let library = library.map_err(|error| LoadError::Open(error.to_string()))?;
         let functions = interfaces::newest_table(&library, &place)?;
-        let module = Self { functions, place, _library: library };
+        let module = Self {
+            functions,
+            place,
+            live_objects: LiveHandles::new(),
+            live_sessions: LiveHandles::new(),
+            violation: Mutex::new(None),
+            _library: library,
+        };
         module.initialize(arguments.as_deref())?;
         Ok(Arc::new(module))
     }
@@ -118,6 +133,35 @@ impl Module {
         };
         // `arguments` and `text` outlive the call.
         ck!(self, C_Initialize(ptr::from_mut(&mut arguments).cast()))
+    }
+
+    /// A call whose answer cannot be. The first one is kept: not every caller can fail for it.
+    pub(crate) fn broken(&self, call: Pkcs11Function, violation: Violation) -> Pkcs11Failure {
+        let failure = Pkcs11Failure { call, code: violation.code() };
+        self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+        failure
+    }
+
+    /// The first answer that cannot be since this was asked last.
+    pub(crate) fn take_violation(&self) -> Option<Pkcs11Failure> {
+        self.violation.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes a new session, whose handle no other open one has.
+    pub(crate) fn take_session(&self, handle: CK_SESSION_HANDLE) -> Result<(), Pkcs11Failure> {
+        if handle == CK_INVALID_HANDLE {
+            return Err(self.broken(Pkcs11Function::C_OpenSession, Violation::InvalidHandle));
+        }
+        if !self.live_sessions.claim(handle as u64) {
+            return Err(self.broken(Pkcs11Function::C_OpenSession, Violation::LiveHandle));
+        }
+        Ok(())
+    }
+
+    /// Forgets objects and sessions: they went with a lost device.
+    pub(crate) fn forget_handles(&self) {
+        self.live_objects.clear();
+        self.live_sessions.clear();
     }
 
     /// Ends the use of the module by this process.

@@ -1,11 +1,13 @@
 //! Objects: made, found, read and destroyed.
 
+use std::collections::BTreeSet;
 use std::ptr;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv, Violation};
 
 use super::{Session, Template, ck};
+use crate::catalogue::MAX_MESSAGE_BYTES;
 
 impl Session {
     /// Creates a small public session object that only has a label.
@@ -36,7 +38,7 @@ impl Session {
             &self.module,
             C_GenerateKey(self.handle, &mut mechanism, raw.as_mut_ptr(), raw.len(), &mut key)
         )?;
-        Ok(key)
+        self.made(Pkcs11Function::C_GenerateKey, key)
     }
 
     /// C_GenerateKeyPair: the public key, then the private.
@@ -65,7 +67,8 @@ impl Session {
                 &mut private_key,
             )
         )?;
-        Ok((public_key, private_key))
+        let call = Pkcs11Function::C_GenerateKeyPair;
+        Ok((self.made(call, public_key)?, self.made(call, private_key)?))
     }
 
     /// C_CreateObject.
@@ -77,11 +80,27 @@ impl Session {
         let mut object = CK_INVALID_HANDLE;
         // The template is as long as it says; all outlive the call.
         ck!(&self.module, C_CreateObject(self.handle, raw.as_mut_ptr(), raw.len(), &mut object))?;
+        self.made(Pkcs11Function::C_CreateObject, object)
+    }
+
+    /// A handle for a new object, which no other live one has.
+    fn made(
+        &self,
+        call: Pkcs11Function,
+        object: CK_OBJECT_HANDLE,
+    ) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
+        if object == CK_INVALID_HANDLE {
+            return Err(self.module.broken(call, Violation::InvalidHandle));
+        }
+        if !self.module.live_objects.claim(object as u64) {
+            return Err(self.module.broken(call, Violation::LiveHandle));
+        }
         Ok(object)
     }
 
     /// C_DestroyObject. The caller knows that the object is Tapstone's own.
     pub(crate) fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Pkcs11Failure> {
+        self.module.live_objects.release(object as u64);
         ck!(&self.module, C_DestroyObject(self.handle, object))
     }
 
@@ -104,6 +123,7 @@ impl Session {
 
     fn find_next(&self, limit: usize) -> Result<Vec<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         let mut found = Vec::new();
+        let mut known = BTreeSet::new();
         let mut batch = [CK_INVALID_HANDLE; 64];
         while found.len() < limit {
             let room = batch.len().min(limit - found.len()) as CK_ULONG;
@@ -113,7 +133,24 @@ impl Session {
             if count == 0 {
                 break;
             }
-            found.extend_from_slice(&batch[..(count.min(room)) as usize]);
+            if count > room {
+                let numbers = Violation::numbers(count as u64, room as u64);
+                let violation = Violation::BeyondRoom(numbers);
+                return Err(self.module.broken(Pkcs11Function::C_FindObjects, violation));
+            }
+            let handles = &batch[..count as usize];
+            if handles.contains(&CK_INVALID_HANDLE) {
+                return Err(self
+                    .module
+                    .broken(Pkcs11Function::C_FindObjects, Violation::InvalidHandle));
+            }
+            // A search that starts over would never end.
+            if handles.iter().any(|handle| !known.insert(*handle)) {
+                return Err(self
+                    .module
+                    .broken(Pkcs11Function::C_FindObjects, Violation::LiveHandle));
+            }
+            found.extend_from_slice(handles);
         }
         Ok(found)
     }
@@ -131,10 +168,21 @@ impl Session {
             let code = Rv(CKR_ATTRIBUTE_SENSITIVE);
             return Err(Pkcs11Failure { call: Pkcs11Function::C_GetAttributeValue, code });
         }
-        let mut value = vec![0; raw.ulValueLen as usize];
+        let room = raw.ulValueLen as u64;
+        if room > MAX_ATTRIBUTE_BYTES {
+            let numbers = Violation::numbers(room, MAX_ATTRIBUTE_BYTES);
+            let violation = Violation::WrongLength(numbers);
+            return Err(self.module.broken(Pkcs11Function::C_GetAttributeValue, violation));
+        }
+        let mut value = vec![0; room as usize];
         raw.pValue = value.as_mut_ptr().cast();
         // `value` has room for the length that the module named.
         ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1))?;
+        if raw.ulValueLen as u64 > room {
+            let violation =
+                Violation::BeyondBuffer(Violation::numbers(raw.ulValueLen as u64, room));
+            return Err(self.module.broken(Pkcs11Function::C_GetAttributeValue, violation));
+        }
         value.truncate(raw.ulValueLen as usize);
         Ok(value)
     }
@@ -148,6 +196,10 @@ impl Session {
         self.attribute(object, attribute).ok()?.first().map(|byte| *byte != 0)
     }
 }
+
+/// No attribute that is read here is longer: public keys, labels, ids, and values as long as the
+/// longest message.
+const MAX_ATTRIBUTE_BYTES: u64 = 2 * MAX_MESSAGE_BYTES as u64;
 
 /// A mechanism without parameters.
 pub(crate) fn bare(mechanism: CK_MECHANISM_TYPE) -> CK_MECHANISM {

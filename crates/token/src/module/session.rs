@@ -28,6 +28,7 @@ impl Session {
         let mut handle = CK_INVALID_HANDLE;
         // No callback is given; `handle` outlives the call.
         ck!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle))?;
+        module.take_session(handle)?;
         Ok(Self { module: Arc::clone(module), handle })
     }
 
@@ -49,6 +50,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.module.live_sessions.release(self.handle as u64);
         // A session that is gone already needs no closing.
         let _ = ck!(&self.module, C_CloseSession(self.handle));
     }

@@ -54,13 +54,29 @@ impl MeasuredWork for Bench {
     fn perform(&mut self, operation: u64) -> Result<(), u64> {
         let lane = self.lane(operation);
         match self.lanes[lane].perform(operation, &mut self.watch) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.last = Some(as_failure(error));
+                Err(error.1.0)
+            }
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self, operation: u64, outcome: Result<(), u64>) -> Result<(), u64> {
+        let lane = self.lane(operation);
+        let performed = match (outcome, self.last) {
+            (Err(_), Some(failure)) => Err((failure.call, failure.code)),
+            _ => Ok(()),
+        };
+        match self.lanes[lane].settle(operation, performed) {
             Ok(()) => {
                 self.in_a_row = 0;
                 Ok(())
             }
             Err(error) => {
                 self.last = Some(as_failure(error));
-                Err(error.1 as u64)
+                Err(error.1.kind().0)
             }
         }
     }
@@ -120,7 +136,15 @@ impl Bench {
         }
     }
 
+    /// Objects go with their session: from now on their handles may be given again.
+    fn release_objects(&self) {
+        for object in self.lanes.iter().flat_map(|lane| lane.objects.all()).flatten() {
+            self.shared.module.live_objects.release(object as u64);
+        }
+    }
+
     fn reopen(&mut self) -> Result<(), Pkcs11Failure> {
+        self.release_objects();
         self.session = None;
         let session = Session::open(&self.shared.module, self.shared.slot, self.shared.read_only)?;
         for lane in &mut self.lanes {
@@ -151,6 +175,7 @@ impl Bench {
     }
 
     fn try_to_reconnect(&mut self) -> Result<(), Pkcs11Failure> {
+        self.shared.module.forget_handles();
         self.reopen()?;
         let Some(session) = &self.session else { return Ok(()) };
         self.shared.login_again(session)?;

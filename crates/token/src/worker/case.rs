@@ -157,9 +157,7 @@ pub(super) fn try_lanes(
         let mut prepared =
             lane.for_thread(&case.job, shared, main, LaneThread { limit: 0, ..thread })?;
         let mut watch = Watch::new(thread.place.clone(), false);
-        let performed = prepared.perform(thread.seed, &mut watch);
-        watch.leave();
-        performed.map_err(as_failure)
+        prepared.try_once(thread.seed, &mut watch).map_err(as_failure)
     };
     case.lanes.iter().map(try_one).collect()
 }

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
-use super::capture::Capture;
+use super::capture::{Capture, CaptureSize};
+use super::input::{OfferedBytes, PreparedInput};
 use super::kept_objects::{KeptObjects, MadeObjects, NO_OBJECTS};
 use super::keys::{self, Key};
 use super::lane::{Keyed, Lane};
-use super::operation::{PreparedInput, as_failure};
+use super::operation::as_failure;
 use super::parameters::{Armed, IvSource};
 use super::round_trip::{RoundTrip, may_not_tell};
 use super::shapes::{CallSetup, KeptResult, KeptResults, ShapeWork, shape_work};
@@ -84,11 +85,12 @@ impl CaseLane {
             let object = self.work().import_input(main, self.variant.key, &input.message)?;
             self.imported.extend(object);
             let object = object.unwrap_or(CK_INVALID_HANDLE);
-            prepared.push(PreparedInput { bytes: input.message, iv: input.iv, object });
+            let bytes = OfferedBytes::new(input.message);
+            prepared.push(PreparedInput { bytes, iv: input.iv, object });
         }
         // A search runs among more objects than it asks for.
         if let Parameters::Objects { count } = self.variant.parameters {
-            let asked: Vec<&[u8]> = prepared.iter().map(|input| &input.bytes[..]).collect();
+            let asked: Vec<&[u8]> = prepared.iter().map(|input| input.bytes.original()).collect();
             for label in (0..count).map(find_label) {
                 if !asked.contains(&label.as_bytes()) {
                     self.imported.push(main.create_labelled_object(&label)?);
@@ -128,7 +130,12 @@ impl CaseLane {
         let variant = &self.variant;
         let kept = self.work().kept_results();
         let result_bytes = variant.output_capacity_bytes().max(size_of::<CK_OBJECT_HANDLE>());
-        let memory = if job.verify && kept.has_bytes() { thread.keep_bytes } else { 0 };
+        let size = CaptureSize {
+            result_bytes,
+            lengths: variant.output_lengths(),
+            memory_bytes: if job.verify && kept.has_bytes() { thread.keep_bytes } else { 0 },
+            limit: thread.limit,
+        };
         let mut lane = Lane {
             module: Arc::clone(&shared.module),
             session: session.handle,
@@ -136,7 +143,8 @@ impl CaseLane {
             calls: self.work().timed_calls(&self.call_setup(job, shared))?,
             armed: Armed::new(variant, self.work().iv_source(variant)),
             keys: self.keyed(job.key_use, thread.index),
-            capture: Capture::new(result_bytes, memory, thread.limit, thread.seed),
+            capture: Capture::new(size, thread.seed).map_err(|_| OUT_OF_MEMORY)?,
+            returned_length: 0,
             objects: KeptObjects::new(Vec::new(), thread.seed),
         };
         if let Some(limits) = kept.object_limits()
@@ -240,7 +248,7 @@ impl CaseLane {
         // A counter block stays in the parameters; the other modes leave their IV with the result.
         let iv = if iv_bytes == 0 { &input.iv[..] } else { &iv[..iv_bytes] };
         let token = RoundTrip { session, variant: &self.variant, key };
-        let kept = KeptResult { result, iv, message: &input.bytes };
+        let kept = KeptResult { result, iv, message: input.bytes.original() };
         match self.work().message_by_token(&token, &kept)? {
             Ok(message) => Some(message),
             Err(failure) if may_not_tell(failure.code) => None,
@@ -284,13 +292,15 @@ fn stand_ins(
     for number in 0..=places {
         lane.objects = KeptObjects::new(vec![NO_OBJECTS; 2], 0);
         let operation = STAND_IN_OPERATIONS + number;
-        let performed = lane.perform(operation, &mut watch);
-        watch.leave();
-        performed.map_err(as_failure)?;
+        lane.try_once(operation, &mut watch).map_err(as_failure)?;
         made.extend(lane.objects.take_all().into_iter().filter(|made| *made != NO_OBJECTS));
     }
     Ok(made)
 }
+
+/// Buffers for results could not be made.
+const OUT_OF_MEMORY: Pkcs11Failure =
+    Pkcs11Failure { call: Pkcs11Function::C_OpenSession, code: Rv(CKR_HOST_MEMORY as u64) };
 
 /// Numbers of operations that only make stand-ins: no IV depends on them.
 const STAND_IN_OPERATIONS: u64 = 0;

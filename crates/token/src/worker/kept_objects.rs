@@ -88,6 +88,11 @@ impl KeptObjects {
         all.filter_map(|place| Some((place.operation?, place.made)))
     }
 
+    /// Everything that is live.
+    pub(super) fn all(&self) -> impl Iterator<Item = MadeObjects> {
+        self.places.iter().map(|place| place.made).chain([self.last.made])
+    }
+
     /// Everything, to be destroyed at the end.
     pub(super) fn take_all(&mut self) -> Vec<MadeObjects> {
         let last = std::mem::replace(&mut self.last, NOTHING);

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use tapstone_names::pkcs11::Violation;
 
 use super::capture::{Capture, IV_BYTES};
+use super::input::PreparedInput;
 use super::kept_objects::KeptObjects;
-use super::operation::{CallError, Operation, PreparedInput, TimedCalls, ring_place};
+use super::operation::{CallError, Operation, TimedCalls, ring_place};
 use super::parameters::Armed;
 use super::watch::Watch;
 use crate::module::Module;
@@ -29,6 +31,8 @@ pub(super) struct Lane {
     pub(super) keys: Vec<Keyed>,
     pub(super) capture: Capture,
     pub(super) objects: KeptObjects,
+    /// What the last operation's call said of its result's length, not yet checked.
+    pub(super) returned_length: CK_ULONG,
 }
 
 impl Lane {
@@ -56,8 +60,7 @@ impl Lane {
         let input = &keyed.inputs[ring_place(operation, keyed.inputs.len())];
         let place = self.capture.target();
         // SAFETY: `place` starts with room for an IV; it and the input live as long as the lane.
-        let mechanism =
-            unsafe { self.armed.next(self.worker, operation, &input.bytes, &input.iv, place) };
+        let mechanism = unsafe { self.armed.next(self.worker, operation, input, place) };
         // SAFETY: every place is IV_BYTES plus the result's room long.
         let result = unsafe { place.add(IV_BYTES) };
         let mut operation = Operation {
@@ -67,16 +70,65 @@ impl Lane {
             key: keyed.key,
             mechanism,
             input_object: input.object,
-            data: input.bytes.as_ptr().cast_mut(),
+            data: input.bytes.as_mut_ptr(),
             data_length: input.bytes.len() as CK_ULONG,
             result,
             result_length: self.capture.result_bytes() as CK_ULONG,
             objects: &mut self.objects,
             watch,
         };
-        self.calls.perform(&mut operation)?;
+        let performed = self.calls.perform(&mut operation);
+        self.returned_length = operation.result_length;
+        performed?;
         operation.watch.leave();
-        self.capture.delivered(operation.number, operation.result_length as usize);
         Ok(())
+    }
+
+    /// Looks at what an operation gave, and makes ready for the next one. Not part of its time.
+    ///
+    /// # Errors
+    /// The error of `performed`, or what is wrong with the answer, with the call that gave it.
+    #[inline]
+    pub(super) fn settle(
+        &mut self,
+        operation: u64,
+        performed: Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let settled = performed.and_then(|()| self.check(operation));
+        if settled.is_ok() {
+            self.capture.delivered(operation, self.returned_length as usize);
+        }
+        self.capture.prepare();
+        settled
+    }
+
+    #[inline]
+    fn check(&mut self, operation: u64) -> Result<(), CallError> {
+        let answering = self.calls.answering_call();
+        let broken = |violation: Violation| (answering, violation.code());
+        let input = self.used(operation).1;
+        if !input.bytes.look_unchanged() {
+            input.bytes.restore();
+            return Err(broken(Violation::InputChanged));
+        }
+        self.capture.check(self.returned_length).map_err(broken)
+    }
+
+    /// Whether all inputs are what they were.
+    pub(super) fn inputs_are_unchanged(&self) -> bool {
+        self.keys
+            .iter()
+            .flat_map(|keyed| &keyed.inputs[..])
+            .all(|input| input.bytes.are_unchanged())
+    }
+
+    /// Performs one operation that is not counted.
+    ///
+    /// # Errors
+    /// The first code other than CKR_OK, or what is wrong with the answer, with its call.
+    pub(super) fn try_once(&mut self, operation: u64, watch: &mut Watch) -> Result<(), CallError> {
+        let performed = self.perform(operation, watch);
+        watch.leave();
+        self.settle(operation, performed)
     }
 }

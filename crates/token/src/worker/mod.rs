@@ -9,6 +9,8 @@ mod capture;
 mod case;
 mod case_lane;
 mod contention;
+mod guarded;
+mod input;
 mod kept_objects;
 mod keys;
 mod lane;
@@ -261,6 +263,11 @@ impl Token {
         let case = Case::prepare(&self.shared, &self.main, job)?;
         let ready = case.ready(&self.shared);
         self.case = Some(case);
+        // What reads attributes goes on without them; not so with a module that lies.
+        if let Some(failure) = self.shared.module.take_violation() {
+            self.finish().ok();
+            return Err(Trouble::Call { lane: 0, failure });
+        }
         Ok(ready)
     }
 
@@ -303,6 +310,7 @@ impl Token {
     /// A new main session after the device was lost and came back.
     fn renew_main(&mut self) -> Result<(), Pkcs11Failure> {
         let Shared { module, slot, read_only, .. } = &*self.shared;
+        module.forget_handles();
         self.main = Session::open(module, *slot, *read_only)?;
         self.shared.login_again(&self.main)
     }

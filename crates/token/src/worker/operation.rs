@@ -2,22 +2,14 @@
 //! read and write. Nothing here allocates or locks.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv, Violation};
 
 use super::kept_objects::{KeptObjects, MadeObjects};
 use super::watch::Watch;
 use crate::module::Module;
 
-/// An input as the calls take it. Nothing here tells the right answer.
-pub(super) struct PreparedInput {
-    pub(super) bytes: Vec<u8>,
-    pub(super) iv: Vec<u8>,
-    /// The object that this input became, where it had to be imported first.
-    pub(super) object: CK_OBJECT_HANDLE,
-}
-
-/// The call that ended an operation, with its code.
-pub(super) type CallError = (Pkcs11Function, CK_RV);
+/// The call that ended an operation, with its code or what is wrong with its answer.
+pub(super) type CallError = (Pkcs11Function, Rv);
 
 /// The calls of one operation, prepared for one thread: each shape has its own.
 pub(super) trait TimedCalls: Send {
@@ -26,6 +18,9 @@ pub(super) trait TimedCalls: Send {
     /// # Errors
     /// The first code other than CKR_OK, with the call that gave it.
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError>;
+
+    /// The call whose answer the result is.
+    fn answering_call(&self) -> Pkcs11Function;
 
     /// Whether a failure may leave the session with an active operation (PKCS #11 3.1, 5.1.5).
     fn may_leave_session_active(&self) -> bool {
@@ -61,13 +56,28 @@ impl Operation<'_> {
         self.watch.enter(call, self.number);
     }
 
-    /// Takes what the operation made, and destroys as many objects: its own, or those that it
-    /// replaces among the kept ones.
+    /// Takes what a call made, and destroys as many objects: its own, or those that it replaces
+    /// among the kept ones. What is in use already is not this operation's to destroy.
     #[inline]
-    pub(super) fn keep_or_destroy(&mut self, made: MadeObjects) -> Result<(), CallError> {
+    pub(super) fn keep_or_destroy(
+        &mut self,
+        call: Pkcs11Function,
+        made: MadeObjects,
+    ) -> Result<(), CallError> {
+        let broken = |violation: Violation| Err((call, violation.code()));
+        if made[0] == CK_INVALID_HANDLE {
+            return broken(Violation::InvalidHandle);
+        }
+        for object in made.into_iter().filter(|object| *object != CK_INVALID_HANDLE) {
+            let given = object == self.key || object == self.input_object;
+            if given || !self.module.live_objects.claim(object as u64) {
+                return broken(Violation::LiveHandle);
+            }
+        }
         let leaving = self.objects.exchange(self.number, made);
         for object in leaving.into_iter().filter(|object| *object != CK_INVALID_HANDLE) {
             self.enter(Pkcs11Function::C_DestroyObject);
+            self.module.live_objects.release(object as u64);
             let function = self.module.functions.C_DestroyObject;
             // SAFETY: the object was made by this thread's own operation.
             call_function(Pkcs11Function::C_DestroyObject, function, |f| unsafe {
@@ -81,7 +91,7 @@ impl Operation<'_> {
 /// CKR_OK, or the code with its call.
 #[inline]
 pub(super) fn check_code(call: Pkcs11Function, code: CK_RV) -> Result<(), CallError> {
-    if code == CKR_OK { Ok(()) } else { Err((call, code)) }
+    if code == CKR_OK { Ok(()) } else { Err((call, Rv::from_module(code as u64))) }
 }
 
 /// Calls a function of the table, which may lack it.
@@ -91,12 +101,15 @@ pub(super) fn call_function<F>(
     function: Option<F>,
     arguments: impl FnOnce(F) -> CK_RV,
 ) -> Result<(), CallError> {
-    check_code(call, function.map_or(Rv::NOT_IN_FUNCTION_LIST.0 as CK_RV, arguments))
+    match function {
+        Some(function) => check_code(call, arguments(function)),
+        None => Err((call, Rv::NOT_IN_FUNCTION_LIST)),
+    }
 }
 
 /// For messages: a code with the call that gave it.
 pub(super) fn as_failure((call, code): CallError) -> Pkcs11Failure {
-    Pkcs11Failure { call, code: Rv(code as u64) }
+    Pkcs11Failure { call, code }
 }
 
 /// Operation `n` takes entry `n` modulo the length of the ring; a division only where it must be.

@@ -6,6 +6,7 @@ use std::ptr;
 use cryptoki_sys::*;
 
 use super::capture::IV_BYTES;
+use super::input::PreparedInput;
 use crate::catalogue::{Parameters, Variant};
 use crate::material::gcm_iv;
 
@@ -70,17 +71,17 @@ impl Armed {
     /// `place` starts with [`IV_BYTES`] for the operation's IV, which the token may overwrite.
     ///
     /// # Safety
-    /// `place` is valid for writes of [`IV_BYTES`], and with `input` and `iv` outlives the use
+    /// `place` is valid for writes of [`IV_BYTES`], and with `input` outlives the use
     /// of the mechanism.
     #[inline]
     pub(super) unsafe fn next(
         &mut self,
         worker: u32,
         operation: u64,
-        input: &[u8],
-        iv: &[u8],
+        input: &PreparedInput,
         place: *mut u8,
     ) -> *mut CK_MECHANISM {
+        let iv = &input.iv[..];
         match &mut self.storage {
             Storage::None | Storage::Pss(_) | Storage::Oaep(_) => {}
             Storage::Iv { bytes } => {
@@ -107,8 +108,8 @@ impl Armed {
                 parameters.pIv = place;
             }
             Storage::Ecdh(parameters) => {
-                parameters.pPublicData = input.as_ptr().cast_mut();
-                parameters.ulPublicDataLen = input.len() as CK_ULONG;
+                parameters.pPublicData = input.bytes.as_mut_ptr();
+                parameters.ulPublicDataLen = input.bytes.len() as CK_ULONG;
             }
         }
         &mut self.mechanism

@@ -2,9 +2,10 @@
 //! code that it confirms. Outside the timed section, and marked as the token's own word.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv, Violation};
 
 use super::capture::IV_BYTES;
+use super::input::{OfferedBytes, PreparedInput};
 use super::parameters::{Armed, IvSource};
 use crate::catalogue::Variant;
 use crate::module::{Session, ck};
@@ -26,17 +27,17 @@ impl RoundTrip<'_> {
         let session = self.session.handle;
         let mut armed = Armed::new(self.variant, IvSource::Input);
         let mut place = [0; IV_BYTES];
-        // SAFETY: `place` has room for an IV; all three outlive the use of the mechanism below.
-        let mechanism = unsafe { armed.next(0, 0, message, iv, place.as_mut_ptr()) };
+        let input = offered(message, iv);
+        // SAFETY: `place` has room for an IV; both outlive the use of the mechanism below.
+        let mechanism = unsafe { armed.next(0, 0, &input, place.as_mut_ptr()) };
         let mut result = vec![0; message.len() + self.variant.output_capacity_bytes()];
         let mut length = result.len() as CK_ULONG;
-        let bytes = message.as_ptr().cast_mut();
+        let bytes = input.bytes.as_mut_ptr();
         let count = message.len() as CK_ULONG;
         // The mechanism is armed; message and result are as long as the lengths say.
         ck!(module, C_EncryptInit(session, mechanism, self.key))?;
         ck!(module, C_Encrypt(session, bytes, count, result.as_mut_ptr(), &mut length))?;
-        result.truncate(length as usize);
-        Ok(result)
+        cut_to_length(Pkcs11Function::C_Encrypt, result, length)
     }
 
     /// The message of a cipher text.
@@ -48,17 +49,17 @@ impl RoundTrip<'_> {
         let session = self.session.handle;
         let mut armed = Armed::new(self.variant, IvSource::Input);
         let mut place = [0; IV_BYTES];
-        // SAFETY: `place` has room for an IV; all three outlive the use of the mechanism below.
-        let mechanism = unsafe { armed.next(0, 0, text, iv, place.as_mut_ptr()) };
+        let input = offered(text, iv);
+        // SAFETY: `place` has room for an IV; both outlive the use of the mechanism below.
+        let mechanism = unsafe { armed.next(0, 0, &input, place.as_mut_ptr()) };
         let mut result = vec![0; text.len() + self.variant.output_capacity_bytes()];
         let mut length = result.len() as CK_ULONG;
-        let bytes = text.as_ptr().cast_mut();
+        let bytes = input.bytes.as_mut_ptr();
         let count = text.len() as CK_ULONG;
         // The mechanism is armed; text and result are as long as the lengths say.
         ck!(module, C_DecryptInit(session, mechanism, self.key))?;
         ck!(module, C_Decrypt(session, bytes, count, result.as_mut_ptr(), &mut length))?;
-        result.truncate(length as usize);
-        Ok(result)
+        cut_to_length(Pkcs11Function::C_Decrypt, result, length)
     }
 
     /// Whether the token confirms the signature or code over a message.
@@ -68,11 +69,12 @@ impl RoundTrip<'_> {
     pub(super) fn confirm(&self, message: &[u8], code: &[u8]) -> Result<(), Pkcs11Failure> {
         let mut armed = Armed::new(self.variant, IvSource::Input);
         let mut place = [0; IV_BYTES];
+        let input = offered(message, &[]);
         // SAFETY: as above.
-        let mechanism = unsafe { armed.next(0, 0, message, &[], place.as_mut_ptr()) };
+        let mechanism = unsafe { armed.next(0, 0, &input, place.as_mut_ptr()) };
         let module = &self.session.module;
         let session = self.session.handle;
-        let bytes = message.as_ptr().cast_mut();
+        let bytes = input.bytes.as_mut_ptr();
         let count = message.len() as CK_ULONG;
         // The mechanism is armed; message and code are only read, within their lengths.
         ck!(module, C_VerifyInit(session, mechanism, self.key))?;
@@ -81,6 +83,25 @@ impl RoundTrip<'_> {
             C_Verify(session, bytes, count, code.as_ptr().cast_mut(), code.len() as CK_ULONG)
         )
     }
+}
+
+fn offered(bytes: &[u8], iv: &[u8]) -> PreparedInput {
+    let bytes = OfferedBytes::new(bytes.to_vec());
+    PreparedInput { bytes, iv: iv.to_vec(), object: CK_INVALID_HANDLE }
+}
+
+/// A buffer as long as the module says, which is no longer than it was.
+fn cut_to_length(
+    call: Pkcs11Function,
+    mut buffer: Vec<u8>,
+    length: CK_ULONG,
+) -> Result<Vec<u8>, Pkcs11Failure> {
+    if length as u64 > buffer.len() as u64 {
+        let numbers = Violation::numbers(length as u64, buffer.len() as u64);
+        return Err(Pkcs11Failure { call, code: Violation::BeyondBuffer(numbers).code() });
+    }
+    buffer.truncate(length as usize);
+    Ok(buffer)
 }
 
 /// The key, or the token as it is now, does not do the opposite operation.

@@ -68,6 +68,8 @@ impl RunningCase {
         let case = Arc::new(token.case.take().ok_or_else(super::out_of_order)?);
         if case.is_login() {
             token.main.logout().ok();
+            // Private session objects go with the login.
+            token.shared.module.live_objects.clear();
         }
         let gate = Arc::new(Gate::default());
         let threads = run.threads as usize;

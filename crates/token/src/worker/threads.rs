@@ -8,9 +8,9 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::{self, LoopEnd, OperationRange, WarmUpResult};
 use tapstone_measure::pace::{ClosedLoop, OpenLoop, Schedule};
-use tapstone_measure::recorder::Recorder;
+use tapstone_measure::recorder::{LaneEnd, Recorder};
 use tapstone_measure::units::Nanos;
-use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_names::pkcs11::{Pkcs11Failure, Violation};
 
 use super::Event;
 use super::bench::Bench;
@@ -160,7 +160,7 @@ impl MeasuringThread {
         ThreadEnd {
             ended,
             last_failure: bench.last,
-            lanes: recorder.finish(),
+            lanes: with_changed_inputs(bench, recorder.finish()),
             eligible: bench.lanes.iter().map(|lane| lane.eligible()).collect(),
             outages: bench.outages.clone(),
             phases: bench.phases(),
@@ -180,6 +180,16 @@ impl LoopArguments<'_> {
     fn measure_at_pace<P: tapstone_measure::pace::Pace>(&mut self, pace: &mut P) -> LoopEnd {
         looper::run_worker_loop(&Monotonic, self.gate, pace, self.bench, self.recorder, self.share)
     }
+}
+
+/// A change in the middle of a long input is seen only now: it counts as one more failure.
+fn with_changed_inputs(bench: &Bench, mut ends: Vec<LaneEnd>) -> Vec<LaneEnd> {
+    for (lane, end) in bench.lanes.iter().zip(&mut ends) {
+        if !lane.inputs_are_unchanged() {
+            end.failures.push((Violation::InputChanged.code().0, 1));
+        }
+    }
+    ends
 }
 
 /// Nothing succeeded, and the thread has given up.

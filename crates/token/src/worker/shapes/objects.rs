@@ -2,7 +2,7 @@
 //! Each operation also destroys as many objects as it makes.
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function, Violation};
 
 use super::super::operation::{CallError, Operation, TimedCalls, call_function};
 use super::super::templates::{KeyAccess, KeyUsage, private_half, public_halves, secret_key};
@@ -51,6 +51,10 @@ struct DeriveCalls {
 }
 
 impl TimedCalls for DeriveCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_DeriveKey
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let mut object = CK_INVALID_HANDLE;
         operation.enter(Function::C_DeriveKey);
@@ -67,7 +71,7 @@ impl TimedCalls for DeriveCalls {
                 &mut object,
             )
         })?;
-        keep_without_bytes(operation, object)
+        keep_without_bytes(operation, Function::C_DeriveKey, object)
     }
 }
 
@@ -98,6 +102,10 @@ struct UnwrapCalls {
 }
 
 impl TimedCalls for UnwrapCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_UnwrapKey
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let mut object = CK_INVALID_HANDLE;
         operation.enter(Function::C_UnwrapKey);
@@ -116,7 +124,7 @@ impl TimedCalls for UnwrapCalls {
                 &mut object,
             )
         })?;
-        keep_without_bytes(operation, object)
+        keep_without_bytes(operation, Function::C_UnwrapKey, object)
     }
 }
 
@@ -148,6 +156,10 @@ struct GenerateKeyCalls {
 }
 
 impl TimedCalls for GenerateKeyCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_GenerateKey
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let mut object = CK_INVALID_HANDLE;
         operation.enter(Function::C_GenerateKey);
@@ -162,7 +174,7 @@ impl TimedCalls for GenerateKeyCalls {
                 &mut object,
             )
         })?;
-        keep_without_bytes(operation, object)
+        keep_without_bytes(operation, Function::C_GenerateKey, object)
     }
 }
 
@@ -206,6 +218,10 @@ struct GenerateKeyPairCalls {
 }
 
 impl TimedCalls for GenerateKeyPairCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_GenerateKeyPair
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let mut public = CK_INVALID_HANDLE;
         let mut private = CK_INVALID_HANDLE;
@@ -225,7 +241,10 @@ impl TimedCalls for GenerateKeyPairCalls {
             )
         })?;
         operation.result_length = 0;
-        operation.keep_or_destroy([public, private])
+        if private == CK_INVALID_HANDLE {
+            return Err((Function::C_GenerateKeyPair, Violation::InvalidHandle.code()));
+        }
+        operation.keep_or_destroy(Function::C_GenerateKeyPair, [public, private])
     }
 }
 
@@ -275,6 +294,10 @@ struct EncapsulateCalls {
 }
 
 impl TimedCalls for EncapsulateCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_EncapsulateKey
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let imported = operation.input_object;
         let public = if imported == CK_INVALID_HANDLE { operation.key } else { imported };
@@ -295,7 +318,7 @@ impl TimedCalls for EncapsulateCalls {
                 &mut object,
             )
         })?;
-        operation.keep_or_destroy([object, CK_INVALID_HANDLE])
+        operation.keep_or_destroy(Function::C_EncapsulateKey, [object, CK_INVALID_HANDLE])
     }
 }
 
@@ -321,6 +344,10 @@ struct DecapsulateCalls {
 }
 
 impl TimedCalls for DecapsulateCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_DecapsulateKey
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let mut object = CK_INVALID_HANDLE;
         operation.enter(Function::C_DecapsulateKey);
@@ -339,7 +366,7 @@ impl TimedCalls for DecapsulateCalls {
                 &mut object,
             )
         })?;
-        keep_without_bytes(operation, object)
+        keep_without_bytes(operation, Function::C_DecapsulateKey, object)
     }
 }
 
@@ -347,10 +374,11 @@ impl TimedCalls for DecapsulateCalls {
 #[inline]
 fn keep_without_bytes(
     operation: &mut Operation<'_>,
+    call: Function,
     object: CK_OBJECT_HANDLE,
 ) -> Result<(), CallError> {
     operation.result_length = 0;
-    operation.keep_or_destroy([object, CK_INVALID_HANDLE])
+    operation.keep_or_destroy(call, [object, CK_INVALID_HANDLE])
 }
 
 /// The template of a secret key that an operation makes: a session object with the run's label.

@@ -3,7 +3,8 @@
 use cryptoki_sys::*;
 use tapstone_names::pkcs11::Pkcs11Failure;
 
-use super::super::operation::{PreparedInput, TimedCalls};
+use super::super::input::PreparedInput;
+use super::super::operation::TimedCalls;
 use super::super::parameters::IvSource;
 use super::super::round_trip::RoundTrip;
 use super::super::shared::Shared;

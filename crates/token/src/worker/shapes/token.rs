@@ -3,7 +3,7 @@
 use std::ptr;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function, Violation};
 
 use super::super::operation::{CallError, Operation, TimedCalls, call_function, ring_place};
 use super::shape_work::{CallSetup, KeptResults, ShapeWork};
@@ -25,6 +25,10 @@ struct RandomCalls {
 }
 
 impl TimedCalls for RandomCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_GenerateRandom
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         operation.enter(Function::C_GenerateRandom);
         operation.result_length = self.bytes;
@@ -41,8 +45,10 @@ pub(super) struct FindObjects;
 
 impl ShapeWork for FindObjects {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
-        let searches =
-            setup.inputs.iter().map(|input| Template::new().bytes(CKA_LABEL, &input.bytes));
+        let searches = setup
+            .inputs
+            .iter()
+            .map(|input| Template::new().bytes(CKA_LABEL, input.bytes.original()));
         Ok(Box::new(FindCalls { templates: searches.map(Template::into_raw).collect() }))
     }
 
@@ -73,6 +79,10 @@ struct FindCalls {
 }
 
 impl TimedCalls for FindCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_FindObjects
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let wanted = ring_place(operation.number, self.templates.len());
         let template = &mut self.templates[wanted];
@@ -95,6 +105,7 @@ impl TimedCalls for FindCalls {
         call_function(Function::C_FindObjectsFinal, functions.C_FindObjectsFinal, |f| unsafe {
             f(session)
         })?;
+        check_found(&found, count)?;
         let found = if count == 1 { found[0] } else { CK_INVALID_HANDLE };
         operation.result_length = size_of::<CK_OBJECT_HANDLE>() as CK_ULONG;
         // SAFETY: a search's result has room for a handle.
@@ -105,6 +116,18 @@ impl TimedCalls for FindCalls {
     fn may_leave_session_active(&self) -> bool {
         true
     }
+}
+
+/// Whether a search for two objects can have ended so.
+fn check_found(found: &[CK_OBJECT_HANDLE; 2], count: CK_ULONG) -> Result<(), CallError> {
+    let room = found.len() as u64;
+    let violation = match count as u64 {
+        count if count > room => Violation::BeyondRoom(Violation::numbers(count, room)),
+        count if found[..count as usize].contains(&CK_INVALID_HANDLE) => Violation::InvalidHandle,
+        2 if found[0] == found[1] => Violation::LiveHandle,
+        _ => return Ok(()),
+    };
+    Err((Function::C_FindObjects, violation.code()))
 }
 
 /// `C_OpenSession`, `C_CloseSession`.
@@ -128,6 +151,10 @@ struct OpenSessionCalls {
 }
 
 impl TimedCalls for OpenSessionCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_OpenSession
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let functions = &operation.module.functions;
         let mut handle = CK_INVALID_HANDLE;
@@ -136,7 +163,9 @@ impl TimedCalls for OpenSessionCalls {
         call_function(Function::C_OpenSession, functions.C_OpenSession, |f| unsafe {
             f(self.slot, self.flags, ptr::null_mut(), None, &mut handle)
         })?;
+        operation.module.take_session(handle).map_err(|failure| (failure.call, failure.code))?;
         operation.enter(Function::C_CloseSession);
+        operation.module.live_sessions.release(handle as u64);
         // SAFETY: the handle was just opened.
         call_function(Function::C_CloseSession, functions.C_CloseSession, |f| unsafe { f(handle) })
     }
@@ -165,6 +194,10 @@ struct LoginCalls {
 }
 
 impl TimedCalls for LoginCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_Login
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let functions = &operation.module.functions;
         let session = operation.session;
@@ -179,5 +212,27 @@ impl TimedCalls for LoginCalls {
         operation.enter(Function::C_Logout);
         // SAFETY: the session is this thread's own.
         call_function(Function::C_Logout, functions.C_Logout, |f| unsafe { f(session) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_finds_no_more_than_it_asked_for_and_only_handles() {
+        let found = |found, count| check_found(&found, count).map_err(|(_, code)| code.to_string());
+        assert_eq!(found([0, 0], 0), Ok(()));
+        assert_eq!(found([7, 0], 1), Ok(()));
+        assert_eq!(found([7, 8], 2), Ok(()));
+        for (handles, count, violation) in [
+            ([7, 8], 3, "returned count 3 with room for 2"),
+            ([7, 8], CK_ULONG::MAX, "returned count ~0UL with room for 2"),
+            ([0, 0], 1, "returned CK_INVALID_HANDLE for what it made"),
+            ([7, 0], 2, "returned CK_INVALID_HANDLE for what it made"),
+            ([7, 7], 2, "returned a handle that is in use"),
+        ] {
+            assert_eq!(found(handles, count), Err(violation.to_owned()));
+        }
     }
 }

@@ -205,6 +205,10 @@ fn present<F>(call: Function, function: Option<F>) -> Result<F, Pkcs11Failure> {
 }
 
 impl TimedCalls for KeyedCalls {
+    fn answering_call(&self) -> Function {
+        self.transform.call
+    }
+
     #[inline]
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         let init = &self.init;
@@ -255,6 +259,10 @@ struct DigestCalls {
 }
 
 impl TimedCalls for DigestCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_Digest
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         operation.enter(Function::C_DigestInit);
         // SAFETY: the mechanism holds the parameters of this operation.
@@ -281,6 +289,10 @@ impl TimedCalls for DigestCalls {
 struct WrapCalls;
 
 impl TimedCalls for WrapCalls {
+    fn answering_call(&self) -> Function {
+        Function::C_WrapKey
+    }
+
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
         operation.enter(Function::C_WrapKey);
         // SAFETY: the mechanism holds the parameters of this operation, and the result has room
