@@ -309,13 +309,14 @@ fn behind_the_module(search: &SearchEvidence) -> Attribution {
     let connections = top.contention.connections;
     let waits = top.contention.waits;
     let mostly_input = 2 * waits.input > waits.waiting();
-    if let (Some(trip), Some(latency)) = (connections.round_trip, search.most_threads.latency) {
-        if trip.0 as f64 >= SHARE * latency.0 as f64 {
-            return Attribution {
-                cause: LimitCause::Network,
-                why: format!("a round trip to the device takes {trip} of a call's {latency}"),
-            };
-        }
+    let latency = search.most_threads.latency;
+    if let Some((trip, latency)) = connections.round_trip.zip(latency)
+        && trip.0 as f64 >= SHARE * latency.0 as f64
+    {
+        return Attribution {
+            cause: LimitCause::Network,
+            why: format!("a round trip to the device takes {trip} of a call's {latency}"),
+        };
     }
     if connections.local && mostly_input {
         return Attribution::unknown(

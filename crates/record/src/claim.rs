@@ -33,6 +33,9 @@ pub enum Verdict {
     Missed,
     /// The figure is too uncertain to tell, or there is none.
     Undecided,
+    /// There is a figure that nothing may be concluded from: results were wrong, operations failed,
+    /// its interval is unreliable, or other programs disturbed the load.
+    Void,
 }
 
 /// Which part of a figure a verdict rests on.

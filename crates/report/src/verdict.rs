@@ -122,7 +122,7 @@ fn claims(record: &Record) -> Vec<Span> {
         let text = format!("{}: {}", words::verdict(claim.verdict), claim.text);
         let tint = match claim.verdict {
             Verdict::Met => Tint::Good,
-            Verdict::Missed => Tint::Bad,
+            Verdict::Missed | Verdict::Void => Tint::Bad,
             Verdict::Undecided => Tint::Caution,
         };
         Span::new(text, tint)
@@ -132,7 +132,13 @@ fn claims(record: &Record) -> Vec<Span> {
 
 fn knee(record: &Record) -> Option<Span> {
     let knee = record.knee.as_ref()?;
-    let plateau = with_interval(knee.plateau.as_ref()?, figures::rate);
+    let Some(plateau) = &knee.plateau else {
+        let limit = knee.limit.as_ref().map(|limit| format!(": {}", limit.why));
+        let text =
+            format!("{}: no plateau was reached{}.", knee.operation, limit.unwrap_or_default());
+        return Some(Span::new(text, Tint::Caution));
+    };
+    let plateau = with_interval(plateau, figures::rate);
     let text = match knee.smallest_at_95_percent {
         Some(at) => format!(
             "{} peaks at {plateau}; {} give 95 % of that.",
@@ -191,7 +197,7 @@ fn door(record: &Record) -> Vec<Span> {
                 let (how, tint) = match verdict {
                     Verdict::Met => (format!("{off} to spare"), Tint::Good),
                     Verdict::Missed => (format!("{off} too long"), Tint::Bad),
-                    Verdict::Undecided => ("not known".into(), Tint::Caution),
+                    Verdict::Undecided | Verdict::Void => ("not known".into(), Tint::Caution),
                 };
                 let word = words::verdict(verdict);
                 (

@@ -147,6 +147,7 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Met => "MET",
         Verdict::Missed => "MISSED",
         Verdict::Undecided => "UNDECIDED",
+        Verdict::Void => "VOID",
     }
 }
 

@@ -35,9 +35,9 @@ pub(super) fn demonstrate_token(run: &Run) -> anyhow::Result<Vec<PathBuf>> {
     let limit =
         words([&"--op", &OPERATION, &"--find-limit", &"--claim", &CLAIM, &"--max-time", &"30"]);
     let closed = measure("token.json", limit)?;
-    let plateau = Record::read(&closed)?.knee.and_then(|knee| knee.plateau);
-    let Some(plateau) = plateau else { return Ok(vec![closed]) };
-    let rate = format!("{:.0}", plateau.estimate * PART);
+    let highest = Record::read(&closed)?.results.first().and_then(|case| case.throughput);
+    let Some(highest) = highest else { return Ok(vec![closed]) };
+    let rate = format!("{:.0}", highest.estimate * PART);
     let open = measure(
         "token-open.json",
         words([&"--op", &OPERATION, &"--rate", &rate, &"--threads", &"4", &"--seconds", &"5"]),

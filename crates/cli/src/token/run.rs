@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use tapstone_measure::clock::{Monotonic, Precision};
-use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_text::Foreign;
@@ -124,7 +123,7 @@ impl Session<'_> {
         for (index, row) in cases.cases.iter().enumerate() {
             self.live.row(index + 1, cases.cases.len());
             let outcome = self.row(cases, row);
-            self.judge_claims(cases, row, outcome.summary.as_ref())?;
+            self.judge_claims(cases, row, &outcome)?;
             let interrupted = outcome.interrupted;
             self.take(outcome, cases.named);
             if interrupted {
@@ -165,14 +164,16 @@ impl Session<'_> {
         &mut self,
         cases: &TokenCases,
         row: &CasePlan,
-        summary: Option<&Summary>,
+        outcome: &CaseOutcome,
     ) -> anyhow::Result<()> {
         for (claim, text) in cases.claims.iter().zip(&self.arguments.what.claim) {
             if claim.case == row.name() {
-                let judged = judge(&Asked { text, claim }, row, summary)?;
-                if judged.verdict != record::Verdict::Met {
-                    self.exit = self.exit.max(Exit::Missed);
-                }
+                let judged = judge(&Asked { text, claim }, row, outcome)?;
+                self.exit = self.exit.max(match judged.verdict {
+                    record::Verdict::Met => Exit::Done,
+                    record::Verdict::Missed | record::Verdict::Undecided => Exit::Missed,
+                    record::Verdict::Void => Exit::NotMeasured,
+                });
                 self.record.claims.push(judged);
             }
         }

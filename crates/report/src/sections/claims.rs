@@ -14,7 +14,7 @@ pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[CaseResult])
     for claim in claims {
         let tint = match claim.verdict {
             Verdict::Met => Tint::Good,
-            Verdict::Missed => Tint::Bad,
+            Verdict::Missed | Verdict::Void => Tint::Bad,
             Verdict::Undecided => Tint::Caution,
         };
         let verdict = format!("  {:<9}  ", words::verdict(claim.verdict));

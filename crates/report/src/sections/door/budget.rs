@@ -111,7 +111,7 @@ fn verdict(page: &mut Page, budget: &Budget) {
     let (word, how, tint) = match verdict {
         Verdict::Met => ("MET", format!("{off} to spare"), Tint::Good),
         Verdict::Missed => ("MISSED", format!("{off} too long"), Tint::Bad),
-        Verdict::Undecided => ("UNDECIDED", "not known".into(), Tint::Caution),
+        Verdict::Undecided | Verdict::Void => ("UNDECIDED", "not known".into(), Tint::Caution),
     };
     let target = format!("  target {}: ", ms(limit.0 as f64));
     page.line(&[Span::plain(target), Span::new(word, tint), Span::plain(format!(", {how}"))]);
