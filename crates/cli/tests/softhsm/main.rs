@@ -8,6 +8,7 @@ mod catalogue;
 mod concurrency;
 mod default_suite;
 mod existing_keys;
+mod hostile;
 mod login;
 mod output;
 mod phases;

@@ -78,6 +78,20 @@ impl Hsm {
         self.bare("token").args("--warm-up 0.01 --module").arg(&self.module)
     }
 
+    /// `tapstone token` on the first token, through the module that spoils answers.
+    pub(crate) fn behind_hostile_module(&self) -> Tapstone {
+        let module = std::env::current_exe().unwrap().with_file_name("libhostile_module.so");
+        assert!(module.exists(), "{}: built as a dev-dependency", module.display());
+        self.bare("token")
+            .args("--warm-up 0.01 --max-failures 1000000 --module")
+            .arg(module)
+            .args("--token-label")
+            .arg(LABEL)
+            .arg("--pin-file")
+            .arg(self.path("pin"))
+            .env("HOSTILE_MODULE_BEHIND", &self.module)
+    }
+
     /// `tapstone` with a verb, which may or may not be told of the module.
     pub(crate) fn bare(&self, verb: &str) -> Tapstone {
         Tapstone::new(verb).env("SOFTHSM2_CONF", self.path("softhsm2.conf")).never_says(PIN)

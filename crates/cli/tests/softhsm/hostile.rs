@@ -1,0 +1,235 @@
+//! A module that answers what cannot be: nothing of it is taken for a result, with verification or
+//! without. What Tapstone says is held against the module's own log of what it did.
+//!
+//! `TAPSTONE_INJECTIONS=10000` makes the run of `injections` as long as that; it is in
+//! docs/evidence.md.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use tapstone_record::{CaseResult, Outcome as Ended};
+
+use crate::support::{Hsm, Outcome, Tapstone};
+
+/// Faults that are seen without knowing the right answer, and what they are called.
+const STRUCTURAL: [(&str, &str); 10] = [
+    ("length-beyond", "returned a length beyond the buffer"),
+    ("length-next", "returned a length beyond the buffer"),
+    ("length-ones", "returned a length beyond the buffer"),
+    ("length-top", "returned a length beyond the buffer"),
+    ("length-short", "returned a length that the result cannot have"),
+    ("length-zero", "returned a length that the result cannot have"),
+    ("nothing", "returned CKR_OK without output"),
+    ("half", "left the end of its output unwritten"),
+    ("input", "changed its input"),
+    ("code", "returned a code that PKCS #11 does not have"),
+];
+
+/// Faults that only the right answer tells.
+const CONTENT: [&str; 2] = ["stale", "flipped"];
+
+/// Operations whose answers are spoilt. The IV of GCM is another one each time, so that the output
+/// of an earlier operation is wrong.
+const OPERATIONS: [&str; 5] = [
+    "rsa2048.sign",
+    "ecdsa-p256.sign",
+    "aes256-gcm.encrypt",
+    "aes256-cbc.decrypt",
+    "sha256.digest",
+];
+
+/// What one run was made to suffer, by fault, and what became of it.
+struct Spoilt {
+    /// In the window.
+    injected: BTreeMap<String, u64>,
+    row: CaseResult,
+    outcome: Outcome,
+}
+
+impl Spoilt {
+    fn measure(tapstone: Tapstone, faults: &str, count: u64, seed: u64) -> Self {
+        Self::measure_after(TRIAL, tapstone, faults, count, seed)
+    }
+
+    /// With so many operations before the warm-up.
+    fn measure_after(
+        prepared: u64,
+        tapstone: Tapstone,
+        faults: &str,
+        count: u64,
+        seed: u64,
+    ) -> Self {
+        let log = tapstone.path("injections");
+        let outcome = tapstone
+            .args(&format!("--count {count} --seed {seed}"))
+            .env("HOSTILE_MODULE_FAULTS", faults)
+            .env("HOSTILE_MODULE_SEED", seed.to_string())
+            .env("HOSTILE_MODULE_LOG", &log)
+            .run();
+        let log = fs::read_to_string(outcome.path("injections")).unwrap_or_default();
+        let row = outcome.row();
+        // One call an operation: first those that come before the warm-up, then those of it.
+        let warm_up = row.warm_up.as_ref().map_or(0, |warm_up| warm_up.operations);
+        let mut injected = injections_from(&log, prepared + warm_up);
+        // One more can end before the window opens, and then does not count.
+        if injected.values().sum::<u64>() > row.failed.values().sum::<u64>() + wrong(&row) {
+            injected = injections_from(&log, prepared + warm_up + 1);
+        }
+        Self { injected, row, outcome }
+    }
+
+    fn injected(&self) -> u64 {
+        self.injected.values().sum()
+    }
+
+    fn failed(&self) -> u64 {
+        self.row.failed.values().sum()
+    }
+
+    fn wrong(&self) -> u64 {
+        wrong(&self.row)
+    }
+}
+
+fn wrong(row: &CaseResult) -> u64 {
+    row.verification.as_ref().map_or(0, |verification| verification.wrong)
+}
+
+/// How many lines of a log, from the call of this number on, are of each fault.
+fn injections_from(log: &str, first: u64) -> BTreeMap<String, u64> {
+    let mut injected = BTreeMap::new();
+    for line in log.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let call: u64 = words[2].parse().unwrap();
+        if call >= first {
+            *injected.entry(words[0].to_owned()).or_default() += 1;
+        }
+    }
+    injected
+}
+
+/// Every injection is a failure of the right name, or a wrong result; and the run is not ok.
+fn assert_none_accepted(operation: &str, spoilt: &Spoilt) {
+    let found = format!(
+        "{operation}: {:?} injected; failed {:?}, wrong {}, {:?}",
+        spoilt.injected,
+        spoilt.row.failed,
+        spoilt.wrong(),
+        spoilt.row.status
+    );
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    for (fault, name) in STRUCTURAL {
+        if let Some(count) = spoilt.injected.get(fault) {
+            *expected.entry(name.to_owned()).or_default() += count;
+        }
+    }
+    assert_eq!(spoilt.row.failed, expected, "{found}");
+    let content = CONTENT.iter().filter_map(|fault| spoilt.injected.get(*fault)).sum::<u64>();
+    assert_eq!(spoilt.wrong(), content, "{found}");
+    if !expected.is_empty() {
+        assert_ne!(spoilt.row.status.outcome, Ended::Ok, "{found}");
+    }
+}
+
+fn every_structural_fault() -> String {
+    STRUCTURAL.map(|(fault, _)| fault).join(",")
+}
+
+/// One operation is tried before the warm-up.
+const TRIAL: u64 = 1;
+
+/// The trial operation is left alone.
+fn spoiling(hsm: &Hsm, operation: &str) -> Tapstone {
+    hsm.behind_hostile_module()
+        .args("--op")
+        .arg(operation)
+        .env("HOSTILE_MODULE_AFTER", "1")
+        .env("HOSTILE_MODULE_EVERY", "4")
+}
+
+#[test]
+fn injections_are_failures_or_wrong_results_and_none_is_accepted() {
+    let Some(hsm) = Hsm::new() else { return };
+    let wanted: u64 =
+        std::env::var("TAPSTONE_INJECTIONS").map_or(400, |count| count.parse().unwrap());
+    // One call in four is spoilt; both ways, with verification and without.
+    let count = (4 * wanted).div_ceil(2 * OPERATIONS.len() as u64) + 40;
+    let mut injected: BTreeMap<String, u64> = BTreeMap::new();
+    for (seed, operation) in (1..).zip(OPERATIONS) {
+        let structural = every_structural_fault();
+        let unverified = spoiling(&hsm, operation).args("--no-verify");
+        let unverified = Spoilt::measure(unverified, &structural, count, seed);
+        assert_none_accepted(operation, &unverified);
+        let stale = operation == "aes256-gcm.encrypt";
+        let content = if stale { "flipped,stale" } else { "flipped" };
+        let all = format!("{structural},{content}");
+        let verified = Spoilt::measure(spoiling(&hsm, operation), &all, count, seed + 100);
+        assert_none_accepted(operation, &verified);
+        for spoilt in [unverified, verified] {
+            assert!(spoilt.failed() + spoilt.wrong() == spoilt.injected());
+            spoilt.outcome.exits(2);
+            for (fault, count) in spoilt.injected {
+                *injected.entry(fault).or_default() += count;
+            }
+        }
+    }
+    let all: u64 = injected.values().sum();
+    println!("{all} injections, none accepted: {injected:?}");
+    assert!(all >= wanted, "{all} of {wanted}: {injected:?}");
+    assert_eq!(injected.len(), STRUCTURAL.len() + CONTENT.len(), "every fault: {injected:?}");
+}
+
+#[test]
+fn a_length_beyond_the_buffer_is_said_with_its_numbers() {
+    let Some(hsm) = Hsm::new() else { return };
+    let sign = spoiling(&hsm, "rsa2048.sign").env("HOSTILE_MODULE_EVERY", "1");
+    let spoilt = Spoilt::measure(sign.args("--no-verify"), "length-beyond", 20, 1);
+    let status = &spoilt.row.status;
+    assert_eq!(status.outcome, Ended::Failed);
+    assert_eq!(status.step.as_deref(), Some("C_Sign"));
+    let words = "returned length 1000256 for a buffer of 256";
+    assert_eq!(status.code.as_deref(), Some(words));
+    spoilt.outcome.exits(2);
+}
+
+#[test]
+fn a_write_beyond_the_buffer_ends_the_worker_and_not_the_run() {
+    let Some(hsm) = Hsm::new() else { return };
+    let sign = spoiling(&hsm, "rsa2048.sign").env("HOSTILE_MODULE_AFTER", "20");
+    let spoilt = Spoilt::measure(sign.args("--no-verify"), "write-beyond", 1000, 1);
+    let status = &spoilt.row.status;
+    assert_ne!(status.outcome, Ended::Ok);
+    assert_eq!(status.step.as_deref(), Some("C_Sign"));
+    assert_eq!(status.code.as_deref(), Some("crashed"));
+    assert_eq!(spoilt.injected(), 1);
+    spoilt.outcome.exits(2);
+}
+
+/// Objects that are made before a run of 1,000, which are then replaced by those that are kept.
+const STAND_INS: u64 = 1001;
+
+/// With verification objects are kept, and the module can give the handle of a live one.
+#[test]
+fn a_handle_that_is_none_or_in_use_is_no_new_object() {
+    let Some(hsm) = Hsm::new() else { return };
+    let generate = spoiling(&hsm, "aes256.generate")
+        .env("HOSTILE_MODULE_AFTER", (TRIAL + STAND_INS).to_string());
+    let spoilt =
+        Spoilt::measure_after(TRIAL + STAND_INS, generate, "handle-zero,handle-live", 1000, 1);
+    let expected = BTreeMap::from([
+        ("returned CK_INVALID_HANDLE for what it made".to_owned(), spoilt.injected["handle-zero"]),
+        ("returned a handle that is in use".to_owned(), spoilt.injected["handle-live"]),
+    ]);
+    assert_eq!(spoilt.row.failed, expected);
+    spoilt.outcome.exits(2);
+}
+
+#[test]
+fn a_count_beyond_the_room_finds_nothing() {
+    let Some(hsm) = Hsm::new() else { return };
+    let find = spoiling(&hsm, "find").args("--no-verify");
+    let spoilt = Spoilt::measure(find, "count-beyond,count-ones", 200, 1);
+    let failed = spoilt.row.failed.get("returned a count beyond the room");
+    assert_eq!(failed, Some(&spoilt.injected()));
+    spoilt.outcome.exits(2);
+}
