@@ -48,17 +48,6 @@ struct Spoilt {
 
 impl Spoilt {
     fn measure(tapstone: Tapstone, faults: &str, count: u64, seed: u64) -> Self {
-        Self::measure_after(TRIAL, tapstone, faults, count, seed)
-    }
-
-    /// With so many operations before the warm-up.
-    fn measure_after(
-        prepared: u64,
-        tapstone: Tapstone,
-        faults: &str,
-        count: u64,
-        seed: u64,
-    ) -> Self {
         let log = tapstone.path("injections");
         let outcome = tapstone
             .args(&format!("--count {count} --seed {seed}"))
@@ -68,13 +57,7 @@ impl Spoilt {
             .run();
         let log = fs::read_to_string(outcome.path("injections")).unwrap_or_default();
         let row = outcome.row();
-        // One call an operation: first those that come before the warm-up, then those of it.
-        let warm_up = row.warm_up.as_ref().map_or(0, |warm_up| warm_up.operations);
-        let mut injected = injections_from(&log, prepared + warm_up);
-        // One more can end before the window opens, and then does not count.
-        if injected.values().sum::<u64>() > row.failed.values().sum::<u64>() + wrong(&row) {
-            injected = injections_from(&log, prepared + warm_up + 1);
-        }
+        let injected = injections_counted(&log, &row);
         Self { injected, row, outcome }
     }
 
@@ -95,15 +78,20 @@ fn wrong(row: &CaseResult) -> u64 {
     row.verification.as_ref().map_or(0, |verification| verification.wrong)
 }
 
-/// How many lines of a log, from the call of this number on, are of each fault.
-fn injections_from(log: &str, first: u64) -> BTreeMap<String, u64> {
-    let mut injected = BTreeMap::new();
-    for line in log.lines() {
+/// How many answers were spoilt in operations that count, by fault. These end in the window; the
+/// first of them can have been spoilt before it opened, and only the first: there is one thread.
+fn injections_counted(log: &str, row: &CaseResult) -> BTreeMap<String, u64> {
+    let opened_ns = row.window.as_ref().map_or(0, |window| window.start_ns.0);
+    let noted = log.lines().map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
-        let call: u64 = words[2].parse().unwrap();
-        if call >= first {
-            *injected.entry(words[0].to_owned()).or_default() += 1;
-        }
+        (words[0].to_owned(), words[2].parse::<u64>().unwrap())
+    });
+    let (before, within): (Vec<_>, Vec<_>) = noted.partition(|(_, at_ns)| *at_ns < opened_ns);
+    let found = row.failed.values().sum::<u64>() + wrong(row);
+    let opening = before.last().filter(|_| found == within.len() as u64 + 1);
+    let mut injected = BTreeMap::new();
+    for (fault, _) in within.iter().chain(opening) {
+        *injected.entry(fault.clone()).or_default() += 1;
     }
     injected
 }
@@ -214,8 +202,7 @@ fn a_handle_that_is_none_or_in_use_is_no_new_object() {
     let Some(hsm) = Hsm::new() else { return };
     let generate = spoiling(&hsm, "aes256.generate")
         .env("HOSTILE_MODULE_AFTER", (TRIAL + STAND_INS).to_string());
-    let spoilt =
-        Spoilt::measure_after(TRIAL + STAND_INS, generate, "handle-zero,handle-live", 1000, 1);
+    let spoilt = Spoilt::measure(generate, "handle-zero,handle-live", 1000, 1);
     let expected = BTreeMap::from([
         ("returned CK_INVALID_HANDLE for what it made".to_owned(), spoilt.injected["handle-zero"]),
         ("returned a handle that is in use".to_owned(), spoilt.injected["handle-live"]),
