@@ -318,7 +318,9 @@ mod tests {
         let work = move || while Monotonic.now() < end {};
         let seen = watched(work, Duration::from_millis(400));
         let times = seen.threads.unwrap();
-        assert!(times.running_share() + times.runnable_share() > 0.9, "{times:?}");
+        // A wait for a processor is counted when it ends, so that one can be missing.
+        assert!(times.running_share() + times.runnable_share() > 0.5, "{times:?}");
+        assert!(times.voluntary_switches < 5, "{times:?}");
         assert!(seen.waits.running > seen.waits.waiting(), "{:?}", seen.waits);
         let machine = seen.machine.unwrap();
         assert!(machine.busy_cores() > 0.9 * times.running_share(), "{machine:?}");
