@@ -138,6 +138,17 @@ fn a_search_ends_when_its_time_is_up() {
 }
 
 #[test]
+fn a_search_goes_on_after_a_failure_and_names_no_limit() {
+    let model = [("SERVICE", "5ms"), ("WAIT", "sleep"), ("FAIL", "CKR_FUNCTION_FAILED/100")];
+    let knee = knee(&find(&model, "--seconds 0.2 --max-threads 4 --max-processes 1").exits(2));
+    assert_eq!(knee.stopped_by, KneeStop::Limit);
+    assert!(knee.levels.iter().any(|level| level.threads == 4), "{:?}", knee.levels);
+    let limit = knee.limit.unwrap();
+    assert_eq!(limit.limited_by, LimitedBy::Unknown);
+    assert!(limit.why.contains("operations failed"), "{limit:?}");
+}
+
+#[test]
 fn an_interrupted_search_names_no_limit() {
     let model = [("SERVICE", "5ms"), ("WAIT", "sleep"), ("ENGINE", "shared")];
     let run = Tapstone::on(&model).stored().args("--op rsa1024.sign --no-verify --find-limit");

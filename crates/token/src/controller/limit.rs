@@ -102,6 +102,7 @@ impl TokenController {
             passes: 0,
             begun: Instant::now(),
             stopped: None,
+            any_failure: false,
             enough: Concurrency::ONE,
             ends: Axis::ALL.map(|_| AxisEnd::NotTried),
         };
@@ -121,6 +122,8 @@ struct Search<'a> {
     passes: u32,
     begun: Instant,
     stopped: Option<Stopped>,
+    /// Operations failed somewhere: the rates are not those of a device that works.
+    any_failure: bool,
     /// The fewest threads that are enough for one process, and the fewest such processes that are
     /// enough for one host.
     enough: Concurrency,
@@ -302,9 +305,8 @@ impl Search<'_> {
 
     fn take(&mut self, level: usize, pass: Pass, evidence: LevelEvidence) {
         let Pass { ran, judged, summary } = &pass;
-        let failed = ran.any_lost().is_some()
-            || !ran.gathered.has_no_failure()
-            || judged.iter().any(|lane| lane.wrong > 0);
+        let failed = ran.any_lost().is_some() || judged.iter().any(|lane| lane.wrong > 0);
+        self.any_failure |= failed || !ran.gathered.has_no_failure();
         if ran.interrupted {
             self.stopped = Some(Stopped::By(record::KneeStop::Interrupted));
         } else if failed {
@@ -483,10 +485,11 @@ impl Search<'_> {
         let [threads, processes, hosts] = self.ends;
         let search = SearchEvidence {
             end: match stopped_by {
+                record::KneeStop::Interrupted => SearchEnd::Interrupted,
+                _ if self.any_failure => SearchEnd::Failed,
                 record::KneeStop::Plateau | record::KneeStop::Limit => SearchEnd::Complete,
                 record::KneeStop::SessionCount => SearchEnd::SessionCount,
                 record::KneeStop::Time => SearchEnd::Time,
-                record::KneeStop::Interrupted => SearchEnd::Interrupted,
                 record::KneeStop::Failures => SearchEnd::Failed,
             },
             threads,
