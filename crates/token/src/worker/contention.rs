@@ -67,7 +67,7 @@ impl ContentionWatch {
         }
     }
 
-    /// The window opens.
+    /// Notes the counters at the window's opening, and begins to sample.
     pub(super) fn open(&mut self) {
         let me = Process::myself().ok();
         let task = |number: &ThreadNumber| me.as_ref()?.task_from_tid(number.get()?).ok();
@@ -314,16 +314,27 @@ mod tests {
 
     #[test]
     fn a_thread_that_computes_runs_or_wants_to() {
+        // It reads the counters itself: a wait for a processor is counted when it ends, and while
+        // it reads them it does not wait for one.
+        let number = ThreadNumber::default();
+        number.set_to_this_thread();
+        let mut watch = ContentionWatch::new(vec![number]);
+        watch.open();
+        let end = Monotonic.now() + Nanos::from_millis(400);
+        while Monotonic.now() < end {}
+        let seen = watch.close();
+        let times = seen.threads.unwrap();
+        assert!(times.running_share() + times.runnable_share() > 0.9, "{times:?}");
+        let machine = seen.machine.unwrap();
+        assert!(machine.busy_cores() > 0.9 * times.running_share(), "{machine:?}");
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_found_running() {
         let end = Monotonic.now() + Nanos::from_millis(600);
         let work = move || while Monotonic.now() < end {};
         let seen = watched(work, Duration::from_millis(400));
-        let times = seen.threads.unwrap();
-        // A wait for a processor is counted when it ends, so that one can be missing.
-        assert!(times.running_share() + times.runnable_share() > 0.5, "{times:?}");
-        assert!(times.voluntary_switches < 5, "{times:?}");
         assert!(seen.waits.running > seen.waits.waiting(), "{:?}", seen.waits);
-        let machine = seen.machine.unwrap();
-        assert!(machine.busy_cores() > 0.9 * times.running_share(), "{machine:?}");
     }
 
     #[test]
