@@ -201,12 +201,11 @@ impl Search<'_> {
             find_knee(&self.by(Axis::Processes)).map_or(1, |knee| knee.concurrency);
         self.climb_by(Axis::Hosts, self.enough, observer);
         if self.stopped.is_none() {
-            let capped =
-                |end: &AxisEnd| matches!(end, AxisEnd::Growing { .. } | AxisEnd::Unclear { .. });
-            let flat = self.ends.iter().any(|end| matches!(end, AxisEnd::Flat { .. }));
-            let reason = match flat && !self.ends.iter().any(capped) {
-                true => record::KneeStop::Plateau,
-                false => record::KneeStop::Limit,
+            // Each kind is tried from where the one before is enough: the last one decides.
+            let tried = self.ends.iter().rfind(|end| **end != AxisEnd::NotTried);
+            let reason = match tried {
+                Some(AxisEnd::Flat { .. }) => record::KneeStop::Plateau,
+                _ => record::KneeStop::Limit,
             };
             self.stopped = Some(Stopped::By(reason));
         }
