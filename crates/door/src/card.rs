@@ -253,7 +253,8 @@ mod tests {
             row.latency_ns = Some(latency);
             distribution(&row)
         };
-        let (min, max) = (Nanos::from_millis(1), Nanos::from_millis(9));
+        let min = Nanos::from_millis(1);
+        let max = Nanos::from_millis(9);
         let mean = Latency { mean: at(3.0), min, max, ..Latency::default() };
         assert_eq!(known(mean), Some(TimeDistribution::Fixed(Millis(3.0))));
         let same = Latency { p50: at(9.0), min: max, max, ..Latency::default() };

@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn a_normal_time_spreads_as_it_says_and_is_never_negative() {
-        let (mean, deviation) = (Millis(30.0), Millis(10.0));
+        let mean = Millis(30.0);
+        let deviation = Millis(10.0);
         let distribution = TimeDistribution::Normal { mean, deviation };
         let mut random = RandomStream::new(1, 0);
         let draws: Vec<f64> = (0..100_000).map(|_| distribution.draw(&mut random).0).collect();

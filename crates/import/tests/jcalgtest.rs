@@ -103,7 +103,8 @@ fn a_block_becomes_a_row_with_an_interval() {
     assert_eq!((kept.operations_each, kept.subtracted_ns), (50, 197_000_000));
     assert_eq!(kept.differences_ns[2], 749_000_000);
     // The published mean stands beside ours.
-    let (published, subtracted) = (kept.published_mean_ns, kept.baseline_median_ns);
+    let published = kept.published_mean_ns;
+    let subtracted = kept.baseline_median_ns;
     assert_eq!((published, subtracted), (Some(15_040_000), Some(196_000_000)));
 }
 

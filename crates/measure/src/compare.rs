@@ -85,9 +85,9 @@ pub enum Doubt {
 /// What one operation took in one round, on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairedTimes {
-    /// Of the baseline.
+    /// The time of the baseline.
     pub before: Nanos,
-    /// Of the side that is judged.
+    /// The time of the side that is judged.
     pub after: Nanos,
 }
 

@@ -16,7 +16,7 @@ pub struct Contention {
     pub threads: Option<ThreadTimes>,
     /// What threads were found waiting for, by samples.
     pub waits: WaitSamples,
-    /// The machine meanwhile.
+    /// What the machine as a whole did at the same time.
     pub machine: Option<MachineTimes>,
     /// What the process is connected to.
     pub connections: Connections,
@@ -27,7 +27,7 @@ pub struct Contention {
 pub struct ThreadTimes {
     /// Threads times the time that they were watched.
     pub watched: Nanos,
-    /// On a processor.
+    /// Time on a processor.
     pub running: Nanos,
     /// Ready to run, and waiting for a processor.
     pub runnable: Nanos,
@@ -100,7 +100,7 @@ impl ThreadTimes {
 }
 
 impl WaitSamples {
-    /// All samples.
+    /// The number of samples, in whatever state they found a thread.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.running + self.waiting()

@@ -23,7 +23,7 @@ pub struct ArrivalBatch {
     /// Those of them whose latency, from the intended start, lies beyond the bound. One that failed
     /// or never ended counts.
     pub beyond: u64,
-    /// Their mean latency.
+    /// The mean latency of all arrivals, from the intended start.
     pub mean_latency: Nanos,
 }
 
@@ -41,7 +41,7 @@ pub enum GeneratorHealth {
 /// One offered rate and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateLevel {
-    /// The offered rate.
+    /// Arrivals per second that the generator offered.
     pub rate: PerSecond,
     /// The arrivals in their order, warm-up left out.
     pub batches: Vec<ArrivalBatch>,

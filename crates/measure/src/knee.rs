@@ -49,19 +49,19 @@ pub enum AxisEnd {
     NotTried,
     /// The last doublings surely gave less than [`GAIN`].
     Flat {
-        /// The last doubling's.
+        /// The ratio of the rates of the last doubling.
         gain: Estimate,
     },
     /// The last doubling surely helped, and no higher level was measured.
     Growing {
-        /// The last doubling's.
+        /// The ratio of the rates of the last doubling.
         gain: Estimate,
-        /// The highest concurrency.
+        /// The concurrency that it reached, the highest that was measured.
         at: u32,
     },
     /// Passes differ too much to say either.
     Unclear {
-        /// The last doubling's; `None` without two common passes.
+        /// The ratio of the rates of the last doubling; `None` without two common passes.
         gain: Option<Estimate>,
     },
 }
@@ -129,7 +129,7 @@ pub fn should_stop(levels: &[Level]) -> bool {
 }
 
 impl LevelStep {
-    /// Surely less than [`GAIN`].
+    /// The doubling surely gave less than [`GAIN`].
     fn is_flat(&self) -> bool {
         self.ratio.is_some_and(|ratio| ratio.high < GAIN)
     }
@@ -139,7 +139,7 @@ impl LevelStep {
         self.ratio.is_some_and(|ratio| ratio.low > 1.0 && ratio.estimate >= GAIN)
     }
 
-    /// Neither.
+    /// The passes show neither growth nor that there is none.
     #[must_use]
     pub fn is_unclear(&self) -> bool {
         !self.is_flat() && !self.is_growth()

@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn within_a_bucket_calls_count_as_evenly_spread() {
         // One bucket holds 8,192 values here, and these are the ends of what it got.
-        let (low, high) = (10_002_432, 10_006_432);
+        let low = 10_002_432;
+        let high = 10_006_432;
         let calls: Vec<u64> = [low, high].repeat(50);
         let slices: Vec<Slice> = calls.chunks(10).map(slice_of).collect();
         let all = LatencyDistribution::from_slices(&slices).unwrap();
@@ -259,7 +260,8 @@ mod tests {
             [(1000, 990, true), (990, 990, false), (1000, 10, true), (990, 10, false)]
         {
             // Equal slices: nothing else can be in the way.
-            let (slow, fast) = (calls / 100, calls - calls / 100);
+            let slow = calls / 100;
+            let fast = calls - slow;
             let latencies = match per_mille {
                 990 => [vec![1_000; fast], vec![2_000; slow]].concat(),
                 _ => [vec![2_000; fast], vec![1_000; slow]].concat(),

@@ -50,7 +50,7 @@ pub trait MeasuresRates {
 pub struct WithinPlan {
     /// The share that may lie beyond the bound: 0.01 for p99.
     pub share: f64,
-    /// The first rate.
+    /// The rate that is offered first; the search never goes below it.
     pub lowest: PerSecond,
     /// No higher rate is offered.
     pub highest: PerSecond,
@@ -68,14 +68,14 @@ pub enum LatencyLimit {
     /// Even the lowest rate lies beyond the bound.
     NoRate,
     /// This rate lies within the bound; what is beyond it is not known.
-    AtLeast(PerSecond, SearchEnd),
+    AtLeast(PerSecond, WithinEnd),
     /// Nothing can be said.
-    Unknown(SearchEnd),
+    Unknown(WithinEnd),
 }
 
 /// Why the search could not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchEnd {
+pub enum WithinEnd {
     /// The generator's own delay exceeded a tenth of the bound.
     GeneratorLate,
     /// The generator could not offer the rate.
@@ -88,12 +88,12 @@ pub enum SearchEnd {
     LevelCap,
 }
 
-/// What was found, and every level that was measured, in order.
+/// The outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WithinResult {
-    /// What was found.
+    /// The limit, or why it is not known.
     pub limit: LatencyLimit,
-    /// The levels.
+    /// Every level that was measured, in order.
     pub levels: Vec<RateLevel>,
 }
 
@@ -247,7 +247,7 @@ impl Line {
     }
 }
 
-type Step<T, E> = Result<Result<T, SearchEnd>, E>;
+type Step<T, E> = Result<Result<T, WithinEnd>, E>;
 
 /// Goes on with what a step gave; what ended the search is passed on.
 macro_rules! go_on {
@@ -284,7 +284,7 @@ impl<M: MeasuresRates> Search<'_, M> {
         let mut low = low;
         let mut bracket = loop {
             if low.rate >= self.plan.highest.0 {
-                return Ok(Err(SearchEnd::RateCap));
+                return Ok(Err(WithinEnd::RateCap));
             }
             let rate = (low.rate * 2.0).min(self.plan.highest.0);
             let next = go_on!(self.level(rate, self.plan.coarse_arrivals()));
@@ -347,7 +347,7 @@ impl<M: MeasuresRates> Search<'_, M> {
                 }
             }
         }
-        Ok(found.map(LatencyLimit::Rate).ok_or(SearchEnd::LevelCap))
+        Ok(found.map(LatencyLimit::Rate).ok_or(WithinEnd::LevelCap))
     }
 
     /// Low, high, high, low; gives the rate at which the backlog grew, if it did.
@@ -388,21 +388,21 @@ impl<M: MeasuresRates> Search<'_, M> {
 
     fn measured(&mut self, rate: f64, arrivals: u64) -> Step<RateLevel, M::Error> {
         if self.levels.len() >= MOST_LEVELS {
-            return Ok(Err(SearchEnd::LevelCap));
+            return Ok(Err(WithinEnd::LevelCap));
         }
         let Some(level) = self.device.measure_rate(PerSecond(rate), arrivals)? else {
-            return Ok(Err(SearchEnd::Interrupted));
+            return Ok(Err(WithinEnd::Interrupted));
         };
         self.levels.push(level.clone());
         Ok(match level.generator {
             GeneratorHealth::Sound => Ok(level),
-            GeneratorHealth::Late => Err(SearchEnd::GeneratorLate),
-            GeneratorHealth::Exhausted => Err(SearchEnd::GeneratorExhausted),
+            GeneratorHealth::Late => Err(WithinEnd::GeneratorLate),
+            GeneratorHealth::Exhausted => Err(WithinEnd::GeneratorExhausted),
         })
     }
 
     /// The highest rate that lies within the bound for sure, where the search had to end.
-    fn known_so_far(&self, end: SearchEnd) -> LatencyLimit {
+    fn known_so_far(&self, end: WithinEnd) -> LatencyLimit {
         let within = |level: &&RateLevel| {
             let reach =
                 level.share_beyond() + student_t(level.batches.len() - 1) * level.standard_error();

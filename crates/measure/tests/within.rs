@@ -15,14 +15,14 @@ use tapstone_measure::exceedance::{ArrivalBatch, GeneratorHealth, LEVEL_BATCHES,
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_measure::within::{
-    LatencyLimit, MeasuresRates, SearchEnd, WithinPlan, WithinResult, find_rate_within,
+    LatencyLimit, MeasuresRates, WithinEnd, WithinPlan, WithinResult, find_rate_within,
 };
 
 /// Poisson arrivals at servers that take a constant time: M/D/c, first come, first served.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     servers: usize,
-    /// Seconds.
+    /// Seconds that each server takes for a request.
     service: f64,
     /// Seconds, from arrival to end of service.
     bound: f64,
@@ -262,11 +262,11 @@ fn an_exhausted_generator_gives_at_least_what_was_seen() {
         let mut device = Virtual { queue, random, generator };
         find_rate_within(plan(queue), &mut device).unwrap_or_else(|never| match never {}).limit
     };
-    let LatencyLimit::AtLeast(rate, SearchEnd::GeneratorExhausted) = device(300.0) else {
+    let LatencyLimit::AtLeast(rate, WithinEnd::GeneratorExhausted) = device(300.0) else {
         panic!("{:?}", device(300.0))
     };
     assert!(rate.0 < 300.0 && rate.0 >= 150.0, "{rate:?}");
-    assert_eq!(device(1.0), LatencyLimit::Unknown(SearchEnd::GeneratorExhausted));
+    assert_eq!(device(1.0), LatencyLimit::Unknown(WithinEnd::GeneratorExhausted));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_cap_on_the_rate_gives_at_least_the_cap() {
     let queue = ONE_SERVER;
     let capped = WithinPlan { highest: PerSecond(400.0), ..plan(queue) };
     let limit = search(queue, capped, 1).limit;
-    assert_eq!(limit, LatencyLimit::AtLeast(PerSecond(400.0), SearchEnd::RateCap));
+    assert_eq!(limit, LatencyLimit::AtLeast(PerSecond(400.0), WithinEnd::RateCap));
 }
 
 #[test]

@@ -167,7 +167,7 @@ pub struct Job {
 /// Where an operation that generates keys keeps them until it destroys them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NewKeys {
-    /// Session objects.
+    /// Session objects, which end with their session.
     ForSession,
     /// Token objects, as with `--token-keys`: many tokens make these far more slowly.
     OnToken,

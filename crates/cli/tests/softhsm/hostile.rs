@@ -40,7 +40,7 @@ const OPERATIONS: [&str; 5] = [
 
 /// What one run was made to suffer, by fault, and what became of it.
 struct Spoilt {
-    /// In the window.
+    /// Injections in the window, by fault.
     injected: BTreeMap<String, u64>,
     row: CaseResult,
     outcome: Outcome,

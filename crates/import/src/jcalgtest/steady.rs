@@ -24,7 +24,7 @@ const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// The series of a block without their warm-up, in nanoseconds.
 pub(super) struct Steady {
-    /// What is subtracted.
+    /// The median of the baseline's measurements, in nanoseconds: what is subtracted.
     pub(super) baseline_median: i64,
     baseline: Vec<i64>,
     /// Whole commands: the baseline is still in them.

@@ -48,7 +48,7 @@ impl Amount {
     const UNKNOWN: u32 = Self::ALL_ONES - 2;
     const MOST: u32 = Self::ALL_ONES - 3;
 
-    /// Of a `CK_ULONG`.
+    /// Packs a `CK_ULONG` that a module gave: exact while it fits, or else what kind of large it is.
     #[must_use]
     pub fn new(value: u64) -> Self {
         match value {

@@ -84,7 +84,7 @@ pub(crate) struct Module {
     pub(crate) live_objects: LiveHandles,
     /// Sessions that this process has open.
     pub(crate) live_sessions: LiveHandles,
-    /// See [`Module::take_violation`].
+    /// The first answer that cannot be, until [`Module::take_violation`] asks for it.
     violation: Mutex<Option<Pkcs11Failure>>,
     /// Keeps the code mapped that `functions` points into.
     _library: Pkcs11,

@@ -21,7 +21,7 @@ impl ModuleArguments {
         Self(text)
     }
 
-    /// For C_Initialize.
+    /// The text as C_Initialize takes it, in `pReserved`.
     ///
     /// # Errors
     /// When a zero stands in the text, which would cut it off.

@@ -122,7 +122,7 @@ pub(super) struct CaptureSize {
     pub(super) result_bytes: usize,
     /// The lengths that a result can have; `None`: the module writes none.
     pub(super) lengths: Option<RangeInclusive<usize>>,
-    /// Memory for copies.
+    /// Memory for copies of results, in bytes.
     pub(super) memory_bytes: u64,
     /// Results beyond this number are not kept.
     pub(super) limit: u64,
@@ -205,7 +205,8 @@ impl Capture {
         }
         let length = length as usize;
         if !lengths.contains(&length) {
-            let (least, most) = (*lengths.start(), *lengths.end());
+            let least = *lengths.start();
+            let most = *lengths.end();
             return Err(Violation::WrongLength(numbers(if length < least { least } else { most })));
         }
         let poisoned = std::mem::replace(&mut self.poisoned_end, length);

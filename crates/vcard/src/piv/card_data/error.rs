@@ -114,9 +114,9 @@ pub enum CardDataError {
          card_data = {{ card = \"rsa2048\" }}"
     )]
     Unpriced {
-        /// The key's reference.
+        /// The key's reference: 9A, 9C, 9D or 9E (SP 800-73-5, Part 1).
         reference: u8,
-        /// Its algorithm.
+        /// The algorithm of the key.
         algorithm: PivAlgorithm,
         /// The name of the profile.
         profile: String,
