@@ -1,10 +1,10 @@
 //! What else the machine did during a run: processor time that others used, and time that the
 //! hypervisor gave to other machines (proc_stat(5)).
 
-use std::fs;
 use std::time::Instant;
 
-use rustix::param::clock_ticks_per_second;
+use procfs::process::Process;
+use procfs::{CurrentSI, KernelStats, ticks_per_second};
 use tapstone_record::{Fraction, SystemLoad};
 
 /// The counters at the start of a run.
@@ -38,37 +38,25 @@ impl Watch {
         if let (Some(own_start), Some(own_end)) = (self.own, own_ticks()) {
             let own = own_end.saturating_sub(own_start);
             let others = end.busy.saturating_sub(start.busy).saturating_sub(own);
-            let seconds = others as f64 / clock_ticks_per_second() as f64;
+            let seconds = others as f64 / ticks_per_second() as f64;
             load.other_cores = Some(seconds / self.since.elapsed().as_secs_f64().max(1e-3));
         }
     }
 }
 
-/// The line `cpu`: user nice system idle iowait irq softirq steal …
 fn ticks() -> Option<Ticks> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    let line = text.lines().next()?.strip_prefix("cpu ")?;
-    let fields: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else {
-        return None;
-    };
-    let busy = user + nice + system + irq + softirq;
-    Some(Ticks { busy, steal, all: busy + idle + iowait + steal })
+    let all = KernelStats::current().ok()?.total;
+    let interrupts = all.irq.unwrap_or(0) + all.softirq.unwrap_or(0);
+    let busy = all.user + all.nice + all.system + interrupts;
+    let steal = all.steal.unwrap_or(0);
+    Some(Ticks { busy, steal, all: busy + all.idle + all.iowait.unwrap_or(0) + steal })
 }
 
-/// utime, stime, cutime and cstime of this process: its children are the workers.
+/// Of this process and of its children, which are the workers.
 fn own_ticks() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name, field 2, is in parentheses and may hold anything.
-    let fields = text.rsplit_once(')')?.1;
-    Some(
-        fields
-            .split_whitespace()
-            .skip(11)
-            .take(4)
-            .filter_map(|word| word.parse::<u64>().ok())
-            .sum(),
-    )
+    let own = Process::myself().and_then(|me| me.stat()).ok()?;
+    let children = u64::try_from(own.cutime + own.cstime).unwrap_or(0);
+    Some(own.utime + own.stime + children)
 }
 
 #[cfg(test)]
