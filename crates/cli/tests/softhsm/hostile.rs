@@ -193,6 +193,21 @@ fn a_write_beyond_the_buffer_ends_the_worker_and_not_the_run() {
     spoilt.outcome.exits(2);
 }
 
+#[test]
+fn a_table_or_a_list_of_interfaces_that_cannot_be_is_said() {
+    let Some(hsm) = Hsm::new() else { return };
+    let faults = [
+        ("table-null", "C_GetFunctionList: returned CKR_OK with a null pointer"),
+        ("interfaces-beyond", "C_GetInterfaceList: returned count 1000 with room for 64"),
+    ];
+    for (fault, words) in faults {
+        let sign = spoiling(&hsm, "rsa2048.sign").env("HOSTILE_MODULE_EVERY", "1");
+        let outcome = sign.env("HOSTILE_MODULE_AFTER", "0").env("HOSTILE_MODULE_FAULTS", fault);
+        let outcome = outcome.run().exits(2);
+        assert!(outcome.stderr.contains(words), "{fault}: {}", outcome.stderr);
+    }
+}
+
 /// Objects that are made before a run of 1,000, which are then replaced by those that are kept.
 const STAND_INS: u64 = 1001;
 

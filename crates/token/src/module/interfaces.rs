@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::ptr;
 
 use cryptoki_sys::*;
-use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
+use tapstone_names::pkcs11::{Amount, Pkcs11Failure, Pkcs11Function, Rv, Violation};
 use tapstone_worker::BoardCell;
 
 use super::LoadError;
@@ -22,7 +22,7 @@ const VERSIONS: [CK_VERSION; 3] = [
     CK_VERSION { major: 3, minor: 0 },
 ];
 
-/// No module offers more: what it says of their number is not believed beyond this.
+/// The room that a module is offered for its interfaces; none has so many.
 const MOST_INTERFACES: usize = 64;
 
 /// A table of functions that a module has given, with its version.
@@ -33,7 +33,7 @@ pub(super) fn newest_table(
     library: &Pkcs11,
     place: &BoardCell,
 ) -> Result<CK_FUNCTION_LIST_3_2, LoadError> {
-    let mut tables = listed(library, place);
+    let mut tables = listed(library, place)?;
     tables.extend(VERSIONS.into_iter().filter_map(|version| by_version(library, place, version)));
     if tables.is_empty() {
         tables.extend(default_interface(library, place));
@@ -54,9 +54,9 @@ fn rank(version: CK_VERSION) -> (u8, u8) {
 }
 
 /// The standard's interfaces in C_GetInterfaceList.
-fn listed(library: &Pkcs11, place: &BoardCell) -> Vec<Table> {
+fn listed(library: &Pkcs11, place: &BoardCell) -> Result<Vec<Table>, LoadError> {
     if library.C_GetInterfaceList.is_err() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let none =
         CK_INTERFACE { pInterfaceName: ptr::null_mut(), pFunctionList: ptr::null_mut(), flags: 0 };
@@ -67,10 +67,18 @@ fn listed(library: &Pkcs11, place: &BoardCell) -> Vec<Table> {
     let code = unsafe { library.C_GetInterfaceList(interfaces.as_mut_ptr(), &mut count) };
     place.leave();
     if code != CKR_OK {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let given = interfaces.iter().take(count as usize);
-    given.filter_map(standard_table).collect()
+    let given = interfaces.get(..count as usize).ok_or_else(|| {
+        let numbers = (Amount::new(count), Amount::new(MOST_INTERFACES as u64));
+        broken(Pkcs11Function::C_GetInterfaceList, Violation::BeyondRoom(Some(numbers)))
+    })?;
+    Ok(given.iter().filter_map(standard_table).collect())
+}
+
+/// An answer that cannot be, before there is a module to keep it.
+fn broken(call: Pkcs11Function, violation: Violation) -> LoadError {
+    Pkcs11Failure { call, code: violation.code() }.into()
 }
 
 fn by_version(library: &Pkcs11, place: &BoardCell, version: CK_VERSION) -> Option<Table> {
@@ -127,7 +135,10 @@ fn function_list(library: &Pkcs11, place: &BoardCell) -> Result<Table, LoadError
     place.leave();
     Rv::check(code)
         .map_err(|code| Pkcs11Failure { call: Pkcs11Function::C_GetFunctionList, code })?;
-    if table.is_null() { Err(LoadError::NoFunctionList) } else { Ok(table) }
+    if table.is_null() {
+        return Err(broken(Pkcs11Function::C_GetFunctionList, Violation::NullPointer));
+    }
+    Ok(table)
 }
 
 /// Copies a table into the type of the newest one, of which every older table is a prefix
