@@ -99,8 +99,8 @@ pub(crate) fn unknown_virtual_card() -> record::Emulated {
 /// Marks cases of a card that is none: for those who read cases without their record.
 pub(crate) fn mark_emulated(record: &mut Record) {
     if record.target.emulated.is_some() {
-        for row in &mut record.results {
-            row.provenance = record::Provenance::Emulated;
+        for case in &mut record.results {
+            case.provenance = record::Provenance::Emulated;
         }
     }
 }

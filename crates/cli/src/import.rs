@@ -39,7 +39,7 @@ enum Source {
 
 /// Make a record of a result file of JCAlgTest's performance tests.
 ///
-/// Each method is a row: `ALG_SHA MessageDigest_update()` is jcalgtest.alg_sha.messagedigest_update.
+/// Each method is a case: `ALG_SHA MessageDigest_update()` is jcalgtest.alg_sha.messagedigest_update.
 /// JCAlgTest subtracts a baseline; where the difference could as well be negative there is no
 /// time. Measurements and baseline are kept in the record. Lines that cannot be read are shown
 /// and skipped.
@@ -81,10 +81,10 @@ fn print_imported(record: &Record, output: &OutputArguments) -> anyhow::Result<(
         return output.put(record);
     }
     let mut shown = record.clone();
-    shown.results.retain(|row| row.latency_ns.is_some());
+    shown.results.retain(|case| case.latency_ns.is_some());
     let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in record.results.iter().filter(|row| row.latency_ns.is_none()) {
-        *codes.entry(row.status.code.as_deref().unwrap_or("unknown")).or_default() += 1;
+    for case in record.results.iter().filter(|case| case.latency_ns.is_none()) {
+        *codes.entry(case.status.code.as_deref().unwrap_or("unknown")).or_default() += 1;
     }
     let without: usize = codes.values().sum();
     if without > 0 {

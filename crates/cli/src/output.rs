@@ -18,7 +18,7 @@ pub(crate) struct OutputArguments {
     /// Also write the record to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Show each row at length
+    /// Show each case at length
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// No progress
@@ -32,7 +32,7 @@ pub(crate) enum Format {
     Text,
     /// The record
     Json,
-    /// A line a row
+    /// A line a case
     Csv,
 }
 

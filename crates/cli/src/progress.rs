@@ -26,7 +26,7 @@ impl Live {
     }
 
     /// Which case of how many comes next.
-    pub(crate) fn row(&mut self, number: usize, of: usize) {
+    pub(crate) fn begin_case(&mut self, number: usize, of: usize) {
         self.place = if of > 1 { format!("[{number}/{of}] ") } else { String::new() };
     }
 
@@ -41,14 +41,14 @@ impl Live {
 }
 
 impl TokenObserver for Live {
-    fn stage(&mut self, row: &str, stage: &str) {
-        self.bar.set_prefix(format!("{}{row}", self.place));
+    fn stage(&mut self, case: &str, stage: &str) {
+        self.bar.set_prefix(format!("{}{case}", self.place));
         self.bar.set_position(0);
         self.bar.set_message(stage.to_owned());
     }
 
-    fn progress(&mut self, row: &str, progress: &CaseProgress) {
-        self.bar.set_prefix(format!("{}{row}", self.place));
+    fn progress(&mut self, case: &str, progress: &CaseProgress) {
+        self.bar.set_prefix(format!("{}{case}", self.place));
         let share = match (progress.window, progress.count) {
             (_, Some(count)) => progress.completed as f64 / count.max(1) as f64,
             (Some(window), None) => progress.elapsed.as_secs_f64() / window.as_secs_f64(),

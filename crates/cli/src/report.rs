@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Events that `tapstone trace --events` kept, where the record does not say or they were moved
     #[arg(long, value_name = "FILE", requires = "output")]
     events: Option<PathBuf>,
-    /// On the terminal, show each row at length
+    /// On the terminal, show each case at length
     #[arg(long, short, conflicts_with = "output")]
     verbose: bool,
 }

@@ -64,26 +64,26 @@ pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
     let token = candidate.target.kind == TargetKind::Token;
     let mut matched = Matched::default();
     let mut met = BTreeSet::new();
-    for row in usable(candidate) {
+    for case in usable(candidate) {
         let counterpart = usable(baseline)
             .enumerate()
-            .filter(|(place, other)| !met.contains(place) && same_work(row, other))
+            .filter(|(place, other)| !met.contains(place) && same_work(case, other))
             .find_map(|(place, other)| {
-                Some((place, pair(other, row, token, baseline, candidate)?))
+                Some((place, pair(other, case, token, baseline, candidate)?))
             });
         match counterpart {
             Some((place, pair)) => {
                 met.insert(place);
                 // Calls of a short run: how they changed is told without a verdict.
-                if pair.reliable || !is_a_call(candidate, row) {
+                if pair.reliable || !is_a_call(candidate, case) {
                     matched.add(pair);
                 }
             }
-            None => matched.only_in_candidate.push(row.operation.clone()),
+            None => matched.only_in_candidate.push(case.operation.clone()),
         }
     }
     let left = usable(baseline).enumerate().filter(|(place, _)| !met.contains(place));
-    matched.only_in_baseline = left.map(|(_, row)| row.operation.clone()).collect();
+    matched.only_in_baseline = left.map(|(_, case)| case.operation.clone()).collect();
     matched.tidy();
     matched
 }
@@ -93,18 +93,18 @@ pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
 pub fn match_items(items: &[PublishedItem], candidate: &Record) -> Matched {
     let mut matched = Matched::default();
     let mut met = BTreeSet::new();
-    for row in usable(candidate) {
+    for case in usable(candidate) {
         let before = matched.pairs.len();
         for item in items {
-            for figure in item.figures.iter().filter(|figure| same_figure(row, figure)) {
-                if let Some(pair) = published(item, figure, row, candidate) {
+            for figure in item.figures.iter().filter(|figure| same_figure(case, figure)) {
+                if let Some(pair) = published(item, figure, case, candidate) {
                     met.insert(figure.operation.clone());
                     matched.add(pair);
                 }
             }
         }
         if matched.pairs.len() == before {
-            matched.only_in_candidate.push(row.operation.clone());
+            matched.only_in_candidate.push(case.operation.clone());
         }
     }
     let all = items.iter().flat_map(|item| &item.figures).map(|figure| &figure.operation);
@@ -134,16 +134,16 @@ impl Matched {
     }
 }
 
-fn is_a_call(record: &Record, row: &CaseResult) -> bool {
-    record.calls.iter().any(|call| call.operation() == row.operation)
+fn is_a_call(record: &Record, case: &CaseResult) -> bool {
+    record.calls.iter().any(|call| call.operation() == case.operation)
 }
 
-/// Rows that have figures to compare.
+/// Cases that have figures to compare.
 pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &CaseResult> {
-    let right = |row: &CaseResult| row.verification.is_none_or(|of| of.wrong == 0);
-    let rows = record.results.iter();
-    rows.filter(move |row| {
-        matches!(row.status.outcome, Outcome::Ok | Outcome::Partial) && right(row)
+    let right = |case: &CaseResult| case.verification.is_none_or(|of| of.wrong == 0);
+    let cases = record.results.iter();
+    cases.filter(move |case| {
+        matches!(case.status.outcome, Outcome::Ok | Outcome::Partial) && right(case)
     })
 }
 
@@ -155,10 +155,10 @@ pub(crate) fn same_work(one: &CaseResult, other: &CaseResult) -> bool {
         && bytes
 }
 
-fn same_figure(row: &CaseResult, figure: &PublishedFigure) -> bool {
-    row.operation == figure.operation
-        && row.load.kind == LoadKind::Closed
-        && figure.concurrency.is_none_or(|workers| workers == row.concurrency)
+fn same_figure(case: &CaseResult, figure: &PublishedFigure) -> bool {
+    case.operation == figure.operation
+        && case.load.kind == LoadKind::Closed
+        && figure.concurrency.is_none_or(|workers| workers == case.concurrency)
 }
 
 fn pair(
@@ -199,45 +199,45 @@ fn pair(
 fn published(
     item: &PublishedItem,
     figure: &PublishedFigure,
-    row: &CaseResult,
+    case: &CaseResult,
     candidate: &Record,
 ) -> Option<FigurePair> {
     let quantity = figure.value.quantity();
     let value = figure.value.in_unit_of_quantity();
     Some(FigurePair {
-        operation: row.operation.clone(),
+        operation: case.operation.clone(),
         item: Some(item.name.clone()),
         message_bytes: None,
-        concurrency: row.concurrency,
+        concurrency: case.concurrency,
         quantity,
         baseline: Estimate { estimate: value, low: value, high: value },
         baseline_provenance: figure.provenance,
-        candidate: figure_of(row, quantity)?,
-        candidate_provenance: provenance(candidate, row),
-        samples: Some(row.completed),
-        reliable: reliable(row),
+        candidate: figure_of(case, quantity)?,
+        candidate_provenance: provenance(candidate, case),
+        samples: Some(case.completed),
+        reliable: reliable(case),
     })
 }
 
 /// In nanoseconds, or in operations per second.
-pub(crate) fn figure_of(row: &CaseResult, quantity: Quantity) -> Option<Estimate> {
+pub(crate) fn figure_of(case: &CaseResult, quantity: Quantity) -> Option<Estimate> {
     match quantity {
         Quantity::Throughput => {
-            let Throughput { estimate, low, high, .. } = row.throughput?;
+            let Throughput { estimate, low, high, .. } = case.throughput?;
             Some(Estimate { estimate, low, high })
         }
         // The wall time of a program is the latency of running it.
-        Quantity::Latency | Quantity::WallTime | Quantity::CpuTime => row.latency_ns?.mean,
+        Quantity::Latency | Quantity::WallTime | Quantity::CpuTime => case.latency_ns?.mean,
     }
 }
 
-fn reliable(row: &CaseResult) -> bool {
-    row.interval.as_ref().is_none_or(|interval| interval.reliable)
+fn reliable(case: &CaseResult) -> bool {
+    case.interval.as_ref().is_none_or(|interval| interval.reliable)
 }
 
 /// A figure of an emulated device is emulated, however it is marked itself.
-pub(crate) fn provenance(record: &Record, row: &CaseResult) -> Provenance {
-    match row.provenance {
+pub(crate) fn provenance(record: &Record, case: &CaseResult) -> Provenance {
+    match case.provenance {
         Provenance::Measured if record.target.emulated.is_some() => Provenance::Emulated,
         provenance => provenance,
     }

@@ -15,12 +15,12 @@ use crate::{CompareError, NamedRecord, side};
 pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareError> {
     let mut rows: Vec<SideBySideRow> = Vec::new();
     let mut met: Vec<&CaseResult> = Vec::new();
-    for row in records.iter().flat_map(|named| usable(named.record)) {
-        if met.iter().any(|known| same_work(known, row)) {
+    for case in records.iter().flat_map(|named| usable(named.record)) {
+        if met.iter().any(|known| same_work(known, case)) {
             continue;
         }
-        met.push(row);
-        rows.extend(beside(records, row));
+        met.push(case);
+        rows.extend(beside(records, case));
     }
     if rows.is_empty() {
         let names = records.iter().map(|named| named.path.to_owned()).collect();
@@ -32,14 +32,14 @@ pub fn side_by_side(records: &[NamedRecord<'_>]) -> Result<SideBySide, CompareEr
     })
 }
 
-fn beside(records: &[NamedRecord<'_>], row: &CaseResult) -> Option<SideBySideRow> {
+fn beside(records: &[NamedRecord<'_>], case: &CaseResult) -> Option<SideBySideRow> {
     let token = records.iter().any(|named| named.record.target.kind == TargetKind::Token);
-    let quantity = match token && row.load.kind == LoadKind::Closed {
+    let quantity = match token && case.load.kind == LoadKind::Closed {
         true => Quantity::Throughput,
         false => Quantity::Latency,
     };
     let figure = |named: &NamedRecord<'_>| {
-        let same = usable(named.record).find(|other| same_work(row, other))?;
+        let same = usable(named.record).find(|other| same_work(case, other))?;
         let figure = figure_of(same, quantity).filter(|figure| figure.estimate > 0.0)?;
         Some((figure, provenance(named.record, same)))
     };
@@ -56,9 +56,9 @@ fn beside(records: &[NamedRecord<'_>], row: &CaseResult) -> Option<SideBySideRow
     let fastest = figures.iter().flatten().map(time).fold(f64::INFINITY, f64::min);
     let excess = |figure: &Option<Estimate>| Some(Fraction(time(figure.as_ref()?) / fastest - 1.0));
     Some(SideBySideRow {
-        operation: row.operation.clone(),
-        message_bytes: row.message_bytes,
-        concurrency: row.concurrency,
+        operation: case.operation.clone(),
+        message_bytes: case.message_bytes,
+        concurrency: case.concurrency,
         quantity,
         excess: figures.iter().map(excess).collect(),
         figures,

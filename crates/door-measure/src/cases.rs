@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_card::controller::{CardStop, CaseDescription, rows};
+use tapstone_card::controller::{CardStop, CaseDescription, case_results};
 use tapstone_card::protocol::{Fault, Sample};
 use tapstone_measure::compare;
 use tapstone_measure::interval::Estimate;
@@ -58,23 +58,23 @@ pub fn fill_record(record: &mut record::Record, run: &DoorRun) -> Decided {
     record.results = made(run, &steps);
     let model = Model::fitted(&logs);
     let ways = run.mechanisms.len();
-    for (place, row) in record.results.iter_mut().take(ways).enumerate() {
-        row.phases = whole(&run.granted(place));
+    for (place, case) in record.results.iter_mut().take(ways).enumerate() {
+        case.phases = whole(&run.granted(place));
     }
-    for (step, row) in steps.iter().zip(&mut record.results[ways..]) {
-        row.phases = apart(&logs, *step, model.as_ref());
+    for (step, case) in steps.iter().zip(&mut record.results[ways..]) {
+        case.phases = apart(&logs, *step, model.as_ref());
     }
     // Steps of a card that was never granted would be cases without anything.
-    record.results.retain(|row| row.completed > 0 || !row.failed.is_empty());
+    record.results.retain(|case| case.completed > 0 || !case.failed.is_empty());
     if let Some(model) = &model {
-        record.costs.push(model.cost(&row_name(run.mechanisms[0]), &logs));
+        record.costs.push(model.cost(&case_name(run.mechanisms[0]), &logs));
     }
     record.apdus = apdus(run);
     for place in 1..ways {
         record.trials.extend(trial(run, place, model.as_ref()));
     }
     if run.interrupted {
-        record.warnings.push("the run was interrupted: some rows have fewer rounds".into());
+        record.warnings.push("the run was interrupted: some cases have fewer rounds".into());
     }
     decide(record, run)
 }
@@ -93,8 +93,8 @@ fn steps(logs: &[&DialogueLog]) -> Vec<DialogueStep> {
 /// A case for each way, for each step of the first one, and for the host in it.
 fn made(run: &DoorRun, steps: &[DialogueStep]) -> Vec<record::CaseResult> {
     let ways = run.mechanisms.len();
-    let first = row_name(run.mechanisms[0]);
-    let mut names: Vec<String> = run.mechanisms.iter().map(|one| row_name(*one)).collect();
+    let first = case_name(run.mechanisms[0]);
+    let mut names: Vec<String> = run.mechanisms.iter().map(|one| case_name(*one)).collect();
     names.extend(steps.iter().map(|step| format!("{first}.{step}")));
     names.push(format!("{first}.host"));
     let mut samples = Vec::new();
@@ -134,7 +134,7 @@ fn made(run: &DoorRun, steps: &[DialogueStep]) -> Vec<record::CaseResult> {
         precise: false,
     };
     let plan = |operation| CaseDescription { operation, ..CaseDescription::default() };
-    rows(&ran, &names.into_iter().map(plan).collect::<Vec<_>>(), CardStop::Count)
+    case_results(&ran, &names.into_iter().map(plan).collect::<Vec<_>>(), CardStop::Count)
 }
 
 /// All that is not the card, the way to it, or the wait for a slower module.
@@ -330,7 +330,7 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
         if all == 0 {
             worst = Decision::None;
         }
-        let name = row_name(*mechanism);
+        let name = case_name(*mechanism);
         for (text, count) in &told {
             let often = if *count == all { String::new() } else { format!(" ({count} of {all})") };
             let line = format!("{name}: {text}{often}");
@@ -340,14 +340,14 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
             lines.push(line);
         }
         let decision = told.into_keys().collect::<Vec<_>>().join("; ");
-        if let Some(row) = record.results.iter_mut().find(|row| row.operation == name) {
+        if let Some(case) = record.results.iter_mut().find(|case| case.operation == name) {
             let name = match mechanism {
                 AuthenticationMechanism::PkiCak(_) => "PKI-CAK",
                 AuthenticationMechanism::Chuid => "CHUID",
                 AuthenticationMechanism::PkiAuth | AuthenticationMechanism::Contact => "PKI-AUTH",
             };
             let parameters = Some(decision);
-            row.mechanism =
+            case.mechanism =
                 Some(record::Mechanism { name: name.to_owned(), parameters, hardware: None });
         }
     }
@@ -358,7 +358,7 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
 }
 
 /// What cases are called.
-fn row_name(mechanism: AuthenticationMechanism) -> String {
+fn case_name(mechanism: AuthenticationMechanism) -> String {
     match mechanism {
         AuthenticationMechanism::PkiCak(Strategy::Plain) => "door.pki-cak".to_owned(),
         AuthenticationMechanism::PkiCak(strategy) => format!("door.pki-cak [{strategy}]"),

@@ -24,7 +24,7 @@ pub enum CardError {
     /// The record has no case of it.
     #[error(
         "{file} has no times of {operation}: it holds {there}\nhint: `tapstone door measure \
-         --output run.json` writes rows named {operation} and {operation}.select, \
+         --output run.json` writes cases named {operation} and {operation}.select, \
          .read-certificate, .challenge, .read-chuid"
     )]
     NoTimes {
@@ -49,22 +49,22 @@ pub fn with_card(
     file: &str,
 ) -> Result<Scenario, CardError> {
     let emulated = record.target.emulated.is_some();
-    let row = |operation: &str| {
-        let mut rows = record.results.iter();
-        let row = rows.find(|row| row.operation == operation && is_measured(row))?;
-        Some((row, distribution(row)?))
+    let case = |operation: &str| {
+        let mut cases = record.results.iter();
+        let case = cases.find(|case| case.operation == operation && is_measured(case))?;
+        Some((case, distribution(case)?))
     };
     let named = |step: &str| format!("{}.{step}", scenario.operation);
     let mut used: Vec<(&str, TimeDistribution)> = CARDS
         .into_iter()
-        .filter_map(|step| row(&named(step)).map(|(_, time)| (step, time)))
+        .filter_map(|step| case(&named(step)).map(|(_, time)| (step, time)))
         .collect();
     let whole = used.is_empty();
     if whole {
-        let time = row(&scenario.operation).map(|(_, time)| time);
+        let time = case(&scenario.operation).map(|(_, time)| time);
         used.push((step::OTHER, time.ok_or_else(|| no_times(&scenario, record, file))?));
     }
-    if let Some((chuid, _)) = row(&named(step::READ_CHUID)) {
+    if let Some((chuid, _)) = case(&named(step::READ_CHUID)) {
         let start = chuid.phases.iter().find(|phase| phase.call == START);
         scenario.path.chuid_start = start.map_or(CHUID_START, |phase| phase.share.0);
     }
@@ -90,17 +90,17 @@ pub fn with_card(
     Ok(scenario)
 }
 
-fn is_measured(row: &CaseResult) -> bool {
-    matches!(row.status.outcome, Outcome::Ok | Outcome::Partial) && row.latency_ns.is_some()
+fn is_measured(case: &CaseResult) -> bool {
+    matches!(case.status.outcome, Outcome::Ok | Outcome::Partial) && case.latency_ns.is_some()
 }
 
 /// The values themselves where the record has them, else its quantiles, else its mean.
-fn distribution(row: &CaseResult) -> Option<TimeDistribution> {
+fn distribution(case: &CaseResult) -> Option<TimeDistribution> {
     let millis = |value: &Nanos| Millis::from(*value);
-    if !row.values_ns.is_empty() {
-        return TimeDistribution::empirical(row.values_ns.iter().map(millis).collect());
+    if !case.values_ns.is_empty() {
+        return TimeDistribution::empirical(case.values_ns.iter().map(millis).collect());
     }
-    let latency = row.latency_ns.as_ref()?;
+    let latency = case.latency_ns.as_ref()?;
     let Latency { mean, p50, p90, p95, p99, min, max, .. } = latency;
     let ms = |estimate: &Estimate| Millis(estimate.estimate / 1e6);
     let middle = p50.as_ref().or(mean.as_ref()).map(ms)?;
@@ -139,7 +139,7 @@ fn notes(operation: &str, steps: &[&str], whole: bool, kept: Millis, file: &str)
 
 fn no_times(scenario: &Scenario, record: &Record, file: &str) -> CardError {
     let mut there: Vec<&str> =
-        record.results.iter().map(|row| row.operation.as_str()).take(4).collect();
+        record.results.iter().map(|case| case.operation.as_str()).take(4).collect();
     if record.results.len() > there.len() {
         there.push("…");
     }
@@ -170,19 +170,19 @@ mod tests {
         Scenario::read(text, "test").unwrap()
     }
 
-    fn row(operation: &str, values: &[u64]) -> CaseResult {
-        let mut row = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
-        row.values_ns = values.iter().map(|ms| Nanos::from_millis(*ms)).collect();
-        row.latency_ns = Some(Latency::default());
-        row
+    fn case(operation: &str, values: &[u64]) -> CaseResult {
+        let mut case = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
+        case.values_ns = values.iter().map(|ms| Nanos::from_millis(*ms)).collect();
+        case.latency_ns = Some(Latency::default());
+        case
     }
 
-    fn record(rows: Vec<CaseResult>) -> Record {
+    fn record(cases: Vec<CaseResult>) -> Record {
         let text = r#"{"schema": "tapstone.record/1", "tool": {"name": "x", "version": "1"},
             "command": [], "started_at": "2026-01-15T09:30:00Z", "environment": {"load": {}},
             "target": {"kind": "door"}, "results": []}"#;
         let mut record = Record::from_json(text, "test").unwrap();
-        record.results = rows;
+        record.results = cases;
         record
     }
 
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn measured_steps_take_the_place_of_the_card_and_of_its_link() {
         let scenario = scenario();
-        let step = |step: &str, ms| row(&format!("{}.{step}", scenario.operation), &[ms]);
+        let step = |step: &str, ms| case(&format!("{}.{step}", scenario.operation), &[ms]);
         let both = record(vec![step(step::CHALLENGE, 500), step(step::READ_CERTIFICATE, 200)]);
         let with = with_card(scenario.clone(), &both, FILE).unwrap();
         assert_eq!((card(&with).mean(), link(&with).mean()), (Millis(700.0), Millis::ZERO));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_record_without_steps_is_taken_as_a_whole() {
         let scenario = scenario();
-        let mut whole = record(vec![row(&scenario.operation, &[750])]);
+        let mut whole = record(vec![case(&scenario.operation, &[750])]);
         whole.target.emulated = Some(Emulated { profile: "plain".into(), sha256: "00".into() });
         let with = with_card(scenario, &whole, FILE).unwrap();
         assert_eq!((card(&with).mean(), link(&with).mean()), (Millis(750.0), Millis::ZERO));
@@ -230,17 +230,17 @@ mod tests {
 
     #[test]
     fn a_record_of_something_else_is_refused_with_what_it_holds() {
-        let refused = |rows| with_card(scenario(), &record(rows), FILE).unwrap_err().to_string();
+        let refused = |cases| with_card(scenario(), &record(cases), FILE).unwrap_err().to_string();
         let names = |count: usize| ["a", "b", "c", "d", "e"][..count].iter();
-        let rows = |count| names(count).map(|name| row(name, &[1])).collect::<Vec<_>>();
-        assert!(refused(rows(0)).contains("it holds no results\nhint: "), "{}", refused(rows(0)));
-        assert!(refused(rows(4)).contains("it holds a, b, c, d\n"), "{}", refused(rows(4)));
-        assert!(refused(rows(5)).contains("it holds a, b, c, d, …\n"), "{}", refused(rows(5)));
+        let cases = |count| names(count).map(|name| case(name, &[1])).collect::<Vec<_>>();
+        assert!(refused(cases(0)).contains("it holds no results\nhint: "), "{}", refused(cases(0)));
+        assert!(refused(cases(4)).contains("it holds a, b, c, d\n"), "{}", refused(cases(4)));
+        assert!(refused(cases(5)).contains("it holds a, b, c, d, …\n"), "{}", refused(cases(5)));
         // A case that failed, or has no times, is no measurement.
         let operation = scenario().operation;
-        let mut failed = row(&operation, &[1]);
+        let mut failed = case(&operation, &[1]);
         failed.status = Status::at(Outcome::Failed, "select", "6A82");
-        let mut untimed = row(&operation, &[]);
+        let mut untimed = case(&operation, &[]);
         untimed.latency_ns = None;
         assert!(refused(vec![failed, untimed]).contains("has no times of"));
     }
@@ -249,9 +249,9 @@ mod tests {
     fn what_is_known_of_a_time_becomes_a_distribution() {
         let at = |ms: f64| Some(Estimate { estimate: ms * 1e6, low: 0.0, high: 0.0 });
         let known = |latency: Latency| {
-            let mut row = row("x", &[]);
-            row.latency_ns = Some(latency);
-            distribution(&row)
+            let mut case = case("x", &[]);
+            case.latency_ns = Some(latency);
+            distribution(&case)
         };
         let min = Nanos::from_millis(1);
         let max = Nanos::from_millis(9);
@@ -266,7 +266,7 @@ mod tests {
             .map(|(part, ms)| Quantile { part, time: Millis(ms) });
         assert_eq!(known(all), Some(TimeDistribution::Quantiles(points.to_vec())));
         // The values themselves are better.
-        let values = distribution(&row("x", &[7]));
+        let values = distribution(&case("x", &[7]));
         assert_eq!(values, Some(TimeDistribution::Fixed(Millis(7.0))));
     }
 }

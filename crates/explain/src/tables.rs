@@ -1,4 +1,4 @@
-//! A timeline as the tables of a record: time by layer, calls by module and function, and a row for
+//! A timeline as the tables of a record: time by layer, calls by module and function, and a case for
 //! each function, so that two traces can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use crate::timeline::{CalledFunction, Family, Span, Thread, Timeline};
 const MOST_VALUES: usize = 1000;
 
 /// Puts what was seen into a record: layers, calls, commands to the card, system calls, findings,
-/// and rows for the command, which took `wall`, its operations and each function.
+/// and cases for the command, which took `wall`, its operations and each function.
 pub fn describe(
     record: &mut record::Record,
     timeline: &Timeline,
@@ -33,7 +33,7 @@ pub fn describe(
         timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
     let operations = Operations::cut(operation, timeline, &system_calls.returns);
     record.layers = layers(timeline, &owners);
-    let (mut calls, rows) = calls(timeline, &owners);
+    let (mut calls, cases) = calls(timeline, &owners);
     if !operations.is_whole && operations.count() > 0 {
         for call in &mut calls {
             call.per_operation = Some(call.count as f64 / operations.count() as f64);
@@ -43,7 +43,7 @@ pub fn describe(
     record.apdus = apdus(timeline);
     record.system_calls = system_calls.kinds;
     record.dropped = Some(timeline.dropped);
-    record.results.push(command_row("command", &[(timeline.ended, wall)]));
+    record.results.push(command_case("command", &[(timeline.ended, wall)]));
     if operations.count() == 0 {
         record.warnings.push(format!(
             "{operation} was not called: there is no operation, so figures per operation are \
@@ -52,9 +52,9 @@ pub fn describe(
     } else if !operations.is_whole {
         let cuts =
             operations.cuts.iter().map(|cut| (cut.end, cut.end - cut.start)).collect::<Vec<_>>();
-        record.results.push(command_row(&format!("operation {operation}"), &cuts));
+        record.results.push(command_case(&format!("operation {operation}"), &cuts));
     }
-    record.results.extend(rows);
+    record.results.extend(cases);
     // For as long as this function looks at them.
     let files = system_calls.files.map(|file| FileCall { ..file });
     let findings = findings::find(timeline, &operations, files);
@@ -143,7 +143,7 @@ struct Tally {
     operations: Vec<(Nanos, Nanos, bool)>,
 }
 
-/// All calls by module and function, and their rows.
+/// All calls by module and function, and their cases.
 #[must_use]
 pub fn calls(
     timeline: &Timeline,
@@ -165,9 +165,9 @@ pub fn calls(
     }
     let mut tallies: Vec<_> = tallies.into_iter().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
-    let rows = tallies.iter().filter(|(_, tally)| !tally.operations.is_empty());
-    let rows = rows.map(|(name, tally)| row(&call(name, tally), tally)).collect();
-    (tallies.iter().map(|(name, tally)| call(name, tally)).collect(), rows)
+    let cases = tallies.iter().filter(|(_, tally)| !tally.operations.is_empty());
+    let cases = cases.map(|(name, tally)| call_case(&call(name, tally), tally)).collect();
+    (tallies.iter().map(|(name, tally)| call(name, tally)).collect(), cases)
 }
 
 fn count_span(
@@ -218,7 +218,7 @@ fn call((module, function): &(String, &'static str), tally: &Tally) -> record::C
     }
 }
 
-fn row(call: &record::Call, tally: &Tally) -> record::CaseResult {
+fn call_case(call: &record::Call, tally: &Tally) -> record::CaseResult {
     let failed: u64 = tally.failed.values().sum();
     let status = if failed < tally.count {
         record::Status::OK
@@ -226,21 +226,21 @@ fn row(call: &record::Call, tally: &Tally) -> record::CaseResult {
         let code = tally.failed.keys().next().cloned().unwrap_or_default();
         record::Status::at(record::Outcome::Failed, call.function.clone(), code)
     };
-    let mut row = record::CaseResult::new(
+    let mut case = record::CaseResult::new(
         call.operation(),
         status,
         record::Concurrency::ONE,
         record::Load::CLOSED,
     );
-    row.failed = tally.failed.clone();
+    case.failed = tally.failed.clone();
     let operations = tally.operations.iter().map(|(end, time, well)| (*end, well.then_some(*time)));
-    set_figures(&mut row, operations.collect());
-    row
+    set_figures(&mut case, operations.collect());
+    case
 }
 
 /// The figures of operations that are known one by one: their ends, and their times unless they
 /// failed.
-pub(crate) fn set_figures(row: &mut record::CaseResult, operations: Vec<(Nanos, Option<Nanos>)>) {
+pub(crate) fn set_figures(case: &mut record::CaseResult, operations: Vec<(Nanos, Option<Nanos>)>) {
     let starts = operations.iter().map(|(end, time)| *end - time.unwrap_or_default());
     let (Some(opens), Some(closes)) = (starts.min(), operations.iter().map(|(end, _)| *end).max())
     else {
@@ -255,23 +255,23 @@ pub(crate) fn set_figures(row: &mut record::CaseResult, operations: Vec<(Nanos, 
         first_and_last: ends().min().zip(ends().max()),
         clock_step: Nanos(1),
     };
-    row.set_figures(&Summary::from_series(&series, &conditions), &series.total());
+    case.set_figures(&Summary::from_series(&series, &conditions), &series.total());
     if operations.len() <= MOST_VALUES {
-        row.values_ns = operations.iter().filter_map(|(_, time)| *time).collect();
+        case.values_ns = operations.iter().filter_map(|(_, time)| *time).collect();
     }
 }
 
-/// A row for a whole command, run so many times.
+/// A case for a whole command, run so many times.
 #[must_use]
-pub fn command_row(name: &str, runs: &[(Nanos, Nanos)]) -> record::CaseResult {
-    let mut row = record::CaseResult::new(
+pub fn command_case(name: &str, runs: &[(Nanos, Nanos)]) -> record::CaseResult {
+    let mut case = record::CaseResult::new(
         name,
         record::Status::OK,
         record::Concurrency::ONE,
         record::Load::CLOSED,
     );
-    set_figures(&mut row, runs.iter().map(|(end, time)| (*end, Some(*time))).collect());
-    row
+    set_figures(&mut case, runs.iter().map(|(end, time)| (*end, Some(*time))).collect());
+    case
 }
 
 #[cfg(test)]

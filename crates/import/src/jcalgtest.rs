@@ -27,8 +27,8 @@
 //! over the measurements, its half-width combined in quadrature with that of the baseline, and
 //! never less than the millisecond that JCAlgTest's clock tells apart. When it reaches zero, and
 //! not every measurement lies above every baseline, the difference could as well be negative, and
-//! there is no time: the row says so. The published mean, the baseline and the differences stay in
-//! `subtraction`, as in every row.
+//! there is no time: the case says so. The published mean, the baseline and the differences stay in
+//! `subtraction`, as in every case.
 
 mod block;
 mod figures;
@@ -83,7 +83,7 @@ pub fn from_bytes(content: &[u8], path: &Path, tool: Tool) -> Result<Imported, I
         made_by: header.made_by(),
         lines_skipped: skipped.len() as u64,
     });
-    record.results = blocks.iter().map(figures::row).collect();
+    record.results = blocks.iter().map(figures::case_of_block).collect();
     record.warnings = warnings(&header, &record, skipped.len());
     Ok(Imported { record, skipped })
 }
@@ -102,7 +102,7 @@ fn target(header: &Header) -> Target {
     target
 }
 
-/// What holds for all rows.
+/// What holds for all cases.
 fn warnings(header: &Header, record: &Record, skipped: usize) -> Vec<String> {
     let by = header.made_by().unwrap_or_else(|| "JCAlgTest".into());
     let mut warnings = vec![
@@ -117,12 +117,12 @@ fn warnings(header: &Header, record: &Record, skipped: usize) -> Vec<String> {
     if header.atr().is_none() {
         warnings.push("the file does not give the card's ATR".to_owned());
     }
-    let lost = |row: &&record::CaseResult| figures::is_not_above_baseline(row);
+    let lost = |case: &&record::CaseResult| figures::is_not_above_baseline(case);
     match record.results.iter().filter(lost).count() {
         0 => {}
         1 => warnings.push("1 method is not above its baseline, and has no time".to_owned()),
-        rows => {
-            warnings.push(format!("{rows} methods are not above their baseline, and have no time"))
+        cases => {
+            warnings.push(format!("{cases} methods are not above their baseline, and have no time"))
         }
     }
     match skipped {

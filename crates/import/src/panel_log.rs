@@ -32,7 +32,7 @@ use crate::{ImportError, SkippedLine};
 /// What was read from a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PanelLog {
-    /// The record, with a row for each stage.
+    /// The record, with a case for each stage.
     pub record: Record,
     /// The first lines that could not be read.
     pub skipped: Vec<SkippedLine>,
@@ -75,12 +75,12 @@ fn log(path: &Path, map: &Map, tool: Tool, reading: &Reading, sha256: String) ->
         lines_skipped: reading.lines_skipped,
     });
     let resolution = reading.moments.resolution();
-    record.results = reading.stages.iter().map(|stage| stage.row(resolution)).collect();
+    record.results = reading.stages.iter().map(|stage| stage.case(resolution)).collect();
     record.warnings = warnings(reading);
     PanelLog { record, skipped: reading.skipped.clone(), lines_skipped: reading.lines_skipped }
 }
 
-/// What holds for all rows.
+/// What holds for all cases.
 fn warnings(reading: &Reading) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(step) = reading.moments.resolution() {

@@ -58,11 +58,11 @@ fn with(blocks: &str) -> Imported {
     import(&format!("{HEADER}{blocks}MESSAGE DIGEST - END\n"))
 }
 
-fn only_row(blocks: &str) -> CaseResult {
+fn only_case(blocks: &str) -> CaseResult {
     let Imported { record, skipped } = with(blocks);
     assert_eq!(skipped, []);
-    let [row] = &record.results[..] else { panic!("{} rows", record.results.len()) };
-    row.clone()
+    let [case] = &record.results[..] else { panic!("{} cases", record.results.len()) };
+    case.clone()
 }
 
 #[test]
@@ -84,14 +84,14 @@ fn the_header_says_what_was_measured_and_by_whom() {
 }
 
 #[test]
-fn a_block_becomes_a_row_with_an_interval() {
-    let row = only_row(UPDATE);
-    assert_eq!(row.operation, "jcalgtest.alg_sha.messagedigest_update");
-    assert_eq!((row.provenance, row.message_bytes), (Provenance::Published, Some(256)));
-    assert_eq!((row.completed, row.interval.as_ref().unwrap().n), (250, 4));
+fn a_block_becomes_a_case_with_an_interval() {
+    let case = only_case(UPDATE);
+    assert_eq!(case.operation, "jcalgtest.alg_sha.messagedigest_update");
+    assert_eq!((case.provenance, case.message_bytes), (Provenance::Published, Some(256)));
+    assert_eq!((case.completed, case.interval.as_ref().unwrap().n), (250, 4));
     // The first of each series is warm-up: 754, 749, 753 and 753 ms more than 197 ms are left, and
     // the median of 195, 200, 195 and 197 ms is subtracted.
-    let latency = row.latency_ns.unwrap();
+    let latency = case.latency_ns.unwrap();
     assert_eq!((latency.min, latency.max), (Nanos(15_000_000), Nanos(15_100_000)));
     let mean = latency.mean.unwrap();
     assert_eq!(mean.estimate, 753_250_000.0 / 50.0);
@@ -99,7 +99,7 @@ fn a_block_becomes_a_row_with_an_interval() {
     // baseline, in quadrature, over 50 operations.
     let half_width = 3.182_446 * f64::hypot(1.108_678, 1.181_454) * 1e6 / 50.0;
     assert!((mean.high - mean.estimate - half_width).abs() < 1.0, "{mean:?}");
-    let kept = row.subtraction.unwrap();
+    let kept = case.subtraction.unwrap();
     assert_eq!((kept.operations_each, kept.subtracted_ns), (50, 197_000_000));
     assert_eq!(kept.differences_ns[2], 749_000_000);
     // The published mean stands beside ours.
@@ -112,37 +112,37 @@ fn a_block_becomes_a_row_with_an_interval() {
 /// millisecond.
 #[test]
 fn a_warm_up_in_the_baseline_makes_no_time_negative() {
-    let row = only_row(NEGATIVE);
-    assert_eq!((row.status.outcome, row.status.code), (Outcome::Ok, None));
-    let latency = row.latency_ns.unwrap();
+    let case = only_case(NEGATIVE);
+    assert_eq!((case.status.outcome, case.status.code), (Outcome::Ok, None));
+    let latency = case.latency_ns.unwrap();
     // Raw 43, 44, 42 and 43 ms; baseline 37, 33, 35 and 34 ms, so 34.5 ms.
     assert_eq!(latency.mean.unwrap().estimate, 8_500_000.0 / 50.0);
     assert_eq!((latency.min, latency.max), (Nanos(150_000), Nanos(190_000)));
-    assert_eq!(row.subtraction.unwrap().published_mean_ns, Some(-1_430_000));
+    assert_eq!(case.subtraction.unwrap().published_mean_ns, Some(-1_430_000));
 }
 
 #[test]
 fn one_measurement_far_apart_costs_no_figure_and_is_told() {
-    let row = only_row(
+    let case = only_case(
         &UPDATE
             .replace("751,00;754,00;749,00;753,00;753,00", "114,40;2565,40;115,40;115,40;115,40"),
     );
-    let mean = row.latency_ns.unwrap().mean.unwrap();
+    let mean = case.latency_ns.unwrap().mean.unwrap();
     assert_eq!(mean.estimate, 116_400_000.0 / 50.0);
-    assert_eq!(row.interval.unwrap().n, 3);
+    assert_eq!(case.interval.unwrap().n, 3);
     let told = "1 of 4 measurements after the first lie far from the others";
-    assert!(row.warnings.iter().any(|warning| warning.contains(told)), "{:?}", row.warnings);
+    assert!(case.warnings.iter().any(|warning| warning.contains(told)), "{:?}", case.warnings);
 }
 
 #[test]
 fn a_difference_that_may_be_negative_is_no_time_and_is_not_lost() {
     let below = NEGATIVE.replace("-7", "-8");
-    let row = only_row(&below);
-    assert_eq!(row.latency_ns, None);
-    assert_eq!(row.status.outcome, Outcome::Failed);
-    assert_eq!(row.status.code.as_deref(), Some("NOT_ABOVE_BASELINE"));
-    assert_eq!(row.subtraction.unwrap().differences_ns[0], -80_800_000);
-    assert!(row.warnings.iter().any(|warning| warning.contains("no time")));
+    let case = only_case(&below);
+    assert_eq!(case.latency_ns, None);
+    assert_eq!(case.status.outcome, Outcome::Failed);
+    assert_eq!(case.status.code.as_deref(), Some("NOT_ABOVE_BASELINE"));
+    assert_eq!(case.subtraction.unwrap().differences_ns[0], -80_800_000);
+    assert!(case.warnings.iter().any(|warning| warning.contains("no time")));
     let of_all = with(&below).record.warnings;
     assert!(of_all.iter().any(|warning| warning.contains("1 method is not above its baseline")));
 }
@@ -151,9 +151,9 @@ fn a_difference_that_may_be_negative_is_no_time_and_is_not_lost() {
 #[test]
 fn headers_of_sections_are_no_unreadable_lines() {
     let section = "CIPHER - TYPE_DES LENGTH_DES ALG_DES_CBC_NOPAD - variable data";
-    let row =
-        only_row(&format!("{section} - BEGIN\n{UPDATE}\n{section} - END\n\n{section} - BEGIN\n"));
-    assert_eq!(row.operation, "jcalgtest.alg_sha.messagedigest_update");
+    let case =
+        only_case(&format!("{section} - BEGIN\n{UPDATE}\n{section} - END\n\n{section} - BEGIN\n"));
+    assert_eq!(case.operation, "jcalgtest.alg_sha.messagedigest_update");
     let Imported { skipped, .. } = with(&format!("{UPDATE}{section}\n{section} - BEGIN;1\n"));
     assert_eq!(skipped.len(), 2, "no section begins or ends here: {skipped:?}");
 }
@@ -164,37 +164,37 @@ fn a_single_measurement_has_no_interval() {
         .replace("751,00;754,00;749,00;753,00;753,00", "751,00")
         .replace("iterations;250", "iterations;1")
         .replace("15,04", "751,00");
-    let row = only_row(&one);
-    let latency = row.latency_ns.unwrap();
+    let case = only_case(&one);
+    let latency = case.latency_ns.unwrap();
     // 751 ms and the 197 ms that were subtracted, less 196 ms.
     assert_eq!((latency.mean, latency.min), (None, Nanos(752_000_000)));
-    assert_eq!(row.interval, None);
+    assert_eq!(case.interval, None);
     let within = one.replace("751,00", "3,00");
-    assert_eq!(only_row(&within).latency_ns, None, "a reading of the baseline was 200 ms as well");
+    assert_eq!(only_case(&within).latency_ns, None, "a reading of the baseline was 200 ms as well");
 }
 
 #[test]
 fn intervals_are_no_narrower_than_the_clock() {
-    let row = only_row(
+    let case = only_case(
         &UPDATE
             .replace("751,00;754,00;749,00;753,00;753,00", "752,00;752,00;752,00;752,00;752,00")
             .replace("198,00;195,00;200,00;195,00;197,00", "197,00;197,00;197,00;197,00;197,00"),
     );
-    let mean = row.latency_ns.unwrap().mean.unwrap();
+    let mean = case.latency_ns.unwrap().mean.unwrap();
     assert_eq!(mean.high - mean.estimate, 20_000.0, "1 ms over 50 operations");
 }
 
 #[test]
 fn what_the_card_does_not_offer_is_unsupported() {
-    let row = only_row(
+    let case = only_case(
         "method name:; ALG_RIPEMD160 MessageDigest_update()\n\
          measurement config:;appletPrepareINS;34\n\
          NO_SUCH_ALGORITHM\n",
     );
-    assert_eq!(row.status.outcome, Outcome::Unsupported);
-    assert_eq!(row.status.step.as_deref(), Some("MessageDigest_update()"));
-    assert_eq!(row.status.code.as_deref(), Some("NO_SUCH_ALGORITHM"));
-    let failed = only_row(
+    assert_eq!(case.status.outcome, Outcome::Unsupported);
+    assert_eq!(case.status.step.as_deref(), Some("MessageDigest_update()"));
+    assert_eq!(case.status.code.as_deref(), Some("NO_SUCH_ALGORITHM"));
+    let failed = only_case(
         "method name:; X Cipher_update()\n\
          baseline measurements (ms):;1,00;2,00;\n\
          baseline stats (ms):;avg:;1,50;min:;1,00;max:;2,00;\n\
@@ -226,9 +226,13 @@ fn broken_lines_are_told_by_number_and_their_blocks_left_out() {
 
 #[test]
 fn a_mean_that_is_not_that_of_the_measurements_is_doubted() {
-    let row = only_row(&UPDATE.replace("15,04", "16,04"));
-    assert!(row.warnings.iter().any(|warning| warning.contains("16.04 ms")), "{:?}", row.warnings);
-    assert!(only_row(UPDATE).warnings.is_empty());
+    let case = only_case(&UPDATE.replace("15,04", "16,04"));
+    assert!(
+        case.warnings.iter().any(|warning| warning.contains("16.04 ms")),
+        "{:?}",
+        case.warnings
+    );
+    assert!(only_case(UPDATE).warnings.is_empty());
 }
 
 #[test]
@@ -244,16 +248,16 @@ fn other_files_are_refused_with_a_hint() {
     assert!(matches!(missing, ImportError::Read { .. }));
 }
 
-/// Cut off anywhere, a file gives rows or an error, and never a figure that it does not hold.
+/// Cut off anywhere, a file gives cases or an error, and never a figure that it does not hold.
 #[test]
 fn a_file_cut_off_anywhere_is_read_up_to_there() {
     let whole = format!("{HEADER}{UPDATE}{NEGATIVE}");
-    let rows = import(&whole).record.results;
+    let cases = import(&whole).record.results;
     for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {
         if let Ok(part) = from_bytes(&whole.as_bytes()[..end], Path::new("cut.csv"), tool()) {
-            for row in part.record.results.iter().filter(|row| row.latency_ns.is_some()) {
-                let of_whole = rows.iter().find(|it| it.operation == row.operation).unwrap();
-                assert_eq!(row.latency_ns, of_whole.latency_ns, "cut at {end}");
+            for case in part.record.results.iter().filter(|case| case.latency_ns.is_some()) {
+                let of_whole = cases.iter().find(|it| it.operation == case.operation).unwrap();
+                assert_eq!(case.latency_ns, of_whole.latency_ns, "cut at {end}");
             }
         }
     }
@@ -277,19 +281,19 @@ fn real_files_are_read_whole() {
         let Imported { record, skipped } = read(&path, tool()).unwrap();
         assert_eq!(skipped, [], "{}", path.display());
         assert_eq!(record.results.len(), text.matches("method name:").count());
-        let differences = record.results.iter().filter(|row| row.subtraction.is_some()).count();
+        let differences = record.results.iter().filter(|case| case.subtraction.is_some()).count();
         assert_eq!(differences, text.matches("operation info:").count());
         let codes = text.matches("NO_SUCH_ALGORITHM").count();
         let unsupported =
-            |row: &&CaseResult| row.status.code.as_deref() == Some("NO_SUCH_ALGORITHM");
+            |case: &&CaseResult| case.status.code.as_deref() == Some("NO_SUCH_ALGORITHM");
         assert_eq!(record.results.iter().filter(unsupported).count(), codes);
-        for row in &record.results {
-            assert!(!row.warnings.iter().any(|it| it.contains("the file's own mean")), "{row:?}");
-            assert!(row.latency_ns.and_then(|it| it.mean).is_none_or(|mean| mean.low > 0.0));
+        for case in &record.results {
+            assert!(!case.warnings.iter().any(|it| it.contains("the file's own mean")), "{case:?}");
+            assert!(case.latency_ns.and_then(|it| it.mean).is_none_or(|mean| mean.low > 0.0));
         }
-        above += record.results.iter().filter(|row| is_above(row)).count();
-        let lost = |row: &&CaseResult| is_above(row) && row.latency_ns.is_none();
-        let lost: Vec<_> = record.results.iter().filter(lost).map(|row| &row.operation).collect();
+        above += record.results.iter().filter(|case| is_above(case)).count();
+        let lost = |case: &&CaseResult| is_above(case) && case.latency_ns.is_none();
+        let lost: Vec<_> = record.results.iter().filter(lost).map(|case| &case.operation).collect();
         assert_eq!(lost, [] as [&String; 0], "{}", path.display());
         record.to_json().unwrap();
     }
@@ -297,8 +301,8 @@ fn real_files_are_read_whole() {
 }
 
 /// Whether every measurement but the first of its series lies above every baseline but the first.
-fn is_above(row: &CaseResult) -> bool {
-    let Some(kept) = &row.subtraction else { return false };
+fn is_above(case: &CaseResult) -> bool {
+    let Some(kept) = &case.subtraction else { return false };
     let later = |series: &[i64]| series[usize::from(series.len() > 1)..].to_vec();
     let baseline = later(&kept.baseline_ns).into_iter().max().unwrap();
     later(&kept.differences_ns).into_iter().all(|it| it + kept.subtracted_ns > baseline)

@@ -25,7 +25,7 @@ pub enum DialogueStep {
 }
 
 impl DialogueStep {
-    /// As rows are called: `read-certificate`.
+    /// As cases are called: `read-certificate`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ impl Strategy {
     pub const ALL: [Self; 5] =
         [Self::Plain, Self::NoChuid, Self::KnownCard, Self::Overlap, Self::BackgroundValidation];
 
-    /// As options and rows spell it.
+    /// As options and cases spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

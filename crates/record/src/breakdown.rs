@@ -1,4 +1,4 @@
-//! A row taken apart: over time, by call, by who did the work, and where it stood still.
+//! A case taken apart: over time, by call, by who did the work, and where it stood still.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,10 +74,10 @@ pub struct Subtraction {
     pub baseline_median_ns: Option<i64>,
 }
 
-/// What one of several parties did of the row's work.
+/// What one of several parties did of the case's work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
-    /// What the party is. Shares of one kind add up to the row.
+    /// What the party is. Shares of one kind add up to the case.
     pub kind: ShareKind,
     /// Which one: a token's label, a process id, a host name, a thread's number.
     pub name: String,
@@ -101,7 +101,7 @@ pub struct Share {
     pub client_utilisation: Option<Fraction>,
 }
 
-/// By what the work of a row is split.
+/// By what the work of a case is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareKind {

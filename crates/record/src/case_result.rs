@@ -22,7 +22,7 @@ pub struct CaseResult {
     pub operation: String,
     /// Whether it could be measured, and where it failed if not.
     pub status: Status,
-    /// Where the figures of this row came from.
+    /// Where the figures of this case came from.
     #[serde(default)]
     pub provenance: Provenance,
     /// The mechanism of the operation.
@@ -76,7 +76,7 @@ pub struct CaseResult {
     /// How long one operation took, in nanoseconds; in an open loop from its intended start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
-    /// How the intervals of this row were made.
+    /// How the intervals of this case were made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// Time inside calls over workers times window: 1 when a closed loop kept every worker busy.
@@ -116,16 +116,16 @@ pub struct CaseResult {
     /// Why that is said, and what was seen of the threads and their machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitEvidence>,
-    /// Why the row ended when it did.
+    /// Why the case ended when it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<StoppedBy>,
-    /// What a reader of this row should know, as sentences.
+    /// What a reader of this case should know, as sentences.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
 impl CaseResult {
-    /// A row without figures: what an operation that cannot be measured leaves behind.
+    /// A case without figures: what an operation that cannot be measured leaves behind.
     #[must_use]
     pub fn new(
         operation: impl Into<String>,
@@ -276,7 +276,7 @@ pub struct ClientCpu {
     pub utilisation: Fraction,
 }
 
-/// Why a row ended when it did.
+/// Why a case ended when it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoppedBy {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::figures::{Estimate, Fraction};
 
 /// One operation's time as `commands x a + bytes x b + set_ups x s + operations x c`, fitted over
-/// rows that differ in these numbers.
+/// cases that differ in these numbers.
 ///
-/// A part that its rows do not vary, or that they cannot tell from the others, is null: it is in
+/// A part that its cases do not vary, or that they cannot tell from the others, is null: it is in
 /// the fixed part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// The operation, as its rows are called without what they vary.
+    /// The operation, as its cases are called without what they vary.
     pub operation: String,
     /// What does not grow with anything varied, in nanoseconds: the commands themselves.
     pub fixed_ns: Estimate,
@@ -32,7 +32,7 @@ pub struct Cost {
     pub operation_byte_ns: Option<Estimate>,
     /// How many operations the fit rests on.
     pub n: u64,
-    /// The largest distance of a row's mean from the fit, over that mean.
+    /// The largest distance of a case's mean from the fit, over that mean.
     pub worst_residual: Fraction,
     /// How it was made, in words.
     pub method: String,

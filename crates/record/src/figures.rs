@@ -114,7 +114,7 @@ pub struct Latency {
     pub max: Nanos,
 }
 
-/// How the intervals of a row were made.
+/// How the intervals of a case were made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// How many independent values they rest on (batches of slices, or rounds).

@@ -7,7 +7,7 @@ use tapstone_measure::units::Nanos;
 use crate::environment::Environment;
 use crate::load::Window;
 
-/// A machine that took part, or was to. What it did is in the `shares` of each row.
+/// A machine that took part, or was to. What it did is in the `shares` of each case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Its name: what its agent's configuration says, or the machine's own.
@@ -24,10 +24,10 @@ pub struct Host {
     /// The machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
-    /// Its clock. The bound is the worst of all rows.
+    /// Its clock. The bound is the worst of all cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<HostClock>,
-    /// The part that it had in the window of its last row, on the coordinator's clock. It ends with
+    /// The part that it had in the window of its last case, on the coordinator's clock. It ends with
     /// the last that was heard of a host that was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,

@@ -64,7 +64,7 @@ pub enum LoadKind {
     Open,
 }
 
-/// The stretch of time that the figures of a row are taken over.
+/// The stretch of time that the figures of a case are taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// When every worker had completed its first operation, in nanoseconds on

@@ -104,7 +104,7 @@ pub struct SystemCall {
 }
 
 impl Call {
-    /// The name of the row of `results` that the call also is: `C_Sign [opensc-pkcs11.so]`.
+    /// The name of the case of `results` that the call also is: `C_Sign [opensc-pkcs11.so]`.
     #[must_use]
     pub fn operation(&self) -> String {
         format!("{} [{}]", self.function, self.module)

@@ -24,7 +24,7 @@ const FIRST_KEPT: usize = 16;
 
 impl CaseResult {
     /// Sets the latencies, their histogram and the way their intervals were made. The rate is the
-    /// caller's: not every row has one.
+    /// caller's: not every case has one.
     pub fn set_figures(&mut self, summary: &Summary, total: &Slice) {
         self.completed = total.completed;
         self.interval = Some(Interval {
@@ -127,23 +127,23 @@ mod tests {
     fn a_row_has_the_figures_of_its_window() {
         let series = series(250, 4);
         let total = series.total();
-        let mut row = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
-        row.set_figures(&summary(&series), &total);
-        assert_eq!(row.completed, 1_000);
-        let latency = row.latency_ns.unwrap();
+        let mut case = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
+        case.set_figures(&summary(&series), &total);
+        assert_eq!(case.completed, 1_000);
+        let latency = case.latency_ns.unwrap();
         assert_eq!((latency.min, latency.max), (Nanos(1_000_000), Nanos(1_000_000)));
         assert!((latency.mean.unwrap().estimate - 1e6).abs() < 1.0, "{latency:?}");
-        assert_eq!(row.histogram.unwrap().decode().unwrap().len(), 1_000);
-        assert_eq!(row.interval.unwrap().level, Fraction(0.95));
+        assert_eq!(case.histogram.unwrap().decode().unwrap().len(), 1_000);
+        assert_eq!(case.interval.unwrap().level, Fraction(0.95));
     }
 
     #[test]
     fn a_row_in_which_nothing_completed_has_no_latencies() {
         let series = series(10, 0);
-        let mut row = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
-        row.set_figures(&summary(&series), &series.total());
-        assert_eq!((row.completed, row.latency_ns, row.histogram), (0, None, None));
-        assert!(row.interval.is_some());
+        let mut case = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
+        case.set_figures(&summary(&series), &series.total());
+        assert_eq!((case.completed, case.latency_ns, case.histogram), (0, None, None));
+        assert!(case.interval.is_some());
     }
 
     #[test]

@@ -51,89 +51,89 @@ pub fn render(record: &Record) -> Result<String, CsvError> {
     let mut text = Vec::new();
     let mut writer = Writer::from_writer(&mut text);
     writer.write_record(COLUMNS.iter().map(|(name, _)| name))?;
-    for row in &record.results {
-        writer.write_record(COLUMNS.iter().map(|(_, cell)| harmless_cell(&cell(record, row))))?;
+    for case in &record.results {
+        writer.write_record(COLUMNS.iter().map(|(_, cell)| harmless_cell(&cell(record, case))))?;
     }
     writer.flush().map_err(::csv::Error::from)?;
     drop(writer);
     Ok(String::from_utf8(text).expect("every cell was a string"))
 }
 
-/// A column: its name, and what a row has in it.
+/// A column: its name, and what a case has in it.
 type Column = (&'static str, fn(&Record, &CaseResult) -> String);
 
 /// All columns, in their order. New ones are added at the end, so that scripts which count columns
 /// go on working.
 const COLUMNS: &[Column] = &[
-    ("operation", |_, row| row.operation.clone()),
-    ("message_bytes", |_, row| text(row.message_bytes)),
-    ("threads", |_, row| row.concurrency.threads.to_string()),
-    ("processes", |_, row| row.concurrency.processes.to_string()),
-    ("hosts", |_, row| row.concurrency.hosts.to_string()),
-    ("load", |_, row| words::load(row.load.kind).into()),
-    ("offered_per_second", |_, row| number(offered(row))),
-    ("achieved_per_second", |_, row| number(row.achieved.map(|rate| rate.0))),
-    ("status", |_, row| words::outcome(row.status.outcome).into()),
-    ("step", |_, row| text(row.status.step.clone())),
-    ("code", |_, row| text(row.status.code.clone())),
-    ("provenance", |_, row| words::provenance(row.provenance).into()),
+    ("operation", |_, case| case.operation.clone()),
+    ("message_bytes", |_, case| text(case.message_bytes)),
+    ("threads", |_, case| case.concurrency.threads.to_string()),
+    ("processes", |_, case| case.concurrency.processes.to_string()),
+    ("hosts", |_, case| case.concurrency.hosts.to_string()),
+    ("load", |_, case| words::load(case.load.kind).into()),
+    ("offered_per_second", |_, case| number(offered(case))),
+    ("achieved_per_second", |_, case| number(case.achieved.map(|rate| rate.0))),
+    ("status", |_, case| words::outcome(case.status.outcome).into()),
+    ("step", |_, case| text(case.status.step.clone())),
+    ("code", |_, case| text(case.status.code.clone())),
+    ("provenance", |_, case| words::provenance(case.provenance).into()),
     ("emulated", |record, _| text(record.target.emulated.as_ref().map(|it| it.profile.clone()))),
-    ("completed", |_, row| row.completed.to_string()),
-    ("failed", |_, row| words::failures(row).to_string()),
-    ("window_seconds", |_, row| number(row.window.map(|window| window.seconds.0))),
-    ("stopped_by", |_, row| text(row.stopped_by.map(words::stopped_by))),
-    ("throughput_per_second", |_, row| throughput(row, value)),
-    ("throughput_low", |_, row| throughput(row, low)),
-    ("throughput_high", |_, row| throughput(row, high)),
-    ("latency_mean_ns", |_, row| quantile(row, |latency| latency.mean, value)),
-    ("latency_mean_low_ns", |_, row| quantile(row, |latency| latency.mean, low)),
-    ("latency_mean_high_ns", |_, row| quantile(row, |latency| latency.mean, high)),
-    ("latency_p50_ns", |_, row| quantile(row, |latency| latency.p50, value)),
-    ("latency_p50_low_ns", |_, row| quantile(row, |latency| latency.p50, low)),
-    ("latency_p50_high_ns", |_, row| quantile(row, |latency| latency.p50, high)),
-    ("latency_p90_ns", |_, row| quantile(row, |latency| latency.p90, value)),
-    ("latency_p90_low_ns", |_, row| quantile(row, |latency| latency.p90, low)),
-    ("latency_p90_high_ns", |_, row| quantile(row, |latency| latency.p90, high)),
-    ("latency_p95_ns", |_, row| quantile(row, |latency| latency.p95, value)),
-    ("latency_p95_low_ns", |_, row| quantile(row, |latency| latency.p95, low)),
-    ("latency_p95_high_ns", |_, row| quantile(row, |latency| latency.p95, high)),
-    ("latency_p99_ns", |_, row| quantile(row, |latency| latency.p99, value)),
-    ("latency_p99_low_ns", |_, row| quantile(row, |latency| latency.p99, low)),
-    ("latency_p99_high_ns", |_, row| quantile(row, |latency| latency.p99, high)),
-    ("latency_p99_9_ns", |_, row| quantile(row, |latency| latency.p999, value)),
-    ("latency_p99_9_low_ns", |_, row| quantile(row, |latency| latency.p999, low)),
-    ("latency_p99_9_high_ns", |_, row| quantile(row, |latency| latency.p999, high)),
-    ("latency_min_ns", |_, row| extreme(row, |latency| latency.min)),
-    ("latency_max_ns", |_, row| extreme(row, |latency| latency.max)),
-    ("interval_level", |_, row| number(row.interval.as_ref().map(|of| of.level.0))),
-    ("interval_reliable", |_, row| text(row.interval.as_ref().map(|of| of.reliable))),
-    ("busy_share", |_, row| number(row.busy_share.map(|share| share.0))),
-    ("client_utilisation", |_, row| number(row.client_cpu.map(|cpu| cpu.utilisation.0))),
-    ("eligible", |_, row| text(row.verification.map(|of| of.eligible))),
-    ("verified", |_, row| text(row.verification.map(|of| of.checked))),
-    ("wrong", |_, row| text(row.verification.map(|of| of.wrong))),
-    ("verified_by", |_, row| text(row.verification.map(|of| words::verifier(of.by)))),
-    ("limited_by", |_, row| words::limited_by(row.limited_by).into()),
+    ("completed", |_, case| case.completed.to_string()),
+    ("failed", |_, case| words::failures(case).to_string()),
+    ("window_seconds", |_, case| number(case.window.map(|window| window.seconds.0))),
+    ("stopped_by", |_, case| text(case.stopped_by.map(words::stopped_by))),
+    ("throughput_per_second", |_, case| throughput(case, value)),
+    ("throughput_low", |_, case| throughput(case, low)),
+    ("throughput_high", |_, case| throughput(case, high)),
+    ("latency_mean_ns", |_, case| quantile(case, |latency| latency.mean, value)),
+    ("latency_mean_low_ns", |_, case| quantile(case, |latency| latency.mean, low)),
+    ("latency_mean_high_ns", |_, case| quantile(case, |latency| latency.mean, high)),
+    ("latency_p50_ns", |_, case| quantile(case, |latency| latency.p50, value)),
+    ("latency_p50_low_ns", |_, case| quantile(case, |latency| latency.p50, low)),
+    ("latency_p50_high_ns", |_, case| quantile(case, |latency| latency.p50, high)),
+    ("latency_p90_ns", |_, case| quantile(case, |latency| latency.p90, value)),
+    ("latency_p90_low_ns", |_, case| quantile(case, |latency| latency.p90, low)),
+    ("latency_p90_high_ns", |_, case| quantile(case, |latency| latency.p90, high)),
+    ("latency_p95_ns", |_, case| quantile(case, |latency| latency.p95, value)),
+    ("latency_p95_low_ns", |_, case| quantile(case, |latency| latency.p95, low)),
+    ("latency_p95_high_ns", |_, case| quantile(case, |latency| latency.p95, high)),
+    ("latency_p99_ns", |_, case| quantile(case, |latency| latency.p99, value)),
+    ("latency_p99_low_ns", |_, case| quantile(case, |latency| latency.p99, low)),
+    ("latency_p99_high_ns", |_, case| quantile(case, |latency| latency.p99, high)),
+    ("latency_p99_9_ns", |_, case| quantile(case, |latency| latency.p999, value)),
+    ("latency_p99_9_low_ns", |_, case| quantile(case, |latency| latency.p999, low)),
+    ("latency_p99_9_high_ns", |_, case| quantile(case, |latency| latency.p999, high)),
+    ("latency_min_ns", |_, case| extreme(case, |latency| latency.min)),
+    ("latency_max_ns", |_, case| extreme(case, |latency| latency.max)),
+    ("interval_level", |_, case| number(case.interval.as_ref().map(|of| of.level.0))),
+    ("interval_reliable", |_, case| text(case.interval.as_ref().map(|of| of.reliable))),
+    ("busy_share", |_, case| number(case.busy_share.map(|share| share.0))),
+    ("client_utilisation", |_, case| number(case.client_cpu.map(|cpu| cpu.utilisation.0))),
+    ("eligible", |_, case| text(case.verification.map(|of| of.eligible))),
+    ("verified", |_, case| text(case.verification.map(|of| of.checked))),
+    ("wrong", |_, case| text(case.verification.map(|of| of.wrong))),
+    ("verified_by", |_, case| text(case.verification.map(|of| words::verifier(of.by)))),
+    ("limited_by", |_, case| words::limited_by(case.limited_by).into()),
 ];
 
-fn offered(row: &CaseResult) -> Option<f64> {
-    row.offered.or(row.load.rate_per_second).map(|rate| rate.0)
+fn offered(case: &CaseResult) -> Option<f64> {
+    case.offered.or(case.load.rate_per_second).map(|rate| rate.0)
 }
 
-fn throughput(row: &CaseResult, end: fn(Estimate) -> f64) -> String {
-    number(words::rate_of(row).map(end))
+fn throughput(case: &CaseResult, end: fn(Estimate) -> f64) -> String {
+    number(words::rate_of(case).map(end))
 }
 
 fn quantile(
-    row: &CaseResult,
+    case: &CaseResult,
     which: fn(Latency) -> Option<Estimate>,
     end: fn(Estimate) -> f64,
 ) -> String {
-    number(row.latency_ns.and_then(which).map(end))
+    number(case.latency_ns.and_then(which).map(end))
 }
 
-fn extreme(row: &CaseResult, which: fn(Latency) -> Nanos) -> String {
-    text(row.latency_ns.map(|latency| which(latency).0))
+fn extreme(case: &CaseResult, which: fn(Latency) -> Nanos) -> String {
+    text(case.latency_ns.map(|latency| which(latency).0))
 }
 
 const fn value(of: Estimate) -> f64 {

@@ -1,7 +1,7 @@
-//! What a record says, section by section: what was measured, a table with a row for each result,
+//! What a record says, section by section: what was measured, a table with a row for each case,
 //! whatever needs more room, and at the end what to know before believing any of it.
 //!
-//! What all rows share is said once, at the top; what they differ in is a column. Colour only ever
+//! What all cases share is said once, at the top; what they differ in is a column. Colour only ever
 //! repeats what a word or a sign says.
 
 mod blocks;
@@ -31,7 +31,7 @@ use page::Page;
 
 /// Which results have a line, and a section, of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub(crate) enum ShownCases {
     /// Those that no other table tells.
     Untold,
     /// Every result, also those that another table tells.
@@ -42,14 +42,14 @@ pub(crate) enum Rows {
 pub(crate) struct Sections<'a> {
     record: &'a Record,
     style: Style,
-    rows: Rows,
+    cases: ShownCases,
     results: Vec<CaseResult>,
 }
 
 impl<'a> Sections<'a> {
-    pub(crate) fn new(record: &'a Record, style: &Style, rows: Rows) -> Self {
-        let sections = Self { record, style: *style, rows, results: Vec::new() };
-        let results = record.results.iter().filter(|row| !sections.is_told(row));
+    pub(crate) fn new(record: &'a Record, style: &Style, cases: ShownCases) -> Self {
+        let sections = Self { record, style: *style, cases, results: Vec::new() };
+        let results = record.results.iter().filter(|case| !sections.is_told(case));
         Self { results: results.cloned().collect(), ..sections }
     }
 
@@ -60,27 +60,32 @@ impl<'a> Sections<'a> {
 
     /// A line for each result, unless there is only one, which is shown in full.
     pub(crate) fn results(&self, page: &mut Page) {
-        // The sides of a comparison in turns, like the points of a cost, are rows that something
+        // The sides of a comparison in turns, like the points of a cost, are cases that something
         // else puts together: they are shown one by one only when asked for.
         let in_turns = |of: &Comparison| of.pairing == Pairing::Interleaved;
         let compared = self.record.comparison.as_ref().is_some_and(in_turns);
-        if self.is_alone() || self.results.is_empty() || (compared && self.rows == Rows::Untold) {
+        if self.is_alone()
+            || self.results.is_empty()
+            || (compared && self.cases == ShownCases::Untold)
+        {
             return;
         }
         head::show_shared(page, &self.results);
-        let told = |row: &&CaseResult| {
-            self.rows == Rows::Untold && self.record.costs.iter().any(|cost| is_part(cost, row))
+        let told = |case: &&CaseResult| {
+            self.cases == ShownCases::Untold
+                && self.record.costs.iter().any(|cost| is_part(cost, case))
         };
-        let rows: Vec<CaseResult> = self.results.iter().filter(|row| !told(row)).cloned().collect();
-        if !rows.is_empty() {
-            results::add_results(page, &rows);
+        let cases: Vec<CaseResult> =
+            self.results.iter().filter(|case| !told(case)).cloned().collect();
+        if !cases.is_empty() {
+            results::add_results(page, &cases);
         }
     }
 
     /// A section for each result.
     pub(crate) fn details(&self, page: &mut Page) {
-        for row in self.results.iter().filter(|row| self.is_in_full(row)) {
-            detail::add_detail(page, row);
+        for case in self.results.iter().filter(|case| self.is_in_full(case)) {
+            detail::add_detail(page, case);
         }
     }
 
@@ -107,16 +112,17 @@ impl<'a> Sections<'a> {
 
     /// What to know before believing any of it.
     pub(crate) fn notes(&self, page: &mut Page) {
-        let said = |row: &CaseResult, note: &str| {
-            self.is_told(row) || (self.is_in_full(row) && detail::is_drift(note))
+        let said = |case: &CaseResult, note: &str| {
+            self.is_told(case) || (self.is_in_full(case) && detail::is_drift(note))
         };
         notes::add_notes(page, self.record, said);
     }
 
     /// What the tables of a trace or of a door tell.
-    fn is_told(&self, row: &CaseResult) -> bool {
+    fn is_told(&self, case: &CaseResult) -> bool {
         let record = self.record;
-        self.rows == Rows::Untold && (trace::tells(record, row) || door::tells(record, row))
+        self.cases == ShownCases::Untold
+            && (trace::tells(record, case) || door::tells(record, case))
     }
 
     /// There is one result, and it is shown in full.
@@ -124,15 +130,15 @@ impl<'a> Sections<'a> {
         matches!(&self.results[..], [only] if detail::has_any(only))
     }
 
-    fn is_in_full(&self, row: &CaseResult) -> bool {
-        (self.is_alone() || self.style.verbose) && detail::has_any(row)
+    fn is_in_full(&self, case: &CaseResult) -> bool {
+        (self.is_alone() || self.style.verbose) && detail::has_any(case)
     }
 }
 
-/// Whether a row is one of those that a cost was fitted over: it went well, and is called after it.
-fn is_part(cost: &Cost, row: &CaseResult) -> bool {
-    let varied = row.operation.strip_prefix(&cost.operation);
-    row.status.outcome == Outcome::Ok && varied.is_some_and(|point| point.starts_with('['))
+/// Whether a case is one of those that a cost was fitted over: it went well, and is called after it.
+fn is_part(cost: &Cost, case: &CaseResult) -> bool {
+    let varied = case.operation.strip_prefix(&cost.operation);
+    case.status.outcome == Outcome::Ok && varied.is_some_and(|point| point.starts_with('['))
 }
 
 /// A reference on its own: its figures, and its conclusions beside computed ones.

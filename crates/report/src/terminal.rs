@@ -8,14 +8,14 @@ use tapstone_record::Record;
 use tapstone_reference::Reference;
 
 use crate::sections::page::Page;
-use crate::sections::{self, Rows, Sections};
+use crate::sections::{self, Sections, ShownCases};
 pub use crate::style::Style;
 
 /// The record as lines of text, each of which ends with a new line.
 #[must_use]
 pub fn render(record: &Record, style: &Style) -> String {
-    let rows = if style.verbose { Rows::All } else { Rows::Untold };
-    let sections = Sections::new(record, style, rows);
+    let cases = if style.verbose { ShownCases::All } else { ShownCases::Untold };
+    let sections = Sections::new(record, style, cases);
     let mut page = Page::new(*style, record.target.emulated.as_ref());
     sections.head(&mut page);
     sections.results(&mut page);

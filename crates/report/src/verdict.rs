@@ -96,14 +96,14 @@ fn strategies(record: &Record) -> Option<Span> {
 }
 
 /// What must be known before any figure.
-fn wrong(rows: &[CaseResult]) -> Option<Span> {
+fn wrong(cases: &[CaseResult]) -> Option<Span> {
     // What a device does not offer is no trouble: the table says so.
-    let supported = |row: &&CaseResult| row.status.outcome != Outcome::Unsupported;
+    let supported = |case: &&CaseResult| case.status.outcome != Outcome::Unsupported;
     let troubled =
-        rows.iter().filter(supported).filter(|row| words::trouble(row).is_some()).count() as u64;
-    let wrong = rows
+        cases.iter().filter(supported).filter(|case| words::trouble(case).is_some()).count() as u64;
+    let wrong = cases
         .iter()
-        .filter_map(|row| row.verification)
+        .filter_map(|case| case.verification)
         .fold(0u64, |sum, it| sum.saturating_add(it.wrong));
     if wrong > 0 {
         let text = format!("{} were WRONG.", counted(wrong, "result", "results"));
@@ -112,7 +112,7 @@ fn wrong(rows: &[CaseResult]) -> Option<Span> {
     let text = format!(
         "{} of {} did not go well.",
         troubled,
-        counted(rows.len() as u64, "operation", "operations")
+        counted(cases.len() as u64, "operation", "operations")
     );
     (troubled > 0).then(|| Span::new(text, Tint::Caution))
 }
@@ -153,13 +153,13 @@ fn knee(record: &Record) -> Option<Span> {
 fn compared(of: &Comparison) -> Vec<Span> {
     let verdicts = |change| of.rows.iter().filter(|row| row.verdict == change).count();
     let mut said = Vec::new();
-    if let [row] = &of.rows[..] {
-        let ratio = with_interval(&row.ratio, figures::ratio);
+    if let [case] = &of.rows[..] {
+        let ratio = with_interval(&case.ratio, figures::ratio);
         let text = format!(
             "{}: candidate over baseline {ratio}, {}{}.",
-            row.operation,
-            change(row.verdict),
-            words::provenance_marks(row)
+            case.operation,
+            change(case.verdict),
+            words::provenance_marks(case)
         );
         said.push(Span::plain(text));
     } else if !of.rows.is_empty() {
@@ -298,21 +298,22 @@ fn tint(verdict: Change, behaviour: Behaviour) -> Tint {
 }
 
 /// Nothing was concluded: the only figure, or how many there are and which is the longest.
-fn results(rows: &[CaseResult]) -> Option<Span> {
-    let median = |row: &CaseResult| row.latency_ns.and_then(|latency| latency.p50.or(latency.mean));
-    if let [row] = rows {
-        let rate = words::rate_of(row).map(|rate| with_interval(&rate, figures::rate));
-        let median = median(row).map(|it| format!("median {}", with_interval(&it, figures::time)));
-        let offered = row.load.rate_per_second;
+fn results(cases: &[CaseResult]) -> Option<Span> {
+    let median =
+        |case: &CaseResult| case.latency_ns.and_then(|latency| latency.p50.or(latency.mean));
+    if let [case] = cases {
+        let rate = words::rate_of(case).map(|rate| with_interval(&rate, figures::rate));
+        let median = median(case).map(|it| format!("median {}", with_interval(&it, figures::time)));
+        let offered = case.load.rate_per_second;
         let offered = offered.map(|rate| format!("{} offered", figures::rate(rate.0)));
         let parts: Vec<String> = [offered, rate, median].into_iter().flatten().collect();
         let said = !parts.is_empty();
-        return said.then(|| Span::plain(format!("{}: {}.", row.operation, parts.join(", "))));
+        return said.then(|| Span::plain(format!("{}: {}.", case.operation, parts.join(", "))));
     }
-    let known = rows.iter().filter_map(|row| Some((row, median(row)?)));
+    let known = cases.iter().filter_map(|case| Some((case, median(case)?)));
     let longest = known.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
-    let (row, median) = longest?;
-    let all = counted(rows.len() as u64, "operation", "operations");
+    let (case, median) = longest?;
+    let all = counted(cases.len() as u64, "operation", "operations");
     let median = with_interval(&median, figures::time);
-    Some(Span::plain(format!("{all}; the longest is {}, median {median}.", row.operation)))
+    Some(Span::plain(format!("{all}; the longest is {}, median {median}.", case.operation)))
 }

@@ -153,8 +153,8 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
 
 /// The source's own mean, where the record's is made anew from the same measurements. It may be
 /// negative.
-pub(crate) fn published_mean(row: &CaseResult) -> Option<String> {
-    let published = row.subtraction.as_ref()?.published_mean_ns?;
+pub(crate) fn published_mean(case: &CaseResult) -> Option<String> {
+    let published = case.subtraction.as_ref()?.published_mean_ns?;
     let sign = if published < 0 { "-" } else { "" };
     Some(format!("{sign}{}", crate::figures::time(published.unsigned_abs() as f64)))
 }
@@ -212,48 +212,48 @@ pub(crate) fn place(status: &Status) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
-/// A row's rate as an estimate, in operations per second.
-pub(crate) fn rate_of(row: &CaseResult) -> Option<Estimate> {
-    let Throughput { estimate, low, high, .. } = row.throughput?;
+/// A case's rate as an estimate, in operations per second.
+pub(crate) fn rate_of(case: &CaseResult) -> Option<Estimate> {
+    let Throughput { estimate, low, high, .. } = case.throughput?;
     Some(Estimate { estimate, low, high })
 }
 
-/// How many operations of a row failed, whatever the code.
-pub(crate) fn failures(row: &CaseResult) -> u64 {
-    row.failed.values().fold(0, |sum, count| sum.saturating_add(*count))
+/// How many operations of a case failed, whatever the code.
+pub(crate) fn failures(case: &CaseResult) -> u64 {
+    case.failed.values().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 /// `2 of 502 operations failed`; `None` when none did.
-pub(crate) fn failure_count(row: &CaseResult) -> Option<String> {
-    let failed = failures(row);
-    let all = thousands(row.completed.saturating_add(failed));
+pub(crate) fn failure_count(case: &CaseResult) -> Option<String> {
+    let failed = failures(case);
+    let all = thousands(case.completed.saturating_add(failed));
     (failed > 0).then(|| format!("{} of {all} operations failed", thousands(failed)))
 }
 
 /// `2 × CKR_DEVICE_ERROR, 1 × CKR_FUNCTION_FAILED`.
-pub(crate) fn failure_codes(row: &CaseResult) -> String {
+pub(crate) fn failure_codes(case: &CaseResult) -> String {
     let code = |(code, count): (&String, &u64)| format!("{} × {code}", thousands(*count));
-    row.failed.iter().map(code).collect::<Vec<_>>().join(", ")
+    case.failed.iter().map(code).collect::<Vec<_>>().join(", ")
 }
 
-/// What went wrong with a row, in a sentence; `None` when nothing did.
-pub(crate) fn trouble(row: &CaseResult) -> Option<String> {
-    let place = place(&row.status);
+/// What went wrong with a case, in a sentence; `None` when nothing did.
+pub(crate) fn trouble(case: &CaseResult) -> Option<String> {
+    let place = place(&case.status);
     let place = if place.is_empty() { String::new() } else { format!(": {place}") };
-    let outcome = match row.status.outcome {
+    let outcome = match case.status.outcome {
         Outcome::Ok => None,
         Outcome::Unsupported => Some(format!("unsupported{place}")),
         Outcome::Partial => Some(format!("partial{place}")),
         Outcome::Failed => Some(format!("FAILED{place}")),
     };
-    let failures = failure_count(row).map(|count| format!("{count} ({})", failure_codes(row)));
-    let parts: Vec<String> = [outcome, failures, wrong(row)].into_iter().flatten().collect();
+    let failures = failure_count(case).map(|count| format!("{count} ({})", failure_codes(case)));
+    let parts: Vec<String> = [outcome, failures, wrong(case)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// `3 of 20,000 checked results were WRONG`.
-fn wrong(row: &CaseResult) -> Option<String> {
-    let of = row.verification.filter(|of| of.wrong > 0)?;
+fn wrong(case: &CaseResult) -> Option<String> {
+    let of = case.verification.filter(|of| of.wrong > 0)?;
     let wrong = thousands(of.wrong);
     let checked = thousands(of.checked);
     Some(format!("{wrong} of {checked} checked results were WRONG, so the rate counts for nothing"))

@@ -88,7 +88,7 @@ impl Source<'_> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "title = 'x'\n[[row]]\nsizes = [\n16,\n0,\n]\nnonsense\n";
+    const TEXT: &str = "title = 'x'\n[[case]]\nsizes = [\n16,\n0,\n]\nnonsense\n";
 
     fn place(at: usize) -> (usize, String) {
         let mistake = Source { file: "my.toml", text: TEXT }.error(at..at, "no");
@@ -99,7 +99,7 @@ mod tests {
     fn a_place_is_a_line_and_a_field() {
         let at = |text| TEXT.find(text).unwrap();
         assert_eq!(place(at("'x'")), (1, "title".into()));
-        assert_eq!(place(at("row")), (2, "[[row]]".into()));
+        assert_eq!(place(at("[[case")), (2, "[[case]]".into()));
         assert_eq!(place(at("0,")), (5, "sizes".into()), "a list over several lines");
         assert_eq!(place(at("sense")), (7, "nonsense".into()), "sets nothing");
         assert_eq!(place(TEXT.len() + 7).0, 8, "behind the end");

@@ -50,9 +50,9 @@ pub enum Order {
 /// What a worker does with the token that it has entered. It names no file and holds no secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Make or find the keys of a row.
+    /// Make or find the keys of a case.
     Prepare(Box<Job>),
-    /// The inputs of the row's lanes, each for every key; then one trial operation a lane.
+    /// The inputs of the case's lanes, each for every key; then one trial operation a lane.
     Inputs(Vec<Vec<Ring>>),
     /// Start the threads and let them warm up.
     Run(Box<Run>),
@@ -79,7 +79,7 @@ pub enum Task {
     Samples,
     /// Send the results that were kept for verification.
     Outputs,
-    /// Destroy the row's keys.
+    /// Destroy the case's keys.
     Finish,
     /// Look for keys that killed runs left, and destroy them if asked.
     Leftovers {
@@ -142,7 +142,7 @@ impl Login {
     }
 }
 
-/// The operations of a row and their keys.
+/// The operations of a case and their keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// Marks the keys that this run makes: their label.
@@ -231,7 +231,7 @@ pub struct Ring {
     pub by_token: bool,
 }
 
-/// How a row is run.
+/// How a case is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// How many threads measure.
@@ -303,7 +303,7 @@ pub enum Report {
     },
     /// Closed slices by lane; the lane after the last is the generator's lateness.
     Slices(Vec<(u8, Slice)>),
-    /// Raw samples: while the row runs, or when they are asked for; then the last part is empty.
+    /// Raw samples: while the case runs, or when they are asked for; then the last part is empty.
     Samples(Vec<RawSample>),
     /// All threads have ended.
     Done(Box<Done>),
@@ -314,7 +314,7 @@ pub enum Report {
         /// The results.
         outputs: Vec<Output>,
     },
-    /// The row's keys are gone, or were not this run's.
+    /// The case's keys are gone, or were not this run's.
     Finished(Result<(), Pkcs11Failure>),
     /// Keys that killed runs left.
     Leftovers(Result<Vec<Leftover>, Pkcs11Failure>),

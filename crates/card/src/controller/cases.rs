@@ -28,16 +28,20 @@ pub struct CaseDescription {
 
 /// The cases of a run, in the order of the plans; a lane without a single operation has no figures.
 #[must_use]
-pub fn rows(ran: &CardRun, plans: &[CaseDescription], stop: CardStop) -> Vec<record::CaseResult> {
+pub fn case_results(
+    ran: &CardRun,
+    plans: &[CaseDescription],
+    stop: CardStop,
+) -> Vec<record::CaseResult> {
     let lanes = lanes(ran);
-    let row = |(number, plan): (usize, &CaseDescription)| {
+    let result = |(number, plan): (usize, &CaseDescription)| {
         let lane = lanes.iter().find(|lane| usize::from(lane.lane) == number);
-        row(ran, plan, number as u16, lane, stop)
+        case_result(ran, plan, number as u16, lane, stop)
     };
-    plans.iter().enumerate().map(row).collect()
+    plans.iter().enumerate().map(result).collect()
 }
 
-fn row(
+fn case_result(
     ran: &CardRun,
     plan: &CaseDescription,
     number: u16,
@@ -52,35 +56,35 @@ fn row(
         return record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
     };
     let status = status(ran, number, Some(lane));
-    let mut row = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
+    let mut case = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
     let (opens, closes) = lane.window;
-    row.message_bytes = plan.message_bytes;
-    row.window = Some(record::Window {
+    case.message_bytes = plan.message_bytes;
+    case.window = Some(record::Window {
         start_ns: opens,
         end_ns: closes,
         seconds: record::Seconds((closes - opens).as_secs_f64()),
     });
-    row.failed = lane.failed.clone();
-    row.set_figures(&lane.summary, &lane.total);
+    case.failed = lane.failed.clone();
+    case.set_figures(&lane.summary, &lane.total);
     if plan.has_rate {
         let over = record::RateBasis::Window;
-        row.throughput = Some(record::Throughput::operations(lane.summary.rate, over));
-        if let Some(interval) = &mut row.interval {
+        case.throughput = Some(record::Throughput::operations(lane.summary.rate, over));
+        if let Some(interval) = &mut case.interval {
             interval.reliable &= lane.rate_reliable;
             interval.method = format!("{}; rate: {}", interval.method, lane.rate_method);
         }
     }
-    row.values_ns = values(ran, number);
+    case.values_ns = values(ran, number);
     // Few operations are better looked at one by one than by slices that are mostly empty.
-    if row.values_ns.is_empty() {
-        row.series = record::SeriesPoint::all(&lane.series);
+    if case.values_ns.is_empty() {
+        case.series = record::SeriesPoint::all(&lane.series);
     }
-    row.warm_up = warm_up(ran, lane);
-    row.phases = phases(ran, plan, number);
-    row.shares = shares(lane, closes - opens);
-    row.stopped_by = Some(stopped_by(ran, stop));
-    row.warnings = warnings(lane, &row);
-    row
+    case.warm_up = warm_up(ran, lane);
+    case.phases = phases(ran, plan, number);
+    case.shares = shares(lane, closes - opens);
+    case.stopped_by = Some(stopped_by(ran, stop));
+    case.warnings = warnings(lane, &case);
+    case
 }
 
 fn status(ran: &CardRun, number: u16, lane: Option<&LaneFigures>) -> record::Status {
@@ -174,12 +178,12 @@ fn stopped_by(ran: &CardRun, stop: CardStop) -> record::StoppedBy {
     }
 }
 
-fn warnings(lane: &LaneFigures, row: &record::CaseResult) -> Vec<String> {
-    let failed: u64 = row.failed.values().sum();
-    let all = failed + row.completed;
+fn warnings(lane: &LaneFigures, case: &record::CaseResult) -> Vec<String> {
+    let failed: u64 = case.failed.values().sum();
+    let all = failed + case.completed;
     let median = lane.summary.p50.map(|p50| Nanos(p50.estimate as u64));
     // Without a warm-up the first calls are among the others.
-    let first = row.warm_up.as_ref().map_or(&row.values_ns[..], |warm_up| &warm_up.first_ns[..]);
+    let first = case.warm_up.as_ref().map_or(&case.values_ns[..], |warm_up| &warm_up.first_ns[..]);
     let drift = trend::drift(&lane.series, lane.window.1 - lane.window.0);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
     let mut told = Vec::new();

@@ -14,7 +14,7 @@ use crate::suite::plan::{Plan, Point};
 /// The costs of every test of which something was varied, in the order of the plan.
 #[must_use]
 pub fn costs(ran: &CardRun, plan: &Plan) -> Vec<record::Cost> {
-    let mut tests: Vec<&str> = plan.rows.iter().map(|row| row.test.as_str()).collect();
+    let mut tests: Vec<&str> = plan.cases.iter().map(|case| case.test.as_str()).collect();
     tests.dedup();
     tests.into_iter().filter_map(|test| cost(ran, plan, test)).collect()
 }
@@ -29,17 +29,17 @@ struct Cell {
 
 fn cost(ran: &CardRun, plan: &Plan, test: &str) -> Option<record::Cost> {
     let lanes: Vec<u16> = (0_u16..)
-        .zip(&plan.rows)
-        .filter(|(_, row)| row.test == test)
+        .zip(&plan.cases)
+        .filter(|(_, case)| case.test == test)
         .map(|(number, _)| number)
         .collect();
     if lanes.len() < 2 {
         return None;
     }
-    let points = || lanes.iter().map(|lane| plan.rows[usize::from(*lane)].point);
+    let points = || lanes.iter().map(|lane| plan.cases[usize::from(*lane)].point);
     // Where no input grows, bytes grow only with what else is varied, and say nothing of their own.
     let grows = points().any(|point| Some(point.bytes) != points().next().map(|it| it.bytes));
-    let all = lanes.iter().map(|lane| cells(ran, *lane, plan.rows[usize::from(*lane)].point));
+    let all = lanes.iter().map(|lane| cells(ran, *lane, plan.cases[usize::from(*lane)].point));
     let by_lane: Vec<BTreeMap<u64, Cell>> = all.filter(|cells| !cells.is_empty()).collect();
     // Rounds in which every case went well: a fit over others would compare different moments.
     let rounds: Vec<Vec<Observation>> = by_lane
@@ -63,7 +63,7 @@ fn cost(ran: &CardRun, plan: &Plan, test: &str) -> Option<record::Cost> {
         n: whole as u64 * by_lane.len() as u64,
         worst_residual: record::Fraction(worst_residual),
         method: format!(
-            "least squares over {} rows in each of {whole} rounds; Student's t over the rounds",
+            "least squares over {} cases in each of {whole} rounds; Student's t over the rounds",
             by_lane.len()
         ),
     })

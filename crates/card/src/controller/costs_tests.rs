@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::{Exchange, Ready};
-use crate::suite::plan::PlannedRow;
+use crate::suite::plan::PlannedCase;
 
 /// What the made-up card takes, in nanoseconds.
 const FIXED: f64 = 5_000_000.0;
@@ -26,12 +26,12 @@ fn points(bytes: &[u32], set_ups: &[u16], operations: &[u16]) -> Vec<Point> {
 }
 
 fn plan(points: &[Point]) -> Plan {
-    let row = |point: &Point| PlannedRow {
+    let case = |point: &Point| PlannedCase {
         test: "card.test".to_owned(),
         point: *point,
-        ..PlannedRow::default()
+        ..PlannedCase::default()
     };
-    Plan { rows: points.iter().map(row).collect(), ..Plan::default() }
+    Plan { cases: points.iter().map(case).collect(), ..Plan::default() }
 }
 
 /// One command of five bytes with its data, one status word, and what the card computes; `noise`
@@ -75,7 +75,7 @@ fn ran(points: &[Point], rounds: u64, noise: impl Fn(u64, u64) -> f64) -> CardRu
 
 #[track_caller]
 fn holds(part: Option<&record::Estimate>, known: f64) {
-    let part = part.expect("the rows differ in it");
+    let part = part.expect("the cases differ in it");
     assert!(part.low <= known && known <= part.high, "{known} in {part:?}");
     assert!((part.estimate / known - 1.0).abs() < 0.02, "{known} for {part:?}");
 }
@@ -111,13 +111,13 @@ fn what_does_not_vary_is_in_the_fixed_part() {
 }
 
 #[test]
-fn one_row_tells_nothing_apart() {
+fn one_case_tells_nothing_apart() {
     let points = points(&[100], &[1], &[1]);
     assert!(costs(&ran(&points, 20, jitter), &plan(&points)).is_empty());
 }
 
 #[test]
-fn a_round_in_which_a_row_failed_is_left_out() {
+fn a_round_in_which_a_case_failed_is_left_out() {
     let points = points(&[16, 128, 240], &[1], &[1, 4]);
     let mut ran = ran(&points, 10, jitter);
     // The failed one took absurdly long.

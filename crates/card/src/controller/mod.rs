@@ -15,7 +15,7 @@ use tapstone_worker::{
     Conversation, Interrupt, NOTABLE_WAIT, OnInterrupt, Timeouts, Unanswered, WorkerCommand,
 };
 
-pub use self::cases::{CaseDescription, rows};
+pub use self::cases::{CaseDescription, case_results};
 pub use self::costs::{apdus, costs};
 pub use self::error::{CardMeasureError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};

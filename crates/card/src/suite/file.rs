@@ -71,7 +71,7 @@ pub struct Test {
     pub writes: Option<String>,
     /// Each operation with this many writes to the same memory cells; a run ends before 1,000.
     pub write_cycles: Option<u32>,
-    /// A card that cannot do it has no row.
+    /// A card that cannot do it has no case.
     #[serde(default)]
     pub optional: bool,
     /// Unpower the card before each operation; connecting is then its first step.

@@ -10,7 +10,7 @@ pub struct SuiteJob {
     pub prepare: Vec<Step>,
     /// Sent once, whatever happened, when all is over.
     pub clean_up: Vec<Step>,
-    /// The rows, in the order in which a round goes through them.
+    /// The cases, in the order in which a round goes through them.
     pub lanes: Vec<Lane>,
     /// Values that steps can name, in bytes.
     pub values: Vec<(String, Vec<u8>)>,
@@ -18,7 +18,7 @@ pub struct SuiteJob {
     pub pin: Option<Secret>,
 }
 
-/// A row: a test at one point of what it varies.
+/// A case: a test at one point of what it varies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Lane {
     /// Sent before each operation, not timed.

@@ -32,7 +32,7 @@ pub struct Plan {
     /// What the worker gets.
     pub job: SuiteJob,
     /// A case for each lane of the job.
-    pub rows: Vec<PlannedRow>,
+    pub cases: Vec<PlannedCase>,
     /// Tests that are left out, with the reason.
     pub left_out: Vec<(String, String)>,
     /// What will change on the card, a sentence each.
@@ -41,9 +41,9 @@ pub struct Plan {
 
 /// A case, with what only the controller knows of it.
 #[derive(Clone, Debug, Default)]
-pub struct PlannedRow {
+pub struct PlannedCase {
     /// What it is called and what its figures mean.
-    pub row: CaseDescription,
+    pub case: CaseDescription,
     /// The test's name.
     pub test: String,
     /// Where it stands in what the test varies.
@@ -190,7 +190,7 @@ impl<'a> Planning<'a> {
     /// A value that stands twice in `vary` would make two cases of one name.
     fn unique_cases(&self) -> Result<(), SuiteError> {
         let mut names: Vec<&str> =
-            self.plan.rows.iter().map(|planned| planned.row.operation.as_str()).collect();
+            self.plan.cases.iter().map(|planned| planned.case.operation.as_str()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(self.source.whole(format!("two cases are called \"{}\"", pair[0]))),
@@ -297,8 +297,8 @@ impl<'a> Planning<'a> {
             let connect = ["SCardConnect", "SCardBeginTransaction"].map(str::to_owned);
             let connect = test.cold.then_some(connect).into_iter().flatten();
             let names = measure.iter().map(|step| step.name.clone());
-            self.plan.rows.push(PlannedRow {
-                row: CaseDescription {
+            self.plan.cases.push(PlannedCase {
+                case: CaseDescription {
                     operation,
                     message_bytes: (point.bytes > 0).then_some(u64::from(point.bytes)),
                     has_rate: false,

@@ -83,7 +83,7 @@ fn everything() -> Wishes {
 }
 
 fn names(plan: &Plan) -> Vec<&str> {
-    plan.rows.iter().map(|row| row.row.operation.as_str()).collect()
+    plan.cases.iter().map(|case| case.case.operation.as_str()).collect()
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_value_that_is_varied_twice_is_an_error() {
 }
 
 #[test]
-fn rows_are_named_by_what_is_varied() {
+fn cases_are_named_by_what_is_varied() {
     let plan = plan(&everything());
     assert_eq!(
         names(&plan),
@@ -137,14 +137,14 @@ fn rows_are_named_by_what_is_varied() {
             "card.eeprom[operations=10]",
         ]
     );
-    assert_eq!(plan.rows.len(), plan.job.lanes.len());
+    assert_eq!(plan.cases.len(), plan.job.lanes.len());
     assert!(plan.left_out.is_empty());
-    let row = &plan.rows[4];
-    assert_eq!(row.point, Point { bytes: 16, set_ups: 4, operations: 10 });
-    assert_eq!((row.row.message_bytes, row.test.as_str()), (Some(16), "card.aes.encrypt"));
+    let case = &plan.cases[4];
+    assert_eq!(case.point, Point { bytes: 16, set_ups: 4, operations: 10 });
+    assert_eq!((case.case.message_bytes, case.test.as_str()), (Some(16), "card.aes.encrypt"));
     let lane = &plan.job.lanes[4];
     assert_eq!((lane.set_ups, lane.operations), (4, 10));
-    assert_eq!(plan.rows[0].row.message_bytes, None);
+    assert_eq!(plan.cases[0].case.message_bytes, None);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn inputs_differ_from_one_another_and_stay_the_same_for_a_seed() {
     assert_eq!(some.len(), 16);
     // What the controller keeps is what the worker sends.
     let plan = plan(&everything());
-    let kept: Vec<_> = plan.rows[1].materials.iter().map(|it| it.input.clone()).collect();
+    let kept: Vec<_> = plan.cases[1].materials.iter().map(|it| it.input.clone()).collect();
     assert_eq!(kept, plan.job.lanes[1].inputs);
 }
 
@@ -168,8 +168,8 @@ fn tests_are_chosen_by_name_with_or_without_the_prefix() {
     let chosen = |wish| plan(&Wishes { tests: vec![String::from(wish)], ..everything() });
     assert_eq!(names(&chosen("card.plain")), ["card.plain"]);
     assert_eq!(names(&chosen("plain")), ["card.plain"]);
-    assert_eq!(chosen("card.aes*").rows.len(), 10);
-    assert_eq!(chosen("aes.d*").rows.len(), 2);
+    assert_eq!(chosen("card.aes*").cases.len(), 10);
+    assert_eq!(chosen("aes.d*").cases.len(), 2);
     let unknown = plan_of(SUITE, &wishes(&["aes"])).unwrap_err();
     assert!(unknown.starts_with("a suite: no test \"aes\"; there are card.plain, "), "{unknown}");
 }
@@ -213,7 +213,7 @@ fn cells_are_written_at_most_a_thousand_times() {
     let of = |rounds| plan(&Wishes { rounds, tests: vec!["eeprom".into()], ..everything() });
     assert_eq!(of(49).changes[1], "1000 writes to the same cells (card.eeprom)");
     let too_many = of(50);
-    assert!(too_many.rows.is_empty() && too_many.changes.is_empty());
+    assert!(too_many.cases.is_empty() && too_many.changes.is_empty());
     assert_eq!(
         too_many.left_out[0].1,
         "50 rounds would write more than 1000 times to the same cells: at most 49 rounds"
@@ -273,7 +273,7 @@ fn a_cold_card_is_not_measured_with_a_warm_one() {
     let text = SUITE.replacen("title = \"one command\"", "title = \"cold\"\ncold = true", 1);
     assert!(plan_of(&text, &everything()).unwrap_err().contains("cold = true"));
     let alone = plan_of(&text, &wishes(&["card.plain"])).unwrap();
-    assert_eq!(alone.rows[0].row.steps, ["SCardConnect", "SCardBeginTransaction", "VERSION"]);
+    assert_eq!(alone.cases[0].case.steps, ["SCardConnect", "SCardBeginTransaction", "VERSION"]);
     assert_eq!(alone.job.lanes[0].steps_before(), 2);
 }
 
@@ -286,7 +286,7 @@ fn the_shipped_suites_can_be_planned_in_full() {
         // A suite with cold and warm tests is run in two.
         let plan = Plan::of(&source, &suite, &wishes).unwrap();
         assert!(plan.left_out.is_empty(), "{name}: {:?}", plan.left_out);
-        assert!(plan.rows.len() >= suite.test.len(), "{name}");
+        assert!(plan.cases.len() >= suite.test.len(), "{name}");
         wishes.allow_writes = false;
         let reading = Plan::of(&source, &suite, &wishes).unwrap();
         assert!(reading.changes.is_empty(), "{name}: {:?}", reading.changes);

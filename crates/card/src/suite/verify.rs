@@ -3,13 +3,13 @@
 use tapstone_record::{Verification, Verifier};
 
 use super::material::Seen;
-use super::plan::PlannedRow;
+use super::plan::PlannedCase;
 use crate::controller::CardRun;
 
 /// How the answers of a case were judged; `None` where the suite names no judge.
 #[must_use]
-pub fn verify(ran: &CardRun, number: u16, row: &PlannedRow) -> Option<Verification> {
-    let answer = row.answer.as_ref()?;
+pub fn verify(ran: &CardRun, number: u16, case: &PlannedCase) -> Option<Verification> {
+    let answer = case.answer.as_ref()?;
     let saved = ran.ready.iter().flatten().next().map_or(&[][..], |ready| &ready.saved[..]);
     // A round goes through the lanes that the card can do.
     let lanes = ran.ready.iter().flatten().next().map_or(1, |ready| u64::from(ready.lanes.max(1)));
@@ -20,8 +20,8 @@ pub fn verify(ran: &CardRun, number: u16, row: &PlannedRow) -> Option<Verificati
     for sample in good {
         verification.eligible += 1;
         let round = sample.number / lanes;
-        let material = &row.materials[(round % row.materials.len() as u64) as usize];
-        let seen = Seen { material, point: row.point, output: &sample.output, saved };
+        let material = &case.materials[(round % case.materials.len() as u64) as usize];
+        let seen = Seen { material, point: case.point, output: &sample.output, saved };
         let right = answer.judge(seen);
         verification.checked += u64::from(right.is_some());
         verification.wrong += u64::from(right == Some(false));

@@ -3,7 +3,7 @@
 mod arguments;
 
 use tapstone_card::controller::{
-    CardController, CardMeasureError, CardRun, CardStop, apdus, costs, rows,
+    CardController, CardMeasureError, CardRun, CardStop, apdus, case_results, costs,
 };
 use tapstone_card::protocol::{Job, JobWork, Reader};
 use tapstone_card::suite::file::{SHIPPED, Source, SuiteFile};
@@ -32,7 +32,7 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     for (test, why) in &plan.left_out {
         eprintln!("{test} is left out: it {why}");
     }
-    if plan.rows.is_empty() {
+    if plan.cases.is_empty() {
         anyhow::bail!("no test is left to run\nhint: the lines above say what each of them needs");
     }
     let interrupt = interrupt::flag_on_signals()?;
@@ -116,28 +116,28 @@ fn measure(
 /// Everything that the run has brought, even if it did not end well.
 fn fill(record: &mut record::Record, ran: &CardRun, plan: &Plan, arguments: &Arguments) -> Exit {
     let mut exit = Exit::Done;
-    let plans: Vec<_> = plan.rows.iter().map(|row| row.row.clone()).collect();
-    let made = rows(ran, &plans, CardStop::Count);
-    for (number, (planned, mut row)) in (0_u16..).zip(plan.rows.iter().zip(made)) {
-        let unsupported = row.status.outcome == record::Outcome::Unsupported;
+    let plans: Vec<_> = plan.cases.iter().map(|case| case.case.clone()).collect();
+    let made = case_results(ran, &plans, CardStop::Count);
+    for (number, (planned, mut case)) in (0_u16..).zip(plan.cases.iter().zip(made)) {
+        let unsupported = case.status.outcome == record::Outcome::Unsupported;
         if unsupported && planned.optional && arguments.test.is_empty() {
             continue;
         }
-        row.verification = verify(ran, number, planned);
-        row.seed = Some(arguments.seed);
-        let wrong = row.verification.map_or(0, |verification| verification.wrong);
+        case.verification = verify(ran, number, planned);
+        case.seed = Some(arguments.seed);
+        let wrong = case.verification.map_or(0, |verification| verification.wrong);
         if wrong > 0 {
-            row.warnings.insert(
+            case.warnings.insert(
                 0,
-                format!("{wrong} answers were wrong: no figure of this row can be trusted"),
+                format!("{wrong} answers were wrong: no figure of this case can be trusted"),
             );
         }
         // A suite asks what a card can do: what it cannot is an answer, unless asked for by name.
         let answered = unsupported && arguments.test.is_empty();
-        if wrong > 0 || row.status.outcome != record::Outcome::Ok && !answered {
+        if wrong > 0 || case.status.outcome != record::Outcome::Ok && !answered {
             exit = Exit::NotMeasured;
         }
-        record.results.push(row);
+        record.results.push(case);
     }
     record.costs = costs(ran, plan);
     record.apdus = apdus(ran, plan);
@@ -169,7 +169,7 @@ fn trouble(record: &mut record::Record, ran: &CardRun, plan: &Plan) -> Exit {
     }
     record.warnings.extend(told.iter().map(|text| text.replace('\n', "; ")));
     if ran.interrupted {
-        record.warnings.push("the run was interrupted: some rows have fewer operations".into());
+        record.warnings.push("the run was interrupted: some cases have fewer operations".into());
     }
     if told.is_empty() && !ran.interrupted { Exit::Done } else { Exit::NotMeasured }
 }

@@ -11,7 +11,7 @@ use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 
-/// Make a record of the log of an access-control panel: a row for each stage.
+/// Make a record of the log of an access-control panel: a case for each stage.
 ///
 /// The map says which columns are what, and from which event to which a stage is. The log's
 /// resolution is found, and every interval is wider by it. Broken lines are shown and skipped.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use tapstone_card::controller::{
-    CardController, CardMeasureError, CardStop, CaseDescription, rows,
+    CardController, CardMeasureError, CardStop, CaseDescription, case_results,
 };
 use tapstone_card::pcsc::Operation;
 use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
@@ -49,16 +49,16 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
     for operation in operations {
         live.stage(operation.name());
-        let (row, ended) =
+        let (case, ended) =
             measure(&mut controller, arguments, operation, reader.as_ref(), &mut live);
         // What the driver lacks is an answer, unless it was asked for by name.
         let answered =
-            row.status.outcome == record::Outcome::Unsupported && arguments.op.is_empty();
-        if row.status.outcome != record::Outcome::Ok && !answered {
+            case.status.outcome == record::Outcome::Unsupported && arguments.op.is_empty();
+        if case.status.outcome != record::Outcome::Ok && !answered {
             exit = Exit::NotMeasured;
         }
-        let interrupted = row.stopped_by == Some(record::StoppedBy::Interrupted);
-        record.results.push(row);
+        let interrupted = case.stopped_by == Some(record::StoppedBy::Interrupted);
+        record.results.push(case);
         if ended {
             if interrupted {
                 record
@@ -173,9 +173,9 @@ fn measure(
         Ok(ran) => ran,
         Err(error) => return unmeasured(arguments, operation, &plan, &error, live),
     };
-    let mut row = rows(&ran, std::slice::from_ref(&plan), stop).remove(0);
+    let mut case = case_results(&ran, std::slice::from_ref(&plan), stop).remove(0);
     let gave_up = ran.done.iter().flatten().find_map(|done| done.gave_up.clone());
-    if let (Some(fault), 0) = (&gave_up, row.completed) {
+    if let (Some(fault), 0) = (&gave_up, case.completed) {
         return unmeasured(
             arguments,
             operation,
@@ -188,8 +188,8 @@ fn measure(
     for trouble in gave_up.map(CardMeasureError::Fault).into_iter().chain(lost) {
         live.say(&format!("error: {}: {trouble}", plan.operation));
     }
-    row.concurrency.processes = arguments.processes;
-    (row, ran.interrupted || ran.lost.is_some())
+    case.concurrency.processes = arguments.processes;
+    (case, ran.interrupted || ran.lost.is_some())
 }
 
 /// A case without figures, and whether there is no point in another.
@@ -215,8 +215,8 @@ fn unmeasured(
     let concurrency =
         record::Concurrency { processes: arguments.processes, ..record::Concurrency::ONE };
     let name = plan.operation.as_str();
-    let row = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
-    (row, matches!(error, CardMeasureError::Lost(_) | CardMeasureError::Interrupted))
+    let case = record::CaseResult::new(name, status, concurrency, record::Load::CLOSED);
+    (case, matches!(error, CardMeasureError::Lost(_) | CardMeasureError::Interrupted))
 }
 
 /// A driver without IFDHControl says so by one of several codes.

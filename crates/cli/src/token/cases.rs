@@ -7,7 +7,7 @@ use tapstone_measure::claim::Claim;
 use tapstone_measure::clock::Monotonic;
 use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::units::Nanos;
-use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteRow, Variant};
+use tapstone_token::catalogue::{Catalogue, Shape, Suite, SuiteCase, Variant};
 use tapstone_token::controller::{
     CasePlan, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan,
 };
@@ -60,7 +60,7 @@ pub(super) fn token_cases(arguments: &Arguments, clock_step: Nanos) -> anyhow::R
         maker.suite(Catalogue::builtin().default_suite())
     };
     for claim in &claims {
-        if !cases.iter().any(|row| row.name() == claim.case) {
+        if !cases.iter().any(|case| case.name() == claim.case) {
             cases.extend(maker.operations(std::slice::from_ref(&claim.case))?);
         }
     }
@@ -86,8 +86,9 @@ impl CaseFigures<'_> {
         for name in names {
             for variant in Catalogue::builtin().select(name)? {
                 for variant in self.sized(variant)? {
-                    cases
-                        .push(self.row(vec![LanePlan { variant, weight: 1 }], self.stop(MAX_TIME)));
+                    cases.push(
+                        self.case_plan(vec![LanePlan { variant, weight: 1 }], self.stop(MAX_TIME)),
+                    );
                 }
             }
         }
@@ -125,16 +126,16 @@ impl CaseFigures<'_> {
         if lanes.len() < 2 {
             bail!("--mix needs at least two operations\nhint: --op measures one");
         }
-        Ok(self.row(lanes, self.stop(MAX_TIME)))
+        Ok(self.case_plan(lanes, self.stop(MAX_TIME)))
     }
 
     fn suite(&self, suite: Suite) -> Vec<CasePlan> {
-        suite.rows.into_iter().flat_map(|row| self.suite_row(row)).collect()
+        suite.cases.into_iter().flat_map(|case| self.suite_cases(case)).collect()
     }
 
     /// The command line goes before the file.
-    fn suite_row(&self, row: SuiteRow) -> Vec<CasePlan> {
-        let stop = match (self.fixed_stop(), row.window, row.count) {
+    fn suite_cases(&self, case: SuiteCase) -> Vec<CasePlan> {
+        let stop = match (self.fixed_stop(), case.window, case.count) {
             (Some(stop), ..) => stop,
             (None, Some(window), _) => CaseStop::Seconds(window),
             (None, None, Some(count)) => CaseStop::Count(count),
@@ -142,19 +143,19 @@ impl CaseFigures<'_> {
         };
         let threads = match self.arguments.load.threads {
             Some(threads) => vec![threads],
-            None => row.threads.iter().map(|threads| threads.get()).collect(),
+            None => case.threads.iter().map(|threads| threads.get()).collect(),
         };
         let mut cases = Vec::new();
-        for variant in row.variants {
+        for variant in case.variants {
             for &threads in &threads {
                 let lane = LanePlan { variant: variant.clone(), weight: 1 };
-                cases.push(CasePlan { threads, ..self.row(vec![lane], stop) });
+                cases.push(CasePlan { threads, ..self.case_plan(vec![lane], stop) });
             }
         }
         cases
     }
 
-    fn row(&self, lanes: Vec<LanePlan>, stop: CaseStop) -> CasePlan {
+    fn case_plan(&self, lanes: Vec<LanePlan>, stop: CaseStop) -> CasePlan {
         let load = &self.arguments.load;
         CasePlan {
             lanes,
@@ -186,12 +187,12 @@ impl CaseFigures<'_> {
 
 impl TokenCases {
     /// The same case as a level of a search for the limit.
-    pub(super) fn level(&self, row: &CasePlan) -> CasePlan {
-        let stop = match row.stop {
+    pub(super) fn level(&self, case: &CasePlan) -> CasePlan {
+        let stop = match case.stop {
             CaseStop::Seconds(window) => CaseStop::Seconds(window),
             CaseStop::Precision { .. } | CaseStop::Count(_) => CaseStop::Seconds(LEVEL_TIME),
         };
-        CasePlan { stop, threads: 1, processes: 1, hosts: 1, ..row.clone() }
+        CasePlan { stop, threads: 1, processes: 1, hosts: 1, ..case.clone() }
     }
 }
 
@@ -230,16 +231,16 @@ fn keys(arguments: &Arguments) -> anyhow::Result<KeysPlan> {
 
 /// What cannot be measured in the way that was asked for.
 fn check(cases: &[CasePlan]) -> anyhow::Result<()> {
-    for row in cases {
-        let login = row.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
-        if login && (row.threads > 1 || row.lanes.len() > 1) {
+    for case in cases {
+        let login = case.lanes.iter().any(|lane| lane.variant.shape == Shape::Login);
+        if login && (case.threads > 1 || case.lanes.len() > 1) {
             bail!(
                 "login is measured alone, with one thread in a process: a login belongs to the \
                  whole process\nhint: use --processes"
             );
         }
-        if let CaseStop::Count(count) = row.stop
-            && count < u64::from(row.threads * row.processes * row.hosts)
+        if let CaseStop::Count(count) = case.stop
+            && count < u64::from(case.threads * case.processes * case.hosts)
         {
             bail!(
                 "--count {count} is less than one operation for each worker\n\

@@ -13,10 +13,10 @@ pub(super) struct Asked<'a> {
 /// What becomes of a claim about a case, measured or not.
 pub(super) fn judge(
     asked: &Asked<'_>,
-    row: &CasePlan,
+    case: &CasePlan,
     outcome: &CaseOutcome,
 ) -> anyhow::Result<record::Claim> {
-    let bits = row.lanes.first().and_then(|lane| lane.variant.key_bits()).map(KeyBits);
+    let bits = case.lanes.first().and_then(|lane| lane.variant.key_bits()).map(KeyBits);
     let target = asked.claim.target(bits)?;
     let figure = outcome.summary.as_ref().and_then(|summary| target.demand.figure(summary));
     let judgement = target.demand.judge(figure);
@@ -48,13 +48,13 @@ pub(super) fn judge(
 /// Why nothing may be concluded from a case's figures.
 fn void_reasons(outcome: &CaseOutcome) -> Vec<String> {
     let mut reasons = Vec::new();
-    let whole = outcome.rows.first();
+    let whole = outcome.cases.first();
     let wrong: u64 =
-        outcome.rows.iter().filter_map(|row| row.verification).map(|it| it.wrong).sum();
+        outcome.cases.iter().filter_map(|case| case.verification).map(|it| it.wrong).sum();
     if wrong > 0 {
         reasons.push(format!("{wrong} results were wrong"));
     }
-    match whole.map(|row| row.status.outcome) {
+    match whole.map(|case| case.status.outcome) {
         Some(record::Outcome::Ok) => {}
         Some(record::Outcome::Partial) => {
             reasons.push("operations failed or workers dropped out".into());
@@ -67,8 +67,9 @@ fn void_reasons(outcome: &CaseOutcome) -> Vec<String> {
     if outcome.summary.as_ref().is_some_and(|summary| !summary.reliable) {
         reasons.push("the interval is unreliable: its batches depend on one another".into());
     }
-    let disturbed = |row: &&record::CaseResult| row.limited_by == record::LimitedBy::OtherPrograms;
-    if let Some(limit) = whole.filter(disturbed).and_then(|row| row.limit.as_ref()) {
+    let disturbed =
+        |case: &&record::CaseResult| case.limited_by == record::LimitedBy::OtherPrograms;
+    if let Some(limit) = whole.filter(disturbed).and_then(|case| case.limit.as_ref()) {
         reasons.push(limit.why.clone());
     }
     reasons

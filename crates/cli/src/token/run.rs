@@ -85,10 +85,10 @@ fn without_hosts(
     }
     eprintln!("error: {}", Failure(&why.error));
     record.hosts = why.hosts;
-    for row in &cases.cases {
+    for case in &cases.cases {
         let host = arguments.hosts.target.clone().unwrap_or_default();
         let error = TokenMeasureError::Host { host, text: why.error.to_string() };
-        record.results.extend(not_measured(row, error).rows);
+        record.results.extend(not_measured(case, error).cases);
     }
     arguments.output.shared.put(&record)?;
     Ok(Exit::NotMeasured)
@@ -102,7 +102,7 @@ fn list() {
 
 fn samples_file(arguments: &Arguments, cases: &TokenCases) -> anyhow::Result<Option<SamplesFile>> {
     let Some(path) = arguments.output.samples.clone() else { return Ok(None) };
-    let lanes = cases.cases.iter().flat_map(|row| &row.lanes);
+    let lanes = cases.cases.iter().flat_map(|case| &case.lanes);
     let names = lanes.map(|lane| lane.variant.name.clone()).collect();
     SamplesFile::create(path, names).map(Some)
 }
@@ -120,16 +120,16 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn measure(&mut self, cases: &TokenCases) -> anyhow::Result<()> {
-        for (index, row) in cases.cases.iter().enumerate() {
-            self.live.row(index + 1, cases.cases.len());
-            let outcome = self.row(cases, row);
-            self.judge_claims(cases, row, &outcome)?;
+        for (index, case) in cases.cases.iter().enumerate() {
+            self.live.begin_case(index + 1, cases.cases.len());
+            let outcome = self.measure_case(cases, case);
+            self.judge_claims(cases, case, &outcome)?;
             let interrupted = outcome.interrupted;
             self.take(outcome, cases.named);
             if interrupted {
                 self.record
                     .warnings
-                    .push("the run was interrupted: later rows were not measured".into());
+                    .push("the run was interrupted: later cases were not measured".into());
                 self.exit = Exit::NotMeasured;
                 break;
             }
@@ -137,10 +137,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn row(&mut self, cases: &TokenCases, row: &CasePlan) -> CaseOutcome {
+    fn measure_case(&mut self, cases: &TokenCases, case: &CasePlan) -> CaseOutcome {
         if !cases.find_limit {
             let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
-            return self.controller.measure(row, &mut self.live, samples);
+            return self.controller.measure(case, &mut self.live, samples);
         }
         let limits = LimitPlan {
             max_threads: self.arguments.limit.max_threads,
@@ -148,7 +148,7 @@ impl Session<'_> {
             max_hosts: self.arguments.hosts.hosts.unwrap_or(1),
             time: self.arguments.load.max_time.map_or(LIMIT_TIME, Into::into),
         };
-        let limit = self.controller.find_limit(&cases.level(row), limits, &mut self.live);
+        let limit = self.controller.find_limit(&cases.level(case), limits, &mut self.live);
         match limit.knee {
             Some(knee) if self.record.knee.is_none() => self.record.knee = Some(knee),
             Some(knee) => self.record.warnings.push(format!(
@@ -163,12 +163,12 @@ impl Session<'_> {
     fn judge_claims(
         &mut self,
         cases: &TokenCases,
-        row: &CasePlan,
+        case: &CasePlan,
         outcome: &CaseOutcome,
     ) -> anyhow::Result<()> {
         for (claim, text) in cases.claims.iter().zip(&self.arguments.what.claim) {
-            if claim.case == row.name() {
-                let judged = judge(&Asked { text, claim }, row, outcome)?;
+            if claim.case == case.name() {
+                let judged = judge(&Asked { text, claim }, case, outcome)?;
                 self.exit = self.exit.max(match judged.verdict {
                     record::Verdict::Met => Exit::Done,
                     record::Verdict::Missed | record::Verdict::Undecided => Exit::Missed,
@@ -189,7 +189,7 @@ impl Session<'_> {
         if !outcome.is_clean() && !answered {
             self.exit = Exit::NotMeasured;
         }
-        self.record.results.extend(outcome.rows);
+        self.record.results.extend(outcome.cases);
         if let Some(hosts) = &mut self.hosts {
             hosts.take(outcome.hosts, &outcome.trouble);
         }

@@ -52,7 +52,7 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
         let tried = trial.run_trial(&signals, |progress| live.stage(&stage(&name, &progress)));
         match tried {
             Ok(tried) => {
-                record.results.extend(tried.rows(&name));
+                record.results.extend(tried.cases(&name));
                 record.trials.extend(tried.record(&trial));
                 for timeline in &tried.timelines {
                     card_controller::note_cards(&mut record.target, timeline);

@@ -27,7 +27,7 @@ fn trouble() {
     assert_eq!(outcome.row().completed, 3);
 }
 
-/// The row of a run that ended early, with what it had until then.
+/// The case of a run that ended early, with what it had until then.
 #[track_caller]
 fn partial(outcome: &crate::support::Outcome) -> CaseResult {
     let row = outcome.row();

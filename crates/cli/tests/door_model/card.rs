@@ -7,7 +7,7 @@ use tapstone_record::Provenance;
 
 use crate::{Said, folder, tapstone};
 
-/// A record of `tapstone door measure` with these rows, in milliseconds.
+/// A record of `tapstone door measure` with these cases, in milliseconds.
 fn record(rows: &[(&str, f64)], emulated: bool) -> String {
     let row = |(operation, ms): &(&str, f64)| {
         let exactly = json!({ "estimate": ms * 1e6, "low": ms * 1e6, "high": ms * 1e6 });

@@ -156,7 +156,7 @@ fn the_limit_is_searched_over_hosts_after_processes() {
     let limit = knee.limit.as_ref().unwrap();
     let expected = [LimitedBy::SearchCap, LimitedBy::OtherPrograms].contains(&limit.limited_by);
     assert!(expected, "{limit:?}");
-    assert_eq!(record.results[0].concurrency.hosts, 2, "the row of the highest rate");
+    assert_eq!(record.results[0].concurrency.hosts, 2, "the case of the highest rate");
     assert!(record.hosts.iter().all(|host| host.window == record.results[0].window));
 }
 

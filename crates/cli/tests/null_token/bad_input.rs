@@ -116,7 +116,7 @@ fn a_suite_that_is_not_there() {
 fn a_malformed_suite() {
     let run = Tapstone::on(&[]);
     let path = run.path("suite.toml");
-    fs::write(&path, "name = \"broken\"\n[[row]]\noperatoin = \"rsa1024.sign\"\n").unwrap();
+    fs::write(&path, "name = \"broken\"\n[[case]]\noperatoin = \"rsa1024.sign\"\n").unwrap();
     refused(run.arg("--suite").arg(&path), "operatoin");
 }
 
@@ -153,7 +153,7 @@ fn login_by_two_threads() {
 
 #[test]
 fn a_key_that_is_not_there() {
-    // The run begins and has a record: the row failed.
+    // The run begins and has a record: the case failed.
     let outcome = sign().args("--key-label none").run().exits(2);
     assert!(outcome.stderr.contains("label \"none\""), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);

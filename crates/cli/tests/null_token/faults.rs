@@ -9,7 +9,7 @@ fn sign(variables: &[(&str, &str)]) -> Tapstone {
     Tapstone::on(variables).args("--op rsa1024.sign --no-verify")
 }
 
-/// A row that says at which call it ended, and how.
+/// A case that says at which call it ended, and how.
 fn ended_at(row: &CaseResult, outcome: Ended, step: &str, code: &str) {
     let status = &row.status;
     assert_eq!(
@@ -130,7 +130,7 @@ fn the_rows_after_a_crash_are_measured() {
     let run = Tapstone::on(&[("CRASH", "C_Sign/200"), ("SERVICE", "1ms")]);
     let suite = run.path("suite.toml");
     let rows = ["rsa1024.sign", "sha256.digest", "random"]
-        .map(|name| format!("[[row]]\noperation = \"{name}\"\n"));
+        .map(|name| format!("[[case]]\noperation = \"{name}\"\n"));
     std::fs::write(&suite, format!("name = \"three\"\n{}", rows.concat())).unwrap();
     // Until so many are done: after half a second a busy machine may not have come to the crash.
     let outcome = run.args("--no-verify --count 400 --suite").arg(suite).run().exits(2);

@@ -1,4 +1,4 @@
-//! Mixed load, several keys, counted rows: everything that decides which key does what.
+//! Mixed load, several keys, counted cases: everything that decides which key does what.
 
 use std::fs;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn a_counted_row_verifies_every_result() {
         assert_eq!(row.stopped_by, Some(StoppedBy::Count));
         let verification = row.verification.unwrap();
         assert_eq!((verification.eligible, verification.checked, verification.wrong), (41, 41, 0));
-        // The window of a counted row ends with its last operation.
+        // The window of a counted case ends with its last operation.
         let done = outcome.log().within(row.window.unwrap()).count() as u64;
         assert!(done.abs_diff(41) <= 4, "{workers}: the module did {done} in the window");
     }

@@ -109,9 +109,9 @@ fn processes_are_tried_after_threads() {
         let one_process = knee.process_limit.map(|limit| limit.limited_by);
         let connection = one_process == Some(LimitedBy::ProcessConnection);
         hold(connection, format_args!("{one_process:?}"))?;
-        let row = outcome.row();
-        hold(row.concurrency.processes == 4, "not the case of four processes")?;
-        let rate = row.throughput.unwrap().estimate;
+        let case = outcome.row();
+        hold(case.concurrency.processes == 4, "not the case of four processes")?;
+        let rate = case.throughput.unwrap().estimate;
         // Four engines of 100/s; of each, one completion more can fall into the window's 0.4 s.
         hold((340.0..=410.0).contains(&rate), rate)
     });

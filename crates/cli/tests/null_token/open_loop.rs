@@ -20,7 +20,7 @@ fn measure(load: &str) -> CaseResult {
 /// Of the time, sleepers may be woken late for so much: p99 is about a hundredth.
 const LATE: f64 = 0.005;
 
-/// A row whose p99, in milliseconds, is in the range. Whatever else the machine does adds to it,
+/// A case whose p99, in milliseconds, is in the range. Whatever else the machine does adds to it,
 /// and only ever for a while: a later try counts as well. `None`, which has been said then: the
 /// machine stood still every time.
 fn with_p99_in(range: std::ops::Range<f64>, load: &str) -> Option<CaseResult> {

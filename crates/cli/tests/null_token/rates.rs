@@ -13,7 +13,7 @@ fn measure(variables: &[(&str, &str)], workers: &str) -> Outcome {
     run.args("--op rsa1024.sign --no-verify --seconds 1").args(workers).run()
 }
 
-/// Holds the record's only row against the log.
+/// Holds the record's only case against the log.
 fn agrees(outcome: &Outcome) {
     let row = outcome.row();
     let (window, log) = (row.window.unwrap(), outcome.log());

@@ -74,11 +74,11 @@ impl Outcome {
         record
     }
 
-    /// The only row of the record.
+    /// The only case of the record.
     #[track_caller]
     pub(crate) fn row(&self) -> CaseResult {
         let mut rows = self.record().results;
-        assert_eq!(rows.len(), 1, "one row");
+        assert_eq!(rows.len(), 1, "one case");
         rows.remove(0)
     }
 }

@@ -89,7 +89,7 @@ fn suite_of(operations: &[String]) -> String {
     let mut suite = "name = \"family\"\n".to_owned();
     for operation in operations {
         let count = count(operation);
-        writeln!(suite, "[[row]]\noperation = \"{operation}\"\ncount = {count}").unwrap();
+        writeln!(suite, "[[case]]\noperation = \"{operation}\"\ncount = {count}").unwrap();
     }
     suite
 }

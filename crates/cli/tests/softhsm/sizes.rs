@@ -1,4 +1,4 @@
-//! `--size`: one row for each length that the operation can take.
+//! `--size`: one case for each length that the operation can take.
 
 use crate::support::{Hsm, assert_all_verified};
 

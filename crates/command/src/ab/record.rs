@@ -90,7 +90,7 @@ impl Measured {
             )),
         }
         for part in Part::ALL {
-            record.results.extend([0, 1].map(|side| self.row(part, side)));
+            record.results.extend([0, 1].map(|side| self.case_result(part, side)));
         }
         record.comparison = self.comparison(ab, fail_above);
         record.warnings.extend(self.warnings(ab));
@@ -102,32 +102,33 @@ impl Measured {
     }
 
     /// The times of one side.
-    fn row(&self, part: Part, side: usize) -> CaseResult {
+    fn case_result(&self, part: Part, side: usize) -> CaseResult {
         let name = ["baseline", "candidate"][side];
         let operation = format!("{}[{name}]", part.operation());
-        let mut row = CaseResult::new(operation, self.status(side), Concurrency::ONE, Load::CLOSED);
+        let mut case =
+            CaseResult::new(operation, self.status(side), Concurrency::ONE, Load::CLOSED);
         let values = self.values(part, side);
         let mut all = Slice::empty();
         values.iter().for_each(|value| all.count(*value));
         let mean = part.mean(&values);
-        row.completed = values.len() as u64;
-        row.latency_ns = Some(Latency { mean, min: all.min, max: all.max, ..Latency::default() });
-        row.interval = mean.map(|_| record::Interval {
-            n: row.completed,
+        case.completed = values.len() as u64;
+        case.latency_ns = Some(Latency { mean, min: all.min, max: all.max, ..Latency::default() });
+        case.interval = mean.map(|_| record::Interval {
+            n: case.completed,
             method: "mean over the rounds, Student's t".to_owned(),
             level: Fraction(LEVEL),
             reliable: true,
             autocorrelation: None,
         });
-        row.histogram = EncodedHistogram::encode(&histogram(&all)).ok();
-        row.window = self.window(side);
-        row.warm_up = self.warm_up(part, side, all.quantile(0.5));
-        row.stopped_by = Some(self.stopped_by());
+        case.histogram = EncodedHistogram::encode(&histogram(&all)).ok();
+        case.window = self.window(side);
+        case.warm_up = self.warm_up(part, side, all.quantile(0.5));
+        case.stopped_by = Some(self.stopped_by());
         if part == Part::Wall {
-            row.warnings.extend(trend::outlier(&all).map(|outlier| outlier.to_string()));
+            case.warnings.extend(trend::outlier(&all).map(|outlier| outlier.to_string()));
         }
-        row.values_ns = values;
-        row
+        case.values_ns = values;
+        case
     }
 
     fn status(&self, side: usize) -> Status {

@@ -1,4 +1,4 @@
-//! From the times of a block to a row with an interval, or to the reason why there is none.
+//! From the times of a block to a case with an interval, or to the reason why there is none.
 
 use tapstone_measure::interval::LEVEL;
 use tapstone_record::{
@@ -15,21 +15,21 @@ const PRINTED_STEP_NS: f64 = 10_000.0;
 const BASELINE_STEP: &str = "baseline subtraction";
 const NOT_ABOVE: &str = "NOT_ABOVE_BASELINE";
 
-/// The row of a block.
-pub(super) fn row(block: &Block) -> CaseResult {
+/// The case of a block.
+pub(super) fn case_of_block(block: &Block) -> CaseResult {
     let operation = operation(&block.method);
-    let mut row = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
-    row.provenance = Provenance::Published;
+    let mut case = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
+    case.provenance = Provenance::Published;
     match &block.outcome {
-        Outcome::Refused { code } => row.status = refusal(&block.method, code),
-        Outcome::Measured(measured) => fill(&mut row, measured),
+        Outcome::Refused { code } => case.status = refusal(&block.method, code),
+        Outcome::Measured(measured) => fill(&mut case, measured),
     }
-    row
+    case
 }
 
-/// Whether a row has no time because its difference could as well be negative.
-pub(super) fn is_not_above_baseline(row: &CaseResult) -> bool {
-    row.status.code.as_deref() == Some(NOT_ABOVE)
+/// Whether a case has no time because its difference could as well be negative.
+pub(super) fn is_not_above_baseline(case: &CaseResult) -> bool {
+    case.status.code.as_deref() == Some(NOT_ABOVE)
 }
 
 /// The stable name of an operation: see the module's documentation.
@@ -65,13 +65,13 @@ fn refusal(method: &str, code: &str) -> Status {
     Status::at(outcome, step, code)
 }
 
-fn fill(row: &mut CaseResult, measured: &Measured) {
+fn fill(case: &mut CaseResult, measured: &Measured) {
     let Measured { operations_each, differences, .. } = measured;
     let steady = Steady::from_measured(measured);
-    row.message_bytes = measured.data_bytes;
-    row.completed = operations_each * differences.len() as u64;
-    row.stopped_by = Some(StoppedBy::Count);
-    row.subtraction = Some(Subtraction {
+    case.message_bytes = measured.data_bytes;
+    case.completed = operations_each * differences.len() as u64;
+    case.stopped_by = Some(StoppedBy::Count);
+    case.subtraction = Some(Subtraction {
         operations_each: *operations_each,
         baseline_ns: measured.baseline.iter().map(|time| time.0).collect(),
         subtracted_ns: measured.subtracted.0,
@@ -80,15 +80,15 @@ fn fill(row: &mut CaseResult, measured: &Measured) {
         baseline_median_ns: Some(steady.baseline_median),
     });
     let Some(figure) = steady.figure() else {
-        row.status = Status::at(record::Outcome::Failed, BASELINE_STEP, NOT_ABOVE);
-        row.warnings.push(
+        case.status = Status::at(record::Outcome::Failed, BASELINE_STEP, NOT_ABOVE);
+        case.warnings.push(
             "the difference to the baseline could as well be negative, and is no time".into(),
         );
-        row.warnings.extend(doubts(measured));
+        case.warnings.extend(doubts(measured));
         return;
     };
-    row.latency_ns = Some(figure.latency);
-    row.interval = figure.latency.mean.map(|_| Interval {
+    case.latency_ns = Some(figure.latency);
+    case.interval = figure.latency.mean.map(|_| Interval {
         n: figure.averaged as u64,
         method: "Student's t over the measurements after the first, with the baseline's in \
                  quadrature"
@@ -97,8 +97,8 @@ fn fill(row: &mut CaseResult, measured: &Measured) {
         reliable: true,
         autocorrelation: None,
     });
-    row.warnings.extend(figure.caution(&steady));
-    row.warnings.extend(doubts(measured));
+    case.warnings.extend(figure.caution(&steady));
+    case.warnings.extend(doubts(measured));
 }
 
 fn mean_of(values: &[SignedNanos]) -> f64 {

@@ -1,4 +1,4 @@
-//! A stage of the authentication: its times, and the row that they make.
+//! A stage of the authentication: its times, and the case that they make.
 
 use std::num::NonZeroU32;
 
@@ -50,10 +50,10 @@ impl Stage {
         self.slices = self.slices.chunks(2).map(merge).collect();
     }
 
-    /// The row, with intervals wider by the resolution on both sides.
-    pub(super) fn row(&self, resolution: Option<Nanos>) -> CaseResult {
-        let mut row = CaseResult::new(&self.operation, Status::OK, Concurrency::ONE, Load::CLOSED);
-        row.stopped_by = Some(StoppedBy::Count);
+    /// The case, with intervals wider by the resolution on both sides.
+    pub(super) fn case(&self, resolution: Option<Nanos>) -> CaseResult {
+        let mut case = CaseResult::new(&self.operation, Status::OK, Concurrency::ONE, Load::CLOSED);
+        case.stopped_by = Some(StoppedBy::Count);
         // The statistics want slices on a grid. That of a log is the order of its lines.
         let mut series = Series::new(Nanos(1));
         for (at, slice) in self.slices.iter().enumerate() {
@@ -66,16 +66,16 @@ impl Stage {
             clock_step: Nanos(1),
         };
         let summary = Summary::from_series(&series, &conditions);
-        row.set_figures(&summary, &series.total());
-        if row.completed == 0 {
-            row.status = Status::at(Outcome::Failed, "panel log", "NO_TRANSACTION");
-            row.interval = None;
+        case.set_figures(&summary, &series.total());
+        if case.completed == 0 {
+            case.status = Status::at(Outcome::Failed, "panel log", "NO_TRANSACTION");
+            case.interval = None;
         }
-        if let Some(interval) = &mut row.interval {
+        if let Some(interval) = &mut case.interval {
             interval.method =
                 format!("batch means in the order of the log, over {} batches", interval.n);
         }
-        if let (Some(step), Some(latency)) = (resolution, &mut row.latency_ns) {
+        if let (Some(step), Some(latency)) = (resolution, &mut case.latency_ns) {
             let figures = [
                 &mut latency.mean,
                 &mut latency.p50,
@@ -85,11 +85,11 @@ impl Stage {
                 &mut latency.p999,
             ];
             figures.into_iter().flatten().for_each(|figure| widen(figure, step));
-            if let Some(interval) = &mut row.interval {
+            if let Some(interval) = &mut case.interval {
                 interval.method.push_str(&format!("; wider by the log's {step} on both sides"));
             }
         }
-        row
+        case
     }
 }
 

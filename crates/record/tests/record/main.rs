@@ -27,7 +27,7 @@ fn examples() -> Vec<(PathBuf, String)> {
     examples
 }
 
-/// The example with the most rows.
+/// The example with the most cases.
 fn token_example() -> (PathBuf, String) {
     examples().into_iter().find(|(path, _)| path.ends_with("token.json")).unwrap()
 }

@@ -9,7 +9,7 @@ use tapstone_record::Record;
 use super::blocks::{self, Fold, Link, badge};
 use super::{Entry, Fill, environment};
 use crate::sections::page::{Block, Page};
-use crate::sections::{Rows, Sections};
+use crate::sections::{Sections, ShownCases};
 use crate::style::Style;
 use crate::text::clean;
 use crate::{figures, verdict};
@@ -30,7 +30,7 @@ pub(super) struct Article {
 pub(super) fn article(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
     let record = entry.record;
     let prefix = format!("r{number}");
-    let shown = Sections::new(record, &Style::PAPER, Rows::Untold);
+    let shown = Sections::new(record, &Style::PAPER, ShownCases::Untold);
     let blocks = |show: &dyn Fn(&mut Page)| -> Vec<Block> {
         let mut page = Page::new(Style::PAPER, record.target.emulated.as_ref());
         show(&mut page);
@@ -133,10 +133,10 @@ fn bounded(record: &Record, fill: Fill) -> (String, bool) {
         return (whole, false);
     }
     let mut record = record.clone();
-    for row in &mut record.results {
-        row.values_ns.clear();
-        row.series.clear();
-        row.histogram = None;
+    for case in &mut record.results {
+        case.values_ns.clear();
+        case.series.clear();
+        case.histogram = None;
     }
     (json(&record), true)
 }

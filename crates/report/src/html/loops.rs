@@ -11,10 +11,10 @@ use crate::{figures, words};
 
 /// A section for each operation that was measured in both.
 pub(super) fn sections(entries: &[Entry<'_>]) -> Markup {
-    let rows = || entries.iter().flat_map(|entry| &entry.record.results);
-    let kind = |kind: LoadKind| rows().filter(move |row| row.load.kind == kind);
+    let cases = || entries.iter().flat_map(|entry| &entry.record.results);
+    let kind = |kind: LoadKind| cases().filter(move |case| case.load.kind == kind);
     let open_of =
-        |closed: &&CaseResult| kind(LoadKind::Open).find(|row| row.operation == closed.operation);
+        |closed: &&CaseResult| kind(LoadKind::Open).find(|case| case.operation == closed.operation);
     let pairs: Vec<(&CaseResult, &CaseResult)> =
         kind(LoadKind::Closed).filter_map(|closed| Some((closed, open_of(&closed)?))).collect();
     html! {
@@ -52,16 +52,16 @@ fn pair(closed: &CaseResult, open: &CaseResult) -> Markup {
     }
 }
 
-fn line(name: &str, row: &CaseResult) -> Markup {
-    let rate = words::rate_of(row).map(|rate| figures::with_interval(&rate, figures::rate));
-    let Latency { p50, p90, p99, max, .. } = row.latency_ns.unwrap_or_default();
+fn line(name: &str, case: &CaseResult) -> Markup {
+    let rate = words::rate_of(case).map(|rate| figures::with_interval(&rate, figures::rate));
+    let Latency { p50, p90, p99, max, .. } = case.latency_ns.unwrap_or_default();
     let quantile = |value: Option<tapstone_record::Estimate>| {
         value.map_or_else(|| figures::NONE.into(), |it| figures::with_interval(&it, figures::time))
     };
     html! {
         tr {
             th scope="row" { (name) }
-            td { (words::concurrency(row.concurrency)) }
+            td { (words::concurrency(case.concurrency)) }
             td.figures { (rate.unwrap_or_else(|| figures::NONE.into())) }
             @for value in [p50, p90, p99] { td.figures { (quantile(value)) } }
             td.figures { (max) }

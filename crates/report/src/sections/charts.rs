@@ -1,20 +1,20 @@
 //! The charts of sections: what a browser shows above the table that says the same.
 
+mod case;
 mod comparison;
 mod costs;
 mod door;
 mod knee;
 mod results;
-mod row;
 mod trace;
 
+pub(crate) use case::loops;
+pub(super) use case::{course, percentiles, spread, values};
 pub(super) use comparison::{ratios, side_by_side};
 pub(super) use costs::costs;
 pub(super) use door::{budget, queue, strategies, what_if};
 pub(super) use knee::knee;
 pub(super) use results::results;
-pub(crate) use row::loops;
-pub(super) use row::{course, percentiles, spread, values};
 pub(super) use trace::{layers, trials};
 
 use crate::chart::{Bar, Bars, Chart, ChartSize, Part, Plot, Tone};

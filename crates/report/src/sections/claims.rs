@@ -6,7 +6,7 @@ use tapstone_text::{thousands, three_digits};
 use super::page::{Page, Span, Tint};
 use crate::words;
 
-pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[CaseResult]) {
+pub(super) fn add_claims(page: &mut Page, claims: &[Claim], cases: &[CaseResult]) {
     if claims.is_empty() {
         return;
     }
@@ -18,11 +18,11 @@ pub(super) fn add_claims(page: &mut Page, claims: &[Claim], rows: &[CaseResult])
             Verdict::Undecided => Tint::Caution,
         };
         let verdict = format!("  {:<9}  ", words::verdict(claim.verdict));
-        page.hanging(&Span::new(verdict, tint), &Span::plain(sentence(claim, rows)));
+        page.hanging(&Span::new(verdict, tint), &Span::plain(sentence(claim, cases)));
     }
 }
 
-fn sentence(claim: &Claim, rows: &[CaseResult]) -> String {
+fn sentence(claim: &Claim, cases: &[CaseResult]) -> String {
     // Arithmetic that ends in an interval has said what was measured.
     let measured = match &claim.measured {
         _ if claim.arithmetic.contains("interval") => None,
@@ -31,7 +31,7 @@ fn sentence(claim: &Claim, rows: &[CaseResult]) -> String {
     };
     let arithmetic = claim.arithmetic.trim_end_matches('.');
     let arithmetic = (!arithmetic.is_empty()).then(|| arithmetic.to_owned());
-    let own = rows.iter().filter(|row| row.operation == claim.operation);
+    let own = cases.iter().filter(|case| case.operation == claim.operation);
     let failures = own.into_iter().find_map(words::failure_count);
     let said: Vec<String> = [measured, arithmetic, failures].into_iter().flatten().collect();
     format!("{}: {}", claim.text, said.join("; "))

@@ -7,7 +7,7 @@ use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
 use crate::figures;
 
-/// A fit that misses a row by more than this is no description of the card.
+/// A fit that misses a case by more than this is no description of the card.
 const POOR: f64 = 0.05;
 
 /// A part of a cost.

@@ -14,36 +14,36 @@ use super::charts;
 use super::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-/// Whether there is more to show of a row than the table has said.
-pub(super) const fn has_any(row: &CaseResult) -> bool {
-    row.throughput.is_some() || row.latency_ns.is_some()
+/// Whether there is more to show of a case than the table has said.
+pub(super) const fn has_any(case: &CaseResult) -> bool {
+    case.throughput.is_some() || case.latency_ns.is_some()
 }
 
-pub(super) fn add_detail(page: &mut Page, row: &CaseResult) {
-    page.heading(&row.operation, &about(row));
-    if let Some(trouble) = words::trouble(row) {
+pub(super) fn add_detail(page: &mut Page, case: &CaseResult) {
+    page.heading(&case.operation, &about(case));
+    if let Some(trouble) = words::trouble(case) {
         page.fact("status", Span::new(trouble, Tint::Bad));
     }
-    facts::before(page, row);
-    page.chart(charts::percentiles(row));
-    latencies::add_latencies(page, row);
-    page.chart(charts::spread(row));
-    spread::add_spread(page, row);
-    page.chart(charts::values(row).or_else(|| charts::course(row)));
-    match values::has_any(row) {
-        true => values::add_values(page, row),
-        false => course::add_course(page, row),
+    facts::before(page, case);
+    page.chart(charts::percentiles(case));
+    latencies::add_latencies(page, case);
+    page.chart(charts::spread(case));
+    spread::add_spread(page, case);
+    page.chart(charts::values(case).or_else(|| charts::course(case)));
+    match values::has_any(case) {
+        true => values::add_values(page, case),
+        false => course::add_course(page, case),
     }
-    facts::after(page, row);
+    facts::after(page, case);
 }
 
 /// Under which conditions, in the heading.
-fn about(row: &CaseResult) -> String {
-    let mut parts: Vec<String> = row.message_bytes.map(figures::bytes).into_iter().collect();
-    parts.push(words::concurrency(row.concurrency));
-    parts.push(format!("{} loop", words::load(row.load.kind)));
-    if !matches!(row.provenance, Provenance::Measured | Provenance::Emulated) {
-        parts.push(words::provenance(row.provenance).into());
+fn about(case: &CaseResult) -> String {
+    let mut parts: Vec<String> = case.message_bytes.map(figures::bytes).into_iter().collect();
+    parts.push(words::concurrency(case.concurrency));
+    parts.push(format!("{} loop", words::load(case.load.kind)));
+    if !matches!(case.provenance, Provenance::Measured | Provenance::Emulated) {
+        parts.push(words::provenance(case.provenance).into());
     }
     parts.join(" · ")
 }

@@ -58,16 +58,16 @@ fn host_line(host: &Host) -> String {
     parts.join(" · ")
 }
 
-/// What all rows of the table share.
-pub(super) fn show_shared(page: &mut Page, rows: &[CaseResult]) {
-    page.fact("load", Span::plain(load(rows)));
-    if let Some(window) = window(rows) {
+/// What all cases of the table share.
+pub(super) fn show_shared(page: &mut Page, cases: &[CaseResult]) {
+    page.fact("load", Span::plain(load(cases)));
+    if let Some(window) = window(cases) {
         page.fact("window", Span::plain(window));
     }
-    if let Some(bytes) = common(measured(rows).filter_map(|row| row.message_bytes)) {
+    if let Some(bytes) = common(measured(cases).filter_map(|case| case.message_bytes)) {
         page.fact("message", Span::plain(figures::bytes(bytes)));
     }
-    if let Some(limit) = common(limits(&ordered(rows))) {
+    if let Some(limit) = common(limits(&ordered(cases))) {
         page.fact("limited by", Span::plain(words::limit(limit)));
     }
 }
@@ -120,10 +120,11 @@ fn identity(token: &Token) -> String {
 }
 
 /// Who asks, and when.
-fn load(rows: &[CaseResult]) -> String {
-    let workers = common(rows.iter().map(|row| row.concurrency));
+fn load(cases: &[CaseResult]) -> String {
+    let workers = common(cases.iter().map(|case| case.concurrency));
     let workers = workers.map_or("concurrency as in the table".into(), words::concurrency);
-    let pace = common(rows.iter().map(|row| row.load)).map_or("load as in the table".into(), pace);
+    let pace =
+        common(cases.iter().map(|case| case.load)).map_or("load as in the table".into(), pace);
     format!("{workers}, {pace}")
 }
 
@@ -136,8 +137,8 @@ fn pace(load: Load) -> String {
 }
 
 /// How long windows were, and what ended them; `None` without any.
-fn window(rows: &[CaseResult]) -> Option<String> {
-    let lengths = || rows.iter().filter_map(|row| Some(row.window?.seconds.0 * 1e9));
+fn window(cases: &[CaseResult]) -> Option<String> {
+    let lengths = || cases.iter().filter_map(|case| Some(case.window?.seconds.0 * 1e9));
     let shortest = lengths().reduce(f64::min)?;
     let longest = lengths().reduce(f64::max)?;
     let length = match figures::time(longest) {
@@ -151,7 +152,7 @@ fn window(rows: &[CaseResult]) -> Option<String> {
         (StoppedBy::Interrupted, "the run was interrupted"),
         (StoppedBy::Failures, "too much failed"),
     ];
-    let ended = |reason| rows.iter().filter(|row| row.stopped_by == Some(reason)).count();
+    let ended = |reason| cases.iter().filter(|case| case.stopped_by == Some(reason)).count();
     let ends: Vec<_> = ends
         .iter()
         .map(|(reason, words)| (ended(*reason), words))
@@ -161,8 +162,11 @@ fn window(rows: &[CaseResult]) -> Option<String> {
         [] => length,
         [(_, words)] => format!("{length}, until {words}"),
         _ => {
-            let end = |(rows, words): &(usize, &&str)| {
-                format!("until {words} ({})", tapstone_text::counted(*rows as u64, "row", "rows"))
+            let end = |(cases, words): &(usize, &&str)| {
+                format!(
+                    "until {words} ({})",
+                    tapstone_text::counted(*cases as u64, "case", "cases")
+                )
             };
             format!("{length}, {}", ends.iter().map(end).collect::<Vec<_>>().join(", "))
         }
@@ -187,14 +191,14 @@ fn machine(environment: &Environment) -> String {
 
 /// Whose limit each rate is; of a mix only the whole can tell.
 pub(super) fn limits(items: &[Item<'_>]) -> impl Iterator<Item = LimitedBy> {
-    let told = items.iter().filter(|item| !item.place.is_part() && item.row.throughput.is_some());
+    let told = items.iter().filter(|item| !item.place.is_part() && item.case.throughput.is_some());
     // Only where processor time was looked at can anything be told.
-    let told = told.filter(|item| item.row.client_cpu.is_some());
-    told.map(|item| item.row.limited_by)
+    let told = told.filter(|item| item.case.client_cpu.is_some());
+    told.map(|item| item.case.limited_by)
 }
 
-pub(super) fn measured(rows: &[CaseResult]) -> impl Iterator<Item = &CaseResult> {
-    rows.iter().filter(|row| row.throughput.is_some() || row.latency_ns.is_some())
+pub(super) fn measured(cases: &[CaseResult]) -> impl Iterator<Item = &CaseResult> {
+    cases.iter().filter(|case| case.throughput.is_some() || case.latency_ns.is_some())
 }
 
 /// The last part of a path: a long one says less, and may say more than it should.

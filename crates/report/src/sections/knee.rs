@@ -9,12 +9,12 @@ use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::{Page, Span, Tint};
 use crate::{figures, words};
 
-pub(super) fn add_knee(page: &mut Page, knee: &Knee, claims: &[Claim], rows: &[CaseResult]) {
+pub(super) fn add_knee(page: &mut Page, knee: &Knee, claims: &[Claim], cases: &[CaseResult]) {
     page.heading_of_conclusions("knee", &knee.operation);
     page.chart(charts::knee(knee, claims));
     let bar_width = (page.width() / 4).min(40);
     page.grid(&levels(knee, bar_width));
-    for sentence in sentences(knee, rows) {
+    for sentence in sentences(knee, cases) {
         page.hanging(&Span::plain("  "), &Span::plain(sentence));
     }
 }
@@ -61,10 +61,10 @@ fn percent(part: f64) -> String {
     if part.is_finite() { format!("{:.0} %", 100.0 * part) } else { figures::NONE.into() }
 }
 
-fn sentences(knee: &Knee, rows: &[CaseResult]) -> Vec<String> {
+fn sentences(knee: &Knee, cases: &[CaseResult]) -> Vec<String> {
     let mut sentences = vec![plateau(knee)];
     sentences.extend(knee.law.as_ref().map(|law| law_in_words(law, &knee.levels)));
-    sentences.extend(limit(knee, rows));
+    sentences.extend(limit(knee, cases));
     sentences.push(stop(knee.stopped_by).into());
     sentences
 }
@@ -135,7 +135,7 @@ const fn is_not_known(limit: LimitedBy) -> bool {
 }
 
 /// What limits the rate, why that is said, and what failed on the way.
-fn limit(knee: &Knee, rows: &[CaseResult]) -> Vec<String> {
+fn limit(knee: &Knee, cases: &[CaseResult]) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(limit) = &knee.process_limit {
         let what = words::limit(limit.limited_by);
@@ -151,7 +151,7 @@ fn limit(knee: &Knee, rows: &[CaseResult]) -> Vec<String> {
         // Written by a version that judged without evidence.
         None => "What limits the rate is not known.".into(),
     });
-    let mut own = rows.iter().filter(|row| row.operation == knee.operation);
+    let mut own = cases.iter().filter(|case| case.operation == knee.operation);
     sentences.extend(
         own.find_map(words::failure_count)
             .map(|count| format!("At the level with the highest rate, {count}.")),

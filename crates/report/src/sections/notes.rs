@@ -1,6 +1,6 @@
 //! What to know before believing the figures: the warnings that the record carries, and what
-//! follows from the rows themselves. A suite of twenty rows can have the same to say of each, so
-//! notes that differ only in their numbers are one, told by the first row that has it.
+//! follows from the cases themselves. A suite of twenty cases can have the same to say of each, so
+//! notes that differ only in their numbers are one, told by the first case that has it.
 
 use tapstone_record::{CaseResult, ClockReadings, LimitedBy, RateBasis, Record, Verifier};
 
@@ -9,7 +9,7 @@ use super::mix::{is_whole, ordered};
 use super::page::{Page, Span, Tint};
 use super::shared::differ;
 
-/// Rows named with one note; more are counted.
+/// Cases named with one note; more are counted.
 const NAMED: usize = 3;
 
 const CLIENT: &str = "limited by the client: the rate is this machine's limit, not the device's";
@@ -26,45 +26,45 @@ pub(super) fn add_notes(
     }
     page.heading("notes", "");
     let alone = record.results.len() == 1;
-    let of_rows = notes.iter().map(|note| if alone { note.text.into() } else { note.sentence() });
-    for text in record.warnings.iter().cloned().chain(of_rows) {
+    let of_cases = notes.iter().map(|note| if alone { note.text.into() } else { note.sentence() });
+    for text in record.warnings.iter().cloned().chain(of_cases) {
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
     }
 }
 
-fn gather(rows: &[CaseResult], said: impl Fn(&CaseResult, &str) -> bool) -> Vec<Note<'_>> {
+fn gather(cases: &[CaseResult], said: impl Fn(&CaseResult, &str) -> bool) -> Vec<Note<'_>> {
     let mut notes = Vec::new();
-    let limits_differ = differ(limits(&ordered(rows)));
-    for row in rows {
-        let client = limits_differ && row.limited_by == LimitedBy::Client;
-        let warnings = row.warnings.iter().map(String::as_str);
-        let all = client.then_some(CLIENT).into_iter().chain(remarks(row)).chain(warnings);
-        for text in all.filter(|text| !said(row, text)) {
-            add(&mut notes, &row.operation, text);
+    let limits_differ = differ(limits(&ordered(cases)));
+    for case in cases {
+        let client = limits_differ && case.limited_by == LimitedBy::Client;
+        let warnings = case.warnings.iter().map(String::as_str);
+        let all = client.then_some(CLIENT).into_iter().chain(remarks(case)).chain(warnings);
+        for text in all.filter(|text| !said(case, text)) {
+            add(&mut notes, &case.operation, text);
         }
     }
     notes
 }
 
-/// A note, and the rows that it is about.
+/// A note, and the cases that it is about.
 struct Note<'a> {
-    /// As the first row has it.
+    /// As the first case has it.
     text: &'a str,
     /// The text of the warning without its numbers: equal texts are shown once.
     kind: String,
-    rows: Vec<&'a str>,
-    /// The other rows have it with numbers of their own.
+    cases: Vec<&'a str>,
+    /// The other cases have it with numbers of their own.
     varies: bool,
 }
 
-fn add<'a>(notes: &mut Vec<Note<'a>>, row: &'a str, text: &'a str) {
+fn add<'a>(notes: &mut Vec<Note<'a>>, case: &'a str, text: &'a str) {
     let kind = kind(text);
     let Some(known) = notes.iter_mut().find(|note| note.kind == kind) else {
-        return notes.push(Note { text, kind, rows: vec![row], varies: false });
+        return notes.push(Note { text, kind, cases: vec![case], varies: false });
     };
     known.varies |= known.text != text;
-    if known.rows.last() != Some(&row) {
-        known.rows.push(row);
+    if known.cases.last() != Some(&case) {
+        known.cases.push(case);
     }
 }
 
@@ -79,31 +79,31 @@ fn kind(text: &str) -> String {
 
 impl Note<'_> {
     fn sentence(&self) -> String {
-        match (&self.rows[..], self.varies) {
+        match (&self.cases[..], self.varies) {
             ([first, others @ ..], true) if !others.is_empty() => {
                 format!("{first}: {} (likewise {})", self.text, names(others))
             }
-            (rows, _) => format!("{}: {}", names(rows), self.text),
+            (cases, _) => format!("{}: {}", names(cases), self.text),
         }
     }
 }
 
 /// `rsa2048.sign, ecdsa-p256.sign and 4 more`.
-fn names(rows: &[&str]) -> String {
-    let (named, more) = rows.split_at(rows.len().min(NAMED));
+fn names(cases: &[&str]) -> String {
+    let (named, more) = cases.split_at(cases.len().min(NAMED));
     let named = named.join(", ");
     if more.is_empty() { named } else { format!("{named} and {} more", more.len()) }
 }
 
-/// What the fields of a row mean for whoever believes its figures.
-fn remarks(row: &CaseResult) -> impl Iterator<Item = &str> {
-    let ends = row.throughput.is_some_and(|rate| rate.over == RateBasis::FirstToLast);
-    let chained = row.clock_readings == ClockReadings::Chained;
-    let by_token = row.verification.is_some_and(|of| of.by == Verifier::Token && of.checked > 0);
+/// What the fields of a case mean for whoever believes its figures.
+fn remarks(case: &CaseResult) -> impl Iterator<Item = &str> {
+    let ends = case.throughput.is_some_and(|rate| rate.over == RateBasis::FirstToLast);
+    let chained = case.clock_readings == ClockReadings::Chained;
+    let by_token = case.verification.is_some_and(|of| of.by == Verifier::Token && of.checked > 0);
     // A call of PC/SC has no result that could be wrong, and a command has its status word.
-    let results = !row.operation.starts_with("pcsc.") && !row.operation.starts_with("card.");
-    let checkable = row.throughput.is_some() && results && !is_whole(row);
-    let unchecked = checkable && row.verification.is_none_or(|of| of.checked == 0);
+    let results = !case.operation.starts_with("pcsc.") && !case.operation.starts_with("card.");
+    let checkable = case.throughput.is_some() && results && !is_whole(case);
+    let unchecked = checkable && case.verification.is_none_or(|of| of.checked == 0);
     [
         (
             ends,
@@ -123,7 +123,7 @@ mod tests {
 
     fn sentences(of: &[(&'static str, &'static str)]) -> Vec<String> {
         let mut notes = Vec::new();
-        of.iter().for_each(|(row, text)| add(&mut notes, row, text));
+        of.iter().for_each(|(case, text)| add(&mut notes, case, text));
         notes.iter().map(Note::sentence).collect()
     }
 

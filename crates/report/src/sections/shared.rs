@@ -1,4 +1,4 @@
-//! What all rows have in common, so that it is said once, and what they do not.
+//! What all cases have in common, so that it is said once, and what they do not.
 
 /// The value that all of them are; `None` when two differ or there are none.
 pub(super) fn common<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Option<T> {

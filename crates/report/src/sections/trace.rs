@@ -50,12 +50,12 @@ fn command_time(page: &mut Page, time: Option<CommandTime>) {
     page.line(&[Span::faint(text)]);
 }
 
-/// Whether a row of the results is what these tables tell: a call, or a whole command that was run
+/// Whether a case of the results is what these tables tell: a call, or a whole command that was run
 /// under observation or in a trial.
-pub(super) fn tells(record: &Record, row: &CaseResult) -> bool {
-    let command = row.operation == "command" || row.operation.starts_with("command, ");
+pub(super) fn tells(record: &Record, case: &CaseResult) -> bool {
+    let command = case.operation == "command" || case.operation.starts_with("command, ");
     let observed = !record.layers.is_empty() || !record.trials.is_empty();
-    (observed && command) || record.calls.iter().any(|call| call.operation() == row.operation)
+    (observed && command) || record.calls.iter().any(|call| call.operation() == case.operation)
 }
 
 /// How much of a list is shown: all of it only when asked for.

@@ -78,7 +78,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A row in parts like that of the samples, in parts like none.
+    /// A case in parts like that of the samples, in parts like none.
     fn row()(
         (operation, status, concurrency) in (text(), status(), concurrency()),
         (message_bytes, completed) in (any::<Option<u64>>(), any::<u64>()),

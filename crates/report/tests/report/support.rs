@@ -56,7 +56,7 @@ pub(crate) fn around(estimate: f64, part: f64) -> Estimate {
     Estimate { estimate, low: estimate * (1.0 - part), high: estimate * (1.0 + part) }
 }
 
-/// A row of a closed loop of four threads, of this rate and this median, with a skewed spread.
+/// A case of a closed loop of four threads, of this rate and this median, with a skewed spread.
 pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> CaseResult {
     let mut row = CaseResult::new(operation, Status::OK, FOUR, Load::CLOSED);
     let end_ns = Nanos::from_secs(10);
@@ -117,7 +117,7 @@ fn histogram(median: f64, completed: u64) -> EncodedHistogram {
     EncodedHistogram::encode(&histogram).unwrap()
 }
 
-/// What `tapstone token` leaves behind: rows of every kind.
+/// What `tapstone token` leaves behind: cases of every kind.
 pub(crate) fn suite() -> Record {
     let mut record = record();
     let mut generate = row("rsa2048.generate", 0, 2.31, 1.71e9);
@@ -164,7 +164,7 @@ pub(crate) fn suite() -> Record {
     record
 }
 
-/// A single row with all that a closed loop records.
+/// A single case with all that a closed loop records.
 pub(crate) fn single() -> Record {
     let mut record = record();
     record.target.tokens.push(token("hsm-b", "0001"));

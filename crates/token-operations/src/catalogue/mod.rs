@@ -19,7 +19,7 @@ pub use error::CatalogueError;
 pub use hash::Hash;
 pub use key::{Curve, KeySpec, MlDsa, MlKem};
 pub use mechanism::Mechanism;
-pub use suite::{Suite, SuiteRow};
+pub use suite::{Suite, SuiteCase};
 pub use variant::{InputKind, MAX_MESSAGE_BYTES, Parameters, Shape, SizeRule, Variant, find_label};
 
 /// The suite that runs when nothing is named.
@@ -77,7 +77,7 @@ impl Catalogue {
     fn mark_default_suite(&mut self) {
         let suite = self.default_suite();
         let chosen: Vec<String> =
-            suite.rows.into_iter().flat_map(|row| row.variants).map(|v| v.name).collect();
+            suite.cases.into_iter().flat_map(|case| case.variants).map(|v| v.name).collect();
         for variant in &mut self.variants {
             variant.in_default_suite = chosen.contains(&variant.name);
         }

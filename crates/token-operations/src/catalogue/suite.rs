@@ -1,12 +1,12 @@
-//! A suite: the rows of a run, from a TOML file.
+//! A suite: the cases of a run, from a TOML file.
 //!
 //! ```toml
 //! name = "signing"
-//! [[row]]
+//! [[case]]
 //! operation = "rsa2048.sign.*"   # as for `Catalogue::select`
-//! threads = [1, 4]               # one row per number; default 1
+//! threads = [1, 4]               # one case per number; default 1
 //! seconds = 5                    # or `count = 1000`; default: until the figure is precise
-//! [[row]]
+//! [[case]]
 //! operation = "aes256-gcm.encrypt"
 //! sizes = [16, 1024, 65536]      # message lengths in bytes
 //! ```
@@ -24,9 +24,9 @@ use super::{Catalogue, CatalogueError};
 
 /// For what TOML's reader does not like.
 const HINT: &str =
-    "a row has `operation`, and may have `sizes`, `threads`, and `seconds` or `count`";
+    "a case has `operation`, and may have `sizes`, `threads`, and `seconds` or `count`";
 
-/// The rows of a run, each with its operations found in the catalogue.
+/// The cases of a run, each with its operations found in the catalogue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suite {
     /// What the suite calls itself.
@@ -34,12 +34,12 @@ pub struct Suite {
     /// What it is for, in one line; empty if it does not say.
     pub description: String,
     /// What to measure, in order.
-    pub rows: Vec<SuiteRow>,
+    pub cases: Vec<SuiteCase>,
 }
 
-/// One `[[row]]`: some operations under the same conditions.
+/// One `[[case]]`: some operations under the same conditions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SuiteRow {
+pub struct SuiteCase {
     /// Each selected operation at each of the sizes; never empty.
     pub variants: Vec<Variant>,
     /// The numbers of threads to measure them with; never empty.
@@ -66,26 +66,26 @@ impl Suite {
     ) -> Result<Self, Mistake> {
         let source = Source { file, text };
         let raw: RawSuite = toml::from_str(text).map_err(|error| source.syntax(&error, HINT))?;
-        let mut rows = Vec::new();
+        let mut cases = Vec::new();
         let mut seen = HashSet::new();
-        for row in raw.row {
-            let span = row.operation.span();
-            let row = row.resolve(catalogue, &source)?;
-            if let Some(twice) = row.first_repeated(&mut seen) {
+        for case in raw.case {
+            let span = case.operation.span();
+            let case = case.resolve(catalogue, &source)?;
+            if let Some(twice) = case.first_repeated(&mut seen) {
                 let problem = format!(
                     "{twice} a second time\nhint: two cases of one name cannot be told apart in a \
                      record; remove one"
                 );
                 return Err(source.error(span, problem));
             }
-            rows.push(row);
+            cases.push(case);
         }
-        Ok(Self { name: raw.name, description: raw.description, rows })
+        Ok(Self { name: raw.name, description: raw.description, cases })
     }
 }
 
-impl SuiteRow {
-    /// The first case of this row that was `seen` before, in words. Its cases are added to `seen`.
+impl SuiteCase {
+    /// The first of its measurements that was `seen` before, in words. All are added to `seen`.
     fn first_repeated(&self, seen: &mut HashSet<(String, usize, NonZeroU32)>) -> Option<String> {
         let mut cases = self
             .variants
@@ -105,12 +105,14 @@ struct RawSuite {
     name: String,
     #[serde(default)]
     description: String,
-    row: Vec<RawRow>,
+    /// Earlier suites call a case `[[row]]`.
+    #[serde(alias = "row")]
+    case: Vec<RawCase>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawRow {
+struct RawCase {
     operation: Spanned<String>,
     sizes: Option<Spanned<Vec<Spanned<usize>>>>,
     threads: Option<Spanned<OneOrMore>>,
@@ -126,13 +128,13 @@ enum OneOrMore {
     More(Vec<NonZeroU32>),
 }
 
-impl RawRow {
-    fn resolve(self, catalogue: &Catalogue, source: &Source<'_>) -> Result<SuiteRow, Mistake> {
+impl RawCase {
+    fn resolve(self, catalogue: &Catalogue, source: &Source<'_>) -> Result<SuiteCase, Mistake> {
         if let (Some(_), Some(count)) = (&self.seconds, &self.count) {
-            let problem = "a row ends by `seconds` or by `count`\nhint: remove one of them";
+            let problem = "a case ends by `seconds` or by `count`\nhint: remove one of them";
             return Err(source.error(count.span(), problem));
         }
-        Ok(SuiteRow {
+        Ok(SuiteCase {
             variants: variants(catalogue, source, &self.operation, self.sizes.as_ref())?,
             threads: threads(source, self.threads)?,
             window: self.seconds.map(|seconds| window(source, &seconds)).transpose()?,
@@ -205,22 +207,29 @@ mod tests {
     }
 
     #[test]
-    fn a_row_gives_each_operation_at_each_size() {
-        let text = "name = 'x'\n[[row]]\noperation = 'aes128-gcm.encrypt'\nsizes = [16, 1024]\n\
-                    threads = [1, 4]\nseconds = 0.5\n[[row]]\noperation = 'rsa2048.sign.*'\n\
+    fn a_case_gives_each_operation_at_each_size() {
+        let text = "name = 'x'\n[[case]]\noperation = 'aes128-gcm.encrypt'\nsizes = [16, 1024]\n\
+                    threads = [1, 4]\nseconds = 0.5\n[[case]]\noperation = 'rsa2048.sign.*'\n\
                     threads = 2\ncount = 7\n";
         let suite = Suite::parse("my.toml", text).unwrap();
-        let sizes: Vec<_> = suite.rows[0].variants.iter().map(|v| v.message_bytes).collect();
+        let sizes: Vec<_> = suite.cases[0].variants.iter().map(|v| v.message_bytes).collect();
         assert_eq!(sizes, [16, 1024]);
-        assert_eq!(suite.rows[0].window, Some(Nanos::from_millis(500)));
-        assert_eq!(suite.rows[0].threads.len(), 2);
-        assert_eq!(suite.rows[1].variants.len(), 4);
-        assert_eq!((suite.rows[1].window, suite.rows[1].count), (None, Some(7)));
+        assert_eq!(suite.cases[0].window, Some(Nanos::from_millis(500)));
+        assert_eq!(suite.cases[0].threads.len(), 2);
+        assert_eq!(suite.cases[1].variants.len(), 4);
+        assert_eq!((suite.cases[1].window, suite.cases[1].count), (None, Some(7)));
+    }
+
+    #[test]
+    fn cases_may_be_called_rows_as_in_earlier_suites() {
+        let text = "name = 'x'\n[[case]]\noperation = 'rsa2048.sign'\ncount = 7\n";
+        let today = Suite::parse("my.toml", text).unwrap();
+        assert_eq!(Suite::parse("my.toml", &text.replace("case", "row")).unwrap(), today);
     }
 
     #[test]
     fn a_case_that_stands_there_twice_is_an_error() {
-        let sign = "[[row]]\noperation = 'rsa2048.sign'\n";
+        let sign = "[[case]]\noperation = 'rsa2048.sign'\n";
         let twice = complaint(&format!("name = 'x'\n{sign}{sign}seconds = 1\n"));
         assert!(twice.starts_with("my.toml, line 5"), "{twice}");
         assert!(
@@ -228,34 +237,34 @@ mod tests {
             "{twice}"
         );
         assert!(twice.contains("hint:"), "{twice}");
-        let pattern = complaint(&format!("name = 'x'\n{sign}[[row]]\noperation = 'rsa2048.*'\n"));
+        let pattern = complaint(&format!("name = 'x'\n{sign}[[case]]\noperation = 'rsa2048.*'\n"));
         assert!(pattern.contains("a second time"), "{pattern}");
         let threads = complaint(&format!("name = 'x'\n{sign}threads = [2, 2]\n"));
         assert!(threads.contains("threads = 2) a second time"), "{threads}");
-        let sizes = "name = 'x'\n[[row]]\noperation = 'sha256.digest'\nsizes = [16, 16]\n";
+        let sizes = "name = 'x'\n[[case]]\noperation = 'sha256.digest'\nsizes = [16, 16]\n";
         assert!(complaint(sizes).contains("a second time"));
         // Other conditions are other cases.
         let other = format!("name = 'x'\n{sign}{sign}threads = [2, 4]\n");
-        assert_eq!(Suite::parse("my.toml", &other).unwrap().rows.len(), 2);
+        assert_eq!(Suite::parse("my.toml", &other).unwrap().cases.len(), 2);
     }
 
     #[test]
     fn errors_name_file_line_and_field() {
-        let row = "name = 'x'\n[[row]]\noperation = 'rsa2048.sign'\n";
+        let case = "name = 'x'\n[[case]]\noperation = 'rsa2048.sign'\n";
         insta::assert_snapshot!(
             [
-                complaint("name = 'x'\n[[row]]\noperation = 'rsa2048.sing'\n"),
-                complaint(&format!("{row}sizes = [16]\n")),
-                complaint(&format!("{row}sizes = []\n")),
-                complaint("name = 'x'\n[[row]]\noperation = 'random'\nsizes = [\n16,\n0,\n]\n"),
-                complaint(&format!("{row}threads = 0\n")),
-                complaint(&format!("{row}threads = []\n")),
-                complaint(&format!("{row}seconds = -1\n")),
-                complaint(&format!("{row}count = 0\n")),
-                complaint(&format!("{row}seconds = 1\ncount = 1\n")),
-                complaint(&format!("{row}thread = 1\n")),
-                complaint("name = 'x'\n[[row]]\nthreads = 1\n"),
-                complaint("name = 'x'\n[[row\n"),
+                complaint("name = 'x'\n[[case]]\noperation = 'rsa2048.sing'\n"),
+                complaint(&format!("{case}sizes = [16]\n")),
+                complaint(&format!("{case}sizes = []\n")),
+                complaint("name = 'x'\n[[case]]\noperation = 'random'\nsizes = [\n16,\n0,\n]\n"),
+                complaint(&format!("{case}threads = 0\n")),
+                complaint(&format!("{case}threads = []\n")),
+                complaint(&format!("{case}seconds = -1\n")),
+                complaint(&format!("{case}count = 0\n")),
+                complaint(&format!("{case}seconds = 1\ncount = 1\n")),
+                complaint(&format!("{case}thread = 1\n")),
+                complaint("name = 'x'\n[[case]]\nthreads = 1\n"),
+                complaint("name = 'x'\n[[case\n"),
             ]
             .join("\n\n")
         );

@@ -111,9 +111,9 @@ fn a_variant_travels_unchanged() {
 #[test]
 fn the_default_suite_is_at_most_a_page() {
     let suite = Catalogue::builtin().default_suite();
-    assert!(suite.rows.len() <= 23);
+    assert!(suite.cases.len() <= 23);
     let marked = Catalogue::builtin().variants().iter().filter(|v| v.in_default_suite).count();
-    assert_eq!(marked, suite.rows.len());
+    assert_eq!(marked, suite.cases.len());
 }
 
 #[test]

@@ -18,16 +18,16 @@ pub(super) fn load(plan: &CasePlan) -> record::Load {
 }
 
 pub(super) fn describe_variant(
-    row: &mut record::CaseResult,
+    case: &mut record::CaseResult,
     variant: &Variant,
     ready: Option<&crate::protocol::LaneReady>,
 ) {
-    row.mechanism = variant.mechanism.map(|mechanism| record::Mechanism {
+    case.mechanism = variant.mechanism.map(|mechanism| record::Mechanism {
         name: mechanism.name().to_owned(),
         parameters: parameters(variant),
         hardware: ready.and_then(|ready| ready.hardware),
     });
-    row.message_bytes = (variant.message_bytes > 0).then_some(variant.message_bytes as u64);
+    case.message_bytes = (variant.message_bytes > 0).then_some(variant.message_bytes as u64);
 }
 
 fn parameters(variant: &Variant) -> Option<String> {

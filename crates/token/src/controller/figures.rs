@@ -29,7 +29,7 @@ use crate::protocol::{Done, NewKeys, Trouble};
 #[derive(Debug)]
 pub struct CaseOutcome {
     /// The record's cases: one, or for a mix the whole and then its parts.
-    pub rows: Vec<record::CaseResult>,
+    pub cases: Vec<record::CaseResult>,
     /// The figures of the first case, for claims and for comparison.
     pub summary: Option<Summary>,
     /// What the user has to be told: a worker lost, keys that were not removed.
@@ -60,17 +60,17 @@ impl CaseOutcome {
     /// Everything was measured, nothing failed, nothing was wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let clean = |row: &record::CaseResult| {
-            let right = row.verification.is_none_or(|verification| verification.wrong == 0);
-            row.status.outcome == record::Outcome::Ok && right
+        let clean = |case: &record::CaseResult| {
+            let right = case.verification.is_none_or(|verification| verification.wrong == 0);
+            case.status.outcome == record::Outcome::Ok && right
         };
-        self.trouble.is_empty() && self.rows.iter().all(clean)
+        self.trouble.is_empty() && self.cases.iter().all(clean)
     }
 
     /// The token lacks the operation.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        self.rows.iter().all(|row| row.status.outcome == record::Outcome::Unsupported)
+        self.cases.iter().all(|case| case.status.outcome == record::Outcome::Unsupported)
     }
 }
 
@@ -111,12 +111,12 @@ pub(super) fn without(plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {
         }
     };
     let interrupted = matches!(trouble, Some(TokenMeasureError::Interrupted));
-    let mut row = record::CaseResult::new(plan.name(), status, concurrency(plan), load(plan));
+    let mut case = record::CaseResult::new(plan.name(), status, concurrency(plan), load(plan));
     if let [lane] = &plan.lanes[..] {
-        describe_variant(&mut row, &lane.variant, None);
+        describe_variant(&mut case, &lane.variant, None);
     }
     CaseOutcome {
-        rows: vec![row],
+        cases: vec![case],
         summary: None,
         trouble: trouble.into_iter().collect(),
         interrupted,
@@ -162,22 +162,22 @@ pub(super) fn outcome(
     judged: Vec<Judged>,
 ) -> CaseOutcome {
     let maker = CaseFigures { controller, plan, prepared, ran: &ran };
-    let mut rows = Vec::new();
+    let mut cases = Vec::new();
     let mut first_summary = None;
     if plan.lanes.len() > 1 {
-        let (row, summary) = maker.row(None, Some(Judged::sum(&judged)));
+        let (case, summary) = maker.case_result(None, Some(Judged::sum(&judged)));
         first_summary = Some(summary);
-        rows.push(row);
+        cases.push(case);
     }
     for (lane, judged) in judged.into_iter().enumerate() {
-        let (row, summary) = maker.row(Some(lane), Some(judged));
+        let (case, summary) = maker.case_result(Some(lane), Some(judged));
         first_summary.get_or_insert(summary);
-        rows.push(row);
+        cases.push(case);
     }
     let interrupted = ran.interrupted;
     let hosts = maker.host_parts();
     let trouble = ran.any_lost().map(|lost| controller.lost(lost.clone())).into_iter().collect();
-    CaseOutcome { rows, summary: first_summary, trouble, interrupted, hosts }
+    CaseOutcome { cases, summary: first_summary, trouble, interrupted, hosts }
 }
 
 pub(super) struct CaseFigures<'a> {
@@ -189,7 +189,11 @@ pub(super) struct CaseFigures<'a> {
 
 impl CaseFigures<'_> {
     /// The case of one lane, or of all together.
-    fn row(&self, lane: Option<usize>, judged: Option<Judged>) -> (record::CaseResult, Summary) {
+    fn case_result(
+        &self,
+        lane: Option<usize>,
+        judged: Option<Judged>,
+    ) -> (record::CaseResult, Summary) {
         let gathered = &self.ran.gathered;
         let mut series = match lane {
             Some(lane) => gathered.lanes[lane].clone(),
@@ -204,41 +208,41 @@ impl CaseFigures<'_> {
             None => self.plan.name(),
         };
         let status = self.status(lane, &total);
-        let mut row =
+        let mut case =
             record::CaseResult::new(name, status, concurrency(self.plan), load(self.plan));
         if let Some(lane) = lane {
             let ready = self.prepared.ready.first().and_then(|lanes| lanes.get(lane));
-            describe_variant(&mut row, &self.plan.lanes[lane].variant, ready);
-            row.key = self.key(lane);
-            row.new_keys_on_token = self.new_keys_on_token(lane);
+            describe_variant(&mut case, &self.plan.lanes[lane].variant, ready);
+            case.key = self.key(lane);
+            case.new_keys_on_token = self.new_keys_on_token(lane);
         }
-        row.seed = Some(self.plan.common.seed);
-        row.clock_readings = match self.plan.load {
+        case.seed = Some(self.plan.common.seed);
+        case.clock_readings = match self.plan.load {
             LoadPlan::Chained => record::ClockReadings::Chained,
             _ => record::ClockReadings::Two,
         };
-        row.window = Some(record::Window {
+        case.window = Some(record::Window {
             start_ns: gathered.opened,
             end_ns: gathered.closed,
             seconds: Seconds(window.as_secs_f64()),
         });
-        row.completed = total.completed;
-        row.failed = self.failures(lane);
-        self.add_figures(&mut row, &summary, &total);
-        row.series = record::SeriesPoint::all(&series);
-        row.shares = self.shares(lane, window);
-        row.warm_up = self.warm_up(&summary);
-        row.verification = judged.and_then(|judged| self.verification(judged, &total));
-        row.outages = self.outages();
-        row.phases = self.phases(&total);
-        row.stopped_by = Some(self.stopped_by());
+        case.completed = total.completed;
+        case.failed = self.failures(lane);
+        self.add_figures(&mut case, &summary, &total);
+        case.series = record::SeriesPoint::all(&series);
+        case.shares = self.shares(lane, window);
+        case.warm_up = self.warm_up(&summary);
+        case.verification = judged.and_then(|judged| self.verification(judged, &total));
+        case.outages = self.outages();
+        case.phases = self.phases(&total);
+        case.stopped_by = Some(self.stopped_by());
         if lane.is_none() || self.plan.lanes.len() == 1 {
-            self.add_client(&mut row, &total, window);
-            self.add_schedule(&mut row, &total, window);
+            self.add_client(&mut case, &total, window);
+            self.add_schedule(&mut case, &total, window);
         }
-        row.warnings = warnings::case_warnings(&row, self.plan, self.ran, &series, &summary);
-        row.warnings.extend(self.host_warnings());
-        (row, summary)
+        case.warnings = warnings::case_warnings(&case, self.plan, self.ran, &series, &summary);
+        case.warnings.extend(self.host_warnings());
+        (case, summary)
     }
 
     pub(super) fn workers(&self) -> u32 {
@@ -311,12 +315,12 @@ impl CaseFigures<'_> {
         })
     }
 
-    fn add_figures(&self, row: &mut record::CaseResult, summary: &Summary, total: &Slice) {
+    fn add_figures(&self, case: &mut record::CaseResult, summary: &Summary, total: &Slice) {
         let few = summary.n < FEW_PER_WORKER * u64::from(self.workers());
         let over = if few { record::RateBasis::FirstToLast } else { record::RateBasis::Window };
-        row.set_figures(summary, total);
+        case.set_figures(summary, total);
         if self.ran.gathered.window() > Nanos::ZERO {
-            row.throughput = Some(record::Throughput::operations(summary.rate, over));
+            case.throughput = Some(record::Throughput::operations(summary.rate, over));
         }
     }
 
@@ -440,19 +444,19 @@ impl CaseFigures<'_> {
     }
 
     /// Processor time, busy share, and what limits the rate.
-    fn add_client(&self, row: &mut record::CaseResult, total: &Slice, window: Nanos) {
+    fn add_client(&self, case: &mut record::CaseResult, total: &Slice, window: Nanos) {
         let workers = f64::from(self.workers());
         let user = self.done().map(|done| done.user.as_secs_f64()).sum();
         let system = self.done().map(|done| done.system.as_secs_f64()).sum();
         let utilisation = used_cores(self.done()) / self.usable_cores();
-        row.client_cpu = Some(record::ClientCpu {
+        case.client_cpu = Some(record::ClientCpu {
             user_seconds: Seconds(user),
             system_seconds: Seconds(system),
             utilisation: Fraction(utilisation),
         });
         let closed = !matches!(self.plan.load, LoadPlan::Open { .. });
         if closed && window > Nanos::ZERO {
-            row.busy_share =
+            case.busy_share =
                 Some(Fraction(total.busy.as_secs_f64() / (workers * window.as_secs_f64())));
         }
         if self.done().next().is_some() {
@@ -463,22 +467,22 @@ impl CaseFigures<'_> {
                 Attribution::unknown("an open loop offers a rate and looks for no limit")
             };
             let limit = limit_record(attribution, &evidence);
-            row.limited_by = limit.limited_by;
-            row.limit = Some(limit);
+            case.limited_by = limit.limited_by;
+            case.limit = Some(limit);
         }
     }
 
     /// What an open loop offered, and how well it kept to its schedule.
-    fn add_schedule(&self, row: &mut record::CaseResult, total: &Slice, window: Nanos) {
+    fn add_schedule(&self, case: &mut record::CaseResult, total: &Slice, window: Nanos) {
         let LoadPlan::Open { rate, .. } = self.plan.load else { return };
-        row.offered = Some(rate);
-        row.achieved = Some(PerSecond(
+        case.offered = Some(rate);
+        case.achieved = Some(PerSecond(
             (total.completed + total.failed) as f64 / window.as_secs_f64().max(1e-9),
         ));
         let late = self.ran.gathered.lateness.total();
         let mean = (late.completed > 0)
             .then(|| Nanos((late.latency_sum / u128::from(late.completed.max(1))) as u64));
-        row.schedule_lateness_ns = Some(record::Lateness {
+        case.schedule_lateness_ns = Some(record::Lateness {
             mean,
             p50: late.quantile(0.5),
             p90: late.quantile(0.9),

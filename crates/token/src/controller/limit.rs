@@ -436,9 +436,9 @@ impl Search<'_> {
                 let mut outcome =
                     figures::outcome(self.controller, &plan, &self.prepared, ran, judged);
                 outcome.summary = Some(Summary { rate: rate.unwrap_or(summary.rate), ..summary });
-                if let ([row], Some(limit)) = (&mut outcome.rows[..], limit) {
-                    row.limited_by = limit.limited_by;
-                    row.limit = Some(limit);
+                if let ([case], Some(limit)) = (&mut outcome.cases[..], limit) {
+                    case.limited_by = limit.limited_by;
+                    case.limit = Some(limit);
                 }
                 if let Some(Stopped::Trouble(CaseNotMeasured::Error(error))) = stopped {
                     outcome.trouble.push(error);

@@ -20,10 +20,10 @@ use crate::protocol::{Pace, RawSample, Report, Run, Task, TokenProtocol};
 /// Watches a case while it runs.
 pub trait TokenObserver {
     /// Something is being done before or after the measuring.
-    fn stage(&mut self, row: &str, stage: &str);
+    fn stage(&mut self, case: &str, stage: &str);
 
     /// Called a few times a second while a case is measured.
-    fn progress(&mut self, row: &str, progress: &CaseProgress);
+    fn progress(&mut self, case: &str, progress: &CaseProgress);
 }
 
 /// How a case stands.

@@ -17,7 +17,7 @@ const BUSY_TOLERANCE: f64 = 0.005;
 
 /// The warnings of a case whose figures are in place.
 pub(super) fn case_warnings(
-    row: &record::CaseResult,
+    case: &record::CaseResult,
     plan: &CasePlan,
     ran: &RanCase,
     series: &Series,
@@ -30,16 +30,16 @@ pub(super) fn case_warnings(
     let drift = trend::drift(series, window);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
     // The operations of a mix differ by themselves.
-    let alone = row.mechanism.is_some() || plan.lanes.len() == 1;
+    let alone = case.mechanism.is_some() || plan.lanes.len() == 1;
     let modes = alone.then(|| trend::bimodality(&total, plan.common.clock_step)).flatten();
     let warm_up = median.and_then(|median| trend::slow_start(first_calls, median));
     let all = [
-        wrong(row),
-        failed(row),
-        behind(row, plan),
-        kept_away(row, plan, ran),
+        wrong(case),
+        failed(case),
+        behind(case, plan),
+        kept_away(case, plan, ran),
         drifts.then(|| drift.to_string()),
-        modes.map(|modes| modes_note(&row.operation, &modes.to_string())),
+        modes.map(|modes| modes_note(&case.operation, &modes.to_string())),
         trend::outlier(&total).map(|outlier| outlier.to_string()),
         warm_up.map(|warm_up| warm_up.to_string()),
         dropped(ran),
@@ -61,24 +61,24 @@ fn modes_note(operation: &str, modes: &str) -> String {
     )
 }
 
-fn wrong(row: &record::CaseResult) -> Option<String> {
-    let record::Verification { wrong, checked, .. } = row.verification.filter(|v| v.wrong > 0)?;
+fn wrong(case: &record::CaseResult) -> Option<String> {
+    let record::Verification { wrong, checked, .. } = case.verification.filter(|v| v.wrong > 0)?;
     Some(format!(
-        "{wrong} of {checked} checked results were wrong: no figure of this row can be trusted"
+        "{wrong} of {checked} checked results were wrong: no figure of this case can be trusted"
     ))
 }
 
-fn failed(row: &record::CaseResult) -> Option<String> {
-    let failed: u64 = row.failed.values().sum();
-    let all = failed + row.completed;
+fn failed(case: &record::CaseResult) -> Option<String> {
+    let failed: u64 = case.failed.values().sum();
+    let all = failed + case.completed;
     (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them"))
 }
 
-fn behind(row: &record::CaseResult, plan: &CasePlan) -> Option<String> {
-    let offered = row.offered?;
-    let achieved = row.achieved?;
-    let requests = offered.0 * row.window?.seconds.0;
-    let missing = requests - achieved.0 * row.window?.seconds.0;
+fn behind(case: &record::CaseResult, plan: &CasePlan) -> Option<String> {
+    let offered = case.offered?;
+    let achieved = case.achieved?;
+    let requests = offered.0 * case.window?.seconds.0;
+    let missing = requests - achieved.0 * case.window?.seconds.0;
     // Independent arrivals vary by the root of their number; three times that is no chance.
     let chance = match plan.load {
         LoadPlan::Open { poisson: true, .. } => 3.0 * requests.sqrt(),
@@ -93,11 +93,11 @@ fn behind(row: &record::CaseResult, plan: &CasePlan) -> Option<String> {
 }
 
 /// Little's law: in a closed loop a worker is either in a call or in the loop.
-fn kept_away(row: &record::CaseResult, plan: &CasePlan, ran: &RanCase) -> Option<String> {
-    let two_readings = row.clock_readings == record::ClockReadings::Two;
-    let busy = row.busy_share.filter(|_| two_readings && row.failed.is_empty())?.0;
+fn kept_away(case: &record::CaseResult, plan: &CasePlan, ran: &RanCase) -> Option<String> {
+    let two_readings = case.clock_readings == record::ClockReadings::Two;
+    let busy = case.busy_share.filter(|_| two_readings && case.failed.is_empty())?.0;
     let workers = f64::from(ran.threads) * ran.took_part.len() as f64;
-    let per_operation = workers * ran.gathered.window().0 as f64 / row.completed.max(1) as f64;
+    let per_operation = workers * ran.gathered.window().0 as f64 / case.completed.max(1) as f64;
     let lowest = 1.0 - plan.common.loop_cost_ns / per_operation - BUSY_TOLERANCE;
     let percent = 100.0 * busy;
     if busy > 1.0 + BUSY_TOLERANCE {

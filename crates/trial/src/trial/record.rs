@@ -104,17 +104,17 @@ impl Tried {
         notes
     }
 
-    /// A row for each of the three series, with every run.
+    /// A case for each of the three series, with every run.
     #[must_use]
-    pub fn rows(&self, name: &str) -> Vec<record::CaseResult> {
-        let row = |what: &str, runs: &[Finished]| {
+    pub fn cases(&self, name: &str) -> Vec<record::CaseResult> {
+        let case = |what: &str, runs: &[Finished]| {
             let runs: Vec<_> = runs.iter().map(|run| (run.started + run.wall, run.wall)).collect();
-            tables::command_row(&format!("command, {what}"), &runs)
+            tables::command_case(&format!("command, {what}"), &runs)
         };
         vec![
-            row("untouched", &self.bare),
-            row(&format!("probe, without {name}"), &self.off),
-            row(&format!("probe, with {name}"), &self.on),
+            case("untouched", &self.bare),
+            case(&format!("probe, without {name}"), &self.off),
+            case(&format!("probe, with {name}"), &self.on),
         ]
     }
 }

@@ -63,7 +63,7 @@ pub enum Answer {
 pub struct Seen<'a> {
     /// What was sent and what it was made from.
     pub material: &'a Material,
-    /// Where the row stands in what its test varies.
+    /// Where the case stands in what its test varies.
     pub point: Point,
     /// What came back.
     pub output: &'a [u8],

@@ -8,7 +8,7 @@ pub(crate) use tapstone_testing::{eventually, skip};
 pub(crate) use self::hsm::{Hsm, PIN};
 pub(crate) use crate::run::{Outcome, Running, Tapstone};
 
-/// The row was measured without a failure, and software checked every single result and found it
+/// The case was measured without a failure, and software checked every single result and found it
 /// right.
 pub(crate) fn assert_all_verified(row: &CaseResult) {
     assert_eq!(not_all_verified(row), None);

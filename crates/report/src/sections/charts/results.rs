@@ -6,20 +6,20 @@ use super::{MOST_BARS, bar_chart};
 use crate::chart::{Axis, Bar, Bars, Chart, Part, Tone, Unit};
 use crate::{figures, words};
 
-pub(in super::super) fn results(rows: &[CaseResult]) -> Option<Chart> {
-    let rows: Vec<&CaseResult> =
-        rows.iter().filter(|row| row.latency_ns.is_some() || rate(row)).collect();
-    if rows.len() < 2 {
+pub(in super::super) fn results(cases: &[CaseResult]) -> Option<Chart> {
+    let cases: Vec<&CaseResult> =
+        cases.iter().filter(|case| case.latency_ns.is_some() || rate(case)).collect();
+    if cases.len() < 2 {
         return None;
     }
-    let rates = rows.iter().all(|row| rate(row));
-    let bars = rows.iter().take(MOST_BARS);
+    let rates = cases.iter().all(|case| rate(case));
+    let bars = cases.iter().take(MOST_BARS);
     let bars: Vec<Bar> = if rates {
-        bars.map(|row| by_rate(row)).collect()
+        bars.map(|case| by_rate(case)).collect()
     } else {
-        bars.map(|row| by_time(row)).collect()
+        bars.map(|case| by_time(case)).collect()
     };
-    let left_out = rows.len() - bars.len();
+    let left_out = cases.len() - bars.len();
     let more = match left_out {
         0 => String::new(),
         count => format!(" The first {MOST_BARS}; the table has {count} more."),
@@ -49,24 +49,24 @@ fn axis(name: &str, unit: Unit, bars: &[Bar]) -> Axis {
     Axis::by_spread(name, unit, ends)
 }
 
-fn rate(row: &CaseResult) -> bool {
-    row.throughput.is_some_and(|rate| rate.estimate > 0.0)
+fn rate(case: &CaseResult) -> bool {
+    case.throughput.is_some_and(|rate| rate.estimate > 0.0)
 }
 
-fn by_rate(row: &CaseResult) -> Bar {
-    let rate = words::rate_of(row).expect("asked for before");
+fn by_rate(case: &CaseResult) -> Bar {
+    let rate = words::rate_of(case).expect("asked for before");
     Bar {
-        name: row.operation.clone(),
+        name: case.operation.clone(),
         parts: vec![Part { tone: Tone::First, from: 0.0, to: rate.estimate }],
         interval: Some((rate.low, rate.high)),
         figure: figures::rate(rate.estimate),
     }
 }
 
-fn by_time(row: &CaseResult) -> Bar {
-    let Some(Latency { mean, p50, p95, max, .. }) = row.latency_ns else {
+fn by_time(case: &CaseResult) -> Bar {
+    let Some(Latency { mean, p50, p95, max, .. }) = case.latency_ns else {
         return Bar {
-            name: row.operation.clone(),
+            name: case.operation.clone(),
             parts: Vec::new(),
             interval: None,
             figure: figures::NONE.into(),
@@ -79,7 +79,7 @@ fn by_time(row: &CaseResult) -> Bar {
     parts.push(Part { tone: Tone::Second, from: middle, to: high });
     parts.push(Part { tone: Tone::Muted, from: high, to: longest });
     Bar {
-        name: row.operation.clone(),
+        name: case.operation.clone(),
         parts,
         interval: None,
         figure: format!(

@@ -10,9 +10,9 @@ use crate::sections::page::{Page, Span, Tint};
 /// Columns of a line, at most; half the terminal when that is less.
 const COLUMNS: usize = 60;
 
-pub(super) fn add_course(page: &mut Page, row: &CaseResult) {
-    if row.series.len() >= 2 {
-        let parts = parts(&row.series, COLUMNS.min(page.width() / 2));
+pub(super) fn add_course(page: &mut Page, case: &CaseResult) {
+    if case.series.len() >= 2 {
+        let parts = parts(&case.series, COLUMNS.min(page.width() / 2));
         page.blank();
         drawn(page, "rate", parts.iter().map(|part| Some(part.rate)).collect(), figures::rate);
         drawn(page, "p50", parts.iter().map(|part| part.p50).collect(), figures::time);
@@ -21,10 +21,10 @@ pub(super) fn add_course(page: &mut Page, row: &CaseResult) {
             page.drawing("failed", &sparkline(failed), "", Tint::Bad);
         }
     }
-    for drift in row.warnings.iter().filter(|warning| is_drift(warning)) {
+    for drift in case.warnings.iter().filter(|warning| is_drift(warning)) {
         page.fact("drift", Span::new(drift, Tint::Caution));
     }
-    for outage in &row.outages {
+    for outage in &case.outages {
         let text = format!(
             "nothing completed for {} from {} on: {}",
             outage.length_ns, outage.start_ns, outage.code

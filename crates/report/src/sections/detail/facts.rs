@@ -14,29 +14,29 @@ use crate::{figures, words};
 const OWN_LIMIT: f64 = 0.9;
 
 /// What ran, and at which rate.
-pub(super) fn before(page: &mut Page, row: &CaseResult) {
-    add_fact(page, "mechanism", row.mechanism.as_ref().map(mechanism));
-    add_fact(page, "key", row.key.as_ref().map(key));
-    add_fact(page, "new keys", row.new_keys_on_token.map(new_keys));
-    if let Some(rate) = words::rate_of(row) {
+pub(super) fn before(page: &mut Page, case: &CaseResult) {
+    add_fact(page, "mechanism", case.mechanism.as_ref().map(mechanism));
+    add_fact(page, "key", case.key.as_ref().map(key));
+    add_fact(page, "new keys", case.new_keys_on_token.map(new_keys));
+    if let Some(rate) = words::rate_of(case) {
         let rate = figures::with_interval(&rate, figures::rate);
         page.fact("rate", Span::new(rate, Tint::Strong));
     }
-    add_fact(page, "open loop", open_loop(row));
-    add_fact(page, "scheduling", scheduling_delay(row));
-    add_fact(page, "published", words::published_mean(row).map(|mean| format!("mean {mean}")));
+    add_fact(page, "open loop", open_loop(case));
+    add_fact(page, "scheduling", scheduling_delay(case));
+    add_fact(page, "published", words::published_mean(case).map(|mean| format!("mean {mean}")));
 }
 
 /// Who did it, how it began and ended, and whether it was right.
-pub(super) fn after(page: &mut Page, row: &CaseResult) {
+pub(super) fn after(page: &mut Page, case: &CaseResult) {
     page.blank();
-    page.grid(&parties(row));
-    add_fact(page, "warm-up", warm_up(row));
-    add_fact(page, "window", window(row));
-    add_fact(page, "intervals", intervals(row));
-    add_fact(page, "client", client(row));
-    add_fact(page, "limited by", row.limit.as_ref().map(limit));
-    add_fact(page, "verified", row.verification.as_ref().map(verified));
+    page.grid(&parties(case));
+    add_fact(page, "warm-up", warm_up(case));
+    add_fact(page, "window", window(case));
+    add_fact(page, "intervals", intervals(case));
+    add_fact(page, "client", client(case));
+    add_fact(page, "limited by", case.limit.as_ref().map(limit));
+    add_fact(page, "verified", case.verification.as_ref().map(verified));
 }
 
 fn limit(limit: &LimitEvidence) -> String {
@@ -82,17 +82,17 @@ fn key(key: &Key) -> String {
 }
 
 /// `1,000/s offered, 998/s achieved (99.8 %)`.
-fn open_loop(row: &CaseResult) -> Option<String> {
-    let offered = row.offered.or(row.load.rate_per_second)?;
+fn open_loop(case: &CaseResult) -> Option<String> {
+    let offered = case.offered.or(case.load.rate_per_second)?;
     let offered_text = format!("{} offered", figures::rate(offered.0));
-    let Some(achieved) = row.achieved else { return Some(offered_text) };
+    let Some(achieved) = case.achieved else { return Some(offered_text) };
     let share = figures::share(Fraction(achieved.0 / offered.0));
     Some(format!("{offered_text}, {} achieved ({share})", figures::rate(achieved.0)))
 }
 
 /// How late the generator was; it is in the latencies, which count from the intended start.
-fn scheduling_delay(row: &CaseResult) -> Option<String> {
-    let late = row.schedule_lateness_ns?;
+fn scheduling_delay(case: &CaseResult) -> Option<String> {
+    let late = case.schedule_lateness_ns?;
     let quantiles = [("p50", late.p50), ("p99", late.p99), ("p99.9", late.p999)];
     let known = quantiles.iter().filter_map(|(name, value)| Some(format!("{name} {}", (*value)?)));
     let mut parts: Vec<String> = known.collect();
@@ -101,7 +101,7 @@ fn scheduling_delay(row: &CaseResult) -> Option<String> {
 }
 
 /// The calls of an operation, and who did how much of the work.
-fn parties(row: &CaseResult) -> Grid {
+fn parties(case: &CaseResult) -> Grid {
     let columns = vec![
         left("", Keep::Always),
         left("", Keep::Always),
@@ -109,12 +109,12 @@ fn parties(row: &CaseResult) -> Grid {
         right("", Keep::Always),
     ];
     let mut entries = Vec::new();
-    for (position, phase) in row.phases.iter().enumerate() {
+    for (position, phase) in case.phases.iter().enumerate() {
         let label = if position == 0 { "calls" } else { "" };
         entries.push(party(label, &phase.call, figures::time(phase.mean_ns), phase.share));
     }
     for kind in [ShareKind::Token, ShareKind::Process, ShareKind::Host, ShareKind::Thread] {
-        let shares = row.shares.iter().filter(|share| share.kind == kind);
+        let shares = case.shares.iter().filter(|share| share.kind == kind);
         for (position, share) in shares.enumerate() {
             let label = if position == 0 { words::party(kind) } else { "" };
             let mut name = share.name.clone();
@@ -140,8 +140,8 @@ fn party(label: &str, name: &str, figure: String, share: Fraction) -> Entry {
     ])
 }
 
-fn warm_up(row: &CaseResult) -> Option<String> {
-    let warm_up = row.warm_up.as_ref()?;
+fn warm_up(case: &CaseResult) -> Option<String> {
+    let warm_up = case.warm_up.as_ref()?;
     let operations = tapstone_text::counted(warm_up.operations, "operation", "operations");
     let text = format!("{operations} in {}", figures::seconds(warm_up.seconds));
     let Some(ratio) = warm_up.ratio_to_median else { return Some(text) };
@@ -153,28 +153,28 @@ fn warm_up(row: &CaseResult) -> Option<String> {
     Some(format!("{text}; {first} took {ratio} times the median"))
 }
 
-fn window(row: &CaseResult) -> Option<String> {
-    let length = figures::seconds(row.window?.seconds);
-    let completed = tapstone_text::counted(row.completed, "operation", "operations");
-    let end = row.stopped_by.map(|by| format!(", ended by {}", words::stopped_by(by)));
+fn window(case: &CaseResult) -> Option<String> {
+    let length = figures::seconds(case.window?.seconds);
+    let completed = tapstone_text::counted(case.completed, "operation", "operations");
+    let end = case.stopped_by.map(|by| format!(", ended by {}", words::stopped_by(by)));
     Some(format!("{length}, {completed} completed{}", end.unwrap_or_default()))
 }
 
-fn intervals(row: &CaseResult) -> Option<String> {
-    let interval = row.interval.as_ref()?;
+fn intervals(case: &CaseResult) -> Option<String> {
+    let interval = case.interval.as_ref()?;
     let level = 100.0 * interval.level.0;
     let doubt = if interval.reliable { "" } else { " · too narrow: still correlated" };
     Some(format!("{level:.0} %: {}, n = {}{doubt}", interval.method, interval.n))
 }
 
-fn client(row: &CaseResult) -> Option<String> {
-    let cpu = row.client_cpu.map(|cpu| {
+fn client(case: &CaseResult) -> Option<String> {
+    let cpu = case.client_cpu.map(|cpu| {
         let (user, system) =
             (figures::seconds(cpu.user_seconds), figures::seconds(cpu.system_seconds));
         let used = figures::share(cpu.utilisation);
         format!("{used} of its processors (user {user}, system {system})")
     });
-    let busy = row.busy_share.map(|busy| format!("workers busy {}", figures::share(busy)));
+    let busy = case.busy_share.map(|busy| format!("workers busy {}", figures::share(busy)));
     let parts: Vec<String> = [cpu, busy].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(" · "))
 }

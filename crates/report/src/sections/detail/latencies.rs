@@ -6,9 +6,9 @@ use crate::figures;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::{Page, Span, Tint};
 
-pub(super) fn add_latencies(page: &mut Page, row: &CaseResult) {
-    let Some(latency) = row.latency_ns else { return };
-    let level = row.interval.as_ref().map(|interval| interval.level.0);
+pub(super) fn add_latencies(page: &mut Page, case: &CaseResult) {
+    let Some(latency) = case.latency_ns else { return };
+    let level = case.interval.as_ref().map(|interval| interval.level.0);
     let columns = vec![
         left("latency", Keep::Always),
         right("", Keep::Always),

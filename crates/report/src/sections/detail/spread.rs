@@ -17,8 +17,8 @@ const BODY: Fraction = Fraction(0.999);
 /// Columns beside the bars: bounds, count, share and mark.
 const BESIDE: usize = 50;
 
-pub(super) fn add_spread(page: &mut Page, row: &CaseResult) {
-    let Some(histogram) = &row.histogram else { return };
+pub(super) fn add_spread(page: &mut Page, case: &CaseResult) {
+    let Some(histogram) = &case.histogram else { return };
     let bins = match log_bins(histogram, LINES, BODY) {
         Ok(bins) => bins,
         Err(error) => {
@@ -39,10 +39,10 @@ pub(super) fn add_spread(page: &mut Page, row: &CaseResult) {
     ];
     let bar_width = page.width().saturating_sub(BESIDE).clamp(10, 60);
     page.blank();
-    page.grid(&Grid { columns, entries: entries(&bins, row, bar_width) });
+    page.grid(&Grid { columns, entries: entries(&bins, case, bar_width) });
 }
 
-fn entries(bins: &[Bin], row: &CaseResult, bar_width: usize) -> Vec<Entry> {
+fn entries(bins: &[Bin], case: &CaseResult, bar_width: usize) -> Vec<Entry> {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0) as f64;
     let all: f64 = bins.iter().map(|bin| bin.count as f64).sum();
     let entry = |bin: &Bin| {
@@ -52,7 +52,7 @@ fn entries(bins: &[Bin], row: &CaseResult, bar_width: usize) -> Vec<Entry> {
             Span::bar(bin.count as f64 / most, bar_width, Tint::Accent),
             Span::plain(thousands(bin.count)),
             Span::faint(figures::share(Fraction(bin.count as f64 / all))),
-            Span::faint(marks(bin, row)),
+            Span::faint(marks(bin, case)),
         ])
     };
     bins.iter().map(entry).collect()
@@ -65,8 +65,8 @@ fn without_empty_runs(bins: &[Bin]) -> Vec<Bin> {
 }
 
 /// The quantiles that lie in a bin: `← p50`.
-fn marks(bin: &Bin, row: &CaseResult) -> String {
-    let Some(latency) = row.latency_ns else { return String::new() };
+fn marks(bin: &Bin, case: &CaseResult) -> String {
+    let Some(latency) = case.latency_ns else { return String::new() };
     let marks = [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)];
     let inside = |value: &Estimate| (bin.from.0 as f64..bin.to.0 as f64).contains(&value.estimate);
     let names: Vec<&str> = marks

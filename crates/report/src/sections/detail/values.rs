@@ -22,13 +22,13 @@ const FIRST: usize = 8;
 /// A plot of fewer values says nothing.
 const FEWEST: usize = 4;
 
-pub(super) fn has_any(row: &CaseResult) -> bool {
-    row.values_ns.len() >= FEWEST
+pub(super) fn has_any(case: &CaseResult) -> bool {
+    case.values_ns.len() >= FEWEST
 }
 
 /// A point for each operation, on a scale from zero to the longest.
-pub(super) fn add_values(page: &mut Page, row: &CaseResult) {
-    let values: Vec<f64> = row.values_ns.iter().map(|value| value.0 as f64).collect();
+pub(super) fn add_values(page: &mut Page, case: &CaseResult) {
+    let values: Vec<f64> = case.values_ns.iter().map(|value| value.0 as f64).collect();
     let longest = values.iter().copied().fold(0.0, f64::max);
     let columns = COLUMNS.min(page.width().saturating_sub(24)).max(10);
     page.blank();
@@ -42,7 +42,7 @@ pub(super) fn add_values(page: &mut Page, row: &CaseResult) {
         page.drawing(&label, &line, "", Tint::Accent);
     }
     page.fact("", Span::faint(format!("operation 1 to {}, in order", values.len())));
-    let first = row.values_ns.iter().take(FIRST).map(ToString::to_string);
+    let first = case.values_ns.iter().take(FIRST).map(ToString::to_string);
     page.fact("first", Span::plain(first.collect::<Vec<_>>().join(", ")));
 }
 
@@ -51,11 +51,11 @@ fn plot(values: &[f64], longest: f64, columns: usize) -> Vec<String> {
     let each = values.len().div_ceil(columns * 2).max(1);
     let points: Vec<f64> =
         values.chunks(each).map(|of| of.iter().copied().fold(0.0, f64::max)).collect();
-    let rows = HEIGHT * 4;
+    let cases = HEIGHT * 4;
     let mut cells = vec![vec![0_u32; points.len().div_ceil(2)]; HEIGHT];
     for (x, value) in points.iter().enumerate() {
         let share = if longest > 0.0 { value / longest } else { 0.0 };
-        let from_top = rows - 1 - ((share * (rows - 1) as f64).round() as usize).min(rows - 1);
+        let from_top = cases - 1 - ((share * (cases - 1) as f64).round() as usize).min(cases - 1);
         cells[from_top / 4][x / 2] |= DOTS[from_top % 4][x % 2];
     }
     let glyph = |dots: &u32| char::from_u32(0x2800 + dots).unwrap_or(' ');

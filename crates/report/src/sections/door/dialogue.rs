@@ -8,28 +8,28 @@ use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as l
 use super::super::page::{Page, Span, Tint};
 use crate::figures;
 
-/// The phases of a step's own row.
+/// The phases of a step's own case.
 const PARTS: [&str; 4] = ["commands", "transfer", "processing", "host"];
 
 pub(in super::super) fn is_one(record: &Record) -> bool {
     record.target.kind == TargetKind::Door
 }
 
-/// Whether a row is a step of another, which this table tells.
-pub(in super::super) fn tells(record: &Record, row: &CaseResult) -> bool {
-    is_one(record) && record.results.iter().any(|whole| step_name(whole, row).is_some())
+/// Whether a case is a step of another, which this table tells.
+pub(in super::super) fn tells(record: &Record, case: &CaseResult) -> bool {
+    is_one(record) && record.results.iter().any(|whole| step_name(whole, case).is_some())
 }
 
 /// The name of a step: `door.pki-cak.select` is `select` of `door.pki-cak`.
-fn step_name<'a>(whole: &CaseResult, row: &'a CaseResult) -> Option<&'a str> {
-    row.operation.strip_prefix(&whole.operation)?.strip_prefix('.')
+fn step_name<'a>(whole: &CaseResult, case: &'a CaseResult) -> Option<&'a str> {
+    case.operation.strip_prefix(&whole.operation)?.strip_prefix('.')
 }
 
 pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
-    if let Some(whole) = record.results.first().filter(|row| !row.phases.is_empty()) {
+    if let Some(whole) = record.results.first().filter(|case| !case.phases.is_empty()) {
         let steps = |phase: &Phase| {
             let name = format!("{}.{}", whole.operation, phase.call);
-            record.results.iter().find(|row| row.operation == name)
+            record.results.iter().find(|case| case.operation == name)
         };
         page.heading("steps", &whole.operation);
         let mut columns: Vec<Column> = vec![left("step", Keep::Always)];
@@ -51,7 +51,7 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
     }
 }
 
-fn entry(phase: &Phase, row: Option<&CaseResult>) -> Entry {
+fn entry(phase: &Phase, case: Option<&CaseResult>) -> Entry {
     let time = |nanos: Option<f64>| nanos.map_or_else(|| figures::NONE.into(), figures::time);
     let mut cells = vec![
         Span::plain(&phase.call),
@@ -60,7 +60,7 @@ fn entry(phase: &Phase, row: Option<&CaseResult>) -> Entry {
         Span::plain(figures::share(phase.share)),
     ];
     cells.extend(PARTS.map(|name| {
-        let parts = row.map_or(&[][..], |row| &row.phases[..]);
+        let parts = case.map_or(&[][..], |case| &case.phases[..]);
         let part = parts.iter().find(|part| part.call == name);
         part.map_or_else(
             || Span::faint(figures::NONE),

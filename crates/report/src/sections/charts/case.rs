@@ -19,11 +19,11 @@ fn one(name: &str, tone: Tone, shape: Shape, points: Vec<Point>) -> Series {
 }
 
 /// Latencies by how rare they are: one of `x` operations takes longer than `y`.
-fn curve(row: &CaseResult) -> Option<Vec<Point>> {
+fn curve(case: &CaseResult) -> Option<Vec<Point>> {
     const FEWEST: u64 = 100;
     const QUANTILES: [f64; 13] =
         [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999];
-    let histogram = row.histogram.as_ref()?.decode().ok()?;
+    let histogram = case.histogram.as_ref()?.decode().ok()?;
     if histogram.len() < FEWEST {
         return None;
     }
@@ -48,9 +48,9 @@ fn by_rarity(title: &str, says: String, size: ChartSize, series: Vec<Series>) ->
     Chart { title: title.into(), says, size, plot: Plot::Xy(Xy { x, y, series, marks }) }
 }
 
-pub(in super::super) fn percentiles(row: &CaseResult) -> Option<Chart> {
-    let series = vec![one("latency", Tone::First, Shape::Line, curve(row)?)];
-    let says = quantiles(row);
+pub(in super::super) fn percentiles(case: &CaseResult) -> Option<Chart> {
+    let series = vec![one("latency", Tone::First, Shape::Line, curve(case)?)];
+    let says = quantiles(case);
     Some(by_rarity("How long do the slow ones take?", says, ChartSize::Half, series))
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn loops(closed: &CaseResult, open: &CaseResult) -> Option<Chart> {
     Some(by_rarity(&title, says, ChartSize::Whole, series))
 }
 
-fn quantiles(row: &CaseResult) -> String {
-    let latency = row.latency_ns.unwrap_or_default();
+fn quantiles(case: &CaseResult) -> String {
+    let latency = case.latency_ns.unwrap_or_default();
     let all = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99)];
     let known = all.iter().filter_map(|(name, value)| {
         Some(format!("{name} {}", figures::time(value.as_ref()?.estimate)))
@@ -75,8 +75,8 @@ fn quantiles(row: &CaseResult) -> String {
 }
 
 /// The histogram of latencies; `None` without one, or with fewer than three bins.
-pub(in super::super) fn spread(row: &CaseResult) -> Option<Chart> {
-    let bins = log_bins(row.histogram.as_ref()?, BINS, Fraction(0.999)).ok()?;
+pub(in super::super) fn spread(case: &CaseResult) -> Option<Chart> {
+    let bins = log_bins(case.histogram.as_ref()?, BINS, Fraction(0.999)).ok()?;
     if bins.len() < 3 {
         return None;
     }
@@ -102,8 +102,8 @@ pub(in super::super) fn spread(row: &CaseResult) -> Option<Chart> {
 }
 
 /// The rate over the window.
-pub(in super::super) fn course(row: &CaseResult) -> Option<Chart> {
-    let slices = &row.series;
+pub(in super::super) fn course(case: &CaseResult) -> Option<Chart> {
+    let slices = &case.series;
     if slices.len() < 4 {
         return None;
     }
@@ -140,24 +140,24 @@ pub(in super::super) fn course(row: &CaseResult) -> Option<Chart> {
 }
 
 /// Each operation by itself: above all the first ones.
-pub(in super::super) fn values(row: &CaseResult) -> Option<Chart> {
+pub(in super::super) fn values(case: &CaseResult) -> Option<Chart> {
     const MOST: usize = 600;
-    if row.values_ns.len() < 4 {
+    if case.values_ns.len() < 4 {
         return None;
     }
     // Of many, the longest of neighbours: what is rare must not disappear.
-    let each = row.values_ns.len().div_ceil(MOST);
+    let each = case.values_ns.len().div_ceil(MOST);
     let longest = |run: &[tapstone_measure::units::Nanos]| {
         run.iter().map(|value| value.0 as f64).fold(0.0, f64::max)
     };
-    let points: Vec<Point> = row
+    let points: Vec<Point> = case
         .values_ns
         .chunks(each)
         .enumerate()
         .map(|(place, run)| Point::new((place * each + 1) as f64, longest(run)))
         .collect();
-    let median = row.latency_ns.and_then(|latency| latency.p50);
-    let first = row.values_ns[0];
+    let median = case.latency_ns.and_then(|latency| latency.p50);
+    let first = case.values_ns[0];
     let says = match median {
         Some(median) => {
             format!("the first took {first}, the median is {}", figures::time(median.estimate))
