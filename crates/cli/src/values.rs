@@ -1,6 +1,7 @@
 //! Values of options, as a user writes them.
 
 use std::time::Duration;
+use tapstone_measure::rounds::FEWEST_ROUNDS;
 
 use tapstone_measure::units::{Nanos, PerSecond};
 
@@ -54,6 +55,13 @@ pub(crate) fn precision(text: &str) -> Result<f64, String> {
         .map_err(|_| "write a percentage: 1% or 0.5%".to_owned())?;
     let fits = (0.01..=50.0).contains(&percent);
     fits.then_some(percent / 100.0).ok_or_else(|| "must be from 0.01% to 50%".to_owned())
+}
+
+/// `5`: how often a case is measured anew, enough for an interval over the rounds.
+pub(crate) fn rounds(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1_000;
+    let rounds = text.parse().ok().filter(|rounds| (FEWEST_ROUNDS..=MOST).contains(rounds));
+    rounds.ok_or_else(|| format!("write a number from {FEWEST_ROUNDS} to {MOST}"))
 }
 
 /// `01af`: bytes in hexadecimal.

@@ -105,6 +105,7 @@ pub mod pace;
 mod quantile;
 mod ratio;
 pub mod recorder;
+pub mod rounds;
 pub mod series;
 pub mod slice;
 pub mod summary;

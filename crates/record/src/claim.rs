@@ -21,6 +21,10 @@ pub struct Claim {
     pub arithmetic: String,
     /// Which part of the figure decided.
     pub judged: Judged,
+    /// The figure of each round that the interval was made of, in the same unit; without them the
+    /// interval knows of one window only, or of the passes of a search.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<f64>,
 }
 
 /// Whether a claim, or a limit, holds.

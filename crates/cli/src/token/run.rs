@@ -7,13 +7,14 @@ use tapstone_record::Record;
 use tapstone_text::Foreign;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
-    CaseOutcome, CasePlan, LimitPlan, SampleSink, TokenController, TokenMeasureError, not_measured,
+    CaseOutcome, CasePlan, LimitPlan, RoundsPlan, SampleSink, TokenController, TokenMeasureError,
+    not_measured,
 };
 
 use super::arguments::Arguments;
 use super::cases::{TokenCases, token_cases};
 use super::host_list::HostsOfRun;
-use super::judge::{Asked, judge};
+use super::judge::{Asked, Evidence, judge};
 use super::target::{self, NoHosts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -122,8 +123,20 @@ impl Session<'_> {
     fn measure(&mut self, cases: &TokenCases) -> anyhow::Result<()> {
         for (index, case) in cases.cases.iter().enumerate() {
             self.live.begin_case(index + 1, cases.cases.len());
-            let outcome = self.measure_case(cases, case);
-            self.judge_claims(cases, case, &outcome)?;
+            let outcome = match self.rounds(cases, case) {
+                Some(rounds) => {
+                    let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
+                    let live = &mut self.live;
+                    let rounds = self.controller.measure_rounds(case, rounds, live, samples);
+                    self.judge_claims(cases, case, &Evidence::Rounds(&rounds))?;
+                    rounds.shown
+                }
+                None => {
+                    let outcome = self.measure_case(cases, case);
+                    self.judge_claims(cases, case, &Evidence::Search(&outcome))?;
+                    outcome
+                }
+            };
             let interrupted = outcome.interrupted;
             self.take(outcome, cases.named);
             if interrupted {
@@ -135,6 +148,15 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How often a case is measured, if a claim is about it; a search measures in passes anyway.
+    fn rounds(&self, cases: &TokenCases, case: &CasePlan) -> Option<RoundsPlan> {
+        let claimed = cases.claims.iter().any(|claim| claim.case == case.name());
+        (claimed && !cases.find_limit).then(|| RoundsPlan {
+            fewest: self.arguments.what.rounds,
+            precision: self.arguments.load.precision,
+        })
     }
 
     fn measure_case(&mut self, cases: &TokenCases, case: &CasePlan) -> CaseOutcome {
@@ -164,11 +186,11 @@ impl Session<'_> {
         &mut self,
         cases: &TokenCases,
         case: &CasePlan,
-        outcome: &CaseOutcome,
+        evidence: &Evidence<'_>,
     ) -> anyhow::Result<()> {
         for (claim, text) in cases.claims.iter().zip(&self.arguments.what.claim) {
             if claim.case == case.name() {
-                let judged = judge(&Asked { text, claim }, case, outcome)?;
+                let judged = judge(&Asked { text, claim }, case, evidence)?;
                 self.exit = self.exit.max(match judged.verdict {
                     record::Verdict::Met => Exit::Done,
                     record::Verdict::Missed | record::Verdict::Undecided => Exit::Missed,

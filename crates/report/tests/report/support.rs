@@ -372,6 +372,7 @@ fn claims() -> Vec<Claim> {
         measured,
         arithmetic: arithmetic.into(),
         judged,
+        rounds: Vec::new(),
     };
     let interval = Judged::Interval;
     vec![

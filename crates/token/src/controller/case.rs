@@ -1,6 +1,8 @@
 //! A case from its keys to its figures, or to the reason why it has none.
 
 use tapstone_measure::looper::WarmUpResult;
+use tapstone_measure::rounds::rounds_needed;
+use tapstone_measure::summary::Summary;
 use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::error::{Lost, TokenMeasureError};
@@ -34,6 +36,53 @@ impl RanCase {
     pub(super) fn any_lost(&self) -> Option<&Lost> {
         self.lost.as_ref().or(self.lost_afterwards.as_ref())
     }
+}
+
+/// How often a case is measured anew.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundsPlan {
+    /// At least so many rounds, [`FEWEST_ROUNDS`] or more.
+    ///
+    /// [`FEWEST_ROUNDS`]: tapstone_measure::rounds::FEWEST_ROUNDS
+    pub fewest: usize,
+    /// Half the width of the rate's interval over the rounds, as a share of the rate.
+    pub precision: f64,
+}
+
+/// What came of a case that was measured in rounds.
+#[derive(Debug)]
+pub struct RoundsOutcome {
+    /// The round that is shown: the one in which something went wrong, or else that of the median
+    /// rate.
+    pub shown: CaseOutcome,
+    /// The figures of each round, in order.
+    pub summaries: Vec<Summary>,
+    /// How many of them say how many more were needed.
+    pub first: usize,
+}
+
+impl RoundsOutcome {
+    fn new(mut done: Vec<CaseOutcome>, first: usize) -> Self {
+        let summaries: Vec<Summary> =
+            done.iter().filter_map(|outcome| outcome.summary.clone()).collect();
+        let wrong = |outcome: &CaseOutcome| !outcome.is_clean() || outcome.summary.is_none();
+        let place = done.iter().position(wrong).unwrap_or_else(|| {
+            let mut places: Vec<usize> = (0..done.len()).collect();
+            let rate = |place: &usize| done[*place].summary.as_ref().map_or(0.0, rate_of);
+            places.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+            places[places.len() / 2]
+        });
+        let shown = done.swap_remove(place);
+        Self { shown, summaries, first }
+    }
+}
+
+fn rates(rounds: &[CaseOutcome]) -> Vec<f64> {
+    rounds.iter().filter_map(|outcome| outcome.summary.as_ref().map(rate_of)).collect()
+}
+
+fn rate_of(summary: &Summary) -> f64 {
+    summary.rate.estimate
 }
 
 /// Why a case has no figures.
@@ -75,6 +124,33 @@ impl TokenController {
             };
         let cleaned = self.finish(&prepared);
         outcome.with_trouble(cleaned.err())
+    }
+
+    /// Measures a case in rounds, each a fresh start with a warm-up and a window of its own: as many
+    /// as it takes for the mean rate to be known to `precision`, a share of it, and no fewer than
+    /// `fewest`. A round in which something went wrong ends them, and is the one that is shown.
+    pub fn measure_rounds(
+        &mut self,
+        plan: &CasePlan,
+        rounds: RoundsPlan,
+        observer: &mut dyn TokenObserver,
+        mut samples: Option<&mut dyn SampleSink>,
+    ) -> RoundsOutcome {
+        let mut done: Vec<CaseOutcome> = Vec::new();
+        let mut wanted = rounds.fewest;
+        while done.len() < wanted {
+            let sink = samples.as_mut().map(|sink| &mut **sink as &mut dyn SampleSink);
+            let outcome = self.measure(plan, observer, sink);
+            let ended = !outcome.is_clean() || outcome.interrupted || outcome.summary.is_none();
+            done.push(outcome);
+            if ended {
+                break;
+            }
+            if done.len() == rounds.fewest {
+                wanted = wanted.max(rounds_needed(&rates(&done), rounds.precision));
+            }
+        }
+        RoundsOutcome::new(done, rounds.fewest)
     }
 
     fn without_figures(&mut self, plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {

@@ -33,6 +33,7 @@ use tapstone_measure::pace::SplitMix;
 use tapstone_measure::units::Nanos;
 pub use tapstone_worker::WorkerCommand;
 
+pub use self::case::{RoundsOutcome, RoundsPlan};
 pub use self::error::{Lost, TokenMeasureError};
 pub use self::figures::{CaseOutcome, HostPart, not_measured};
 pub use self::gather::{Gathered, SampleSink};

@@ -1,0 +1,111 @@
+//! Figures over repeated rounds: each a fresh start, a warm-up and a window of its own.
+//!
+//! One window knows nothing of what varies from window to window: where threads land, what is
+//! cached, how the device feels today. An interval that is to hold the device's figure has to hold
+//! that as well, so it is made of rounds, one figure each.
+//!
+//! How many rounds are enough is decided by the spread of the first ones and never by where their
+//! mean lies, and the interval keeps the first rounds' spread and degrees of freedom: looking does
+//! not make it believe luck (Stein, "A two-sample test for a linear hypothesis whose power is
+//! independent of the variance", Ann. Math. Stat. 16, 1945).
+
+use crate::interval::{Estimate, student_t};
+
+/// No conclusion rests on fewer rounds.
+pub const FEWEST_ROUNDS: usize = 5;
+
+/// Where so many rounds do not make the interval narrow enough, no more are made.
+pub const MOST_ROUNDS: usize = 20;
+
+/// How many rounds make the interval of the mean as narrow as `precision`, a share of the mean:
+/// from [`FEWEST_ROUNDS`] to [`MOST_ROUNDS`], by the spread of the first ones.
+#[must_use]
+pub fn rounds_needed(first: &[f64], precision: f64) -> usize {
+    let Some(spread) = Estimate::mean_of(first) else { return MOST_ROUNDS };
+    // With n rounds instead of the first m the half-width is smaller by the root of n/m.
+    let times = (spread.relative_half_width() / precision).powi(2);
+    let needed = (first.len() as f64 * times).ceil();
+    if needed.is_finite() {
+        (needed as usize).clamp(FEWEST_ROUNDS, MOST_ROUNDS)
+    } else {
+        MOST_ROUNDS
+    }
+}
+
+/// The mean of all rounds, with an interval by the spread of the first `first` of them; `None` for
+/// fewer than two of these.
+#[must_use]
+pub fn over_rounds(figures: &[f64], first: usize) -> Option<Estimate> {
+    let first = &figures[..first.min(figures.len())];
+    let degrees = first.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
+    let spread = Estimate::mean_of(first)?;
+    // The half-width of the first rounds, as that of a mean of all.
+    let t = student_t(degrees);
+    let deviation = (spread.high - spread.estimate) / t * (first.len() as f64).sqrt();
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    Some(Estimate::around(mean, t * deviation / (figures.len() as f64).sqrt()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::{ClaimVerdict, Demand};
+    use crate::units::PerSecond;
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, Normal};
+    use rand_pcg::Pcg64Mcg;
+
+    #[test]
+    fn steady_rounds_need_no_more_and_wild_ones_the_most() {
+        assert_eq!(rounds_needed(&[100.0; 5], 0.01), FEWEST_ROUNDS);
+        // A half-width of 1.24 % of the mean: (1.24/1)^2 times five rounds, rounded up.
+        let first = [99.0, 101.0, 100.0, 99.0, 101.0];
+        let half_width = Estimate::mean_of(&first).unwrap().relative_half_width();
+        assert!((half_width - 0.0124).abs() < 1e-4, "{half_width}");
+        assert_eq!(rounds_needed(&first, 0.01), 8);
+        assert_eq!(rounds_needed(&first, 0.02), FEWEST_ROUNDS);
+        assert_eq!(rounds_needed(&[50.0, 150.0, 100.0, 20.0, 180.0], 0.01), MOST_ROUNDS);
+        assert_eq!(rounds_needed(&[0.0; 5], 0.01), MOST_ROUNDS, "nothing was completed");
+        assert_eq!(rounds_needed(&[1.0], 0.01), MOST_ROUNDS);
+    }
+
+    #[test]
+    fn the_interval_keeps_the_spread_of_the_first_rounds() {
+        let first = [99.0, 101.0, 100.0, 99.0, 101.0];
+        assert_eq!(over_rounds(&first, 5), Estimate::mean_of(&first));
+        // Four times the rounds halve it, however the later ones lie.
+        let mut all = first.to_vec();
+        all.extend([100.0; 15]);
+        let five = over_rounds(&first, 5).unwrap();
+        let twenty = over_rounds(&all, 5).unwrap();
+        let ratio = (five.high - five.estimate) / (twenty.high - twenty.estimate);
+        assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
+        assert_eq!(over_rounds(&[1.0], 5), None);
+        assert_eq!(over_rounds(&[], 5), None);
+    }
+
+    /// One measurement of a device of 1,000/s whose rounds vary by so much: as many rounds as are
+    /// needed, and what becomes of a claim.
+    fn verdict(rng: &mut Pcg64Mcg, deviation: f64, claim: f64) -> ClaimVerdict {
+        let rounds = Normal::new(1_000.0, 1_000.0 * deviation).unwrap();
+        let mut figures: Vec<f64> = (0..FEWEST_ROUNDS).map(|_| rounds.sample(rng)).collect();
+        let needed = rounds_needed(&figures, 0.01);
+        figures.extend((FEWEST_ROUNDS..needed).map(|_| rounds.sample(rng)));
+        Demand::Rate(PerSecond(claim)).judge(over_rounds(&figures, FEWEST_ROUNDS)).verdict
+    }
+
+    #[test]
+    fn verdicts_about_a_known_rate_are_right() {
+        let mut rng = Pcg64Mcg::seed_from_u64(45);
+        for deviation in [0.002, 0.005, 0.01] {
+            let mut count = |claim: f64, wrong: ClaimVerdict| {
+                (0..2_000).filter(|_| verdict(&mut rng, deviation, claim) == wrong).count()
+            };
+            assert_eq!(count(970.0, ClaimVerdict::Missed), 0);
+            assert_eq!(count(1_030.0, ClaimVerdict::Met), 0);
+            // At the truth itself an interval of 95 % lies below it in 2.5 % of runs.
+            let missed = count(1_000.0, ClaimVerdict::Missed);
+            assert!((20..=80).contains(&missed), "{deviation}: {missed} of 2,000");
+        }
+    }
+}
