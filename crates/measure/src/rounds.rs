@@ -34,8 +34,12 @@ pub fn rounds_needed(first: &[f64], precision: f64) -> usize {
 
 /// The mean of all rounds, with an interval by the spread of the first `first` of them; `None` for
 /// fewer than two of these.
+///
+/// Rounds of a steady device may agree to the last operation. `resolution` is what one of them can
+/// tell apart, in the unit of the figures, and the interval is no narrower: windows that open on an
+/// operation all cut it off on the same side, so that more of them do not help.
 #[must_use]
-pub fn over_rounds(figures: &[f64], first: usize) -> Option<Estimate> {
+pub fn over_rounds(figures: &[f64], first: usize, resolution: f64) -> Option<Estimate> {
     let first = &figures[..first.min(figures.len())];
     let degrees = first.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let spread = Estimate::mean_of(first)?;
@@ -43,7 +47,8 @@ pub fn over_rounds(figures: &[f64], first: usize) -> Option<Estimate> {
     let t = student_t(degrees);
     let deviation = (spread.high - spread.estimate) / t * (first.len() as f64).sqrt();
     let mean = figures.iter().sum::<f64>() / figures.len() as f64;
-    Some(Estimate::around(mean, t * deviation / (figures.len() as f64).sqrt()))
+    let half_width = t * deviation / (figures.len() as f64).sqrt();
+    Some(Estimate::around(mean, half_width).no_narrower_than(resolution))
 }
 
 #[cfg(test)]
@@ -72,16 +77,19 @@ mod tests {
     #[test]
     fn the_interval_keeps_the_spread_of_the_first_rounds() {
         let first = [99.0, 101.0, 100.0, 99.0, 101.0];
-        assert_eq!(over_rounds(&first, 5), Estimate::mean_of(&first));
+        assert_eq!(over_rounds(&first, 5, 0.0), Estimate::mean_of(&first));
         // Four times the rounds halve it, however the later ones lie.
         let mut all = first.to_vec();
         all.extend([100.0; 15]);
-        let five = over_rounds(&first, 5).unwrap();
-        let twenty = over_rounds(&all, 5).unwrap();
+        let five = over_rounds(&first, 5, 0.0).unwrap();
+        let twenty = over_rounds(&all, 5, 0.0).unwrap();
         let ratio = (five.high - five.estimate) / (twenty.high - twenty.estimate);
         assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
-        assert_eq!(over_rounds(&[1.0], 5), None);
-        assert_eq!(over_rounds(&[], 5), None);
+        // Rounds that agree to the last operation know no more than that operation.
+        assert_eq!(over_rounds(&[100.0; 5], 5, 2.0), Some(Estimate::around(100.0, 2.0)));
+        assert_eq!(over_rounds(&first, 5, 0.1), Some(five));
+        assert_eq!(over_rounds(&[1.0], 5, 0.0), None);
+        assert_eq!(over_rounds(&[], 5, 0.0), None);
     }
 
     /// One measurement of a device of 1,000/s whose rounds vary by so much: as many rounds as are
@@ -91,7 +99,7 @@ mod tests {
         let mut figures: Vec<f64> = (0..FEWEST_ROUNDS).map(|_| rounds.sample(rng)).collect();
         let needed = rounds_needed(&figures, 0.01);
         figures.extend((FEWEST_ROUNDS..needed).map(|_| rounds.sample(rng)));
-        Demand::Rate(PerSecond(claim)).judge(over_rounds(&figures, FEWEST_ROUNDS)).verdict
+        Demand::Rate(PerSecond(claim)).judge(over_rounds(&figures, FEWEST_ROUNDS, 0.0)).verdict
     }
 
     #[test]

@@ -194,6 +194,17 @@ impl TokenCases {
         };
         CasePlan { stop, threads: 1, processes: 1, hosts: 1, ..case.clone() }
     }
+
+    /// The same case as one of `rounds`, which share the time that it would have.
+    pub(super) fn round(&self, case: &CasePlan, rounds: usize) -> CasePlan {
+        let stop = match case.stop {
+            CaseStop::Precision { relative, longest } => {
+                CaseStop::Precision { relative, longest: Nanos(longest.0 / rounds as u64) }
+            }
+            fixed => fixed,
+        };
+        CasePlan { stop, ..case.clone() }
+    }
 }
 
 fn common(arguments: &Arguments, clock_step: Nanos) -> Common {

@@ -14,50 +14,39 @@ pub(super) struct Asked<'a> {
 }
 
 /// What a claim is held against.
-pub(super) enum Evidence<'a> {
-    /// The search for the limit, whose levels were measured in passes.
-    Search(&'a CaseOutcome),
-    /// Rounds of one case.
-    Rounds(&'a RoundsOutcome),
+pub(super) struct Evidence<'a> {
+    /// The case as the record has it: one of the rounds, or the best level of a search.
+    pub(super) shown: &'a CaseOutcome,
+    /// The rounds of the case, or of that level; `None` where a search found nothing to repeat.
+    pub(super) rounds: Option<&'a RoundsOutcome>,
+    /// The concurrency is the best that a search has found, and not the user's.
+    pub(super) searched: bool,
 }
 
 impl Evidence<'_> {
-    fn shown(&self) -> &CaseOutcome {
-        match self {
-            Self::Search(outcome) => outcome,
-            Self::Rounds(rounds) => &rounds.shown,
-        }
-    }
-
     fn summaries(&self) -> &[Summary] {
-        match self {
-            Self::Search(outcome) => outcome.summary.as_slice(),
-            Self::Rounds(rounds) => &rounds.summaries,
-        }
-    }
-
-    fn figure(&self, demand: Demand) -> Option<Estimate> {
-        match self {
-            Self::Search(outcome) => demand.figure(outcome.summary.as_ref()?),
-            Self::Rounds(rounds) => over_rounds(&self.rounds(demand)?, rounds.first),
-        }
+        self.rounds.map_or(&[], |rounds| &rounds.summaries)
     }
 
     /// The figure of each round; `None` where one had too few operations for it.
-    fn rounds(&self, demand: Demand) -> Option<Vec<f64>> {
-        let Self::Rounds(rounds) = self else { return Some(Vec::new()) };
+    fn figures(&self, demand: Demand) -> Option<Vec<f64>> {
         let figure = |summary: &Summary| Some(demand.figure(summary)?.estimate);
-        rounds.summaries.iter().map(figure).collect()
+        self.summaries().iter().map(figure).collect()
+    }
+
+    fn measured(&self, demand: Demand) -> Option<Estimate> {
+        let resolution = self.summaries().iter().map(|summary| demand.resolution(summary));
+        over_rounds(&self.figures(demand)?, self.rounds?.first, resolution.fold(0.0, f64::max))
     }
 
     /// The rate was still growing when the search ended, so that missing a rate says nothing.
     fn may_grow(&self, demand: Demand) -> bool {
-        let cases = &self.shown().cases;
-        let unknown = |case: &record::CaseResult| {
+        let ended_early = |case: &record::CaseResult| {
             use record::LimitedBy::{Interruption, SearchCap, Unknown};
             matches!(case.limited_by, SearchCap | Interruption | Unknown)
         };
-        matches!((self, demand), (Self::Search(_), Demand::Rate(_))) && cases.iter().any(unknown)
+        let about_rate = matches!(demand, Demand::Rate(_));
+        self.searched && about_rate && self.shown.cases.iter().any(ended_early)
     }
 }
 
@@ -69,8 +58,8 @@ pub(super) fn judge(
 ) -> anyhow::Result<record::Claim> {
     let bits = case.lanes.first().and_then(|lane| lane.variant.key_bits()).map(KeyBits);
     let target = asked.claim.target(bits)?;
-    let figure = evidence.figure(target.demand);
-    let rounds = evidence.rounds(target.demand).unwrap_or_default();
+    let figure = evidence.measured(target.demand);
+    let rounds = evidence.figures(target.demand).unwrap_or_default();
     let mut judgement = target.demand.judge(figure);
     if judgement.verdict == ClaimVerdict::Missed && evidence.may_grow(target.demand) {
         judgement.verdict = ClaimVerdict::Undecided;
@@ -107,31 +96,30 @@ pub(super) fn judge(
 
 /// Why nothing may be concluded from a case's figures.
 fn void_reasons(evidence: &Evidence<'_>) -> Vec<String> {
-    let outcome = evidence.shown();
     let mut reasons = Vec::new();
-    let whole = outcome.cases.first();
-    let wrong: u64 =
-        outcome.cases.iter().filter_map(|case| case.verification).map(|it| it.wrong).sum();
+    let mut outcomes = vec![evidence.shown];
+    outcomes.extend(evidence.rounds.map(|rounds| &rounds.shown));
+    let cases = || outcomes.iter().flat_map(|outcome| &outcome.cases);
+    let wrong: u64 = cases().filter_map(|case| case.verification).map(|it| it.wrong).sum();
     if wrong > 0 {
         reasons.push(format!("{wrong} results were wrong"));
     }
-    match whole.map(|case| case.status.outcome) {
-        Some(record::Outcome::Ok) => {}
-        Some(record::Outcome::Partial) => {
-            reasons.push("operations failed or workers dropped out".into());
-        }
-        _ => reasons.push("the case could not be measured".into()),
+    let status = |outcome| move |case: &record::CaseResult| case.status.outcome == outcome;
+    if cases().any(status(record::Outcome::Partial)) {
+        reasons.push("operations failed or workers dropped out".into());
+    } else if !cases().all(status(record::Outcome::Ok)) || evidence.summaries().is_empty() {
+        reasons.push("the case could not be measured".into());
     }
-    if outcome.interrupted {
+    if outcomes.iter().any(|outcome| outcome.interrupted) {
         reasons.push("the run was interrupted".into());
     }
     if evidence.summaries().iter().any(|summary| !summary.reliable) {
         reasons.push("an interval is unreliable: its batches depend on one another".into());
     }
-    let disturbed =
-        |case: &&record::CaseResult| case.limited_by == record::LimitedBy::OtherPrograms;
-    if let Some(limit) = whole.filter(disturbed).and_then(|case| case.limit.as_ref()) {
-        reasons.push(limit.why.clone());
+    let Some(rounds) = evidence.rounds else { return reasons };
+    if let Some(why) = rounds.disturbed.first() {
+        let (disturbed, all) = (rounds.disturbed.len(), rounds.summaries.len());
+        reasons.push(format!("other programs disturbed {disturbed} of {all} rounds: {why}"));
     }
     reasons
 }

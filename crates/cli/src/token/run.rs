@@ -7,8 +7,8 @@ use tapstone_record::Record;
 use tapstone_text::Foreign;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
-    CaseOutcome, CasePlan, LimitPlan, RoundsPlan, SampleSink, TokenController, TokenMeasureError,
-    not_measured,
+    CaseOutcome, CasePlan, LimitPlan, RoundsOutcome, RoundsPlan, SampleSink, TokenController,
+    TokenMeasureError, not_measured,
 };
 
 use super::arguments::Arguments;
@@ -123,18 +123,14 @@ impl Session<'_> {
     fn measure(&mut self, cases: &TokenCases) -> anyhow::Result<()> {
         for (index, case) in cases.cases.iter().enumerate() {
             self.live.begin_case(index + 1, cases.cases.len());
-            let outcome = match self.rounds(cases, case) {
-                Some(rounds) => {
+            let claimed = cases.claims.iter().any(|claim| claim.case == case.name());
+            let outcome = match (cases.find_limit, claimed) {
+                (true, true) => self.search_and_judge(cases, case)?,
+                (true, false) => self.search(&cases.level(case)),
+                (false, true) => self.judge_in_rounds(cases, case)?,
+                (false, false) => {
                     let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
-                    let live = &mut self.live;
-                    let rounds = self.controller.measure_rounds(case, rounds, live, samples);
-                    self.judge_claims(cases, case, &Evidence::Rounds(&rounds))?;
-                    rounds.shown
-                }
-                None => {
-                    let outcome = self.measure_case(cases, case);
-                    self.judge_claims(cases, case, &Evidence::Search(&outcome))?;
-                    outcome
+                    self.controller.measure(case, &mut self.live, samples)
                 }
             };
             let interrupted = outcome.interrupted;
@@ -150,27 +146,62 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// How often a case is measured, if a claim is about it; a search measures in passes anyway.
-    fn rounds(&self, cases: &TokenCases, case: &CasePlan) -> Option<RoundsPlan> {
-        let claimed = cases.claims.iter().any(|claim| claim.case == case.name());
-        (claimed && !cases.find_limit).then(|| RoundsPlan {
-            fewest: self.arguments.what.rounds,
-            precision: self.arguments.load.precision,
-        })
+    /// A claim about the most that the device gives: the best level of a search is measured again,
+    /// because the luckiest of many levels promises too much.
+    fn search_and_judge(
+        &mut self,
+        cases: &TokenCases,
+        case: &CasePlan,
+    ) -> anyhow::Result<CaseOutcome> {
+        let level = cases.level(case);
+        let mut shown = self.search(&level);
+        let best = shown.cases.first().filter(|_| shown.is_clean() && !shown.interrupted);
+        let best = best.map(|case| CasePlan {
+            threads: case.concurrency.threads,
+            processes: case.concurrency.processes,
+            hosts: case.concurrency.hosts,
+            ..level
+        });
+        let rounds = best.map(|best| self.rounds(&best, false));
+        let evidence = Evidence { shown: &shown, rounds: rounds.as_ref(), searched: true };
+        self.judge_claims(cases, case, &evidence)?;
+        if let Some(rounds) = rounds {
+            shown.interrupted |= rounds.shown.interrupted;
+            shown.trouble.extend(rounds.shown.trouble);
+        }
+        Ok(shown)
     }
 
-    fn measure_case(&mut self, cases: &TokenCases, case: &CasePlan) -> CaseOutcome {
-        if !cases.find_limit {
-            let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
-            return self.controller.measure(case, &mut self.live, samples);
-        }
+    fn judge_in_rounds(
+        &mut self,
+        cases: &TokenCases,
+        case: &CasePlan,
+    ) -> anyhow::Result<CaseOutcome> {
+        let round = cases.round(case, self.arguments.what.rounds);
+        let rounds = self.rounds(&round, true);
+        let evidence = Evidence { shown: &rounds.shown, rounds: Some(&rounds), searched: false };
+        self.judge_claims(cases, case, &evidence)?;
+        Ok(rounds.shown)
+    }
+
+    fn rounds(&mut self, round: &CasePlan, with_samples: bool) -> RoundsOutcome {
+        let samples = self.samples.as_mut().filter(|_| with_samples);
+        let samples = samples.map(|file| file as &mut dyn SampleSink);
+        let rounds = RoundsPlan {
+            fewest: self.arguments.what.rounds,
+            precision: self.arguments.load.precision,
+        };
+        self.controller.measure_rounds(round, rounds, &mut self.live, samples)
+    }
+
+    fn search(&mut self, level: &CasePlan) -> CaseOutcome {
         let limits = LimitPlan {
             max_threads: self.arguments.limit.max_threads,
             max_processes: self.arguments.limit.max_processes,
             max_hosts: self.arguments.hosts.hosts.unwrap_or(1),
             time: self.arguments.load.max_time.map_or(LIMIT_TIME, Into::into),
         };
-        let limit = self.controller.find_limit(&cases.level(case), limits, &mut self.live);
+        let limit = self.controller.find_limit(level, limits, &mut self.live);
         match limit.knee {
             Some(knee) if self.record.knee.is_none() => self.record.knee = Some(knee),
             Some(knee) => self.record.warnings.push(format!(

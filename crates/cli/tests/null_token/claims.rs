@@ -74,6 +74,28 @@ fn rounds_are_at_least_five_and_as_many_as_asked() {
 }
 
 #[test]
+fn a_claim_about_the_most_is_judged_over_rounds_of_the_best_level() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = home.path().join("engine");
+    let settings =
+        [("SERVICE", "2ms"), ("WAIT", "sleep"), ("ENGINE_FILE", engine.to_str().unwrap())];
+    let run = || {
+        let run = Tapstone::on(&settings).args("--no-verify --seconds 0.2 --max-processes 2");
+        run.arg("--claim").arg("rsa1024.sign >= 450/s").run()
+    };
+    let within = |outcome: &Outcome| {
+        let record = outcome.record();
+        let knee = record.knee.as_ref().unwrap();
+        let claim = &record.claims[0];
+        hold(claim.verdict == Verdict::Met, format_args!("{claim:?}"))?;
+        hold(claim.rounds.len() >= 5, format_args!("{claim:?}"))?;
+        assert!(!knee.levels.is_empty() && record.results.len() == 1);
+        hold(claim.rounds.iter().all(|rate| *rate <= 505.0), format_args!("{claim:?}"))
+    };
+    undisturbed(0.0, 0.4, run, within);
+}
+
+#[test]
 fn a_claim_about_wrong_results_is_void() {
     let run = Tapstone::on(&[("MODEL", "honest"), ("WRONG", "3")]).args("--threads 1");
     let claim =

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod claims;
+mod claims_of_known_rate;
 mod faults;
 mod interfaces;
 mod interrupt;

@@ -4,6 +4,7 @@ use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::rounds::rounds_needed;
 use tapstone_measure::summary::Summary;
 use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_record as record;
 
 use super::error::{Lost, TokenMeasureError};
 use super::gather::{Gathered, SampleSink};
@@ -59,12 +60,15 @@ pub struct RoundsOutcome {
     pub summaries: Vec<Summary>,
     /// How many of them say how many more were needed.
     pub first: usize,
+    /// Of each round that other programs disturbed, in which way.
+    pub disturbed: Vec<String>,
 }
 
 impl RoundsOutcome {
     fn new(mut done: Vec<CaseOutcome>, first: usize) -> Self {
         let summaries: Vec<Summary> =
             done.iter().filter_map(|outcome| outcome.summary.clone()).collect();
+        let disturbed = done.iter().filter_map(disturbance).collect();
         let wrong = |outcome: &CaseOutcome| !outcome.is_clean() || outcome.summary.is_none();
         let place = done.iter().position(wrong).unwrap_or_else(|| {
             let mut places: Vec<usize> = (0..done.len()).collect();
@@ -73,8 +77,15 @@ impl RoundsOutcome {
             places[places.len() / 2]
         });
         let shown = done.swap_remove(place);
-        Self { shown, summaries, first }
+        Self { shown, summaries, first, disturbed }
     }
+}
+
+/// What other programs did to a round.
+fn disturbance(outcome: &CaseOutcome) -> Option<String> {
+    let case = outcome.cases.first()?;
+    let limit = case.limit.as_ref()?;
+    (case.limited_by == record::LimitedBy::OtherPrograms).then(|| limit.why.clone())
 }
 
 fn rates(rounds: &[CaseOutcome]) -> Vec<f64> {
