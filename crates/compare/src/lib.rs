@@ -190,6 +190,7 @@ fn compare_pair(pair: &FigurePair, fail_above: Option<Percent>) -> Option<Compar
         candidate_provenance: Some(pair.candidate_provenance),
         ratio,
         rounds: None,
+        variation: pair.variation,
         verdict,
         threshold,
         more_samples: more.filter(|_| open && pair.reliable),

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use tapstone_record::{
     CaseResult, Concurrency, Estimate, LoadKind, Outcome, Provenance, Quantity, Record, TargetKind,
-    Throughput,
+    Throughput, Variation,
 };
 use tapstone_reference::{PublishedFigure, PublishedItem};
 
@@ -43,6 +43,8 @@ pub struct FigurePair {
     pub samples: Option<u64>,
     /// False when an interval is too narrow, so that nothing follows from it.
     pub reliable: bool,
+    /// Which variation the intervals of both hold; `None` where a measured side does not say.
+    pub variation: Option<Variation>,
 }
 
 /// What could be matched, and what could not.
@@ -193,6 +195,10 @@ fn pair(
         candidate_provenance: provenance(candidate, above),
         samples: Some(below.completed.min(above.completed)),
         reliable: reliable(below) && reliable(above),
+        variation: variation(below).zip(variation(above)).map(|(one, other)| match (one, other) {
+            (Variation::Rounds, Variation::Rounds) => Variation::Rounds,
+            _ => Variation::Window,
+        }),
     })
 }
 
@@ -216,6 +222,7 @@ fn published(
         candidate_provenance: provenance(candidate, case),
         samples: Some(case.completed),
         reliable: reliable(case),
+        variation: variation(case),
     })
 }
 
@@ -233,6 +240,10 @@ pub(crate) fn figure_of(case: &CaseResult, quantity: Quantity) -> Option<Estimat
 
 fn reliable(case: &CaseResult) -> bool {
     case.interval.as_ref().is_none_or(|interval| interval.reliable)
+}
+
+fn variation(case: &CaseResult) -> Option<Variation> {
+    case.interval.as_ref()?.variation
 }
 
 /// A figure of an emulated device is emulated, however it is marked itself.

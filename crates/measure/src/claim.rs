@@ -10,7 +10,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::bucket::{bucket_of, end_of, lowest_of};
 use crate::interval::Estimate;
 use crate::summary::Summary;
 use tapstone_text::thousands;
@@ -298,21 +297,6 @@ impl Demand {
         match self {
             Self::Rate(_) => Some(summary.rate),
             Self::Latency(statistic, _) => statistic.figure_in(summary),
-        }
-    }
-
-    /// The smallest difference that a summary's figure can show, in the figure's unit: one operation
-    /// more or less in the window, a bucket of latencies, or a nanosecond of their exact mean.
-    #[must_use]
-    pub fn resolution(self, summary: &Summary) -> f64 {
-        let Some(figure) = self.figure(summary) else { return 0.0 };
-        match self {
-            Self::Rate(_) => figure.estimate / summary.n.max(1) as f64,
-            Self::Latency(Statistic::Mean, _) => 1.0,
-            Self::Latency(..) => {
-                let bucket = bucket_of(Nanos(figure.estimate as u64));
-                (end_of(bucket) - lowest_of(bucket)).0 as f64
-            }
         }
     }
 

@@ -9,7 +9,10 @@
 //! not make it believe luck (Stein, "A two-sample test for a linear hypothesis whose power is
 //! independent of the variance", Ann. Math. Stat. 16, 1945).
 
+use crate::bucket::{bucket_of, end_of, lowest_of};
 use crate::interval::{Estimate, student_t};
+use crate::summary::Summary;
+use crate::units::Nanos;
 
 /// No conclusion rests on fewer rounds.
 pub const FEWEST_ROUNDS: usize = 5;
@@ -51,6 +54,48 @@ pub fn over_rounds(figures: &[f64], first: usize, resolution: f64) -> Option<Est
     Some(Estimate::around(mean, half_width).no_narrower_than(resolution))
 }
 
+impl Summary {
+    /// The figures of a case over its rounds: each a mean of all, with an interval by the spread of
+    /// the first `first`; `None` for fewer than two rounds. A figure that one of them lacks is not
+    /// known.
+    #[must_use]
+    pub fn over_rounds(rounds: &[Self], first: usize) -> Option<Self> {
+        let figure = |of: fn(&Self) -> Option<Estimate>, resolution: fn(&Self, f64) -> f64| {
+            let figures: Option<Vec<Estimate>> = rounds.iter().map(of).collect();
+            let figures: Vec<f64> = figures?.iter().map(|figure| figure.estimate).collect();
+            let steps =
+                rounds.iter().zip(&figures).map(|(round, figure)| resolution(round, *figure));
+            over_rounds(&figures, first, steps.fold(0.0, f64::max))
+        };
+        let rate = figure(|round| Some(round.rate), |round, rate| rate / round.n.max(1) as f64)?;
+        let quantile = |of| figure(of, |_, latency| bucket_width(latency));
+        Some(Self {
+            rate: rate.not_negative(),
+            // The mean is of exact sums, in ns.
+            mean: figure(|round| round.mean, |_, _| 1.0),
+            p50: quantile(|round| round.p50),
+            p90: quantile(|round| round.p90),
+            p95: quantile(|round| round.p95),
+            p99: quantile(|round| round.p99),
+            p99_9: quantile(|round| round.p99_9),
+            n: rounds.iter().map(|round| round.n).sum(),
+            batches: rounds.len(),
+            method: format!(
+                "mean of {} rounds; Student's t over the first {}",
+                rounds.len(),
+                first.min(rounds.len())
+            ),
+            reliable: rounds.iter().all(|round| round.reliable),
+        })
+    }
+}
+
+/// What a histogram of latencies cannot tell apart around one of them, in ns.
+fn bucket_width(latency_ns: f64) -> f64 {
+    let bucket = bucket_of(Nanos(latency_ns as u64));
+    (end_of(bucket) - lowest_of(bucket)).0 as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +135,48 @@ mod tests {
         assert_eq!(over_rounds(&first, 5, 0.1), Some(five));
         assert_eq!(over_rounds(&[1.0], 5, 0.0), None);
         assert_eq!(over_rounds(&[], 5, 0.0), None);
+    }
+
+    /// A round of so many operations in a second, whose median and mean latency is `nanos`.
+    fn round(rate: f64, nanos: f64) -> Summary {
+        Summary {
+            rate: Estimate::around(rate, 0.001),
+            mean: Some(Estimate::around(nanos, 1.0)),
+            p50: Some(Estimate::around(nanos, 1.0)),
+            p90: Some(Estimate::around(nanos, 1.0)),
+            p95: None,
+            p99: None,
+            p99_9: None,
+            n: rate as u64,
+            batches: 32,
+            method: String::new(),
+            reliable: true,
+        }
+    }
+
+    #[test]
+    fn all_figures_are_over_rounds_and_no_narrower_than_what_a_round_shows() {
+        let steady: Vec<Summary> = (0..5).map(|_| round(100.0, 10e6)).collect();
+        let over = Summary::over_rounds(&steady, 5).unwrap();
+        assert_eq!(over.rate, Estimate::around(100.0, 1.0), "an operation a second");
+        assert_eq!(over.mean, Some(Estimate::around(10e6, 1.0)));
+        // 10 ms lie in an octave of buckets of 2^13 ns.
+        assert_eq!(over.p50, Some(Estimate::around(10e6, 8192.0)));
+        assert_eq!((over.n, over.batches, over.reliable), (500, 5, true));
+        let mut lacking = steady;
+        lacking[3].p90 = None;
+        lacking[4].reliable = false;
+        let over = Summary::over_rounds(&lacking, 5).unwrap();
+        assert!(over.p90.is_none() && over.p50.is_some() && !over.reliable);
+        assert!(Summary::over_rounds(&lacking[..1], 5).is_none());
+    }
+
+    #[test]
+    fn the_spread_of_a_window_is_no_part_of_the_spread_of_rounds() {
+        let rates = [99.0, 101.0, 100.0, 99.0, 101.0];
+        let rounds: Vec<Summary> = rates.iter().map(|rate| round(*rate, 1e9 / rate)).collect();
+        let over = Summary::over_rounds(&rounds, 5).unwrap();
+        assert_eq!(over.rate, Estimate::mean_of(&rates).unwrap());
     }
 
     /// One measurement of a device of 1,000/s whose rounds vary by so much: as many rounds as are

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tapstone_measure::compare;
 use tapstone_measure::units::Nanos;
 
-use crate::figures::{Estimate, Fraction, Provenance};
+use crate::figures::{Estimate, Fraction, Provenance, Variation};
 use crate::load::Concurrency;
 
 /// A baseline and a candidate, and what changed from one to the other.
@@ -156,6 +156,9 @@ pub struct ComparisonRow {
     pub ratio: Estimate,
     /// How many rounds the ratio rests on; null when the two were not measured in rounds.
     pub rounds: Option<u32>,
+    /// Which variation the interval of the ratio holds; null where a side does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<Variation>,
     /// What the interval of the ratio says.
     pub verdict: Change,
     /// What the interval says of the threshold, if one was given.

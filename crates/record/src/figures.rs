@@ -129,6 +129,19 @@ pub struct Interval {
     /// The lag-1 autocorrelation of the values, from -1 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autocorrelation: Option<f64>,
+    /// Which variation they hold; absent where that is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<Variation>,
+}
+
+/// Which variation an interval holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variation {
+    /// That within one window: what differs from one window to the next is not in it.
+    Window,
+    /// That between rounds, each a fresh start with a window of its own.
+    Rounds,
 }
 
 const fn yes() -> bool {

@@ -76,7 +76,7 @@ pub use environment::{ClockPrecision, Environment, SystemLoad};
 pub use error::RecordError;
 pub use figures::{
     Estimate, Fraction, Interval, Latency, Provenance, Range, RateBasis, RateUnit, Seconds,
-    Throughput,
+    Throughput, Variation,
 };
 pub use file::write_file;
 pub use finding::{BeforeAfter, Behaviour, Finding, FindingKind, Trial};

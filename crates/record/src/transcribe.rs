@@ -8,7 +8,7 @@ use tapstone_measure::units::Nanos;
 
 use crate::breakdown::SeriesPoint;
 use crate::case_result::CaseResult;
-use crate::figures::{Fraction, Interval, Latency};
+use crate::figures::{Fraction, Interval, Latency, Throughput, Variation};
 use crate::histogram::EncodedHistogram;
 use crate::load::WarmUp;
 use crate::{Estimate, Seconds};
@@ -33,22 +33,44 @@ impl CaseResult {
             level: Fraction(interval::LEVEL),
             reliable: summary.reliable,
             autocorrelation: None,
+            variation: Some(Variation::Window),
         });
         if total.completed == 0 {
             return;
         }
-        let figure = |figure: Option<interval::Estimate>| figure.map(Estimate::from);
-        self.latency_ns = Some(Latency {
-            mean: figure(summary.mean),
-            p50: figure(summary.p50),
-            p90: figure(summary.p90),
-            p95: figure(summary.p95),
-            p99: figure(summary.p99),
-            p999: figure(summary.p99_9),
-            min: total.min,
-            max: total.max,
-        });
+        self.latency_ns = Some(latencies(summary, total.min, total.max));
         self.histogram = EncodedHistogram::encode(&histogram(total)).ok();
+    }
+
+    /// Replaces the rate and the latencies of one round by those over all rounds of the case. The
+    /// rest, such as count, histogram, shortest and longest, stays that of the round.
+    pub fn set_rounds(&mut self, over: &Summary) {
+        if let Some(throughput) = &mut self.throughput {
+            *throughput = Throughput::operations(over.rate, throughput.over);
+        }
+        if let Some(latency) = &mut self.latency_ns {
+            *latency = latencies(over, latency.min, latency.max);
+        }
+        if let Some(interval) = &mut self.interval {
+            interval.n = over.batches as u64;
+            interval.method.clone_from(&over.method);
+            interval.reliable = over.reliable;
+            interval.variation = Some(Variation::Rounds);
+        }
+    }
+}
+
+fn latencies(summary: &Summary, min: Nanos, max: Nanos) -> Latency {
+    let figure = |figure: Option<interval::Estimate>| figure.map(Estimate::from);
+    Latency {
+        mean: figure(summary.mean),
+        p50: figure(summary.p50),
+        p90: figure(summary.p90),
+        p95: figure(summary.p95),
+        p99: figure(summary.p99),
+        p999: figure(summary.p99_9),
+        min,
+        max,
     }
 }
 

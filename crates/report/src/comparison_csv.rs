@@ -102,6 +102,7 @@ const COLUMNS: &[Column] = &[
     ("more_samples", |row| text(row.more_samples)),
     ("rounds", |row| text(row.rounds)),
     ("no_number", |row| text(row.no_number.map(words::no_number))),
+    ("variation", |row| text(row.variation.map(words::variation))),
 ];
 
 const fn quantity(of: Quantity) -> &'static str {

@@ -3,8 +3,8 @@
 
 use tapstone_record::{
     CaseResult, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, NoNumber,
-    Outcome, Provenance, Queue, ShareKind, Status, StoppedBy, Throughput, Verdict, Verification,
-    Verifier,
+    Outcome, Provenance, Queue, ShareKind, Status, StoppedBy, Throughput, Variation, Verdict,
+    Verification, Verifier,
 };
 use tapstone_text::thousands;
 
@@ -98,6 +98,14 @@ pub(crate) const fn provenance(provenance: Provenance) -> &'static str {
         Provenance::Assumed => "assumed",
         Provenance::Replayed => "replayed",
         Provenance::Emulated => "emulated",
+    }
+}
+
+/// Which variation an interval holds.
+pub(crate) const fn variation(of: Variation) -> &'static str {
+    match of {
+        Variation::Window => "within a window",
+        Variation::Rounds => "between rounds",
     }
 }
 

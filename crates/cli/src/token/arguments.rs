@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tapstone_measure::rounds::FEWEST_ROUNDS;
 use tapstone_measure::units::{Nanos, PerSecond};
 
 use crate::nats::NatsArguments;
@@ -136,9 +135,10 @@ pub(crate) struct WhatArguments {
     /// A promise to check: 'rsa1024.sign >= 13000/s', 'rsa2048.sign p99 <= 5ms'
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Vec<String>,
-    /// Judge a claim by at least so many rounds, each a fresh start with a window of its own
-    #[arg(long, value_name = "N", default_value_t = FEWEST_ROUNDS, requires = "claim", value_parser = values::rounds)]
-    pub(crate) rounds: usize,
+    /// Measure each case in at least so many rounds, each a fresh start with a window of its own,
+    /// so that intervals hold what differs between runs; a claim takes 5 or more in any case
+    #[arg(long, value_name = "N", value_parser = values::rounds)]
+    pub(crate) rounds: Option<usize>,
     /// List the operations that can be named
     #[arg(long)]
     pub(crate) list: bool,

@@ -65,6 +65,12 @@ pub(super) fn token_cases(arguments: &Arguments, clock_step: Nanos) -> anyhow::R
         }
     }
     check(&cases)?;
+    if arguments.limit.find_limit && claims.is_empty() && what.rounds.is_some() {
+        bail!(
+            "--rounds repeats a case, and --find-limit looks for one\n\
+             hint: with --claim the best level of the search is repeated"
+        );
+    }
     Ok(TokenCases {
         cases,
         claims,

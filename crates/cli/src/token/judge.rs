@@ -2,7 +2,6 @@
 
 use tapstone_measure::claim::{Bound, Claim, ClaimVerdict, Demand, KeyBits};
 use tapstone_measure::interval::Estimate;
-use tapstone_measure::rounds::over_rounds;
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
 use tapstone_token::controller::{CaseOutcome, CasePlan, RoundsOutcome};
@@ -25,18 +24,17 @@ pub(super) struct Evidence<'a> {
 
 impl Evidence<'_> {
     fn summaries(&self) -> &[Summary] {
-        self.rounds.map_or(&[], |rounds| &rounds.summaries)
+        self.rounds.map_or(&[], |rounds| &rounds.rounds)
     }
 
-    /// The figure of each round; `None` where one had too few operations for it.
-    fn figures(&self, demand: Demand) -> Option<Vec<f64>> {
+    /// The figure of each round; none where one had too few operations for it.
+    fn figures(&self, demand: Demand) -> Vec<f64> {
         let figure = |summary: &Summary| Some(demand.figure(summary)?.estimate);
-        self.summaries().iter().map(figure).collect()
+        self.summaries().iter().map(figure).collect::<Option<_>>().unwrap_or_default()
     }
 
     fn measured(&self, demand: Demand) -> Option<Estimate> {
-        let resolution = self.summaries().iter().map(|summary| demand.resolution(summary));
-        over_rounds(&self.figures(demand)?, self.rounds?.first, resolution.fold(0.0, f64::max))
+        demand.figure(self.rounds?.shown.summary.as_ref()?)
     }
 
     /// The rate was still growing when the search ended, so that missing a rate says nothing.
@@ -59,7 +57,7 @@ pub(super) fn judge(
     let bits = case.lanes.first().and_then(|lane| lane.variant.key_bits()).map(KeyBits);
     let target = asked.claim.target(bits)?;
     let figure = evidence.measured(target.demand);
-    let rounds = evidence.figures(target.demand).unwrap_or_default();
+    let rounds = evidence.figures(target.demand);
     let mut judgement = target.demand.judge(figure);
     if judgement.verdict == ClaimVerdict::Missed && evidence.may_grow(target.demand) {
         judgement.verdict = ClaimVerdict::Undecided;
@@ -118,7 +116,7 @@ fn void_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     let Some(rounds) = evidence.rounds else { return reasons };
     if let Some(why) = rounds.disturbed.first() {
-        let (disturbed, all) = (rounds.disturbed.len(), rounds.summaries.len());
+        let (disturbed, all) = (rounds.disturbed.len(), rounds.rounds.len());
         reasons.push(format!("other programs disturbed {disturbed} of {all} rounds: {why}"));
     }
     reasons

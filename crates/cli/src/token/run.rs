@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_measure::rounds::FEWEST_ROUNDS;
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_text::Foreign;
@@ -124,10 +125,11 @@ impl Session<'_> {
         for (index, case) in cases.cases.iter().enumerate() {
             self.live.begin_case(index + 1, cases.cases.len());
             let claimed = cases.claims.iter().any(|claim| claim.case == case.name());
-            let outcome = match (cases.find_limit, claimed) {
+            let in_rounds = claimed || self.arguments.what.rounds.is_some();
+            let outcome = match (cases.find_limit, in_rounds) {
                 (true, true) => self.search_and_judge(cases, case)?,
                 (true, false) => self.search(&cases.level(case)),
-                (false, true) => self.judge_in_rounds(cases, case)?,
+                (false, true) => self.measure_in_rounds(cases, case)?,
                 (false, false) => {
                     let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
                     self.controller.measure(case, &mut self.live, samples)
@@ -172,12 +174,12 @@ impl Session<'_> {
         Ok(shown)
     }
 
-    fn judge_in_rounds(
+    fn measure_in_rounds(
         &mut self,
         cases: &TokenCases,
         case: &CasePlan,
     ) -> anyhow::Result<CaseOutcome> {
-        let round = cases.round(case, self.arguments.what.rounds);
+        let round = cases.round(case, self.fewest_rounds());
         let rounds = self.rounds(&round, true);
         let evidence = Evidence { shown: &rounds.shown, rounds: Some(&rounds), searched: false };
         self.judge_claims(cases, case, &evidence)?;
@@ -185,13 +187,15 @@ impl Session<'_> {
     }
 
     fn rounds(&mut self, round: &CasePlan, with_samples: bool) -> RoundsOutcome {
+        let rounds =
+            RoundsPlan { fewest: self.fewest_rounds(), precision: self.arguments.load.precision };
         let samples = self.samples.as_mut().filter(|_| with_samples);
         let samples = samples.map(|file| file as &mut dyn SampleSink);
-        let rounds = RoundsPlan {
-            fewest: self.arguments.what.rounds,
-            precision: self.arguments.load.precision,
-        };
         self.controller.measure_rounds(round, rounds, &mut self.live, samples)
+    }
+
+    fn fewest_rounds(&self) -> usize {
+        self.arguments.what.rounds.unwrap_or(FEWEST_ROUNDS)
     }
 
     fn search(&mut self, level: &CasePlan) -> CaseOutcome {

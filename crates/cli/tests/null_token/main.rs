@@ -16,6 +16,7 @@ mod pin;
 mod python;
 mod rates;
 mod reconnect;
+mod rounds;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod run;

@@ -119,6 +119,7 @@ impl Measured {
             level: Fraction(LEVEL),
             reliable: true,
             autocorrelation: None,
+            variation: Some(record::Variation::Rounds),
         });
         case.histogram = EncodedHistogram::encode(&histogram(&all)).ok();
         case.window = self.window(side);
@@ -242,6 +243,7 @@ impl Measured {
             candidate_provenance: None,
             ratio,
             rounds: u32::try_from(rounds).ok(),
+            variation: Some(record::Variation::Rounds),
             verdict,
             threshold,
             more_samples: more,

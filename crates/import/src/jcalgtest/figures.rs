@@ -3,7 +3,7 @@
 use tapstone_measure::interval::LEVEL;
 use tapstone_record::{
     self as record, CaseResult, Concurrency, Fraction, Interval, Load, Provenance, Status,
-    StoppedBy, Subtraction,
+    StoppedBy, Subtraction, Variation,
 };
 
 use super::block::{Block, Measured, Outcome, SignedNanos};
@@ -96,6 +96,7 @@ fn fill(case: &mut CaseResult, measured: &Measured) {
         level: Fraction(LEVEL),
         reliable: true,
         autocorrelation: None,
+        variation: Some(Variation::Window),
     });
     case.warnings.extend(figure.caution(&steady));
     case.warnings.extend(doubts(measured));

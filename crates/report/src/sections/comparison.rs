@@ -6,6 +6,7 @@
 
 use tapstone_record::{
     Change, Comparison, ComparisonRow, Estimate, Judgement, Pairing, Provenance, Quantity, Side,
+    Variation,
 };
 
 use super::charts;
@@ -30,6 +31,9 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &S
     page.fact("baseline", side(&comparison.baseline, of(|row| row.baseline_provenance)));
     page.fact("candidate", side(&comparison.candidate, of(|row| row.candidate_provenance)));
     page.fact("ratio", Span::faint(meaning(comparison)));
+    if let Some(variation) = variation(comparison) {
+        page.fact("intervals", Span::faint(variation));
+    }
     page.fact("verdicts", Span::plain(summary(&comparison.rows)));
     page.chart(charts::ratios(comparison));
     page.blank();
@@ -84,6 +88,24 @@ fn meaning(comparison: &Comparison) -> String {
         None => "of rates (…/s) above 1 is faster, of times above 1 is slower",
     };
     format!("candidate over baseline, with its 95 % interval; {what}")
+}
+
+/// What differs between two runs is in their intervals only if it was measured.
+fn variation(comparison: &Comparison) -> Option<&'static str> {
+    if comparison.pairing == Pairing::Interleaved {
+        return None;
+    }
+    Some(match super::shared::common(comparison.rows.iter().map(|row| row.variation)) {
+        Some(None) => return None,
+        Some(Some(Variation::Rounds)) => "hold the variation between rounds",
+        Some(Some(Variation::Window)) => {
+            "hold the variation within one window; what differs from run to run is not in them, \
+             and may explain a small difference (token --rounds measures it)"
+        }
+        None => {
+            "hold the variation between rounds for some operations, and within one window for others"
+        }
+    })
 }
 
 fn summary(rows: &[ComparisonRow]) -> String {

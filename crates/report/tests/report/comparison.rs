@@ -27,6 +27,7 @@ fn row(operation: &str, quantity: Quantity, baseline: f64, candidate: f64) -> Co
         candidate_provenance: Some(Provenance::Measured),
         ratio,
         rounds: None,
+        variation: Some(Variation::Window),
         verdict,
         threshold: None,
         more_samples: None,
@@ -113,6 +114,7 @@ fn in_turns(rounds: u32) -> Record {
             ratio,
             verdict,
             rounds: Some(rounds),
+            variation: Some(Variation::Rounds),
             more_samples: (verdict == Change::Inconclusive).then_some(42),
             no_number: None,
             ..row(operation, quantity, baseline, candidate)
@@ -161,7 +163,10 @@ fn two_commands_in_turns() {
     let all = render(&in_turns(20), &Style { verbose: true, ..STYLE });
     assert!(all.contains("command.wall[candidate]"), "shown when asked for: {all}");
     let csv = comparison_csv::render(in_turns(20).comparison.as_ref().unwrap()).unwrap();
-    assert!(csv.contains("command.cpu,,,,,,cpu-time,") && csv.contains(",20,\n"), "{csv}");
+    assert!(
+        csv.contains("command.cpu,,,,,,cpu-time,") && csv.contains(",20,,between rounds\n"),
+        "{csv}"
+    );
 }
 
 /// One row has one ratio: the chart shows that of the table, for rates as for times.

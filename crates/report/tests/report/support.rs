@@ -93,6 +93,7 @@ pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> CaseRe
         level: Fraction(0.95),
         reliable: true,
         autocorrelation: Some(0.08),
+        variation: Some(Variation::Window),
     });
     row
 }

@@ -54,31 +54,39 @@ pub struct RoundsPlan {
 #[derive(Debug)]
 pub struct RoundsOutcome {
     /// The round that is shown: the one in which something went wrong, or else that of the median
-    /// rate.
+    /// rate. Its rate and latencies are those over all rounds.
     pub shown: CaseOutcome,
     /// The figures of each round, in order.
-    pub summaries: Vec<Summary>,
-    /// How many of them say how many more were needed.
-    pub first: usize,
+    pub rounds: Vec<Summary>,
     /// Of each round that other programs disturbed, in which way.
     pub disturbed: Vec<String>,
 }
 
 impl RoundsOutcome {
+    /// `first`: how many rounds said how many more were needed.
     fn new(mut done: Vec<CaseOutcome>, first: usize) -> Self {
-        let summaries: Vec<Summary> =
+        let rounds: Vec<Summary> =
             done.iter().filter_map(|outcome| outcome.summary.clone()).collect();
         let disturbed = done.iter().filter_map(disturbance).collect();
         let wrong = |outcome: &CaseOutcome| !outcome.is_clean() || outcome.summary.is_none();
-        let place = done.iter().position(wrong).unwrap_or_else(|| {
-            let mut places: Vec<usize> = (0..done.len()).collect();
-            let rate = |place: &usize| done[*place].summary.as_ref().map_or(0.0, rate_of);
-            places.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
-            places[places.len() / 2]
-        });
-        let shown = done.swap_remove(place);
-        Self { shown, summaries, first, disturbed }
+        let failed = done.iter().position(wrong);
+        let mut shown = done.swap_remove(failed.unwrap_or_else(|| median_of(&done)));
+        // What went wrong stands beside the figures of its own round.
+        let over = Summary::over_rounds(&rounds, first).filter(|_| failed.is_none());
+        if let (Some(over), Some(case)) = (over, shown.cases.first_mut()) {
+            case.set_rounds(&over);
+            shown.summary = Some(over);
+        }
+        Self { shown, rounds, disturbed }
     }
+}
+
+/// The place of the outcome with the median rate.
+fn median_of(done: &[CaseOutcome]) -> usize {
+    let mut places: Vec<usize> = (0..done.len()).collect();
+    let rate = |place: &usize| done[*place].summary.as_ref().map_or(0.0, rate_of);
+    places.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+    places[places.len() / 2]
 }
 
 /// What other programs did to a round.
