@@ -14,8 +14,8 @@ use tapstone_piv::{
 use tapstone_worker::{Conversation, Interrupt, OnInterrupt, Timeouts, Unanswered, WorkerCommand};
 
 use crate::error::DoorMeasureError;
+use crate::observer::DoorObserver;
 use crate::protocol::{Authentication, DoorOrder, DoorProtocol, DoorReport, DoorSetup};
-use crate::rounds::DoorObserver;
 
 /// How long a worker may take to let the card go.
 const CLEAN_UP: Duration = Duration::from_secs(5);

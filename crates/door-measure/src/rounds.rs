@@ -4,16 +4,8 @@ use tapstone_piv::{AuthenticationMechanism, Time};
 
 use crate::controller::DoorController;
 use crate::error::DoorMeasureError;
+use crate::observer::DoorObserver;
 use crate::protocol::Authentication;
-
-/// Watches a measurement.
-pub trait DoorObserver {
-    /// A round begins: its number from one, of so many.
-    fn round(&mut self, number: u64, rounds: u64);
-
-    /// Something worth a line: the worker waits for a card, or was lost.
-    fn notice(&mut self, text: &str);
-}
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

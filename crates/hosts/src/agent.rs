@@ -5,6 +5,7 @@
 //! workers. When its coordinator is silent for longer than a lease, or says that the run is over,
 //! the plan is dropped: its workers remove what they made, log out and go.
 
+mod news;
 mod session;
 mod spool;
 mod work;
@@ -29,7 +30,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use self::session::{News, Session};
+use self::news::News;
+use self::session::Session;
 use crate::config::Config;
 use crate::connection::Server;
 use crate::discovery::Answer;
@@ -85,7 +87,7 @@ pub fn serve(options: Options) -> Result<(), HostsError> {
     }
     let options = Arc::new(options);
     let targets = targets(&options.config);
-    crate::fleet::runtime()?.block_on(async {
+    crate::runtime::runtime()?.block_on(async {
         let mut agents = JoinSet::new();
         for copy in 0..options.copies {
             let options = Arc::clone(&options);

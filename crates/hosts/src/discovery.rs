@@ -59,7 +59,7 @@ pub fn look_around(
     patience: Duration,
     interrupt: &AtomicBool,
 ) -> Result<Vec<Present>, HostsError> {
-    let runtime = crate::fleet::runtime()?;
+    let runtime = crate::runtime::runtime()?;
     runtime.block_on(async {
         let client = server.connect("tapstone hosts").await?;
         let mut all = discover(&client, patience, interrupt, |_| false).await?;

@@ -21,12 +21,12 @@ use tapstone_token::controller::{
 };
 use tapstone_token::protocol::{Report, Task, TokenProtocol};
 use tapstone_worker::{RemoteWorker, ReportSender};
-use tokio::runtime::{self, Runtime};
 use tokio::sync::mpsc::UnboundedSender;
 
 use self::service::Service;
 use crate::connection::Server;
 use crate::error::HostsError;
+use crate::runtime::runtime;
 use crate::wire::{Calling, Entered, Facts, TargetFacts};
 
 /// What is wanted of the network.
@@ -373,9 +373,4 @@ pub fn clock_of(clock: HostClock) -> record::HostClock {
         bound_ns: clock.bound,
         round_trip_ns: clock.round_trip,
     }
-}
-
-/// A runtime of one thread, which must not disturb the measuring threads.
-pub(crate) fn runtime() -> Result<Runtime, HostsError> {
-    runtime::Builder::new_current_thread().enable_all().build().map_err(HostsError::Start)
 }

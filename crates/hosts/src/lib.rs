@@ -19,6 +19,7 @@ mod error;
 mod fleet;
 mod moments;
 mod peer;
+mod runtime;
 mod stream;
 mod wire;
 

@@ -3,8 +3,6 @@
 use thiserror::Error;
 use toml::{Table, Value};
 
-use crate::view::View;
-
 /// The figures of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document(Value);
@@ -41,14 +39,11 @@ pub enum PathError {
     },
 }
 
-/// A file's figures, and how they are shown.
-pub(crate) fn read(text: &str) -> Result<(View, Document), toml::de::Error> {
-    let view = toml::from_str(text)?;
-    let figures: Table = toml::from_str(text)?;
-    Ok((view, Document(Value::Table(figures))))
-}
-
 impl Document {
+    pub(crate) fn new(figures: Table) -> Self {
+        Self(Value::Table(figures))
+    }
+
     #[cfg(test)]
     pub(crate) fn from_toml(text: &str) -> Self {
         Self(Value::Table(toml::from_str(text).unwrap()))

@@ -21,6 +21,7 @@ mod published;
 mod results;
 mod shared;
 mod side_by_side;
+pub(crate) mod span;
 mod trace;
 
 use tapstone_record::{CaseResult, Comparison, Cost, Outcome, Pairing, Record};

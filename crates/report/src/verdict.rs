@@ -7,7 +7,7 @@ use tapstone_record::{
 use tapstone_text::counted;
 
 use crate::figures::{self, ms, with_interval};
-use crate::sections::page::{Span, Tint};
+use crate::sections::span::{Span, Tint};
 use crate::text::clean;
 use crate::words;
 

@@ -39,11 +39,13 @@ mod fault;
 mod identity;
 pub mod piv;
 mod profile;
+mod transmission;
 pub mod vpcd;
 
 pub use applet::{Applet, CardWork, Reply};
 pub use bench::{BENCH_AID, BenchApplet};
-pub use card::{CardAnswer, Transmission, VirtualCard};
+pub use card::{CardAnswer, VirtualCard};
 pub use fault::{FaultKind, Gone, InjectedFault};
 pub use identity::{IDENTITY_AID, IdentityApplet};
 pub use profile::{Profile, ProfileOrigin, Shipped, shipped};
+pub use transmission::Transmission;

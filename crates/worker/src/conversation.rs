@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use crate::channel::{Channel, RemoteWorker, ReportSender, Word};
+use crate::channel::{Channel, RemoteWorker};
+use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
 use crate::process::{WorkerCommand, WorkerProcess};
 use crate::protocol::Protocol;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use crate::board::{Board, InFlight};
-use crate::channel::{ReportSender, Word};
 use crate::frames::{receive, send};
+use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
 use crate::protocol::Protocol;
 

@@ -4,8 +4,9 @@ use tapstone_measure::trend;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 
+use super::card_run::CardRun;
 use super::figures::{LaneFigures, Part, lanes};
-use super::steering::{CardRun, CardStop};
+use super::steering::CardStop;
 
 /// Operations up to so many are kept one by one: enough for a plot, and for another program.
 const MOST_VALUES: usize = 1000;

@@ -6,7 +6,7 @@ use tapstone_measure::linear::{Fit, Observation, fit};
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use super::steering::CardRun;
+use super::card_run::CardRun;
 use crate::protocol::Sample;
 use crate::suite::job::{Lane, Piece, Step};
 use crate::suite::plan::{Plan, Point};

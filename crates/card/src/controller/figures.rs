@@ -8,7 +8,7 @@ use tapstone_measure::slice::Slice;
 use tapstone_measure::summary::{Conditions, OperationsSummary, Summary};
 use tapstone_measure::units::Nanos;
 
-use super::steering::CardRun;
+use super::card_run::CardRun;
 use crate::protocol::{Fault, Sample};
 
 /// One case's figures.

@@ -1,6 +1,7 @@
 //! The controller: starts measuring processes, steers a run through them, and turns what they saw into
 //! cases. It never calls PC/SC itself.
 
+mod card_run;
 mod cases;
 mod costs;
 mod error;
@@ -15,11 +16,12 @@ use tapstone_worker::{
     Conversation, Interrupt, NOTABLE_WAIT, OnInterrupt, Timeouts, Unanswered, WorkerCommand,
 };
 
+pub use self::card_run::CardRun;
 pub use self::cases::{CaseDescription, case_results};
 pub use self::costs::{apdus, costs};
 pub use self::error::{CardMeasureError, Lost};
 pub use self::figures::{LaneFigures, Part, lanes};
-pub use self::steering::{CardObserver, CardProgress, CardRun, CardStop};
+pub use self::steering::{CardObserver, CardProgress, CardStop};
 use crate::protocol::{CardProtocol, Cards, Job, Order, Reader, Report};
 
 /// How long a worker may take to end its transaction and let the card go.

@@ -7,10 +7,11 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic, Timeouts};
 
-use super::error::{CardMeasureError, Lost};
+use super::card_run::CardRun;
+use super::error::CardMeasureError;
 use super::figures::{LaneFigures, lanes};
 use super::{CardController, WAITS};
-use crate::protocol::{CardProtocol, Done, Order, Ready, Report, Sample};
+use crate::protocol::{CardProtocol, Order, Report};
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,23 +46,6 @@ pub struct CardProgress {
     pub completed: u64,
     /// Since the start.
     pub elapsed: Duration,
-}
-
-/// What a run has brought.
-#[derive(Clone, Debug)]
-pub struct CardRun {
-    /// What each worker saw, in order.
-    pub samples: Vec<Vec<Sample>>,
-    /// What each worker said when it was ready; none of one that never was.
-    pub ready: Vec<Option<Ready>>,
-    /// What each worker said at its end.
-    pub done: Vec<Option<Done>>,
-    /// A worker that was lost.
-    pub lost: Option<Lost>,
-    /// The user ended it.
-    pub interrupted: bool,
-    /// It ended because every case was known well enough.
-    pub precise: bool,
 }
 
 /// From the order to start to the start.

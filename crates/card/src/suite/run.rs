@@ -17,7 +17,7 @@ use crate::scard::{
     Connection, Context, Disposition, LONGEST_RESPONSE, Protocol, ReaderStateBits, Share,
     reader_name,
 };
-use crate::worker::Work;
+use crate::worker::rounds::Work;
 
 /// GET RESPONSE (ISO 7816-4, 11.7.1), in the interindustry class whatever the class of the command.
 const GET_RESPONSE: [u8; 4] = [0x00, 0xC0, 0x00, 0x00];

@@ -5,7 +5,7 @@
 //! stops measuring, cleans up and goes.
 
 mod orders;
-mod rounds;
+pub(crate) mod rounds;
 
 use std::fs::File;
 use std::io;

@@ -8,25 +8,18 @@ use std::thread;
 use std::time::Duration;
 
 use async_nats::Client;
-use tapstone_token::controller::{Relay, TokenMeasureError, TokenOptions, Waker};
+use tapstone_token::controller::{Relay, TokenOptions, Waker};
 use tapstone_token::protocol::Login;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::news::News;
 use super::work::Work;
 use super::{Options, RefusedPins};
 use crate::config::TargetConfig;
 use crate::peer::Peer;
 use crate::wire::{AgentId, Body, Claim, FromAgent, Packet, ToAgent, coordinator_subject};
 
-/// From the plan's thread.
-pub(crate) enum News {
-    /// A message to be sent to the coordinator.
-    Message(FromAgent),
-    /// All workers are gone; what may be left on the token, if something is.
-    Ended(Option<TokenMeasureError>),
-}
-
-/// See the module's text.
+/// One run: its coordinator and the thread that carries out the plan.
 pub(super) struct Session {
     run: u64,
     pub(super) coordinator: String,

@@ -12,7 +12,7 @@ use tapstone_token::protocol::{Report, Task, TokenProtocol};
 use tapstone_worker::{Heard, HeardOf};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::session::News;
+use super::news::News;
 use super::spool::Spool;
 use super::{RefusedPins, is_refused, refuse};
 use crate::wire::{Entered, FromAgent, Refusal, ToAgent};

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use super::draw;
 use crate::chart::ChartSize;
 use crate::sections::grid::{Column, Entry, Grid, Lean};
-use crate::sections::page::{Block, Span, Tint, Weight};
+use crate::sections::page::{Block, Weight};
+use crate::sections::span::{Span, Tint};
 use crate::text::clean;
 
 /// A heading and all that stands below it.

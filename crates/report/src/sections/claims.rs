@@ -3,7 +3,8 @@
 use tapstone_record::{CaseResult, Claim, Estimate, Judged, Verdict};
 use tapstone_text::{thousands, three_digits};
 
-use super::page::{Page, Span, Tint};
+use super::page::Page;
+use super::span::{Span, Tint};
 use crate::words;
 
 pub(super) fn add_claims(page: &mut Page, claims: &[Claim], cases: &[CaseResult]) {

@@ -11,8 +11,9 @@ use tapstone_record::{
 
 use super::charts;
 use super::grid::{Entry, Grid, Keep, figures as right, words as left};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
 use super::shared::differ;
+use super::span::{Span, Tint};
 use crate::style::Style;
 use crate::{figures, words};
 

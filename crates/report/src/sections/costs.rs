@@ -4,7 +4,8 @@ use tapstone_record::{Cost, Estimate};
 
 use super::charts;
 use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
+use super::span::{Span, Tint};
 use crate::figures;
 
 /// A fit that misses a case by more than this is no description of the card.

@@ -11,7 +11,8 @@ pub(super) use course::is_drift;
 use tapstone_record::{CaseResult, Provenance};
 
 use super::charts;
-use super::page::{Page, Span, Tint};
+use super::page::Page;
+use super::span::{Span, Tint};
 use crate::{figures, words};
 
 /// Whether there is more to show of a case than the table has said.

@@ -12,7 +12,8 @@ use tapstone_record::{Chance, Fraction, Record, ScenarioName};
 use tapstone_text::thousands;
 
 pub(super) use self::dialogue::{is_one, tells};
-use super::page::{Page, Span};
+use super::page::Page;
+use super::span::Span;
 use crate::figures::{self, ms};
 
 pub(super) fn add_door(page: &mut Page, record: &Record) {

@@ -1,6 +1,6 @@
 //! A table: which columns must be seen, and a row without figures is a sentence across all of them.
 
-use super::page::Span;
+use super::span::Span;
 
 /// To which side cells lean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,9 @@ use tapstone_record::{
 };
 
 use super::mix::{Item, ordered};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
 use super::shared::common;
+use super::span::{Span, Tint};
 use crate::{figures, words};
 
 /// More tokens than this are counted, not listed.

@@ -6,7 +6,8 @@ use tapstone_record::{
 
 use super::charts;
 use super::grid::{Entry, Grid, Keep, figures as right, words as left};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
+use super::span::{Span, Tint};
 use crate::{figures, words};
 
 pub(super) fn add_knee(page: &mut Page, knee: &Knee, claims: &[Claim], cases: &[CaseResult]) {

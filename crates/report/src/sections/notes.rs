@@ -6,8 +6,9 @@ use tapstone_record::{CaseResult, ClockReadings, LimitedBy, RateBasis, Record, V
 
 use super::head::limits;
 use super::mix::{is_whole, ordered};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
 use super::shared::differ;
+use super::span::{Span, Tint};
 
 /// Cases named with one note; more are counted.
 const NAMED: usize = 3;

@@ -7,7 +7,8 @@ use tapstone_reference::{
 };
 
 use super::grid::{Entry, Grid, Keep, figures as right, words as left};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
+use super::span::{Span, Tint};
 use crate::{figures, words};
 
 pub(super) fn add_published(page: &mut Page, reference: &Reference) {

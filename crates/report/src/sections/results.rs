@@ -10,8 +10,9 @@ use super::charts;
 use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::head::{limits, measured};
 use super::mix::{Item, Place, is_whole, ordered};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
 use super::shared::differ;
+use super::span::{Span, Tint};
 use crate::{bins, figures, words};
 
 /// What lies beyond this quantile shares the last column of the small histogram.

@@ -4,8 +4,9 @@ use tapstone_record::{Estimate, Fraction, Quantity, SideBySide, SideBySideRow};
 
 use super::charts;
 use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
 use super::shared::differ;
+use super::span::{Span, Tint};
 use crate::{figures, words};
 
 /// What devices are called in tables; more are only in JSON and CSV.

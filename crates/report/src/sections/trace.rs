@@ -14,7 +14,8 @@ use tapstone_record::{CaseResult, CommandTime, Record, TargetKind};
 use tapstone_text::thousands;
 
 use super::grid::{Column, Entry, Grid};
-use super::page::{Page, Span, Tint};
+use super::page::Page;
+use super::span::{Span, Tint};
 use crate::style::Style;
 
 /// A terminal of so many columns has room for names in two columns.

@@ -2,7 +2,7 @@
 //! important first, rather than wrap or cut figures. The table crates do not.
 
 use crate::sections::grid::{Column, Entry, Grid, Keep, Lean};
-use crate::sections::page::Span;
+use crate::sections::span::Span;
 use crate::text::{truncate, width, wrap};
 
 /// Blank characters between two columns of a table.
@@ -137,7 +137,7 @@ impl Layout {
 mod tests {
     use super::*;
     use crate::sections::grid::{figures, words};
-    use crate::sections::page::Tint;
+    use crate::sections::span::Tint;
 
     fn drawn(room: usize) -> Vec<String> {
         let columns = vec![

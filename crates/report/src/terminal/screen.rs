@@ -4,7 +4,8 @@
 use anstyle::{AnsiColor, Color, Effects};
 
 use super::layout;
-use crate::sections::page::{Block, Page, Span, Tint};
+use crate::sections::page::{Block, Page};
+use crate::sections::span::{Span, Tint};
 use crate::style::Style;
 use crate::text::{clean, truncate, width, wrap};
 

@@ -13,13 +13,10 @@ use tapstone_measure::units::Nanos;
 
 use self::chain::{Chain, Taken};
 use self::outgoing::PendingResponse;
-pub use self::outgoing::Transmission;
 use crate::applet::{Applet, CardWork, Reply};
 use crate::fault::{FaultKind, Gone, InjectedFault};
-use crate::profile::{Charge, Timing};
-
-/// The longest answer to reset (ISO 7816-3, 8.2.1: TS and at most 32 characters).
-pub(crate) const LONGEST_ATR: usize = 33;
+use crate::profile::timing::{Charge, Timing};
+use crate::transmission::{LONGEST_ATR, Transmission};
 
 /// An answer to reset for a card without a profile: direct convention, T=1 only, no historical
 /// bytes (ISO 7816-3, 8.2). T0 = 80 announces TD1 = 01, which says T=1; then the check byte.

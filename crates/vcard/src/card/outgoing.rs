@@ -1,25 +1,10 @@
 //! Response data on its way out: what fits the command's Le goes at once, the rest waits for GET
 //! RESPONSE (ISO 7816-4, 5.3.4 and 11.7.1).
 
-use std::fmt;
-
-use serde::Deserialize;
 use tapstone_apdu::{CommandApdu, Expected, StatusWord};
 
 use crate::applet::Reply;
-
-/// The transmission protocol whose ways the response lengths follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Transmission {
-    /// Characters (ISO 7816-3, 12.2): a command either sends or fetches data, so a response to a
-    /// command with data is fetched by GET RESPONSE, and a wrong Le is answered by 6Cxx.
-    #[serde(rename = "T=0")]
-    T0,
-    /// Blocks (ISO 7816-3, 12.3) and contactless cards: Le is a limit.
-    #[default]
-    #[serde(rename = "T=1")]
-    T1,
-}
+use crate::transmission::Transmission;
 
 /// The part of a response that has not been fetched.
 pub(super) struct PendingResponse {
@@ -102,14 +87,4 @@ impl PendingResponse {
 /// The Le that fits: 6Cxx.
 fn exact(length: usize) -> StatusWord {
     StatusWord(0x6C00 | (length & 0xFF) as u16)
-}
-
-/// As profiles write it.
-impl fmt::Display for Transmission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::T0 => "T=0",
-            Self::T1 => "T=1",
-        })
-    }
 }

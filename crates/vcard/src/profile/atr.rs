@@ -1,6 +1,6 @@
 //! Reads an answer to reset, far enough to know that it is one: ISO 7816-3, 8.2.
 
-use crate::card::Transmission;
+use crate::transmission::Transmission;
 
 /// The protocol that a PC/SC service speaks with the card: T=1 where it is offered, else T=0,
 /// which is what a card offers that names none.

@@ -2,8 +2,8 @@
 
 use toml::Spanned;
 
+use super::price::price;
 use super::raw::RawFault;
-use super::resolve::price;
 use crate::fault::{FaultKind, InjectedFault};
 
 use tapstone_apdu::StatusWord;

@@ -49,12 +49,13 @@
 mod atr;
 mod faults;
 mod names;
+mod price;
 mod raw;
 mod resolve;
 mod shipped;
 #[cfg(test)]
 mod tests;
-mod timing;
+pub(crate) mod timing;
 
 use std::path::Path;
 
@@ -63,13 +64,14 @@ use tapstone_measure::units::Nanos;
 use tapstone_source::Mistake;
 
 pub use self::shipped::{Shipped, shipped};
-pub(crate) use self::timing::{Charge, Timing};
+use self::timing::Timing;
 use crate::applet::Applet;
 use crate::bench::BenchApplet;
-use crate::card::{Transmission, VirtualCard};
+use crate::card::VirtualCard;
 use crate::fault::InjectedFault;
 use crate::identity::IdentityApplet;
 use crate::piv::{CardData, CardDataError, PivApplet, Recipe};
+use crate::transmission::Transmission;
 
 /// What a card is, and how long it takes.
 #[derive(Clone, Debug)]

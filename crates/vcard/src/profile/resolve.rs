@@ -10,15 +10,13 @@ use tapstone_measure::units::Nanos;
 use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Table, Value};
 
+use super::price::price;
 use super::raw::{RawApplet, RawJitter, RawProfile, RawTime, RawTimes};
 use super::timing::{Jitter, Price, Timing};
 use super::{InstalledApplet, Profile, ProfileOrigin, atr, faults, names};
-use crate::card::Transmission;
 use crate::identity::LONGEST_NAME;
 use crate::piv::Recipe;
-
-/// An hour: longer times are typing errors.
-const LONGEST_NS: f64 = 3.6e12;
+use crate::transmission::{LONGEST_ATR, Transmission};
 
 /// What to do about something that TOML's reader does not like.
 fn hint(message: &str) -> &'static str {
@@ -102,7 +100,7 @@ fn answer_to_reset(
     };
     let digits: String = atr.get_ref().split_whitespace().collect();
     let bytes = hex::decode(digits).map_err(|_| wrong("not pairs of hexadecimal digits"))?;
-    if bytes.len() > crate::card::LONGEST_ATR {
+    if bytes.len() > LONGEST_ATR {
         return Err(wrong("it has more than 33 bytes"));
     }
     let offered = atr::spoken(&bytes).map_err(wrong)?;
@@ -208,25 +206,6 @@ fn times(
         link: link.map(|(link, _)| link),
         ..Timing::default()
     })
-}
-
-/// Exactly one unit, not negative, not a day.
-pub(super) fn price(source: &Source<'_>, time: &Spanned<RawTime>) -> Result<Price, Mistake> {
-    let RawTime { ns, us, ms, s, .. } = time.get_ref();
-    let mut given = [(ns, 1.0), (us, 1e3), (ms, 1e6), (s, 1e9)]
-        .into_iter()
-        .filter_map(|(value, unit)| Some((*value)? * unit));
-    let (Some(nanos), None) = (given.next(), given.next()) else {
-        let problem =
-            "a time has exactly one unit\nhint: one of ns, us, ms and s, as { us = 5150 }";
-        return Err(source.error(time.span(), problem));
-    };
-    if !(0.0..=LONGEST_NS).contains(&nanos) {
-        let problem = "a time is impossible that is negative or longer than an hour\n\
-                       hint: check the number and its unit";
-        return Err(source.error(time.span(), problem));
-    }
-    Ok(Price(nanos))
 }
 
 fn commands(

@@ -5,7 +5,8 @@ use tapstone_record::{CallChange, CallFigures};
 use tapstone_text::thousands;
 
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use crate::style::Style;
 
 const LINES: usize = 15;

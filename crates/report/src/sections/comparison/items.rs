@@ -4,7 +4,8 @@
 use tapstone_record::{Comparison, ComparisonRow, Concurrency, Quantity};
 
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use super::{ends, figure, judgement, tint, verdict};
 use crate::text::width;
 use crate::{figures, words};

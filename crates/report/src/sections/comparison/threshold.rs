@@ -3,7 +3,8 @@
 use tapstone_record::{Change, Comparison, ComparisonRow, Judgement, Pairing};
 use tapstone_text::thousands;
 
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use crate::{figures, words};
 
 /// Rows told one by one; more are counted.

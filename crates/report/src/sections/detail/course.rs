@@ -5,7 +5,8 @@ use tapstone_record::{CaseResult, SeriesPoint};
 
 use crate::figures;
 use crate::sections::blocks::sparkline;
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 
 /// Columns of a line, at most; half the terminal when that is less.
 const COLUMNS: usize = 60;

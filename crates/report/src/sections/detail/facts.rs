@@ -7,7 +7,8 @@ use tapstone_record::{
 use tapstone_text::{thousands, three_digits};
 
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 use crate::{figures, words};
 
 /// A host that used so much of its processors is what limits its share.

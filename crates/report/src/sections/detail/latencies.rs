@@ -4,7 +4,8 @@ use tapstone_record::{CaseResult, Estimate, Latency};
 
 use crate::figures;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 
 pub(super) fn add_latencies(page: &mut Page, case: &CaseResult) {
     let Some(latency) = case.latency_ns else { return };

@@ -6,7 +6,8 @@ use tapstone_text::thousands;
 use crate::bins::{Bin, log_bins};
 use crate::figures;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 
 /// Lines of the list, at most.
 const LINES: usize = 14;

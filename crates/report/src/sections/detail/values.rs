@@ -3,7 +3,8 @@
 use tapstone_record::CaseResult;
 
 use crate::figures;
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 
 /// Lines of the plot.
 const HEIGHT: usize = 8;

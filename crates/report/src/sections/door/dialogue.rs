@@ -5,7 +5,8 @@ use tapstone_record::{CaseResult, Phase, Record, TargetKind, Trial};
 
 use super::super::charts;
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use crate::figures;
 
 /// The phases of a step's own case.

@@ -7,7 +7,8 @@ use super::scenario;
 use crate::figures;
 use crate::sections::charts;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 use crate::words;
 
 pub(super) fn add_queue(page: &mut Page, queue: &Queue) {

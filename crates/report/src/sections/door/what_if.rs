@@ -6,7 +6,8 @@ use super::{chance, scenario};
 use crate::figures::ms;
 use crate::sections::charts;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
-use crate::sections::page::{Page, Span, Tint};
+use crate::sections::page::Page;
+use crate::sections::span::{Span, Tint};
 use crate::words;
 
 pub(super) fn add_what_if(page: &mut Page, what_if: &WhatIf) {

@@ -9,7 +9,8 @@ use tapstone_record::Apdu;
 use tapstone_text::thousands;
 
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use super::{Cell, table};
 use crate::figures;
 use crate::style::Style;

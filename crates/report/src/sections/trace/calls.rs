@@ -4,7 +4,8 @@ use tapstone_record::Call;
 use tapstone_text::{thousands, three_digits};
 
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use crate::figures;
 use crate::style::Style;
 

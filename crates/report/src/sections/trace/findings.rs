@@ -4,7 +4,8 @@ use tapstone_record::{Finding, Range, Record, Trial};
 use tapstone_text::{thousands, three_digits};
 
 use super::super::comparison::verdict;
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use super::next;
 use super::words::remedy;
 use crate::{figures, words};

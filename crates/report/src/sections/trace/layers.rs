@@ -7,7 +7,8 @@ use tapstone_text::thousands;
 
 use super::super::charts;
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use crate::style::Style;
 use crate::{figures, words};
 

@@ -8,7 +8,8 @@ use tapstone_record::{Origin, SystemCall};
 use tapstone_text::thousands;
 
 use super::super::grid::{Column, Grid, Keep, figures as right, words as left};
-use super::super::page::{Page, Span, Tint};
+use super::super::page::Page;
+use super::super::span::{Span, Tint};
 use super::{Cell, table};
 use crate::style::Style;
 use crate::text::truncate;

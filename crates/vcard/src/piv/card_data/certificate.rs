@@ -28,7 +28,7 @@ use x509_cert::time::Validity;
 use zeroize::Zeroizing;
 
 use super::CardDataError;
-use super::chuid::Identifiers;
+use super::identifiers::Identifiers;
 use crate::piv::key::PrivateKey;
 
 /// Six years, the longest life of a PIV card (FIPS 201-3, 2.8).

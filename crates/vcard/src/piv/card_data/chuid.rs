@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::CardDataError;
 use super::certificate::Issuer;
 use super::containers::error_detection_code;
+use super::identifiers::Identifiers;
 use super::signed::{self, SignedContent};
 use crate::piv::tlv;
 
@@ -23,14 +24,6 @@ const LONGEST: usize = 27 + 6 + 11 + 18 + 10 + 18 + (2816 + 4) + 2;
 
 /// How often a signature may turn out a byte longer or shorter than the last one.
 const ATTEMPTS: usize = 200;
-
-/// What identifies a card.
-pub(super) struct Identifiers {
-    pub(super) fasc_n: [u8; 25],
-    pub(super) guid: [u8; 16],
-    /// The last day, `YYYYMMDD`.
-    pub(super) expires: String,
-}
 
 /// The signed container. When it is to have a certain length, a filler is signed with it.
 pub(super) fn chuid(

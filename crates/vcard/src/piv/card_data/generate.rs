@@ -5,7 +5,8 @@ use rsa::rand_core::{OsRng, RngCore};
 use zeroize::Zeroizing;
 
 use super::certificate::{Issuer, uuid};
-use super::chuid::{self, Identifiers};
+use super::chuid;
+use super::identifiers::Identifiers;
 use super::store::{CA_CERTIFICATE, CA_KEY};
 use super::{CardDataError, DEFAULT_PIN, DEFAULT_PUK, Files, Recipe, certificate_file};
 use super::{containers, key_file, signed};

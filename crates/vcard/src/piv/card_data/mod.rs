@@ -24,6 +24,7 @@ mod chuid;
 mod containers;
 mod error;
 mod generate;
+mod identifiers;
 mod signed;
 mod store;
 

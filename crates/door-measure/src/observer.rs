@@ -1,0 +1,10 @@
+//! Who is told how a measurement goes on.
+
+/// Watches a measurement.
+pub trait DoorObserver {
+    /// A round begins: its number from one, of so many.
+    fn round(&mut self, number: u64, rounds: u64);
+
+    /// Something worth a line: the worker waits for a card, or was lost.
+    fn notice(&mut self, text: &str);
+}
