@@ -21,7 +21,7 @@ use crate::suite::job::SuiteJob;
 pub enum Order {
     /// Open PC/SC's library; the board names the call in flight if one never returns.
     Open {
-        /// The board's path.
+        /// The path of the shared memory in which the worker notes its calls.
         board: PathBuf,
     },
     /// Look at the readers, and at these cards.
@@ -66,16 +66,16 @@ pub enum Cards {
     None,
     /// The one in this reader.
     In(String),
-    /// All of them.
+    /// Every reader with a card in it.
     All,
 }
 
-/// What is measured.
+/// What one worker is to measure, and on which card.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The reader's name; empty where none is needed.
     pub reader: String,
-    /// The work.
+    /// What is measured: calls of PC/SC, or a suite of APDUs.
     pub work: JobWork,
     /// Operations before the start that do not count, for so long; none in no time.
     pub warm_up: Nanos,
@@ -90,7 +90,7 @@ pub struct Job {
 pub enum JobWork {
     /// One call of PC/SC, over and over.
     Pcsc {
-        /// Which.
+        /// Which call of PC/SC is measured.
         operation: Operation,
         /// How long a transaction is held, outside what is timed.
         hold: Duration,
@@ -104,15 +104,15 @@ pub enum JobWork {
 pub enum Report {
     /// The library is open, or why it is not.
     Opened(Result<(), String>),
-    /// The readers.
+    /// The readers that there are, or the call that failed.
     Readers(Result<Vec<Reader>, PcscFailure>),
     /// Another program has the reader for itself; the worker waits.
     Waiting,
-    /// Ready to measure.
+    /// The worker is ready to measure, or why it is not.
     Ready(Result<Ready, Fault>),
-    /// Operations, in order.
+    /// Operations since the last report, in order.
     Samples(Vec<Sample>),
-    /// No more operations.
+    /// The worker has ended its part; no more operations follow.
     Done(Done),
 }
 
@@ -127,7 +127,7 @@ pub struct Reader {
     pub exclusive: bool,
     /// The card's answer to reset.
     pub atr: Option<Vec<u8>>,
-    /// `T=0` or `T=1`.
+    /// The protocol of the card in it: `T=0` or `T=1` (ISO/IEC 7816-3).
     pub protocol: Option<String>,
     /// The driver's version, where it tells.
     pub driver_version: Option<String>,
@@ -168,7 +168,7 @@ pub struct Sample {
     pub start: Nanos,
     /// From start to end.
     pub latency: Nanos,
-    /// What went wrong.
+    /// What went wrong; `None` of an operation that ended well.
     pub fault: Option<Fault>,
     /// The exchanges with the card, in order.
     pub exchanges: Vec<Exchange>,
@@ -212,21 +212,21 @@ pub enum Fault {
     },
     /// The card answered with another status word than the test expects.
     Status {
-        /// The step.
+        /// The name of the step whose status word was not expected.
         step: String,
-        /// The word.
+        /// The status word that the card gave.
         status: Word,
     },
     /// The card's answer is no response APDU, or not what the step needs.
     Garbage {
-        /// The step.
+        /// The name of the step that the answer belongs to.
         step: String,
         /// What is wrong with it.
         why: String,
     },
     /// The card did not take the PIN. Nothing that holds a PIN may follow.
     Pin {
-        /// The step.
+        /// The name of the step that gave the PIN.
         step: String,
         /// What the card said.
         status: Word,
@@ -237,7 +237,7 @@ pub enum Fault {
     Decision {
         /// One word for a record.
         code: String,
-        /// Why.
+        /// Why the answer is no, as a sentence.
         why: String,
     },
     /// The tool will not go on, for the card's sake.

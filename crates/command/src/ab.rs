@@ -26,7 +26,7 @@ pub struct Ab {
     pub sides: [AbSide; 2],
     /// Run before each run of a side, outside its time.
     pub prepare: Option<Command>,
-    /// Rounds that count.
+    /// How many rounds count, without those that warm up.
     pub rounds: u32,
     /// Rounds before them that do not.
     pub warm_up: u32,
@@ -39,7 +39,7 @@ pub struct Ab {
 pub struct AbSide {
     /// What it is called in tables.
     pub name: String,
-    /// What is run.
+    /// The command of this side.
     pub command: Command,
 }
 
@@ -74,9 +74,9 @@ pub enum AbError {
     /// The system did not start a command.
     #[error("{place}: {error}")]
     NotRun {
-        /// Which run.
+        /// The run that could not be started or waited for.
         place: RunPlace,
-        /// Why.
+        /// The call that failed, and its error.
         error: RunError,
     },
     /// A command did not end well.
@@ -86,11 +86,11 @@ pub enum AbError {
          code 0", told(stderr.as_deref())
     )]
     Failed {
-        /// Which run.
+        /// The run that ended badly.
         place: RunPlace,
-        /// The command.
+        /// The command, as it may be shown.
         command: String,
-        /// How it ended.
+        /// How the run ended.
         exit: Exit,
         /// The last lines of its standard error; `None` where that was shown.
         stderr: Option<Vec<String>>,
@@ -103,9 +103,9 @@ pub enum AbError {
 /// Which run of which side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPlace {
-    /// The side's name.
+    /// The name of the side.
     pub side: String,
-    /// Which turn.
+    /// The run's place in its round.
     pub turn: Turn,
     /// Of how many rounds.
     pub rounds: u32,

@@ -98,7 +98,7 @@ impl Command {
         }
     }
 
-    /// The program's file.
+    /// The path of the program's file.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.program

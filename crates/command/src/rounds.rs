@@ -8,12 +8,12 @@
 //! Whatever fails ends it, also in a warm-up round: a command with a wrong PIN, repeated, would
 //! block a card in its third run. What complete rounds have measured stays.
 
-/// How often.
+/// How often a command runs, and how often before that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundsPlan {
     /// How many things take turns.
     pub sides: usize,
-    /// Rounds that count.
+    /// How many rounds count, without those that warm up.
     pub rounds: usize,
     /// Rounds before them that do not.
     pub warm_up: usize,
@@ -33,11 +33,11 @@ pub struct Turn {
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What runs next.
+    /// The run that begins now.
     pub turn: Turn,
     /// Runs that are done, warm-up included.
     pub done: usize,
-    /// Runs in all.
+    /// How many runs there will be in all.
     pub of: usize,
 }
 
@@ -48,22 +48,22 @@ pub struct Rounds<T, E> {
     pub warm_up: Vec<Vec<T>>,
     /// What each complete round gave, by side.
     pub rounds: Vec<Vec<T>>,
-    /// Why it ended.
+    /// Why there are no more rounds.
     pub ended: Ended<E>,
 }
 
-/// Why rounds ended.
+/// Why there are no more rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended<E> {
-    /// All were run.
+    /// All rounds were run.
     Done,
     /// Somebody asked for it; a run that was under way does not count, however it ended.
     Interrupted,
-    /// A run failed.
+    /// A run failed; the rounds before it are whole.
     Failed {
-        /// Which.
+        /// The run that failed.
         turn: Turn,
-        /// Why.
+        /// Why the run failed.
         error: E,
     },
 }

@@ -46,10 +46,10 @@ pub struct Run<'a> {
 /// What a command reads from standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Input {
-    /// What Tapstone would.
+    /// What Tapstone itself would read.
     #[default]
     Passed,
-    /// Nothing.
+    /// Nothing: the end of the input comes at once.
     Null,
 }
 
@@ -67,7 +67,7 @@ pub struct Finished {
     /// The most memory that one of its processes had, in bytes. `None` where that is no more than
     /// Tapstone's own: the kernel begins to count before exec.
     pub max_rss_bytes: Option<u64>,
-    /// How it ended.
+    /// How the command ended: its code, or a signal.
     pub exit: Exit,
     /// Its standard output, where it was kept.
     pub stdout: Option<Stream>,
@@ -87,9 +87,9 @@ impl Finished {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{command}`: {call} failed: {code:?}, {}\nhint: {}", code.desc(), hint(*code))]
 pub struct RunError {
-    /// The command.
+    /// The command, as it may be shown.
     pub command: String,
-    /// Which call failed.
+    /// The name of the call that failed.
     pub call: &'static str,
     /// What the system said.
     pub code: Errno,
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Observed.
+    /// The same run, with something that observes it.
     #[must_use]
     pub fn observed(mut self, observation: &'a dyn Observation) -> Self {
         self.variables.extend(observation.environment());
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         Self { output, ..self }
     }
 
-    /// What it reads.
+    /// The same run, with this on its standard input.
     #[must_use]
     pub fn input(self, input: Input) -> Self {
         Self { input, ..self }

@@ -52,24 +52,24 @@ pub enum Event {
     Thread {
         /// Its process, by id.
         process: u32,
-        /// Its id.
+        /// The thread's id, as the kernel numbers it (gettid(2)).
         id: u32,
     },
     /// The thread was there at this moment; nothing else is known of it.
     Alive(Nanos),
     /// By exec(3) another program began on the thread: calls that were open are gone.
     Executed(Nanos),
-    /// A call began.
+    /// A watched function was called.
     CallBegun(CallBegun),
-    /// A call ended.
+    /// A watched function returned, or was left in another way.
     CallEnded(CallEnded),
     /// A call of libc, or many in a row.
     Libc(LibcCalls),
     /// A fix put time into the call that is open.
     Injected {
-        /// When.
+        /// When it was noted, on CLOCK_MONOTONIC.
         at: Nanos,
-        /// How much.
+        /// How much time the fix put into the call.
         time: Nanos,
     },
 }
@@ -100,7 +100,7 @@ pub struct TextId(pub u32);
 pub struct CalledFunction {
     /// Its name, as it is exported.
     pub function: &'static str,
-    /// What it is.
+    /// Which interface the function belongs to.
     pub family: Family,
     /// The file name of the library that was called.
     pub module: String,
@@ -116,11 +116,11 @@ pub struct StubId(pub u32);
 /// The beginning of a call of PKCS#11, PC/SC or a reader driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallBegun {
-    /// When.
+    /// When the call began, on CLOCK_MONOTONIC.
     pub at: Nanos,
-    /// Through which stub.
+    /// The stub that the call went through.
     pub stub: StubId,
-    /// Which function.
+    /// The function that was called.
     pub function: FunctionId,
     /// Its first argument: a session, a context, a card.
     pub handle: u64,
@@ -150,15 +150,15 @@ pub struct SentCommand {
 /// abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEnded {
-    /// When.
+    /// When the call ended, on CLOCK_MONOTONIC.
     pub at: Nanos,
-    /// Through which stub.
+    /// The stub that the call went through.
     pub stub: StubId,
-    /// How.
+    /// In which way it ended.
     pub end: End,
     /// What it returned: CK_RV, or the error code of PC/SC or the driver.
     pub result: u64,
-    /// What it gave.
+    /// What the call gave its caller, as far as it was captured.
     pub outcome: Outcome,
 }
 
@@ -167,7 +167,7 @@ pub struct CallEnded {
 pub enum Outcome {
     /// A session, a card, a context, or a number of objects; 0 where there is nothing.
     Made(u64),
-    /// A card's response.
+    /// A card's response APDU.
     Response {
         /// Bytes from the card, status word included.
         bytes: u32,
@@ -181,7 +181,7 @@ pub enum Outcome {
 /// How a call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// By returning.
+    /// The function returned to its caller.
     #[default]
     Returned,
     /// An exception or longjmp(3) went past it.
@@ -199,11 +199,11 @@ pub struct LibcCalls {
     pub start: Nanos,
     /// The end of the last; `None`: it never returned.
     pub end: Option<Nanos>,
-    /// Which function.
+    /// The function of libc that was called.
     pub function: FunctionId,
-    /// How many.
+    /// How many calls there were.
     pub count: u32,
-    /// Their time.
+    /// The time of all of them together.
     pub time: Nanos,
     /// What the last one returned.
     pub result: i64,
@@ -222,11 +222,11 @@ pub struct LibcCalls {
 /// What is at the other end of a descriptor, where that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum On {
-    /// Nothing of interest.
+    /// A descriptor of no particular interest.
     #[default]
     Something,
-    /// pcscd.
+    /// The socket of pcscd.
     Service,
-    /// A person.
+    /// A terminal, behind which a person sits.
     Terminal,
 }

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Exit {
     /// By itself, with this exit code.
     Code(i32),
-    /// By this signal.
+    /// A signal ended it; its number.
     Signal(i32),
 }
 

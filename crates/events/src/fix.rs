@@ -43,11 +43,11 @@ impl fmt::Debug for WatchedFunction {
 pub enum Fix {
     /// `delay:FUNCTION=LOW..HIGH`: the function returns so much later.
     Delay {
-        /// Which one.
+        /// The function that is delayed.
         function: WatchedFunction,
-        /// At least.
+        /// The shortest delay.
         low: Nanos,
-        /// At most.
+        /// The longest delay; equal to the shortest for a fixed one.
         high: Nanos,
     },
     /// `no-sleep[:FUNCTION]`: sleeps inside the function return at once.
@@ -87,7 +87,7 @@ pub enum FixError {
         "PKCS#11 (C_…), PC/SC (SCard…), reader drivers (IFDH…) and some of libc are"
     )]
     Function {
-        /// Which fix.
+        /// The fix as it was written.
         fix: String,
         /// What was asked for.
         function: String,
@@ -97,9 +97,9 @@ pub enum FixError {
     /// It needs one, or takes none.
     #[error("{fix} {why}\nhint: write it as {usage}")]
     Shape {
-        /// Which fix.
+        /// The fix as it was written.
         fix: String,
-        /// What is wrong.
+        /// What is wrong with its value, as a clause.
         why: &'static str,
         /// As it should be.
         usage: &'static str,
@@ -244,7 +244,7 @@ fn watched(fix: &str, name: &str) -> Result<WatchedFunction, FixError> {
     Err(FixError::Function { fix: fix.to_owned(), function: name.to_owned(), near })
 }
 
-/// `10ms`, or `1ms..10ms`.
+/// Reads a delay or a range of delays: `10ms`, or `1ms..10ms`.
 fn range(text: &str) -> Option<(Nanos, Nanos)> {
     let time = |text: &str| {
         let time: SignedDuration = text.parse().ok()?;

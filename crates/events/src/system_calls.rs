@@ -26,7 +26,7 @@ use crate::exit::Exit;
 /// A process that was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedProcess {
-    /// Its number.
+    /// The id of the process.
     pub process: u32,
     /// Who made it, if that was seen.
     pub parent: Option<u32>,
@@ -36,7 +36,7 @@ pub struct TracedProcess {
     pub started: Nanos,
     /// When it had ended.
     pub ended: Nanos,
-    /// How.
+    /// How the process ended.
     pub exit: Exit,
 }
 
@@ -53,7 +53,7 @@ pub struct Observed {
     pub user: Nanos,
     /// The same in the kernel; this includes the stops.
     pub system: Nanos,
-    /// The chosen calls.
+    /// The system calls that were asked for, in order.
     pub calls: Calls,
     /// The stacks that they were made from.
     pub stacks: Stacks,

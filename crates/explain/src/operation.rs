@@ -106,9 +106,9 @@ fn unknown_system_call(name: &str) -> Option<Option<&'static str>> {
 pub struct Cut {
     /// An index into [`Timeline::threads`].
     pub thread: usize,
-    /// Its beginning.
+    /// When the operation begins, on CLOCK_MONOTONIC.
     pub start: Nanos,
-    /// Its end.
+    /// When the operation ends, on CLOCK_MONOTONIC.
     pub end: Nanos,
 }
 

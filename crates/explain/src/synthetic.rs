@@ -22,12 +22,12 @@ use crate::timeline::{
     Thread, Timeline,
 };
 
-/// So many microseconds.
+/// A length of so many microseconds.
 pub const fn micros(count: u64) -> Nanos {
     Nanos(count * 1_000)
 }
 
-/// So many milliseconds.
+/// A length of so many milliseconds.
 pub const fn millis(count: u64) -> Nanos {
     Nanos::from_millis(count)
 }

@@ -9,7 +9,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_events::UnseenProgram;
 pub use tapstone_events::{CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId};
 
-/// A whole observation.
+/// All that was observed of one run, thread by thread.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Programs that ran, in the order in which they began.
@@ -24,7 +24,7 @@ pub struct Timeline {
     pub exchanges: Vec<Exchange>,
     /// From the start of the first program to its end.
     pub started: Nanos,
-    /// See `started`.
+    /// When observation ended, on the clock of `started`.
     pub ended: Nanos,
     /// The id of the command's own process: what it forks off, and a daemon that is traced with it,
     /// have others.
@@ -40,11 +40,11 @@ pub struct Timeline {
 pub struct Thread {
     /// Its process, by id.
     pub process: u32,
-    /// Its id.
+    /// The thread's id, as the kernel numbers it (gettid(2)).
     pub id: u32,
     /// When it was first and last seen; for a program's first thread its start and end.
     pub start: Nanos,
-    /// See `start`.
+    /// When the thread was last seen, on the clock of `start`.
     pub end: Nanos,
     /// In the order of their beginnings; a call comes before those inside it.
     pub spans: Vec<Span>,
@@ -59,15 +59,15 @@ pub struct ExchangeId(pub u32);
 /// A call of PKCS#11, PC/SC or a reader driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Its beginning.
+    /// When the call began, on CLOCK_MONOTONIC.
     pub start: Nanos,
     /// Its end; the thread's when it never returned.
     pub end: Nanos,
-    /// Which function.
+    /// The function that was called.
     pub call: FunctionId,
     /// The call around it: an index into the thread's spans.
     pub parent: Option<u32>,
-    /// How it ended.
+    /// Whether it returned, was cut short, or was never seen to end.
     pub end_kind: End,
     /// What it returned: CK_RV, or the error code of PC/SC or the driver.
     pub result: u64,
@@ -94,13 +94,13 @@ pub struct Leaf {
     pub start: Nanos,
     /// The end of the last; the thread's when it never returned.
     pub end: Nanos,
-    /// Which function.
+    /// The function of libc that was called.
     pub call: FunctionId,
     /// The call around it: an index into the thread's spans.
     pub parent: Option<u32>,
     /// How many. More than one: short ones, among which others may lie.
     pub count: u32,
-    /// Their time.
+    /// The time of all these calls together.
     pub time: Nanos,
     /// What the last one returned.
     pub result: i64,

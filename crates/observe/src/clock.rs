@@ -36,7 +36,7 @@ impl ClockReading {
         Nanos(self.nanos)
     }
 
-    /// Nanoseconds, then ticks.
+    /// The reading of both clocks: nanoseconds, then ticks.
     pub(crate) fn both(self) -> [u64; 2] {
         [self.nanos, self.ticks]
     }
@@ -46,7 +46,7 @@ impl ClockReading {
     }
 }
 
-/// CLOCK_MONOTONIC, in nanoseconds.
+/// CLOCK_MONOTONIC now, in nanoseconds.
 pub(crate) fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -112,7 +112,7 @@ impl Scale {
         self.readings
     }
 
-    /// A moment.
+    /// A moment of the probe's clock, on CLOCK_MONOTONIC.
     #[must_use]
     pub fn moment(&self, time: u64) -> Nanos {
         let since = time as i64 - self.start.ticks as i64;
@@ -120,7 +120,7 @@ impl Scale {
         Nanos(nanos.max(0) as u64)
     }
 
-    /// A duration.
+    /// A duration of the probe's clock, in nanoseconds.
     #[must_use]
     pub fn duration(&self, time: u64) -> Nanos {
         Nanos((time as f64 * self.nanos_per_tick) as u64)

@@ -23,7 +23,7 @@ use tapstone_command::observation::Observation;
 const SOCKETS: [&str; 2] = ["/run/pcscd/pcscd.comm", "/var/run/pcscd/pcscd.comm"];
 /// A daemon that takes longer than that to start, or to stop, hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// The pause between two looks for the daemon.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A daemon with the probe inside. It is stopped when this is dropped.
@@ -45,7 +45,7 @@ pub enum DaemonError {
     /// It was not started.
     #[error("`{command}` cannot be started: {why}\nhint: as root, from a shell, it should run")]
     Start {
-        /// What was run.
+        /// The command that was run to start it.
         command: String,
         /// What the system says.
         why: io::Error,
@@ -56,15 +56,15 @@ pub enum DaemonError {
          hint: run it by hand to see why: it must stay in the foreground, and pcscd needs root"
     )]
     Ended {
-        /// What was run.
+        /// The command that was run to start it.
         command: String,
-        /// How.
+        /// How the daemon ended.
         status: process::ExitStatus,
     },
     /// It does not answer.
     #[error("`{command}` does not answer after {} s\nhint: is it pcscd?", PATIENCE.as_secs())]
     Silent {
-        /// What was run.
+        /// The command that was run to start it.
         command: String,
     },
 }

@@ -28,7 +28,7 @@ use crate::recording::{self, EventsError, Recording};
 pub struct Seen {
     /// How it ended, and what it took.
     pub finished: Finished,
-    /// What it did.
+    /// What the program did, as events.
     pub recording: Recording,
     /// Its system calls, where they were asked for.
     pub system_calls: Option<Observed>,

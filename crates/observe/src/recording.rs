@@ -40,7 +40,7 @@ pub enum EventsError {
     /// A file that was kept cannot be opened.
     #[error("{}: {why}\nhint: `tapstone trace --events FILE -- COMMAND` keeps one", path.display())]
     Open {
-        /// Which one.
+        /// The path of the file of events.
         path: PathBuf,
         /// What the system says.
         why: io::Error,

@@ -16,7 +16,7 @@ use tapstone_command::command;
 /// A program that was about to be started.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    /// When.
+    /// When the process was started, on CLOCK_MONOTONIC.
     pub(crate) at: Nanos,
     /// Who called exec(3) or posix_spawn(3).
     pub(crate) process: u32,

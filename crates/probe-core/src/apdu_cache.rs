@@ -37,7 +37,7 @@ pub enum CardCall {
     Exchange,
     /// The card may be another, or in another state.
     Forget,
-    /// Nothing.
+    /// A call that does nothing to a card.
     Other,
 }
 
@@ -57,9 +57,9 @@ pub fn card_call(function: u32, second: u64) -> CardCall {
 /// The fixes that are switched on.
 #[derive(Clone, Copy, Debug)]
 pub struct ApduFixes<'a> {
-    /// `cache-apdu`.
+    /// The fix `cache-apdu`, if it is asked for.
     pub cache: Option<&'a Fix>,
-    /// `whole-read`.
+    /// The fix `whole-read`, if it is asked for.
     pub whole: Option<&'a Fix>,
 }
 
@@ -139,7 +139,7 @@ pub struct CardCache {
     /// The probe that was widened: what the card answered, and how much of it was handed out.
     probe: KeptExchange,
     probe_is_held: bool,
-    /// Its own Le.
+    /// The Le that the program itself asked for.
     asked: u8,
     kept: [KeptExchange; KEPT],
 }

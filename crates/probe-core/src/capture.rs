@@ -62,7 +62,7 @@ pub struct Beginning {
     pub words: [u64; WORDS],
     /// A name, or what may be kept of a command. Whatever they are in, it is the program's.
     pub bytes: &'static [u8],
-    /// [`FLAG_TOKEN`], or 0.
+    /// [`FLAG_TOKEN`] where a token is concerned, or 0.
     pub flags: u8,
 }
 
@@ -364,7 +364,7 @@ unsafe fn socket_address<'a>(at: u64, length: u64) -> &'a [u8] {
 /// What a call that is over says of its descriptor, which may be pcscd's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorChange {
-    /// Which.
+    /// The number of the descriptor.
     pub descriptor: u64,
     /// Whether it leads to pcscd now.
     pub leads_to_pcscd: bool,

@@ -52,7 +52,7 @@ pub fn take_next_chunk(taken: &AtomicU64, ready: &AtomicU64, reach: &AtomicU64) 
 pub struct GivenBack {
     /// So many stay mapped.
     pub kept: u64,
-    /// So many were.
+    /// How many chunks were mapped.
     pub reach: u64,
 }
 

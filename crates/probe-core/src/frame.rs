@@ -12,13 +12,13 @@ pub struct Frame {
     pub arguments: [u64; 6],
     /// %rax: how many vector registers a variadic function is given.
     pub variadic: u64,
-    /// The stub's number.
+    /// The number of the stub that was called.
     pub slot: u64,
     /// When the call began, on the probe's clock.
     pub start: u64,
     /// What was written at its beginning, of a call of libc that may wait.
     pub written: *mut Leaf,
-    /// What it returns.
+    /// The value that the function returns to its caller.
     pub result: u64,
     /// 0: not watched after all. Otherwise what is to be done when it ends.
     pub state: u64,

@@ -22,13 +22,13 @@ pub enum Kind {
     /// Waits until something is ready; `b` is the time limit in nanoseconds, `u64::MAX` for none,
     /// `a` the first descriptor.
     Poll,
-    /// Reads a clock.
+    /// A function that reads a clock.
     Clock,
     /// Opens a file; the bytes are its path.
     Open,
     /// Asks about a file; the bytes are its path.
     Stat,
-    /// Closes descriptor `a`.
+    /// A function that closes descriptor `a`.
     Close,
     /// Reads or receives from `a` up to `b` bytes.
     Read,
@@ -49,7 +49,7 @@ pub enum Kind {
 pub struct Function {
     /// Its name, as it is exported.
     pub name: &'static str,
-    /// What it is.
+    /// Which interface the function belongs to.
     pub family: Family,
 }
 

@@ -16,7 +16,7 @@ const TERMINAL_MICROS: u64 = 1_000;
 /// When a call is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafTiming {
-    /// Never.
+    /// Calls of it are never written.
     Unwritten,
     /// When it is over: it cannot wait.
     AtEnd,

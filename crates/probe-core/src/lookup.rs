@@ -19,7 +19,7 @@ const READY: usize = 2;
 /// A word of a structure that a lookup returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// char *.
+    /// A text that ends with NUL, by `char *`.
     Text,
     /// char **, which ends with null.
     Texts,
@@ -30,7 +30,7 @@ pub enum Field {
 /// The arguments that are a lookup's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// A name.
+    /// A name, as a text that ends with NUL.
     Name,
     /// A name and a protocol's.
     NameOfProtocol,

@@ -35,9 +35,9 @@ pub const NAME_BYTES: usize = 64;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
-    /// [`MAGIC`].
+    /// Always [`MAGIC`]: a file of the probe.
     pub magic: u64,
-    /// [`VERSION`].
+    /// Always [`VERSION`]: the layout that reader and writer share.
     pub version: u32,
     /// What the events' moments count: [`CLOCK_TSC`] or [`CLOCK_NANOS`].
     pub clock: u32,
@@ -67,13 +67,13 @@ pub struct Header {
     pub processes: AtomicU64,
     /// Whether fixes act. A tracer switches it between the rounds of a trial.
     pub on: AtomicU32,
-    /// [`CAPTURE_DATA`], or 0.
+    /// [`CAPTURE_DATA`] where data is kept, or 0.
     pub options: u32,
     /// How many of `fixes` there are.
     pub fix_count: u32,
     /// Ticks a microsecond, for those fixes that wait or count time.
     pub ticks_per_micro: u32,
-    /// What to change.
+    /// What is changed in the program's calls.
     pub fixes: [Fix; FIXES],
     /// What the tracer writes when all is over, for whoever reads the file later.
     pub run: Run,
@@ -105,7 +105,7 @@ pub const CAPTURE_DATA: u32 = 1;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Fix {
-    /// One of `FIX_…`.
+    /// One of `FIX_…`: which fix it is.
     pub kind: u32,
     /// Keeps what follows in its place.
     pub reserved: u32,
@@ -113,7 +113,7 @@ pub struct Fix {
     pub function: [u8; NAME_BYTES],
     /// The shortest delay, in nanoseconds.
     pub low_ns: u64,
-    /// The longest.
+    /// The longest delay, in nanoseconds.
     pub high_ns: u64,
     /// How often it changed something.
     pub applied: AtomicU64,
@@ -140,7 +140,7 @@ pub const FIX_TCP_NODELAY: u32 = 7;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Chunk {
-    /// Whose it is.
+    /// The id of the process that writes into it.
     pub process: u32,
     /// Whose it is, up to an [`EVENT_THREAD`].
     pub thread: u32,
@@ -154,11 +154,11 @@ pub struct Chunk {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    /// When it began.
+    /// When the event began, on the probe's clock.
     pub time: u64,
-    /// One of `EVENT_…`.
+    /// One of `EVENT_…`: what kind of event it is.
     pub kind: u8,
-    /// Some of `FLAG_…`.
+    /// Some of `FLAG_…`, or 0.
     pub flags: u8,
     /// Words of eight bytes, this head included.
     pub words: u16,
@@ -215,13 +215,13 @@ pub struct Leaf {
     pub head: Head,
     /// The end of the last; 0: it never ended.
     pub end: u64,
-    /// How many.
+    /// How many calls were counted.
     pub count: u64,
-    /// Their times.
+    /// The sum of their times, on the probe's clock.
     pub sum: u64,
-    /// The shortest.
+    /// The shortest of them, on the probe's clock.
     pub min: u64,
-    /// The longest.
+    /// The longest of them, on the probe's clock.
     pub max: u64,
     /// What (the last) returned.
     pub result: u64,

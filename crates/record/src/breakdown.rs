@@ -46,7 +46,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Without quantiles.
+    /// A phase whose mean alone is known, in nanoseconds; no quantiles.
     #[must_use]
     pub const fn new(call: String, mean_ns: f64, share: Fraction) -> Self {
         Self { call, mean_ns, share, p50_ns: None, p95_ns: None }

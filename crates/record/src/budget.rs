@@ -44,7 +44,7 @@ pub struct Budget {
 pub struct ScenarioName {
     /// As it was named: a file, or a shipped scenario.
     pub name: String,
-    /// Its title.
+    /// The title that the scenario file gives it.
     pub title: String,
 }
 
@@ -86,9 +86,9 @@ pub struct BudgetPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
-    /// Moves bytes.
+    /// The part moves bytes over a link.
     Transfer,
-    /// Computes.
+    /// The part computes, on the card or on the host.
     Processing,
     /// Waits for something that is neither.
     Waiting,

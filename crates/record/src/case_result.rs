@@ -176,7 +176,7 @@ impl CaseResult {
 /// Whether an operation could be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
-    /// How it ended.
+    /// How the case ended; the figures are whole only after `ok`.
     pub outcome: Outcome,
     /// The call or step that failed, for example `C_GenerateKeyPair`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Everything went well.
+    /// The status of a case in which everything went well.
     pub const OK: Self = Self { outcome: Outcome::Ok, step: None, code: None };
 
     /// Something did not, in this step and with this return code.
@@ -211,7 +211,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// A cryptographic mechanism.
+/// The cryptographic mechanism of an operation (PKCS#11 v3.1, section 6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mechanism {
     /// Its name as its specification spells it, for example `CKM_RSA_PKCS`.
@@ -248,7 +248,7 @@ pub struct Verification {
     pub checked: u64,
     /// Results that were wrong.
     pub wrong: u64,
-    /// Who checked them.
+    /// Who checked the results: software, or the token itself.
     pub by: Verifier,
 }
 

@@ -12,7 +12,7 @@ pub struct Claim {
     pub text: String,
     /// The operation that it is about.
     pub operation: String,
-    /// Whether it holds.
+    /// Whether the claim holds, or why nothing is concluded.
     pub verdict: Verdict,
     /// The figure that it was held against: operations per second for a rate, nanoseconds for a
     /// latency; null when there is none.
@@ -31,9 +31,9 @@ pub struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It holds.
+    /// The whole interval meets the bound.
     Met,
-    /// It does not.
+    /// The whole interval misses the bound.
     Missed,
     /// The figure is too uncertain to tell, or there is none.
     Undecided,

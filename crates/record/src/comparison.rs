@@ -15,7 +15,7 @@ pub struct Comparison {
     pub pairing: Pairing,
     /// What is compared with.
     pub baseline: Side,
-    /// What is compared.
+    /// The side that is judged.
     pub candidate: Side,
     /// One row for each operation that both have.
     pub rows: Vec<ComparisonRow>,
@@ -40,7 +40,7 @@ pub struct Comparison {
 /// Several devices, each measured in a run of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideBySide {
-    /// The devices.
+    /// The devices, in the order of the figures of each row.
     pub sides: Vec<Side>,
     /// One row for each operation that at least two of them have.
     pub rows: Vec<SideBySideRow>,
@@ -49,7 +49,7 @@ pub struct SideBySide {
 /// One operation on several devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideBySideRow {
-    /// The operation.
+    /// The operation, under the name that all sides have for it.
     pub operation: String,
     /// The length of the message in bytes, where the operation has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ pub struct Side {
 /// One operation on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonRow {
-    /// The operation.
+    /// The operation, under the name that both sides have for it.
     pub operation: String,
     /// Which item of a published baseline: a card, a device, a version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub struct ComparisonRow {
     /// How many workers the candidate had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
-    /// What is compared.
+    /// What is compared, and with it the unit of both figures.
     pub quantity: Quantity,
     /// The baseline's figure, in the unit of the quantity.
     pub baseline: Estimate,
@@ -152,7 +152,7 @@ pub struct ComparisonRow {
     /// Where the candidate's figure came from. Absent: measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_provenance: Option<Provenance>,
-    /// Candidate over baseline.
+    /// Candidate over baseline, a number without a unit, with its 95 % interval.
     pub ratio: Estimate,
     /// How many rounds the ratio rests on; null when the two were not measured in rounds.
     pub rounds: Option<u32>,
@@ -199,7 +199,7 @@ pub enum Judgement {
     Undecided,
 }
 
-/// What is compared.
+/// What is compared, and with it the unit of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {

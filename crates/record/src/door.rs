@@ -54,7 +54,7 @@ pub struct WhatIfChange {
     pub excludes: Vec<String>,
 }
 
-/// Changes made together.
+/// Changes that are made together, and the time that they reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIfSet {
     /// The changes, in the order in which they were applied.
@@ -73,7 +73,7 @@ pub struct WhatIfSet {
 /// One change of several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WaterfallStep {
-    /// The change.
+    /// The name of the change that this step makes.
     pub change: String,
     /// What it saves after those before it, in nanoseconds.
     pub saves_ns: f64,
@@ -84,7 +84,7 @@ pub struct WaterfallStep {
 /// What a source expects of changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Projection {
-    /// What it says.
+    /// The sentence of the source, in its own words.
     pub says: String,
     /// The changes that it speaks of.
     pub changes: Vec<String>,
@@ -105,7 +105,7 @@ pub struct Queue {
     pub settling: u64,
     /// How many came per hour, as it was asked for.
     pub arrivals_per_hour: f64,
-    /// The seed.
+    /// The seed of the simulation's random numbers: the same one gives the same queue.
     pub seed: u64,
     /// How many can pass per minute at most: one after the other without a gap.
     pub capacity_per_minute: f64,

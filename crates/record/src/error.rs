@@ -13,7 +13,7 @@ pub enum RecordError {
     /// The file could not be opened or read.
     #[error("cannot read {}: {source}\nhint: check the path and its permissions", path.display())]
     Read {
-        /// The file.
+        /// The path of the file that could not be read.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -24,9 +24,9 @@ pub enum RecordError {
          \"schema\": \"{}\"", path.display(), SchemaName::V1.as_str()
     )]
     NotARecord {
-        /// The file.
+        /// The path of the file that is no record.
         path: PathBuf,
-        /// What is missing.
+        /// What is missing or malformed, as a sentence.
         reason: String,
     },
     /// The file is a record of a version that this program does not know.
@@ -36,7 +36,7 @@ pub enum RecordError {
         path.display(), SchemaName::V1.as_str()
     )]
     OtherSchema {
-        /// The file.
+        /// The path of the file of another format version.
         path: PathBuf,
         /// The version that it declares.
         found: String,
@@ -47,7 +47,7 @@ pub enum RecordError {
          correct the field, or measure again", path.display()
     )]
     Malformed {
-        /// The file.
+        /// The path of the file that could not be parsed.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -75,7 +75,7 @@ pub enum RecordError {
          has space left", path.display()
     )]
     Write {
-        /// The file.
+        /// The path of the file that could not be written.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

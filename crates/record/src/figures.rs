@@ -39,9 +39,9 @@ impl From<interval::Estimate> for Estimate {
 /// The ends of an interval without a best value, in the unit of the field that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Range {
-    /// The lower end.
+    /// The lower end, in the unit of the field that holds the range.
     pub low: f64,
-    /// The upper end.
+    /// The upper end, in the unit of the field that holds the range.
     pub high: f64,
 }
 
@@ -54,7 +54,7 @@ pub struct Throughput {
     pub low: f64,
     /// The upper end of the interval, in `unit`.
     pub high: f64,
-    /// What is counted.
+    /// What is counted, and with it the unit of the three figures.
     pub unit: RateUnit,
     /// The time that the count was divided by.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Operations per second.
+    /// A rate in operations per second, over this basis of time.
     #[must_use]
     pub fn operations(rate: impl Into<Estimate>, over: RateBasis) -> Self {
         let Estimate { estimate, low, high } = rate.into();

@@ -117,9 +117,9 @@ pub struct Trial {
 /// The same figure without a fix and with it, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BeforeAfter {
-    /// Without.
+    /// Without the fix, in nanoseconds.
     pub before: Estimate,
-    /// With.
+    /// With the fix, in nanoseconds.
     pub after: Estimate,
 }
 
@@ -128,7 +128,7 @@ pub struct BeforeAfter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Behaviour {
-    /// It did.
+    /// With the fix the program did the same as without it.
     Same,
     /// It did something else.
     Differs,

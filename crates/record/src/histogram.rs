@@ -38,7 +38,7 @@ impl EncodedHistogram {
         Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
     }
 
-    /// The base64 text.
+    /// The base64 text of the compressed HdrHistogram, V2 with DEFLATE.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -21,7 +21,7 @@ pub struct Host {
     /// Why it was lost, or could not take part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
-    /// The machine.
+    /// The machine that the host runs on; absent if it was never heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
     /// Its clock. The bound is the worst of all cases.

@@ -43,7 +43,7 @@ pub struct Level {
     pub threads: u32,
     /// Processes on each host.
     pub processes: u32,
-    /// Hosts.
+    /// How many hosts took part in the level.
     pub hosts: u32,
     /// Its rate, in operations per second.
     pub rate: Estimate,
@@ -52,7 +52,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level's concurrency.
+    /// The level's concurrency: threads, processes and hosts.
     #[must_use]
     pub const fn concurrency(&self) -> Concurrency {
         Concurrency { threads: self.threads, processes: self.processes, hosts: self.hosts }

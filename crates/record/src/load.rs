@@ -13,7 +13,7 @@ pub struct Concurrency {
     pub threads: u32,
     /// Processes on each host.
     pub processes: u32,
-    /// Hosts.
+    /// How many hosts took part.
     pub hosts: u32,
 }
 
@@ -34,7 +34,7 @@ impl Concurrency {
 /// What makes a worker start its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Load {
-    /// Which loop.
+    /// Which kind of loop: closed, or open with a schedule.
     pub kind: LoadKind,
     /// Open loop: operations that were to start per second, all workers together.
     #[serde(default, skip_serializing_if = "Option::is_none")]

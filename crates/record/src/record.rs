@@ -36,7 +36,7 @@ pub struct Record {
     pub imported: Option<Imported>,
     /// The machine that the client ran on.
     pub environment: Environment,
-    /// What was measured.
+    /// What was measured: a token, a card, a program or a door.
     pub target: Target,
     /// The machines that the load came from, when it came from several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -167,16 +167,16 @@ impl SchemaName {
 /// The program that wrote the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
-    /// Its name: `tapstone`.
+    /// The name of the program that made the record: `tapstone`.
     pub name: String,
-    /// Its version.
+    /// The version of the program that made the record.
     pub version: String,
 }
 
 /// The file of another program that figures were read from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
-    /// Its format: `jcalgtest`.
+    /// The name of the format that was imported: `jcalgtest`.
     pub format: String,
     /// The file, as it was named.
     pub file: String,

@@ -27,7 +27,7 @@ pub const ROW_GROUP_ROWS: usize = 1 << 20;
 /// loses no more when it is killed.
 pub const ROW_GROUP_TIME: Duration = Duration::from_secs(60);
 
-/// One operation.
+/// One operation, as a row of the Parquet file of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When it started, on the machine's CLOCK_MONOTONIC; in an open loop, when it was to start.
@@ -197,7 +197,7 @@ pub enum SamplesError {
          one that ends in .parquet", path.display()
     )]
     NotAFile {
-        /// The name.
+        /// The path that is no name of a Parquet file.
         path: PathBuf,
     },
     /// The file could not be created.
@@ -206,7 +206,7 @@ pub enum SamplesError {
         path.display()
     )]
     Create {
-        /// The file.
+        /// The path of the file that could not be created.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -218,7 +218,7 @@ pub enum SamplesError {
         partial.display()
     )]
     Leftover {
-        /// The unfinished file.
+        /// The path of the unfinished file that is there.
         partial: PathBuf,
     },
     /// A sample names an operation that the file does not know.
@@ -227,7 +227,7 @@ pub enum SamplesError {
          as a defect of Tapstone"
     )]
     UnknownOperation {
-        /// The sample's index.
+        /// The index of the sample's operation, beyond the names that there are.
         operation: u32,
         /// How many operations the file was created with.
         known: usize,
@@ -238,11 +238,11 @@ pub enum SamplesError {
          safe in {}", path.display(), partial.display()
     )]
     Write {
-        /// The file.
+        /// The path that the finished file was to get.
         path: PathBuf,
         /// The samples that were written before.
         written: u64,
-        /// Where they are.
+        /// The path of the file in which the samples are.
         partial: PathBuf,
         /// What the system said.
         source: io::Error,

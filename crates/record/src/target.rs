@@ -11,7 +11,7 @@ pub struct Target {
     /// Set when it was no real device. Whoever shows a figure of this record says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulated: Option<Emulated>,
-    /// The PKCS#11 module.
+    /// The PKCS#11 module of a token, as a file and in its own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<Module>,
     /// What the PKCS#11 module says of itself (C_GetInfo).
@@ -20,10 +20,10 @@ pub struct Target {
     /// The PKCS#11 tokens, in the order in which work was given to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Token>,
-    /// The smart-card reader.
+    /// The smart-card reader of a card, as PC/SC names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<Reader>,
-    /// The smart card.
+    /// The smart card, by its ATR and the application on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<Card>,
     /// The daemon between client and reader, usually pcscd.
@@ -69,7 +69,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// In a word.
+    /// The kind in a word, as records and files spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,11 +105,11 @@ pub struct Module {
 pub struct Library {
     /// libraryDescription, without its padding.
     pub description: String,
-    /// libraryVersion, as `major.minor`.
+    /// libraryVersion of CK_INFO, as `major.minor` (PKCS#11 v3.1, 3.1).
     pub version: String,
     /// manufacturerID, without its padding.
     pub manufacturer: String,
-    /// cryptokiVersion, as `major.minor`.
+    /// cryptokiVersion of CK_INFO, as `major.minor` (PKCS#11 v3.1, 3.1).
     pub cryptoki_version: String,
 }
 
@@ -126,9 +126,9 @@ pub struct Token {
     pub model: String,
     /// serialNumber, without its padding.
     pub serial: String,
-    /// firmwareVersion, as `major.minor`.
+    /// firmwareVersion of CK_TOKEN_INFO, as `major.minor` (PKCS#11 v3.1, 3.2).
     pub firmware_version: String,
-    /// hardwareVersion, as `major.minor`.
+    /// hardwareVersion of CK_TOKEN_INFO, as `major.minor` (PKCS#11 v3.1, 3.2).
     pub hardware_version: String,
     /// flags, by the names of the specification, for example `CKF_LOGIN_REQUIRED`.
     pub flags: Vec<String>,
@@ -143,17 +143,17 @@ pub struct Slot {
     pub description: String,
 }
 
-/// A smart-card reader.
+/// A smart-card reader, as PC/SC knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reader {
-    /// Its PC/SC name.
+    /// The reader's name in PC/SC.
     pub name: String,
     /// The driver's version, where the service tells (SCARD_ATTR_VENDOR_IFD_VERSION).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<String>,
 }
 
-/// A smart card.
+/// A smart card, by what it says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Card {
     /// Its answer to reset, in hexadecimal.

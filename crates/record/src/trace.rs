@@ -26,9 +26,9 @@ pub struct CommandTime {
 /// threads are never added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Layer {
-    /// The process id.
+    /// The id of the process, as the kernel numbers it.
     pub process: u32,
-    /// The thread id.
+    /// The id of the thread, as the kernel numbers it (gettid(2)).
     pub thread: u32,
     /// The owner: `program`, `pkcs11`, `pcsc`, `below-pcsc`, `user`, `lock` and others.
     pub layer: String,

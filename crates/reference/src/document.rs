@@ -10,7 +10,7 @@ pub(crate) struct Document(Value);
 /// A published length of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedTime {
-    /// In milliseconds.
+    /// The time in milliseconds, whatever unit the source uses.
     pub milliseconds: f64,
 }
 
@@ -20,21 +20,21 @@ pub enum PathError {
     /// A word of the path is no key, and no number of a list's element, there.
     #[error("there is no {word:?} on the path {path:?}")]
     Missing {
-        /// The word.
+        /// The word that is not there.
         word: String,
-        /// The whole path.
+        /// The whole path, as it was asked for.
         path: String,
     },
     /// The value is a text, a list or a table.
     #[error("{path:?} is not a figure")]
     NotANumber {
-        /// The path.
+        /// The path whose value is no number.
         path: String,
     },
     /// No word of the path has a unit of time at its end.
     #[error("{path:?} is not a time")]
     NotATime {
-        /// The path.
+        /// The path in which no word has a unit of time.
         path: String,
     },
 }

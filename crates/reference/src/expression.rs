@@ -13,7 +13,7 @@ pub enum ExpressionError {
     /// It cannot be read.
     #[error("{expression:?} cannot be read from {rest:?} on")]
     Syntax {
-        /// The expression.
+        /// The expression as it is written.
         expression: String,
         /// Where the mistake begins.
         rest: String,
@@ -32,7 +32,7 @@ pub enum ExpressionError {
     /// One value was asked for.
     #[error("{expression:?} has {count} values, not one")]
     NotOne {
-        /// The expression.
+        /// The expression as it is written.
         expression: String,
         /// How many it has.
         count: usize,

@@ -23,7 +23,7 @@ pub struct PublishedItem {
 pub struct PublishedFigure {
     /// The operation, as in a record: `card.simple_apdu`.
     pub operation: String,
-    /// The figure.
+    /// The figure, with its unit.
     pub value: PublishedValue,
     /// How many workers; `None` when the source does not say.
     pub concurrency: Option<Concurrency>,
@@ -70,7 +70,7 @@ impl PublishedValue {
 /// What a source concludes, beside what its figures give when computed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceConclusion {
-    /// About what.
+    /// What the conclusion is about.
     pub subject: String,
     /// What the source says.
     pub says: String,
@@ -90,7 +90,7 @@ pub(crate) struct View {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ItemEntry {
-    /// A template.
+    /// A template of the item's name.
     name: String,
     /// The path of a list: there is one item for each of its elements, and the paths of the name
     /// and the figures begin there.

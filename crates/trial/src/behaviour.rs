@@ -43,7 +43,7 @@ impl fmt::Display for Called {
 /// What fixed runs did, held against untouched ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// What follows.
+    /// Whether the program still did the same.
     pub verdict: BehaviourVerdict,
     /// Words of output and sorts of calls that differ between untouched runs too.
     pub masked: u64,

@@ -24,11 +24,11 @@ use tapstone_observe::probe::{Applied, EventBytes, Probe, ProbeOptions};
 /// What is to be tried.
 #[derive(Clone, Debug)]
 pub struct Trial<'a> {
-    /// The command.
+    /// The command that is run untouched and with the fix.
     pub command: &'a Command,
     /// All of these together.
     pub fixes: Vec<Fix>,
-    /// Rounds that count.
+    /// How many rounds count, without those that warm up.
     pub rounds: usize,
     /// Rounds before them that do not; there is one at least.
     pub warm_up: usize,
@@ -96,7 +96,7 @@ pub struct Tried {
     pub off: Vec<Finished>,
     /// With the fix on.
     pub on: Vec<Finished>,
-    /// Without a probe.
+    /// The runs without a probe, for what probing itself costs.
     pub bare: Vec<Finished>,
     /// What the untouched program did in each round: what predictions are made from.
     pub timelines: Vec<Timeline>,
@@ -125,9 +125,9 @@ pub enum TrialError {
         told(stderr)
     )]
     Failed {
-        /// The command.
+        /// The command, as it may be shown.
         command: String,
-        /// How it ended.
+        /// How the command ended.
         exit: Exit,
         /// The last lines of its standard error.
         stderr: Vec<String>,
@@ -138,7 +138,7 @@ pub enum TrialError {
          counter before you try again"
     )]
     Pin {
-        /// Which call.
+        /// The call that refused a PIN.
         what: String,
     },
     /// It changes something.
@@ -147,7 +147,7 @@ pub enum TrialError {
          --allow-writes repeats it", what.join(", ")
     )]
     Writes {
-        /// Calls and commands.
+        /// The calls and commands that write.
         what: Vec<String>,
     },
     /// Calls are missing.
@@ -173,7 +173,7 @@ pub enum TrialError {
     /// There is no probe in it.
     #[error("{0}")]
     Blind(Blind),
-    /// Somebody ended it.
+    /// The user ended the trial.
     #[error("interrupted before the first round was complete\nhint: nothing was measured")]
     Interrupted,
 }

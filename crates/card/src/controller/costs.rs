@@ -69,7 +69,7 @@ fn cost(ran: &CardRun, plan: &Plan, test: &str) -> Option<record::Cost> {
     })
 }
 
-/// By round.
+/// What each round measured of the case, by the round's number.
 fn cells(ran: &CardRun, lane: u16, point: Point) -> BTreeMap<u64, Cell> {
     let ready = ran.ready.iter().flatten().next();
     let lanes = ready.map_or(1, |ready| u64::from(ready.lanes.max(1)));

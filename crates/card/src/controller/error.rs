@@ -20,7 +20,7 @@ fn waits_for_others(lost: &Lost) -> bool {
 /// Why nothing could be measured.
 #[derive(Debug, Error)]
 pub enum CardMeasureError {
-    /// No worker process.
+    /// No worker process could be started.
     #[error("cannot start a worker process: {0}")]
     Spawn(io::Error),
     /// PC/SC's library is missing.

@@ -11,7 +11,7 @@ use tapstone_measure::units::Nanos;
 use super::card_run::CardRun;
 use crate::protocol::{Fault, Sample};
 
-/// One case's figures.
+/// The figures of one case.
 #[derive(Clone, Debug)]
 pub struct LaneFigures {
     /// Which case of the job.
@@ -28,11 +28,11 @@ pub struct LaneFigures {
     pub rate_method: String,
     /// From the first start to the last end, on the machine's CLOCK_MONOTONIC.
     pub window: (Nanos, Nanos),
-    /// Failures by code.
+    /// How many operations failed, by their code.
     pub failed: BTreeMap<String, u64>,
     /// What went wrong last.
     pub last_fault: Option<Fault>,
-    /// Each worker's part.
+    /// What each worker did of the case, in the workers' order.
     pub parts: Vec<Part>,
 }
 
@@ -43,7 +43,7 @@ pub struct Part {
     pub completed: u64,
     /// Their mean duration in nanoseconds.
     pub mean_ns: f64,
-    /// The longest.
+    /// The longest of them.
     pub longest: Nanos,
 }
 

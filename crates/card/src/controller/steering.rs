@@ -18,19 +18,19 @@ use crate::protocol::{CardProtocol, Order, Report};
 pub enum CardStop {
     /// When the workers have done their count.
     Count,
-    /// After this time.
+    /// When this time is over, counted from the start.
     Time(Duration),
     /// When every case's mean is known this well, relatively, looked at after 2, 4, 8 … seconds; or
     /// after the time.
     Precision {
         /// Half the interval's width over the mean.
         relative: f64,
-        /// The longest run.
+        /// How long the run may last at most.
         longest: Duration,
     },
 }
 
-/// Watches a run.
+/// Watches a run from outside: progress, and what a user has to know.
 pub trait CardObserver {
     /// Something worth a line: another program has the reader.
     fn waiting(&mut self, text: &str);
@@ -42,9 +42,9 @@ pub trait CardObserver {
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardProgress {
-    /// Operations seen.
+    /// How many operations were seen so far.
     pub completed: u64,
-    /// Since the start.
+    /// The time since all workers started together.
     pub elapsed: Duration,
 }
 

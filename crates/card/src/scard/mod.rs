@@ -68,7 +68,7 @@ pub enum Disposition {
 pub struct Protocol(Dword);
 
 impl Protocol {
-    /// Without a card.
+    /// No protocol: a reader without a card, or a direct connection.
     pub const NONE: Self = Self(0);
     /// SCARD_PROTOCOL_T0.
     pub const T0: Self = Self(1);
@@ -76,7 +76,7 @@ impl Protocol {
     pub const T1: Self = Self(2);
     const ANY: Self = Self(Self::T0.0 | Self::T1.0);
 
-    /// `T=0` or `T=1`.
+    /// Its name, `T=0` or `T=1`; `None` without a card.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {

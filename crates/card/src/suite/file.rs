@@ -19,7 +19,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("bench", include_str!("../../../../suites/card-bench.toml")),
 ];
 
-/// A suite.
+/// A suite as its TOML file has it, nothing checked yet.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SuiteFile {
@@ -49,7 +49,7 @@ pub struct Group {
     pub name: Spanned<String>,
     /// What it changes on the card: then it is done only with `--allow-writes`.
     pub writes: Option<String>,
-    /// Commands.
+    /// The commands of the group, in the order in which they are sent.
     pub steps: Vec<StepText>,
     /// Commands that undo it, at the end, whatever happened.
     #[serde(default)]
@@ -85,7 +85,7 @@ pub struct Test {
     /// Commands before each operation, not timed.
     #[serde(default)]
     pub before: Vec<StepText>,
-    /// The operation.
+    /// The commands that make one operation; what is timed.
     pub measure: Vec<StepText>,
     /// Commands after each operation, not timed.
     #[serde(default)]
@@ -109,7 +109,7 @@ pub struct Vary {
     pub operations: Vec<u16>,
 }
 
-/// A command.
+/// A command as it is written: header, data, and what is expected.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepText {
@@ -117,11 +117,11 @@ pub struct StepText {
     pub name: String,
     /// CLA, INS, P1 and P2.
     pub apdu: Spanned<String>,
-    /// The data field.
+    /// The command data field, in hexadecimal with placeholders.
     pub data: Option<Spanned<String>>,
     /// Le: how many bytes of response data are expected at most, 1 to 256 (65,536 if extended).
     pub le: Option<Spanned<u32>>,
-    /// Extended lengths.
+    /// Send with extended length fields (ISO/IEC 7816-4, 5.2).
     #[serde(default)]
     pub extended: bool,
     /// Send the data in commands of this many bytes, numbered by `{chunk:1}`.
@@ -176,7 +176,7 @@ pub struct AnswerText {
 #[derive(Debug, Error)]
 #[error("{place}: {what}\nhint: docs/card.md says how a suite is written; `tapstone card --list` shows those that come with Tapstone", place = self.place())]
 pub struct SuiteError {
-    /// The file.
+    /// The name of the suite's file.
     pub file: String,
     /// The line, from 1 on; `None`: the error is not about one.
     pub line: Option<usize>,
@@ -198,7 +198,7 @@ impl SuiteError {
 pub struct Source {
     /// The file's name, or the suite's.
     pub name: String,
-    /// The text.
+    /// The text of the file, for the place of a mistake.
     pub text: String,
 }
 

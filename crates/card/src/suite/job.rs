@@ -53,11 +53,11 @@ pub struct Step {
     pub name: String,
     /// CLA, INS, P1, P2.
     pub header: Vec<Piece>,
-    /// The data field.
+    /// The command data field, in pieces.
     pub data: Vec<Piece>,
     /// How many bytes of response data are expected at most.
     pub expected: Option<u32>,
-    /// Extended lengths.
+    /// Send with extended length fields (ISO/IEC 7816-4, 5.2).
     pub extended: bool,
     /// What becomes of data that is longer than one command.
     pub split: Split,
@@ -74,7 +74,7 @@ pub struct Step {
 /// What becomes of data that is longer than one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Split {
-    /// It is not.
+    /// The command is sent whole.
     #[default]
     None,
     /// Commands of this many bytes, each with its number as `{chunk}`.
@@ -86,13 +86,13 @@ pub enum Split {
 /// A part of a header or a data field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Piece {
-    /// These bytes.
+    /// These bytes, the same each time.
     Bytes(Vec<u8>),
     /// A named value as it is.
     Value(String),
     /// A number of so many bytes, big-endian.
     Number {
-        /// Its name.
+        /// The name of the value that stands here.
         name: String,
         /// Its width in bytes.
         width: u8,

@@ -26,7 +26,7 @@ pub struct Wishes {
     pub seed: u64,
 }
 
-/// A suite settled.
+/// A suite with everything settled: what runs, in which order, how often.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// What the worker gets.
@@ -44,13 +44,13 @@ pub struct Plan {
 pub struct PlannedCase {
     /// What it is called and what its figures mean.
     pub case: CaseDescription,
-    /// The test's name.
+    /// The name of the test in the suite.
     pub test: String,
     /// Where it stands in what the test varies.
     pub point: Point,
     /// The inputs with what is expected for each; as many as the lane has.
     pub materials: Vec<Material>,
-    /// The judge.
+    /// How an answer is judged; `None` where only its status word is.
     pub answer: Option<Answer>,
     /// A card that cannot do it has no case.
     pub optional: bool,
@@ -59,7 +59,7 @@ pub struct PlannedCase {
 /// Where a case stands in what its test varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// Bytes of input.
+    /// The length of the input in bytes.
     pub bytes: u32,
     /// Set-ups on the card.
     pub set_ups: u16,

@@ -20,7 +20,7 @@ pub(super) enum BadTemplate {
     Width(String),
 }
 
-/// Reads a template.
+/// Reads a text with placeholders such as `{input}` into its pieces.
 pub(super) fn parse(text: &str) -> Result<Vec<Piece>, BadTemplate> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();

@@ -75,7 +75,7 @@ const OUTLET_INTERVAL: Nanos = Nanos::from_millis(50);
 /// Samples that leave together at most.
 const BATCH: usize = 4096;
 
-/// Where samples go.
+/// Where samples go: to the controller, at once or in batches.
 pub(super) struct Outlet<'a> {
     pipe: &'a mut File,
     waiting: Vec<Sample>,

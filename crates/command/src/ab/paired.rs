@@ -9,7 +9,7 @@ use tapstone_record::Change;
 /// for a ratio of it: as many as a quantile wants on either side.
 const FEWEST_SEEN: usize = 10;
 
-/// Candidate over baseline.
+/// Candidate over baseline, paired by round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     pub(super) ratio: Estimate,

@@ -16,7 +16,7 @@ pub enum CommandError {
         "`{text}` has an open quote, or ends in a backslash\nhint: close it, or write \\' or \\\\"
     )]
     OpenQuote {
-        /// The command.
+        /// The text that is no command.
         text: String,
     },
     /// Something that only a shell can do.
@@ -26,7 +26,7 @@ pub enum CommandError {
          every time"
     )]
     ShellSyntax {
-        /// The command.
+        /// The text that is no command.
         text: String,
         /// What a shell would act on.
         syntax: String,
@@ -37,7 +37,7 @@ pub enum CommandError {
          name it with its path", name.display(), searched.display()
     )]
     NotInPath {
-        /// The program's name.
+        /// The name of the program that was not found.
         name: OsString,
         /// The value of PATH.
         searched: OsString,
@@ -54,9 +54,9 @@ pub enum CommandError {
         path.display()
     )]
     NotExecutable {
-        /// The file.
+        /// The path of the file that cannot be run.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be run, as a clause.
         why: &'static str,
     },
 }

@@ -39,7 +39,7 @@ pub struct Signals {
 struct Target {
     /// A pidfd: a process id may by then be another's.
     process: Option<Arc<OwnedFd>>,
-    /// It came.
+    /// A signal to end came while it ran.
     terminate: bool,
 }
 

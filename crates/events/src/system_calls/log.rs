@@ -12,10 +12,10 @@ use super::names::NameId;
 use super::stacks::StackId;
 use super::table;
 
-/// One system call.
+/// One system call that was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall {
-    /// Whose it is.
+    /// The id of the process that made it.
     pub process: u32,
     /// Whose it is: the process's own number in its first thread.
     pub thread: u32,

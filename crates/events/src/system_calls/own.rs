@@ -8,7 +8,7 @@ use crate::PROBE_FILE;
 /// Where the library is open, while calls are looked at in the order in which they ended.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
-    /// Processes and descriptors.
+    /// The library's descriptors that are open, each with its process.
     open: HashSet<(u32, u32)>,
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-/// One system call.
+/// One system call of the kernel's table, with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownCall {
-    /// As in `orig_rax`.
+    /// Its number, as `orig_rax` holds it on x86-64.
     pub number: u32,
     /// As in the kernel's table.
     pub name: &'static str,

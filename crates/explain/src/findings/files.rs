@@ -10,15 +10,15 @@ use tapstone_events::PROBE_FILE;
 pub struct FileCall<'a> {
     /// An index into [`Timeline::threads`](crate::timeline::Timeline::threads).
     pub thread: usize,
-    /// Its beginning.
+    /// When the call began, on CLOCK_MONOTONIC.
     pub start: Nanos,
-    /// Its end.
+    /// When the call returned, on CLOCK_MONOTONIC.
     pub end: Nanos,
     /// Its name as in syscalls(2).
     pub call: &'a str,
     /// The file, also where the call was given a descriptor.
     pub path: &'a [u8],
-    /// Who made it.
+    /// The code that made the call, by its stack.
     pub origin: Origin<'a>,
 }
 
@@ -30,7 +30,7 @@ pub struct FileCall<'a> {
 pub struct Origin<'a> {
     /// The last function of a library, seen from the inside.
     pub function: &'a str,
-    /// That library.
+    /// The file name of that library.
     pub module: &'a str,
     /// The function of the program that called it; the program's file when it has no name; empty
     /// on a thread that the library began.

@@ -40,7 +40,7 @@ use tapstone_events::Fix;
 /// A waste of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Which kind.
+    /// Which kind of waste it is.
     pub kind: FindingKind,
     /// The function that wastes the time.
     pub place: String,
@@ -71,9 +71,9 @@ pub struct Finding {
 pub struct Removed {
     /// An index into [`Timeline::threads`].
     pub thread: usize,
-    /// Its beginning.
+    /// When the stretch begins, on CLOCK_MONOTONIC.
     pub start: Nanos,
-    /// Its end.
+    /// When the stretch ends, on CLOCK_MONOTONIC.
     pub end: Nanos,
 }
 

@@ -133,7 +133,7 @@ fn add<'a>(scene: &Scene<'a>, waits: &mut Waits<'a>, wait: Wait) {
 
 /// An interval of which waits are multiples.
 struct Grid {
-    /// In nanoseconds.
+    /// The distance of two steps of the grid, in nanoseconds.
     quantum: f64,
     explained: usize,
     /// Multiples that were seen.

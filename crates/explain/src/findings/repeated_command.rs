@@ -35,13 +35,13 @@ const NAMED: usize = 4;
 struct Card<'a> {
     /// The name of its reader; none: it may be in any.
     reader: Option<TextId>,
-    /// The last SELECT.
+    /// A digest of the last SELECT that went to the card.
     selected: u64,
     /// What was asked, and the answer.
     known: HashMap<u64, u64>,
     /// The unit that GET RESPONSE would go on with.
     open: Option<Unit<'a>>,
-    /// The one before.
+    /// The command before this one, if it was seen.
     last: Option<Unit<'a>>,
 }
 
@@ -64,7 +64,7 @@ type Handle = (u32, u64);
 struct Cards<'s, 'a> {
     scene: &'s Scene<'a>,
     cards: HashMap<Handle, Card<'a>>,
-    /// Commands.
+    /// How many commands were sent to all cards.
     sent: u64,
     again: Places<'a>,
     probes: Places<'a>,

@@ -21,7 +21,7 @@ const FEWEST: u64 = 3;
 /// Questions that the evidence names, the most frequent first.
 const NAMED: usize = 3;
 
-/// Who asks.
+/// Who asks a question: a finding's place, and the function that called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Asker<'a> {
     place: FindingPlace<'a>,
@@ -45,7 +45,7 @@ struct Asked<'a> {
     asker: Asker<'a>,
     layer: Owner,
     question: Question<'a>,
-    /// In all.
+    /// How often it was asked in all.
     count: u64,
     /// Those that belong to operations, but for the first.
     again: u64,
@@ -54,7 +54,7 @@ struct Asked<'a> {
     calls: BTreeMap<&'a str, u64>,
 }
 
-/// All questions.
+/// All questions of a trace, with how often each was asked.
 #[derive(Default)]
 struct Questions<'a> {
     all: Vec<Asked<'a>>,

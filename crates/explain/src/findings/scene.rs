@@ -20,7 +20,7 @@ const SMALLEST_SHARE: f64 = 0.01;
 pub(super) struct Scene<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) operations: &'a Operations,
-    /// By thread.
+    /// When each thread worked at operations, by thread.
     times: Vec<Stretches>,
     /// What a share of a thread's time is compared with: by thread.
     walls: Vec<Nanos>,
@@ -39,7 +39,7 @@ pub(super) struct Waste<'a> {
     pub(super) place: FindingPlace<'a>,
     pub(super) layer: Owner,
     pub(super) count: u64,
-    /// In any order.
+    /// The stretches that the fix would remove, in any order.
     pub(super) removed: Vec<Removed>,
     pub(super) evidence: Vec<String>,
     pub(super) remedy: Remedy,

@@ -71,7 +71,7 @@ fn lock_waits<'a>(
 struct Waited<'a> {
     count: u64,
     removed: Vec<Removed>,
-    /// Functions of libc.
+    /// The functions of libc by which it waited.
     by: BTreeSet<&'a str>,
     threads: BTreeSet<usize>,
 }

@@ -12,7 +12,7 @@ const MOST: f64 = 0.1;
 
 /// The system calls that were stopped at.
 pub(crate) struct Stops<'a> {
-    /// What one costs.
+    /// What one stop costs the program.
     pub(crate) cost: Nanos,
     /// Each: its thread, an index into [`Timeline::threads`](crate::timeline::Timeline::threads),
     /// and its beginning.
@@ -20,7 +20,7 @@ pub(crate) struct Stops<'a> {
 }
 
 impl Stops<'_> {
-    /// There were none.
+    /// The program was not stopped: nothing is to be subtracted.
     pub(crate) fn none() -> Self {
         Self { cost: Nanos::ZERO, moments: Box::new(std::iter::empty()) }
     }

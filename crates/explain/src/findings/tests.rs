@@ -19,7 +19,7 @@ pub(super) fn each(
     detector(&Scene::new(timeline, &Operations::cut(&operation, timeline, &[])))
 }
 
-/// The only one.
+/// The only finding of a trace that must have one.
 pub(super) fn only(mut findings: Vec<Finding>) -> Finding {
     assert_eq!(findings.len(), 1, "{findings:#?}");
     findings.remove(0)

@@ -24,7 +24,7 @@ pub(super) struct Unit<'a> {
     pub(super) answer: u64,
     /// By its status words: 9000, or 61xx while more is left.
     pub(super) went_well: bool,
-    /// Its calls.
+    /// The calls that it consists of, each as a stretch that can go.
     pub(super) removed: Vec<Removed>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Unit<'a> {
         unit
     }
 
-    /// More of it.
+    /// Adds another exchange with the card to the unit.
     pub(super) fn add(&mut self, thread: usize, span: &Span, id: ExchangeId, exchange: &Exchange) {
         let Exchange { digest, answer, received, status, .. } = exchange;
         self.question = mixed(self.question, *digest);

@@ -9,13 +9,13 @@ use tapstone_measure::units::Nanos;
 /// A system call, with the stack that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemCallSlice<'a> {
-    /// Whose it is.
+    /// The id of the process that made the call.
     pub process: u32,
-    /// Whose it is.
+    /// The id of the thread that made the call.
     pub thread: u32,
     /// When it began, on CLOCK_MONOTONIC.
     pub start: Nanos,
-    /// When it returned.
+    /// When it returned, on CLOCK_MONOTONIC.
     pub end: Nanos,
     /// Its name as in syscalls(2).
     pub name: &'a str,

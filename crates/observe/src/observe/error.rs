@@ -41,7 +41,7 @@ pub enum ObserveError {
      hint: --events needs a file that can be written, on a disk with room", path.display()
 )]
 pub struct KeepError {
-    /// Where.
+    /// The path at which the events were to be kept.
     pub path: PathBuf,
     /// What the system says.
     pub why: io::Error,

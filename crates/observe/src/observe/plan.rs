@@ -12,7 +12,7 @@ use crate::probe::{Probe, ProbeOptions};
 /// How to run it.
 #[derive(Clone, Debug)]
 pub struct ObservationPlan<'a> {
-    /// What to run.
+    /// The command that is run and observed.
     pub command: &'a Command,
     /// How the probe is to behave.
     pub options: &'a ProbeOptions,
@@ -20,7 +20,7 @@ pub struct ObservationPlan<'a> {
     pub system_calls: Option<SystemCallSet>,
     /// Where its output goes.
     pub output: Output,
-    /// What it reads.
+    /// What the command reads on its standard input.
     pub input: Input,
     /// Where to keep the file of events.
     pub keep: Option<PathBuf>,

@@ -56,7 +56,7 @@ impl Applied {
         Self { changed: self.changed - before.changed, refused: self.refused - before.refused }
     }
 
-    /// In two processes.
+    /// The sum of what fixes did in two processes.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { changed: self.changed + other.changed, refused: self.refused + other.refused }
@@ -131,7 +131,7 @@ impl Buffer {
         }
     }
 
-    /// Where it is.
+    /// The path of the shared file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

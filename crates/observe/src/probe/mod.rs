@@ -53,7 +53,7 @@ pub enum ProbeError {
          one with room", path.display()
     )]
     Files {
-        /// Which one.
+        /// The path of the file that could not be used.
         path: PathBuf,
         /// What the system says.
         why: io::Error,

@@ -5,7 +5,7 @@ use tapstone_events::Fix;
 /// How the probe is to behave.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeOptions {
-    /// What it changes.
+    /// The fixes that the probe applies to the program's calls.
     pub fixes: Vec<Fix>,
     /// Whether fixes act from the start.
     pub on: bool,

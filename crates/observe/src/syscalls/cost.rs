@@ -3,7 +3,7 @@
 use tapstone_events::system_calls::StopCost;
 use tapstone_measure::units::Nanos;
 
-/// Adds up.
+/// Adds up what stopping the program has cost it.
 pub(super) struct Meter {
     calls: u64,
     work: Nanos,

@@ -20,7 +20,7 @@ pub enum TracingError {
         hint(*code)
     )]
     Refused {
-        /// Which call failed.
+        /// The name of the call that failed.
         call: &'static str,
         /// What the system said.
         code: Errno,

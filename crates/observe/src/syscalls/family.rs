@@ -27,7 +27,7 @@ pub(super) struct ProcessTree<'a> {
 
 /// A thread that has not ended.
 pub(super) struct TracedThread {
-    /// Whose it is.
+    /// The id of the process that the thread belongs to.
     pub(super) process: pid_t,
     /// The call that it is in, or was in when it was interrupted.
     pub(super) call: Option<PendingCall>,
@@ -154,7 +154,7 @@ impl<'a> ProcessTree<'a> {
         }
     }
 
-    /// Where everyone runs.
+    /// On which processors tracer and program run.
     pub(super) fn placement(&mut self) -> &mut Placement {
         &mut self.placement
     }

@@ -50,7 +50,7 @@ struct Segment {
 }
 
 impl CodeImage {
-    /// An open file.
+    /// The code of a file that is open already.
     pub(super) fn of_file(file: File) -> Self {
         Self { source: Source::File(file), layout: None }
     }

@@ -22,7 +22,7 @@ pub(super) struct Images {
 type FileKey = (u64, u64, u64, i64, i64);
 
 impl Images {
-    /// All of them.
+    /// All images that were read so far.
     pub(super) fn as_slice(&self) -> &[CodeImage] {
         &self.list
     }

@@ -33,7 +33,7 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    /// Everyone runs anywhere.
+    /// A placement in which everyone may run on any processor.
     pub(super) fn new() -> Self {
         let allowed = sched_getaffinity(None).ok().filter(|allowed| allowed.count() > 1);
         Self { allowed, partner: None, last: (0, 0), of_others: 0 }

@@ -31,7 +31,7 @@ struct Mapping {
 
 /// The code of one process.
 pub(super) struct Space {
-    /// By their starts.
+    /// The mappings, by their first address.
     mappings: BTreeMap<u64, Mapping>,
     unwinder: UnwinderX86_64<Arc<[u8]>>,
     /// Rules of this process alone: the cache tells modules apart by a number of 16 bits, which

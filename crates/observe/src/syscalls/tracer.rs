@@ -67,7 +67,7 @@ struct Tracer<'a> {
     warnings: Vec<String>,
 }
 
-/// The program's end.
+/// How and when the program ended.
 #[derive(Clone, Copy)]
 struct End {
     exit: Exit,

@@ -50,7 +50,7 @@ impl WholeFile {
         sync_folder_of(&self.path)
     }
 
-    /// Leaves nothing behind.
+    /// Removes the unfinished file, so that nothing is left behind.
     pub(super) fn remove(self) {
         let _ = fs::remove_file(partial(&self.path));
     }

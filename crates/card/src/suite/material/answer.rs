@@ -17,16 +17,16 @@ use super::{Material, keys};
 use crate::suite::file::AnswerText;
 use crate::suite::plan::Point;
 
-/// A judge.
+/// What the right answer of an operation is, and how it is told.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// What was sent.
+    /// The bytes that were sent.
     Input,
     /// What the input was made from.
     PlainText,
     /// No bytes at all.
     Empty,
-    /// So many bytes.
+    /// Any bytes, of this length.
     Length(usize),
     /// As many bytes as were sent.
     LengthOfInput,
@@ -65,7 +65,7 @@ pub struct Seen<'a> {
     pub material: &'a Material,
     /// Where the case stands in what its test varies.
     pub point: Point,
-    /// What came back.
+    /// The response data, without the status word.
     pub output: &'a [u8],
     /// What the worker saved while it made ready.
     pub saved: &'a [(String, Vec<u8>)],

@@ -16,24 +16,24 @@ use crate::suite::file::InputText;
 /// The longest input: a buffer of the benchmark applet, and more than any card takes at once.
 const LONGEST: u32 = 4096;
 
-/// Makes inputs.
+/// Makes the input of an operation, anew each time.
 #[derive(Clone, Debug)]
 pub enum Maker {
-    /// Pseudo-random bytes.
+    /// Pseudo-random bytes, from the seed of the run.
     Random,
     /// Two-key Triple DES cipher text of random plain text, ISO 9797 method 2 padding.
     TripleDes {
-        /// 16 bytes.
+        /// The two-key Triple DES key, 16 bytes.
         key: Vec<u8>,
     },
     /// RSA cipher text of random plain text, PKCS#1 v1.5.
     Rsa {
-        /// The key.
+        /// The public key that input is encrypted under.
         key: Box<RsaPublicKey>,
     },
     /// A program of the benchmark applet as an image (applet/COMMANDS.md, Programs).
     Image {
-        /// The program.
+        /// The program of the benchmark applet, as its bytes.
         program: Vec<u8>,
         /// What is sealed, if anything.
         seal: Option<Seal>,

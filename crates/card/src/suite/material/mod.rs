@@ -12,7 +12,7 @@ pub use self::make::Maker;
 /// An input, and what its maker knows of the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Material {
-    /// What is sent.
+    /// The bytes that are sent to the card.
     pub input: Vec<u8>,
     /// What the input was made from: the plain text of a cipher text, the hash that is to be
     /// signed.
