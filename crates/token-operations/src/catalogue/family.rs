@@ -190,6 +190,11 @@ fn title(name: &str) -> String {
             return format!("{family}-{size}");
         }
     }
+    // FIPS 205 writes the last letter small, since it tells short signatures from fast signing.
+    if let Some(set) = name.strip_prefix("slh-dsa-") {
+        let (hash, size) = set.split_once('-').unwrap_or((set, ""));
+        return format!("SLH-DSA-{}-{size}", hash.to_uppercase());
+    }
     match name {
         "ed25519" => "Ed25519".to_owned(),
         "3des" => "Triple DES".to_owned(),

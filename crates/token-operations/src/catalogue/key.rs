@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::hash::Hash;
 use super::mechanism as ckm;
 use super::mechanism::Mechanism;
+use super::slh_dsa::SlhDsa;
 
 /// The key under which an operation runs, or the key that it makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,6 +50,11 @@ pub enum KeySpec {
         /// The parameter set.
         set: MlKem,
     },
+    /// An SLH-DSA key pair (FIPS 205).
+    SlhDsa {
+        /// The parameter set.
+        set: SlhDsa,
+    },
 }
 
 impl KeySpec {
@@ -57,7 +63,7 @@ impl KeySpec {
     #[must_use]
     pub const fn bits(self) -> Option<u32> {
         match self {
-            Self::None | Self::MlDsa { .. } | Self::MlKem { .. } => None,
+            Self::None | Self::MlDsa { .. } | Self::MlKem { .. } | Self::SlhDsa { .. } => None,
             Self::Rsa { bits } | Self::Aes { bits } => Some(bits),
             Self::Ec { curve } => Some(curve.bits()),
             Self::Ed25519 => Some(256),
@@ -90,6 +96,7 @@ impl KeySpec {
             Self::Hmac { .. } => ckm::CKM_GENERIC_SECRET_KEY_GEN,
             Self::MlDsa { .. } => ckm::CKM_ML_DSA_KEY_PAIR_GEN,
             Self::MlKem { .. } => ckm::CKM_ML_KEM_KEY_PAIR_GEN,
+            Self::SlhDsa { .. } => ckm::CKM_SLH_DSA_KEY_PAIR_GEN,
         })
     }
 
@@ -106,6 +113,7 @@ impl KeySpec {
             Self::Hmac { .. } => sys::CKK_GENERIC_SECRET,
             Self::MlDsa { .. } => sys::CKK_ML_DSA,
             Self::MlKem { .. } => sys::CKK_ML_KEM,
+            Self::SlhDsa { .. } => sys::CKK_SLH_DSA,
         })
     }
 
@@ -119,6 +127,7 @@ impl KeySpec {
             Self::MlKem { set: MlKem::MlKem512 } => sys::CKP_ML_KEM_512,
             Self::MlKem { set: MlKem::MlKem768 } => sys::CKP_ML_KEM_768,
             Self::MlKem { set: MlKem::MlKem1024 } => sys::CKP_ML_KEM_1024,
+            Self::SlhDsa { set } => set.parameter_set(),
             _ => return None,
         })
     }
@@ -145,6 +154,9 @@ impl KeySpec {
         }
         if let Some(hash) = name.strip_prefix("hmac-") {
             return Some(Self::Hmac { hash: Hash::named(hash)? });
+        }
+        if let Some(set) = name.strip_prefix("slh-dsa-") {
+            return Some(Self::SlhDsa { set: SlhDsa::named(set)? });
         }
         Some(match name {
             "p256" => Self::Ec { curve: Curve::P256 },
@@ -178,6 +190,7 @@ impl fmt::Display for KeySpec {
             }
             Self::MlDsa { set } => write!(f, "a key of parameter set {set:?}"),
             Self::MlKem { set } => write!(f, "a key of parameter set {set:?}"),
+            Self::SlhDsa { set } => write!(f, "a key of parameter set {set:?}"),
         }
     }
 }

@@ -10,6 +10,7 @@ mod family;
 mod hash;
 mod key;
 pub mod mechanism;
+mod slh_dsa;
 mod suite;
 mod variant;
 
@@ -19,6 +20,7 @@ pub use error::CatalogueError;
 pub use hash::Hash;
 pub use key::{Curve, KeySpec, MlDsa, MlKem};
 pub use mechanism::Mechanism;
+pub use slh_dsa::SlhDsa;
 pub use suite::{Suite, SuiteCase};
 pub use variant::{InputKind, MAX_MESSAGE_BYTES, Parameters, Shape, SizeRule, Variant, find_label};
 

@@ -141,6 +141,7 @@ impl Variant {
             KeySpec::Ec { curve } => 2 * curve.field_bytes(),
             KeySpec::Ed25519 => 64,
             KeySpec::MlDsa { set } => set.signature_bytes(),
+            KeySpec::SlhDsa { set } => set.signature_bytes(),
             KeySpec::Hmac { hash } => hash.output_bytes(),
             KeySpec::None | KeySpec::Aes { .. } | KeySpec::Des3 | KeySpec::MlKem { .. } => 0,
         }

@@ -19,7 +19,8 @@ pub enum KeyMaterial {
         exponent: Vec<u8>,
     },
     /// A public key as bytes of the length that its kind has: an uncompressed point (SEC 1,
-    /// section 2.3.3), an Ed25519 key (RFC 8032), or a key of FIPS 203 or 204.
+    /// section 2.3.3), an Ed25519 key (RFC 8032), or a key of FIPS 203, 204 or
+    /// 205.
     Public {
         /// The kind.
         spec: KeySpec,
@@ -112,6 +113,7 @@ fn public_key_bytes(spec: KeySpec) -> Option<usize> {
         KeySpec::Ed25519 => Some(32),
         KeySpec::MlDsa { set } => Some(set.public_key_bytes()),
         KeySpec::MlKem { set } => Some(set.public_key_bytes()),
+        KeySpec::SlhDsa { set } => Some(set.public_key_bytes()),
         _ => None,
     }
 }

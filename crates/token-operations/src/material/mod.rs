@@ -17,6 +17,7 @@ mod rsa;
 mod secret;
 mod seeded;
 mod signature;
+mod slh_dsa;
 mod verification;
 mod verifier;
 

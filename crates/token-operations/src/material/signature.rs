@@ -9,6 +9,7 @@ use rsa::RsaPublicKey;
 use super::error::MaterialError;
 use super::key::KeyMaterial;
 use super::rsa as rsa_software;
+use super::slh_dsa::SlhDsaKey;
 use crate::catalogue::{Curve, Hash, KeySpec, MlDsa, Parameters, Variant};
 
 /// The shortest modulus whose PSS signatures aws-lc checks, in bits.
@@ -22,6 +23,8 @@ pub(super) enum SignatureKey {
     OverMessage(ParsedPublicKey),
     /// PSS under a modulus that is too short for aws-lc.
     ShortPss(RsaPublicKey),
+    /// SLH-DSA, which signs the message itself.
+    SlhDsa(SlhDsaKey),
 }
 
 impl SignatureKey {
@@ -30,6 +33,9 @@ impl SignatureKey {
             return Self::rsa(variant, bits, key);
         }
         let public = key.expect_public(variant)?;
+        if let KeySpec::SlhDsa { set } = variant.key {
+            return Ok(Self::SlhDsa(SlhDsaKey { set, value: public.to_vec() }));
+        }
         let algorithm: &'static dyn VerificationAlgorithm = match variant.key {
             KeySpec::Ec { curve: Curve::P256 } => &sig::ECDSA_P256_SHA256_FIXED,
             KeySpec::Ec { curve: Curve::P384 } => &sig::ECDSA_P384_SHA384_FIXED,
@@ -75,6 +81,7 @@ impl SignatureKey {
                 digest.and_then(|digest| key.verify_digest_sig(&digest, signature)).is_ok()
             }
             Self::OverMessage(key) => key.verify_sig(signed, signature).is_ok(),
+            Self::SlhDsa(key) => key.verifies(signed, signature),
             Self::ShortPss(key) => rsa_software::verifies_pss_sha256(key, signed, signature),
         }
     }

@@ -190,7 +190,7 @@ impl KeyMaker<'_> {
                     length.is_ok_and(|length| Some(length as usize) == spec.secret_bytes())
                 })
             }
-            KeySpec::MlDsa { .. } | KeySpec::MlKem { .. } => {
+            KeySpec::MlDsa { .. } | KeySpec::MlKem { .. } | KeySpec::SlhDsa { .. } => {
                 read(CKA_PARAMETER_SET).is_none_or(|set| {
                     set.try_into().map(CK_ULONG::from_ne_bytes).ok() == spec.parameter_set()
                 })
@@ -340,7 +340,7 @@ pub(super) fn material(
         KeySpec::Ec { .. } | KeySpec::Ed25519 => {
             KeyMaterial::public(spec, &read(public?, CKA_EC_POINT)?).ok()
         }
-        KeySpec::MlDsa { .. } | KeySpec::MlKem { .. } => {
+        KeySpec::MlDsa { .. } | KeySpec::MlKem { .. } | KeySpec::SlhDsa { .. } => {
             KeyMaterial::public(spec, &read(public?, CKA_VALUE)?).ok()
         }
         KeySpec::Aes { .. } | KeySpec::Des3 | KeySpec::Hmac { .. } => {

@@ -1,6 +1,6 @@
 //! A token in software, for tests: it has the private keys, and does what a module would do with
 //! the prepared inputs. Where it can, it uses another implementation than the verifier does:
-//! `rsa` signs what aws-lc checks, aws-lc decrypts what `rsa` encrypted, `sha2` hashes.
+//! `rsa` signs what aws-lc checks, `slh-dsa` what `fips205` checks, aws-lc decrypts what `rsa` encrypted, `sha2` hashes.
 
 use std::sync::LazyLock;
 
@@ -18,6 +18,7 @@ use rsa::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _};
 use rsa::sha2::{Digest as _, Sha256, Sha384, Sha512};
 use rsa::traits::PublicKeyParts as _;
 use rsa::{Pkcs1v15Sign, Pss, RsaPrivateKey};
+use slh_dsa_keys::SlhDsaKeys;
 
 use crate::catalogue::mechanism as ckm;
 use crate::catalogue::{Curve, Hash, InputKind, KeySpec, MlDsa, MlKem, Parameters, Shape, Variant};
@@ -38,6 +39,7 @@ pub(super) enum SoftToken {
     Ed25519(Ed25519KeyPair),
     MlDsa(PqdsaKeyPair),
     MlKem(kem::DecapsulationKey),
+    SlhDsa(SlhDsaKeys),
     Secret(Vec<u8>),
 }
 
@@ -75,6 +77,10 @@ impl SoftToken {
                 };
                 Self::MlKem(kem::DecapsulationKey::generate(algorithm).unwrap())
             }
+            KeySpec::SlhDsa { .. } => {
+                let set = variant.key.parameter_set().unwrap();
+                Self::SlhDsa(SlhDsaKeys::new(set, random).unwrap())
+            }
             KeySpec::Aes { .. } | KeySpec::Des3 | KeySpec::Hmac { .. } => {
                 Self::Secret(random(variant.key.secret_bytes().unwrap()))
             }
@@ -94,6 +100,7 @@ impl SoftToken {
             Self::MlKem(key) => {
                 public(key.encapsulation_key().unwrap().key_bytes().unwrap().as_ref())
             }
+            Self::SlhDsa(key) => public(key.public()),
             Self::Secret(value) => KeyMaterial::secret(value),
         }
     }
@@ -177,6 +184,7 @@ impl SoftToken {
                 assert_eq!(length, signature.len());
                 signature
             }
+            Self::SlhDsa(key) => key.sign(message),
             Self::Secret(value) => hmac(variant.hash.unwrap(), value, message),
             Self::Nothing | Self::Ecdh(_) | Self::MlKem(_) => panic!("no signing key"),
         }
