@@ -424,6 +424,8 @@ pub struct ThreadEnd {
     pub ended: LoopEnd,
     /// The last call that failed, if one did.
     pub last_failure: Option<Pkcs11Failure>,
+    /// Answers that cannot be, of operations before the window or cut off by its end.
+    pub broken_outside: Vec<Broken>,
     /// What it recorded besides slices, by lane.
     pub lanes: Vec<LaneEnd>,
     /// Operations per lane whose results may be verified.
@@ -432,6 +434,17 @@ pub struct ThreadEnd {
     pub outages: Vec<Outage>,
     /// Calls of an operation and the time in them, when that was asked for.
     pub phases: Vec<(Pkcs11Function, u64, Nanos)>,
+}
+
+/// Answers of one lane that break PKCS #11 in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// The lane.
+    pub lane: u8,
+    /// The first of them.
+    pub first: Pkcs11Failure,
+    /// How many there were.
+    pub count: u64,
 }
 
 /// A time without a device.

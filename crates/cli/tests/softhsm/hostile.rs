@@ -167,6 +167,55 @@ fn injections_are_failures_or_wrong_results_and_none_is_accepted() {
     assert_eq!(injected.len(), STRUCTURAL.len() + CONTENT.len(), "every fault: {injected:?}");
 }
 
+/// How many answers the note on operations outside the window counts.
+fn noted_outside(row: &CaseResult) -> u64 {
+    let notes = row.warnings.iter().filter_map(|note| note.strip_prefix("outside the window, "));
+    let counts = notes.map(|note| note.split(' ').next().unwrap().parse::<u64>().unwrap());
+    counts.sum()
+}
+
+/// The warm-up is no place to answer what cannot be, either.
+#[test]
+fn an_answer_in_the_warm_up_that_cannot_be_is_said() {
+    let Some(hsm) = Hsm::new() else { return };
+    let sign = spoiling(&hsm, "rsa2048.sign").env("HOSTILE_MODULE_EVERY", "1");
+    let spoilt = Spoilt::measure(sign.env("HOSTILE_MODULE_MOST", "1"), "length-beyond", 20, 1);
+    let row = &spoilt.row;
+    assert!(row.failed.is_empty(), "the window was honest: {:?}", row.failed);
+    assert_eq!(row.completed, 20);
+    assert_eq!(row.status.outcome, Ended::Partial);
+    assert_eq!(row.status.step.as_deref(), Some("C_Sign"));
+    let words = "returned length 1000256 for a buffer of 256";
+    assert_eq!(row.status.code.as_deref(), Some(words));
+    assert_eq!(noted_outside(row), 1, "{:?}", row.warnings);
+    let said = spoilt.outcome.exits(2).stdout;
+    let note = "outside the window, 1 answer broke PKCS #11: C_Sign returned a length beyond the";
+    assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(note), "{said}");
+}
+
+/// Before the warm-up's end, between it and the window, in the window, or when its end cut the
+/// operation off: each injection is counted once.
+#[test]
+fn every_injection_of_a_run_is_counted_in_the_window_or_outside() {
+    let Some(hsm) = Hsm::new() else { return };
+    let log = hsm.path("injections");
+    for operation in ["rsa2048.sign", "sha256.digest"] {
+        fs::remove_file(&log).ok();
+        let outcome = spoiling(&hsm, operation)
+            .args("--no-verify --seconds 0.3 --threads 2")
+            .env("HOSTILE_MODULE_EVERY", "3")
+            .env("HOSTILE_MODULE_FAULTS", every_structural_fault())
+            .env("HOSTILE_MODULE_LOG", &log)
+            .run()
+            .exits(2);
+        let row = outcome.row();
+        let injected = fs::read_to_string(&log).unwrap().lines().count() as u64;
+        let (counted, outside) = (row.failed.values().sum::<u64>(), noted_outside(&row));
+        assert_eq!(counted + outside, injected, "{operation}: {counted} and {outside}");
+        assert!(outside > 0, "{operation}: some fell into the warm-up");
+    }
+}
+
 #[test]
 fn a_length_beyond_the_buffer_is_said_with_its_numbers() {
     let Some(hsm) = Hsm::new() else { return };

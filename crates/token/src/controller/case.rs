@@ -11,6 +11,7 @@ use super::gather::{Gathered, SampleSink};
 use super::plan::CasePlan;
 use super::steering::TokenObserver;
 use super::{CaseOutcome, HostClock, TokenController, figures, verify};
+use crate::protocol::Broken;
 
 /// A case that ran.
 pub(super) struct RanCase {
@@ -36,6 +37,23 @@ impl RanCase {
     /// Who was lost, at whatever time.
     pub(super) fn any_lost(&self) -> Option<&Lost> {
         self.lost.as_ref().or(self.lost_afterwards.as_ref())
+    }
+
+    /// The answers of a lane, or of all, that cannot be, of operations that do not count.
+    pub(super) fn broken_outside(&self, lane: Option<usize>) -> Vec<Broken> {
+        let threads = self.gathered.done.iter().flatten().flat_map(|done| &done.threads);
+        let mut all: Vec<Broken> = Vec::new();
+        for broken in threads.flat_map(|thread| &thread.broken_outside) {
+            if lane.is_some_and(|lane| lane != usize::from(broken.lane)) {
+                continue;
+            }
+            let what = |broken: &Broken| (broken.first.call, broken.first.code.kind());
+            match all.iter_mut().find(|other| what(other) == what(broken)) {
+                Some(same) => same.count += broken.count,
+                None => all.push(*broken),
+            }
+        }
+        all
     }
 }
 

@@ -241,6 +241,7 @@ impl CaseFigures<'_> {
             self.add_schedule(&mut case, &total, window);
         }
         case.warnings = warnings::case_warnings(&case, self.plan, self.ran, &series, &summary);
+        case.warnings.extend(warnings::broken_outside(&self.ran.broken_outside(lane)));
         case.warnings.extend(self.host_warnings());
         (case, summary)
     }
@@ -263,23 +264,21 @@ impl CaseFigures<'_> {
         }
         let threads = || self.done().flat_map(|done| &done.threads);
         let gave_up = threads().any(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)));
-        if !gave_up && self.failures(lane).is_empty() && !self.broke_in_warm_up() {
+        let failed = gave_up || !self.failures(lane).is_empty();
+        // A module that answers what cannot be is not to be trusted, whenever it did.
+        let outside = self.ran.broken_outside(lane).first().map(|broken| broken.first);
+        if !failed && outside.is_none() {
             return record::Status::OK;
         }
         let outcome =
             if total.completed == 0 { record::Outcome::Failed } else { record::Outcome::Partial };
-        match threads().find_map(|thread| thread.last_failure) {
+        let last = || threads().find_map(|thread| thread.last_failure);
+        match if failed { last() } else { outside } {
             Some(failure) => {
                 record::Status::at(outcome, failure.call.name(), failure.code.to_string())
             }
             None => record::Status { outcome, step: None, code: None },
         }
-    }
-
-    /// A module that answers what cannot be is not to be trusted, whenever it did.
-    fn broke_in_warm_up(&self) -> bool {
-        let mut codes = self.ran.warm_ups.iter().flat_map(|thread| &thread.failures);
-        codes.any(|code| Rv(*code).violation().is_some())
     }
 
     fn failures(&self, lane: Option<usize>) -> BTreeMap<String, u64> {

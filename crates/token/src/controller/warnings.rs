@@ -4,10 +4,12 @@ use tapstone_measure::series::Series;
 use tapstone_measure::summary::Summary;
 use tapstone_measure::trend;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_record as record;
 
 use super::case::RanCase;
 use super::plan::{CasePlan, LoadPlan};
+use crate::protocol::Broken;
 
 /// An open loop that completed less than this share of what was offered did not keep up.
 const KEPT_UP: f64 = 0.99;
@@ -45,6 +47,28 @@ pub(super) fn case_warnings(
         dropped(ran),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Answers that cannot be, of operations that do not count: no figure holds them, but they say
+/// what the module is worth.
+pub(super) fn broken_outside(broken: &[Broken]) -> Option<String> {
+    let all: u64 = broken.iter().map(|broken| broken.count).sum();
+    let named = |broken: &Broken| {
+        let Pkcs11Failure { call, code } = broken.first;
+        match broken.count {
+            count if count == all => format!("{call} {}", code.kind()),
+            count => format!("{call} {} ({count} times)", code.kind()),
+        }
+    };
+    let named: Vec<String> = broken.iter().map(named).collect();
+    (all > 0).then(|| {
+        format!(
+            "outside the window, {all} {} broke PKCS #11: {}; no figure holds that, but the module \
+             is not to be trusted",
+            if all == 1 { "answer" } else { "answers" },
+            named.join(", ")
+        )
+    })
 }
 
 /// What two modes mean. A signature of ML-DSA is begun again until it passes (FIPS 204, algorithm

@@ -8,6 +8,7 @@ use cryptoki_sys::*;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::{MeasuredWork, Onward};
+use tapstone_measure::recorder::LaneEnd;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
@@ -17,7 +18,7 @@ use super::operation::as_failure;
 use super::shared::Shared;
 use super::watch::Watch;
 use crate::module::{Session, ck};
-use crate::protocol::Outage;
+use crate::protocol::{Broken, Outage};
 
 /// What a thread does after a failure.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Bench {
     pub(super) outages: Vec<Outage>,
     pub(super) in_a_row: u32,
     pub(super) last: Option<Pkcs11Failure>,
+    /// All answers that cannot be, in the window and outside.
+    pub(super) violations: Vec<Broken>,
 }
 
 /// How long to wait between two attempts to reach a lost device.
@@ -76,6 +79,7 @@ impl MeasuredWork for Bench {
             }
             Err(error) => {
                 self.last = Some(as_failure(error));
+                self.note_violation(lane, as_failure(error));
                 Err(error.1.kind().0)
             }
         }
@@ -125,6 +129,33 @@ impl MeasuredWork for Bench {
 }
 
 impl Bench {
+    #[cold]
+    fn note_violation(&mut self, lane: usize, failure: Pkcs11Failure) {
+        if failure.code.violation().is_none() {
+            return;
+        }
+        let kind = failure.code.kind();
+        let same = |noted: &&mut Broken| {
+            usize::from(noted.lane) == lane && noted.first.code.kind() == kind
+        };
+        match self.violations.iter_mut().find(same) {
+            Some(noted) => noted.count += 1,
+            None => self.violations.push(Broken { lane: lane as u8, first: failure, count: 1 }),
+        }
+    }
+
+    /// The answers that cannot be of operations that do not count, when those that count are
+    /// these failures by lane.
+    pub(super) fn violations_outside(&self, counted: &[LaneEnd]) -> Vec<Broken> {
+        let outside = self.violations.iter().map(|noted| {
+            let failures = counted.get(usize::from(noted.lane)).map_or(&[][..], |l| &l.failures);
+            let same = failures.iter().filter(|(code, _)| *code == noted.first.code.kind().0);
+            let counted: u64 = same.map(|(_, count)| count).sum();
+            Broken { count: noted.count - counted.min(noted.count), ..*noted }
+        });
+        outside.filter(|noted| noted.count > 0).collect()
+    }
+
     /// Leaves no operation active: cancels it where the module can (PKCS #11 3.0), else opens
     /// another session.
     fn renew(&mut self) -> Result<(), Pkcs11Failure> {

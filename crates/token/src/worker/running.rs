@@ -281,6 +281,7 @@ fn build_bench(
         outages: Vec::new(),
         in_a_row: 0,
         last: None,
+        violations: Vec::new(),
     })
 }
 

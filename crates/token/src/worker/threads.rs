@@ -157,10 +157,12 @@ impl MeasuringThread {
                 measuring.measure_at_pace(&mut OpenLoop::new(Schedule::poisson(at, rate, seed)))
             }
         };
+        let lanes = recorder.finish();
         ThreadEnd {
             ended,
             last_failure: bench.last,
-            lanes: with_changed_inputs(bench, recorder.finish()),
+            broken_outside: bench.violations_outside(&lanes),
+            lanes: with_changed_inputs(bench, lanes),
             eligible: bench.lanes.iter().map(|lane| lane.eligible()).collect(),
             outages: bench.outages.clone(),
             phases: bench.phases(),
