@@ -1,4 +1,4 @@
-//! Checks many results on several threads: all of them, or as many as a deadline allows, drawn in
+//! Checks many results on several threads: all of them, or as many as a time allows, drawn in
 //! a random order from the recorded seed so that what was not checked is no worse than the rest.
 
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,11 @@ use super::verifier::{Output, Verdict, Verifier};
 /// How far checking may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// When to stop; `None` checks everything.
-    pub deadline: Option<Instant>,
+    /// How long, from the first check on; `None` checks everything.
+    pub at_most: Option<Duration>,
     /// How many threads check.
     pub threads: NonZeroUsize,
-    /// Settles the order in which results are checked under a deadline.
+    /// Settles the order in which results are checked in a limited time.
     pub seed: u64,
 }
 
@@ -108,8 +108,9 @@ impl<'a> Queue<'a> {
         Self {
             verifier,
             outputs,
-            order: effort.deadline.map_or_else(Vec::new, |_| shuffled()),
-            deadline: effort.deadline,
+            order: effort.at_most.map_or_else(Vec::new, |_| shuffled()),
+            // After the shuffling: among a million results that takes its time.
+            deadline: effort.at_most.map(|time| Instant::now() + time),
             next: AtomicUsize::new(0),
             seen: Mutex::default(),
         }

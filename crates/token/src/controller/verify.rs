@@ -34,8 +34,38 @@ impl Judged {
     }
 }
 
-/// Judges what the workers kept. Under a window it takes at most one more window of time, and at
-/// least a second; a counted case is judged whole. Who is lost meanwhile is noted in the run.
+/// The time that checking may take. What is not checked yet shares what is left of it, so that
+/// each worker's results are looked at, however many the first one has.
+struct CheckingTime {
+    /// `None`: as long as it takes.
+    left: Option<Duration>,
+    /// How many parts are still to be checked: a key's results at one worker process.
+    parts: u32,
+}
+
+impl CheckingTime {
+    /// Under a window one more window, and at least a second; a counted case is judged whole.
+    fn new(plan: &CasePlan, ran: &RanCase, parts: usize) -> Self {
+        let window = Duration::from(ran.gathered.window()).max(Duration::from_secs(1));
+        let left = match plan.stop {
+            CaseStop::Count(_) => None,
+            CaseStop::Seconds(_) | CaseStop::Precision { .. } => Some(window),
+        };
+        Self { left, parts: parts as u32 }
+    }
+
+    /// Checks the next part in its share of the time. That the results were fetched before is no
+    /// part of it: from a fast token that takes longer than checking them.
+    fn check<T>(&mut self, part: impl FnOnce(Option<Duration>) -> T) -> T {
+        let started = Instant::now();
+        let checked = part(self.left.map(|left| left / self.parts.max(1)));
+        self.left = self.left.map(|left| left.saturating_sub(started.elapsed()));
+        self.parts = self.parts.saturating_sub(1);
+        checked
+    }
+}
+
+/// Judges what the workers kept. Who is lost meanwhile is noted in the run.
 pub(super) fn judge(
     controller: &mut TokenController,
     plan: &CasePlan,
@@ -46,11 +76,8 @@ pub(super) fn judge(
     if !plan.common.verify {
         return judged;
     }
-    let window = Duration::from(ran.gathered.window()).max(Duration::from_secs(1));
-    let deadline = match plan.stop {
-        CaseStop::Count(_) => None,
-        CaseStop::Seconds(_) | CaseStop::Precision { .. } => Some(Instant::now() + window),
-    };
+    let judges = ran.took_part.iter().flat_map(|process| &prepared.judges[*process]);
+    let mut time = CheckingTime::new(plan, ran, judges.map(Vec::len).sum());
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let numbers = prepared.numbers();
     for &process in &ran.took_part {
@@ -60,8 +87,9 @@ pub(super) fn judge(
             let judges = &prepared.judges[process][lane];
             let keyed = by_key(plan, prepared.first_workers[process], outputs, judges.len());
             for (judge, outputs) in judges.iter().zip(keyed) {
-                let effort = Effort { deadline, threads, seed: plan.common.seed };
-                let tally = judge.judge(&outputs, effort);
+                let tally = time.check(|at_most| {
+                    judge.judge(&outputs, Effort { at_most, threads, seed: plan.common.seed })
+                });
                 judged[lane].checked += tally.checked;
                 judged[lane].wrong += tally.wrong;
                 judged[lane].by = judged[lane].by.max(match tally.by {
