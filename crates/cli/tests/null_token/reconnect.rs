@@ -63,3 +63,13 @@ fn without_reconnect_the_row_ends_and_keys_that_are_left_are_told() {
     removal.without_record().run().exits(0);
     assert_eq!(outcome.objects(), [""; 0]);
 }
+
+/// The new main session has the handle of the old one, and must outlive it.
+#[test]
+fn keys_are_removed_by_a_session_that_has_the_handle_of_a_lost_one() {
+    let model = [("LOST", "200+0ns"), ("HANDLES", "again"), ("SERVICE", "1ms"), ("WAIT", "sleep")];
+    let run = Tapstone::on(&model).stored().args("--op rsa1024.sign --no-verify --token-keys");
+    let outcome = run.args("--max-failures 1 --count 1000").run().exits(2);
+    assert!(!outcome.stderr.contains("could not be removed"), "{}", outcome.stderr);
+    assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
+}

@@ -46,12 +46,20 @@ impl Session {
     pub(crate) fn logout(&self) -> Result<(), Pkcs11Failure> {
         ck!(&self.module, C_Logout(self.handle))
     }
+
+    /// C_CloseSession, once; from then on the handle is none.
+    pub(crate) fn close(&mut self) {
+        let handle = std::mem::replace(&mut self.handle, CK_INVALID_HANDLE);
+        if handle != CK_INVALID_HANDLE {
+            self.module.live_sessions.release(handle as u64);
+            // A session that is gone already needs no closing.
+            let _ = ck!(&self.module, C_CloseSession(handle));
+        }
+    }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.module.live_sessions.release(self.handle as u64);
-        // A session that is gone already needs no closing.
-        let _ = ck!(&self.module, C_CloseSession(self.handle));
+        self.close();
     }
 }

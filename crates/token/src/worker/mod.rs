@@ -310,6 +310,8 @@ impl Token {
     /// A new main session after the device was lost and came back.
     fn renew_main(&mut self) -> Result<(), Pkcs11Failure> {
         let Shared { module, slot, read_only, .. } = &*self.shared;
+        // First: a token may have room for no other session, or give the new one the old handle.
+        self.main.close();
         module.forget_handles();
         self.main = Session::open(module, *slot, *read_only)?;
         self.shared.login_again(&self.main)
