@@ -313,6 +313,8 @@ pub enum Report {
         lane: u8,
         /// The results.
         outputs: Vec<Output>,
+        /// With the last part: answers that cannot be, while the results were read.
+        broken: Vec<Broken>,
     },
     /// The case's keys are gone, or were not this run's.
     Finished(Result<(), Pkcs11Failure>),

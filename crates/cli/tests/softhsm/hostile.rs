@@ -9,7 +9,7 @@ use std::fs;
 
 use tapstone_record::{CaseResult, Outcome as Ended};
 
-use crate::support::{Hsm, Outcome, Tapstone};
+use crate::support::{Hsm, Outcome, Tapstone, hostile_module};
 
 /// Faults that are seen without knowing the right answer, and what they are called.
 const STRUCTURAL: [(&str, &str); 10] = [
@@ -283,4 +283,97 @@ fn a_count_beyond_the_room_finds_nothing() {
     let failed = spoilt.row.failed.get("returned a count beyond the room");
     assert_eq!(failed, Some(&spoilt.injected()));
     spoilt.outcome.exits(2);
+}
+
+/// On a list of slots or mechanisms, in the order in which `targets` asks for them.
+#[test]
+fn a_list_that_cannot_be_is_no_list_for_targets_or_token() {
+    let Some(hsm) = Hsm::new() else { return };
+    let module = hostile_module();
+    let cases = [
+        ("count-beyond", 0, "C_GetSlotList: returned count 3 with room for 2"),
+        ("count-ones", 0, "C_GetSlotList: returned count ~0UL with room for 2"),
+        ("inquiry-ones", 0, "C_GetSlotList: returned count ~0UL with room for 65536"),
+        ("inquiry-top", 0, "C_GetSlotList: returned count of more than"),
+        ("count-beyond", 1, "C_GetMechanismList: returned count"),
+        ("count-ones", 1, "C_GetMechanismList: returned count ~0UL with room for"),
+        ("inquiry-ones", 1, "C_GetMechanismList: returned count ~0UL with room for 65536"),
+        ("inquiry-top", 1, "C_GetMechanismList: returned count of more than"),
+    ];
+    for (fault, after, words) in cases {
+        let spoilt = |tapstone: Tapstone| {
+            tapstone
+                .env("HOSTILE_MODULE_FAULTS", fault)
+                .env("HOSTILE_MODULE_EVERY", "1")
+                .env("HOSTILE_MODULE_AFTER", after.to_string())
+        };
+        let targets = hsm.bare("targets").env("HOSTILE_MODULE_BEHIND", hsm.module());
+        let run = spoilt(targets.arg("--module").arg(&module).arg("--module").arg(hsm.module()));
+        let listed = run.without_record().run().exits(2).stdout;
+        assert!(listed.contains(words), "{fault}: {listed}");
+        assert!(listed.contains("the module breaks PKCS #11"), "{fault}: {listed}");
+        assert!(listed.contains("token \"hsm\""), "the honest module is there: {listed}");
+        // To measure, mechanisms need not be listed.
+        if after == 0 {
+            let measured = spoilt(hsm.behind_hostile_module().args("--op sha256.digest"));
+            let said = measured.run().exits(2).stderr;
+            assert!(said.contains(words) && said.contains("breaks PKCS #11"), "{fault}: {said}");
+        }
+    }
+}
+
+/// Faults of attributes, and what a length of theirs is called.
+const ATTRIBUTES: [(&str, &str); 3] = [
+    ("attribute-beyond", "returned length 10000"),
+    ("attribute-ones", "returned length ~0UL"),
+    ("inquiry-top", "returned length of more than"),
+];
+
+#[test]
+fn an_attribute_that_cannot_be_ends_a_case_before_it_is_measured() {
+    let Some(hsm) = Hsm::new() else { return };
+    for (fault, words) in ATTRIBUTES {
+        for operation in ["rsa2048.sign", "aes256-gcm.encrypt"] {
+            // The list of slots is asked for first, and honestly.
+            let honest = if fault.starts_with("inquiry") { "1" } else { "0" };
+            let spoilt = spoiling(&hsm, operation)
+                .env("HOSTILE_MODULE_AFTER", honest)
+                .env("HOSTILE_MODULE_EVERY", "1");
+            let spoilt = Spoilt::measure(spoilt, fault, 20, 1);
+            let status = &spoilt.row.status;
+            assert_eq!(status.outcome, Ended::Failed, "{fault}: {status:?}");
+            assert_eq!(status.step.as_deref(), Some("C_GetAttributeValue"), "{fault}");
+            let code = status.code.as_deref().unwrap();
+            assert!(code.starts_with(words), "{fault}: {code}");
+            spoilt.outcome.exits(2);
+        }
+    }
+}
+
+/// Results of these are objects, whose values are read when all is measured. What cannot be then
+/// is this case's fault, and not that of the next one.
+#[test]
+fn an_attribute_that_cannot_be_when_results_are_read_is_said_of_their_case() {
+    let Some(hsm) = Hsm::new() else { return };
+    for (fault, _) in &ATTRIBUTES[..2] {
+        for operation in ["aes256.generate", "rsa2048.generate", "ecdh-p256.derive"] {
+            let log = hsm.path("injections");
+            fs::remove_file(&log).ok();
+            let outcome = spoiling(&hsm, operation)
+                .args("--op sha256.digest --count 10")
+                .env("HOSTILE_MODULE_FAULTS", *fault)
+                .env("HOSTILE_MODULE_EVERY", "1")
+                .env("HOSTILE_MODULE_AFTER", "8")
+                .env("HOSTILE_MODULE_LOG", &log)
+                .run()
+                .exits(2);
+            let rows = outcome.record().results;
+            let injected = fs::read_to_string(&log).unwrap().lines().count() as u64;
+            assert!(injected > 0, "{operation}");
+            assert_eq!(rows[0].status.outcome, Ended::Partial, "{operation} {:?}", rows[0].status);
+            assert_eq!(rows[0].status.step.as_deref(), Some("C_GetAttributeValue"), "{operation}");
+            assert_eq!(noted_outside(&rows[0]), injected, "{:?}", rows[0].warnings);
+            assert_eq!(rows[1].status.outcome, Ended::Ok, "{:?}", rows[1].status);
+        }
+    }
 }

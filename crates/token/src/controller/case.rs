@@ -28,6 +28,8 @@ pub(super) struct RanCase {
     pub(super) lost: Option<Lost>,
     /// Lost when nobody measured any more: the figures hold, and samples or verification may lack.
     pub(super) lost_afterwards: Option<Lost>,
+    /// Answers that cannot be, while results were read to be checked.
+    pub(super) broken_when_read: Vec<Broken>,
     /// With hosts: their clocks, as they were known over the whole case.
     pub(super) clocks: Vec<HostClock>,
     pub(super) interrupted: bool,
@@ -43,7 +45,8 @@ impl RanCase {
     pub(super) fn broken_outside(&self, lane: Option<usize>) -> Vec<Broken> {
         let threads = self.gathered.done.iter().flatten().flat_map(|done| &done.threads);
         let mut all: Vec<Broken> = Vec::new();
-        for broken in threads.flat_map(|thread| &thread.broken_outside) {
+        let outside = threads.flat_map(|thread| &thread.broken_outside);
+        for broken in outside.chain(&self.broken_when_read) {
             if lane.is_some_and(|lane| lane != usize::from(broken.lane)) {
                 continue;
             }

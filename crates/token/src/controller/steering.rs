@@ -155,6 +155,7 @@ impl TokenController {
             precise,
             lost,
             lost_afterwards,
+            broken_when_read: Vec::new(),
             clocks,
             interrupted,
         })

@@ -11,7 +11,7 @@ use super::error::Lost;
 use super::plan::{CasePlan, CaseStop};
 use super::prepare::{Prepared, key_use};
 use crate::material::{By, Effort, Output};
-use crate::protocol::{Report, Task};
+use crate::protocol::{Broken, Report, Task};
 
 /// How the results of one lane were judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,9 +81,10 @@ pub(super) fn judge(
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let numbers = prepared.numbers();
     for &process in &ran.took_part {
-        let (outputs, lost) = controller.outputs_of(numbers[process], plan.lanes.len());
-        ran.lost_afterwards = ran.lost_afterwards.take().or(lost);
-        for (lane, outputs) in outputs.into_iter().enumerate() {
+        let kept = controller.outputs_of(numbers[process], plan.lanes.len());
+        ran.lost_afterwards = ran.lost_afterwards.take().or(kept.lost);
+        ran.broken_when_read.extend(kept.broken);
+        for (lane, outputs) in kept.outputs.into_iter().enumerate() {
             let judges = &prepared.judges[process][lane];
             let keyed = by_key(plan, prepared.first_workers[process], outputs, judges.len());
             for (judge, outputs) in judges.iter().zip(keyed) {
@@ -118,13 +119,25 @@ fn by_key(
     keyed
 }
 
+/// What one worker kept.
+struct KeptOutputs {
+    /// By lane; what it had sent when it died, if it did.
+    outputs: Vec<Vec<Output>>,
+    /// Answers that cannot be, while the results were read.
+    broken: Vec<Broken>,
+    lost: Option<Lost>,
+}
+
 impl TokenController {
-    /// What a worker kept, by lane; what it had sent when it died, if it did. And who was lost.
-    fn outputs_of(&mut self, number: usize, lanes: usize) -> (Vec<Vec<Output>>, Option<Lost>) {
+    fn outputs_of(&mut self, number: usize, lanes: usize) -> KeptOutputs {
         let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); lanes];
+        let mut broken = Vec::new();
         let mut ended = 0;
         let lost = self.workers.fetch(number, Task::Outputs, |report| {
-            let Report::Outputs { lane, outputs: some } = report else { return false };
+            let Report::Outputs { lane, outputs: some, broken: others } = report else {
+                return false;
+            };
+            broken.extend(others);
             ended += usize::from(some.is_empty());
             // Another machine may say anything: lanes that it was not given are none.
             if let Some(kept) = outputs.get_mut(usize::from(lane)) {
@@ -132,6 +145,6 @@ impl TokenController {
             }
             ended >= lanes
         });
-        (outputs, lost)
+        KeptOutputs { outputs, broken, lost }
     }
 }

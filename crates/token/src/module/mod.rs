@@ -84,8 +84,9 @@ pub(crate) struct Module {
     pub(crate) live_objects: LiveHandles,
     /// Sessions that this process has open.
     pub(crate) live_sessions: LiveHandles,
-    /// The first answer that cannot be, until [`Module::take_violation`] asks for it.
-    violation: Mutex<Option<Pkcs11Failure>>,
+    /// Answers that cannot be, the first of each kind with how many there were, until
+    /// [`Module::take_violations`] asks for them.
+    violations: Mutex<Vec<(Pkcs11Failure, u64)>>,
     /// Keeps the code mapped that `functions` points into.
     _library: Pkcs11,
 }
@@ -111,7 +112,7 @@ impl Module {
             place,
             live_objects: LiveHandles::new(),
             live_sessions: LiveHandles::new(),
-            violation: Mutex::new(None),
+            violations: Mutex::default(),
             _library: library,
         };
         module.initialize(arguments.as_deref())?;
@@ -135,25 +136,37 @@ impl Module {
         ck!(self, C_Initialize(ptr::from_mut(&mut arguments).cast()))
     }
 
-    /// A call whose answer cannot be. The first one is kept: not every caller can fail for it.
+    /// A call whose answer cannot be. It is kept, since not every caller can fail for it.
     pub(crate) fn broken(&self, call: Pkcs11Function, violation: Violation) -> Pkcs11Failure {
         let failure = Pkcs11Failure { call, code: violation.code() };
-        self.violation.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+        let mut kept = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |first: Pkcs11Failure| {
+            (first.call, first.code.kind()) == (call, violation.kind().code())
+        };
+        match kept.iter_mut().find(|(first, _)| same(*first)) {
+            Some((_, count)) => *count += 1,
+            None => kept.push((failure, 1)),
+        }
         failure
     }
 
-    /// The first answer that cannot be since this was asked last.
-    pub(crate) fn take_violation(&self) -> Option<Pkcs11Failure> {
-        self.violation.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// The answers that cannot be since this was asked last.
+    pub(crate) fn take_violations(&self) -> Vec<(Pkcs11Failure, u64)> {
+        std::mem::take(&mut self.violations.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes a new session, whose handle no other open one has.
     pub(crate) fn take_session(&self, handle: CK_SESSION_HANDLE) -> Result<(), Pkcs11Failure> {
+        // Whoever opens a session fails for it.
+        let broken = |violation: Violation| Pkcs11Failure {
+            call: Pkcs11Function::C_OpenSession,
+            code: violation.code(),
+        };
         if handle == CK_INVALID_HANDLE {
-            return Err(self.broken(Pkcs11Function::C_OpenSession, Violation::InvalidHandle));
+            return Err(broken(Violation::InvalidHandle));
         }
         if !self.live_sessions.claim(handle as u64) {
-            return Err(self.broken(Pkcs11Function::C_OpenSession, Violation::LiveHandle));
+            return Err(broken(Violation::LiveHandle));
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
 use self::running::RunningCase;
 use self::shared::Shared;
 use crate::module::{Module, Session};
-use crate::protocol::{Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
+use crate::protocol::{Broken, Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
 
 /// Runs a worker on this process's standard input and output until the lab has no more orders.
 ///
@@ -173,7 +173,13 @@ impl Worker {
             }
             Task::Leftovers { remove, run } => {
                 let main = &self.token()?.main;
+                main.module.take_violations();
                 let left = keys::leftovers(main, run.as_deref(), remove);
+                // A key whose label cannot be read is not known to be this program's.
+                let left = match main.module.take_violations().first() {
+                    Some(&(failure, _)) => left.and(Err(failure)),
+                    None => left,
+                };
                 self.report(&Report::Leftovers(left))
             }
             // Steering what does not run is no mistake: a run can end by itself.
@@ -209,10 +215,14 @@ impl Worker {
                 let outputs = lane.outputs(&bench.lanes[usize::from(index)], session);
                 for batch in outputs.chunks(BATCH) {
                     let outputs = batch.to_vec();
-                    send(&mut self.reports, &Report::Outputs { lane: index, outputs })?;
+                    let report = Report::Outputs { lane: index, outputs, broken: Vec::new() };
+                    send(&mut self.reports, &report)?;
                 }
             }
-            send(&mut self.reports, &Report::Outputs { lane: index, outputs: Vec::new() })?;
+            let broken = token.shared.module.take_violations().into_iter();
+            let broken = broken.map(|(first, count)| Broken { lane: index, first, count });
+            let (outputs, broken) = (Vec::new(), broken.collect());
+            send(&mut self.reports, &Report::Outputs { lane: index, outputs, broken })?;
         }
         Ok(())
     }
@@ -260,11 +270,13 @@ fn out_of_order() -> io::Error {
 impl Token {
     fn prepare(&mut self, job: Job) -> Result<Vec<crate::protocol::LaneReady>, Trouble> {
         self.finish().map_err(|failure| Trouble::Call { lane: 0, failure })?;
+        // What came of the case before has been said.
+        self.shared.module.take_violations();
         let case = Case::prepare(&self.shared, &self.main, job)?;
         let ready = case.ready(&self.shared);
         self.case = Some(case);
         // What reads attributes goes on without them; not so with a module that lies.
-        if let Some(failure) = self.shared.module.take_violation() {
+        if let Some(&(failure, _)) = self.shared.module.take_violations().first() {
             self.finish().ok();
             return Err(Trouble::Call { lane: 0, failure });
         }

@@ -80,11 +80,9 @@ impl Hsm {
 
     /// `tapstone token` on the first token, through the module that spoils answers.
     pub(crate) fn behind_hostile_module(&self) -> Tapstone {
-        let module = std::env::current_exe().unwrap().with_file_name("libhostile_module.so");
-        assert!(module.exists(), "{}: built as a dev-dependency", module.display());
         self.bare("token")
             .args("--warm-up 0.01 --max-failures 1000000 --module")
-            .arg(module)
+            .arg(hostile_module())
             .args("--token-label")
             .arg(LABEL)
             .arg("--pin-file")
@@ -145,6 +143,14 @@ impl Hsm {
             }
         }
     }
+}
+
+/// The module that spoils answers: Cargo puts the shared library of a dependency beside the test
+/// program.
+pub(crate) fn hostile_module() -> PathBuf {
+    let module = std::env::current_exe().unwrap().with_file_name("libhostile_module.so");
+    assert!(module.exists(), "{}: built as a dev-dependency", module.display());
+    module
 }
 
 /// Where p11-kit's configuration or the package puts it.

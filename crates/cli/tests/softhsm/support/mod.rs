@@ -5,7 +5,7 @@ mod hsm;
 use tapstone_record::{CaseResult, Record, Verifier};
 pub(crate) use tapstone_testing::{eventually, skip};
 
-pub(crate) use self::hsm::{Hsm, PIN};
+pub(crate) use self::hsm::{Hsm, PIN, hostile_module};
 pub(crate) use crate::run::{Outcome, Running, Tapstone};
 
 /// The case was measured without a failure, and software checked every single result and found it
