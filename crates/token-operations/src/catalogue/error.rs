@@ -1,6 +1,8 @@
 //! What can be wrong with the name or the size of an operation.
 
-use super::variant::MAX_MESSAGE_BYTES;
+/// The largest message that an operation can be given, in bytes. Larger ones measure the memory
+/// of the host.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// A request that the catalogue cannot meet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -16,13 +16,13 @@ mod variant;
 
 use std::sync::LazyLock;
 
-pub use error::CatalogueError;
+pub use error::{CatalogueError, MAX_MESSAGE_BYTES};
 pub use hash::Hash;
 pub use key::{Curve, KeySpec, MlDsa, MlKem};
 pub use mechanism::Mechanism;
 pub use slh_dsa::SlhDsa;
 pub use suite::{Suite, SuiteCase};
-pub use variant::{InputKind, MAX_MESSAGE_BYTES, Parameters, Shape, SizeRule, Variant, find_label};
+pub use variant::{InputKind, Parameters, Shape, SizeRule, Variant, find_label};
 
 /// The suite that runs when nothing is named.
 const DEFAULT_SUITE: &str = include_str!("../../../../suites/token-default.toml");

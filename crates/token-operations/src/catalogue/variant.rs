@@ -4,14 +4,10 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::CatalogueError;
+use super::error::{CatalogueError, MAX_MESSAGE_BYTES};
 use super::hash::Hash;
 use super::key::KeySpec;
 use super::mechanism::Mechanism;
-
-/// The largest message that an operation can be given, in bytes. Larger ones measure the memory
-/// of the host.
-pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// An operation with all its particulars settled. The name alone says what is measured, up to the
 /// size of the message.

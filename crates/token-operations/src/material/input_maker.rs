@@ -5,7 +5,7 @@ use aws_lc_rs::hmac;
 use super::agreement::{self, Exchange};
 use super::cipher::{self, gcm_iv};
 use super::error::MaterialError;
-use super::inputs::Input;
+use super::input::Input;
 use super::key::KeyMaterial;
 use super::secret::SecretBytes;
 use super::seeded::{Purpose, Seeded};

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::MaterialError;
+use super::input::Input;
 use super::input_maker::InputMaker;
 use super::key::KeyMaterial;
 use super::secret::SecretBytes;
@@ -36,16 +37,6 @@ pub struct ForToken {
 pub struct ForVerifier {
     /// One per entry of the ring; empty if nothing can be known.
     pub(super) expected: Vec<SecretBytes>,
-}
-
-/// One input.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Input {
-    /// The data of the call: see [`InputKind`] for its meaning. May be empty.
-    pub message: Vec<u8>,
-    /// The IV, or the first counter block; empty where there is none. For GCM encryption it is
-    /// empty too: [`gcm_iv`](super::gcm_iv) gives a fresh one for each operation.
-    pub iv: Vec<u8>,
 }
 
 impl Inputs {

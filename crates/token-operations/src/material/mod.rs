@@ -9,6 +9,7 @@
 mod agreement;
 mod cipher;
 mod error;
+mod input;
 mod input_maker;
 mod inputs;
 mod key;
@@ -23,7 +24,8 @@ mod verifier;
 
 pub use cipher::gcm_iv;
 pub use error::MaterialError;
-pub use inputs::{ForToken, ForVerifier, Input, Inputs};
+pub use input::Input;
+pub use inputs::{ForToken, ForVerifier, Inputs};
 pub use key::KeyMaterial;
 pub use secret::SecretBytes;
 pub use verification::{By, Effort, OperationId, Verification, verify_all};

@@ -1,64 +1,14 @@
 //! A case from its keys to its figures, or to the reason why it has none.
 
-use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::rounds::rounds_needed;
 use tapstone_measure::summary::Summary;
-use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_record as record;
 
-use super::error::{Lost, TokenMeasureError};
-use super::gather::{Gathered, SampleSink};
+use super::gather::SampleSink;
+use super::outcome::{self, CaseNotMeasured, CaseOutcome};
 use super::plan::CasePlan;
 use super::steering::TokenObserver;
-use super::{CaseOutcome, HostClock, TokenController, figures, verify};
-use crate::protocol::Broken;
-
-/// A case that ran.
-pub(super) struct RanCase {
-    pub(super) gathered: Gathered,
-    pub(super) warm_ups: Vec<WarmUpResult>,
-    /// Which of the prepared processes took part.
-    pub(super) took_part: Vec<usize>,
-    pub(super) threads: u32,
-    /// The processors that the controller itself used on average meanwhile.
-    pub(super) own_cores: f64,
-    /// The rate was known well enough before the time was up.
-    pub(super) precise: bool,
-    /// Ended the case early.
-    pub(super) lost: Option<Lost>,
-    /// Lost when nobody measured any more: the figures hold, and samples or verification may lack.
-    pub(super) lost_afterwards: Option<Lost>,
-    /// Answers that cannot be, while results were read to be checked.
-    pub(super) broken_when_read: Vec<Broken>,
-    /// With hosts: their clocks, as they were known over the whole case.
-    pub(super) clocks: Vec<HostClock>,
-    pub(super) interrupted: bool,
-}
-
-impl RanCase {
-    /// Who was lost, at whatever time.
-    pub(super) fn any_lost(&self) -> Option<&Lost> {
-        self.lost.as_ref().or(self.lost_afterwards.as_ref())
-    }
-
-    /// The answers of a lane, or of all, that cannot be, of operations that do not count.
-    pub(super) fn broken_outside(&self, lane: Option<usize>) -> Vec<Broken> {
-        let threads = self.gathered.done.iter().flatten().flat_map(|done| &done.threads);
-        let mut all: Vec<Broken> = Vec::new();
-        let outside = threads.flat_map(|thread| &thread.broken_outside);
-        for broken in outside.chain(&self.broken_when_read) {
-            if lane.is_some_and(|lane| lane != usize::from(broken.lane)) {
-                continue;
-            }
-            let what = |broken: &Broken| (broken.first.call, broken.first.code.kind());
-            match all.iter_mut().find(|other| what(other) == what(broken)) {
-                Some(same) => same.count += broken.count,
-                None => all.push(*broken),
-            }
-        }
-        all
-    }
-}
+use super::{TokenController, figures, verify};
 
 /// How often a case is measured anew.
 #[derive(Clone, Copy, Debug)]
@@ -125,20 +75,6 @@ fn rate_of(summary: &Summary) -> f64 {
     summary.rate.estimate
 }
 
-/// Why a case has no figures.
-pub(super) enum CaseNotMeasured {
-    /// A call of the trial, or before it, failed: the token cannot do this, or not this way.
-    Refused(Pkcs11Failure),
-    /// Everything else.
-    Error(TokenMeasureError),
-}
-
-impl From<TokenMeasureError> for CaseNotMeasured {
-    fn from(error: TokenMeasureError) -> Self {
-        Self::Error(error)
-    }
-}
-
 impl TokenController {
     /// Measures a case. What goes wrong is in the outcome, beside whatever was measured before.
     pub fn measure(
@@ -196,6 +132,6 @@ impl TokenController {
     fn without_figures(&mut self, plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {
         // A process that died may have left keys; those that live have cleaned up.
         let cleaned = self.clean_up_after_the_lost();
-        figures::without(plan, why).with_trouble(cleaned.err())
+        outcome::without(plan, why).with_trouble(cleaned.err())
     }
 }

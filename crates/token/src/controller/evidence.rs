@@ -7,7 +7,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::Fraction;
 
-use super::figures::CaseFigures;
+use super::case_figures::CaseFigures;
 use super::host_figures::used_cores;
 use crate::protocol::Done;
 

@@ -9,7 +9,7 @@ use tapstone_record as record;
 use tapstone_record::Seconds;
 
 use super::HostPart;
-use super::figures::CaseFigures;
+use super::case_figures::CaseFigures;
 use crate::protocol::Done;
 
 /// A bound of a clock's offset above this share of the window is worth a warning.

@@ -18,13 +18,14 @@ use tapstone_names::pkcs11::Rv;
 use tapstone_record as record;
 use tapstone_record::Concurrency;
 
-use super::case::{CaseNotMeasured, RanCase};
+use super::case_figures::CaseFigures;
 use super::error::TokenMeasureError;
 use super::evidence::{limit_record, mean_evidence};
-use super::figures::CaseFigures;
 use super::gather::Gathered;
+use super::outcome::{self, CaseNotMeasured};
 use super::plan::CasePlan;
 use super::prepare::Prepared;
+use super::ran_case::RanCase;
 use super::steering::TokenObserver;
 use super::verify::Judged;
 use super::{CaseOutcome, TokenController, figures, verify};
@@ -91,7 +92,7 @@ impl TokenController {
         observer.stage(plan.name(), "preparing keys");
         let prepared = match self.prepare(plan, 1, 1) {
             Ok(prepared) => prepared,
-            Err(why) => return Limit { knee: None, outcome: figures::without(plan, why) },
+            Err(why) => return Limit { knee: None, outcome: outcome::without(plan, why) },
         };
         let mut search = Search {
             controller: self,
@@ -445,9 +446,9 @@ impl Search<'_> {
                 }
                 outcome
             }
-            (None, Some(Stopped::Trouble(why))) => figures::without(self.plan, why),
+            (None, Some(Stopped::Trouble(why))) => outcome::without(self.plan, why),
             (None, _) => {
-                figures::without(self.plan, CaseNotMeasured::Error(TokenMeasureError::Interrupted))
+                outcome::without(self.plan, CaseNotMeasured::Error(TokenMeasureError::Interrupted))
             }
         };
         outcome.trouble.extend(trouble);

@@ -3,6 +3,7 @@
 //! their token, nothing but the way to them differs.
 
 mod case;
+mod case_figures;
 mod describe;
 mod error;
 mod evidence;
@@ -13,8 +14,10 @@ mod host_figures;
 mod hosts;
 mod judge;
 mod limit;
+mod outcome;
 mod plan;
 mod prepare;
+mod ran_case;
 mod relay;
 mod steering;
 mod talk;
@@ -35,10 +38,10 @@ pub use tapstone_worker::WorkerCommand;
 
 pub use self::case::{RoundsOutcome, RoundsPlan};
 pub use self::error::{Lost, TokenMeasureError};
-pub use self::figures::{CaseOutcome, HostPart, not_measured};
 pub use self::gather::{Gathered, SampleSink};
 pub use self::hosts::{HostClock, Hosts, Joined, Joining, Wanted};
 pub use self::limit::{Limit, LimitPlan};
+pub use self::outcome::{CaseOutcome, HostPart, not_measured};
 pub use self::plan::{CasePlan, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan};
 pub use self::relay::{Relay, Waker};
 pub use self::steering::{CaseProgress, TokenObserver};

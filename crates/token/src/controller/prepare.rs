@@ -1,9 +1,9 @@
 //! Before and after a case: keys made or found, inputs prepared, one operation tried; and keys gone
 //! again, whatever happened in between.
 
-use super::case::CaseNotMeasured;
 use super::error::TokenMeasureError;
 use super::judge::{self, Judge};
+use super::outcome::CaseNotMeasured;
 use super::plan::{CasePlan, KeyCount, KeysPlan, LanePlan};
 use super::{TokenController, TokenTarget};
 use crate::catalogue::Shape;

@@ -9,11 +9,12 @@ use tapstone_measure::recorder::SliceGrid;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic};
 
-use super::case::{CaseNotMeasured, RanCase};
 use super::error::Lost;
 use super::gather::{Gathered, SampleSink};
+use super::outcome::CaseNotMeasured;
 use super::plan::{CasePlan, CaseStop, LoadPlan};
 use super::prepare::Prepared;
+use super::ran_case::RanCase;
 use super::{Site, TokenController};
 use crate::protocol::{Pace, RawSample, Report, Run, Task, TokenProtocol};
 

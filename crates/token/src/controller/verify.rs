@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tapstone_record as record;
 
 use super::TokenController;
-use super::case::RanCase;
 use super::error::Lost;
 use super::plan::{CasePlan, CaseStop};
 use super::prepare::{Prepared, key_use};
+use super::ran_case::RanCase;
 use crate::material::{By, Effort, Output};
 use crate::protocol::{Broken, Report, Task};
 

@@ -7,8 +7,8 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_record as record;
 
-use super::case::RanCase;
 use super::plan::{CasePlan, LoadPlan};
+use super::ran_case::RanCase;
 use crate::protocol::Broken;
 
 /// An open loop that completed less than this share of what was offered did not keep up.
