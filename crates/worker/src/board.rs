@@ -98,6 +98,23 @@ impl BoardCell {
         InFlight(self.word().load(Relaxed))
     }
 
+    /// Says that a call reached beyond the memory that it was given. For a signal handler.
+    pub fn note_beyond_buffer(&self) {
+        self.beyond_buffer().store(1, Relaxed);
+    }
+
+    /// A call reached beyond the memory that it was given, and its process ended for it.
+    #[must_use]
+    pub fn went_beyond_buffer(&self) -> bool {
+        self.beyond_buffer().load(Relaxed) != 0
+    }
+
+    fn beyond_buffer(&self) -> &AtomicU64 {
+        let offset = self.offset + size_of::<AtomicU64>();
+        // SAFETY: as for `word`, and a cell has room for two words.
+        unsafe { AtomicU64::from_ptr(self.board.map.as_mut_ptr().add(offset).cast()) }
+    }
+
     #[inline]
     fn word(&self) -> &AtomicU64 {
         // SAFETY: the map holds BOARD_THREADS cells of CELL_BYTES, checked when it was made, and

@@ -31,6 +31,17 @@ pub enum Lost<C: Display> {
     /// It said something that is not in the protocol.
     #[error("the worker process could not be understood: {0}")]
     Garbled(String),
+    /// It ended because the code that it called reached beyond a buffer that it was given.
+    #[error(
+        "the worker process ended ({how}){}, which reached beyond its buffer",
+        during(call.as_ref())
+    )]
+    BeyondBuffer {
+        /// The signal or the exit code.
+        how: String,
+        /// What it was calling.
+        call: Option<C>,
+    },
 }
 
 fn during<C: Display>(call: Option<&C>) -> String {
@@ -42,7 +53,9 @@ impl<C: Display> Lost<C> {
     #[must_use]
     pub const fn call(&self) -> Option<&C> {
         match self {
-            Self::Crashed { call, .. } | Self::Hung { call, .. } => call.as_ref(),
+            Self::Crashed { call, .. }
+            | Self::BeyondBuffer { call, .. }
+            | Self::Hung { call, .. } => call.as_ref(),
             Self::Unreachable(_) | Self::Garbled(_) => None,
         }
     }
@@ -52,6 +65,7 @@ impl<C: Display> Lost<C> {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Crashed { .. } => "crashed",
+            Self::BeyondBuffer { .. } => "reached beyond its buffer",
             Self::Hung { .. } => "timeout",
             Self::Unreachable(_) => "unreachable",
             Self::Garbled(_) => "garbled",

@@ -102,7 +102,11 @@ impl<P: Protocol> WorkerProcess<P> {
             Err(error) => error.to_string(),
         };
         let call = (0..=threads).find_map(|thread| self.in_flight(thread).call());
-        Lost::Crashed { how, call: call.and_then(P::call_of_number) }
+        let call = call.and_then(P::call_of_number);
+        if self.board.cell(0).went_beyond_buffer() {
+            return Lost::BeyondBuffer { how, call };
+        }
+        Lost::Crashed { how, call }
     }
 
     /// Ends the worker at once.

@@ -79,6 +79,9 @@ fn lost_hint(lost: &Lost) -> &'static str {
         Lost::Hung { .. } => {
             "\nhint: is pcscd still alive? Restart it, or give it longer with --timeout"
         }
-        Lost::Crashed { .. } | Lost::Unreachable(_) | Lost::Garbled(_) => "",
+        Lost::Crashed { .. }
+        | Lost::BeyondBuffer { .. }
+        | Lost::Unreachable(_)
+        | Lost::Garbled(_) => "",
     }
 }

@@ -237,9 +237,13 @@ fn a_write_beyond_the_buffer_ends_the_worker_and_not_the_run() {
     let status = &spoilt.row.status;
     assert_ne!(status.outcome, Ended::Ok);
     assert_eq!(status.step.as_deref(), Some("C_Sign"));
-    assert_eq!(status.code.as_deref(), Some("crashed"));
+    assert_eq!(status.code.as_deref(), Some("reached beyond its buffer"));
     assert_eq!(spoilt.injected(), 1);
-    spoilt.outcome.exits(2);
+    let outcome = spoilt.outcome.exits(2);
+    assert!(outcome.stdout.contains("C_Sign: reached beyond its buffer"), "{}", outcome.stdout);
+    let said = "the worker process ended (SIGSEGV) during C_Sign, which reached beyond its buffer";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the module breaks PKCS #11"), "{}", outcome.stderr);
 }
 
 #[test]

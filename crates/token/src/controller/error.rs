@@ -138,6 +138,9 @@ fn load_hint(error: &LoadError) -> &'static str {
 fn lost_hint(lost: &Lost) -> &'static str {
     match lost {
         Lost::Hung { .. } => "--timeout gives the module more time",
+        Lost::BeyondBuffer { .. } => {
+            "the module breaks PKCS #11: tell its maker, and trust no figure of it"
+        }
         Lost::Crashed { .. } => "run the module's own tool on it; its logs are on standard error",
         Lost::Unreachable(_) => "look at its agent; it removes the run's keys once it has noticed",
         Lost::Garbled(_) => "the module seems to write into descriptors that are not its own",

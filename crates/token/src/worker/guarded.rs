@@ -4,6 +4,7 @@
 use std::io;
 use std::ptr;
 
+use super::guard_fault;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 /// The smallest unit that can be protected; a multiple of it is one, too.
@@ -53,6 +54,7 @@ impl GuardedPlaces {
             place_bytes,
             places,
         };
+        guard_fault::watch(guarded.start as usize, guarded.start as usize + mapped_bytes);
         for place in 0..places {
             let end = guarded.first_end + place * stride_bytes;
             // SAFETY: whole pages of the mapping just made.
@@ -80,6 +82,7 @@ const POISON: u8 = 0xA5;
 
 impl Drop for GuardedPlaces {
     fn drop(&mut self) {
+        guard_fault::forget(self.start as usize);
         // SAFETY: the mapping is this value's own, and no reference into it is left.
         let _ = unsafe { munmap(self.start.cast(), self.mapped_bytes) };
     }

@@ -9,6 +9,7 @@ mod capture;
 mod case;
 mod case_lane;
 mod contention;
+mod guard_fault;
 mod guarded;
 mod input;
 mod kept_objects;
@@ -127,6 +128,7 @@ impl Worker {
         match order {
             Order::Load { module, arguments, board } => {
                 let board = Board::open(&board)?;
+                guard_fault::install(board.cell(0));
                 let loaded = Module::load(&module, arguments.as_ref(), board.cell(0));
                 self.board = Some(board);
                 let report = match loaded {
