@@ -98,6 +98,7 @@ pub mod exceedance;
 pub mod gate;
 pub mod interval;
 pub mod knee;
+pub mod latency_bound;
 pub mod linear;
 pub mod loop_overhead;
 pub mod looper;

@@ -4,8 +4,8 @@
 //! quantile leaves: 1 % for p99. That share rises with the rate, so the rate at which it is reached
 //! is looked for, in three stages:
 //!
-//! 1. **Bracket.** The rate doubles from the lowest one until a level lies beyond the bound or its
-//!    backlog grows, and the gap is halved. Short levels.
+//! 1. **Bracket.** The rate doubles from the first one until a level lies beyond the bound or its
+//!    backlog grows, or is halved until one does not, and the gap is halved. Short levels.
 //! 2. **Approach.** A line through the logarithm of the share, from the level on either side, says
 //!    where to look next. Longer levels.
 //! 3. **Decide.** Two rates close to that place, on either side of it, in turns: low, high, high,
@@ -50,7 +50,9 @@ pub trait MeasuresRates {
 pub struct WithinPlan {
     /// The share that may lie beyond the bound: 0.01 for p99.
     pub share: f64,
-    /// The rate that is offered first; the search never goes below it.
+    /// The rate that is offered first.
+    pub first: PerSecond,
+    /// No lower rate is offered.
     pub lowest: PerSecond,
     /// No higher rate is offered.
     pub highest: PerSecond,
@@ -137,12 +139,11 @@ impl WithinPlan {
     /// How long the search takes, roughly, if the limit is at this rate: seconds.
     #[must_use]
     pub fn expected_seconds(&self, limit: PerSecond) -> f64 {
-        let doublings = (limit.0 / self.lowest.0).log2().max(0.0).ceil();
-        // Doubling towards the limit takes twice the time of its last level.
-        let coarse =
-            self.coarse_arrivals() as f64 * (if doublings > 0.0 { 2.0 } else { 1.0 } + 2.0);
+        // Doubling halves the time of a level: all of them take twice that of the first.
+        let doubling = 2.0 * self.coarse_arrivals() as f64 / self.first.0.min(limit.0);
+        let coarse = 2.0 * self.coarse_arrivals() as f64;
         let near = self.approach_arrivals() as f64 * APPROACHES as f64 + 4.0 * self.arrivals as f64;
-        (coarse + near) / limit.0
+        doubling + (coarse + near) / limit.0
     }
 }
 
@@ -261,28 +262,42 @@ macro_rules! go_on {
 
 impl<M: MeasuresRates> Search<'_, M> {
     fn search(&mut self) -> Step<LatencyLimit, M::Error> {
-        let first = go_on!(self.first_level());
-        let Some(low) = first else { return Ok(Ok(LatencyLimit::NoRate)) };
-        let bracket = go_on!(self.bracket(low));
+        let Some((low, high)) = go_on!(self.first_levels()) else {
+            return Ok(Ok(LatencyLimit::NoRate));
+        };
+        let bracket = go_on!(self.bracket(low, high));
         let bracket = go_on!(self.approach(bracket));
         self.decide(bracket)
     }
 
-    /// The lowest rate; `None`: even that lies beyond the bound.
-    fn first_level(&mut self) -> Step<Option<Side>, M::Error> {
+    /// From the first rate down to one that lies within the bound, with the one above it; `None`:
+    /// even the lowest lies beyond.
+    fn first_levels(&mut self) -> Step<Option<(Side, Option<Side>)>, M::Error> {
         let lowest = self.plan.lowest.0;
-        let first = go_on!(self.level(lowest, self.plan.coarse_arrivals()));
-        if !first.beyond {
-            return Ok(Ok(Some(first)));
+        let mut rate = self.plan.first.0.max(lowest);
+        let mut above = None;
+        loop {
+            let side = go_on!(self.level(rate, self.plan.coarse_arrivals()));
+            if !side.beyond {
+                return Ok(Ok(Some((side, above))));
+            }
+            if rate <= lowest {
+                break;
+            }
+            above = Some(side);
+            rate = (rate / 2.0).max(lowest);
         }
         // A few arrivals more than the share by chance are no verdict.
         let again = go_on!(self.level(lowest, self.plan.arrivals));
-        Ok(Ok((!again.beyond).then_some(again)))
+        Ok(Ok((!again.beyond).then_some((again, above))))
     }
 
-    fn bracket(&mut self, low: Side) -> Step<Bracket, M::Error> {
+    fn bracket(&mut self, low: Side, high: Option<Side>) -> Step<Bracket, M::Error> {
         let mut low = low;
         let mut bracket = loop {
+            if let Some(high) = high {
+                break Bracket { low, high };
+            }
             if low.rate >= self.plan.highest.0 {
                 return Ok(Err(WithinEnd::RateCap));
             }

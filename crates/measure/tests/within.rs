@@ -151,6 +151,7 @@ impl MeasuresRates for Virtual {
 fn plan(queue: Queue) -> WithinPlan {
     WithinPlan {
         share: 0.01,
+        first: PerSecond(queue.capacity() * 0.05),
         lowest: PerSecond(queue.capacity() * 0.05),
         highest: PerSecond(queue.capacity() * 100.0),
         arrivals: 50_000,
@@ -241,6 +242,18 @@ fn a_thousand_intervals_hold_the_limit_in_95_percent() {
 fn a_bound_below_the_unloaded_latency_gives_no_rate() {
     let queue = Queue { bound: 0.0009, ..ONE_SERVER };
     assert_eq!(search(queue, plan(queue), 1).limit, LatencyLimit::NoRate);
+}
+
+/// A bound just above the service time: the limit lies far below the rate that is offered first.
+#[test]
+fn a_limit_below_the_first_rate_is_found_by_halving() {
+    let queue = Queue { bound: 0.0012, ..ONE_SERVER };
+    let truth = queue.limit(0.01);
+    let first = PerSecond(0.5 * queue.capacity());
+    let plan = WithinPlan { first, lowest: PerSecond(0.005 * queue.capacity()), ..plan(queue) };
+    let LatencyLimit::Rate(found) = search(queue, plan, 1).limit else { panic!("no rate") };
+    assert!(truth < 0.05 * first.0, "{truth}");
+    assert!((found.estimate / truth - 1.0).abs() < 0.1, "{found:?}, truth {truth}");
 }
 
 /// A bound so far that a level is over before a backlog reaches it: the backlog counts.
