@@ -13,6 +13,7 @@ pub(crate) struct Live {
     bar: ProgressBar,
     /// Cases done and in all, before the name of the case.
     place: String,
+    quiet: bool,
 }
 
 impl Live {
@@ -22,7 +23,7 @@ impl Live {
         let style = ProgressStyle::with_template("{prefix} {bar:20.cyan/blue} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, place: String::new() }
+        Self { bar, place: String::new(), quiet }
     }
 
     /// Which case of how many comes next.
@@ -41,6 +42,12 @@ impl Live {
 }
 
 impl TokenObserver for Live {
+    fn notice(&mut self, text: &str) {
+        if !self.quiet {
+            self.say(text);
+        }
+    }
+
     fn stage(&mut self, case: &str, stage: &str) {
         self.bar.set_prefix(format!("{}{case}", self.place));
         self.bar.set_position(0);

@@ -128,6 +128,14 @@ impl Schedule {
         Self { start, offsets: offsets.collect() }
     }
 
+    /// When requests arrive in this range of time, in order: those that a run was to do.
+    #[must_use]
+    pub fn moments_in(&self, range: std::ops::Range<Nanos>) -> Vec<Nanos> {
+        let moments = (0..).map(|number| self.moment(number));
+        let before_end = moments.take_while(|moment| *moment < range.end);
+        before_end.filter(|moment| *moment >= range.start).collect()
+    }
+
     /// When request `number` arrives.
     fn moment(&self, number: u64) -> Nanos {
         let round = self.offsets.len() as u64;
@@ -289,6 +297,16 @@ mod tests {
             let again = schedule.moment(count + number) - schedule.moment(count);
             assert!(again.0.abs_diff((schedule.moment(number) - Nanos(10)).0) <= 1);
         }
+    }
+
+    #[test]
+    fn the_moments_of_a_range_are_known_without_a_run() {
+        let schedule = Schedule::constant(Nanos(10), PerSecond(1e6));
+        let moments = schedule.moments_in(Nanos(1_010)..Nanos(3_010));
+        assert_eq!(moments, [Nanos(1_010), Nanos(2_010)]);
+        let poisson = Schedule::poisson(Nanos::ZERO, PerSecond(1000.0), 3);
+        let all = poisson.moments_in(Nanos::ZERO..Nanos::from_secs(70));
+        assert!(all.is_sorted() && all.len().abs_diff(70_000) < 5 * 265, "{}", all.len());
     }
 
     #[test]

@@ -59,6 +59,7 @@ mod schema;
 mod target;
 mod trace;
 mod transcribe;
+mod within;
 
 pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
 pub use budget::{Budget, BudgetPart, Chance, PartKind, ScenarioName};
@@ -91,3 +92,6 @@ pub use target::{
     Card, Daemon, Emulated, Library, Module, Program, Reader, Slot, Target, TargetKind, Token,
 };
 pub use trace::{Apdu, Call, CommandTime, Layer, Origin, SystemCall};
+pub use within::{
+    ArrivalKind, GeneratorState, OfferedLevel, RateWithin, RateWithinOutcome, RateWithinStop,
+};

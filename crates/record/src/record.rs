@@ -16,6 +16,7 @@ use crate::host::Host;
 use crate::knee::Knee;
 use crate::target::Target;
 use crate::trace::{Apdu, Call, CommandTime, Layer, SystemCall};
+use crate::within::RateWithin;
 
 /// One run of Tapstone: what was run, on what, and what came out.
 ///
@@ -46,6 +47,9 @@ pub struct Record {
     /// How the rate grew with concurrency, and where it stopped growing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
+    /// The highest rate whose latency stays within a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_within: Option<RateWithin>,
     /// The time of card operations taken apart: per command, per byte, per computation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<Cost>,
@@ -122,6 +126,7 @@ impl Record {
             hosts: Vec::new(),
             results: Vec::new(),
             knee: None,
+            rate_within: None,
             costs: Vec::new(),
             budget: None,
             what_if: None,

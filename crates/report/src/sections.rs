@@ -23,6 +23,7 @@ mod shared;
 mod side_by_side;
 pub(crate) mod span;
 mod trace;
+pub(crate) mod within;
 
 use tapstone_record::{CaseResult, Comparison, Cost, Outcome, Pairing, Record};
 use tapstone_reference::Reference;
@@ -95,6 +96,9 @@ impl<'a> Sections<'a> {
         let record = self.record;
         if let Some(knee) = &record.knee {
             knee::add_knee(page, knee, &record.claims, &record.results);
+        }
+        if let Some(within) = &record.rate_within {
+            within::add_rate_within(page, within);
         }
         if let Some(comparison) = &record.comparison {
             comparison::add_comparison(page, comparison, &self.style);

@@ -1,13 +1,14 @@
 //! What a record comes to, in a sentence or two: the first thing on a page.
 
 use tapstone_record::{
-    Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Queue, Record,
-    TargetKind, Verdict,
+    Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Queue,
+    RateWithinOutcome, Record, TargetKind, Verdict,
 };
 use tapstone_text::counted;
 
 use crate::figures::{self, ms, with_interval};
 use crate::sections::span::{Span, Tint};
+use crate::sections::within::found_in_words;
 use crate::text::clean;
 use crate::words;
 
@@ -65,6 +66,7 @@ pub(crate) fn verdict_spans(record: &Record) -> Vec<Span> {
         said.extend(compared(comparison));
     }
     said.extend(knee(record));
+    said.extend(rate_within(record));
     said.extend(door(record));
     said.extend(record.findings.first().map(|first| found(first, record.findings.len())));
     match record.target.kind {
@@ -148,6 +150,15 @@ fn knee(record: &Record) -> Option<Span> {
         None => format!("{} peaks at {plateau}.", knee.operation),
     };
     Some(Span::plain(text))
+}
+
+fn rate_within(record: &Record) -> Option<Span> {
+    let within = record.rate_within.as_ref()?;
+    let text = format!("{}: {}", within.operation, found_in_words(within));
+    Some(match within.outcome {
+        RateWithinOutcome::Rate => Span::plain(text),
+        _ => Span::new(text, Tint::Caution),
+    })
 }
 
 fn compared(of: &Comparison) -> Vec<Span> {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::units::{Nanos, PerSecond};
 
 use crate::nats::NatsArguments;
@@ -47,6 +48,7 @@ Examples:
   tapstone token --module /usr/lib/softhsm/libsofthsm2.so --token-label demo --pin-file pin
   tapstone token … --op rsa2048.sign --op ecdsa-p256.sign --threads 4 --seconds 10
   tapstone token … --op rsa1024.sign --find-limit
+  tapstone token … --op rsa1024.sign --find-limit --within 'p99 <= 5ms'
   tapstone token … --op rsa2048.sign --rate 500
   tapstone token … --mix rsa2048.sign=70,aes256-gcm.encrypt=30
   tapstone token --hosts 4 --nats tls://hub:4222 --target hsm-a --op rsa2048.sign --find-limit
@@ -163,18 +165,18 @@ pub(crate) struct LoadArguments {
     /// 4096 for each thread and 64 pairs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// Measure until the rate is known this well
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = values::precision)]
-    pub(crate) precision: f64,
+    /// Measure until the rate is known this well [default: 1%, with --within 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = values::precision)]
+    pub(crate) precision: Option<f64>,
     /// Give up on that after so long [default: 60 s, in a suite 5 s a case]
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) max_time: Option<Nanos>,
     /// Open loop: so many operations a second, all workers together, whatever the device does
     #[arg(long, value_name = "PER-SECOND", value_parser = values::rate, allow_hyphen_values = true)]
     pub(crate) rate: Option<PerSecond>,
-    /// How the requests of --rate arrive
-    #[arg(long, value_enum, default_value_t = Arrivals::Constant)]
-    pub(crate) arrivals: Arrivals,
+    /// How the requests of --rate and --within arrive [default: constant, with --within poisson]
+    #[arg(long, value_enum)]
+    pub(crate) arrivals: Option<Arrivals>,
     /// How long each worker warms up, at least one operation
     #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = values::seconds)]
     pub(crate) warm_up: Nanos,
@@ -192,6 +194,16 @@ pub(crate) enum Arrivals {
     Constant,
     /// Independently of each other
     Poisson,
+}
+
+impl LoadArguments {
+    /// Half the interval over the rate, where nothing else is asked for.
+    const PRECISION: f64 = 0.01;
+
+    /// How well the rate is to be known.
+    pub(crate) fn precision(&self) -> f64 {
+        self.precision.unwrap_or(Self::PRECISION)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -220,13 +232,21 @@ pub(crate) struct KeyArguments {
     pub(crate) no_verify: bool,
 }
 
+/// What the search within a bound settles itself, or what it is not made for.
+const NOT_WITHIN: [&str; 7] =
+    ["hosts", "claim", "seconds", "duration", "max_processes", "chained_clock", "reconnect"];
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where is the limit")]
 pub(crate) struct LimitArguments {
     /// More threads, then more processes, then more hosts, until the rate stops growing
     #[arg(long, conflicts_with_all = ["rate", "count", "threads", "mix", "suite", "samples"])]
     pub(crate) find_limit: bool,
-    /// Go no further than so many threads
+    /// Instead: the highest rate, offered in an open loop, whose latency stays within this bound:
+    /// 'p99 <= 5ms'. One of p50, p90, p95, p99, p99.9; says beforehand how long it will take
+    #[arg(long, value_name = "BOUND", requires = "find_limit", conflicts_with_all = NOT_WITHIN)]
+    pub(crate) within: Option<LatencyBound>,
+    /// Go no further than so many threads; with --within, so many requests at once in a process
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) max_threads: u32,
     /// Go no further than so many processes for each token

@@ -169,7 +169,9 @@ impl CaseFigures<'_> {
             processes: load.processes,
             hosts: self.arguments.hosts.hosts.unwrap_or(1),
             load: match load.rate {
-                Some(rate) => LoadPlan::Open { rate, poisson: load.arrivals == Arrivals::Poisson },
+                Some(rate) => {
+                    LoadPlan::Open { rate, poisson: load.arrivals == Some(Arrivals::Poisson) }
+                }
                 None if load.chained_clock => LoadPlan::Chained,
                 None => LoadPlan::Closed,
             },
@@ -187,7 +189,7 @@ impl CaseFigures<'_> {
     fn stop(&self, longest: Nanos) -> CaseStop {
         let load = &self.arguments.load;
         let longest = load.max_time.unwrap_or(longest);
-        self.fixed_stop().unwrap_or(CaseStop::Precision { relative: load.precision, longest })
+        self.fixed_stop().unwrap_or(CaseStop::Precision { relative: load.precision(), longest })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::rounds::FEWEST_ROUNDS;
 use tapstone_record as record;
 use tapstone_record::Record;
@@ -9,10 +10,10 @@ use tapstone_text::Foreign;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
     CaseOutcome, CasePlan, LimitPlan, RoundsOutcome, RoundsPlan, SampleSink, TokenController,
-    TokenMeasureError, not_measured,
+    TokenMeasureError, WithinSearchPlan, not_measured,
 };
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Arrivals};
 use super::cases::{TokenCases, token_cases};
 use super::host_list::HostsOfRun;
 use super::judge::{Asked, Evidence, judge};
@@ -26,6 +27,10 @@ use crate::{command_line, environment, interrupt};
 
 /// A search for the limit ends after this even where the rate still grows.
 const LIMIT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// Half the interval over the rate of a search within a bound: at a quantile it costs more arrivals
+/// than a mean does.
+const WITHIN_PRECISION: f64 = 0.03;
 
 pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
     if arguments.what.list {
@@ -128,7 +133,10 @@ impl Session<'_> {
             let in_rounds = claimed || self.arguments.what.rounds.is_some();
             let outcome = match (cases.find_limit, in_rounds) {
                 (true, true) => self.search_and_judge(cases, case)?,
-                (true, false) => self.search(&cases.level(case)),
+                (true, false) => match self.arguments.limit.within {
+                    Some(bound) => self.find_rate_within(cases, case, bound),
+                    None => self.search(&cases.level(case)),
+                },
                 (false, true) => self.measure_in_rounds(cases, case)?,
                 (false, false) => {
                     let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
@@ -188,7 +196,7 @@ impl Session<'_> {
 
     fn rounds(&mut self, round: &CasePlan, with_samples: bool) -> RoundsOutcome {
         let rounds =
-            RoundsPlan { fewest: self.fewest_rounds(), precision: self.arguments.load.precision };
+            RoundsPlan { fewest: self.fewest_rounds(), precision: self.arguments.load.precision() };
         let samples = self.samples.as_mut().filter(|_| with_samples);
         let samples = samples.map(|file| file as &mut dyn SampleSink);
         self.controller.measure_rounds(round, rounds, &mut self.live, samples)
@@ -215,6 +223,38 @@ impl Session<'_> {
             None => {}
         }
         limit.outcome
+    }
+
+    /// The highest rate whose latency stays within the bound.
+    fn find_rate_within(
+        &mut self,
+        cases: &TokenCases,
+        case: &CasePlan,
+        bound: LatencyBound,
+    ) -> CaseOutcome {
+        let load = &self.arguments.load;
+        let search = WithinSearchPlan {
+            bound,
+            precision: load.precision.unwrap_or(WITHIN_PRECISION),
+            poisson: load.arrivals != Some(Arrivals::Constant),
+            threads: self.arguments.limit.max_threads,
+            time: load.max_time.map(Into::into),
+        };
+        let plan = CasePlan { processes: load.processes, ..cases.level(case) };
+        let found = self.controller.find_rate_within(&plan, search, &mut self.live);
+        if let Some(within) = found.within {
+            if within.outcome == record::RateWithinOutcome::Unknown {
+                self.exit = Exit::NotMeasured;
+            }
+            match &self.record.rate_within {
+                None => self.record.rate_within = Some(within),
+                Some(_) => self.record.warnings.push(format!(
+                    "the levels of {} are not in this record, which holds one search: run it alone",
+                    within.operation
+                )),
+            }
+        }
+        found.outcome
     }
 
     fn judge_claims(

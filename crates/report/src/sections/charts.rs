@@ -7,6 +7,7 @@ mod door;
 mod knee;
 mod results;
 mod trace;
+mod within;
 
 pub(crate) use case::loops;
 pub(super) use case::{course, percentiles, spread, values};
@@ -16,6 +17,7 @@ pub(super) use door::{budget, queue, strategies, what_if};
 pub(super) use knee::knee;
 pub(super) use results::results;
 pub(super) use trace::{layers, trials};
+pub(super) use within::rate_within;
 
 use crate::chart::{Bar, Bars, Chart, ChartSize, Part, Plot, Tone};
 

@@ -33,6 +33,8 @@ pub struct Gathered {
     pub so_far: Slice,
     /// By process, once it is done.
     pub done: Vec<Option<Done>>,
+    /// When the workers began: the origin of an open loop's schedule.
+    pub started: Nanos,
     /// When the window opened.
     pub opened: Nanos,
     /// When it closed, or the last operation of a counted case ended.
@@ -48,6 +50,7 @@ impl Gathered {
             shares: vec![vec![empty.clone(); lanes]; processes],
             so_far: Slice::empty(),
             done: vec![None; processes],
+            started: Nanos::NEVER,
             opened: Nanos::NEVER,
             closed: Nanos::NEVER,
         }

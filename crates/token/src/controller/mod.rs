@@ -2,6 +2,7 @@
 //! loads a module itself. Workers are processes here, or on other machines: once they have entered
 //! their token, nothing but the way to them differs.
 
+mod arrivals;
 mod case;
 mod case_figures;
 mod describe;
@@ -24,6 +25,7 @@ mod talk;
 mod targets;
 mod verify;
 mod warnings;
+mod within;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +49,7 @@ pub use self::relay::{Relay, Waker};
 pub use self::steering::{CaseProgress, TokenObserver};
 use self::talk::Workers;
 pub use self::targets::{Answer, ModuleReport, look_at};
+pub use self::within::{FoundWithin, WithinSearchPlan};
 use crate::module::{LibraryInfo, ModuleArguments, SlotInfo, TokenInfo};
 use crate::protocol::{Leftover, Login, Report, Task};
 use crate::worker::RUN_MARK;

@@ -23,6 +23,9 @@ pub trait TokenObserver {
     /// Something is being done before or after the measuring.
     fn stage(&mut self, case: &str, stage: &str);
 
+    /// Something that the user should know before it begins, such as how long it takes.
+    fn notice(&mut self, _text: &str) {}
+
     /// Called a few times a second while a case is measured.
     fn progress(&mut self, case: &str, progress: &CaseProgress);
 }
@@ -258,6 +261,7 @@ struct CaseSteering<'a, 'b> {
 impl CaseSteering<'_, '_> {
     fn start(&mut self) {
         let at = Monotonic.now() + self.controller.notice(START_NOTICE);
+        self.gathered.started = at;
         self.send_to_all(&Task::Start { at });
         if matches!(self.plan.stop, CaseStop::Count(_)) {
             self.gathered.opened = at;

@@ -1,0 +1,126 @@
+//! The highest offered rate whose latency stays within a bound.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::{Nanos, PerSecond};
+
+use crate::figures::{Estimate, Fraction, Seconds};
+
+/// The search for the highest rate, offered in an open loop, at which a quantile of the latency
+/// stays within a bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateWithin {
+    /// The operation that was measured.
+    pub operation: String,
+    /// The quantile that has to stay within the bound: 0.99 for p99.
+    pub quantile: Fraction,
+    /// The bound on it, from the intended start, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub bound_ns: Nanos,
+    /// How requests arrived.
+    pub arrivals: ArrivalKind,
+    /// How many requests could be under way at once: all threads of all processes.
+    pub workers: u32,
+    /// What was found.
+    pub outcome: RateWithinOutcome,
+    /// The highest rate within the bound, per second, with its 95 % interval; null where none was
+    /// found.
+    pub rate: Option<Estimate>,
+    /// A rate that lies within the bound, per second, where what lies beyond it is not known; null
+    /// otherwise.
+    #[schemars(with = "Option<f64>")]
+    pub at_least: Option<PerSecond>,
+    /// Why the search ended.
+    pub stopped_by: RateWithinStop,
+    /// The mean latency of one worker alone, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub unloaded_ns: Nanos,
+    /// How long the search was expected to take, in seconds, as was said before it.
+    pub expected_seconds: Seconds,
+    /// Every rate that was offered, in the order of the search.
+    pub levels: Vec<OfferedLevel>,
+}
+
+/// How requests of an open loop arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalKind {
+    /// At equal gaps.
+    Constant,
+    /// Independently of each other.
+    Poisson,
+}
+
+/// What a search for the highest rate within a bound found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateWithinOutcome {
+    /// The rate.
+    Rate,
+    /// No rate lies within the bound.
+    NoRate,
+    /// A rate that lies within it, and not what is beyond.
+    AtLeast,
+    /// Nothing.
+    Unknown,
+}
+
+/// Why a search for the highest rate within a bound ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateWithinStop {
+    /// It was over.
+    Done,
+    /// The load generator's own delay exceeded a tenth of the bound.
+    GeneratorLate,
+    /// All workers were busy while the device could have taken more.
+    GeneratorExhausted,
+    /// The highest rate that is offered lies within the bound.
+    RateCap,
+    /// The most levels did not narrow it down.
+    LevelCap,
+    /// The time was up.
+    Time,
+    /// The user, or a signal, ended it.
+    Interrupted,
+    /// Operations failed, results were wrong, or a worker was lost.
+    Failures,
+    /// Other programs kept the workers from a processor.
+    OtherPrograms,
+}
+
+/// One offered rate and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OfferedLevel {
+    /// The offered rate, per second.
+    #[schemars(with = "f64")]
+    pub offered: PerSecond,
+    /// Arrivals that were judged; those of the beginning are not.
+    pub arrivals: u64,
+    /// Those of them whose latency lies beyond the bound, or that never ended.
+    pub beyond: u64,
+    /// The quantile of the latency, from the intended start, in nanoseconds; null where so many
+    /// had not ended that it is not known.
+    #[schemars(with = "Option<u64>")]
+    pub latency_ns: Option<Nanos>,
+    /// The latency rose over the whole level: the device did not keep up.
+    pub backlog_grows: bool,
+    /// What the load generator did.
+    pub generator: GeneratorState,
+    /// The same quantile of the generator's own delay, in nanoseconds; null where no request was
+    /// begun on time because workers were busy.
+    #[schemars(with = "Option<u64>")]
+    pub generator_delay_ns: Option<Nanos>,
+}
+
+/// What the load generator did at a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorState {
+    /// It offered the rate, at the moments that were intended.
+    Sound,
+    /// Its own delay exceeded a tenth of the bound.
+    Late,
+    /// All of its workers were busy while the device could have taken more.
+    Exhausted,
+}
