@@ -1,6 +1,6 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench within mutants clean
+.PHONY: help demo test setup build lint bench within within-real mutants clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -10,6 +10,7 @@ help:
 	@echo 'make lint    formatting, clippy, documentation, licences: quicker than make test'
 	@echo 'make bench   what measuring itself costs'
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
+	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
 	@echo 'make clean   remove what was built'
 
@@ -38,6 +39,10 @@ bench:
 # Seeds are fixed; it prints how many intervals hold the limit of M/D/1 and of M/D/4.
 within:
 	cargo test --locked --release -p tapstone-measure --test within a_thousand -- --ignored --nocapture
+
+# Two devices of known limits in real time; a minute or two for each search, on an idle machine.
+within-real:
+	SEARCHES=$(or $(SEARCHES),10) cargo test --locked -p tapstone --test null_token searches_in_real_time -- --ignored --nocapture
 
 # Long: it goes on where it was stopped. WHAT=again tries survivors again, MINUTES=30 ends it in time.
 mutants:

@@ -14,6 +14,8 @@ mod limit;
 mod open_loop;
 mod pin;
 mod python;
+#[path = "../../../measure/tests/queue/mod.rs"]
+mod queue;
 mod rates;
 mod reconnect;
 mod rounds;
@@ -22,3 +24,4 @@ mod rounds;
 mod run;
 mod samples;
 mod support;
+mod within;
