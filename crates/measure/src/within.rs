@@ -419,8 +419,9 @@ impl<M: MeasuresRates> Search<'_, M> {
     /// The highest rate that lies within the bound for sure, where the search had to end.
     fn known_so_far(&self, end: WithinEnd) -> LatencyLimit {
         let within = |level: &&RateLevel| {
-            let reach =
-                level.share_beyond() + student_t(level.batches.len() - 1) * level.standard_error();
+            let degrees = level.batches.len().saturating_sub(1).max(1);
+            // Without two batches the standard error is infinite: that is within nothing.
+            let reach = level.share_beyond() + student_t(degrees) * level.standard_error();
             level.generator == GeneratorHealth::Sound
                 && !level.backlog_grows()
                 && reach <= self.plan.share

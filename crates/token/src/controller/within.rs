@@ -64,6 +64,9 @@ const BEYOND_AT_3_PERCENT: f64 = 500.0;
 /// A Poisson schedule repeats its gaps after 65,536: no level is longer, more of them are measured.
 const MOST_ARRIVALS: f64 = 60_000.0;
 
+/// Fewer make no batches: 20 in each.
+const FEWEST_ARRIVALS: f64 = 400.0;
+
 /// Arrivals that fill the queue before a level is judged, as a share of it, and at most.
 const FILLING: u64 = 10;
 const MOST_FILLING: u64 = 2_000;
@@ -221,7 +224,7 @@ impl Levels<'_> {
             lowest: PerSecond(alone * (share / 2.0).min(0.125)),
             // Beyond what all workers can have under way.
             highest: PerSecond(4.0 * alone * workers),
-            arrivals: arrivals.min(MOST_ARRIVALS).max(10.0 / share) as u64,
+            arrivals: arrivals.min(MOST_ARRIVALS).max(FEWEST_ARRIVALS).max(10.0 / share) as u64,
             precision: self.search.precision,
         }
     }
