@@ -71,6 +71,9 @@ const FEWEST_ARRIVALS: f64 = 400.0;
 const FILLING: u64 = 10;
 const MOST_FILLING: u64 = 2_000;
 
+/// So often a level is measured at which the generator is late.
+const LATE_TRIES: usize = 3;
+
 /// A device whose calls take this many times as long as those of one worker alone is busy: then
 /// more workers would not have raised the rate.
 const DEVICE_BUSY: f64 = 1.5;
@@ -224,7 +227,7 @@ impl Levels<'_> {
             lowest: PerSecond(alone * (share / 2.0).min(0.125)),
             // Beyond what all workers can have under way.
             highest: PerSecond(4.0 * alone * workers),
-            arrivals: arrivals.min(MOST_ARRIVALS).max(FEWEST_ARRIVALS).max(10.0 / share) as u64,
+            arrivals: arrivals.clamp(FEWEST_ARRIVALS.max(10.0 / share), MOST_ARRIVALS) as u64,
             precision: self.search.precision,
         }
     }
@@ -407,11 +410,28 @@ enum Alone {
 impl MeasuresRates for Levels<'_> {
     type Error = NoLevel;
 
+    /// A level of which the generator was late for a moment says nothing of the device, and is
+    /// measured again: who was late each time is too slow for this bound.
     fn measure_rate(
         &mut self,
         rate: PerSecond,
         arrivals: u64,
     ) -> Result<Option<RateLevel>, NoLevel> {
+        let mut tries = 1;
+        loop {
+            let level = self.offer(rate, arrivals)?;
+            let late = level.as_ref().is_some_and(|level| level.generator == GeneratorHealth::Late);
+            if !late || tries >= LATE_TRIES {
+                return Ok(level);
+            }
+            tries += 1;
+        }
+    }
+}
+
+impl Levels<'_> {
+    /// Offers a rate for so many arrivals; `None`: the time is up, or the user ended it.
+    fn offer(&mut self, rate: PerSecond, arrivals: u64) -> Result<Option<RateLevel>, NoLevel> {
         let filling = (arrivals / FILLING).min(MOST_FILLING);
         let plan = self.plan_of(rate, arrivals, filling);
         let CaseStop::Seconds(window) = plan.stop else { return Ok(None) };
