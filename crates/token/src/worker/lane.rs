@@ -104,14 +104,14 @@ impl Lane {
 
     #[inline]
     fn check(&mut self, operation: u64) -> Result<(), CallError> {
-        let answering = self.calls.answering_call();
-        let broken = |violation: Violation| (answering, violation.code());
         let input = self.used(operation).1;
-        if !input.bytes.look_unchanged() {
+        let checked = if input.bytes.look_unchanged() {
+            self.capture.check(self.returned_length)
+        } else {
             input.bytes.restore();
-            return Err(broken(Violation::InputChanged));
-        }
-        self.capture.check(self.returned_length).map_err(broken)
+            Err(Violation::InputChanged)
+        };
+        checked.map_err(|violation| (self.calls.answering_call(), violation.code()))
     }
 
     /// Whether all inputs are what they were.
