@@ -426,7 +426,13 @@ impl<M: MeasuresRates> Search<'_, M> {
                 && !level.backlog_grows()
                 && reach <= self.plan.share
         };
+        // No rate is within that lies above one which was beyond, or was so at another time.
+        let share = self.plan.share;
+        let beyond = |level: &&RateLevel| level.backlog_grows() || level.share_beyond() > share;
+        let lowest_beyond = self.levels.iter().filter(beyond).map(|level| level.rate.0);
+        let lowest_beyond = lowest_beyond.fold(f64::INFINITY, f64::min);
         let rates = self.levels.iter().filter(within).map(|level| level.rate);
+        let rates = rates.filter(|rate| rate.0 < lowest_beyond);
         match rates.max_by(|a, b| a.0.total_cmp(&b.0)) {
             Some(rate) => LatencyLimit::AtLeast(rate, end),
             None => LatencyLimit::Unknown(end),
