@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tapstone_record::{CaseResult, Comparison, ComparisonRow, Record};
 use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
@@ -71,7 +72,8 @@ impl Folder {
             status.is_some()
         });
         if !ended {
-            child.kill().unwrap();
+            // With the commands that it runs.
+            kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
             child.wait().unwrap();
         }
         let read = |name| fs::read_to_string(self.path(name)).unwrap();
