@@ -77,13 +77,13 @@ fn side(side: &Side, provenance: Option<Provenance>) -> Span {
 }
 
 fn meaning(comparison: &Comparison) -> String {
-    let quantities = comparison.rows.iter().map(|row| row.quantity);
-    let what = match super::shared::common(quantities.clone()) {
+    let mut quantities = comparison.rows.iter().map(|row| row.quantity);
+    let what = match common_quantity(comparison) {
         Some(Quantity::Throughput) => "rates: above 1 the candidate is faster",
         Some(Quantity::Latency) => "mean times: above 1 the candidate is slower",
         Some(Quantity::WallTime) => "wall times: above 1 the candidate is slower",
         Some(Quantity::CpuTime) => "processor times: above 1 the candidate is slower",
-        None if quantities.clone().all(|of| of != Quantity::Throughput) => {
+        None if quantities.all(|of| of != Quantity::Throughput) => {
             "times: above 1 the candidate is slower"
         }
         None => "of rates (…/s) above 1 is faster, of times above 1 is slower",
@@ -99,14 +99,25 @@ fn variation(comparison: &Comparison) -> Option<&'static str> {
     Some(match super::shared::common(comparison.rows.iter().map(|row| row.variation)) {
         Some(None) => return None,
         Some(Some(Variation::Rounds)) => "hold the variation between rounds",
-        Some(Some(Variation::Window)) => {
+        // Rates are of tokens, which can be measured in rounds.
+        Some(Some(Variation::Window))
+            if common_quantity(comparison) == Some(Quantity::Throughput) =>
+        {
             "hold the variation within one window; what differs from run to run is not in them, \
              and may explain a small difference (token --rounds measures it)"
+        }
+        Some(Some(Variation::Window)) => {
+            "hold the variation within one window; what differs from run to run is not in them, \
+             and may explain a small difference"
         }
         None => {
             "hold the variation between rounds for some operations, and within one window for others"
         }
     })
+}
+
+fn common_quantity(comparison: &Comparison) -> Option<Quantity> {
+    super::shared::common(comparison.rows.iter().map(|row| row.quantity))
 }
 
 fn summary(rows: &[ComparisonRow]) -> String {

@@ -51,7 +51,7 @@ fn drawn(page: &mut Page, label: &str, values: Vec<Option<f64>>, print: fn(f64) 
 
 /// Neighbouring slices of a series, taken together.
 struct Part {
-    /// Operations per second.
+    /// The rate of the point, in operations per second.
     rate: f64,
     failed: f64,
     /// The median of the slice in the middle, in nanoseconds: medians cannot be averaged.
