@@ -10,7 +10,7 @@ use std::{fmt, fs, io};
 /// Something about a configuration file that its owner should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The file.
+    /// The path of the configuration file.
     pub file: PathBuf,
     /// The line, from 1, when it is about one.
     pub line: Option<usize>,

@@ -79,9 +79,9 @@ pub struct Candidate {
 /// What led to a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundBy {
-    /// The user.
+    /// The user has named it.
     Named,
-    /// p11-kit's configuration.
+    /// The configuration of p11-kit names it (p11-kit.conf(5)).
     P11Kit {
         /// The file with its `module:` line.
         config: PathBuf,
@@ -93,7 +93,7 @@ pub enum FoundBy {
 /// Whether a module is one to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is there.
+    /// The module's file is there.
     Ready,
     /// p11-kit is told to keep it from a program called `tapstone`. Naming it overrules that.
     Disabled,

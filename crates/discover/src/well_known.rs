@@ -11,7 +11,7 @@ use super::{Candidate, FoundBy, Roots};
 /// A module that is known by its file's name.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// The product.
+    /// The name of the product that installs it.
     pub(super) name: &'static str,
     /// What is behind it, and what to know before it is measured.
     pub(super) what: &'static str,

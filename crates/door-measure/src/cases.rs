@@ -20,7 +20,7 @@ use crate::rounds::{DoorRound, DoorRun};
 pub enum Decision {
     /// Every card was granted.
     Granted,
-    /// One was refused.
+    /// At least one card was refused.
     Refused,
     /// There was no decision, or the user ended the run.
     None,

@@ -14,7 +14,7 @@ pub enum FilesError {
     /// A file or folder cannot be read.
     #[error("{}: {error}", .path.display())]
     Read {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -22,7 +22,7 @@ pub enum FilesError {
     /// A file holds something else.
     #[error("{}: {error}", .path.display())]
     NotACertificate {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong with it.
         error: NotACertificate,
@@ -67,7 +67,7 @@ pub enum OpenError {
 /// Why nothing can be measured.
 #[derive(Debug, Error)]
 pub enum DoorMeasureError {
-    /// No worker process.
+    /// No worker process could be started.
     #[error("cannot start a worker process: {0}")]
     Spawn(io::Error),
     /// The worker could not be made ready; it says why.

@@ -39,7 +39,7 @@ impl Protocol for DoorProtocol {
 /// Everything that a door knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DoorSetup {
-    /// The reader's name.
+    /// The reader's name in PC/SC.
     pub reader: String,
     /// Trust anchors and CAs on the way, DER or PEM.
     pub certificates: Vec<Vec<u8>>,
@@ -68,7 +68,7 @@ pub(crate) enum DoorReport {
     Authenticated(Box<Authentication>),
 }
 
-/// One authentication.
+/// One authentication of a card, with its steps and its decision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Authentication {
     /// When it began, on this machine's CLOCK_MONOTONIC.

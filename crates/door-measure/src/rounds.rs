@@ -12,7 +12,7 @@ use crate::protocol::Authentication;
 pub struct DoorPlan {
     /// What takes turns, the baseline first.
     pub mechanisms: Vec<AuthenticationMechanism>,
-    /// How many rounds.
+    /// How many rounds there are.
     pub rounds: u64,
     /// The time of validation; `None`: now.
     pub at: Option<Time>,

@@ -10,7 +10,7 @@ pub enum TimeDistribution {
     Fixed(Millis),
     /// Normal, cut off at zero by drawing again.
     Normal {
-        /// The mean time.
+        /// The mean of the distribution.
         mean: Millis,
         /// Its standard deviation, at most a third of the mean: so the cut changes nothing.
         deviation: Millis,
@@ -51,7 +51,7 @@ impl TimeDistribution {
         matches!(self, Self::Fixed(_))
     }
 
-    /// The mean time.
+    /// The mean of the distribution.
     #[must_use]
     pub fn mean(&self) -> Millis {
         match self {

@@ -43,7 +43,7 @@ pub enum Role {
     Module,
     /// The controller (panel) that decides.
     Controller,
-    /// The door's lock.
+    /// The lock that opens the door.
     Door,
     /// A link from the first role to the second.
     Link(LinkEnd, LinkEnd),
@@ -60,7 +60,7 @@ pub enum LinkEnd {
     Module,
     /// The controller (panel) that decides.
     Controller,
-    /// The door's lock.
+    /// The lock that opens the door.
     Door,
 }
 

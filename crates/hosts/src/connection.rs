@@ -39,7 +39,7 @@ pub enum Credentials {
 }
 
 /// How long a connection may take to come about.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// A silent server is noticed after two of these.
 const PING: Duration = Duration::from_secs(2);
@@ -52,7 +52,7 @@ impl Server {
         let mut options = ConnectOptions::new()
             .name(name)
             .require_tls(secure)
-            .connection_timeout(PATIENCE)
+            .connection_timeout(TIME_LIMIT)
             .ping_interval(PING)
             .max_reconnects(None)
             .reconnect_delay_callback(|attempt| {

@@ -48,7 +48,7 @@ const QUIET: Duration = Duration::from_millis(150);
 pub(crate) const ROUND_TRIPS: usize = 8;
 
 /// How long an offset may take.
-const CLOCK_PATIENCE: Duration = Duration::from_secs(3);
+const CLOCK_TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// Asks who is there, for so long, and how their clocks stand.
 ///
@@ -145,11 +145,11 @@ pub(crate) async fn clocks(
 async fn round_trips(client: &Client, agent: AgentId) -> Vec<RoundTrip> {
     let begun = Instant::now();
     let mut trips = Vec::with_capacity(ROUND_TRIPS);
-    while trips.len() < ROUND_TRIPS && begun.elapsed() < CLOCK_PATIENCE {
+    while trips.len() < ROUND_TRIPS && begun.elapsed() < CLOCK_TIME_LIMIT {
         let sent = Monotonic.now();
         let asked = client.request(clock_subject(agent), "".into());
         // What a broken connection swallowed is not waited for as long as the client would.
-        let Ok(answer) = timeout(CLOCK_PATIENCE / 3, asked).await else { continue };
+        let Ok(answer) = timeout(CLOCK_TIME_LIMIT / 3, asked).await else { continue };
         let heard = Monotonic.now();
         match answer.ok().and_then(|answer| answer.payload[..].try_into().ok()) {
             Some(there) => {

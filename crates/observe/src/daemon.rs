@@ -22,7 +22,7 @@ use tapstone_command::observation::Observation;
 /// Where pcsc-lite's daemon and its clients meet.
 const SOCKETS: [&str; 2] = ["/run/pcscd/pcscd.comm", "/var/run/pcscd/pcscd.comm"];
 /// A daemon that takes longer than that to start, or to stop, hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The pause between two looks for the daemon.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -62,7 +62,7 @@ pub enum DaemonError {
         status: process::ExitStatus,
     },
     /// It does not answer.
-    #[error("`{command}` does not answer after {} s\nhint: is it pcscd?", PATIENCE.as_secs())]
+    #[error("`{command}` does not answer after {} s\nhint: is it pcscd?", TIME_LIMIT.as_secs())]
     Silent {
         /// The command that was run to start it.
         command: String,
@@ -90,7 +90,7 @@ impl Daemon {
         unsafe { start.pre_exec(ends_with_parent) };
         let child = start.spawn().map_err(|why| DaemonError::Start { command: shown(), why })?;
         let mut daemon = Self { child };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         while answering().is_none() {
             if let Ok(Some(status)) = daemon.child.try_wait() {
                 return Err(DaemonError::Ended { command: shown(), status });
@@ -115,7 +115,7 @@ impl Daemon {
         }
         // It may have ended by itself meanwhile.
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         while !matches!(self.child.try_wait(), Ok(Some(_))) {
             if Instant::now() > until {
                 let _ = self.child.kill();

@@ -78,7 +78,7 @@ fn enter_watched(frame: &mut Frame, slot: &Slot, original: usize) -> usize {
     }
 }
 
-/// After the call.
+/// Called by a stub after the call: notes how it ended.
 pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
     let end = now();
     if let Some(thread) = thread::enter(frame.place()) {

@@ -129,7 +129,7 @@ pub(crate) fn address_space_limit() -> Option<usize> {
     (limit[0] != usize::MAX).then_some(limit[0])
 }
 
-/// The time-stamp counter.
+/// The processor's time-stamp counter (RDTSC).
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     // SAFETY: every x86-64 has it; user code may read it unless PR_SET_TSC says otherwise.

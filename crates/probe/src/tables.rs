@@ -83,9 +83,9 @@ pub(crate) unsafe fn replace(frame: &Frame, slot: &Slot) {
 
 /// Waits until nobody else copies. False in a signal handler that interrupted that.
 fn take_turn() -> bool {
-    const PATIENCE: u32 = 1 << 20;
+    const MOST_SPINS: u32 = 1 << 20;
     let process = sys::process();
-    for _ in 0..PATIENCE {
+    for _ in 0..MOST_SPINS {
         // Whoever had it in a process from which this one was forked off is not here.
         let turn = TURN.load(Ordering::Relaxed);
         let free = turn != process

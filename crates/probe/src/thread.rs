@@ -38,7 +38,7 @@ pub(crate) struct Open {
     frame: usize,
     id: u32,
     pub(crate) function: u32,
-    /// How it spins.
+    /// What is known of a loop in which the thread may spin.
     pub(crate) busy_wait: BusyWait,
 }
 
@@ -221,9 +221,9 @@ impl Thread {
 
     /// The first thread of a process that was forked off says so, before any other writes.
     fn tell_of_fork(&mut self, state: &State) {
-        const PATIENCE: u32 = 1 << 20;
+        const MOST_SPINS: u32 = 1 << 20;
         let known = state.process();
-        for _ in 0..PATIENCE {
+        for _ in 0..MOST_SPINS {
             match known.load(Ordering::Acquire) {
                 0 => {
                     let process = ask_whose_memory();
@@ -243,7 +243,7 @@ impl Thread {
         }
     }
 
-    /// The innermost call.
+    /// The call in which the thread is, with no watched one inside it.
     pub(crate) fn innermost(&mut self) -> Option<&mut Open> {
         self.depth.checked_sub(1).and_then(|at| self.open.get_mut(at))
     }

@@ -17,11 +17,11 @@ pub struct RateWithin {
     /// The bound on it, from the intended start, in nanoseconds.
     #[schemars(with = "u64")]
     pub bound_ns: Nanos,
-    /// How requests arrived.
+    /// How the requests of the open loop arrived.
     pub arrivals: ArrivalKind,
     /// How many requests could be under way at once: all threads of all processes.
     pub workers: u32,
-    /// What was found.
+    /// What the search found: a rate, a bound on it, or nothing that holds.
     pub outcome: RateWithinOutcome,
     /// The highest rate within the bound, per second, with its 95 % interval; null where none was
     /// found.
@@ -45,7 +45,7 @@ pub struct RateWithin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalKind {
-    /// At equal gaps.
+    /// The requests arrived at equal gaps.
     Constant,
     /// Independently of each other.
     Poisson,
@@ -55,13 +55,13 @@ pub enum ArrivalKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateWithinOutcome {
-    /// The rate.
+    /// The search found the rate, with an interval.
     Rate,
     /// No rate lies within the bound.
     NoRate,
     /// A rate that lies within it, and not what is beyond.
     AtLeast,
-    /// Nothing.
+    /// Nothing that was measured says where the limit is.
     Unknown,
 }
 
@@ -69,7 +69,7 @@ pub enum RateWithinOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateWithinStop {
-    /// It was over.
+    /// The search came to its own end.
     Done,
     /// The load generator's own delay exceeded a tenth of the bound.
     GeneratorLate,

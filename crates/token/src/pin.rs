@@ -31,7 +31,7 @@ impl Pin {
         &self.0
     }
 
-    /// Nothing was given.
+    /// Whether it is a PIN of no characters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -35,7 +35,7 @@ pub enum PinSource {
     Descriptor(u32),
     /// The token asks for it on a PIN pad of its own.
     ProtectedPath,
-    /// Nobody logs in.
+    /// No PIN is given, and nobody logs in.
     None,
 }
 
@@ -138,7 +138,7 @@ pub enum PinError {
     /// The file or the descriptor cannot be read.
     #[error("{from}: {error}\nhint: {}", unreadable_hint(.from))]
     Unreadable {
-        /// The source.
+        /// Where the PIN was to come from.
         from: PinSource,
         /// What the system says of it.
         error: io::Error,
@@ -161,7 +161,7 @@ pub enum PinError {
     /// It is there and holds nothing. A token would count that as an attempt.
     #[error("{from}: the PIN is empty\nhint: {}", empty_hint(.from))]
     Empty {
-        /// The source.
+        /// Where the PIN was to come from.
         from: PinSource,
     },
 }
@@ -192,9 +192,9 @@ pub enum PinWarning {
         .path.display(), .path.display()
     )]
     ReadableByOthers {
-        /// The file.
+        /// The path of the file with the PIN.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file, as stat(2) gives them.
         mode: u32,
     },
 }

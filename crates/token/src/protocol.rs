@@ -29,21 +29,21 @@ use crate::pin::Pin;
 pub enum Order {
     /// Load and initialise a module; the board names the call in flight if that never returns.
     Load {
-        /// The module's path.
+        /// The path of the PKCS #11 module.
         module: PathBuf,
         /// What C_Initialize is told, beyond the standard's flags.
         arguments: Option<ModuleArguments>,
-        /// The board's path.
+        /// The path of the shared memory in which the worker notes its calls.
         board: PathBuf,
     },
     /// List slots and tokens, with the mechanisms of each token if asked.
     Slots {
-        /// Also the mechanisms.
+        /// Whether the mechanisms are listed, too.
         mechanisms: bool,
     },
     /// Use this slot's token from now on.
     Enter(Enter),
-    /// Everything after that.
+    /// A task, once the worker has logged in.
     Task(Task),
 }
 
@@ -65,12 +65,12 @@ pub enum Task {
     Ping,
     /// All workers have completed their first operation: the window is this.
     Open {
-        /// When it opens.
+        /// When the window opens, on this machine's CLOCK_MONOTONIC.
         at: Nanos,
         /// When it closes, if that is known.
         closes: Option<Nanos>,
     },
-    /// Close the window.
+    /// The window is to close.
     Close {
         /// When; a moment in the past means now.
         at: Nanos,
@@ -83,7 +83,7 @@ pub enum Task {
     Finish,
     /// Look for keys that killed runs left, and destroy them if asked.
     Leftovers {
-        /// Also destroy them.
+        /// Whether they are destroyed, or only listed.
         remove: bool,
         /// Only those of this run.
         run: Option<String>,
@@ -114,25 +114,25 @@ impl Protocol for TokenProtocol {
 /// Which token to use, and how to log in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Enter {
-    /// The slot.
+    /// The CK_SLOT_ID of the slot.
     pub slot: u64,
-    /// The login.
+    /// How the worker logs in.
     pub login: Login,
 }
 
 /// How to log in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Login {
-    /// Not at all.
+    /// The worker does not log in.
     None,
-    /// With this PIN.
+    /// The worker logs in with this PIN.
     Pin(Pin),
     /// The token has a PIN pad of its own.
     ProtectedPath,
 }
 
 impl Login {
-    /// What C_Login gets.
+    /// The PIN that C_Login gets, if there is one.
     #[must_use]
     pub fn pin(&self) -> Option<&Pin> {
         match self {
@@ -196,9 +196,9 @@ impl KeyUse {
 /// One operation and its keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaneJob {
-    /// The operation.
+    /// The operation with all its parameters.
     pub variant: Variant,
-    /// Its keys.
+    /// The keys that it uses.
     pub keys: KeyPlan,
 }
 
@@ -207,16 +207,16 @@ pub struct LaneJob {
 pub enum KeyPlan {
     /// Made for the run and destroyed after it.
     Own {
-        /// How many.
+        /// How many keys are made.
         count: u32,
         /// On the token, where they outlive a session; else session objects.
         on_token: bool,
     },
     /// The user's: found by class and these attributes, never changed.
     Existing {
-        /// CKA_LABEL.
+        /// The CKA_LABEL of the key.
         label: Option<String>,
-        /// CKA_ID.
+        /// The CKA_ID of the key.
         id: Option<Vec<u8>>,
     },
 }
@@ -236,7 +236,7 @@ pub struct Ring {
 pub struct Run {
     /// How many threads measure.
     pub threads: u32,
-    /// When operations start.
+    /// What makes a thread start its next operation.
     pub pace: Pace,
     /// The number of each thread's first operation. Random in its high bits, so that no IV is
     /// ever used twice under a key that lives longer than the run.
@@ -253,7 +253,7 @@ pub struct Run {
     pub seed: u64,
     /// The order of the lanes in a mix, by operation number; empty for one lane.
     pub mix: Vec<u8>,
-    /// Send raw samples.
+    /// Whether raw samples are sent.
     pub samples: bool,
     /// Also time each call of an operation.
     pub phases: bool,
@@ -263,7 +263,7 @@ pub struct Run {
     pub reconnect: bool,
 }
 
-/// When operations start.
+/// What makes a thread start its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Pace {
     /// As soon as the one before has ended, with two clock readings each.
@@ -309,9 +309,9 @@ pub enum Report {
     Done(Box<Done>),
     /// Results for verification, one lane's at a time; the last part is empty.
     Outputs {
-        /// The lane.
+        /// The number of the lane in the case.
         lane: u8,
-        /// The results.
+        /// The results, in the order of threads and operations.
         outputs: Vec<Output>,
         /// With the last part: answers that cannot be, while the results were read.
         broken: Vec<Broken>,
@@ -328,12 +328,12 @@ pub enum Trouble {
     /// A call failed, on behalf of a lane.
     #[error("{failure}")]
     Call {
-        /// The lane.
+        /// The number of the lane in the case.
         lane: u8,
-        /// The call.
+        /// The function, and the code that it returned.
         failure: Pkcs11Failure,
     },
-    /// No key matches.
+    /// No key matches what was asked for.
     #[error("no key of class {class} matches {wanted}")]
     NoKey {
         /// The class that the operation needs.
@@ -348,7 +348,7 @@ pub enum Trouble {
         class: String,
         /// The label or id.
         wanted: String,
-        /// How many.
+        /// How many keys match.
         count: usize,
         /// Their CKA_IDs in hexadecimal.
         ids: Vec<String>,
@@ -392,7 +392,7 @@ pub struct KeyReady {
 pub struct RawSample {
     /// The thread's number in the run.
     pub worker: u32,
-    /// The lane.
+    /// The number of the lane in the case.
     pub lane: u8,
     /// On the machine's CLOCK_MONOTONIC.
     pub start: Nanos,
@@ -405,7 +405,7 @@ pub struct RawSample {
 /// What a worker process has to say when its threads have ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Done {
-    /// Each thread's end.
+    /// What each thread has to say at its end.
     pub threads: Vec<ThreadEnd>,
     /// Processor time of this process from about the window's opening to its closing.
     pub user: Nanos,
@@ -441,7 +441,7 @@ pub struct ThreadEnd {
 /// Answers of one lane that break PKCS #11 in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Broken {
-    /// The lane.
+    /// The number of the lane in the case.
     pub lane: u8,
     /// The first of them.
     pub first: Pkcs11Failure,
@@ -465,8 +465,8 @@ pub struct Outage {
 pub struct Leftover {
     /// Its label, which names the run.
     pub label: String,
-    /// CKO_… in words.
+    /// The object's class, CKO_… in words.
     pub class: String,
-    /// It was destroyed.
+    /// Whether it was destroyed.
     pub removed: bool,
 }

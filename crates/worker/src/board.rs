@@ -19,7 +19,7 @@ const CELL_BYTES: usize = 128;
 /// The threads of a worker process that have a cell: its main one and the measuring ones.
 pub const BOARD_THREADS: usize = 1025;
 
-/// The shared memory.
+/// Shared memory in which threads note the call that they are in.
 #[derive(Debug)]
 pub struct Board {
     map: MmapRaw,
@@ -129,7 +129,7 @@ impl BoardCell {
 pub struct InFlight(u64);
 
 impl InFlight {
-    /// No call.
+    /// A thread that is in no call.
     pub(crate) const NONE: Self = Self(IDLE);
 
     /// The number of the call; `None` when there was none.

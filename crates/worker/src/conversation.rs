@@ -41,7 +41,7 @@ struct Worker<P: Protocol> {
 /// What a controller hears of one of its workers.
 #[derive(Debug)]
 pub enum Heard<R, C: std::fmt::Display> {
-    /// A report.
+    /// A report of a worker.
     Report(R),
     /// It has been waiting for another program for a second. Said once until it is asked again.
     Waits,

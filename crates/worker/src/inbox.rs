@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 /// What comes into a controller's inbox from one worker.
 #[derive(Debug)]
 pub(crate) enum Word<R> {
-    /// A report.
+    /// A report of a worker.
     Report(R),
     /// There will be no more.
     End,

@@ -22,9 +22,9 @@ use crate::protocol::Protocol;
 /// What to start as a worker: this program, with the argument that makes it one.
 #[derive(Clone, Debug)]
 pub struct WorkerCommand {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
     /// Environment variables that it does not inherit: one may hold the PIN.
     pub hidden: Vec<OsString>,

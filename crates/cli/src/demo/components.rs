@@ -23,7 +23,7 @@ use crate::card_controller::{self, Live};
 pub(super) const READER: &str = "Virtual PCD 00 00";
 
 /// A service and a card that come up at all do so in this time. Keys of a card are made first.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,7 +69,7 @@ impl<'a> Pcscd<'a> {
         });
         let child = command.stderr(File::create(&log)?).spawn().context("tapstone vcard")?;
         let mut card = Card { process: Owned(child) };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         while Instant::now() < until {
             run.check()?;
             if reader().is_some_and(|reader| reader.emulated.is_some()) {

@@ -196,9 +196,9 @@ fn exit(seen: &Seen) -> Exit {
 
 /// A daemon that has just been started still looks for cards: what is traced is to find them.
 pub(crate) fn wait_for_a_card() {
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const TIME_LIMIT: Duration = Duration::from_secs(5);
     const PAUSE: Duration = Duration::from_millis(100);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     while Instant::now() < until && !card_controller::sees_a_card() {
         thread::sleep(PAUSE);
     }

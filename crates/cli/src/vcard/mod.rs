@@ -21,7 +21,7 @@ use crate::values;
 
 /// After so long without a word from the reader something is in the way: pcscd looks for cards
 /// about twice a second.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Between two tries to reach a reader.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -190,7 +190,7 @@ impl Stop {
 fn say_when_nothing_happens(taken: &Arc<AtomicBool>, port: u16) {
     let taken = Arc::clone(taken);
     thread::spawn(move || {
-        thread::sleep(PATIENCE);
+        thread::sleep(TIME_LIMIT);
         if !taken.load(Ordering::Acquire) {
             eprintln!(
                 "note: the reader at port {port} has not taken the card yet\n\

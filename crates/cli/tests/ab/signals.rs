@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tapstone_record::{Record, StoppedBy};
 use tapstone_testing::eventually;
 
-use crate::support::{Folder, Outcome, PATIENCE, comparison, row};
+use crate::support::{Folder, Outcome, TIME_LIMIT, comparison, row};
 
 /// From its fifth run on it waits for a signal, then notes for a while whether another comes, and
 /// ends well.
@@ -22,7 +22,7 @@ const WAITS: &str = "
 fn interrupted(folder: &Folder, signal: impl Fn(Pid)) -> Outcome {
     let (a, b) = (folder.work("a", 10), folder.script("b", WAITS));
     let child = folder.start(&["--warm-up", "0", "--format", "json", "--", &a, &b]);
-    let waits = eventually(PATIENCE, || folder.log().iter().any(|line| line == "waiting"));
+    let waits = eventually(TIME_LIMIT, || folder.log().iter().any(|line| line == "waiting"));
     if waits {
         signal(Pid::from_child(&child));
     }
@@ -67,7 +67,7 @@ fn before_the_first_round_there_is_nothing_to_write() {
     let folder = Folder::new();
     let wait = folder.script("wait", "echo waiting >> log; while :; do :; done");
     let child = folder.start(&["--format", "json", "--", &wait, &wait]);
-    let waits = eventually(PATIENCE, || folder.log() == ["waiting"]);
+    let waits = eventually(TIME_LIMIT, || folder.log() == ["waiting"]);
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
     let outcome = folder.wait(child);
     assert!(waits);

@@ -13,7 +13,7 @@ use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// See the module's text. What the scripts append to `log` is told by [`Folder::log`].
 pub(crate) struct Folder {
@@ -67,7 +67,7 @@ impl Folder {
 
     pub(crate) fn wait(&self, mut child: Child) -> Outcome {
         let mut status = None;
-        let ended = eventually(PATIENCE, || {
+        let ended = eventually(TIME_LIMIT, || {
             status = child.try_wait().unwrap();
             status.is_some()
         });
@@ -82,7 +82,7 @@ impl Folder {
             stdout: read("stdout"),
             stderr: read("stderr"),
         };
-        assert!(ended, "still running after {PATIENCE:?}\n{}", outcome.stderr);
+        assert!(ended, "still running after {TIME_LIMIT:?}\n{}", outcome.stderr);
         outcome
     }
 

@@ -23,7 +23,7 @@ use crate::support::{Pcscd, Slot, Tapstone, empty, eventually, has_card, skip};
 const APPLET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../applet");
 
 /// A Java virtual machine takes its time to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// jCardSim with the applet, in the first reader.
 struct JCardSim(Child);
@@ -38,7 +38,7 @@ impl JCardSim {
         java.arg(Slot::First.port().to_string());
         java.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut card = Self(java.spawn().unwrap());
-        let there = eventually(PATIENCE, || {
+        let there = eventually(TIME_LIMIT, || {
             assert!(card.0.try_wait().unwrap().is_none(), "{java:?} has ended");
             has_card(Slot::First)
         });

@@ -18,7 +18,7 @@ use tapstone_record::Record;
 use tempfile::TempDir;
 
 /// The whole takes a minute and a half on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIME_LIMIT: Duration = Duration::from_secs(600);
 
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
@@ -112,7 +112,7 @@ fn an_interrupt_ends_it_and_leaves_nothing() {
 }
 
 fn wait_until(is: impl Fn() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     while !is() {
         assert!(Instant::now() < until, "it takes too long");
         sleep(Duration::from_millis(50));
@@ -120,7 +120,7 @@ fn wait_until(is: impl Fn() -> bool) {
 }
 
 fn ended(mut child: Child) -> Output {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > until {
             child.kill().unwrap();

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tapstone_record::{HostState, Outcome as RowOutcome, Record, ShareKind, StoppedBy};
 use tempfile::TempDir;
 
-use crate::laboratory::{Agent, Away, Home, LEASE, PATIENCE, objects, within};
+use crate::laboratory::{Agent, Away, Home, LEASE, TIME_LIMIT, objects, within};
 use crate::run::{Running, Tapstone};
 use crate::support::{Nats, eventually};
 
@@ -35,7 +35,7 @@ fn agent(name: &str, nats: &Nats, store: &Path) -> Agent {
 }
 
 fn wait_for_keys(store: &Path, count: usize) {
-    let made = eventually(PATIENCE, || objects(store).len() == count);
+    let made = eventually(TIME_LIMIT, || objects(store).len() == count);
     assert!(made, "keys are on the token: {:?}", objects(store));
 }
 

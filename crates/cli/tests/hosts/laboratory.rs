@@ -15,7 +15,7 @@ use crate::run::{Tapstone, null_module, write_secret};
 use crate::support::{Machine, Nats, Process, Relay, eventually};
 
 /// No run of these tests takes so long: one that does hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// After so long of silence either side gives the other up; what follows takes seconds.
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
@@ -74,7 +74,7 @@ impl Home {
 
     /// So many times since it was started.
     pub(crate) fn wait_until_it_has_said(&self, text: &str, times: usize) {
-        let said = eventually(PATIENCE, || self.log().matches(text).count() >= times);
+        let said = eventually(TIME_LIMIT, || self.log().matches(text).count() >= times);
         assert!(said, "the agent says {text:?}, {times} times: {}", self.log());
     }
 
@@ -125,7 +125,7 @@ impl Agent {
 
     pub(crate) fn wait(mut self) -> Option<i32> {
         let mut status = None;
-        let ended = eventually(PATIENCE, || {
+        let ended = eventually(TIME_LIMIT, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::{Machine, Nats, Network, Relay, eventually, has_gone, skip};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Prints CLOCK_MONOTONIC in nanoseconds.
 const CLOCK: &str = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))";
@@ -28,7 +28,7 @@ fn printed(machine: &Machine, mut command: Command) -> String {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("stdout");
     command.stdout(fs::File::create(&file).unwrap());
-    assert_eq!(machine.start(command).wait(PATIENCE), Some(0));
+    assert_eq!(machine.start(command).wait(TIME_LIMIT), Some(0));
     fs::read_to_string(&file).unwrap()
 }
 
@@ -88,15 +88,15 @@ fn signals_reach_the_program() {
     };
     let mut stopped = sleeper();
     stopped.signal(Signal::STOP);
-    assert!(eventually(PATIENCE, || state(stopped.pid()) == Some('T')));
+    assert!(eventually(TIME_LIMIT, || state(stopped.pid()) == Some('T')));
     assert!(!stopped.has_ended());
     stopped.signal(Signal::CONT);
     stopped.signal(Signal::TERM);
-    assert_eq!(stopped.wait(PATIENCE), None);
+    assert_eq!(stopped.wait(TIME_LIMIT), None);
 
     let mut fails = machine.command("sh");
     fails.args(["-c", "exit 7"]);
-    assert_eq!(machine.start(fails).wait(PATIENCE), Some(7));
+    assert_eq!(machine.start(fails).wait(TIME_LIMIT), Some(7));
 }
 
 /// The letter of proc_pid_stat(5).
@@ -141,7 +141,7 @@ fn nothing_is_left_behind_by_a_test_that_panics() {
     assert!(left.processes.iter().all(|process| has_gone(*process)));
     assert!(TcpStream::connect(left.listening).is_err());
     // Threads that had entered it may still be on their way out.
-    assert!(eventually(PATIENCE, || !held(left.network)));
+    assert!(eventually(TIME_LIMIT, || !held(left.network)));
 }
 
 /// Whether anybody on this machine is in a network, or has it open.

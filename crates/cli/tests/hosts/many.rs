@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
 use tapstone_record::HostState;
 
-use crate::laboratory::{Agent, Home, PATIENCE};
+use crate::laboratory::{Agent, Home, TIME_LIMIT};
 use crate::run::Tapstone;
 use crate::support::{Nats, eventually};
 
@@ -29,7 +29,7 @@ fn coordinate(count: u32) -> Option<Effort> {
         command.env_remove("NULL_MODULE_LOG").args(["--copies", &copies])
     });
     let there = || agent.home.log().matches("is there and free").count() == count as usize;
-    assert!(eventually(PATIENCE, there), "{count} agents are there");
+    assert!(eventually(TIME_LIMIT, there), "{count} agents are there");
 
     let lab = Tapstone::on_hosts(count as usize, &nats.url());
     let lab = lab.args("--op rsa1024.sign --no-verify --seconds 4 --warm-up 0.1");
@@ -37,7 +37,7 @@ fn coordinate(count: u32) -> Option<Effort> {
     let run = lab.start();
     let pid = run.pid();
     let mut memory_bytes = 0;
-    let ended = eventually(PATIENCE, || {
+    let ended = eventually(TIME_LIMIT, || {
         let now = peak_memory_bytes(pid);
         memory_bytes = memory_bytes.max(now.unwrap_or(0));
         now.is_none()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::support::Relay;
 
 /// No answer takes so long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Long enough for what is not held up to come through.
 const MOMENT: Duration = Duration::from_millis(300);
@@ -31,7 +31,7 @@ fn echo() -> SocketAddr {
 
 fn connect(relay: &Relay) -> TcpStream {
     let stream = TcpStream::connect(relay.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     stream
 }
 
@@ -48,7 +48,7 @@ fn hear(stream: &mut TcpStream) -> Option<u8> {
         Ok(1) => Some(byte[0]),
         Ok(_) => None,
         Err(error) => {
-            assert_ne!(error.kind(), ErrorKind::WouldBlock, "no answer after {PATIENCE:?}");
+            assert_ne!(error.kind(), ErrorKind::WouldBlock, "no answer after {TIME_LIMIT:?}");
             None
         }
     }
@@ -120,7 +120,7 @@ fn what_is_stalled_comes_late_and_whole() {
         silent.set_read_timeout(Some(MOMENT)).unwrap();
         let heard = silent.read(&mut [0]);
         assert_eq!(heard.unwrap_err().kind(), ErrorKind::WouldBlock, "nothing, and no end");
-        silent.set_read_timeout(Some(PATIENCE)).unwrap();
+        silent.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     }
     relay.come_back();
     assert_eq!([hear(&mut stream), hear(&mut stream)], [Some(2), Some(3)]);

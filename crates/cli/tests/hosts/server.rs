@@ -12,13 +12,13 @@ use futures_util::StreamExt;
 
 use crate::support::{Machine, Nats, Relay, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The client's sockets belong to the calling thread's network.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("an end") })
+    runtime.block_on(async { tokio::time::timeout(TIME_LIMIT, future).await.expect("an end") })
 }
 
 /// Connects, and hears what becomes of the connection.
@@ -175,6 +175,6 @@ fn a_server_without_tls_is_an_ordinary_one() {
     nats.start_again();
     assert_eq!(nats.address().to_string(), address);
     assert_ne!(format!("{:?}", nats.pid()), pid);
-    assert!(eventually(PATIENCE, || block_on(connect(&url, None, None)).is_ok()));
+    assert!(eventually(TIME_LIMIT, || block_on(connect(&url, None, None)).is_ok()));
     assert!(nats.log().contains("Server is ready"), "{}", nats.log());
 }

@@ -49,7 +49,7 @@ fn a_bound_below_the_latency_of_one_call_gives_no_rate() {
     assert_eq!((within.rate, within.at_least), (None, None));
     // Withheld where other programs took the processor.
     if within.stopped_by == RateWithinStop::OtherPrograms {
-        return skip("a machine without other programs");
+        return skip("a machine that does nothing else");
     }
     assert_eq!(within.outcome, RateWithinOutcome::NoRate);
     assert!(outcome.stdout.contains("No rate has p99 <= 2.00 ms"), "{}", outcome.stdout);

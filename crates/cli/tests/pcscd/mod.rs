@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) use tapstone_testing::{private_environment, skip};
 
 /// What takes so long hangs: a card makes RSA keys before it goes into the reader.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -56,7 +56,7 @@ impl Pcscd {
             skip("pcscd (Debian: pcscd)");
             return None;
         };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         while !answers() {
             if pcscd.try_wait().unwrap().is_some() {
                 skip("a pcscd that runs, or the right to start one");
@@ -121,7 +121,7 @@ impl VirtualCard {
         let mut tapstone = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = follow(&mut tapstone);
         let card = Self { tapstone, _pcscd: pcscd };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         let mut all = String::new();
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -19,7 +19,7 @@ use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
 pub(crate) use self::outcome::Outcome;
-pub(crate) use self::running::{PATIENCE, Running};
+pub(crate) use self::running::{Running, TIME_LIMIT};
 
 /// A command in the making. Files go by their names in its directory.
 pub(crate) struct Tapstone {

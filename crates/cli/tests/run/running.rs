@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::Outcome;
 
 /// No run of these tests takes so long: one that does hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// See the module's text.
 pub(crate) struct Running {
@@ -76,7 +76,7 @@ impl Running {
 
     pub(crate) fn wait(mut self) -> Outcome {
         let mut status = None;
-        let ended = eventually(PATIENCE, || {
+        let ended = eventually(TIME_LIMIT, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -86,7 +86,7 @@ impl Running {
         }
         let exit = status.and_then(|status| status.code());
         let outcome = Outcome::new(exit, self.directory, &self.secrets);
-        assert!(ended, "still running after {PATIENCE:?}\n{}", outcome.stderr);
+        assert!(ended, "still running after {TIME_LIMIT:?}\n{}", outcome.stderr);
         outcome
     }
 }

@@ -21,7 +21,7 @@ use tapstone_testing::{eventually, private_environment};
 use tempfile::TempDir;
 
 /// No run of these tests takes so long: one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// See the module's text.
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn wait(mut self) -> Left {
         let mut status = None;
-        let ended = eventually(PATIENCE, || {
+        let ended = eventually(TIME_LIMIT, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -174,7 +174,7 @@ impl Running {
         let read = |name| fs::read(self.directory.path().join(name)).unwrap();
         let text = |name| String::from_utf8_lossy(&read(name)).into_owned();
         let (stdout, stderr) = (text("stdout"), text("stderr"));
-        let Some(status) = status else { panic!("still running after {PATIENCE:?}\n{stderr}") };
+        let Some(status) = status else { panic!("still running after {TIME_LIMIT:?}\n{stderr}") };
         Left { status, stdout, stderr, directory: self.directory }
     }
 }

@@ -15,7 +15,7 @@ use crate::wire::{AgentId, Body, Claim, Claimed, PROTOCOL, Packet, VERSION};
 use crate::wire::{claim_subject, printable, run_subject};
 
 /// How long agents are looked for.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long an agent may take to answer a claim, which is asked so often.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub(super) async fn claim(client: &Client, wish: &Wish) -> Result<(u64, Vec<Host
     let run = RandomState::new().hash_one(std::process::id());
     let suits = |present: &Present| reason_against(present, &wish.target).is_none();
     let enough = |all: &[Present]| all.iter().filter(|one| suits(one)).count() >= wish.count;
-    let all = discover(client, PATIENCE, &wish.interrupt, enough).await?;
+    let all = discover(client, TIME_LIMIT, &wish.interrupt, enough).await?;
     let mut absent: Vec<Absent> = Vec::new();
     let mut claimed: Vec<Host> = Vec::new();
     let mut candidates = Vec::new();

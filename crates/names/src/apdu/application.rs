@@ -6,11 +6,11 @@
 pub enum Application {
     /// The issuer's security domain of a GlobalPlatform card, its card manager.
     GlobalPlatform,
-    /// PIV: SP 800-73-5.
+    /// The PIV card application (SP 800-73-5).
     Piv,
     /// OpenPGP application on ISO smart card operating systems.
     OpenPgp,
-    /// PKCS#15.
+    /// A PKCS#15 application (ISO/IEC 7816-15).
     Pkcs15,
     /// The MUSCLE card applet.
     Muscle,
@@ -20,7 +20,7 @@ pub enum Application {
     EstEid,
     /// Generic Identity Device Specification.
     Gids,
-    /// SmartCard-HSM.
+    /// The applet of a SmartCard-HSM.
     ScHsm,
     /// FIDO: U2F and CTAP.
     Fido,

@@ -53,7 +53,7 @@ fn name(instruction: u8) -> Option<Name> {
     })
 }
 
-/// 11.4.2.1.
+/// What GET STATUS lists, by its P1 (GlobalPlatform Card Specification 2.3.1, 11.4.2.1).
 const fn status_of(p1: u8) -> Option<&'static str> {
     Some(match p1 {
         0x80 => "issuer security domain",

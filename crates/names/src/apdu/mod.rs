@@ -116,7 +116,7 @@ pub fn status_text(status: StatusWord) -> Cow<'static, str> {
     }
 }
 
-/// Bytes as text.
+/// Bytes as hexadecimal text, two digits a byte.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }

@@ -52,9 +52,9 @@ impl fmt::Display for PcscFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{call}: {code}")]
 pub struct PcscFailure {
-    /// The function.
+    /// The function that was called.
     pub call: PcscFunction,
-    /// What it returned.
+    /// The code that it returned.
     pub code: PcscCode,
 }
 

@@ -61,9 +61,9 @@ impl fmt::Display for Pkcs11Function {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{call}: {code}")]
 pub struct Pkcs11Failure {
-    /// What was called.
+    /// The function that was called.
     pub call: Pkcs11Function,
-    /// What it answered.
+    /// The code that it returned.
     pub code: Rv,
 }
 

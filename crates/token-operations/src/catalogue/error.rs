@@ -22,7 +22,7 @@ pub enum CatalogueError {
          and signatures that the token hashes"
     )]
     FixedSize {
-        /// The operation.
+        /// The name of the operation.
         operation: String,
         /// The length of its message.
         bytes: usize,
@@ -33,7 +33,7 @@ pub enum CatalogueError {
          hint: choose 1 to {MAX_MESSAGE_BYTES} bytes"
     )]
     SizeOutOfRange {
-        /// The operation.
+        /// The name of the operation.
         operation: String,
         /// What was asked for.
         bytes: usize,
@@ -45,7 +45,7 @@ pub enum CatalogueError {
         .bytes.next_multiple_of(*.block)
     )]
     NotWholeBlocks {
-        /// The operation.
+        /// The name of the operation.
         operation: String,
         /// What was asked for.
         bytes: usize,

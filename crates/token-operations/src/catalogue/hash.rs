@@ -11,11 +11,11 @@ use super::mechanism::{CKM_SHA_1, CKM_SHA256, CKM_SHA384, CKM_SHA512, Mechanism}
 pub enum Hash {
     /// SHA-1, only inside OAEP, where its weakness to collisions does no harm.
     Sha1,
-    /// SHA-256.
+    /// SHA-256 (FIPS 180-4).
     Sha256,
-    /// SHA-384.
+    /// SHA-384 (FIPS 180-4).
     Sha384,
-    /// SHA-512.
+    /// SHA-512 (FIPS 180-4).
     Sha512,
 }
 
@@ -53,7 +53,7 @@ impl Hash {
         }
     }
 
-    /// Reads `sha256`.
+    /// Reads a name of the catalogue: `sha256`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "sha1" => Self::Sha1,
@@ -64,7 +64,7 @@ impl Hash {
         })
     }
 
-    /// Writes `sha256`.
+    /// The name in the catalogue: `sha256`.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",

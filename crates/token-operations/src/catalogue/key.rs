@@ -23,12 +23,12 @@ pub enum KeySpec {
     },
     /// A key pair on one of the NIST curves (`CKK_EC`).
     Ec {
-        /// The curve.
+        /// The curve that the key pair is on.
         curve: Curve,
     },
     /// An Ed25519 key pair (`CKK_EC_EDWARDS`).
     Ed25519,
-    /// An AES key.
+    /// An AES key (CKK_AES).
     Aes {
         /// Length of the key.
         bits: u32,
@@ -37,22 +37,22 @@ pub enum KeySpec {
     Des3,
     /// A generic secret as long as the digest of its hash function (RFC 2104, section 3).
     Hmac {
-        /// The hash function.
+        /// The hash function of the HMAC.
         hash: Hash,
     },
     /// An ML-DSA key pair (FIPS 204).
     MlDsa {
-        /// The parameter set.
+        /// The parameter set (FIPS 204).
         set: MlDsa,
     },
     /// An ML-KEM key pair (FIPS 203).
     MlKem {
-        /// The parameter set.
+        /// The parameter set (FIPS 203).
         set: MlKem,
     },
     /// An SLH-DSA key pair (FIPS 205).
     SlhDsa {
-        /// The parameter set.
+        /// The parameter set (FIPS 205).
         set: SlhDsa,
     },
 }

@@ -184,18 +184,18 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parameters {
-    /// Nothing.
+    /// The mechanism takes no parameter.
     None,
     /// `CK_RSA_PKCS_PSS_PARAMS`; MGF1 over the same hash function.
     Pss {
-        /// The hash function.
+        /// The hash function, of the message and of MGF1.
         hash: Hash,
         /// Length of the salt.
         salt_bytes: usize,
     },
     /// `CK_RSA_PKCS_OAEP_PARAMS`; MGF1 over the same hash function, no label.
     Oaep {
-        /// The hash function.
+        /// The hash function, of the label and of MGF1.
         hash: Hash,
     },
     /// The IV of the input, as it is.
@@ -223,7 +223,7 @@ pub enum Parameters {
     },
     /// A search among this many objects, whose labels [`find_label`] gives.
     Objects {
-        /// How many.
+        /// How many objects there are.
         count: u32,
     },
 }
@@ -238,7 +238,7 @@ pub fn find_label(index: u32) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputKind {
-    /// Nothing.
+    /// The operation takes no input.
     None,
     /// Pseudo-random bytes of the chosen length.
     Message,

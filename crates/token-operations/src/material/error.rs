@@ -11,7 +11,7 @@ pub enum MaterialError {
          hint: make the session key extractable or import it; for a pair, give the public key"
     )]
     KeyUnknown {
-        /// The operation.
+        /// The name of the operation.
         operation: String,
     },
     /// The key is not of the kind or the length that the operation takes.
@@ -20,9 +20,9 @@ pub enum MaterialError {
          hint: give a key made for this operation"
     )]
     WrongKey {
-        /// The operation.
+        /// The name of the operation.
         operation: String,
-        /// What it takes.
+        /// The kind and length of key that it takes.
         expected: KeySpec,
     },
     /// The attribute that the token gave for a public key is not one.
@@ -42,9 +42,9 @@ pub enum MaterialError {
          hint: is the key valid, with the sizes that the operation names?"
     )]
     Software {
-        /// The operation.
+        /// The name of the operation.
         operation: String,
-        /// What was tried.
+        /// The step that failed, in words.
         step: &'static str,
     },
 }

@@ -28,7 +28,7 @@ pub struct Inputs {
 /// What the token is handed. Operation number `n` takes entry `n` modulo the length of the ring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForToken {
-    /// Never empty.
+    /// The inputs in the order of their use; there is at least one.
     pub ring: Vec<Input>,
 }
 

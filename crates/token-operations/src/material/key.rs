@@ -13,18 +13,18 @@ pub enum KeyMaterial {
     None,
     /// `CKA_MODULUS` and `CKA_PUBLIC_EXPONENT`, big-endian, without leading zeros.
     Rsa {
-        /// The modulus.
+        /// The modulus, big-endian without leading zeros.
         modulus: Vec<u8>,
-        /// The public exponent.
+        /// The public exponent, big-endian without leading zeros.
         exponent: Vec<u8>,
     },
     /// A public key as bytes of the length that its kind has: an uncompressed point (SEC 1,
     /// section 2.3.3), an Ed25519 key (RFC 8032), or a key of FIPS 203, 204 or
     /// 205.
     Public {
-        /// The kind.
+        /// The kind of key that the bytes are.
         spec: KeySpec,
-        /// The key.
+        /// The bytes of the public key.
         value: Vec<u8>,
     },
     /// The value of a symmetric session key that may be read, or that was imported.

@@ -33,7 +33,7 @@ pub struct Verification {
     pub checked: u64,
     /// How many of those were wrong.
     pub wrong: u64,
-    /// Who judged.
+    /// Who judged the results.
     pub by: By,
     /// The first wrong result, in the order of workers and operations.
     pub first_wrong: Option<OperationId>,
@@ -47,14 +47,14 @@ pub enum By {
     Software,
     /// The token itself, in a round trip.
     Token,
-    /// Nobody.
+    /// Nobody judged them.
     None,
 }
 
 /// One operation of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OperationId {
-    /// The worker.
+    /// The number of the worker.
     pub worker: u32,
     /// The number of the operation at that worker, from 0.
     pub operation: u64,

@@ -35,7 +35,7 @@ pub struct Output {
 pub enum Verdict {
     /// It is what it must be. For random numbers and new keys: it has the right form.
     Right,
-    /// It is not.
+    /// The result is not the right one.
     Wrong,
     /// Software cannot tell: there is no result, or the key is not known.
     NotPossible,

@@ -23,45 +23,45 @@ pub enum TokenMeasureError {
     /// The module cannot be loaded or initialised.
     #[error("{}: {}\nhint: {}", .module.display(), load_text(.module, .error), load_hint(.error))]
     Load {
-        /// The module.
+        /// The path of the module.
         module: PathBuf,
-        /// Why.
+        /// Why it could not be loaded or initialised.
         error: LoadError,
     },
     /// The module took its process with it, or never answered.
     #[error("{}: {lost}\nhint: {}", .module.display(), lost_hint(.lost))]
     Lost {
-        /// The module.
+        /// The path of the module.
         module: PathBuf,
-        /// How.
+        /// How its process was lost, and in which call.
         lost: Lost,
     },
-    /// A call failed.
+    /// A call of PKCS #11 failed.
     #[error("{what}: {failure}\nhint: {}", failure_hint(.failure))]
     Call {
         /// The token or module.
         what: String,
-        /// The call.
+        /// The function, and the code that it returned.
         failure: Pkcs11Failure,
     },
     /// No token fits what was asked for.
     #[error("{}: no token {wanted}\nhint: {}", .module.display(), token_hint(.present))]
     NoToken {
-        /// The module.
+        /// The path of the module.
         module: PathBuf,
         /// What was asked for.
         wanted: String,
-        /// What there is.
+        /// The tokens that the module has, by label.
         present: Vec<String>,
     },
     /// Several tokens fit, and they are not the same.
     #[error("{}: {count} tokens fit: {}\nhint: choose one by --token-label, --token-serial or --slot", .module.display(), .fits.join(", "))]
     ManyTokens {
-        /// The module.
+        /// The path of the module.
         module: PathBuf,
-        /// How many.
+        /// How many tokens fit.
         count: usize,
-        /// Which.
+        /// The tokens that fit, each in words.
         fits: Vec<String>,
     },
     /// The token has not been initialised.
@@ -69,17 +69,17 @@ pub enum TokenMeasureError {
         "slot {slot}: the token is not initialised\nhint: initialise it with its vendor's tool; Tapstone never does"
     )]
     Uninitialised {
-        /// The slot.
+        /// The CK_SLOT_ID of the slot.
         slot: u64,
     },
     /// The PIN's counter forbids a try.
     #[error("token \"{label}\": {why}\nhint: {hint}")]
     PinAtRisk {
-        /// The token.
+        /// The label of the token.
         label: String,
         /// What the flags say.
         why: &'static str,
-        /// What to do.
+        /// What the user can do about it.
         hint: &'static str,
     },
     /// An operation that logs in, without a PIN.
@@ -90,7 +90,7 @@ pub enum TokenMeasureError {
     /// Another machine could not do what was asked.
     #[error("{host}: {text}")]
     Host {
-        /// The machine.
+        /// The name of the machine.
         host: String,
         /// What its agent says, with a hint.
         text: String,

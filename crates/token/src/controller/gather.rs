@@ -110,7 +110,7 @@ impl Gathered {
         self.opened + self.lanes.iter().map(Series::span).max().unwrap_or(Nanos::ZERO)
     }
 
-    /// All lanes together.
+    /// All lanes of the case as one series.
     #[must_use]
     pub fn combined(&self) -> Series {
         let mut all = Series::new(
@@ -124,7 +124,7 @@ impl Gathered {
         all
     }
 
-    /// The window's length.
+    /// From the opening of the window to its closing.
     #[must_use]
     pub fn window(&self) -> Nanos {
         self.closed - self.opened

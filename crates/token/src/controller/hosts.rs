@@ -13,7 +13,7 @@ use crate::protocol::{Report, TokenProtocol};
 
 /// Hosts that have agreed to take part in this run, by number.
 pub trait Hosts: Send {
-    /// Their names.
+    /// The names of the hosts, by their number.
     fn names(&self) -> Vec<String>;
 
     /// What the target is called in the agents' configurations.
@@ -50,7 +50,7 @@ pub type Joining = Result<Joined, TokenMeasureError>;
 pub struct Wanted {
     /// The number that it reports under.
     pub number: usize,
-    /// On this host.
+    /// The number of the host that it is to run on.
     pub host: usize,
 }
 

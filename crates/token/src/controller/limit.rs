@@ -43,7 +43,7 @@ pub struct LimitPlan {
     pub time: Duration,
 }
 
-/// What was found.
+/// What came of a search for the limit.
 #[derive(Debug)]
 pub struct Limit {
     /// For the record; `None` when not even one level could be measured.

@@ -59,7 +59,7 @@ use crate::worker::RUN_MARK;
 pub struct TokenOptions {
     /// What to run as a worker.
     pub worker: WorkerCommand,
-    /// The module.
+    /// The path of the PKCS #11 module.
     pub module: PathBuf,
     /// What the module is told when it is initialised.
     pub module_arguments: Option<ModuleArguments>,
@@ -77,23 +77,23 @@ pub struct TokenOptions {
     pub announce: fn(&str),
 }
 
-/// Which token.
+/// How a token is chosen among those of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenChoice {
     /// The only one there is.
     Only,
-    /// By label.
+    /// The token of this label (CK_TOKEN_INFO.label).
     Label(String),
-    /// By serial number.
+    /// The token of this serial number (CK_TOKEN_INFO.serialNumber).
     Serial(String),
-    /// By slot.
+    /// The token in the slot of this CK_SLOT_ID.
     Slot(u64),
 }
 
 /// A token that is measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TokenTarget {
-    /// Its slot.
+    /// The slot that the token is in.
     pub slot: SlotInfo,
     /// What it says of itself, before the first login.
     pub token: TokenInfo,
@@ -121,9 +121,9 @@ pub struct TokenController {
 
 /// Where the workers are.
 enum Site {
-    /// On this machine.
+    /// Workers run on this machine.
     Here(TokenOptions),
-    /// On others.
+    /// Workers run on other machines.
     Hosts(Box<dyn Hosts>),
 }
 

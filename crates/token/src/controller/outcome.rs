@@ -28,7 +28,7 @@ pub struct CaseOutcome {
 /// A host's part in a case.
 #[derive(Clone, Debug)]
 pub struct HostPart {
-    /// Its number.
+    /// The number of the host.
     pub host: usize,
     /// From the window's opening to the last that was heard of it.
     pub window: record::Window,
@@ -142,7 +142,7 @@ pub(super) fn step_of(lost: &Lost) -> String {
 pub(super) enum CaseNotMeasured {
     /// A call of the trial, or before it, failed: the token cannot do this, or not this way.
     Refused(Pkcs11Failure),
-    /// Everything else.
+    /// Everything else that can go wrong.
     Error(TokenMeasureError),
 }
 

@@ -19,7 +19,7 @@ pub struct CasePlan {
     pub load: LoadPlan,
     /// What ends the case.
     pub stop: CaseStop,
-    /// The keys.
+    /// The keys that its operations use.
     pub keys: KeysPlan,
     /// Everything that cases of a run have in common.
     pub common: Common,
@@ -28,7 +28,7 @@ pub struct CasePlan {
 /// One operation of a case.
 #[derive(Clone, Debug)]
 pub struct LanePlan {
-    /// The operation.
+    /// The operation with all its parameters.
     pub variant: Variant,
     /// Its share of the operations is this over the sum.
     pub weight: u32,
@@ -43,7 +43,7 @@ pub enum LoadPlan {
     Chained,
     /// A schedule of this many a second, all workers together.
     Open {
-        /// The rate.
+        /// Operations per second, of all workers together.
         rate: PerSecond,
         /// Independent arrivals instead of equal gaps.
         poisson: bool,
@@ -60,7 +60,7 @@ pub enum CaseStop {
     Precision {
         /// Half the interval's width over the rate.
         relative: f64,
-        /// The longest window.
+        /// The longest window, if that precision is not reached.
         longest: Nanos,
     },
     /// This many operations, all workers together.
@@ -72,16 +72,16 @@ pub enum CaseStop {
 pub enum KeysPlan {
     /// Made for the case.
     Own {
-        /// How many.
+        /// How many keys are made.
         count: KeyCount,
         /// On the token even where session objects would do.
         on_token: bool,
     },
-    /// The user's.
+    /// A key that the user has on the token.
     Existing {
-        /// CKA_LABEL.
+        /// The CKA_LABEL of the key.
         label: Option<String>,
-        /// CKA_ID.
+        /// The CKA_ID of the key.
         id: Option<Vec<u8>>,
     },
 }
@@ -100,11 +100,11 @@ pub enum KeyCount {
 /// Everything that cases of a run have in common.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// Check the results.
+    /// Whether results are checked in software.
     pub verify: bool,
     /// Time each call of an operation too.
     pub phases: bool,
-    /// Keep raw samples.
+    /// Whether raw samples are kept.
     pub samples: bool,
     /// How long threads warm up.
     pub warm_up: Nanos,

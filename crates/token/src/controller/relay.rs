@@ -32,7 +32,7 @@ enum First {
 pub struct Waker(ReportSender<Report>);
 
 impl Waker {
-    /// Lets [`Relay::hear`] return.
+    /// Lets a waiting [`Relay::hear`] return with nothing.
     pub fn wake(&self) {
         self.0.wake();
     }

@@ -37,11 +37,11 @@ pub struct CaseProgress {
     pub elapsed: Nanos,
     /// How long it will be at most; `None`: until a count is done.
     pub window: Option<Nanos>,
-    /// Completed so far.
+    /// Operations that have completed so far.
     pub completed: u64,
     /// Of how many, if they are counted.
     pub count: Option<u64>,
-    /// Failed so far.
+    /// Operations that have failed so far.
     pub failed: u64,
     /// Completed a second, so far.
     pub rate: PerSecond,
@@ -305,7 +305,7 @@ impl CaseSteering<'_, '_> {
         }
     }
 
-    /// Someone still measures.
+    /// Whether some worker still measures.
     fn waits(&mut self) -> bool {
         let mut waits = false;
         for (place, number) in self.numbers.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::module::{LibraryInfo, MechanismInfo, ModuleArguments, SlotInfo, Versi
 /// What a module says of itself, or why it says nothing.
 #[derive(Debug)]
 pub struct ModuleReport {
-    /// The module.
+    /// The path of the PKCS #11 module.
     pub module: PathBuf,
     /// The library and its slots with their mechanisms.
     pub answer: Result<Answer, TokenMeasureError>,

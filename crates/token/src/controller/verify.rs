@@ -104,7 +104,7 @@ pub(super) fn judge(
     judged
 }
 
-/// Each key's results.
+/// The results of each key, by the number of the key.
 fn by_key(
     plan: &CasePlan,
     first_worker: u32,

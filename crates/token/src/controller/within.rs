@@ -42,7 +42,7 @@ pub struct WithinSearchPlan {
     pub time: Option<Duration>,
 }
 
-/// What was found.
+/// What came of a search for a rate within a latency.
 #[derive(Debug)]
 pub struct FoundWithin {
     /// For the record; `None` when nothing could be measured.

@@ -35,9 +35,9 @@ impl fmt::Display for Version {
 pub struct LibraryInfo {
     /// The interface that the module implements.
     pub cryptoki_version: Version,
-    /// Who made it.
+    /// manufacturerID: who made the library.
     pub manufacturer: String,
-    /// What it is.
+    /// libraryDescription: what the library is.
     pub description: String,
     /// Which one it is.
     pub version: Version,
@@ -72,17 +72,17 @@ pub struct SlotInfo {
 pub struct TokenInfo {
     /// The label given at initialisation.
     pub label: String,
-    /// Who made it.
+    /// manufacturerID: who made the token.
     pub manufacturer: String,
-    /// What it is.
+    /// model: what the token is.
     pub model: String,
     /// Which one it is.
     pub serial: String,
-    /// CKF_… bits.
+    /// flags: bits CKF_… of CK_TOKEN_INFO.
     pub flags: u64,
-    /// Of the device.
+    /// hardwareVersion, of the device.
     pub hardware_version: Version,
-    /// Of its software.
+    /// firmwareVersion, of the device's software.
     pub firmware_version: Version,
     /// The most sessions that this application may have open; `None` when there is no limit or
     /// the token does not say.
@@ -134,9 +134,9 @@ pub struct MechanismInfo {
     pub mechanism: u64,
     /// The smallest key, in the mechanism's own unit.
     pub min_key_size: u64,
-    /// The largest key.
+    /// ulMaxKeySize, in bits or bytes as the mechanism has it.
     pub max_key_size: u64,
-    /// CKF_… bits.
+    /// flags: bits CKF_… of CK_MECHANISM_INFO.
     pub flags: u64,
 }
 

@@ -54,7 +54,7 @@ pub(crate) use ck;
 /// Why a module cannot be used.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, thiserror::Error)]
 pub enum LoadError {
-    /// dlopen(3) failed.
+    /// dlopen(3) failed, with this text.
     #[error("{0}")]
     Open(String),
     /// It is a library, but not of PKCS #11.
@@ -63,7 +63,7 @@ pub enum LoadError {
     /// The arguments for C_Initialize cannot be handed over.
     #[error("a zero stands in what the module is to be told")]
     Arguments,
-    /// A call failed.
+    /// A call of PKCS #11 failed while it was initialised.
     #[error(transparent)]
     Call(#[from] Pkcs11Failure),
 }

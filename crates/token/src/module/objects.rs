@@ -155,7 +155,7 @@ impl Session {
         Ok(found)
     }
 
-    /// An attribute's bytes.
+    /// The bytes of one attribute of an object (C_GetAttributeValue).
     pub(crate) fn attribute(
         &self,
         object: CK_OBJECT_HANDLE,

@@ -10,7 +10,7 @@ use tapstone_names::pkcs11::Pkcs11Failure;
 use super::{Module, ck};
 use crate::pin::Pin;
 
-/// One open session.
+/// One open session, closed when it is dropped.
 pub(crate) struct Session {
     pub(crate) module: Arc<Module>,
     pub(crate) handle: CK_SESSION_HANDLE,

@@ -11,22 +11,22 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// No attributes.
+    /// A template without attributes.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// A `CK_BBOOL`.
+    /// Adds an attribute whose value is a CK_BBOOL.
     pub(crate) fn flag(self, attribute: CK_ATTRIBUTE_TYPE, value: bool) -> Self {
         self.bytes(attribute, &[u8::from(value)])
     }
 
-    /// A `CK_ULONG`.
+    /// Adds an attribute whose value is a CK_ULONG.
     pub(crate) fn number(self, attribute: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Self {
         self.bytes(attribute, &value.to_ne_bytes())
     }
 
-    /// A byte array.
+    /// Adds an attribute whose value is a byte array.
     pub(crate) fn bytes(mut self, attribute: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Self {
         self.attributes.push((attribute, value.to_vec()));
         self

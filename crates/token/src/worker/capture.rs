@@ -18,7 +18,7 @@ use super::guarded::GuardedPlaces;
 /// choose it themselves.
 pub(super) const IV_BYTES: usize = 16;
 
-/// What a result costs besides: the lab takes a copy of each, to judge them all at once.
+/// What a result costs besides: the controller takes a copy of each, to judge them all at once.
 const COPY_BYTES: usize = 112;
 
 /// Results go round in this many places, as an application's would. All end at the same offset of a

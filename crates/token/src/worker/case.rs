@@ -70,7 +70,7 @@ impl Case {
         Ok(())
     }
 
-    /// What the lab needs to know of the keys.
+    /// What the controller needs to know of the keys.
     pub(super) fn ready(&self, shared: &Shared) -> Vec<LaneReady> {
         self.lanes.iter().map(|lane| lane.ready(shared)).collect()
     }

@@ -26,7 +26,7 @@ use crate::protocol::{Job, KeyUse, LaneReady, Ring};
 pub(super) struct CaseLane {
     pub(super) variant: Variant,
     pub(super) keys: Vec<Key>,
-    /// By key.
+    /// The prepared inputs of each key, by the number of the key.
     inputs: Vec<Arc<[PreparedInput]>>,
     /// Only the token can tell whether a result is right.
     by_token: bool,
@@ -58,7 +58,7 @@ impl CaseLane {
         shape_work(self.variant.shape)
     }
 
-    /// What the lab needs to know of the keys.
+    /// What the controller needs to know of the keys.
     pub(super) fn ready(&self, shared: &Shared) -> LaneReady {
         LaneReady {
             keys: self.keys.iter().map(|key| key.ready.clone()).collect(),

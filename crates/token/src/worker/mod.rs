@@ -1,6 +1,6 @@
 //! The process that loads a module and measures it, on orders that come through a pipe.
 //!
-//! It does one thing at a time, in the order that the lab asks for: load, enter a token, prepare a
+//! It does one thing at a time, in the order that the controller asks for: load, enter a token, prepare a
 //! case, run it, hand over results, clean up. When the pipe ends, for whatever reason, it ends the
 //! run, destroys what it made and goes.
 
@@ -47,7 +47,7 @@ use self::shared::Shared;
 use crate::module::{Module, Session};
 use crate::protocol::{Broken, Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
 
-/// Runs a worker on this process's standard input and output until the lab has no more orders.
+/// Runs a worker on this process's standard input and output until the controller has no more orders.
 ///
 /// The pipes are moved out of the module's reach first: what it prints goes to standard error.
 ///
@@ -74,7 +74,7 @@ pub fn serve() -> io::Result<()> {
         .serve()
 }
 
-/// How long a worker may clean up after the lab is gone.
+/// How long a worker may clean up after the controller is gone.
 const LAST_RESPITE: Duration = Duration::from_secs(10);
 
 /// What the worker's main thread waits for.
@@ -206,7 +206,7 @@ impl Worker {
     }
 
     fn send_outputs(&mut self) -> io::Result<()> {
-        /// Results in one frame: the lab reads while the worker still collects.
+        /// Results in one frame: the controller reads while the worker still collects.
         const BATCH: usize = 4096;
         let Some(token) = &self.token else { return Ok(()) };
         let Some(case) = &token.case else { return Ok(()) };

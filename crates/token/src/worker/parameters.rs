@@ -20,7 +20,7 @@ pub(super) struct Armed {
 /// Where the IV of an operation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IvSource {
-    /// From its input.
+    /// The IV is part of the operation's input.
     Input,
     /// It is this worker's counter: no IV comes twice.
     WorkerCounter,

@@ -1,4 +1,4 @@
-//! From a measuring thread to the thread that talks to the lab: a ring without locks.
+//! From a measuring thread to the thread that talks to the controller: a ring without locks.
 //!
 //! The measuring thread copies a closed slice into memory prepared beforehand. When the ring is
 //! full the slice stays open (see [`tapstone_measure::recorder`]); raw samples that find no room
@@ -32,7 +32,7 @@ struct Samples {
     dropped: Arc<AtomicU64>,
 }
 
-/// The other end.
+/// The end of a thread's ring at which its worker reads.
 pub(super) struct Drain {
     slices: Consumer<u8>,
     samples: Option<Consumer<RawSample>>,

@@ -8,7 +8,7 @@ use tapstone_worker::BoardCell;
 
 use tapstone_names::pkcs11::Pkcs11Function;
 
-/// One thread's announcements.
+/// What one thread announces of its calls, for the controller's board.
 pub(super) struct Watch {
     place: BoardCell,
     phases: Option<Phases>,

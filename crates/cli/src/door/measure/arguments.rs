@@ -33,8 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) crl: Vec<PathBuf>,
     /// How the card is authenticated
-    #[arg(long, value_enum, default_value_t = Way::PkiCak)]
-    pub(crate) mechanism: Way,
+    #[arg(long, value_enum, default_value_t = MechanismArgument::PkiCak)]
+    pub(crate) mechanism: MechanismArgument,
     /// The ways to carry out PKI-CAK that take turns; the plain one is always among them
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', default_value = "all")]
     pub(crate) strategy: Vec<Choice>,
@@ -72,7 +72,7 @@ impl Arguments {
     /// What takes turns, the baseline first.
     pub(crate) fn mechanisms(&self) -> anyhow::Result<Vec<AuthenticationMechanism>> {
         let one = match self.mechanism {
-            Way::PkiCak => {
+            MechanismArgument::PkiCak => {
                 let chosen = |strategy: &Strategy| {
                     let named = |choice: &Choice| choice.0.is_none_or(|one| one == *strategy);
                     *strategy == Strategy::Plain || self.strategy.iter().any(named)
@@ -80,9 +80,9 @@ impl Arguments {
                 let strategies = Strategy::ALL.into_iter().filter(chosen);
                 return Ok(strategies.map(AuthenticationMechanism::PkiCak).collect());
             }
-            Way::Chuid => AuthenticationMechanism::Chuid,
-            Way::PkiAuth => AuthenticationMechanism::PkiAuth,
-            Way::Contact => AuthenticationMechanism::Contact,
+            MechanismArgument::Chuid => AuthenticationMechanism::Chuid,
+            MechanismArgument::PkiAuth => AuthenticationMechanism::PkiAuth,
+            MechanismArgument::Contact => AuthenticationMechanism::Contact,
         };
         let named = self.strategy.iter().any(|choice| choice.0.is_some());
         anyhow::ensure!(!named, "--strategy is for --mechanism pki-cak\nhint: leave it out");
@@ -90,9 +90,9 @@ impl Arguments {
     }
 }
 
-/// A mechanism.
+/// An authentication mechanism, as `--mechanism` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum MechanismArgument {
     /// The card authentication key signs a challenge; no PIN
     PkiCak,
     /// Only the signature of the CHUID is checked: a copy of it would do

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use super::pcscd::{NoPcscd, Pcscd};
 
 /// A card makes RSA keys before it goes into the reader.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// A reader of Debian's vsmartcard-vpcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) fn has_card(slot: Slot) -> bool {
 
 /// Waits until a reader is empty; says whether it came to be.
 pub(crate) fn empty(slot: Slot) -> bool {
-    eventually(PATIENCE, || !has_card(slot))
+    eventually(TIME_LIMIT, || !has_card(slot))
 }
 
 /// A card that waits for a pcscd to come, for as long as this lives.
@@ -98,7 +98,7 @@ impl<'a> Card<'a> {
         command.arg("vcard").args(arguments).args(["--port", &slot.port().to_string()]);
         command.stdin(Stdio::null()).stderr(File::create(said.path()).unwrap());
         let mut card = Self { process: command.spawn().unwrap(), slot, _pcscd: PhantomData };
-        let there = eventually(PATIENCE, || {
+        let there = eventually(TIME_LIMIT, || {
             let ended = card.process.try_wait().unwrap();
             assert!(ended.is_none(), "{command:?}: {}", read(said.path()));
             has_card(slot)

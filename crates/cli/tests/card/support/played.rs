@@ -14,7 +14,7 @@ use super::card::{empty, has_card};
 use super::pcscd::Pcscd;
 use super::{Slot, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The commands that the applet was sent.
 #[derive(Clone, Default)]
@@ -96,7 +96,7 @@ impl<'a> Played<'a> {
 
     fn there(pull: Box<dyn Fn() + 'a>, thread: JoinHandle<()>) -> Self {
         let card = Self { pull, thread: Some(thread), _pcscd: PhantomData };
-        assert!(eventually(PATIENCE, || has_card(Slot::First)));
+        assert!(eventually(TIME_LIMIT, || has_card(Slot::First)));
         card
     }
 }

@@ -3,7 +3,7 @@
 use tapstone_testing::eventually;
 
 use super::Slot;
-use crate::run::{PATIENCE, Running, Tapstone};
+use crate::run::{Running, TIME_LIMIT, Tapstone};
 
 impl Tapstone {
     /// A verb with a reader.
@@ -24,7 +24,7 @@ impl Running {
     pub(crate) fn wait_until_it_measures(&self) {
         const LOOKS: u32 = 200;
         let mut last = (Vec::new(), 0);
-        let measures = eventually(PATIENCE, || {
+        let measures = eventually(TIME_LIMIT, || {
             let workers = self.workers();
             let same = !workers.is_empty() && workers == last.0;
             last = (workers, if same { last.1 + 1 } else { 0 });

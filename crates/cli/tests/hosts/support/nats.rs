@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::{command, eventually, skip};
 
 /// It starts and ends within a tenth of a second.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The folder that is shipped.
 pub(crate) const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
@@ -128,14 +128,14 @@ impl Nats {
         self.server = Some(server.spawn().unwrap());
         let pid = self.pid().expect("just started").as_raw_nonzero();
         let ports = self.directory.path().join(format!("nats-server_{pid}.ports"));
-        let listens = eventually(PATIENCE, || told_url(&ports).is_some());
+        let listens = eventually(TIME_LIMIT, || told_url(&ports).is_some());
         assert!(listens, "nats-server listens: {}", self.log());
     }
 
     fn end(&mut self, signal: Signal) {
         let Some(mut server) = self.server.take() else { return };
         let _ = kill_process(Pid::from_child(&server), signal);
-        if !eventually(PATIENCE, || server.try_wait().is_ok_and(|status| status.is_some())) {
+        if !eventually(TIME_LIMIT, || server.try_wait().is_ok_and(|status| status.is_some())) {
             let _ = server.kill();
             let _ = server.wait();
         }

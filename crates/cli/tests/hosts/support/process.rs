@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::eventually;
 
 /// How long `unshare` may take to start a program, which is milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// A program that runs under `unshare --fork`, which waits for it and passes on how it ended.
 pub(crate) struct Process {
@@ -20,7 +20,7 @@ pub(crate) struct Process {
 impl Process {
     pub(super) fn new(mut unshare: Child) -> Self {
         let mut program = None;
-        let started = eventually(PATIENCE, || {
+        let started = eventually(TIME_LIMIT, || {
             program = started_by(Pid::from_child(&unshare));
             program.is_some() || unshare.try_wait().unwrap().is_some()
         });
@@ -67,7 +67,7 @@ impl Drop for Process {
         let _ = self.unshare.wait();
         if let Some(program) = self.program {
             // Until it is gone, so that what it held is free: it is nobody's to wait for.
-            eventually(PATIENCE, || has_gone(program));
+            eventually(TIME_LIMIT, || has_gone(program));
         }
     }
 }

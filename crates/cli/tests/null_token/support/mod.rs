@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub(crate) use tapstone_testing::eventually;
 
-use crate::run::PATIENCE;
+use crate::run::TIME_LIMIT;
 pub(crate) use crate::run::null_module::PIN;
 use crate::run::null_module::{self, Log, objects};
 pub(crate) use crate::run::{Outcome, Running, Tapstone};
@@ -62,7 +62,7 @@ impl Running {
     /// Waits for the keys of a run with `--token-keys`, and then until it measures.
     pub(crate) fn wait_until_it_measures(&self) {
         let store = self.store();
-        let made = eventually(PATIENCE, || objects(&store).len() == 2);
+        let made = eventually(TIME_LIMIT, || objects(&store).len() == 2);
         assert!(made, "a key pair is on the token: {:?}", objects(&store));
         // Trial, warm-up and notices take a fifth of a second together.
         sleep(Duration::from_millis(500));

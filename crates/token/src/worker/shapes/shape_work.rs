@@ -125,7 +125,7 @@ pub(in super::super) struct CallSetup<'a> {
 /// What of an operation's results is kept for verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum KeptResults {
-    /// There are none.
+    /// The operation has no results to keep.
     Nothing,
     /// What it wrote into its buffer.
     Bytes,
