@@ -15,6 +15,11 @@ pub const LEVEL_BATCHES: usize = 20;
 const TREND_EXPLAINS: f64 = 0.5;
 const TREND_GROWS: f64 = 2.0;
 
+/// Or when the line rises by this share of the time that it is over: then so much more is offered
+/// than served (the latency of an arrival at time t is (offered / served - 1) t), also where the
+/// backlog was there before the level began.
+const TREND_RISES: f64 = 0.25;
+
 /// Consecutive arrivals of a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArrivalBatch {
@@ -65,6 +70,12 @@ impl RateLevel {
         self.batches.iter().map(|batch| batch.arrivals).sum()
     }
 
+    /// How long the rate was offered, in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.arrivals() as f64 / self.rate.0
+    }
+
     /// The share of the arrivals whose latency lies beyond the bound.
     #[must_use]
     pub fn share_beyond(&self) -> f64 {
@@ -97,7 +108,8 @@ impl RateLevel {
         let explained = slope * slope * spread / squares.max(f64::MIN_POSITIVE);
         let start = mean - slope * middle;
         let end = mean + slope * middle;
-        slope > 0.0 && explained >= TREND_EXPLAINS && end >= TREND_GROWS * start
+        let rises = end >= TREND_GROWS * start || end - start >= TREND_RISES * 1e9 * self.seconds();
+        slope > 0.0 && explained >= TREND_EXPLAINS && rises
     }
 }
 
@@ -148,6 +160,14 @@ mod tests {
         assert!(!level((1..=20).map(|at| 100_000 + at * 1000)).backlog_grows());
         assert!(!level((1..=20).map(|at| 50_000 + at * 7919 % 20 * 1000)).backlog_grows());
         assert!(!level((1..=20).map(|at| (21 - at) * 1000)).backlog_grows());
+    }
+
+    #[test]
+    fn a_backlog_that_was_there_before_still_grows_where_more_is_offered_than_served() {
+        // 2,000 arrivals in 2,000 s, from 5,000 s of waiting on: half of that time more at the end.
+        let rising = |by: u64| level((0..20).map(move |at| 5_000_000_000_000 + at * by));
+        assert!(rising(1_000_000_000_000 / 19).backlog_grows());
+        assert!(!rising(200_000_000_000 / 19).backlog_grows());
     }
 
     #[test]

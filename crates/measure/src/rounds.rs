@@ -85,7 +85,8 @@ impl Summary {
                 rounds.len(),
                 first.min(rounds.len())
             ),
-            reliable: rounds.iter().all(|round| round.reliable),
+            // What depends on what inside a window is no part of this interval.
+            reliable: rounds.len() >= FEWEST_ROUNDS,
         })
     }
 }
@@ -167,7 +168,8 @@ mod tests {
         lacking[3].p90 = None;
         lacking[4].reliable = false;
         let over = Summary::over_rounds(&lacking, 5).unwrap();
-        assert!(over.p90.is_none() && over.p50.is_some() && !over.reliable);
+        assert!(over.p90.is_none() && over.p50.is_some() && over.reliable);
+        assert!(!Summary::over_rounds(&lacking[..4], 5).unwrap().reliable, "too few rounds");
         assert!(Summary::over_rounds(&lacking[..1], 5).is_none());
     }
 

@@ -25,7 +25,7 @@
 
 use crate::exceedance::{ArrivalBatch, GeneratorHealth, LogShare, RateLevel, log_share};
 use crate::interval::{Estimate, student_t};
-use crate::units::PerSecond;
+use crate::units::{Nanos, PerSecond};
 
 /// Offers a rate and notes what came of it.
 pub trait MeasuresRates {
@@ -50,6 +50,8 @@ pub trait MeasuresRates {
 pub struct WithinPlan {
     /// The share that may lie beyond the bound: 0.01 for p99.
     pub share: f64,
+    /// The bound on the latency.
+    pub longest: Nanos,
     /// The rate that is offered first.
     pub first: PerSecond,
     /// No lower rate is offered.
@@ -124,6 +126,10 @@ const FAR_OFF: f64 = 2.0;
 
 /// No search takes more levels.
 const MOST_LEVELS: usize = 60;
+
+/// A level that is over sooner, in bounds, says of no rate that it is within: a backlog that grows
+/// by a tenth of the time needs ten bounds to reach one.
+const LASTING: f64 = 10.0;
 
 impl WithinPlan {
     /// Arrivals of a level that only has to tell one side from the other.
@@ -423,6 +429,7 @@ impl<M: MeasuresRates> Search<'_, M> {
             // Without two batches the standard error is infinite: that is within nothing.
             let reach = level.share_beyond() + student_t(degrees) * level.standard_error();
             level.generator == GeneratorHealth::Sound
+                && level.seconds() >= LASTING * self.plan.longest.as_secs_f64()
                 && !level.backlog_grows()
                 && reach <= self.plan.share
         };

@@ -76,6 +76,7 @@ impl MeasuresRates for Virtual {
 fn plan(queue: Queue) -> WithinPlan {
     WithinPlan {
         share: 0.01,
+        longest: Nanos((queue.bound * 1e9) as u64),
         first: PerSecond(queue.capacity() * 0.05),
         lowest: PerSecond(queue.capacity() * 0.05),
         highest: PerSecond(queue.capacity() * 100.0),

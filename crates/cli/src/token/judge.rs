@@ -111,8 +111,9 @@ fn void_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     if outcomes.iter().any(|outcome| outcome.interrupted) {
         reasons.push("the run was interrupted".into());
     }
-    if evidence.summaries().iter().any(|summary| !summary.reliable) {
-        reasons.push("an interval is unreliable: its batches depend on one another".into());
+    let over = evidence.rounds.and_then(|rounds| rounds.shown.summary.as_ref());
+    if over.is_some_and(|over| !over.reliable) {
+        reasons.push("the interval over the rounds is unreliable".into());
     }
     let Some(rounds) = evidence.rounds else { return reasons };
     if let Some(why) = rounds.disturbed.first() {

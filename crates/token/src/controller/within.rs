@@ -222,6 +222,7 @@ impl Levels<'_> {
         let arrivals = BEYOND_AT_3_PERCENT / share * (0.03 / self.search.precision).powi(2);
         WithinPlan {
             share,
+            longest: self.search.bound.longest,
             first: PerSecond(alone / 4.0),
             // So few arrivals find the device busy that the share cannot be reached by waiting.
             lowest: PerSecond(alone * (share / 2.0).min(0.125)),
