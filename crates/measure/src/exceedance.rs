@@ -4,6 +4,7 @@
 //! long. So the share beyond the bound is taken over batches of consecutive arrivals, and its
 //! spread is that of the batches.
 
+use crate::interval::Estimate;
 use crate::ratio::Ratio;
 use crate::units::{Nanos, PerSecond};
 
@@ -30,7 +31,15 @@ pub struct ArrivalBatch {
     pub beyond: u64,
     /// The mean latency of all arrivals, from the intended start.
     pub mean_latency: Nanos,
+    /// The shortest of these latencies.
+    pub shortest_latency: Nanos,
+    /// How long the device took for them: from the last end of the batch before to their last end.
+    /// `None` in the first batch, and where one of them had not ended.
+    pub taken: Option<Nanos>,
 }
+
+/// An arrival that took this many times as long as a call of one worker alone had to wait.
+const WAITED: u64 = 3;
 
 /// What the load generator did at a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +122,25 @@ impl RateLevel {
     }
 }
 
+/// What the device serves while requests wait all the time: its capacity, per second. No higher
+/// rate can be held, however short a level at it is. `unloaded` is the latency of one worker alone.
+///
+/// Taken from the levels whose backlog grows, over the batches in which every arrival had to wait
+/// and which followed on such a batch. `None`: there are too few.
+pub(crate) fn capacity(levels: &[RateLevel], unloaded: Nanos) -> Option<Estimate> {
+    let waited = |batch: &ArrivalBatch| batch.shortest_latency.0 > WAITED * unloaded.0;
+    let growing = levels.iter().filter(|level| level.backlog_grows());
+    let pairs = growing.flat_map(|level| level.batches.windows(2));
+    let busy = pairs.filter(|pair| pair.iter().all(waited));
+    let served = busy.filter_map(|pair| {
+        let taken = pair[1].taken?;
+        Some((pair[1].arrivals as f64, taken.as_secs_f64()))
+    });
+    let served: Vec<(f64, f64)> = served.collect();
+    let enough = served.len() >= LEVEL_BATCHES / 2;
+    Ratio::over(&served).filter(|_| enough).map(|served| served.estimate())
+}
+
 /// The logarithm of the share beyond the bound, over all these batches; `None` where no arrival, or
 /// every one, lies beyond it.
 pub(crate) fn log_share(batches: &[ArrivalBatch]) -> Option<LogShare> {
@@ -146,7 +174,13 @@ mod tests {
     use super::*;
 
     fn level(mean_latencies: impl Iterator<Item = u64>) -> RateLevel {
-        let batch = |mean| ArrivalBatch { arrivals: 100, beyond: 1, mean_latency: Nanos(mean) };
+        let batch = |mean| ArrivalBatch {
+            arrivals: 100,
+            beyond: 1,
+            mean_latency: Nanos(mean),
+            shortest_latency: Nanos(mean),
+            taken: Some(Nanos::from_secs(1)),
+        };
         RateLevel {
             rate: PerSecond(1.0),
             batches: mean_latencies.map(batch).collect(),
@@ -177,7 +211,23 @@ mod tests {
         assert_eq!(level.standard_error(), 0.0);
         let log = log_share(&level.batches).unwrap();
         assert_eq!((log.log, log.degrees), (0.01_f64.ln(), 19));
-        let none = ArrivalBatch { arrivals: 10, beyond: 0, mean_latency: Nanos(1) };
+        let none = ArrivalBatch { beyond: 0, ..level.batches[0] };
         assert_eq!(log_share(&[none; 20]), None);
+    }
+
+    #[test]
+    fn the_capacity_is_what_is_served_while_all_wait_at_levels_that_grow() {
+        let growing = level((1..=20).map(|at| at * 1000));
+        let estimate = capacity(std::slice::from_ref(&growing), Nanos(1)).unwrap();
+        assert_eq!((estimate.low, estimate.estimate, estimate.high), (100.0, 100.0, 100.0));
+        // Up to three times the unloaded latency nobody is known to have waited: ten pairs of
+        // batches are left, and one fewer is too few.
+        assert!(capacity(std::slice::from_ref(&growing), Nanos(9_999 / 3)).is_some());
+        assert_eq!(capacity(std::slice::from_ref(&growing), Nanos(10_000 / 3 + 1)), None);
+        let steady = level((0..20).map(|_| 100_000));
+        assert_eq!(capacity(&[steady], Nanos(1)), None);
+        let not_ended = |batch: &ArrivalBatch| ArrivalBatch { taken: None, ..*batch };
+        let batches = growing.batches.iter().map(not_ended).collect();
+        assert_eq!(capacity(&[RateLevel { batches, ..growing }], Nanos(1)), None);
     }
 }

@@ -18,12 +18,14 @@
 //! the gap between arrivals, by several times that.
 //!
 //! Where the backlog begins to grow before the share is reached, as with a bound far above the
-//! service time, the two rates between which it happens are the interval.
+//! service time, the two rates between which it happens are the interval. A short level cannot show
+//! that a backlog grows slowly; but levels at which it grew show what the device serves while
+//! requests wait all the time, and no rate above that can be held.
 //!
 //! Everything here is pure: what measures a rate is the trait [`MeasuresRates`], so the search runs
 //! in virtual time against queues of which the answer is known.
 
-use crate::exceedance::{ArrivalBatch, GeneratorHealth, LogShare, RateLevel, log_share};
+use crate::exceedance::{ArrivalBatch, GeneratorHealth, LogShare, RateLevel, capacity, log_share};
 use crate::interval::{Estimate, student_t};
 use crate::units::{Nanos, PerSecond};
 
@@ -52,6 +54,8 @@ pub struct WithinPlan {
     pub share: f64,
     /// The bound on the latency.
     pub longest: Nanos,
+    /// The mean latency of one worker alone.
+    pub unloaded: Nanos,
     /// The rate that is offered first.
     pub first: PerSecond,
     /// No lower rate is offered.
@@ -106,6 +110,9 @@ const BRACKET: f64 = 1.3;
 
 /// No level is offered to narrow a bracket further than this.
 const NARROWEST: f64 = 1.01;
+
+/// By so much a rate gives way at which the backlog grew.
+const GIVES_WAY: f64 = 1.02;
 
 /// Levels of the second stage.
 const APPROACHES: usize = 3;
@@ -354,7 +361,9 @@ impl<M: MeasuresRates> Search<'_, M> {
             for _ in 0..MOST_ROUNDS {
                 if let Some(grows_at) = go_on!(self.round(&mut pair)) {
                     let high = Side { rate: grows_at, log: None, beyond: true };
-                    return Ok(Ok(between(Bracket { high, ..bracket })));
+                    let below = bracket.low.rate.min(grows_at / GIVES_WAY);
+                    let low = Side { rate: below, ..bracket.low };
+                    return self.confirm(Bracket { low, high });
                 }
                 found = pair.crossing(self.plan.share);
                 // A place that is this far off is left for one that all levels together point to.
@@ -375,7 +384,7 @@ impl<M: MeasuresRates> Search<'_, M> {
     fn round(&mut self, pair: &mut Pair) -> Step<Option<f64>, M::Error> {
         for end in [PairEnd::Low, PairEnd::High, PairEnd::High, PairEnd::Low] {
             let level = go_on!(self.measured(pair.rate(end), self.plan.arrivals));
-            if level.backlog_grows() {
+            if self.grows(&level) {
                 return Ok(Ok(Some(level.rate.0)));
             }
             pair.add(&level, end);
@@ -384,22 +393,40 @@ impl<M: MeasuresRates> Search<'_, M> {
     }
 
     /// The limit lies where the backlog begins to grow. A level as long as those near a bound has
-    /// to show that it does not at the lower rate, which gives way until one does.
+    /// to show that it does not at the lower rate, which gives way until one does. The higher rate
+    /// may have been found to grow by chance: where the capacity is known, it stands in its place.
     fn confirm(&mut self, bracket: Bracket) -> Step<LatencyLimit, M::Error> {
         let mut bracket = bracket;
         loop {
             let low = go_on!(self.level(bracket.low.rate, self.plan.arrivals));
             if !low.beyond {
-                return Ok(Ok(between(bracket)));
+                let shown = between(low.rate, bracket.high.rate);
+                return Ok(Ok(self.capacity().map_or(shown, |served| {
+                    between(low.rate.min(served.low), low.rate.max(served.high))
+                })));
             }
-            let lower = Side { rate: low.rate / (2.0 * NARROWEST - 1.0), ..bracket.low };
-            bracket = Bracket { low: lower, high: low };
+            let below = self.capacity().map_or(low.rate, |served| low.rate.min(served.high));
+            bracket = Bracket { low: Side { rate: below / GIVES_WAY, ..low }, high: low };
         }
     }
 
+    /// The backlog grows, or would have, had the level been longer.
+    fn grows(&self, level: &RateLevel) -> bool {
+        level.backlog_grows() || self.capacity().is_some_and(|most| level.rate.0 > most.high)
+    }
+
+    fn capacity(&self) -> Option<Estimate> {
+        capacity(&self.levels, self.plan.unloaded)
+    }
+
     fn level(&mut self, rate: f64, arrivals: u64) -> Step<Side, M::Error> {
-        let level = go_on!(self.measured(rate, arrivals));
-        let grows = level.backlog_grows();
+        let mut level = go_on!(self.measured(rate, arrivals));
+        if level.backlog_grows() && self.capacity().is_none() {
+            // Short levels grow by chance now and then: where nobody had to wait for long, a longer
+            // one decides.
+            level = go_on!(self.measured(rate, self.plan.arrivals));
+        }
+        let grows = self.grows(&level);
         let share = level.share_beyond();
         // A share of nothing has no logarithm: half an arrival stands for it.
         let half = 0.5 / level.arrivals().max(1) as f64;
@@ -430,12 +457,12 @@ impl<M: MeasuresRates> Search<'_, M> {
             let reach = level.share_beyond() + student_t(degrees) * level.standard_error();
             level.generator == GeneratorHealth::Sound
                 && level.seconds() >= LASTING * self.plan.longest.as_secs_f64()
-                && !level.backlog_grows()
+                && !self.grows(level)
                 && reach <= self.plan.share
         };
         // No rate is within that lies above one which was beyond, or was so at another time.
         let share = self.plan.share;
-        let beyond = |level: &&RateLevel| level.backlog_grows() || level.share_beyond() > share;
+        let beyond = |level: &&RateLevel| self.grows(level) || level.share_beyond() > share;
         let lowest_beyond = self.levels.iter().filter(beyond).map(|level| level.rate.0);
         let lowest_beyond = lowest_beyond.fold(f64::INFINITY, f64::min);
         let rates = self.levels.iter().filter(within).map(|level| level.rate);
@@ -448,12 +475,8 @@ impl<M: MeasuresRates> Search<'_, M> {
 }
 
 /// The limit lies between a rate within the bound and one whose backlog grows.
-fn between(bracket: Bracket) -> LatencyLimit {
-    LatencyLimit::Rate(Estimate {
-        estimate: (bracket.low.rate * bracket.high.rate).sqrt(),
-        low: bracket.low.rate,
-        high: bracket.high.rate,
-    })
+fn between(low: f64, high: f64) -> LatencyLimit {
+    LatencyLimit::Rate(Estimate { estimate: (low * high).sqrt(), low, high })
 }
 
 /// One of the two rates of the third stage.

@@ -35,6 +35,13 @@ struct Arrival {
     latency: Option<Nanos>,
 }
 
+impl Arrival {
+    /// When it had ended; `None`: it had not, or failed.
+    fn end(&self) -> Option<Nanos> {
+        self.latency.map(|latency| self.intended + latency)
+    }
+}
+
 impl LevelArrivals {
     /// Of a case whose processes have followed schedules of these seeds.
     pub(super) fn new(
@@ -122,14 +129,28 @@ impl BoundedArrivals {
             return Vec::new();
         }
         let waited = |arrival: &Arrival| arrival.latency.unwrap_or(self.closed - arrival.intended);
-        let batch = |arrivals: &[Arrival]| ArrivalBatch {
-            arrivals: arrivals.len() as u64,
-            beyond: arrivals.iter().filter(|arrival| self.is_beyond(arrival)).count() as u64,
-            mean_latency: Nanos(
-                arrivals.iter().map(waited).sum::<Nanos>().0 / arrivals.len().max(1) as u64,
-            ),
+        // The last end so far; `None` from the first request on that had not ended.
+        let mut ended = None;
+        let batch = |(place, arrivals): (usize, &[Arrival])| {
+            let before = ended;
+            let last = arrivals.iter().map(Arrival::end).collect::<Option<Vec<_>>>();
+            let last = last.and_then(|ends| ends.into_iter().max());
+            ended = match place {
+                0 => last,
+                _ => last.zip(ended).map(|(last, before)| last.max(before)),
+            };
+            ArrivalBatch {
+                arrivals: arrivals.len() as u64,
+                beyond: arrivals.iter().filter(|arrival| self.is_beyond(arrival)).count() as u64,
+                mean_latency: Nanos(
+                    arrivals.iter().map(waited).sum::<Nanos>().0 / arrivals.len().max(1) as u64,
+                ),
+                shortest_latency: arrivals.iter().map(waited).min().unwrap_or_default(),
+                taken: ended.zip(before).map(|(end, before)| end - before),
+            }
         };
-        self.arrivals.chunks_exact(each).take(LEVEL_BATCHES).map(batch).collect()
+        let batches = self.arrivals.chunks_exact(each).take(LEVEL_BATCHES);
+        batches.enumerate().map(batch).collect()
     }
 }
 
@@ -161,6 +182,22 @@ mod tests {
         let batches = bounded.batches();
         assert_eq!(batches.len(), LEVEL_BATCHES);
         assert_eq!(batches.iter().map(|batch| batch.beyond).sum::<u64>(), 30);
+        assert!(batches.iter().all(|batch| batch.shortest_latency == Nanos(5)));
+    }
+
+    #[test]
+    fn a_batch_takes_from_the_last_end_before_it_to_its_own() {
+        // A request each 10 ns on a device that takes 30 ns; the 91st never ends.
+        let moments: Vec<Nanos> = (0..100).map(|at| Nanos(at * 10)).collect();
+        let served = |at: u64| sample(at * 10, 30 * (at + 1) - at * 10, 0);
+        let samples = (0..100).filter(|at| *at != 90).map(served).collect();
+        let arrivals = accounted(&moments, samples);
+        let level = LevelArrivals { arrivals, closed: Nanos(10_000) };
+        let batches = level.bounded_by("p50 <= 5us".parse().unwrap()).batches();
+        let taken: Vec<Option<Nanos>> = batches.iter().map(|batch| batch.taken).collect();
+        assert_eq!(taken[0], None);
+        assert_eq!(taken[1..18], [Some(Nanos(5 * 30)); 17]);
+        assert_eq!(taken[18..], [None; 2]);
     }
 
     #[test]

@@ -223,6 +223,7 @@ impl Levels<'_> {
         WithinPlan {
             share,
             longest: self.search.bound.longest,
+            unloaded: self.unloaded,
             first: PerSecond(alone / 4.0),
             // So few arrivals find the device busy that the share cannot be reached by waiting.
             lowest: PerSecond(alone * (share / 2.0).min(0.125)),
