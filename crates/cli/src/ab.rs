@@ -17,7 +17,7 @@ use tapstone_text::Foreign;
 
 use crate::command_line::RecordArguments;
 use crate::exit::Exit;
-use crate::machine_load::Watch;
+use crate::machine_load::LoadWatch;
 use crate::output::OutputArguments;
 use crate::{compare, environment};
 
@@ -78,7 +78,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     let ab = plan(arguments)?;
     let signals = Signals::watch().context("cannot watch for signals")?;
     let mut record = record(arguments);
-    let machine = Watch::start();
+    let machine = LoadWatch::start();
     let live = Live::new(arguments, &ab);
     let measured = ab.measure(&signals, |progress| live.show(&progress));
     live.bar.finish_and_clear();

@@ -14,14 +14,14 @@ use tapstone_report::{comparison_csv, terminal};
 
 pub(crate) use self::arguments::Arguments;
 use self::baseline::Baselines;
-use self::sides::{Opened, Side};
+use self::sides::{ComparedSide, OpenedRecord};
 use crate::command_line;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
 
 pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
-    let first = Side::open(&arguments.first)?;
+    let first = ComparedSide::open(&arguments.first)?;
     if let Some(folder) = &arguments.baseline {
         return with_baseline(arguments, first, folder);
     }
@@ -29,14 +29,14 @@ pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !arguments.more.is_empty() {
         return beside(arguments, first, second);
     }
-    let (comparison, candidate) = match (first, Side::open(second)?) {
-        (Side::Record(one), Side::Record(other)) => (
+    let (comparison, candidate) = match (first, ComparedSide::open(second)?) {
+        (ComparedSide::Record(one), ComparedSide::Record(other)) => (
             tapstone_compare::compare_records(one.named(), other.named(), arguments.fail_above)?,
             other,
         ),
         // Wherever it stands, what is published is the baseline.
-        (Side::Reference(reference), Side::Record(record))
-        | (Side::Record(record), Side::Reference(reference)) => {
+        (ComparedSide::Reference(reference), ComparedSide::Record(record))
+        | (ComparedSide::Record(record), ComparedSide::Reference(reference)) => {
             let item = arguments.item.as_deref();
             let fail_above = arguments.fail_above;
             (
@@ -49,7 +49,7 @@ pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
                 record,
             )
         }
-        (Side::Reference(_), Side::Reference(_)) => anyhow::bail!(
+        (ComparedSide::Reference(_), ComparedSide::Reference(_)) => anyhow::bail!(
             "{} and {second} are both published, without an interval\nhint: compare a record with \
              one of them, or show one alone: tapstone compare {}",
             arguments.first,
@@ -63,8 +63,8 @@ pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 /// A record and the one that a folder keeps for it.
-fn with_baseline(arguments: &Arguments, side: Side, folder: &Path) -> anyhow::Result<Exit> {
-    let Side::Record(candidate) = side else {
+fn with_baseline(arguments: &Arguments, side: ComparedSide, folder: &Path) -> anyhow::Result<Exit> {
+    let ComparedSide::Record(candidate) = side else {
         anyhow::bail!(
             "{} is published, and no run\nhint: --baseline goes with one record, the new one",
             arguments.first
@@ -80,7 +80,7 @@ fn with_baseline(arguments: &Arguments, side: Side, folder: &Path) -> anyhow::Re
         candidate.path,
         candidate.path
     );
-    let compare = |kept: &Opened| {
+    let compare = |kept: &OpenedRecord| {
         tapstone_compare::compare_records(kept.named(), candidate.named(), arguments.fail_above)
     };
     let compared = found.as_ref().map(compare).transpose()?;
@@ -96,12 +96,12 @@ fn with_baseline(arguments: &Arguments, side: Side, folder: &Path) -> anyhow::Re
 }
 
 /// Several records, in the order in which they were named.
-fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Exit> {
+fn beside(arguments: &Arguments, first: ComparedSide, second: &str) -> anyhow::Result<Exit> {
     let others = [second].into_iter().chain(arguments.more.iter().map(String::as_str));
-    let sides = [Ok(first)].into_iter().chain(others.map(Side::open));
+    let sides = [Ok(first)].into_iter().chain(others.map(ComparedSide::open));
     let records = sides.map(|side| match side? {
-        Side::Record(record) => Ok(record),
-        Side::Reference(reference) => anyhow::bail!(
+        ComparedSide::Record(record) => Ok(record),
+        ComparedSide::Reference(reference) => anyhow::bail!(
             "reference:{} is published, and has items of its own\nhint: compare one record with it, \
              or records with one another",
             reference.name
@@ -130,7 +130,7 @@ fn beside(arguments: &Arguments, first: Side, second: &str) -> anyhow::Result<Ex
 }
 
 /// What the devices of several records play, each profile once; `None` where all are real.
-fn emulated(records: &[Box<Opened>]) -> Option<Emulated> {
+fn emulated(records: &[Box<OpenedRecord>]) -> Option<Emulated> {
     let all: Vec<&Emulated> =
         records.iter().filter_map(|opened| opened.record.target.emulated.as_ref()).collect();
     let first = *all.first()?;
@@ -189,10 +189,10 @@ struct Published {
     conclusions: Vec<SourceConclusion>,
 }
 
-fn alone(arguments: &Arguments, side: Side) -> anyhow::Result<Exit> {
+fn alone(arguments: &Arguments, side: ComparedSide) -> anyhow::Result<Exit> {
     let reference = match side {
-        Side::Reference(reference) => *reference,
-        Side::Record(opened) => anyhow::bail!(
+        ComparedSide::Reference(reference) => *reference,
+        ComparedSide::Record(opened) => anyhow::bail!(
             "{} alone has nothing to be compared with\nhint: name a second record, a folder with \
              --baseline, or a reference: {}",
             opened.path,

@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::duration)]
     wait: Nanos,
     /// What goes to standard output
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = HostsFormat::Text)]
+    format: HostsFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ Examples:
 Exit codes: 0 done, also when no agent answered; 2 could not reach the server.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum HostsFormat {
     /// A table for people
     Text,
     /// A list of objects
@@ -58,11 +58,11 @@ pub(crate) fn run_hosts(arguments: &Arguments) -> anyhow::Result<Exit> {
     let interrupt = interrupt::flag_on_signals()?;
     let all = look_around(&arguments.nats.server()?, arguments.wait.into(), &interrupt)?;
     match arguments.format {
-        Format::Json => {
+        HostsFormat::Json => {
             let listed: Vec<Listed<'_>> = all.iter().map(listed).collect();
             println!("{}", serde_json::to_string_pretty(&listed)?);
         }
-        Format::Text => print(&all),
+        HostsFormat::Text => print(&all),
     }
     if all.is_empty() {
         eprintln!(

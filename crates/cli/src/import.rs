@@ -26,12 +26,12 @@ const SHOWN: usize = 20;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    format: Source,
+    format: ImportSource,
 }
 
 /// Whose file it is.
 #[derive(Debug, Subcommand)]
-enum Source {
+enum ImportSource {
     /// A result file of JCAlgTest, the public study of Java Cards
     Jcalgtest(JcAlgTest),
     PanelLog(PanelLog),
@@ -61,8 +61,8 @@ Exit codes: 0 done, 2 not a result file of JCAlgTest.";
 
 pub(crate) fn run_import(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.format {
-        Source::Jcalgtest(arguments) => jcalgtest(arguments),
-        Source::PanelLog(arguments) => panel_log::import_panel_log(arguments),
+        ImportSource::Jcalgtest(arguments) => jcalgtest(arguments),
+        ImportSource::PanelLog(arguments) => panel_log::import_panel_log(arguments),
     }
 }
 

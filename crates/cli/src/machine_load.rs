@@ -8,7 +8,7 @@ use procfs::{CurrentSI, KernelStats, ticks_per_second};
 use tapstone_record::{Fraction, SystemLoad};
 
 /// The counters at the start of a run.
-pub(crate) struct Watch {
+pub(crate) struct LoadWatch {
     since: Instant,
     start: Option<Ticks>,
     own: Option<u64>,
@@ -22,7 +22,7 @@ struct Ticks {
     all: u64,
 }
 
-impl Watch {
+impl LoadWatch {
     pub(crate) fn start() -> Self {
         Self { since: Instant::now(), start: ticks(), own: own_ticks() }
     }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn sees_its_own_work_apart_from_that_of_others() {
-        let watch = Watch::start();
+        let watch = LoadWatch::start();
         let until = Instant::now() + std::time::Duration::from_millis(100);
         while Instant::now() < until {}
         let mut load = SystemLoad::default();

@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     timeout: Nanos,
     /// What goes to standard output
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TargetsFormat::Text)]
+    format: TargetsFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -46,7 +46,7 @@ Examples:
 Exit codes: 0 done, 2 no module was found, or one that was named failed.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum TargetsFormat {
     /// For people
     Text,
     /// For programs
@@ -95,8 +95,8 @@ pub(crate) fn run_targets(arguments: &Arguments) -> anyhow::Result<Exit> {
         eprintln!("note: {}", Foreign::with_lines(note.to_string()));
     }
     match arguments.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&listed)?),
-        Format::Text => print(&listed, arguments.mechanisms),
+        TargetsFormat::Json => println!("{}", serde_json::to_string_pretty(&listed)?),
+        TargetsFormat::Text => print(&listed, arguments.mechanisms),
     }
     if listed.is_empty() {
         eprintln!("no PKCS#11 module was found\nhint: name one with --module");

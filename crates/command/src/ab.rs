@@ -64,7 +64,7 @@ impl From<&Finished> for RunTimes {
 
 /// What the rounds gave.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredRounds {
     rounds: Rounds<RunTimes, AbError>,
 }
 
@@ -128,12 +128,12 @@ impl Ab {
     ///
     /// # Errors
     /// When it ends before the first round is complete. Later, what complete rounds have measured
-    /// stays: see [`Measured::failure`] and [`Measured::interrupted`].
+    /// stays: see [`MeasuredRounds::failure`] and [`MeasuredRounds::interrupted`].
     pub fn measure(
         &self,
         signals: &Signals,
         progress: impl FnMut(Progress),
-    ) -> Result<Measured, AbError> {
+    ) -> Result<MeasuredRounds, AbError> {
         let rounds = self.rounds as usize;
         let warm_up = self.warm_up as usize;
         let plan = rounds::RoundsPlan { sides: self.sides.len(), rounds, warm_up };
@@ -142,7 +142,7 @@ impl Ab {
         match (rounds.rounds.is_empty(), rounds.ended) {
             (true, Ended::Failed { error, .. }) => Err(error),
             (true, Ended::Interrupted | Ended::Done) => Err(AbError::Interrupted),
-            (false, ended) => Ok(Measured { rounds: Rounds { ended, ..rounds } }),
+            (false, ended) => Ok(MeasuredRounds { rounds: Rounds { ended, ..rounds } }),
         }
     }
 
@@ -183,7 +183,7 @@ impl Ab {
     }
 }
 
-impl Measured {
+impl MeasuredRounds {
     /// What failed in a later round, if anything did.
     #[must_use]
     pub const fn failure(&self) -> Option<&AbError> {

@@ -142,7 +142,7 @@ impl<'a> Origins<'a> {
 }
 
 #[derive(Default)]
-struct Tally {
+struct CallTally {
     count: u64,
     failed: BTreeMap<i32, u64>,
     time: Nanos,
@@ -150,7 +150,7 @@ struct Tally {
 }
 
 fn kinds(observed: &Observed, origins: &mut Origins<'_>) -> Vec<record::SystemCall> {
-    let mut tallies: HashMap<(&str, Option<NameId>, StackId), Tally> = HashMap::new();
+    let mut tallies: HashMap<(&str, Option<NameId>, StackId), CallTally> = HashMap::new();
     for call in observed.program_calls() {
         let tally = tallies.entry((call.name(), call.on, call.stack)).or_default();
         if tally.count == 0 {
@@ -167,7 +167,7 @@ fn kinds(observed: &Observed, origins: &mut Origins<'_>) -> Vec<record::SystemCa
         (Reverse(tally.count), *call, *object, *stack)
     });
     tallies.truncate(MOST_KINDS);
-    let kind = |((call, object, stack), tally): ((&str, Option<NameId>, StackId), Tally)| {
+    let kind = |((call, object, stack), tally): ((&str, Option<NameId>, StackId), CallTally)| {
         let failed = tally.failed.into_iter();
         record::SystemCall {
             call: call.to_owned(),

@@ -133,7 +133,7 @@ pub fn layers(timeline: &Timeline, owners: &[Owners]) -> Vec<record::Layer> {
 
 /// One function of one module.
 #[derive(Debug, Default)]
-struct Tally {
+struct FunctionTally {
     layer: String,
     count: u64,
     failed: BTreeMap<String, u64>,
@@ -149,7 +149,7 @@ pub fn calls(
     timeline: &Timeline,
     owners: &[Owners],
 ) -> (Vec<record::Call>, Vec<record::CaseResult>) {
-    let mut tallies: BTreeMap<(String, &'static str), Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<(String, &'static str), FunctionTally> = BTreeMap::new();
     for (thread, owners) in timeline.threads.iter().zip(owners) {
         for (span, own) in thread.spans.iter().zip(&owners.own) {
             count_span(timeline, thread, span, *own, &mut tallies);
@@ -175,7 +175,7 @@ fn count_span(
     thread: &Thread,
     span: &Span,
     own: Nanos,
-    tallies: &mut BTreeMap<(String, &'static str), Tally>,
+    tallies: &mut BTreeMap<(String, &'static str), FunctionTally>,
 ) {
     let call = timeline.call(span.call);
     let tally = tallies.entry((call.module.clone(), call.function)).or_default();
@@ -205,7 +205,7 @@ fn of_libc(call: &CalledFunction) -> String {
     }
 }
 
-fn call((module, function): &(String, &'static str), tally: &Tally) -> record::Call {
+fn call((module, function): &(String, &'static str), tally: &FunctionTally) -> record::Call {
     record::Call {
         module: module.clone(),
         layer: tally.layer.clone(),
@@ -218,7 +218,7 @@ fn call((module, function): &(String, &'static str), tally: &Tally) -> record::C
     }
 }
 
-fn call_case(call: &record::Call, tally: &Tally) -> record::CaseResult {
+fn call_case(call: &record::Call, tally: &FunctionTally) -> record::CaseResult {
     let failed: u64 = tally.failed.values().sum();
     let status = if failed < tally.count {
         record::Status::OK

@@ -31,10 +31,10 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use self::news::News;
-use self::session::Session;
+use self::session::AgentSession;
 use crate::config::Config;
 use crate::connection::Server;
-use crate::discovery::Answer;
+use crate::discovery::DiscoveryAnswer;
 use crate::error::HostsError;
 use crate::peer::settle;
 use crate::wire::run_subject;
@@ -114,7 +114,7 @@ struct Agent {
     packets: Subscriber,
     news: UnboundedReceiver<(u64, News)>,
     news_sender: UnboundedSender<(u64, News)>,
-    session: Option<Session>,
+    session: Option<AgentSession>,
     ended: VecDeque<u64>,
     refused: RefusedPins,
 }
@@ -189,7 +189,7 @@ impl Agent {
             busy: self.session.as_ref().map(|session| session.coordinator.clone()),
         };
         let facts = serde_json::to_value(facts).unwrap_or_default();
-        let answer = Answer { calling: self.calling.clone(), facts };
+        let answer = DiscoveryAnswer { calling: self.calling.clone(), facts };
         let _ = self.client.publish(reply, json(&answer).into()).await;
     }
 
@@ -221,7 +221,7 @@ impl Agent {
         let names = (claim.target.clone(), Arc::clone(&self.refused));
         let news = self.news_sender.clone();
         let agent = self.calling.agent;
-        match Session::start(&self.client, agent, &self.options, target, names, &claim, news) {
+        match AgentSession::start(&self.client, agent, &self.options, target, names, &claim, news) {
             Ok(session) => {
                 self.say(&format!("{} has the plan of {}", self.calling.name, claim.coordinator));
                 self.session = Some(session);
@@ -243,7 +243,7 @@ impl Agent {
             },
             // Whoever still speaks of an ended run is told again that it has ended.
             _ if self.ended.contains(&packet.run) => {
-                Session::farewell(&self.client, packet.run, self.calling.agent).await;
+                AgentSession::farewell(&self.client, packet.run, self.calling.agent).await;
             }
             // Late, or another's.
             _ => {}
@@ -262,7 +262,7 @@ impl Agent {
                 if let Some(trouble) = trouble {
                     self.say(&format!("error: {trouble}"));
                 }
-                Session::farewell(&self.client, run, self.calling.agent).await;
+                AgentSession::farewell(&self.client, run, self.calling.agent).await;
                 self.session = None;
                 self.ended.push_back(run);
                 if self.ended.len() > REMEMBERED {

@@ -31,7 +31,7 @@ pub struct Present {
 
 /// The answer to the question who is there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct DiscoveryAnswer {
     #[serde(flatten)]
     pub(crate) calling: Calling,
     /// Facts, in the form of the agent's version.
@@ -96,7 +96,7 @@ pub(crate) async fn discover(
             asked = Some(Instant::now());
         }
         if let Ok(Some(message)) = timeout(QUIET / 3, answers.next()).await
-            && let Ok(answer) = serde_json::from_slice::<Answer>(&message.payload)
+            && let Ok(answer) = serde_json::from_slice::<DiscoveryAnswer>(&message.payload)
         {
             let facts = answer.calling.is_ours().then(|| serde_json::from_value(answer.facts));
             let Calling { name, version, .. } = &answer.calling;

@@ -66,13 +66,13 @@ pub struct Fleet {
     run: u64,
     interrupt: Arc<AtomicBool>,
     commands: UnboundedSender<Command>,
-    shared: Arc<Shared>,
+    shared: Arc<HostStates>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the controller may read while the service runs.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(Mutex<Vec<State>>);
+pub(crate) struct HostStates(Mutex<Vec<State>>);
 
 /// How a host stands.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +83,7 @@ pub(crate) struct State {
     pub(crate) lost: Option<String>,
 }
 
-impl Shared {
+impl HostStates {
     fn lock(&self) -> MutexGuard<'_, Vec<State>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +94,7 @@ pub(crate) enum Command {
     Join {
         wanted: Wanted,
         reports: ReportSender<Report>,
-        answer: Sender<(usize, Answer)>,
+        answer: Sender<(usize, DiscoveryAnswer)>,
     },
     Task {
         host: usize,
@@ -126,7 +126,7 @@ pub(crate) enum Adopt {
 }
 
 /// What became of a worker that was asked for.
-pub(crate) type Answer = Result<(Box<Entered>, Arc<Mutex<Option<Lost>>>), String>;
+pub(crate) type DiscoveryAnswer = Result<(Box<Entered>, Arc<Mutex<Option<Lost>>>), String>;
 
 impl Fleet {
     /// Finds hosts and claims as many as are wanted, all of them or none.
@@ -136,7 +136,7 @@ impl Fleet {
     pub fn gather(wish: Wish) -> Result<Self, HostsError> {
         let (commands, orders) = tokio::sync::mpsc::unbounded_channel();
         let (ready, gathered) = mpsc::channel();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(HostStates::default());
         let target = wish.target.clone();
         let interrupt = Arc::clone(&wish.interrupt);
         let service = (commands.clone(), Arc::clone(&shared));
@@ -163,10 +163,10 @@ impl Fleet {
 
     /// The hosts for a record, which follows them while they work.
     #[must_use]
-    pub fn watch(&self) -> Watch {
+    pub fn watch(&self) -> HostsWatch {
         let target = self.target.clone();
         let hosts = self.hosts.clone();
-        Watch { target, hosts, shared: Arc::clone(&self.shared) }
+        HostsWatch { target, hosts, shared: Arc::clone(&self.shared) }
     }
 
     /// Asks for workers and waits for all of them, or for the user to end.
@@ -178,7 +178,7 @@ impl Fleet {
             let _ = self.commands.send(Command::Join { wanted: *wanted, reports, answer });
         }
         drop(answer);
-        let mut joined: Vec<Option<Answer>> = wanted.iter().map(|_| None).collect();
+        let mut joined: Vec<Option<DiscoveryAnswer>> = wanted.iter().map(|_| None).collect();
         while let Some((number, answer)) = self.wait(&answers) {
             if let Some(place) = wanted.iter().position(|wanted| wanted.number == number) {
                 joined[place] = Some(answer);
@@ -200,7 +200,7 @@ impl Fleet {
         }
     }
 
-    fn joining(&self, wanted: Wanted, answer: Option<Answer>) -> Joining {
+    fn joining(&self, wanted: Wanted, answer: Option<DiscoveryAnswer>) -> Joining {
         let host = &self.hosts[wanted.host];
         match answer {
             None => Err(TokenMeasureError::Interrupted),
@@ -316,13 +316,13 @@ impl RemoteWorker<TokenProtocol> for AgentWorker {
 
 /// The hosts of a run for its record, also after the controller has ended.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct HostsWatch {
     target: String,
     hosts: Vec<Host>,
-    shared: Arc<Shared>,
+    shared: Arc<HostStates>,
 }
 
-impl Watch {
+impl HostsWatch {
     /// What the target is called in the agents' configurations.
     #[must_use]
     pub fn target(&self) -> &str {

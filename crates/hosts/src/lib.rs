@@ -28,5 +28,5 @@ pub use config::{Config, ConfigError, TargetConfig};
 pub use connection::{Credentials, Server};
 pub use discovery::{Present, look_around};
 pub use error::{Absent, HostsError};
-pub use fleet::{Fleet, Watch, Wish, clock_of};
+pub use fleet::{Fleet, HostsWatch, Wish, clock_of};
 pub use wire::{AgentId, Calling, Facts, LEASE, TargetFacts};

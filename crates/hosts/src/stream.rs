@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use tapstone_measure::units::Nanos;
 
-use crate::wire::Chunk;
+use crate::wire::MessageChunk;
 
 /// Bytes under way at most: 20 MB a second at a round trip of 200 ms.
 const WINDOW_BYTES: usize = 4 << 20;
@@ -17,7 +17,7 @@ const WINDOW_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     /// Not yet acknowledged, in order.
-    chunks: VecDeque<Chunk>,
+    chunks: VecDeque<MessageChunk>,
     next_number: u64,
     /// How many of `chunks` have been sent since the last repetition.
     sent: usize,
@@ -45,8 +45,11 @@ impl Outgoing {
         let mut rest = message;
         loop {
             let (bytes, after) = rest.split_at(rest.len().min(self.chunk_bytes));
-            let chunk =
-                Chunk { number: self.next_number, last: after.is_empty(), bytes: bytes.to_vec() };
+            let chunk = MessageChunk {
+                number: self.next_number,
+                last: after.is_empty(),
+                bytes: bytes.to_vec(),
+            };
             self.next_number += 1;
             self.backlog_bytes += bytes.len();
             self.chunks.push_back(chunk);
@@ -71,7 +74,7 @@ impl Outgoing {
 
     /// What is to be sent now: what is new, and everything once more when nothing has moved for
     /// `patience`.
-    pub(crate) fn due(&mut self, now: Nanos, patience: Nanos) -> Vec<Chunk> {
+    pub(crate) fn due(&mut self, now: Nanos, patience: Nanos) -> Vec<MessageChunk> {
         if self.sent == 0 {
             self.moved = now;
         } else if now - self.moved >= patience {
@@ -109,7 +112,7 @@ const LONGEST_MESSAGE: usize = 1 << 30;
 
 impl Incoming {
     /// Takes a chunk; a message, if it completes one. What came before, or too early, is dropped.
-    pub(crate) fn take(&mut self, chunk: Chunk) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, chunk: MessageChunk) -> Option<Vec<u8>> {
         if chunk.number != self.expected || self.message.len() > LONGEST_MESSAGE {
             // Say again how far this is, so that the other side goes on from there.
             self.acknowledged = self.acknowledged.min(self.expected.saturating_sub(1));

@@ -160,14 +160,14 @@ pub(crate) enum Body {
     /// A sign of life.
     Beat,
     /// A chunk of the stream of messages.
-    Chunk(Chunk),
+    Chunk(MessageChunk),
     /// The run is over, for this reason.
     Bye(String),
 }
 
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Chunk {
+pub(crate) struct MessageChunk {
     /// Counts chunks in this direction, from 0.
     pub(crate) number: u64,
     /// It ends its message.

@@ -63,7 +63,7 @@ pub struct Recording {
     images: ProgramImages,
     functions: Functions,
     /// The parts of the file that each thread wrote, by process and thread.
-    threads: BTreeMap<(u32, u32), Vec<Chunk>>,
+    threads: BTreeMap<(u32, u32), Vec<RecordingChunk>>,
     unseen: Vec<UnseenProgram>,
 }
 
@@ -81,7 +81,7 @@ impl Recording {
             functions: Functions::default(),
             starts: Vec::new(),
         };
-        let mut threads: BTreeMap<(u32, u32), Vec<Chunk>> = BTreeMap::new();
+        let mut threads: BTreeMap<(u32, u32), Vec<RecordingChunk>> = BTreeMap::new();
         for chunk in used_chunks(&file)? {
             for part in declarations.read(chunk)? {
                 threads.entry((part.process, part.thread)).or_default().push(part);
@@ -124,7 +124,7 @@ impl EventSource for Recording {
 
 /// A chunk of the file, or the part of one that a thread wrote.
 #[derive(Clone, Copy, Debug)]
-struct Chunk {
+struct RecordingChunk {
     number: u64,
     process: u32,
     thread: u32,
@@ -133,7 +133,7 @@ struct Chunk {
     to: usize,
 }
 
-impl Chunk {
+impl RecordingChunk {
     fn content(&self, file: &File) -> io::Result<Vec<u8>> {
         let mut content = vec![0; self.to - self.from];
         file.read_exact_at(&mut content, chunk_start(self.number) + self.from as u64)?;
@@ -229,7 +229,7 @@ impl<'a> WireEvent<'a> {
 }
 
 /// The chunks that were used.
-fn used_chunks(file: &File) -> io::Result<Vec<Chunk>> {
+fn used_chunks(file: &File) -> io::Result<Vec<RecordingChunk>> {
     let mut chunks = Vec::new();
     let length = file.metadata()?.len().min(used(file)?);
     let whole = |number: u64| chunk_start(number) + CHUNK_HEAD_BYTES as u64 <= length;
@@ -243,7 +243,13 @@ fn used_chunks(file: &File) -> io::Result<Vec<Chunk>> {
         if process != 0 {
             let there = (length - chunk_start(number)).min(CHUNK_BYTES as u64) as usize;
             let to = used.clamp(CHUNK_HEAD_BYTES, there);
-            chunks.push(Chunk { number, process, thread: field(4), from: CHUNK_HEAD_BYTES, to });
+            chunks.push(RecordingChunk {
+                number,
+                process,
+                thread: field(4),
+                from: CHUNK_HEAD_BYTES,
+                to,
+            });
         }
     }
     Ok(chunks)
@@ -260,7 +266,7 @@ struct Declarations<'a> {
 
 impl Declarations<'_> {
     /// Takes in what a chunk declares. Returns the parts of it that each thread wrote.
-    fn read(&mut self, mut chunk: Chunk) -> io::Result<Vec<Chunk>> {
+    fn read(&mut self, mut chunk: RecordingChunk) -> io::Result<Vec<RecordingChunk>> {
         let content = chunk.content(self.file)?;
         let mut parts = Vec::new();
         let mut next = chunk.from;
@@ -269,7 +275,7 @@ impl Declarations<'_> {
             next += HEAD * WORD + event.words.len();
             match event.kind {
                 EVENT_THREAD => {
-                    parts.push(Chunk { to: start, ..chunk });
+                    parts.push(RecordingChunk { to: start, ..chunk });
                     chunk.from = start;
                     chunk.thread = event.word(0) as u32;
                 }
@@ -312,7 +318,7 @@ impl Declarations<'_> {
         });
     }
 
-    fn stub(&mut self, event: WireEvent<'_>, chunk: &Chunk) {
+    fn stub(&mut self, event: WireEvent<'_>, chunk: &RecordingChunk) {
         let word = event.word(0);
         let Some(watched) = FUNCTIONS.get((word & 0xFFFF) as usize) else { return };
         let module_bytes = (word >> 16 & 0xFFFF) as usize;
@@ -341,7 +347,7 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// Hands over the events of a chunk.
-    fn read(&mut self, chunk: &Chunk) -> io::Result<()> {
+    fn read(&mut self, chunk: &RecordingChunk) -> io::Result<()> {
         let Recording { file, scale, images, .. } = self.recording;
         let content = chunk.content(file)?;
         let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(()) };

@@ -20,9 +20,9 @@ use tapstone_probe_core::wire::{
 };
 
 use crate::file::SharedFile;
-use crate::fixes::{self, Answer, AnsweredBy};
+use crate::fixes::{self, FixAnswer, AnsweredBy};
 use crate::process::now;
-use crate::stubs::{Slot, slot};
+use crate::stubs::{StubSlot, slot};
 use crate::thread::{self, DEPTH, Thread};
 use crate::{hooks, service, state, sys, tables};
 
@@ -53,7 +53,7 @@ pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
 
 /// Apart, so that a call of which nothing is written costs next to nothing.
 #[inline(never)]
-fn enter_watched(frame: &mut Frame, slot: &Slot, original: usize) -> usize {
+fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     let function = frame.function;
     if let Some(hook) = (function as usize).checked_sub(FUNCTIONS.len()) {
         // SAFETY: a call of that function.
@@ -69,8 +69,8 @@ fn enter_watched(frame: &mut Frame, slot: &Slot, original: usize) -> usize {
     };
     thread.leave();
     match answer {
-        Answer::Call => original,
-        Answer::Replaced(result) => {
+        FixAnswer::Call => original,
+        FixAnswer::Replaced(result) => {
             frame.result = result;
             frame.state |= REPLACED;
             0
@@ -95,11 +95,11 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
     }
 }
 
-fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &Slot) -> Answer {
+fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAnswer {
     thread.journal.make_room(&SharedFile);
     if thread.depth >= DEPTH {
         thread::dropped(&state().header().crowded);
-        return Answer::Call;
+        return FixAnswer::Call;
     }
     frame.id = slot.id(thread);
     let function = frame.function;
@@ -130,13 +130,13 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     }
 }
 
-fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &Slot, kind: Kind) -> Answer {
+fn enter_leaf(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot, kind: Kind) -> FixAnswer {
     let function = frame.function;
     // SAFETY: the arguments are that function's.
     let LeafWords { a, b } = unsafe { capture::capture_leaf(function, kind, frame) };
     let timing = leaf_timing(kind, b, thread.depth);
     frame.state = match timing {
-        LeafTiming::Unwritten => return Answer::Call,
+        LeafTiming::Unwritten => return FixAnswer::Call,
         LeafTiming::AtEnd => QUICK,
         LeafTiming::AtBeginning => LEAF,
     };

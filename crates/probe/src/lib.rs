@@ -61,12 +61,12 @@ pub(crate) struct State {
     pub(crate) tid_in_thread: bool,
 }
 
-struct Shared(UnsafeCell<MaybeUninit<State>>);
+struct StateCell(UnsafeCell<MaybeUninit<State>>);
 
 // SAFETY: written once, before the program's first thread runs; what changes later is atomic.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for StateCell {}
 
-static STATE: Shared = Shared(UnsafeCell::new(MaybeUninit::uninit()));
+static STATE: StateCell = StateCell(UnsafeCell::new(MaybeUninit::uninit()));
 static ENVIRONMENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Only from code that runs after `la_version` found everything in order.

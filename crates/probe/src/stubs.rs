@@ -18,7 +18,7 @@ use crate::{objects, state};
 pub(crate) const STUBS: usize = 4096;
 const STUB_BYTES: usize = 16;
 /// What a stub calls.
-pub(crate) struct Slot {
+pub(crate) struct StubSlot {
     pub(crate) original: AtomicUsize,
     pub(crate) function: AtomicU32,
     /// Who calls, and who is called: numbers of objects.
@@ -35,7 +35,7 @@ const DECLARED: u32 = 2;
 /// It is about to stand for something else.
 const CHANGES: u32 = 4;
 
-impl Slot {
+impl StubSlot {
     /// Who calls and who is called.
     pub(crate) fn objects(&self) -> (usize, usize) {
         let both = self.objects.load(Ordering::Relaxed);
@@ -102,8 +102,8 @@ impl Slot {
 }
 
 /// All zeros, so that the file of the probe does not hold them.
-static SLOTS: [Slot; STUBS] = [const {
-    Slot {
+static SLOTS: [StubSlot; STUBS] = [const {
+    StubSlot {
         original: AtomicUsize::new(0),
         function: AtomicU32::new(0),
         objects: AtomicU32::new(0),
@@ -129,7 +129,7 @@ pub(crate) unsafe fn number_of_symbol(name: *const u8) -> Option<usize> {
 }
 
 #[inline(always)]
-pub(crate) fn slot(number: u32) -> &'static Slot {
+pub(crate) fn slot(number: u32) -> &'static StubSlot {
     // SAFETY: numbers come from stubs, of which there are as many.
     unsafe { SLOTS.get_unchecked(number as usize) }
 }

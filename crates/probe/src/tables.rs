@@ -12,7 +12,7 @@ use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{PKCS11_V2, PKCS11_V3_0, PKCS11_V3_2};
 use tapstone_probe_core::text::text_up_to;
 
-use crate::stubs::{self, Slot};
+use crate::stubs::{self, StubSlot};
 use crate::{state, sys};
 
 /// CK_FUNCTION_LIST, as far as the longest goes.
@@ -70,7 +70,7 @@ pub(crate) fn hands_out_a_list(function: u32) -> bool {
 ///
 /// # Safety
 /// The arguments of a call that has succeeded.
-pub(crate) unsafe fn replace(frame: &Frame, slot: &Slot) {
+pub(crate) unsafe fn replace(frame: &Frame, slot: &StubSlot) {
     if !take_turn() {
         state().header().unwatched.fetch_add(1, Ordering::Relaxed);
         return;

@@ -46,18 +46,18 @@ pub(crate) struct Xy {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) name: String,
-    pub(crate) unit: Unit,
+    pub(crate) unit: AxisUnit,
     pub(crate) scale: Scale,
 }
 
 impl Axis {
-    pub(crate) fn linear(name: &str, unit: Unit) -> Self {
+    pub(crate) fn linear(name: &str, unit: AxisUnit) -> Self {
         Self { name: name.into(), unit, scale: Scale::Linear }
     }
 
     /// Log where values go over more than a decade and a half: on a shorter one such an axis has
     /// hardly a tick.
-    pub(crate) fn by_spread(name: &str, unit: Unit, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn by_spread(name: &str, unit: AxisUnit, values: impl Iterator<Item = f64>) -> Self {
         const WIDE: f64 = 30.0;
         let (low, high) = values
             .filter(|value| *value > 0.0)
@@ -69,7 +69,7 @@ impl Axis {
         }
     }
 
-    pub(crate) fn log(name: &str, unit: Unit) -> Self {
+    pub(crate) fn log(name: &str, unit: AxisUnit) -> Self {
         Self { name: name.into(), unit, scale: Scale::Log }
     }
 }
@@ -85,7 +85,7 @@ pub(crate) enum Scale {
 
 /// The unit of the values of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum AxisUnit {
     /// Nanoseconds, shown in the unit that fits (ns, µs, ms, s).
     Time,
     /// Nanoseconds, shown in milliseconds whatever their number.
@@ -100,7 +100,7 @@ pub(crate) enum Unit {
     Count,
 }
 
-impl Unit {
+impl AxisUnit {
     pub(crate) fn print(self, value: f64) -> String {
         match self {
             Self::Time if value < 0.0 => format!("-{}", figures::time(-value)),
@@ -194,7 +194,7 @@ pub(crate) struct Bars {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<BarPart>,
     pub(crate) interval: Option<(f64, f64)>,
     /// The figure, beside the bar.
     pub(crate) figure: String,
@@ -202,7 +202,7 @@ pub(crate) struct Bar {
 
 /// A part of a bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct BarPart {
     pub(crate) tone: Tone,
     pub(crate) from: f64,
     pub(crate) to: f64,

@@ -20,7 +20,7 @@ use tapstone_record::Record;
 
 use crate::text::clean;
 use blocks::{Fold, Link};
-pub use timeline::{Lane, Timeline, TimelineLayer, TimelineSpan};
+pub use timeline::{Timeline, TimelineLane, TimelineLayer, TimelineSpan};
 
 const STYLE: &str = include_str!("html/page.css");
 

@@ -55,7 +55,7 @@ pub enum Task {
     /// The inputs of the case's lanes, each for every key; then one trial operation a lane.
     Inputs(Vec<Vec<Ring>>),
     /// Start the threads and let them warm up.
-    Run(Box<Run>),
+    Run(Box<CaseRun>),
     /// All workers are warm: begin at this moment.
     Start {
         /// On this machine's CLOCK_MONOTONIC.
@@ -233,7 +233,7 @@ pub struct Ring {
 
 /// How a case is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct CaseRun {
     /// How many threads measure.
     pub threads: u32,
     /// What makes a thread start its next operation.

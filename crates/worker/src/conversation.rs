@@ -12,7 +12,7 @@ use crate::lost::Lost;
 use crate::process::{WorkerCommand, WorkerProcess};
 use crate::protocol::Protocol;
 use crate::timeouts::{Interrupt, Timeouts};
-use crate::watch::{Seen, Watch};
+use crate::watch::{ThreadWatch, WorkerSight};
 
 /// Between two looks at what workers are calling, and at whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ pub struct Conversation<P: Protocol> {
 
 struct Worker<P: Protocol> {
     channel: Channel<P>,
-    watch: Watch,
+    watch: ThreadWatch,
 }
 
 /// What a controller hears of one of its workers.
@@ -117,7 +117,7 @@ impl<P: Protocol> Conversation<P> {
     }
 
     fn add(&mut self, channel: Option<Channel<P>>) {
-        self.workers.push(channel.map(|channel| Worker { channel, watch: Watch::new() }));
+        self.workers.push(channel.map(|channel| Worker { channel, watch: ThreadWatch::new() }));
     }
 
     /// Where workers of other machines report.
@@ -333,7 +333,7 @@ impl<P: Protocol> Conversation<P> {
             let Some(process) = channel.process() else { continue };
             match watch.look(process, limit) {
                 // It has crashed in that call, and the end of its reports will say so.
-                Some(Seen::Hangs(_)) if process.has_ended() => {}
+                Some(WorkerSight::Hangs(_)) if process.has_ended() => {}
                 Some(seen) => {
                     found = Some((number, seen));
                     break;
@@ -343,8 +343,8 @@ impl<P: Protocol> Conversation<P> {
         }
         let (number, seen) = found?;
         let heard = match seen {
-            Seen::Waits => Heard::Waits,
-            Seen::Hangs(lost) => Heard::Lost(self.end_lost(number, Some(lost))),
+            WorkerSight::Waits => Heard::Waits,
+            WorkerSight::Hangs(lost) => Heard::Lost(self.end_lost(number, Some(lost))),
         };
         Some((number, heard))
     }

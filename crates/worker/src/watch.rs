@@ -12,21 +12,21 @@ pub const NOTABLE_WAIT: Duration = Duration::from_secs(1);
 
 /// What was seen of a worker's threads: its main thread, then those that it was told to start.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ThreadWatch {
     threads: usize,
     seen: Vec<(InFlight, Instant)>,
     told: bool,
 }
 
 /// What a look at a worker shows.
-pub(crate) enum Seen<C: std::fmt::Display> {
+pub(crate) enum WorkerSight<C: std::fmt::Display> {
     /// A call has not returned within its limit.
     Hangs(Lost<C>),
     /// For the first time, a call waits for another program, and has done so for a while.
     Waits,
 }
 
-impl Watch {
+impl ThreadWatch {
     pub(crate) const fn new() -> Self {
         Self { threads: 0, seen: Vec::new(), told: false }
     }
@@ -52,7 +52,7 @@ impl Watch {
         &mut self,
         process: &WorkerProcess<P>,
         limit: impl Fn(Option<P::Call>) -> Duration,
-    ) -> Option<Seen<P::Call>> {
+    ) -> Option<WorkerSight<P::Call>> {
         let now = Instant::now();
         self.seen.resize_with(1 + self.threads, || (InFlight::NONE, now));
         for (thread, (seen, since)) in self.seen.iter_mut().enumerate() {
@@ -65,12 +65,12 @@ impl Watch {
             let call = in_flight.call().and_then(P::call_of_number);
             let limit = limit(call);
             if now - *since >= limit {
-                return Some(Seen::Hangs(Lost::Hung { after: limit, call }));
+                return Some(WorkerSight::Hangs(Lost::Hung { after: limit, call }));
             }
             let waits = call.is_some_and(P::waits_for_others);
             if waits && !self.told && now - *since >= NOTABLE_WAIT {
                 self.told = true;
-                return Some(Seen::Waits);
+                return Some(WorkerSight::Waits);
             }
         }
         None

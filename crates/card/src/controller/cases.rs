@@ -5,7 +5,7 @@ use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 
 use super::card_run::CardRun;
-use super::figures::{LaneFigures, Part, lanes};
+use super::figures::{LaneFigures, WorkerPart, lanes};
 use super::steering::CardStop;
 
 /// Operations up to so many are kept one by one: enough for a plot, and for another program.
@@ -155,7 +155,7 @@ fn shares(lane: &LaneFigures, window: Nanos) -> Vec<record::Share> {
         return Vec::new();
     }
     let all: u64 = lane.parts.iter().map(|part| part.completed).sum();
-    let share = |(index, part): (usize, &Part)| record::Share {
+    let share = |(index, part): (usize, &WorkerPart)| record::Share {
         kind: record::ShareKind::Process,
         name: format!("process {}", index + 1),
         completed: part.completed,

@@ -8,7 +8,7 @@ use tapstone_record as record;
 
 use super::card_run::CardRun;
 use crate::protocol::Sample;
-use crate::suite::job::{Lane, Piece, Step};
+use crate::suite::job::{JobCase, Piece, Step};
 use crate::suite::plan::{Plan, Point};
 
 /// The costs of every test of which something was varied, in the order of the plan.
@@ -118,7 +118,7 @@ pub fn apdus(ran: &CardRun, plan: &Plan) -> Vec<record::Apdu> {
 }
 
 /// The step of an exchange; connecting to a cold card is none.
-fn step(lane: &Lane, number: u16) -> Option<&Step> {
+fn step(lane: &JobCase, number: u16) -> Option<&Step> {
     lane.measure.get(usize::from(number.checked_sub(lane.steps_before())?))
 }
 

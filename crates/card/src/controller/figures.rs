@@ -33,12 +33,12 @@ pub struct LaneFigures {
     /// What went wrong last.
     pub last_fault: Option<Fault>,
     /// What each worker did of the case, in the workers' order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<WorkerPart>,
 }
 
 /// What one worker did of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct WorkerPart {
     /// Operations that it completed.
     pub completed: u64,
     /// Their mean duration in nanoseconds.
@@ -110,11 +110,11 @@ fn window(ran: &CardRun, lane: u16) -> Option<(Nanos, Nanos)> {
     Some((opens, closes.max(opens + Nanos(1))))
 }
 
-fn part(samples: &[Sample]) -> Part {
+fn part(samples: &[Sample]) -> WorkerPart {
     let good = || samples.iter().filter(|sample| sample.fault.is_none());
     let completed = good().count() as u64;
     let sum: u64 = good().map(|sample| sample.latency.0).sum();
-    Part {
+    WorkerPart {
         completed,
         mean_ns: sum as f64 / completed.max(1) as f64,
         longest: good().map(|sample| sample.latency).max().unwrap_or(Nanos::ZERO),

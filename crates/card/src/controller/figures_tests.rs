@@ -47,7 +47,8 @@ fn the_window_reaches_from_the_first_start_to_the_last_end_of_all_workers() {
     let [case] = &cases[..] else { panic!("{cases:?}") };
     assert_eq!(case.window, (Nanos(1_000), Nanos(10_000)));
     assert_eq!(case.total.completed, 3);
-    let mean = |completed, mean_ns, longest| Part { completed, mean_ns, longest: Nanos(longest) };
+    let mean =
+        |completed, mean_ns, longest| WorkerPart { completed, mean_ns, longest: Nanos(longest) };
     assert_eq!(case.parts, [mean(2, 500.0, 500), mean(1, 9_000.0, 9_000)]);
     let of_series: u64 = case.series.slices().iter().map(|slice| slice.completed).sum();
     assert_eq!(of_series, 3, "what ends with the window is in it");
@@ -66,7 +67,7 @@ fn failures_are_in_no_figure_and_counted_by_code() {
     assert_eq!((case.total.completed, case.total.failed), (2, 3));
     assert_eq!(case.failed, BTreeMap::from([("6982".into(), 1), ("6F00".into(), 2)]));
     assert_eq!(case.last_fault.as_ref().unwrap().code(), "6F00");
-    assert_eq!(case.parts[0], Part { completed: 2, mean_ns: 100.0, longest: Nanos(100) });
+    assert_eq!(case.parts[0], WorkerPart { completed: 2, mean_ns: 100.0, longest: Nanos(100) });
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use self::card_run::CardRun;
 pub use self::cases::{CaseDescription, case_results};
 pub use self::costs::{apdus, costs};
 pub use self::error::{CardMeasureError, Lost};
-pub use self::figures::{LaneFigures, Part, lanes};
+pub use self::figures::{LaneFigures, WorkerPart, lanes};
 pub use self::steering::{CardObserver, CardProgress, CardStop};
 use crate::protocol::{CardProtocol, Cards, Job, Order, Reader, Report};
 

@@ -20,14 +20,14 @@ pub struct Bench {
     pcsc: Pcsc,
     reader: CString,
     hold: Duration,
-    state: State,
+    state: BetweenOperations,
     /// The reader's state as the last call told it, for a call that asks whether it has changed.
     known: ReaderStateBits,
     memory: Vec<u8>,
 }
 
 /// What is there between two operations.
-enum State {
+enum BetweenOperations {
     Nothing,
     Context(Context),
     Connected(Context, Connection),
@@ -49,20 +49,20 @@ impl Bench {
             pcsc,
             reader,
             hold,
-            state: State::Nothing,
+            state: BetweenOperations::Nothing,
             known: ReaderStateBits::UNAWARE,
             memory: vec![0; LONGEST_RESPONSE],
         };
         bench.state = match operation {
-            Operation::Establish | Operation::Release => State::Nothing,
-            Operation::GetStatusUnaware => State::Context(bench.pcsc.establish()?),
+            Operation::Establish | Operation::Release => BetweenOperations::Nothing,
+            Operation::GetStatusUnaware => BetweenOperations::Context(bench.pcsc.establish()?),
             Operation::GetStatusChange => {
                 let context = bench.pcsc.establish()?;
                 bench.known = context.status_change(&bench.reader, ReaderStateBits::UNAWARE)?.state;
-                State::Context(context)
+                BetweenOperations::Context(context)
             }
             _ if bench.connects_each_time() || !operation.needs_reader() => {
-                State::Context(bench.pcsc.establish()?)
+                BetweenOperations::Context(bench.pcsc.establish()?)
             }
             _ => bench.connected()?,
         };
@@ -83,10 +83,10 @@ impl Bench {
         )
     }
 
-    fn connected(&self) -> Result<State, PcscFailure> {
+    fn connected(&self) -> Result<BetweenOperations, PcscFailure> {
         let context = self.pcsc.establish()?;
         let card = context.connect(&self.reader, Share::Shared)?;
-        Ok(State::Connected(context, card))
+        Ok(BetweenOperations::Connected(context, card))
     }
 
     /// Everything that has to happen before the timed call.
@@ -95,18 +95,19 @@ impl Bench {
     /// What the calls return.
     pub fn prepare(&mut self) -> Result<(), PcscFailure> {
         match (self.operation, &self.state) {
-            (Operation::Release, State::Nothing) => {
-                self.state = State::Context(self.pcsc.establish()?);
+            (Operation::Release, BetweenOperations::Nothing) => {
+                self.state = BetweenOperations::Context(self.pcsc.establish()?);
             }
-            (Operation::EndTransaction, State::Connected(_, card)) => {
+            (Operation::EndTransaction, BetweenOperations::Connected(_, card)) => {
                 card.begin()?;
                 std::thread::sleep(self.hold);
             }
-            (_, State::Context(_)) if self.disconnects() => {
-                if let State::Context(context) = std::mem::replace(&mut self.state, State::Nothing)
+            (_, BetweenOperations::Context(_)) if self.disconnects() => {
+                if let BetweenOperations::Context(context) =
+                    std::mem::replace(&mut self.state, BetweenOperations::Nothing)
                 {
                     let card = context.connect(&self.reader, Share::Shared)?;
-                    self.state = State::Connected(context, card);
+                    self.state = BetweenOperations::Connected(context, card);
                 }
             }
             _ => {}
@@ -138,42 +139,47 @@ impl Bench {
         let disposition = self.disposition();
         match (self.operation, &mut self.state) {
             (Op::Establish, state) => {
-                *state = State::Context(self.pcsc.establish()?);
+                *state = BetweenOperations::Context(self.pcsc.establish()?);
                 Ok(())
             }
-            (Op::IsValid, State::Context(context)) => context.is_valid(),
-            (Op::Cancel, State::Context(context)) => context.cancel(),
-            (Op::ListReaders, State::Context(context)) => {
+            (Op::IsValid, BetweenOperations::Context(context)) => context.is_valid(),
+            (Op::Cancel, BetweenOperations::Context(context)) => context.cancel(),
+            (Op::ListReaders, BetweenOperations::Context(context)) => {
                 context.list_readers(&mut self.memory).map(|_| ())
             }
-            (Op::GetStatusUnaware, State::Context(context)) => {
+            (Op::GetStatusUnaware, BetweenOperations::Context(context)) => {
                 context.status_change(&self.reader, ReaderStateBits::UNAWARE).map(|_| ())
             }
             // A state that did change is the one to ask about next.
-            (Op::GetStatusChange, State::Context(context)) => {
+            (Op::GetStatusChange, BetweenOperations::Context(context)) => {
                 self.known = context.status_change(&self.reader, self.known)?.state;
                 Ok(())
             }
             (Op::ConnectShared, state) => connect(state, &self.reader, Share::Shared),
             (Op::ConnectExclusive, state) => connect(state, &self.reader, Share::Exclusive),
             (Op::ConnectDirect, state) => connect(state, &self.reader, Share::Direct),
-            (Op::Status, State::Connected(_, card)) => card.status().map(|_| ()),
-            (Op::BeginTransaction, State::Connected(_, card)) => card.begin(),
-            (Op::EndTransaction, State::Connected(_, card)) => card.end(),
-            (Op::Transmit, State::Connected(_, card)) => {
+            (Op::Status, BetweenOperations::Connected(_, card)) => card.status().map(|_| ()),
+            (Op::BeginTransaction, BetweenOperations::Connected(_, card)) => card.begin(),
+            (Op::EndTransaction, BetweenOperations::Connected(_, card)) => card.end(),
+            (Op::Transmit, BetweenOperations::Connected(_, card)) => {
                 card.transmit(&MINIMAL_APDU, &mut self.memory).map(|_| ())
             }
-            (Op::Control, State::Connected(_, card)) => card.control(),
-            (Op::ReconnectLeave, State::Connected(_, card)) => card.reconnect(Disposition::Leave),
-            (Op::ReconnectReset, State::Connected(_, card)) => card.reconnect(Disposition::Reset),
-            (Op::Release, state) => match std::mem::replace(state, State::Nothing) {
-                State::Context(context) => context.release(),
+            (Op::Control, BetweenOperations::Connected(_, card)) => card.control(),
+            (Op::ReconnectLeave, BetweenOperations::Connected(_, card)) => {
+                card.reconnect(Disposition::Leave)
+            }
+            (Op::ReconnectReset, BetweenOperations::Connected(_, card)) => {
+                card.reconnect(Disposition::Reset)
+            }
+            (Op::Release, state) => match std::mem::replace(state, BetweenOperations::Nothing) {
+                BetweenOperations::Context(context) => context.release(),
                 _ => Err(nothing_there(PcscFunction::ReleaseContext)),
             },
-            (_, state) => match (disposition, std::mem::replace(state, State::Nothing)) {
-                (Some(disposition), State::Connected(context, card)) => {
+            (_, state) => match (disposition, std::mem::replace(state, BetweenOperations::Nothing))
+            {
+                (Some(disposition), BetweenOperations::Connected(context, card)) => {
                     let done = card.disconnect(disposition);
-                    *state = State::Context(context);
+                    *state = BetweenOperations::Context(context);
                     done
                 }
                 _ => Err(nothing_there(PcscFunction::Disconnect)),
@@ -186,20 +192,20 @@ impl Bench {
     /// # Errors
     /// What the calls return.
     pub fn undo(&mut self) -> Result<(), PcscFailure> {
-        match (self.operation, std::mem::replace(&mut self.state, State::Nothing)) {
+        match (self.operation, std::mem::replace(&mut self.state, BetweenOperations::Nothing)) {
             (Operation::Establish, _) => {}
-            (Operation::BeginTransaction, State::Connected(context, card)) => {
+            (Operation::BeginTransaction, BetweenOperations::Connected(context, card)) => {
                 std::thread::sleep(self.hold);
                 let ended = card.end();
-                self.state = State::Connected(context, card);
+                self.state = BetweenOperations::Connected(context, card);
                 ended?;
             }
             (
                 Operation::ConnectShared | Operation::ConnectExclusive | Operation::ConnectDirect,
-                State::Connected(context, card),
+                BetweenOperations::Connected(context, card),
             ) => {
                 drop(card);
-                self.state = State::Context(context);
+                self.state = BetweenOperations::Context(context);
             }
             (_, state) => self.state = state,
         }
@@ -219,17 +225,22 @@ impl Bench {
     }
 }
 
-fn connect(state: &mut State, reader: &CString, share: Share) -> Result<(), PcscFailure> {
-    let State::Context(context) = std::mem::replace(state, State::Nothing) else {
+fn connect(
+    state: &mut BetweenOperations,
+    reader: &CString,
+    share: Share,
+) -> Result<(), PcscFailure> {
+    let BetweenOperations::Context(context) = std::mem::replace(state, BetweenOperations::Nothing)
+    else {
         return Err(nothing_there(PcscFunction::Connect));
     };
     match context.connect(reader, share) {
         Ok(card) => {
-            *state = State::Connected(context, card);
+            *state = BetweenOperations::Connected(context, card);
             Ok(())
         }
         Err(failure) => {
-            *state = State::Context(context);
+            *state = BetweenOperations::Context(context);
             Err(failure)
         }
     }

@@ -195,14 +195,14 @@ impl SuiteError {
 
 /// A suite's text with its name, for errors that point into it.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SuiteText {
     /// The file's name, or the suite's.
     pub name: String,
     /// The text of the file, for the place of a mistake.
     pub text: String,
 }
 
-impl Source {
+impl SuiteText {
     /// A shipped suite by its name, or a file.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ pub struct SuiteJob {
     /// Sent once, whatever happened, when all is over.
     pub clean_up: Vec<Step>,
     /// The cases, in the order in which a round goes through them.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<JobCase>,
     /// Values that steps can name, in bytes.
     pub values: Vec<(String, Vec<u8>)>,
     /// The PIN that was given, padded as the steps want it; sent as `{pin}`.
@@ -20,7 +20,7 @@ pub struct SuiteJob {
 
 /// A case: a test at one point of what it varies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Lane {
+pub struct JobCase {
     /// Sent before each operation, not timed.
     pub before: Vec<Step>,
     /// The operation: timed from the first command to the last response.
@@ -38,7 +38,7 @@ pub struct Lane {
     pub operations: u16,
 }
 
-impl Lane {
+impl JobCase {
     /// Steps that come before those of the suite: connecting to a cold card, and taking it.
     #[must_use]
     pub const fn steps_before(&self) -> u16 {

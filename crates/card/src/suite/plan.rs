@@ -4,8 +4,8 @@
 use tapstone_apdu::CommandApdu;
 use toml::Spanned;
 
-use super::file::{Group, Source, StepText, SuiteError, SuiteFile, Test};
-use super::job::{Lane, Piece, Secret, Split, Step, SuiteJob};
+use super::file::{Group, StepText, SuiteError, SuiteFile, SuiteText, Test};
+use super::job::{JobCase, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
 use super::template::{header_bytes, hexadecimal, parse};
 use super::writing::writes;
@@ -78,7 +78,7 @@ impl Plan {
     ///
     /// # Errors
     /// With the line of what is wrong with the suite, or when a test named is not there.
-    pub fn of(source: &Source, suite: &SuiteFile, wishes: &Wishes) -> Result<Self, SuiteError> {
+    pub fn of(source: &SuiteText, suite: &SuiteFile, wishes: &Wishes) -> Result<Self, SuiteError> {
         let mut planning = Planning { source, suite, wishes, plan: Self::default() };
         planning.values()?;
         planning.application()?;
@@ -115,7 +115,7 @@ impl Plan {
 }
 
 struct Planning<'a> {
-    source: &'a Source,
+    source: &'a SuiteText,
     suite: &'a SuiteFile,
     wishes: &'a Wishes,
     plan: Plan,
@@ -310,7 +310,7 @@ impl<'a> Planning<'a> {
                 optional: test.optional,
                 materials: materials.clone(),
             });
-            self.plan.job.lanes.push(Lane {
+            self.plan.job.lanes.push(JobCase {
                 before: before.clone(),
                 measure: measure.clone(),
                 after: after.clone(),

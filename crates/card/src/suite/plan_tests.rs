@@ -63,7 +63,7 @@ measure = [{ name = "WRITE", apdu = "80 60 10 FF" }]
 "#;
 
 fn plan_of(text: &str, wishes: &Wishes) -> Result<Plan, String> {
-    let source = Source { name: "a suite".to_owned(), text: text.to_owned() };
+    let source = SuiteText { name: "a suite".to_owned(), text: text.to_owned() };
     let suite = source.parse().map_err(|error| error.to_string())?;
     Plan::of(&source, &suite, wishes).map_err(|error| error.to_string())
 }
@@ -280,7 +280,7 @@ fn a_cold_card_is_not_measured_with_a_warm_one() {
 #[test]
 fn the_shipped_suites_can_be_planned_in_full() {
     for (name, _) in crate::suite::file::SHIPPED {
-        let source = Source::find(name).unwrap();
+        let source = SuiteText::find(name).unwrap();
         let suite = source.parse().unwrap();
         let mut wishes = everything();
         // A suite with cold and warm tests is run in two.

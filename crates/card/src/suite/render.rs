@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tapstone_apdu::{CommandApdu, Expected, Form};
 
-use super::job::{Lane, Piece, Secret, Split, Step};
+use super::job::{JobCase, Piece, Secret, Split, Step};
 use crate::protocol::Fault;
 use crate::scard::Protocol;
 
@@ -27,7 +27,7 @@ pub(super) struct Rendering<'a> {
     pub(super) saved: &'a HashMap<String, Vec<u8>>,
     pub(super) pin: Option<&'a Secret>,
     pub(super) protocol: Protocol,
-    pub(super) lane: &'a Lane,
+    pub(super) lane: &'a JobCase,
     pub(super) input: Option<&'a [u8]>,
 }
 

@@ -10,7 +10,7 @@ use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
-use super::job::{Lane, Piece, Step, SuiteJob};
+use super::job::{JobCase, Piece, Step, SuiteJob};
 use super::render::{Ready, Rendering};
 use crate::protocol::{self, Exchange, Fault};
 use crate::scard::{
@@ -49,7 +49,7 @@ pub(crate) struct SuiteRun {
 }
 
 /// What a command brought: all of its data, over any number of GET RESPONSE.
-struct Answer {
+struct CommandData {
     data: Vec<u8>,
     status: StatusWord,
 }
@@ -157,10 +157,10 @@ impl SuiteRun {
     }
 
     /// Sends a step outside the timed section.
-    fn send(&mut self, step: &Step, input: Option<&[u8]>) -> Result<Answer, Fault> {
+    fn send(&mut self, step: &Step, input: Option<&[u8]>) -> Result<CommandData, Fault> {
         self.look_before(step)?;
-        let lane = Lane::default();
-        let mut last = Answer { data: Vec::new(), status: StatusWord::OK };
+        let lane = JobCase::default();
+        let mut last = CommandData { data: Vec::new(), status: StatusWord::OK };
         let mut data = Vec::new();
         for mut ready in self.commands(step, 0, &lane, input)? {
             self.patch(&mut ready)?;
@@ -205,7 +205,7 @@ impl SuiteRun {
         &self,
         step: &Step,
         number: u16,
-        lane: &Lane,
+        lane: &JobCase,
         input: Option<&[u8]>,
     ) -> Result<Vec<Ready>, Fault> {
         let (saved, pin, protocol) = (&self.saved, self.job.pin.as_ref(), self.protocol);
@@ -222,7 +222,7 @@ impl SuiteRun {
     }
 
     /// A command and whatever it takes to get all of its answer.
-    fn exchange(&mut self, command: &[u8], step: &Step, number: u16) -> Result<Answer, Fault> {
+    fn exchange(&mut self, command: &[u8], step: &Step, number: u16) -> Result<CommandData, Fault> {
         let mut data = Vec::new();
         let mut status = self.transmit(command, (step, number, false), &mut data)?;
         if let (Some(length), true) = (status.exact_length(), data.is_empty()) {
@@ -240,7 +240,7 @@ impl SuiteRun {
             let fetch = [cla, ins, p1, p2, length as u8];
             status = self.transmit(&fetch, (step, number, true), &mut data)?;
         }
-        Ok(Answer { data, status })
+        Ok(CommandData { data, status })
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use tapstone_record::{Verification, Verifier};
 
-use super::material::Seen;
+use super::material::SeenAnswer;
 use super::plan::PlannedCase;
 use crate::controller::CardRun;
 
@@ -21,7 +21,7 @@ pub fn verify(ran: &CardRun, number: u16, case: &PlannedCase) -> Option<Verifica
         verification.eligible += 1;
         let round = sample.number / lanes;
         let material = &case.materials[(round % case.materials.len() as u64) as usize];
-        let seen = Seen { material, point: case.point, output: &sample.output, saved };
+        let seen = SeenAnswer { material, point: case.point, output: &sample.output, saved };
         let right = answer.judge(seen);
         verification.checked += u64::from(right.is_some());
         verification.wrong += u64::from(right == Some(false));

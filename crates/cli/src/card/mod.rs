@@ -6,7 +6,7 @@ use tapstone_card::controller::{
     CardController, CardMeasureError, CardRun, CardStop, apdus, case_results, costs,
 };
 use tapstone_card::protocol::{Job, JobWork, Reader};
-use tapstone_card::suite::file::{SHIPPED, Source, SuiteFile};
+use tapstone_card::suite::file::{SHIPPED, SuiteFile, SuiteText};
 use tapstone_card::suite::job::Secret;
 use tapstone_card::suite::plan::{Plan, Wishes};
 use tapstone_card::suite::verify::verify;
@@ -17,11 +17,11 @@ use tapstone_text::Foreign;
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};
 use crate::exit::Exit;
-use crate::machine_load::Watch;
+use crate::machine_load::LoadWatch;
 use crate::{command_line, interrupt, token};
 
 pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let source = Source::find(&arguments.suite)?;
+    let source = SuiteText::find(&arguments.suite)?;
     let suite = source.parse()?;
     if arguments.list {
         list(arguments, &suite);
@@ -50,7 +50,7 @@ fn list(arguments: &Arguments, suite: &SuiteFile) {
     let named = command_line::words().iter().any(|word| word.starts_with("--suite"));
     if !named {
         for (name, text) in SHIPPED {
-            let source = Source { name: (*name).to_owned(), text: (*text).to_owned() };
+            let source = SuiteText { name: (*name).to_owned(), text: (*text).to_owned() };
             let title = source.parse().map(|suite| suite.title).unwrap_or_default();
             println!("{name:12}  {title}");
         }
@@ -95,7 +95,7 @@ fn measure(
     mut live: Live,
 ) -> anyhow::Result<Exit> {
     let mut record = card_controller::record(record::TargetKind::Card, Some(reader));
-    let machine = Watch::start();
+    let machine = LoadWatch::start();
     let job = Job {
         reader: reader.name.clone(),
         work: JobWork::Suite(Box::new(plan.job.clone())),

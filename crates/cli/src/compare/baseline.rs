@@ -7,21 +7,21 @@ use anyhow::Context;
 use tapstone_compare::baseline::{file_stem, is_baseline_of};
 use tapstone_record::Record;
 
-use super::sides::Opened;
+use super::sides::OpenedRecord;
 
 /// The folder, as named on the command line.
 pub(super) struct Baselines<'a>(pub(super) &'a Path);
 
 impl Baselines<'_> {
     /// The one record in the folder that is a run of the same work on the same device.
-    pub(super) fn find(&self, candidate: &Opened) -> anyhow::Result<Option<Opened>> {
+    pub(super) fn find(&self, candidate: &OpenedRecord) -> anyhow::Result<Option<OpenedRecord>> {
         let mut fitting = Vec::new();
         for path in self.files()? {
             // The candidate may have been written into the folder.
             if path.canonicalize().ok() == Path::new(&candidate.path).canonicalize().ok() {
                 continue;
             }
-            let kept = Opened::read(&path.to_string_lossy())?;
+            let kept = OpenedRecord::read(&path.to_string_lossy())?;
             if is_baseline_of(&kept.record, &candidate.record) {
                 fitting.push(kept);
             }
@@ -42,7 +42,11 @@ impl Baselines<'_> {
     }
 
     /// Keeps a record's file, as it is, in the place of the one that was found, or as a first one.
-    pub(super) fn keep(&self, candidate: &Opened, found: Option<&Path>) -> anyhow::Result<PathBuf> {
+    pub(super) fn keep(
+        &self,
+        candidate: &OpenedRecord,
+        found: Option<&Path>,
+    ) -> anyhow::Result<PathBuf> {
         let place = found.map_or_else(|| self.free_name(&candidate.record), Path::to_owned);
         fs::create_dir_all(self.0).with_context(|| {
             format!(

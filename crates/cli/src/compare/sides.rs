@@ -13,20 +13,20 @@ use tapstone_reference::Reference;
 const PREFIX: &str = "reference:";
 
 /// One of the two.
-pub(super) enum Side {
-    Record(Box<Opened>),
+pub(super) enum ComparedSide {
+    Record(Box<OpenedRecord>),
     Reference(Box<Reference>),
 }
 
 /// A record with the file that it was read from.
-pub(super) struct Opened {
+pub(super) struct OpenedRecord {
     pub(super) record: Record,
     pub(super) path: String,
     pub(super) content: String,
     sha256: String,
 }
 
-impl Opened {
+impl OpenedRecord {
     pub(super) fn read(name: &str) -> anyhow::Result<Self> {
         let path = Path::new(name);
         let content = fs::read_to_string(path).with_context(|| {
@@ -42,12 +42,12 @@ impl Opened {
     }
 }
 
-impl Side {
+impl ComparedSide {
     pub(super) fn open(name: &str) -> anyhow::Result<Self> {
         if let Some(name) = name.strip_prefix(PREFIX) {
             return Ok(Self::Reference(Box::new(tapstone_reference::load(name)?)));
         }
-        Ok(Self::Record(Box::new(Opened::read(name)?)))
+        Ok(Self::Record(Box::new(OpenedRecord::read(name)?)))
     }
 }
 

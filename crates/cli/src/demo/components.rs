@@ -16,7 +16,7 @@ use tapstone_card::protocol::{Cards, Reader};
 use tapstone_measure::units::Nanos;
 
 use super::Skipped;
-use super::run::{Run, has_program, own_program};
+use super::run::{DemoRun, has_program, own_program};
 use crate::card_controller::{self, Live};
 
 /// The first reader of vpcd.
@@ -44,7 +44,7 @@ pub(super) struct Pcscd<'a> {
 }
 
 /// A virtual card in the reader, until this is dropped.
-pub(super) struct Card {
+pub(super) struct DemoCard {
     process: Owned,
 }
 
@@ -56,10 +56,10 @@ impl<'a> Pcscd<'a> {
     /// A card of this profile; a PIV card's keys and objects are kept in `card_data`.
     pub(super) fn insert(
         &self,
-        run: &Run,
+        run: &DemoRun,
         profile: &str,
         card_data: Option<&Path>,
-    ) -> anyhow::Result<Card> {
+    ) -> anyhow::Result<DemoCard> {
         self.start(run)?;
         let log = self.scratch.join("vcard.log");
         let mut command = Command::new(own_program()?);
@@ -68,7 +68,7 @@ impl<'a> Pcscd<'a> {
             command.arg("--card-data").arg(folder);
         });
         let child = command.stderr(File::create(&log)?).spawn().context("tapstone vcard")?;
-        let mut card = Card { process: Owned(child) };
+        let mut card = DemoCard { process: Owned(child) };
         let until = Instant::now() + TIME_LIMIT;
         while Instant::now() < until {
             run.check()?;
@@ -85,7 +85,7 @@ impl<'a> Pcscd<'a> {
     }
 
     /// One that runs already is used and left alone.
-    fn start(&self, run: &Run) -> anyhow::Result<()> {
+    fn start(&self, run: &DemoRun) -> anyhow::Result<()> {
         if let Some(reader) = reader() {
             // A card that was just taken out stays for a moment.
             let until = Instant::now() + Duration::from_secs(5);

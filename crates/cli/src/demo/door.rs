@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Skipped;
 use super::components::{Pcscd, READER};
-use super::run::{Run, words};
+use super::run::{DemoRun, words};
 
 const SCENARIO: &str = "hid-rsa2048";
 const TARGET: &str = "1500ms";
@@ -13,7 +13,7 @@ const TARGET: &str = "1500ms";
 /// A published PIV card, played back.
 const CARD: &str = "piv-card-1";
 
-pub(super) fn demonstrate_door(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn demonstrate_door(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let budget = words([&"door", &"budget", &SCENARIO, &"--target", &TARGET]);
     let what_if = words([&"door", &"what-if", &SCENARIO, &"--target", &TARGET]);
     let mut records =

@@ -20,7 +20,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
 
 use self::components::Pcscd;
-use self::run::Run;
+use self::run::DemoRun;
 use crate::exit::Exit;
 use crate::report;
 
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     output: PathBuf,
     /// Only these parts
     #[arg(value_enum, value_name = "PART")]
-    parts: Vec<Part>,
+    parts: Vec<DemoPart>,
 }
 
 const EXAMPLES: &str = "\
@@ -50,7 +50,7 @@ Exit codes: 0 done, also when parts were skipped; 2 a part failed, or nothing co
 
 /// A part of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum DemoPart {
     /// How fast is a token, where is its limit, does a claim hold?
     Token,
     /// What does each call of PC/SC cost?
@@ -63,7 +63,7 @@ enum Part {
     Door,
 }
 
-impl Part {
+impl DemoPart {
     const fn question(self) -> &'static str {
         match self {
             Self::Token => "token: how fast is it, where is its limit, does a claim hold?",
@@ -77,7 +77,7 @@ impl Part {
     }
 
     /// The records that it made, in the order of the page.
-    fn demonstrate(self, run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    fn demonstrate(self, run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
         match self {
             Self::Token => token::demonstrate_token(run),
             Self::Pcsc => card::calls(run, pcscd),
@@ -99,10 +99,10 @@ pub(crate) fn run_demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(folder).with_context(|| {
         format!("cannot make the folder {}\nhint: --output names another", folder.display())
     })?;
-    let run = Run::new(folder)?;
+    let run = DemoRun::new(folder)?;
     let pcscd = Pcscd::new(run.scratch());
     let parts = match &arguments.parts[..] {
-        [] => Part::value_variants(),
+        [] => DemoPart::value_variants(),
         some => some,
     };
     let mut records = Vec::new();

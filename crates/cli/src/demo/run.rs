@@ -19,13 +19,13 @@ use crate::interrupt;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where records go, and where everything else is kept while it runs.
-pub(super) struct Run {
+pub(super) struct DemoRun {
     folder: PathBuf,
     scratch: TempDir,
     interrupt: Arc<AtomicBool>,
 }
 
-impl Run {
+impl DemoRun {
     pub(super) fn new(folder: &Path) -> anyhow::Result<Self> {
         Ok(Self {
             folder: folder.to_owned(),

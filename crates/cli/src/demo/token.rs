@@ -11,7 +11,7 @@ use tapstone_discover::{self as discover, State};
 use tapstone_record::Record;
 
 use super::Skipped;
-use super::run::{Run, has_program, words};
+use super::run::{DemoRun, has_program, words};
 
 const OPERATION: &str = "rsa2048.sign";
 
@@ -22,7 +22,7 @@ const CLAIM: &str = "rsa2048.sign >= 500/s";
 const PART: f64 = 0.5;
 
 /// The limit and a claim; then how long one waits at half of that rate.
-pub(super) fn demonstrate_token(run: &Run) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn demonstrate_token(run: &DemoRun) -> anyhow::Result<Vec<PathBuf>> {
     let module = module()?;
     let pin = run.scratch().join("pin");
     let configuration = make_token(run.scratch(), &pin)?;

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use super::Skipped;
 use super::components::Pcscd;
-use super::run::{Run, has_program, words};
+use super::run::{DemoRun, has_program, words};
 
 const PROGRAM: &str = "pkcs11-tool";
 
 /// A wait that asks again and again, in the PC/SC library: found by `trace`, taken out by `trial`.
 const FIX: &str = "no-busy-wait";
 
-pub(super) fn demonstrate_trace(run: &Run, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn demonstrate_trace(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
     if !has_program(PROGRAM) {
         return Err(Skipped(format!("there is no {PROGRAM} (Debian: opensc)")).into());
     }

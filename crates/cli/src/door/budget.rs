@@ -5,7 +5,7 @@ use tapstone_door::budget;
 use tapstone_measure::units::Nanos;
 use tapstone_record::Verdict;
 
-use super::scenario::{self, Opened, ScenarioArguments};
+use super::scenario::{self, OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 use crate::values;
@@ -53,7 +53,7 @@ pub(crate) fn run_door_budget(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(target) = arguments.target {
         opened.scenario.target = target.into();
     }
-    let Opened { scenario, name, .. } = &opened;
+    let OpenedScenario { scenario, name, .. } = &opened;
     let mut record = opened.record();
     let budget = budget(scenario, name, arguments.seed);
     let missed = budget.verdict == Some(Verdict::Missed);

@@ -13,7 +13,7 @@ use tapstone_worker::WorkerCommand;
 pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};
 use crate::exit::Exit;
-use crate::machine_load::Watch;
+use crate::machine_load::LoadWatch;
 use crate::{interrupt, token};
 
 pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -62,7 +62,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
         wait: arguments.wait,
     };
     let mut record = card_controller::record(record::TargetKind::Door, Some(&reader));
-    let machine = Watch::start();
+    let machine = LoadWatch::start();
     let program = std::env::current_exe().context("cannot find the program's own file")?;
     let words = vec!["door".to_owned(), "worker".to_owned()];
     let command = WorkerCommand { program, arguments: words, hidden };

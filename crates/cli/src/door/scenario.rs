@@ -28,7 +28,7 @@ pub(super) struct ScenarioArguments {
 }
 
 /// A scenario, and what stood in for a real card.
-pub(super) struct Opened {
+pub(super) struct OpenedScenario {
     pub(super) name: String,
     pub(super) scenario: Scenario,
     emulated: Option<Emulated>,
@@ -41,7 +41,7 @@ impl ScenarioArguments {
         found.ok_or_else(|| UnknownScenario { name: self.name.clone() }.into())
     }
 
-    pub(super) fn open(&self) -> anyhow::Result<Opened> {
+    pub(super) fn open(&self) -> anyhow::Result<OpenedScenario> {
         let mut scenario = self.read()?;
         let mut emulated = None;
         if let Some(card) = &self.card {
@@ -49,7 +49,7 @@ impl ScenarioArguments {
             scenario = with_card(scenario, &record, &card.display().to_string())?;
             emulated = record.target.emulated;
         }
-        Ok(Opened { name: self.name.clone(), scenario, emulated })
+        Ok(OpenedScenario { name: self.name.clone(), scenario, emulated })
     }
 
     /// A file of that name goes before a shipped scenario: it is the nearer one.
@@ -78,7 +78,7 @@ impl ScenarioArguments {
     }
 }
 
-impl Opened {
+impl OpenedScenario {
     /// A record for what is made of it. No machine has a part in the figures of a model.
     pub(super) fn record(&self) -> Record {
         let target = Target { emulated: self.emulated.clone(), ..Target::new(TargetKind::Door) };

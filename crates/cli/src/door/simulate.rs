@@ -3,7 +3,7 @@
 use clap::Args;
 use tapstone_door::{Crowd, simulate};
 
-use super::scenario::{self, Opened, ScenarioArguments};
+use super::scenario::{self, OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 
@@ -58,7 +58,7 @@ pub(crate) fn run_door_simulate(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let crowd = Crowd::new(arguments.count, arguments.people, arguments.seed)?;
     let opened = arguments.scenario.open()?;
-    let Opened { scenario, name, .. } = &opened;
+    let OpenedScenario { scenario, name, .. } = &opened;
     let queue = simulate(scenario, name, &crowd);
     let overloaded = queue.overloaded;
     let mut record = opened.record();

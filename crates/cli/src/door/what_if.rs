@@ -4,7 +4,7 @@ use clap::Args;
 use tapstone_door::{WhatIfQuestion, what_if};
 use tapstone_measure::units::Nanos;
 
-use super::scenario::{self, Opened, ScenarioArguments};
+use super::scenario::{self, OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 use crate::values;
@@ -49,7 +49,7 @@ Exit codes: 0 a set of changes reaches the target, 1 none does, 2 the scenario c
 pub(crate) fn run_door_what_if(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let opened = arguments.scenario.open()?;
-    let Opened { scenario, name, .. } = &opened;
+    let OpenedScenario { scenario, name, .. } = &opened;
     let question = WhatIfQuestion {
         target: arguments.target,
         without: arguments.without.clone(),

@@ -19,7 +19,7 @@ pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, Live};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::machine_load::Watch;
+use crate::machine_load::LoadWatch;
 
 pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.list_operations {
@@ -45,7 +45,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
         eprintln!("the card is reset again and again: other programs lose what they verified");
     }
     let mut record = card_controller::record(record::TargetKind::Pcsc, reader.as_ref());
-    let machine = Watch::start();
+    let machine = LoadWatch::start();
     let mut exit = Exit::Done;
     for operation in operations {
         live.stage(operation.name());

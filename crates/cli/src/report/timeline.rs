@@ -60,7 +60,7 @@ fn beside(record: &Path, events: &Path) -> Option<PathBuf> {
 
 fn drawn(timeline: &Timeline) -> html::Timeline {
     let commands = exchanges::described(timeline);
-    let mut lanes: Vec<html::Lane> =
+    let mut lanes: Vec<html::TimelineLane> =
         timeline.threads.iter().map(|thread| lane(timeline, thread, &commands)).collect();
     lanes.retain(|lane| !lane.spans.is_empty());
     let mut lengths: Vec<u64> =
@@ -82,7 +82,7 @@ fn drawn(timeline: &Timeline) -> html::Timeline {
     html::Timeline { wall: timeline.wall(), lanes, left_out: left_out as u64 }
 }
 
-fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::Lane {
+fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::TimelineLane {
     let mut depths: Vec<u32> = Vec::with_capacity(thread.spans.len());
     let mut spans = Vec::new();
     for span in &thread.spans {
@@ -107,7 +107,10 @@ fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::L
     let process = timeline.processes.iter().rfind(|process| process.id == thread.process);
     let program = process.map_or("", |process| process.program.as_str());
     let program = program.rsplit('/').next().unwrap_or(program);
-    html::Lane { name: format!("{program} {}, thread {}", thread.process, thread.id), spans }
+    html::TimelineLane {
+        name: format!("{program} {}, thread {}", thread.process, thread.id),
+        spans,
+    }
 }
 
 fn since(timeline: &Timeline, moment: Nanos) -> Nanos {

@@ -1,20 +1,20 @@
 //! The hosts of a run for its record: what became of each, with its last window and its clock; and
 //! for the user, who is to hear of each loss once.
 
-use tapstone_hosts::{Watch, clock_of};
+use tapstone_hosts::{HostsWatch, clock_of};
 use tapstone_record as record;
 use tapstone_token::controller::{HostPart, Lost, TokenMeasureError};
 
 /// Filled case by case.
 pub(super) struct HostsOfRun {
-    watch: Watch,
+    watch: HostsWatch,
     parts: Vec<(Option<record::Window>, Option<record::HostClock>)>,
     /// What the user has been told.
     told: Vec<String>,
 }
 
 impl HostsOfRun {
-    pub(super) fn new(watch: Watch) -> Self {
+    pub(super) fn new(watch: HostsWatch) -> Self {
         let parts = vec![(None, None); watch.hosts().len()];
         Self { watch, parts, told: Vec::new() }
     }

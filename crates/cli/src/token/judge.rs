@@ -7,7 +7,7 @@ use tapstone_record as record;
 use tapstone_token::controller::{CaseOutcome, CasePlan, RoundsOutcome};
 
 /// A claim with its text as the user wrote it.
-pub(super) struct Asked<'a> {
+pub(super) struct AskedClaim<'a> {
     pub(super) text: &'a str,
     pub(super) claim: &'a Claim,
 }
@@ -50,7 +50,7 @@ impl Evidence<'_> {
 
 /// What becomes of a claim about a case, measured or not.
 pub(super) fn judge(
-    asked: &Asked<'_>,
+    asked: &AskedClaim<'_>,
     case: &CasePlan,
     evidence: &Evidence<'_>,
 ) -> anyhow::Result<record::Claim> {

@@ -16,11 +16,11 @@ use tapstone_token::controller::{
 use super::arguments::{Arguments, Arrivals};
 use super::cases::{TokenCases, token_cases};
 use super::host_list::HostsOfRun;
-use super::judge::{Asked, Evidence, judge};
+use super::judge::{AskedClaim, Evidence, judge};
 use super::target::{self, NoHosts};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::machine_load::Watch;
+use crate::machine_load::LoadWatch;
 use crate::progress::Live;
 use crate::samples::SamplesFile;
 use crate::{command_line, environment, interrupt};
@@ -72,7 +72,7 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
         record,
         live,
         samples,
-        machine: Watch::start(),
+        machine: LoadWatch::start(),
         exit: Exit::Done,
         hosts: watch.map(HostsOfRun::new),
     };
@@ -120,7 +120,7 @@ struct Session<'a> {
     record: Record,
     live: Live,
     samples: Option<SamplesFile>,
-    machine: Watch,
+    machine: LoadWatch,
     exit: Exit,
     hosts: Option<HostsOfRun>,
 }
@@ -265,7 +265,7 @@ impl Session<'_> {
     ) -> anyhow::Result<()> {
         for (claim, text) in cases.claims.iter().zip(&self.arguments.what.claim) {
             if claim.case == case.name() {
-                let judged = judge(&Asked { text, claim }, case, evidence)?;
+                let judged = judge(&AskedClaim { text, claim }, case, evidence)?;
                 self.exit = self.exit.max(match judged.verdict {
                     record::Verdict::Met => Exit::Done,
                     record::Verdict::Missed | record::Verdict::Undecided => Exit::Missed,

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
-use tapstone_hosts::{Fleet, Watch, Wish};
+use tapstone_hosts::{Fleet, HostsWatch, Wish};
 use tapstone_record as record;
 use tapstone_text::Foreign;
 use tapstone_token::controller::{TokenChoice, TokenController, TokenOptions, WorkerCommand};
@@ -49,7 +49,7 @@ pub(super) fn open_on_hosts(
     arguments: &Arguments,
     count: u32,
     interrupt: Arc<AtomicBool>,
-) -> Result<(TokenController, Watch), NoHosts> {
+) -> Result<(TokenController, HostsWatch), NoHosts> {
     let timeout = arguments.target.timeout.into();
     let fleet = Fleet::gather(Wish {
         server: arguments.hosts.nats.server().map_err(NoHosts::before)?,
@@ -120,7 +120,7 @@ pub(crate) fn read_pin(arguments: &PinSourceArguments) -> anyhow::Result<Option<
 }
 
 /// What a record says of the module and its tokens.
-pub(super) fn describe(controller: &TokenController, watch: Option<&Watch>) -> record::Target {
+pub(super) fn describe(controller: &TokenController, watch: Option<&HostsWatch>) -> record::Target {
     let library = &controller.library;
     let module = match watch {
         Some(watch) => watch.module(),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
-use tapstone_report::html::{self, Entry, Lane, Timeline, TimelineLayer, TimelineSpan};
+use tapstone_report::html::{self, Entry, Timeline, TimelineLane, TimelineLayer, TimelineSpan};
 use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
@@ -136,7 +136,8 @@ fn timeline() -> Timeline {
             layer: layers[depth as usize],
         }
     };
-    let lane = |name: &str| Lane { name: name.into(), spans: (0..SPANS / 2).map(span).collect() };
+    let lane =
+        |name: &str| TimelineLane { name: name.into(), spans: (0..SPANS / 2).map(span).collect() };
     let mut lanes = vec![lane("program 1, thread 1"), lane(hostile::TEXT)];
     // One that can be seen and hovered over from the start.
     let long = TimelineSpan { length: Nanos(1_000_000_000), depth: 3, ..span(100) };

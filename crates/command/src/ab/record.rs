@@ -15,7 +15,7 @@ use tapstone_record::{
 };
 
 use super::paired::{self, Ratio};
-use super::{Ab, AbError, Measured, RunTimes};
+use super::{Ab, AbError, MeasuredRounds, RunTimes};
 use crate::rounds::Ended;
 
 /// The step in which wait4 tells processor times: a microsecond.
@@ -26,7 +26,7 @@ const FIRST_KEPT: usize = 16;
 
 /// What is compared of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ComparedPart {
     Wall,
     /// User and system time together.
     Cpu,
@@ -34,7 +34,7 @@ enum Part {
     System,
 }
 
-impl Part {
+impl ComparedPart {
     const ALL: [Self; 4] = [Self::Wall, Self::Cpu, Self::User, Self::System];
 
     const fn operation(self) -> &'static str {
@@ -77,7 +77,7 @@ impl Part {
     }
 }
 
-impl Measured {
+impl MeasuredRounds {
     /// Puts everything into a record: the candidate's program, the times of each side, the
     /// comparison, and what to know before believing it.
     pub fn add_to(&self, record: &mut Record, ab: &Ab, fail_above: Option<Percent>) {
@@ -89,7 +89,7 @@ impl Measured {
                 candidate.command.program().display()
             )),
         }
-        for part in Part::ALL {
+        for part in ComparedPart::ALL {
             record.results.extend([0, 1].map(|side| self.case_result(part, side)));
         }
         record.comparison = self.comparison(ab, fail_above);
@@ -97,12 +97,12 @@ impl Measured {
     }
 
     /// One time of each complete round.
-    fn values(&self, part: Part, side: usize) -> Vec<Nanos> {
+    fn values(&self, part: ComparedPart, side: usize) -> Vec<Nanos> {
         self.rounds.rounds.iter().map(|round| part.time_in(&round[side])).collect()
     }
 
     /// The times of one side.
-    fn case_result(&self, part: Part, side: usize) -> CaseResult {
+    fn case_result(&self, part: ComparedPart, side: usize) -> CaseResult {
         let name = ["baseline", "candidate"][side];
         let operation = format!("{}[{name}]", part.operation());
         let mut case =
@@ -125,7 +125,7 @@ impl Measured {
         case.window = self.window(side);
         case.warm_up = self.warm_up(part, side, all.quantile(0.5));
         case.stopped_by = Some(self.stopped_by());
-        if part == Part::Wall {
+        if part == ComparedPart::Wall {
             case.warnings.extend(trend::outlier(&all).map(|outlier| outlier.to_string()));
         }
         case.values_ns = values;
@@ -163,7 +163,7 @@ impl Measured {
         Some(Window { start_ns, end_ns, seconds })
     }
 
-    fn warm_up(&self, part: Part, side: usize, median: Option<Nanos>) -> Option<WarmUp> {
+    fn warm_up(&self, part: ComparedPart, side: usize, median: Option<Nanos>) -> Option<WarmUp> {
         let all: Vec<Nanos> =
             self.rounds.warm_up.iter().map(|round| part.time_in(&round[side])).collect();
         let first_ns = all[..all.len().min(FIRST_KEPT)].to_vec();
@@ -177,7 +177,7 @@ impl Measured {
 
     /// `None` with a single round: it has no ratio with an interval.
     fn comparison(&self, ab: &Ab, fail_above: Option<Percent>) -> Option<Comparison> {
-        let parts = if self.divided() { &Part::ALL[..] } else { &Part::ALL[..2] };
+        let parts = if self.divided() { &ComparedPart::ALL[..] } else { &ComparedPart::ALL[..2] };
         let rows: Vec<ComparisonRow> =
             parts.iter().filter_map(|part| self.compared(*part, fail_above)).collect();
         let side = |of: &super::AbSide| record::Side {
@@ -206,21 +206,21 @@ impl Measured {
 
     /// Whether enough runs met clock ticks to tell user from system time.
     fn divided(&self) -> bool {
-        [Part::User, Part::System].into_iter().all(|part| {
+        [ComparedPart::User, ComparedPart::System].into_iter().all(|part| {
             let baseline = self.values(part, 0);
             let candidate = self.values(part, 1);
             part.ratio(&baseline, &candidate).is_some()
         })
     }
 
-    fn compared(&self, part: Part, fail_above: Option<Percent>) -> Option<ComparisonRow> {
+    fn compared(&self, part: ComparedPart, fail_above: Option<Percent>) -> Option<ComparisonRow> {
         let baseline = self.values(part, 0);
         let candidate = self.values(part, 1);
         let Ratio { ratio, verdict } = part.ratio(&baseline, &candidate)?;
         let ratio = Estimate::from(ratio);
         let rounds = baseline.len();
         // What a user waits for is the wall time.
-        let budget = fail_above.filter(|_| part == Part::Wall);
+        let budget = fail_above.filter(|_| part == ComparedPart::Wall);
         let budget = budget.map(|percent| SlowdownLimit::new(part.quantity(), percent));
         let threshold = budget.map(|budget| match judge_slowdown(budget, ratio) {
             _ if rounds < ROUNDS => Judgement::Undecided,

@@ -66,7 +66,7 @@ impl Stream {
 
 /// The reading ends of a command's pipes, if it has any: standard output and standard error.
 pub(super) struct Readers {
-    readers: Option<[Reader; 2]>,
+    readers: Option<[PipeReader; 2]>,
     buffer: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl Readers {
     pub(super) fn of_child(output: Output, child: &mut Child) -> Self {
         let pipes = child.stdout.take().zip(child.stderr.take());
         let readers = pipes.map(|(stdout, stderr)| {
-            [OwnedFd::from(stdout), stderr.into()].map(|pipe| Reader::new(pipe, output))
+            [OwnedFd::from(stdout), stderr.into()].map(|pipe| PipeReader::new(pipe, output))
         });
         Self { readers, buffer: vec![0; READ_BYTES] }
     }
@@ -86,7 +86,7 @@ impl Readers {
         process: BorrowedFd<'_>,
         observations: &Observations<'_>,
     ) -> io::Result<()> {
-        let mut open: Vec<&mut Reader> = self.readers.iter_mut().flatten().collect();
+        let mut open: Vec<&mut PipeReader> = self.readers.iter_mut().flatten().collect();
         let pause = observations.period();
         let pause = pause.map(|pause| Timespec::try_from(pause).expect("it is short"));
         if open.is_empty() && pause.is_none() {
@@ -117,7 +117,7 @@ impl Readers {
     }
 
     pub(super) fn finish(self) -> (Option<Stream>, Option<Stream>) {
-        match self.readers.map(|readers| readers.map(Reader::finish)) {
+        match self.readers.map(|readers| readers.map(PipeReader::finish)) {
             Some([stdout, stderr]) => (Some(stdout), Some(stderr)),
             None => (None, None),
         }
@@ -125,7 +125,7 @@ impl Readers {
 }
 
 /// One pipe, and what came out of it.
-struct Reader {
+struct PipeReader {
     pipe: OwnedFd,
     whole: bool,
     bytes: u64,
@@ -135,7 +135,7 @@ struct Reader {
     sha256: Option<Sha256>,
 }
 
-impl Reader {
+impl PipeReader {
     fn new(pipe: OwnedFd, output: Output) -> Self {
         let whole = output == Output::Kept;
         Self { pipe, whole, bytes: 0, kept: Vec::new(), sha256: None }
@@ -201,9 +201,9 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn reader(output: Output) -> Reader {
+    fn reader(output: Output) -> PipeReader {
         let (pipe, _) = rustix::pipe::pipe().unwrap();
-        Reader::new(pipe, output)
+        PipeReader::new(pipe, output)
     }
 
     fn hex(digest: [u8; 32]) -> String {

@@ -64,12 +64,12 @@ impl Row {
 /// Polls and clock readings in one call that follow one another. A wait before the first poll, for
 /// an answer that is then polled for, is among the clock readings and not among the polls.
 #[derive(Clone, Copy)]
-struct Run {
+struct PollRun {
     polls: Row,
     clocks: Row,
 }
 
-impl Run {
+impl PollRun {
     const EMPTY: Self = Self { polls: Row::EMPTY, clocks: Row::EMPTY };
 
     fn end(&self) -> Nanos {
@@ -103,7 +103,7 @@ impl Run {
 struct Spun<'a> {
     layer: Owner,
     calls: BTreeSet<(usize, u32)>,
-    runs: Vec<Run>,
+    runs: Vec<PollRun>,
     removed: Vec<Removed>,
     failures: BTreeSet<Option<String>>,
     callers: BTreeSet<&'a str>,
@@ -148,9 +148,9 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 /// Runs of empty polls and clock readings, with the call that each is in.
-fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, Run)> {
+fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, PollRun)> {
     let thread = &scene.timeline.threads[number];
-    let mut open: HashMap<u32, Run> = HashMap::new();
+    let mut open: HashMap<u32, PollRun> = HashMap::new();
     let mut done = Vec::new();
     for leaf in &thread.leaves {
         let (Some(kind), Some(around)) = (scene.kind(leaf), leaf.parent) else { continue };
@@ -159,9 +159,9 @@ fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, Run)> {
         }
         let is_empty_poll = kind == Kind::Poll && leaf.b == 0 && leaf.result == 0;
         if is_empty_poll || kind == Kind::Clock {
-            let run = open.entry(around).or_insert(Run::EMPTY);
+            let run = open.entry(around).or_insert(PollRun::EMPTY);
             if run.end() != Nanos::ZERO && leaf.start > run.end() + DENSE {
-                done.push((around, std::mem::replace(run, Run::EMPTY)));
+                done.push((around, std::mem::replace(run, PollRun::EMPTY)));
             }
             run.add(leaf, kind);
         } else if waited(scene.timeline, leaf)
@@ -175,7 +175,7 @@ fn runs(scene: &Scene<'_>, number: usize) -> Vec<(u32, Run)> {
 }
 
 fn report(scene: &Scene<'_>, place: FindingPlace<'_>, way: Way, spun: Spun<'_>) -> Option<Finding> {
-    let sum = |of: fn(&Run) -> u64| spun.runs.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&PollRun) -> u64| spun.runs.iter().map(of).sum::<u64>();
     let lengths = || spun.removed.iter().map(|run| run.end - run.start);
     let shortest = lengths().min()?;
     let longest = lengths().max()?;

@@ -42,7 +42,7 @@ struct Wait {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum QuantumSource {
     /// What a call slept, or waited in vain.
     Waited,
     /// How long it took.
@@ -54,7 +54,9 @@ type Waits<'a> = BTreeMap<FindingPlace<'a>, Vec<Wait>>;
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let mut found = BTreeSet::new();
     let mut findings = Vec::new();
-    for (source, waits) in [(Source::Waited, waited(scene)), (Source::Took, took(scene))] {
+    for (source, waits) in
+        [(QuantumSource::Waited, waited(scene)), (QuantumSource::Took, took(scene))]
+    {
         for (place, waits) in waits {
             let lengths: Vec<_> = waits.iter().map(|wait| wait.length.0 as f64).collect();
             if found.contains(&place) {
@@ -205,7 +207,7 @@ fn refined(quantum: f64, lengths: &[f64]) -> f64 {
 fn report(
     scene: &Scene<'_>,
     place: FindingPlace<'_>,
-    source: Source,
+    source: QuantumSource,
     waits: &[Wait],
     grid: &Grid,
 ) -> Option<Finding> {
@@ -227,8 +229,8 @@ fn report(
         waits.len(),
         words::function_of(place.function, place.module),
         match source {
-            Source::Waited => "that slept or waited in vain did so for",
-            Source::Took => "lasted",
+            QuantumSource::Waited => "that slept or waited in vain did so for",
+            QuantumSource::Took => "lasted",
         },
     );
     scene.report(Waste {

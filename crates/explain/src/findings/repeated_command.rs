@@ -14,7 +14,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::unit::Unit;
+use super::unit::ApduUnit;
 use super::{Finding, FindingKind, Removed, words};
 use crate::exchanges;
 use crate::owners::Owner;
@@ -32,7 +32,7 @@ const NAMED: usize = 4;
 
 /// What is known of a card, by its handle.
 #[derive(Default)]
-struct Card<'a> {
+struct CardSeen<'a> {
     /// The name of its reader; none: it may be in any.
     reader: Option<TextId>,
     /// A digest of the last SELECT that went to the card.
@@ -40,9 +40,9 @@ struct Card<'a> {
     /// What was asked, and the answer.
     known: HashMap<u64, u64>,
     /// The unit that GET RESPONSE would go on with.
-    open: Option<Unit<'a>>,
+    open: Option<ApduUnit<'a>>,
     /// The command before this one, if it was seen.
-    last: Option<Unit<'a>>,
+    last: Option<ApduUnit<'a>>,
 }
 
 /// What was asked in vain through one function.
@@ -61,9 +61,9 @@ type Places<'a> = BTreeMap<FindingPlace<'a>, Repeats<'a>>;
 type Handle = (u32, u64);
 
 /// All cards, and what was found.
-struct Cards<'s, 'a> {
+struct CardsSeen<'s, 'a> {
     scene: &'s Scene<'a>,
-    cards: HashMap<Handle, Card<'a>>,
+    cards: HashMap<Handle, CardSeen<'a>>,
     /// How many commands were sent to all cards.
     sent: u64,
     again: Places<'a>,
@@ -74,7 +74,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let cards = HashMap::new();
     let again = Places::new();
     let probes = Places::new();
-    let mut cards = Cards { scene, cards, sent: 0, again, probes };
+    let mut cards = CardsSeen { scene, cards, sent: 0, again, probes };
     for (thread, span) in calls(scene) {
         cards.see(thread, span);
     }
@@ -104,13 +104,13 @@ fn changes(function: &str, span: &Span) -> bool {
     }
 }
 
-impl<'a> Cards<'_, 'a> {
+impl<'a> CardsSeen<'_, 'a> {
     fn see(&mut self, thread: usize, span: &'a Span) {
         let process = self.scene.timeline.threads[thread].process;
         let handle = (process, span.handle);
         match self.scene.timeline.call(span.call).function {
             "SCardConnect" => {
-                let card = Card { reader: span.text, ..Card::default() };
+                let card = CardSeen { reader: span.text, ..CardSeen::default() };
                 self.cards.insert((process, span.made), card);
             }
             // It did not go to the card.
@@ -129,14 +129,15 @@ impl<'a> Cards<'_, 'a> {
     /// The card behind a handle is not what it was, nor is it for other handles of that reader.
     fn changed(&mut self, handle: Handle) {
         let reader = self.cards.get(&handle).and_then(|card| card.reader);
-        let is_it =
-            |card: &Card<'_>| reader.is_none() || card.reader.is_none() || card.reader == reader;
+        let is_it = |card: &CardSeen<'_>| {
+            reader.is_none() || card.reader.is_none() || card.reader == reader
+        };
         let all = self.cards.iter().filter(|(_, card)| is_it(card));
         let handles: Vec<_> = all.map(|(handle, _)| *handle).collect();
         for handle in handles {
             self.finish(handle);
             let card = self.cards.entry(handle).or_default();
-            *card = Card { reader: card.reader, ..Card::default() };
+            *card = CardSeen { reader: card.reader, ..CardSeen::default() };
         }
     }
 
@@ -167,7 +168,7 @@ impl<'a> Cards<'_, 'a> {
             }
             _ => {
                 self.finish(handle);
-                let unit = Unit::new(thread, span, id, exchange);
+                let unit = ApduUnit::new(thread, span, id, exchange);
                 self.cards.entry(handle).or_default().open = Some(unit);
             }
         }
@@ -221,7 +222,7 @@ impl Repeats<'_> {
     }
 }
 
-fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &Unit<'a>) {
+fn note<'a>(scene: &Scene<'a>, into: &mut Places<'a>, unit: &ApduUnit<'a>) {
     if !scene.counts(unit.thread, unit.first.start) {
         return;
     }

@@ -41,7 +41,7 @@ struct Question<'a> {
 }
 
 /// How often a question was asked.
-struct Asked<'a> {
+struct AskedCount<'a> {
     asker: Asker<'a>,
     layer: Owner,
     question: Question<'a>,
@@ -57,7 +57,7 @@ struct Asked<'a> {
 /// All questions of a trace, with how often each was asked.
 #[derive(Default)]
 struct Questions<'a> {
-    all: Vec<Asked<'a>>,
+    all: Vec<AskedCount<'a>>,
     places: HashMap<(Asker<'a>, Question<'a>), usize>,
 }
 
@@ -92,11 +92,11 @@ pub(super) fn find<'a>(
     findings
 }
 
-fn shares_a_file(one: &[Asked<'_>], other: &[Asked<'_>]) -> bool {
+fn shares_a_file(one: &[AskedCount<'_>], other: &[AskedCount<'_>]) -> bool {
     other.iter().any(|asked| is_file_of(one, asked))
 }
 
-fn is_file_of(all: &[Asked<'_>], file: &Asked<'_>) -> bool {
+fn is_file_of(all: &[AskedCount<'_>], file: &AskedCount<'_>) -> bool {
     let mut files = all.iter().filter(|asked| asked.question.lookup.is_none());
     files.any(|asked| asked.question.text == file.question.text)
 }
@@ -107,13 +107,13 @@ impl<'a> Questions<'a> {
         *self.places.entry((asker, question)).or_insert_with(|| {
             let removed = Vec::new();
             let calls = BTreeMap::new();
-            all.push(Asked { asker, layer, question, count: 0, again: 0, removed, calls });
+            all.push(AskedCount { asker, layer, question, count: 0, again: 0, removed, calls });
             all.len() - 1
         })
     }
 }
 
-impl Asked<'_> {
+impl AskedCount<'_> {
     /// So many more times, which took so long together.
     fn add(&mut self, scene: &Scene<'_>, thread: usize, start: Nanos, count: u64, time: Nanos) {
         let first = u64::from(self.count == 0);
@@ -223,8 +223,8 @@ fn from_system_calls<'a>(
 }
 
 /// Those that were asked again and again.
-fn by_asker(questions: Questions<'_>) -> BTreeMap<Asker<'_>, Vec<Asked<'_>>> {
-    let mut askers: BTreeMap<Asker<'_>, Vec<Asked<'_>>> = BTreeMap::new();
+fn by_asker(questions: Questions<'_>) -> BTreeMap<Asker<'_>, Vec<AskedCount<'_>>> {
+    let mut askers: BTreeMap<Asker<'_>, Vec<AskedCount<'_>>> = BTreeMap::new();
     for asked in questions.all.into_iter().filter(|asked| asked.count >= FEWEST) {
         askers.entry(asked.asker).or_default().push(asked);
     }
@@ -235,7 +235,7 @@ fn by_asker(questions: Questions<'_>) -> BTreeMap<Asker<'_>, Vec<Asked<'_>>> {
 }
 
 /// A sentence for each of the most frequent questions.
-fn told(asker: &Asker<'_>, asked: &[Asked<'_>]) -> Vec<String> {
+fn told(asker: &Asker<'_>, asked: &[AskedCount<'_>]) -> Vec<String> {
     let by = match asker.caller {
         "" => String::new(),
         caller => format!(", called by {caller}"),
@@ -279,7 +279,7 @@ fn argument(question: &Question<'_>) -> String {
 fn report(
     scene: &Scene<'_>,
     asker: &Asker<'_>,
-    asked: Vec<Asked<'_>>,
+    asked: Vec<AskedCount<'_>>,
     evidence: Vec<String>,
 ) -> Option<Finding> {
     let layer = asked.first()?.layer.clone();

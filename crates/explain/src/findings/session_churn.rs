@@ -72,7 +72,7 @@ struct Openings {
 
 /// Where something was opened, on which thread, and what: a token, a reader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a> {
+struct OpenedAt<'a> {
     place: FindingPlace<'a>,
     thread: usize,
     object: u64,
@@ -97,10 +97,10 @@ fn churn(scene: &Scene<'_>, thing: &Thing) -> Vec<Finding> {
     places.into_iter().filter_map(|(place, all)| report(scene, thing, place, &all)).collect()
 }
 
-fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<Key<'a>, Openings> {
-    let mut all: BTreeMap<Key<'_>, Openings> = BTreeMap::new();
+fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<OpenedAt<'a>, Openings> {
+    let mut all: BTreeMap<OpenedAt<'_>, Openings> = BTreeMap::new();
     for (number, thread) in scene.threads() {
-        let mut objects: HashMap<u64, Key<'_>> = HashMap::new();
+        let mut objects: HashMap<u64, OpenedAt<'_>> = HashMap::new();
         for span in &thread.spans {
             let call = scene.timeline.call(span.call);
             let opens = call.function == thing.open && !is_needed_each_time(call.function, span);
@@ -112,7 +112,7 @@ fn openings<'a>(scene: &Scene<'a>, thing: &Thing) -> BTreeMap<Key<'a>, Openings>
             if opens {
                 let handle = thing.handle(span);
                 let object = thing.object(span);
-                let key = Key { place: scene.place(call), thread: number, object };
+                let key = OpenedAt { place: scene.place(call), thread: number, object };
                 let openings = all.entry(key).or_insert_with(|| Openings {
                     layer: scene.layer(Some(span)),
                     opened: Vec::new(),
@@ -172,7 +172,7 @@ fn is_needed_each_time(function: &str, span: &Span) -> bool {
 }
 
 /// For each operation of a thread, or several times in a command for little use.
-fn is_churn(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, openings: &Openings) -> bool {
+fn is_churn(scene: &Scene<'_>, thing: &Thing, key: &OpenedAt<'_>, openings: &Openings) -> bool {
     let opened = openings.opened.len() as u64;
     if opened < FEWEST {
         return false;
@@ -199,7 +199,7 @@ const OF_SLOTS: [&str; 7] = [
 ];
 
 /// Calls of the program that used what was opened.
-fn uses(scene: &Scene<'_>, thing: &Thing, key: &Key<'_>, handles: &BTreeSet<u64>) -> u64 {
+fn uses(scene: &Scene<'_>, thing: &Thing, key: &OpenedAt<'_>, handles: &BTreeSet<u64>) -> u64 {
     let process = scene.timeline.threads[key.thread].process;
     let threads = scene.timeline.threads.iter().filter(|thread| thread.process == process);
     let uses = threads.flat_map(|thread| &thread.spans).filter(|span| {

@@ -11,7 +11,7 @@ const LARGEST_PROBE: u32 = 16;
 
 /// A command and its response, in one exchange or in several.
 #[derive(Debug)]
-pub(super) struct Unit<'a> {
+pub(super) struct ApduUnit<'a> {
     pub(super) thread: usize,
     /// The call that began it.
     pub(super) first: &'a Span,
@@ -28,7 +28,7 @@ pub(super) struct Unit<'a> {
     pub(super) removed: Vec<Removed>,
 }
 
-impl<'a> Unit<'a> {
+impl<'a> ApduUnit<'a> {
     pub(super) fn new(
         thread: usize,
         span: &'a Span,

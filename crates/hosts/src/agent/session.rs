@@ -20,7 +20,7 @@ use crate::peer::Peer;
 use crate::wire::{AgentId, Body, Claim, FromAgent, Packet, ToAgent, coordinator_subject};
 
 /// One run: its coordinator and the thread that carries out the plan.
-pub(super) struct Session {
+pub(super) struct AgentSession {
     run: u64,
     pub(super) coordinator: String,
     peer: Peer,
@@ -33,7 +33,7 @@ pub(super) struct Session {
     ending: Option<String>,
 }
 
-impl Session {
+impl AgentSession {
     /// Starts a plan's thread. Nothing is loaded and nobody logs in before a worker is asked for.
     pub(super) fn start(
         client: &Client,

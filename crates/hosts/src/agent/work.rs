@@ -32,11 +32,11 @@ pub(super) struct Work {
     backlog: Arc<AtomicUsize>,
     target: String,
     refused: RefusedPins,
-    workers: BTreeMap<u32, Worker>,
+    workers: BTreeMap<u32, NumberedWorker>,
 }
 
 /// A worker, by the coordinator's number.
-struct Worker {
+struct NumberedWorker {
     /// The number by which the relay knows this worker.
     number: usize,
     samples: Spool,
@@ -92,8 +92,9 @@ impl Work {
         self.send(FromAgent::Joined { worker, joined });
         // Words of other workers were not listened to meanwhile: who is gone is told of now.
         let relay = &self.relay;
-        let gone =
-            |(worker, known): (&u32, &Worker)| (!relay.is_there(known.number)).then_some(*worker);
+        let gone = |(worker, known): (&u32, &NumberedWorker)| {
+            (!relay.is_there(known.number)).then_some(*worker)
+        };
         let gone: Vec<u32> = self.workers.iter().filter_map(gone).collect();
         for worker in gone {
             self.workers.remove(&worker);
@@ -113,7 +114,7 @@ impl Work {
         }
         match self.relay.join() {
             Ok(number) => {
-                self.workers.insert(worker, Worker { number, samples: Spool::default() });
+                self.workers.insert(worker, NumberedWorker { number, samples: Spool::default() });
                 let (library, target) = self.relay.facts().ok_or_else(nothing_entered)?;
                 Ok(Entered { library: library.clone(), target: target.clone() })
             }

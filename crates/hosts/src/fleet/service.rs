@@ -14,7 +14,7 @@ use tapstone_worker::ReportSender;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 
-use super::{Adopt, Answer, Command, Host, Shared, State, Wish, claims};
+use super::{Adopt, Command, DiscoveryAnswer, Host, HostStates, State, Wish, claims};
 use crate::clock::{Offset, RoundTrip};
 use crate::discovery::clocks;
 use crate::error::HostsError;
@@ -38,7 +38,7 @@ pub(super) struct Service {
     packets: Subscriber,
     run: u64,
     members: Vec<Member>,
-    shared: Arc<Shared>,
+    shared: Arc<HostStates>,
     commands: UnboundedSender<Command>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Service {
 struct Member {
     host: Host,
     peer: Peer,
-    workers: BTreeMap<usize, Worker>,
+    workers: BTreeMap<usize, RequestedWorker>,
     /// What moments are translated by.
     clock: HostClock,
     lost: bool,
@@ -55,10 +55,10 @@ struct Member {
 }
 
 /// A worker that was asked for.
-struct Worker {
+struct RequestedWorker {
     reports: ReportSender<Report>,
     /// Until it has joined.
-    answer: Option<Sender<(usize, Answer)>>,
+    answer: Option<Sender<(usize, DiscoveryAnswer)>>,
     lost: Arc<Mutex<Option<Lost>>>,
 }
 
@@ -67,7 +67,7 @@ impl Service {
     pub(super) async fn gather(
         wish: &Wish,
         commands: UnboundedSender<Command>,
-        shared: Arc<Shared>,
+        shared: Arc<HostStates>,
     ) -> Result<Self, HostsError> {
         let client = wish.server.connect("tapstone token").await?;
         let (run, hosts) = claims::claim(&client, wish).await?;
@@ -144,14 +144,14 @@ impl Service {
         &mut self,
         wanted: Wanted,
         reports: ReportSender<Report>,
-        answer: Sender<(usize, Answer)>,
+        answer: Sender<(usize, DiscoveryAnswer)>,
     ) {
         let member = &mut self.members[wanted.host];
         if member.lost {
             let _ = answer.send((wanted.number, Err("is lost\nhint: look at its agent".into())));
             return;
         }
-        let worker = Worker { reports, answer: Some(answer), lost: Arc::default() };
+        let worker = RequestedWorker { reports, answer: Some(answer), lost: Arc::default() };
         member.workers.insert(wanted.number, worker);
         member.peer.push(&ToAgent::Join { worker: wanted.number as u32 });
         member.peer.flush(&self.client).await;
@@ -306,7 +306,7 @@ impl Member {
     }
 }
 
-impl Worker {
+impl RequestedWorker {
     fn lose(mut self, number: usize, lost: Lost) {
         if let Some(answer) = self.answer.take() {
             let hint = "look at its agent; it removes the run's keys once it has noticed";

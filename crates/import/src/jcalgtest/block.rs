@@ -5,13 +5,13 @@
 pub(super) struct Block {
     /// As the file has it.
     pub(super) method: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: MethodOutcome,
 }
 
 /// What came of a method.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
-    Measured(Measured),
+pub(super) enum MethodOutcome {
+    Measured(MethodTimes),
     /// In place of times: `NO_SUCH_ALGORITHM`.
     Refused {
         code: String,
@@ -20,7 +20,7 @@ pub(super) enum Outcome {
 
 /// Times of a method, in nanoseconds; differences may be negative.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct MethodTimes {
     pub(super) baseline: Vec<SignedNanos>,
     pub(super) subtracted: SignedNanos,
     pub(super) differences: Vec<SignedNanos>,
@@ -65,7 +65,7 @@ impl Unfinished {
     pub(super) fn finish(self) -> Result<Block, String> {
         let Self { method, code, baseline, differences, marked, .. } = self;
         if let Some(code) = code {
-            return Ok(Block { method, outcome: Outcome::Refused { code } });
+            return Ok(Block { method, outcome: MethodOutcome::Refused { code } });
         }
         let lacks = |what: &str| format!("{method} has no \"{what}\"");
         if differences.is_empty() {
@@ -81,7 +81,7 @@ impl Unfinished {
             ));
         }
         let operations_each = iterations / measurements;
-        let measured = Measured {
+        let measured = MethodTimes {
             baseline,
             subtracted,
             differences,
@@ -90,6 +90,6 @@ impl Unfinished {
             data_bytes,
             marked,
         };
-        Ok(Block { method, outcome: Outcome::Measured(measured) })
+        Ok(Block { method, outcome: MethodOutcome::Measured(measured) })
     }
 }

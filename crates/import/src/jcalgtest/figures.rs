@@ -6,7 +6,7 @@ use tapstone_record::{
     StoppedBy, Subtraction, Variation,
 };
 
-use super::block::{Block, Measured, Outcome, SignedNanos};
+use super::block::{Block, MethodOutcome, MethodTimes, SignedNanos};
 use super::steady::Steady;
 
 /// Its own averages are printed with two decimals of a millisecond.
@@ -21,8 +21,8 @@ pub(super) fn case_of_block(block: &Block) -> CaseResult {
     let mut case = CaseResult::new(operation, Status::OK, Concurrency::ONE, Load::CLOSED);
     case.provenance = Provenance::Published;
     match &block.outcome {
-        Outcome::Refused { code } => case.status = refusal(&block.method, code),
-        Outcome::Measured(measured) => fill(&mut case, measured),
+        MethodOutcome::Refused { code } => case.status = refusal(&block.method, code),
+        MethodOutcome::Measured(measured) => fill(&mut case, measured),
     }
     case
 }
@@ -65,8 +65,8 @@ fn refusal(method: &str, code: &str) -> Status {
     Status::at(outcome, step, code)
 }
 
-fn fill(case: &mut CaseResult, measured: &Measured) {
-    let Measured { operations_each, differences, .. } = measured;
+fn fill(case: &mut CaseResult, measured: &MethodTimes) {
+    let MethodTimes { operations_each, differences, .. } = measured;
     let steady = Steady::from_measured(measured);
     case.message_bytes = measured.data_bytes;
     case.completed = operations_each * differences.len() as u64;
@@ -106,7 +106,7 @@ fn mean_of(values: &[SignedNanos]) -> f64 {
     values.iter().map(|value| value.0 as f64).sum::<f64>() / values.len() as f64
 }
 
-fn doubts(measured: &Measured) -> Vec<String> {
+fn doubts(measured: &MethodTimes) -> Vec<String> {
     let mut doubts = Vec::new();
     if measured.marked {
         doubts.push("JCAlgTest marked these measurements CHECK: they lie far apart".to_owned());

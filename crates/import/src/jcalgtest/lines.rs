@@ -30,7 +30,7 @@ pub(super) fn read(content: &[u8]) -> Content {
         .quoting(false)
         .trim(Trim::All)
         .from_reader(content);
-    let mut state = State::default();
+    let mut state = LinesState::default();
     let mut line = ByteRecord::new();
     // From memory and without quotes nothing can fail; if it did, the rest would be lost loudly.
     while reader.read_byte_record(&mut line).is_ok_and(|more| more) {
@@ -52,14 +52,14 @@ fn number(content: &[u8], position: &::csv::Position) -> u64 {
 }
 
 #[derive(Default)]
-struct State {
+struct LinesState {
     content: Content,
     open: Option<Unfinished>,
     /// From the first block on, unknown lines are broken ones.
     in_blocks: bool,
 }
 
-impl State {
+impl LinesState {
     fn take(&mut self, line: u64, cells: &[&str]) {
         let Some((key, values)) = cells.split_first() else { return };
         if cells.iter().all(|cell| cell.is_empty()) {

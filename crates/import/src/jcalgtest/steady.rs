@@ -9,7 +9,7 @@ use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::Nanos;
 use tapstone_record::Latency;
 
-use super::block::{Measured, SignedNanos};
+use super::block::{MethodTimes, SignedNanos};
 
 /// JCAlgTest's clock tells milliseconds apart.
 const CLOCK_STEP_NS: i64 = 1_000_000;
@@ -40,7 +40,7 @@ pub(super) struct Figure {
 }
 
 impl Steady {
-    pub(super) fn from_measured(measured: &Measured) -> Self {
+    pub(super) fn from_measured(measured: &MethodTimes) -> Self {
         let baseline = without_warm_up(&measured.baseline, SignedNanos(0));
         Self {
             // Without a baseline of its own, the block has what was subtracted.

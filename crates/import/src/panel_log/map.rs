@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::moment::Format;
+use super::moment::MomentFormat;
 
 /// Which column of a log is what, from TOML.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,9 +17,9 @@ pub struct Map {
     /// What stands between two fields: one character, usually a comma.
     #[serde(default = "comma")]
     pub(super) delimiter: char,
-    /// How moments are written; see [`Format`].
+    /// How moments are written; see [`MomentFormat`].
     #[serde(default)]
-    pub(super) format: Format,
+    pub(super) format: MomentFormat,
     /// A line for each event: which columns say when, of which transaction, and what.
     #[serde(default)]
     pub(super) events: Option<Events>,
@@ -47,12 +47,12 @@ pub(super) struct StageMap {
     #[serde(default)]
     pub(super) length: Option<String>,
     #[serde(default)]
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<DurationUnit>,
 }
 
 /// The unit of a column with lengths of time.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) enum Unit {
+pub(super) enum DurationUnit {
     #[serde(rename = "s")]
     Seconds,
     #[serde(rename = "ms")]
@@ -61,7 +61,7 @@ pub(super) enum Unit {
     Microseconds,
 }
 
-impl Unit {
+impl DurationUnit {
     pub(super) const fn nanos(self) -> f64 {
         match self {
             Self::Seconds => 1e9,

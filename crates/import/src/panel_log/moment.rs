@@ -10,7 +10,7 @@ use tapstone_measure::units::Nanos;
 /// How moments are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
-pub(super) enum Format {
+pub(super) enum MomentFormat {
     /// RFC 3339, or the same without a zone, with a blank or a T: `2026-01-15 09:30:00.1`.
     #[default]
     Iso,
@@ -22,7 +22,7 @@ pub(super) enum Format {
     Pattern(String),
 }
 
-impl From<String> for Format {
+impl From<String> for MomentFormat {
     fn from(text: String) -> Self {
         match text.as_str() {
             "rfc3339" | "iso" => Self::Iso,
@@ -43,7 +43,7 @@ pub(super) struct Moment {
     pub(super) has_date: bool,
 }
 
-impl Format {
+impl MomentFormat {
     pub(super) fn read(&self, text: &str) -> Option<Moment> {
         let text = text.trim();
         let zoned = |at: Instant| Moment { at, local: false, has_date: true };
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn moments_are_read_in_every_format() {
-        let read = |format: &str, text: &str| Format::from(format.to_owned()).read(text);
+        let read = |format: &str, text: &str| MomentFormat::from(format.to_owned()).read(text);
         let at = |format: &str, text: &str| read(format, text).map(|moment| moment.at);
         let expected = Some(1_768_469_400_100_000_000);
         assert_eq!(at("rfc3339", "2026-01-15T09:30:00.1Z"), expected);

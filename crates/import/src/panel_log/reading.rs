@@ -7,8 +7,8 @@ use std::path::Path;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use tapstone_measure::units::Nanos;
 
-use super::map::{Events, Map, Unit};
-use super::moment::{Format, Instant, Moments};
+use super::map::{DurationUnit, Events, Map};
+use super::moment::{Instant, MomentFormat, Moments};
 use super::stage::Stage;
 use crate::{ImportError, SkippedLine};
 
@@ -52,11 +52,11 @@ impl Reading {
         };
         let columns = Columns { header: &header, path };
         let mut layout = match &map.events {
-            Some(events) => Layout::Events(Box::new(ByEvent::new(events, map, &columns)?)),
-            None => Layout::Columns(ByColumn::all(map, &columns)?),
+            Some(events) => FieldLayout::Events(Box::new(ByEvent::new(events, map, &columns)?)),
+            None => FieldLayout::Columns(ByColumn::all(map, &columns)?),
         };
         reading.all(&mut lines, &header, map, path, &mut layout)?;
-        if let Layout::Events(events) = &layout {
+        if let FieldLayout::Events(events) = &layout {
             reading.unfinished += events.open.len() as u64;
         }
         Ok(reading)
@@ -68,7 +68,7 @@ impl Reading {
         header: &ByteRecord,
         map: &Map,
         path: &Path,
-        layout: &mut Layout,
+        layout: &mut FieldLayout,
     ) -> Result<(), ImportError> {
         let mut line = ByteRecord::new();
         loop {
@@ -81,8 +81,8 @@ impl Reading {
             let number = line.position().map_or(0, csv::Position::line);
             let outcome = if line.len() == header.len() {
                 match layout {
-                    Layout::Events(events) => events.line(&line, &map.format, self),
-                    Layout::Columns(columns) => self.columns(&line, &map.format, columns),
+                    FieldLayout::Events(events) => events.line(&line, &map.format, self),
+                    FieldLayout::Columns(columns) => self.columns(&line, &map.format, columns),
                 }
             } else {
                 Err(format!("{} fields in the place of {}", line.len(), header.len()))
@@ -96,7 +96,7 @@ impl Reading {
         }
     }
 
-    fn moment(&mut self, format: &Format, field: &[u8]) -> Result<Instant, String> {
+    fn moment(&mut self, format: &MomentFormat, field: &[u8]) -> Result<Instant, String> {
         let text = std::str::from_utf8(field).map_err(|_| not_a_moment(field))?;
         let moment = format.read(text).ok_or_else(|| not_a_moment(field))?;
         self.moments.add(&moment);
@@ -107,7 +107,7 @@ impl Reading {
     fn columns(
         &mut self,
         line: &ByteRecord,
-        format: &Format,
+        format: &MomentFormat,
         columns: &[ByColumn],
     ) -> Result<(), String> {
         let mut times = Vec::with_capacity(columns.len());
@@ -148,7 +148,7 @@ fn length(from: Instant, to: Instant) -> Result<Nanos, String> {
     }
 }
 
-fn number(field: &[u8], unit: Unit) -> Result<Nanos, String> {
+fn number(field: &[u8], unit: DurationUnit) -> Result<Nanos, String> {
     let text = String::from_utf8_lossy(field);
     let nanos = text.trim().replace(',', ".").parse::<f64>().map(|number| number * unit.nanos());
     match nanos {
@@ -174,7 +174,7 @@ fn unreadable(path: &Path, error: csv::Error) -> ImportError {
 }
 
 /// Which field is which.
-enum Layout {
+enum FieldLayout {
     Events(Box<ByEvent>),
     Columns(Vec<ByColumn>),
 }
@@ -204,7 +204,7 @@ impl Columns<'_> {
 /// A stage of a log with a line for each transaction.
 enum ByColumn {
     Between { from: usize, to: usize },
-    Length { at: usize, unit: Unit },
+    Length { at: usize, unit: DurationUnit },
 }
 
 impl ByColumn {
@@ -263,7 +263,7 @@ impl ByEvent {
     fn line(
         &mut self,
         line: &ByteRecord,
-        format: &Format,
+        format: &MomentFormat,
         reading: &mut Reading,
     ) -> Result<(), String> {
         let field = |at: usize| line.get(at).unwrap_or_default().trim_ascii();

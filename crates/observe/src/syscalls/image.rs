@@ -21,12 +21,12 @@ use super::symbols::{self, NamedFunction};
 
 /// A file of code.
 pub(super) struct CodeImage {
-    source: Source,
+    source: ImageSource,
     /// None before it is needed; none inside when it is no ELF file of 64 bits.
-    layout: Option<Option<Layout>>,
+    layout: Option<Option<ImageLayout>>,
 }
 
-enum Source {
+enum ImageSource {
     File(File),
     /// The vDSO, which the kernel maps without a file.
     Memory(Arc<[u8]>),
@@ -35,7 +35,7 @@ enum Source {
 }
 
 /// Where its parts are.
-pub(super) struct Layout {
+pub(super) struct ImageLayout {
     /// Those of code. Others may share a page with them, so an offset alone does not tell.
     segments: Vec<Segment>,
     unwinding: ExplicitModuleSectionInfo<Arc<[u8]>>,
@@ -52,33 +52,33 @@ struct Segment {
 impl CodeImage {
     /// The code of a file that is open already.
     pub(super) fn of_file(file: File) -> Self {
-        Self { source: Source::File(file), layout: None }
+        Self { source: ImageSource::File(file), layout: None }
     }
 
     /// A whole file that lies in memory.
     pub(super) fn of_memory(bytes: Vec<u8>) -> Self {
-        Self { source: Source::Memory(bytes.into()), layout: None }
+        Self { source: ImageSource::Memory(bytes.into()), layout: None }
     }
 
     /// A file that is only known by name.
     pub(super) fn of_name(name: &str) -> Self {
-        Self { source: Source::Name(name.into()), layout: Some(None) }
+        Self { source: ImageSource::Name(name.into()), layout: Some(None) }
     }
 
     /// The file's name, without its directory.
     pub(super) fn name(&self) -> Arc<str> {
         match &self.source {
-            Source::File(file) => {
+            ImageSource::File(file) => {
                 let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
                 path.map_or("[unknown]".into(), |path| file_name(&path.to_string_lossy()).into())
             }
-            Source::Memory(_) => "[vdso]".into(),
-            Source::Name(name) => Arc::clone(name),
+            ImageSource::Memory(_) => "[vdso]".into(),
+            ImageSource::Name(name) => Arc::clone(name),
         }
     }
 
     /// Where its parts are.
-    pub(super) fn layout(&mut self) -> Option<&Layout> {
+    pub(super) fn layout(&mut self) -> Option<&ImageLayout> {
         let source = &self.source;
         self.layout.get_or_insert_with(|| source.layout()).as_ref()
     }
@@ -86,12 +86,12 @@ impl CodeImage {
     /// For each of the addresses, which are sorted, the function that it is in.
     pub(super) fn functions(&self, addresses: &[u64]) -> Vec<Option<NamedFunction>> {
         let functions = match &self.source {
-            Source::File(file) => file.try_clone().ok().and_then(|file| {
+            ImageSource::File(file) => file.try_clone().ok().and_then(|file| {
                 let cache = ReadCache::new(file);
                 symbols::functions(&cache, addresses)
             }),
-            Source::Memory(bytes) => symbols::functions(&bytes[..], addresses),
-            Source::Name(_) => None,
+            ImageSource::Memory(bytes) => symbols::functions(&bytes[..], addresses),
+            ImageSource::Name(_) => None,
         };
         functions.unwrap_or_else(|| vec![None; addresses.len()])
     }
@@ -103,18 +103,18 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-impl Source {
-    fn layout(&self) -> Option<Layout> {
+impl ImageSource {
+    fn layout(&self) -> Option<ImageLayout> {
         match self {
             Self::File(file) => {
                 let cache = ReadCache::new(file.try_clone().ok()?);
-                Layout::parse(&cache, |range| {
+                ImageLayout::parse(&cache, |range| {
                     let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
                     file.read_exact_at(&mut bytes, range.start).ok()?;
                     Some(bytes.into())
                 })
             }
-            Self::Memory(bytes) => Layout::parse(&bytes[..], |range| {
+            Self::Memory(bytes) => ImageLayout::parse(&bytes[..], |range| {
                 bytes.get(range.start as usize..range.end as usize).map(Into::into)
             }),
             Self::Name(_) => None,
@@ -125,7 +125,7 @@ impl Source {
 /// More than any file's unwinding sections: those of a browser have 20 MB.
 const MOST_SECTION_BYTES: u64 = 1 << 30;
 
-impl Layout {
+impl ImageLayout {
     fn parse<'a, R: ReadRef<'a>>(
         data: R,
         read: impl Fn(Range<u64>) -> Option<Arc<[u8]>>,

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use libc::pid_t;
 
-use super::image::{CodeImage, Layout};
+use super::image::{CodeImage, ImageLayout};
 use super::memory;
 
 /// The files; their places in the list are their numbers.
@@ -70,7 +70,7 @@ impl Images {
     }
 
     /// Where the parts of a file are.
-    pub(super) fn layout(&mut self, id: u32) -> Option<&Layout> {
+    pub(super) fn layout(&mut self, id: u32) -> Option<&ImageLayout> {
         self.list[id as usize].layout()
     }
 

@@ -10,7 +10,7 @@ use libc::{c_int, c_long, c_uint, pid_t, user_regs_struct};
 
 /// What a traced thread has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum ThreadEvent {
     /// It ended with this exit code.
     Exited(i32),
     /// This signal ended it.
@@ -44,7 +44,7 @@ pub(super) enum Until {
 #[derive(Clone, Copy)]
 pub(super) struct Stop {
     pub(super) thread: pid_t,
-    pub(super) event: Event,
+    pub(super) event: ThreadEvent,
     /// What the thread's process has used so far.
     pub(super) usage: libc::rusage,
 }
@@ -113,12 +113,12 @@ pub(super) fn result(thread: pid_t) -> io::Result<i64> {
     Ok(word)
 }
 
-/// Of [`Event::Child`]: the new thread.
+/// Of [`ThreadEvent::Child`]: the new thread.
 pub(super) fn new_thread(thread: pid_t) -> io::Result<pid_t> {
     event_message(thread)
 }
 
-/// Of [`Event::Exec`]: which thread called exec; it is the only one left, and has the process's
+/// Of [`ThreadEvent::Exec`]: which thread called exec; it is the only one left, and has the process's
 /// number now.
 pub(super) fn former_thread(thread: pid_t) -> io::Result<pid_t> {
     event_message(thread)
@@ -158,24 +158,24 @@ pub(super) fn wait() -> io::Result<Option<Stop>> {
     }
 }
 
-fn event(status: c_int) -> Event {
+fn event(status: c_int) -> ThreadEvent {
     if libc::WIFEXITED(status) {
-        return Event::Exited(libc::WEXITSTATUS(status));
+        return ThreadEvent::Exited(libc::WEXITSTATUS(status));
     }
     if libc::WIFSIGNALED(status) {
-        return Event::Killed(libc::WTERMSIG(status));
+        return ThreadEvent::Killed(libc::WTERMSIG(status));
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
-        libc::PTRACE_EVENT_SECCOMP => Event::Entry,
+        libc::PTRACE_EVENT_SECCOMP => ThreadEvent::Entry,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            Event::Child
+            ThreadEvent::Child
         }
-        libc::PTRACE_EVENT_EXEC => Event::Exec,
-        EVENT_STOP if signal == libc::SIGTRAP => Event::Ready,
-        EVENT_STOP => Event::GroupStop,
-        _ if signal == libc::SIGTRAP | 0x80 => Event::Return,
-        _ => Event::Signal(signal),
+        libc::PTRACE_EVENT_EXEC => ThreadEvent::Exec,
+        EVENT_STOP if signal == libc::SIGTRAP => ThreadEvent::Ready,
+        EVENT_STOP => ThreadEvent::GroupStop,
+        _ if signal == libc::SIGTRAP | 0x80 => ThreadEvent::Return,
+        _ => ThreadEvent::Signal(signal),
     }
 }
 
@@ -198,17 +198,17 @@ mod tests {
     fn a_status_says_what_has_come_to_pass() {
         let stopped = |signal: c_int, event: c_int| event << 16 | signal << 8 | 0x7F;
         for (status, expected) in [
-            (3 << 8, Event::Exited(3)),
-            (libc::SIGSEGV | 0x80, Event::Killed(libc::SIGSEGV)),
-            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_SECCOMP), Event::Entry),
-            (stopped(libc::SIGTRAP | 0x80, 0), Event::Return),
-            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_VFORK), Event::Child),
-            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC), Event::Exec),
-            (stopped(libc::SIGTRAP, EVENT_STOP), Event::Ready),
-            (stopped(libc::SIGTSTP, EVENT_STOP), Event::GroupStop),
-            (stopped(libc::SIGTRAP, 0), Event::Signal(libc::SIGTRAP)),
-            (stopped(libc::SIGSTOP, 0), Event::Signal(libc::SIGSTOP)),
-            (stopped(libc::SIGRTMIN(), 0), Event::Signal(libc::SIGRTMIN())),
+            (3 << 8, ThreadEvent::Exited(3)),
+            (libc::SIGSEGV | 0x80, ThreadEvent::Killed(libc::SIGSEGV)),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_SECCOMP), ThreadEvent::Entry),
+            (stopped(libc::SIGTRAP | 0x80, 0), ThreadEvent::Return),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_VFORK), ThreadEvent::Child),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC), ThreadEvent::Exec),
+            (stopped(libc::SIGTRAP, EVENT_STOP), ThreadEvent::Ready),
+            (stopped(libc::SIGTSTP, EVENT_STOP), ThreadEvent::GroupStop),
+            (stopped(libc::SIGTRAP, 0), ThreadEvent::Signal(libc::SIGTRAP)),
+            (stopped(libc::SIGSTOP, 0), ThreadEvent::Signal(libc::SIGSTOP)),
+            (stopped(libc::SIGRTMIN(), 0), ThreadEvent::Signal(libc::SIGRTMIN())),
         ] {
             assert_eq!(event(status), expected, "{status:#x}");
         }

@@ -17,13 +17,13 @@ use signal_hook::iterator::{Handle, Signals};
 
 /// Listens as long as it lives.
 pub(super) struct Listener {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SignalState>>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct State {
+struct SignalState {
     program: pid_t,
     /// All processes that are followed and have not ended.
     alive: BTreeSet<pid_t>,
@@ -35,7 +35,7 @@ impl Listener {
     /// Begins to listen, for a program that has just been started.
     pub(super) fn start(program: pid_t) -> io::Result<Self> {
         let alive = BTreeSet::from([program]);
-        let state = Arc::new(Mutex::new(State { program, alive, ..State::default() }));
+        let state = Arc::new(Mutex::new(SignalState { program, alive, ..SignalState::default() }));
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
         let handle = signals.handle();
         let shared = Arc::clone(&state);
@@ -62,7 +62,7 @@ impl Listener {
         self.lock().interrupted
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SignalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,7 +75,7 @@ impl Drop for Listener {
     }
 }
 
-impl State {
+impl SignalState {
     fn answer(&mut self, signal: i32) {
         self.interrupted = true;
         if self.alive.contains(&self.program) {

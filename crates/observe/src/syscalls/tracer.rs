@@ -13,7 +13,7 @@ use super::error::TracingError;
 use super::family::{ProcessTree, is_caught};
 use super::launch::{Launch, TracingOptions};
 use super::names::Namer;
-use super::ptrace::{self, Event, Stop, Until};
+use super::ptrace::{self, Stop, ThreadEvent, Until};
 use super::signals::Listener;
 use super::start::{self, Step};
 use super::walk::Walker;
@@ -99,15 +99,15 @@ impl<'a> Tracer<'a> {
         let thread = stop.thread;
         let seen = Monotonic.now();
         let answered = match stop.event {
-            Event::Entry => self.entered(thread, seen),
-            Event::Return => self.returned(thread, seen),
-            Event::Signal(signal) => self.signalled(thread, signal, seen),
-            Event::Child => self.has_child(thread, seen),
-            Event::Exec => self.executed(thread, seen),
-            Event::Ready => self.go_on(thread, 0, seen),
-            Event::GroupStop => ptrace::listen(thread),
-            Event::Exited(code) => return self.ended(stop, Exit::Code(code), seen),
-            Event::Killed(signal) => return self.ended(stop, Exit::Signal(signal), seen),
+            ThreadEvent::Entry => self.entered(thread, seen),
+            ThreadEvent::Return => self.returned(thread, seen),
+            ThreadEvent::Signal(signal) => self.signalled(thread, signal, seen),
+            ThreadEvent::Child => self.has_child(thread, seen),
+            ThreadEvent::Exec => self.executed(thread, seen),
+            ThreadEvent::Ready => self.go_on(thread, 0, seen),
+            ThreadEvent::GroupStop => ptrace::listen(thread),
+            ThreadEvent::Exited(code) => return self.ended(stop, Exit::Code(code), seen),
+            ThreadEvent::Killed(signal) => return self.ended(stop, Exit::Signal(signal), seen),
         };
         // A request can only fail because the thread was killed meanwhile; its end is reported.
         drop(answered);

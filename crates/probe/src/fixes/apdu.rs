@@ -12,22 +12,22 @@ use tapstone_probe_core::capture::{Exchange, apdu_exchange};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::wire::{FIX_CACHE_APDU, FIX_WHOLE_READ, Fix};
 
-use super::{Answer, are_on, of_kind};
+use super::{FixAnswer, are_on, of_kind};
 use crate::sys;
 
 /// Whose the places are, and what is known of each card.
 #[repr(C)]
-struct Cards {
+struct CachedCards {
     handles: [AtomicU64; CARDS],
     caches: [CardCache; CARDS],
 }
 
-static CARDS_AT: AtomicPtr<Cards> = AtomicPtr::new(ptr::null_mut());
+static CARDS_AT: AtomicPtr<CachedCards> = AtomicPtr::new(ptr::null_mut());
 
 /// What is kept of a card, for the thread that holds its transaction.
 fn cache_of(handle: u64) -> Option<&'static mut CardCache> {
     if CARDS_AT.load(Ordering::Acquire).is_null() {
-        let made = sys::memory(size_of::<Cards>()).cast();
+        let made = sys::memory(size_of::<CachedCards>()).cast();
         let none = ptr::null_mut();
         let _ = CARDS_AT.compare_exchange(none, made, Ordering::AcqRel, Ordering::Acquire);
     }
@@ -53,23 +53,23 @@ fn fixes_on() -> Option<ApduFixes<'static>> {
 ///
 /// # Safety
 /// The frame is a call of that function.
-pub(super) unsafe fn before_call(frame: &mut Frame, function: u32) -> Answer {
-    let Some(fixes) = fixes_on() else { return Answer::Call };
+pub(super) unsafe fn before_call(frame: &mut Frame, function: u32) -> FixAnswer {
+    let Some(fixes) = fixes_on() else { return FixAnswer::Call };
     let [handle, second, ..] = frame.arguments;
     match card_call(function, second) {
-        CardCall::Other => Answer::Call,
+        CardCall::Other => FixAnswer::Call,
         CardCall::Forget => {
             if let Some(cache) = cache_of(handle) {
                 cache.forget();
             }
-            Answer::Call
+            FixAnswer::Call
         }
         CardCall::Exchange => {
             // SAFETY: a call of that function.
             let exchange = unsafe { apdu_exchange(function, frame) };
             // SAFETY: the exchange is about to be made.
             exchange
-                .map_or(Answer::Call, |exchange| unsafe { before_exchange(frame, fixes, exchange) })
+                .map_or(FixAnswer::Call, |exchange| unsafe { before_exchange(frame, fixes, exchange) })
         }
     }
 }
@@ -80,11 +80,11 @@ unsafe fn before_exchange(
     frame: &mut Frame,
     fixes: ApduFixes<'static>,
     exchange: Exchange,
-) -> Answer {
+) -> FixAnswer {
     let Some(cache) = cache_of(frame.arguments[0]) else {
         // More cards than there is room for: whoever tries the fix is to know.
         [fixes.cache, fixes.whole].into_iter().flatten().for_each(Fix::count_refused);
-        return Answer::Call;
+        return FixAnswer::Call;
     };
     // SAFETY: as many bytes as the caller says, and a length that says how much room there is.
     let (command, room) = unsafe {
@@ -92,11 +92,11 @@ unsafe fn before_exchange(
         (core::slice::from_raw_parts(exchange.command, exchange.sent), room)
     };
     match cache.before_exchange(fixes, command, room) {
-        Instead::Exchange => Answer::Call,
+        Instead::Exchange => FixAnswer::Call,
         Instead::Widen(widened) => {
             // The program's own bytes stay as they are: the card gets a copy.
             frame.arguments[2] = widened.as_ptr() as u64;
-            Answer::Call
+            FixAnswer::Call
         }
         Instead::Answer(response) => {
             // SAFETY: it fits into the room.
@@ -104,7 +104,7 @@ unsafe fn before_exchange(
                 ptr::copy_nonoverlapping(response.as_ptr(), exchange.response, response.len());
                 *exchange.received = response.len() as u64;
             }
-            Answer::Replaced(0)
+            FixAnswer::Replaced(0)
         }
     }
 }

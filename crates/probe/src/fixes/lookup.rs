@@ -10,7 +10,7 @@ use tapstone_probe_core::lookup::{
 };
 use tapstone_probe_core::wire::{FIX_MEMOISE, Fix};
 
-use super::{Answer, are_on, of_kind};
+use super::{FixAnswer, are_on, of_kind};
 use crate::sys;
 
 const ENTRIES: usize = 512;
@@ -40,15 +40,15 @@ unsafe fn fixed_question(frame: &Frame, function: u32) -> Option<FixedQuestion> 
 
 /// # Safety
 /// The frame is a call of that function.
-pub(super) unsafe fn before_call(frame: &Frame, function: u32) -> Answer {
+pub(super) unsafe fn before_call(frame: &Frame, function: u32) -> FixAnswer {
     // SAFETY: as above.
-    let Some(asked) = (unsafe { fixed_question(frame, function) }) else { return Answer::Call };
+    let Some(asked) = (unsafe { fixed_question(frame, function) }) else { return FixAnswer::Call };
     match find_answer(entries(), &asked.question) {
         Some(answer) => {
             asked.fix.count_applied();
-            Answer::Replaced(answer as u64)
+            FixAnswer::Replaced(answer as u64)
         }
-        None => Answer::Call,
+        None => FixAnswer::Call,
     }
 }
 

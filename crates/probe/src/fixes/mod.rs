@@ -17,7 +17,7 @@ use crate::state;
 use crate::thread::Thread;
 
 /// Whether to call the function.
-pub(crate) enum Answer {
+pub(crate) enum FixAnswer {
     Call,
     Replaced(u64),
 }
@@ -50,9 +50,9 @@ fn are_on() -> bool {
 /// # Safety
 /// The frame is a call of that function.
 #[inline(always)]
-pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> Answer {
+pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> FixAnswer {
     if none() {
-        return Answer::Call;
+        return FixAnswer::Call;
     }
     // SAFETY: as above.
     unsafe { apdu::before_call(frame, function) }
@@ -89,9 +89,9 @@ pub(crate) unsafe fn before_leaf(
     frame: &mut Frame,
     function: u32,
     kind: Kind,
-) -> Answer {
+) -> FixAnswer {
     if none() {
-        return Answer::Call;
+        return FixAnswer::Call;
     }
     match kind {
         // SAFETY: as above.
@@ -100,13 +100,13 @@ pub(crate) unsafe fn before_leaf(
         Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before_call(frame, function) },
         Kind::Write => {
             nodelay::before_write(frame.arguments[0] as u32);
-            Answer::Call
+            FixAnswer::Call
         }
         Kind::Close => {
             nodelay::closed(frame.arguments[0] as u32);
-            Answer::Call
+            FixAnswer::Call
         }
-        _ => Answer::Call,
+        _ => FixAnswer::Call,
     }
 }
 

@@ -7,19 +7,19 @@ use tapstone_probe_core::busy_wait::{Polled, move_reading_on, sleep_is_over};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::wire::{FIX_NO_BUSY_WAIT, FIX_NO_SLEEP};
 
-use super::{Answer, are_on, of_kind};
+use super::{FixAnswer, are_on, of_kind};
 use crate::thread::Thread;
 
 /// # Safety
 /// The frame is a call that sleeps.
-pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: u32) -> Answer {
-    let Some(inside) = thread.innermost().map(|open| open.function) else { return Answer::Call };
+pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: u32) -> FixAnswer {
+    let Some(inside) = thread.innermost().map(|open| open.function) else { return FixAnswer::Call };
     let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| fix.is_about(inside));
-    let Some(fix) = fixes.next().filter(|_| are_on()) else { return Answer::Call };
+    let Some(fix) = fixes.next().filter(|_| are_on()) else { return FixAnswer::Call };
     fix.count_applied();
     // SAFETY: the caller's promise.
     unsafe { sleep_is_over(frame, function) };
-    Answer::Replaced(0)
+    FixAnswer::Replaced(0)
 }
 
 pub(super) fn after_poll(thread: &mut Thread, polled: Polled) {

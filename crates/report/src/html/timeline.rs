@@ -20,14 +20,14 @@ pub struct Timeline {
     /// How long the program ran.
     pub wall: Nanos,
     /// One lane for each thread, from top to bottom.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<TimelineLane>,
     /// How many spans are not here, the shortest of all.
     pub left_out: u64,
 }
 
 /// A thread and its calls.
 #[derive(Clone, Debug, Default)]
-pub struct Lane {
+pub struct TimelineLane {
     /// What it is called.
     pub name: String,
     /// Its spans, in the order of their beginnings.
@@ -130,7 +130,7 @@ pub(super) fn section(timeline: &Timeline, prefix: &str) -> Markup {
     }
 }
 
-fn lane_of(lane: &Lane, wall: Nanos, names: &Names<'_>) -> Markup {
+fn lane_of(lane: &TimelineLane, wall: Nanos, names: &Names<'_>) -> Markup {
     let deepest = lane.spans.iter().map(|span| span.depth).max().unwrap_or(0);
     let height = (deepest + 1) * ROW;
     let mut rows: BTreeMap<(u32, TimelineLayer), Vec<&TimelineSpan>> = BTreeMap::new();
@@ -171,7 +171,7 @@ fn lane_of(lane: &Lane, wall: Nanos, names: &Names<'_>) -> Markup {
 }
 
 /// Names over the spans that are wide enough for them: a second picture, which is not stretched.
-fn labels(lane: &Lane, wall: Nanos, height: u32) -> Markup {
+fn labels(lane: &TimelineLane, wall: Nanos, height: u32) -> Markup {
     let part = |nanos: Nanos| nanos.0 as f64 / wall.0.max(1) as f64;
     let fitting = lane.spans.iter().filter_map(|span| {
         let room = (part(span.length) * PIXELS / CHARACTER) as usize;
@@ -203,7 +203,7 @@ fn axis(wall: Nanos) -> Markup {
 }
 
 fn longest(timeline: &Timeline) -> Markup {
-    let mut all: Vec<(&Lane, &TimelineSpan)> = timeline
+    let mut all: Vec<(&TimelineLane, &TimelineSpan)> = timeline
         .lanes
         .iter()
         .flat_map(|lane| lane.spans.iter().map(move |span| (lane, span)))

@@ -19,7 +19,7 @@ pub(super) use results::results;
 pub(super) use trace::{layers, trials};
 pub(super) use within::rate_within;
 
-use crate::chart::{Bar, Bars, Chart, ChartSize, Part, Plot, Tone};
+use crate::chart::{Bar, BarPart, Bars, Chart, ChartSize, Plot, Tone};
 
 /// A chart of more bars than this is no picture any more: the table has the others.
 const MOST_BARS: usize = 40;
@@ -39,10 +39,10 @@ fn said(bars: &[Bar]) -> String {
 }
 
 /// Parts one after the other, from zero.
-fn stacked(lengths: impl IntoIterator<Item = (Tone, f64)>) -> Vec<Part> {
+fn stacked(lengths: impl IntoIterator<Item = (Tone, f64)>) -> Vec<BarPart> {
     let mut from = 0.0;
     let part = |(tone, length): (Tone, f64)| {
-        let part = Part { tone, from, to: from + length.max(0.0) };
+        let part = BarPart { tone, from, to: from + length.max(0.0) };
         from = part.to;
         part
     };

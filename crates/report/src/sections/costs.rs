@@ -12,13 +12,13 @@ use crate::figures;
 const POOR: f64 = 0.05;
 
 /// A part of a cost.
-type Part = fn(&Cost) -> Option<Estimate>;
+type BarPart = fn(&Cost) -> Option<Estimate>;
 
 pub(super) fn add_costs(page: &mut Page, costs: &[Cost]) {
     if costs.is_empty() {
         return;
     }
-    let parts: [(&str, Part, Keep); 5] = [
+    let parts: [(&str, BarPart, Keep); 5] = [
         ("fixed", |cost| Some(cost.fixed_ns), Keep::Always),
         ("byte", |cost| cost.byte_ns, Keep::Rank(4)),
         ("set-up", |cost| cost.set_up_ns, Keep::Rank(5)),

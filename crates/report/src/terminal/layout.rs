@@ -16,7 +16,7 @@ pub(super) fn lay_out(table: &Grid, room: usize, clean: impl Fn(&str) -> String)
     let room = room.saturating_sub(GAP);
     let ellipsis = clean("…");
     let table = cleaned(table, clean);
-    let layout = Layout::fitting(&table, room, ellipsis);
+    let layout = TableLayout::fitting(&table, room, ellipsis);
     let mut lines = Vec::new();
     let titles = |column: &Column| Span::faint(column.title);
     if table.columns.iter().any(|column| !column.title.is_empty()) {
@@ -55,12 +55,12 @@ fn natural_width(table: &Grid, column: usize) -> usize {
 }
 
 /// Which columns are shown, and how wide.
-struct Layout {
+struct TableLayout {
     shown: Vec<(usize, usize)>,
     ellipsis: String,
 }
 
-impl Layout {
+impl TableLayout {
     fn fitting(table: &Grid, room: usize, ellipsis: String) -> Self {
         let keep =
             |column: usize| if column == 0 { Keep::Always } else { table.columns[column].keep };

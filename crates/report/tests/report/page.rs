@@ -3,7 +3,7 @@
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
-use tapstone_report::html::{Entry, Lane, Timeline, TimelineLayer, TimelineSpan, render};
+use tapstone_report::html::{Entry, Timeline, TimelineLane, TimelineLayer, TimelineSpan, render};
 
 use crate::support;
 
@@ -113,7 +113,7 @@ fn a_timeline() {
         // Too short to be seen, and still a unit long.
         span("close", 650_000, 1, 2, TimelineLayer::Libc),
     ];
-    let lanes = vec![Lane { name: "program 1, thread 1".into(), spans }];
+    let lanes = vec![TimelineLane { name: "program 1, thread 1".into(), spans }];
     let timeline = Timeline { wall: Nanos(1_000_000), lanes, left_out: 7 };
     let page = page("trace.json", &support::record(), Some(&timeline));
     let section = between(&page, "<section id=\"r1-timeline\"", "</section>").unwrap();

@@ -13,7 +13,7 @@ use super::seeded::Seeded;
 use crate::catalogue::{Curve, MlKem};
 
 /// What one party makes public, and what stays with software.
-pub(super) struct Exchange {
+pub(super) struct AgreementParty {
     /// A point, a cipher text, or an encapsulation key.
     pub(super) public: Vec<u8>,
     /// The shared secret; for [`recipient`] the decapsulation key.
@@ -26,12 +26,12 @@ pub(super) fn peer(
     curve: Curve,
     token_point: &[u8],
     seeded: &mut Seeded,
-) -> Result<Exchange, Unspecified> {
+) -> Result<AgreementParty, Unspecified> {
     let algorithm = ecdh(curve);
     let private = private_key(curve, seeded);
     let token = UnparsedPublicKey::new(algorithm, token_point);
     let secret = agreement::agree(&private, token, Unspecified, |secret| Ok(secret.into()))?;
-    Ok(Exchange { public: private.compute_public_key()?.as_ref().to_vec(), secret })
+    Ok(AgreementParty { public: private.compute_public_key()?.as_ref().to_vec(), secret })
 }
 
 /// A private key from the seed: numbers are drawn until one is below the order of the curve
@@ -50,17 +50,17 @@ fn private_key(curve: Curve, seeded: &mut Seeded) -> PrivateKey {
 /// A secret encapsulated to the token's key: the cipher text, and the secret.
 ///
 /// aws-lc draws the randomness, not the seed: only the cipher text in the record repeats it.
-pub(super) fn encapsulate(set: MlKem, token_key: &[u8]) -> Result<Exchange, Unspecified> {
+pub(super) fn encapsulate(set: MlKem, token_key: &[u8]) -> Result<AgreementParty, Unspecified> {
     let key = EncapsulationKey::new(ml_kem(set), token_key).map_err(|_| Unspecified)?;
     let (cipher_text, secret) = key.encapsulate()?;
-    Ok(Exchange { public: cipher_text.as_ref().to_vec(), secret: secret.as_ref().into() })
+    Ok(AgreementParty { public: cipher_text.as_ref().to_vec(), secret: secret.as_ref().into() })
 }
 
 /// A key pair for the token to encapsulate to: the encapsulation key, and its other half.
-pub(super) fn recipient(set: MlKem) -> Result<Exchange, Unspecified> {
+pub(super) fn recipient(set: MlKem) -> Result<AgreementParty, Unspecified> {
     let pair = DecapsulationKey::generate(ml_kem(set))?;
     let public = pair.encapsulation_key()?.key_bytes()?.as_ref().to_vec();
-    Ok(Exchange { public, secret: pair.key_bytes()?.as_ref().into() })
+    Ok(AgreementParty { public, secret: pair.key_bytes()?.as_ref().into() })
 }
 
 /// The half of a [`recipient`] that opens what the token encapsulated.

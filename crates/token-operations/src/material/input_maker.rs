@@ -2,7 +2,7 @@
 
 use aws_lc_rs::hmac;
 
-use super::agreement::{self, Exchange};
+use super::agreement::{self, AgreementParty};
 use super::cipher::{self, gcm_iv};
 use super::error::MaterialError;
 use super::input::Input;
@@ -194,8 +194,8 @@ impl<'a> InputMaker<'a> {
     }
 }
 
-impl From<Exchange> for Pair {
-    fn from(exchange: Exchange) -> Self {
+impl From<AgreementParty> for Pair {
+    fn from(exchange: AgreementParty) -> Self {
         (without_iv(exchange.public), Some(exchange.secret))
     }
 }

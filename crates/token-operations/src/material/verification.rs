@@ -64,10 +64,10 @@ pub struct OperationId {
 #[must_use]
 pub fn verify_all(verifier: &Verifier, outputs: &[Output], effort: Effort) -> Verification {
     let queue = Queue::new(verifier, outputs, effort);
-    let tallies: Vec<Tally> = thread::scope(|scope| {
+    let tallies: Vec<VerifiedCount> = thread::scope(|scope| {
         let threads: Vec<_> =
             (0..effort.threads.get()).map(|_| scope.spawn(|| queue.work())).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, Tally>| match thread.join() {
+        let join = |thread: thread::ScopedJoinHandle<'_, VerifiedCount>| match thread.join() {
             Ok(tally) => tally,
             Err(panic) => std::panic::resume_unwind(panic),
         };
@@ -85,7 +85,7 @@ pub fn verify_all(verifier: &Verifier, outputs: &[Output], effort: Effort) -> Ve
 
 /// What one thread found.
 #[derive(Default)]
-struct Tally {
+struct VerifiedCount {
     checked: u64,
     wrong: u64,
     first_wrong: Option<OperationId>,
@@ -116,8 +116,8 @@ impl<'a> Queue<'a> {
         }
     }
 
-    fn work(&self) -> Tally {
-        let mut tally = Tally::default();
+    fn work(&self) -> VerifiedCount {
+        let mut tally = VerifiedCount::default();
         while let Some(output) = self.take() {
             let wrong = match self.verifier.check(output) {
                 Verdict::NotPossible => continue,

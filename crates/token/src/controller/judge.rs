@@ -15,7 +15,7 @@ pub(super) enum Judge {
 }
 
 /// What one key's results came to.
-pub(super) struct Tally {
+pub(super) struct KeyTally {
     pub(super) checked: u64,
     pub(super) wrong: u64,
     pub(super) by: By,
@@ -54,13 +54,13 @@ fn token_can_tell(variant: &Variant) -> bool {
 
 impl Judge {
     /// Judges results, as many as the effort allows.
-    pub(super) fn judge(&self, outputs: &[Output], effort: Effort) -> Tally {
+    pub(super) fn judge(&self, outputs: &[Output], effort: Effort) -> KeyTally {
         match self {
             Self::Software(verifier) => {
                 let verification = verify_all(verifier, outputs, effort);
                 let checked = verification.checked;
                 let wrong = verification.wrong;
-                Tally { checked, wrong, by: verification.by }
+                KeyTally { checked, wrong, by: verification.by }
             }
             // The token has done the work already.
             Self::Token(inputs) => {
@@ -69,7 +69,7 @@ impl Judge {
                     .filter(|output| output.bytes != inputs.input(output.operation).message)
                     .count() as u64;
                 let by = if outputs.is_empty() { By::None } else { By::Token };
-                Tally { checked: outputs.len() as u64, wrong, by }
+                KeyTally { checked: outputs.len() as u64, wrong, by }
             }
         }
     }

@@ -60,15 +60,15 @@ struct Pass {
 }
 
 /// One level with all that its passes measured.
-struct Measured {
+struct MeasuredLevel {
     concurrency: Concurrency,
     passes: Vec<LevelPass>,
     evidence: Vec<LevelEvidence>,
     best: Option<Pass>,
 }
 
-impl Measured {
-    fn as_level(&self, axis: Axis) -> Level {
+impl MeasuredLevel {
+    fn as_level(&self, axis: ConcurrencyAxis) -> Level {
         Level { concurrency: axis.number(self.concurrency), passes: self.passes.clone() }
     }
 
@@ -105,7 +105,7 @@ impl TokenController {
             stopped: None,
             any_failure: false,
             enough: Concurrency::ONE,
-            ends: Axis::ALL.map(|_| AxisEnd::NotTried),
+            ends: ConcurrencyAxis::ALL.map(|_| AxisEnd::NotTried),
         };
         search.climb(observer);
         search.end()
@@ -118,7 +118,7 @@ struct Search<'a> {
     limits: LimitPlan,
     /// For as many processes as the largest level so far; smaller levels use some of them.
     prepared: Prepared,
-    levels: Vec<Measured>,
+    levels: Vec<MeasuredLevel>,
     /// Passes so far, over whichever levels.
     passes: u32,
     begun: Instant,
@@ -128,19 +128,19 @@ struct Search<'a> {
     /// The fewest threads that are enough for one process, and the fewest such processes that are
     /// enough for one host.
     enough: Concurrency,
-    /// What more of each kind has brought, by [`Axis::ALL`].
+    /// What more of each kind has brought, by [`ConcurrencyAxis::ALL`].
     ends: [AxisEnd; 3],
 }
 
 /// One kind of concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Axis {
+enum ConcurrencyAxis {
     Threads,
     Processes,
     Hosts,
 }
 
-impl Axis {
+impl ConcurrencyAxis {
     const ALL: [Self; 3] = [Self::Threads, Self::Processes, Self::Hosts];
 
     const fn number(self, level: Concurrency) -> u32 {
@@ -193,14 +193,15 @@ impl Search<'_> {
     fn climb(&mut self, observer: &mut dyn TokenObserver) {
         self.add(Concurrency::ONE);
         self.pass_over(&[0], PASSES, observer);
-        self.climb_by(Axis::Threads, Concurrency::ONE, observer);
+        self.climb_by(ConcurrencyAxis::Threads, Concurrency::ONE, observer);
         self.refine(observer);
         // Processes are tried from the fewest threads that are enough, and hosts from those.
-        self.enough.threads = find_knee(&self.by(Axis::Threads)).map_or(1, |knee| knee.concurrency);
-        self.climb_by(Axis::Processes, self.enough, observer);
+        self.enough.threads =
+            find_knee(&self.by(ConcurrencyAxis::Threads)).map_or(1, |knee| knee.concurrency);
+        self.climb_by(ConcurrencyAxis::Processes, self.enough, observer);
         self.enough.processes =
-            find_knee(&self.by(Axis::Processes)).map_or(1, |knee| knee.concurrency);
-        self.climb_by(Axis::Hosts, self.enough, observer);
+            find_knee(&self.by(ConcurrencyAxis::Processes)).map_or(1, |knee| knee.concurrency);
+        self.climb_by(ConcurrencyAxis::Hosts, self.enough, observer);
         if self.stopped.is_none() {
             // Each kind is tried from where the one before is enough: the last one decides.
             let tried = self.ends.iter().rfind(|end| **end != AxisEnd::NotTried);
@@ -213,11 +214,16 @@ impl Search<'_> {
     }
 
     /// Doubles one kind of concurrency until that no longer helps.
-    fn climb_by(&mut self, axis: Axis, from: Concurrency, observer: &mut dyn TokenObserver) {
+    fn climb_by(
+        &mut self,
+        axis: ConcurrencyAxis,
+        from: Concurrency,
+        observer: &mut dyn TokenObserver,
+    ) {
         let most = match axis {
-            Axis::Threads => self.limits.max_threads,
-            Axis::Processes => self.limits.max_processes,
-            Axis::Hosts => self.limits.max_hosts,
+            ConcurrencyAxis::Threads => self.limits.max_threads,
+            ConcurrencyAxis::Processes => self.limits.max_processes,
+            ConcurrencyAxis::Hosts => self.limits.max_hosts,
         };
         let mut below = from;
         while self.stopped.is_none() && axis.number(below) < most {
@@ -248,23 +254,24 @@ impl Search<'_> {
 
     /// Passes so far do not say whether a doubling helped, and more may.
     fn is_unclear(&self, before: usize, last: usize) -> bool {
-        let pair = [before, last].map(|level| self.levels[level].as_level(Axis::Threads));
+        let pair =
+            [before, last].map(|level| self.levels[level].as_level(ConcurrencyAxis::Threads));
         let few = self.levels[last].passes.len() < MOST_PASSES;
         few && steps(&pair).iter().all(LevelStep::is_unclear)
     }
 
     /// One halving towards the knee: it is a place on a curve, not a number of threads.
     fn refine(&mut self, observer: &mut dyn TokenObserver) {
-        let between = find_knee(&self.by(Axis::Threads)).and_then(|knee| knee.refine());
+        let between = find_knee(&self.by(ConcurrencyAxis::Threads)).and_then(|knee| knee.refine());
         let Some(between) = between.filter(|_| self.stopped.is_none()) else { return };
-        self.add(Axis::Threads.set(Concurrency::ONE, between));
+        self.add(ConcurrencyAxis::Threads.set(Concurrency::ONE, between));
         let last = self.levels.len() - 1;
         self.pass_over(&[last], PASSES, observer);
         self.levels.sort_by_key(|level| level.concurrency.threads);
     }
 
     fn add(&mut self, concurrency: Concurrency) {
-        self.levels.push(Measured {
+        self.levels.push(MeasuredLevel {
             concurrency,
             passes: Vec::new(),
             evidence: Vec::new(),
@@ -375,13 +382,13 @@ impl Search<'_> {
     }
 
     /// The levels that differ in this only, from as much of the other kinds as is enough.
-    fn by(&self, axis: Axis) -> Vec<Level> {
+    fn by(&self, axis: ConcurrencyAxis) -> Vec<Level> {
         let from = match axis {
-            Axis::Threads => Concurrency::ONE,
-            Axis::Processes => Axis::Processes.set(self.enough, 1),
-            Axis::Hosts => self.enough,
+            ConcurrencyAxis::Threads => Concurrency::ONE,
+            ConcurrencyAxis::Processes => ConcurrencyAxis::Processes.set(self.enough, 1),
+            ConcurrencyAxis::Hosts => self.enough,
         };
-        let alike = |level: &&Measured| axis.set(level.concurrency, axis.number(from)) == from;
+        let alike = |level: &&MeasuredLevel| axis.set(level.concurrency, axis.number(from)) == from;
         self.levels.iter().filter(alike).map(|level| level.as_level(axis)).collect()
     }
 
@@ -391,16 +398,16 @@ impl Search<'_> {
         if !matches!(self.stopped, Some(Stopped::By(record::KneeStop::Plateau))) {
             return None;
         }
-        let threads = find_knee(&self.by(Axis::Threads))?;
-        let more = |axis: Axis| {
+        let threads = find_knee(&self.by(ConcurrencyAxis::Threads))?;
+        let more = |axis: ConcurrencyAxis| {
             let knee = find_knee(&self.by(axis)).filter(|knee| knee.concurrency > 1)?;
             Some((axis, knee))
         };
-        let found = more(Axis::Hosts).or_else(|| more(Axis::Processes));
-        let (axis, knee) = found.unwrap_or((Axis::Threads, threads));
+        let found = more(ConcurrencyAxis::Hosts).or_else(|| more(ConcurrencyAxis::Processes));
+        let (axis, knee) = found.unwrap_or((ConcurrencyAxis::Threads, threads));
         let from = match axis {
-            Axis::Threads => Concurrency::ONE,
-            Axis::Processes | Axis::Hosts => self.enough,
+            ConcurrencyAxis::Threads => Concurrency::ONE,
+            ConcurrencyAxis::Processes | ConcurrencyAxis::Hosts => self.enough,
         };
         Some(Found {
             smallest: axis.set(from, knee.concurrency),
@@ -475,7 +482,7 @@ impl Search<'_> {
     /// What limits the rate, and what limits the threads of one process.
     fn attributions(&self, stopped_by: record::KneeStop) -> Option<Attributions> {
         let measured = || self.levels.iter().filter(|level| !level.evidence.is_empty());
-        let workers = |level: &&Measured| {
+        let workers = |level: &&MeasuredLevel| {
             let Concurrency { threads, processes, hosts } = level.concurrency;
             (u64::from(threads) * u64::from(processes) * u64::from(hosts), processes)
         };
@@ -498,7 +505,8 @@ impl Search<'_> {
             top,
             most_threads: mean_evidence(&most_threads.evidence),
         };
-        let second_process = steps(&self.by(Axis::Processes)).first().and_then(|step| step.ratio);
+        let second_process =
+            steps(&self.by(ConcurrencyAxis::Processes)).first().and_then(|step| step.ratio);
         let process = attribute_process(&search, second_process);
         Some(Attributions {
             whole: limit_record(attribute_search(&search), &search.top),
@@ -544,7 +552,7 @@ impl Search<'_> {
 
 const SESSION_COUNT: Rv = Rv(cryptoki_sys::CKR_SESSION_COUNT as u64);
 
-fn level_of(measured: &Measured) -> Option<record::Level> {
+fn level_of(measured: &MeasuredLevel) -> Option<record::Level> {
     let rates: Vec<f64> = measured.rates().collect();
     let single =
         || rates.first().map(|rate| Estimate { estimate: *rate, low: 0.0, high: f64::MAX });

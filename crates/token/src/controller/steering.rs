@@ -16,7 +16,7 @@ use super::plan::{CasePlan, CaseStop, LoadPlan};
 use super::prepare::Prepared;
 use super::ran_case::RanCase;
 use super::{Site, TokenController};
-use crate::protocol::{Pace, RawSample, Report, Run, Task, TokenProtocol};
+use crate::protocol::{CaseRun, Pace, RawSample, Report, Task, TokenProtocol};
 
 /// Watches a case while it runs.
 pub trait TokenObserver {
@@ -174,7 +174,7 @@ impl TokenController {
         );
     }
 
-    fn runs(&mut self, plan: &CasePlan, processes: u32, threads: u32) -> Vec<Run> {
+    fn runs(&mut self, plan: &CasePlan, processes: u32, threads: u32) -> Vec<CaseRun> {
         let grid = match plan.stop {
             CaseStop::Seconds(window) => SliceGrid::for_window(window),
             CaseStop::Precision { .. } | CaseStop::Count(_) => SliceGrid::default(),
@@ -187,7 +187,7 @@ impl TokenController {
                 if poisson { Pace::Poisson(share) } else { Pace::Constant(share) }
             }
         };
-        let run = |place: u32| Run {
+        let run = |place: u32| CaseRun {
             threads,
             pace,
             first: self.fresh.operation(),

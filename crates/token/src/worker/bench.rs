@@ -16,7 +16,7 @@ use super::keys::KeyReference;
 use super::lane::Lane;
 use super::operation::as_failure;
 use super::shared::Shared;
-use super::watch::Watch;
+use super::watch::CallWatch;
 use crate::module::{Session, ck};
 use crate::protocol::{Broken, Outage};
 
@@ -39,7 +39,7 @@ pub(super) struct Bench {
     pub(super) references: Vec<Vec<KeyReference>>,
     /// The order of the lanes, a power of two long; empty for one lane.
     pub(super) mix: Vec<u8>,
-    pub(super) watch: Watch,
+    pub(super) watch: CallWatch,
     pub(super) failure_policy: FailurePolicy,
     pub(super) seed: u64,
     pub(super) outages: Vec<Outage>,

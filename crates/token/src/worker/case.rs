@@ -11,7 +11,7 @@ use super::lane::Lane;
 use super::operation::as_failure;
 use super::shapes::shape_work;
 use super::shared::Shared;
-use super::watch::Watch;
+use super::watch::CallWatch;
 use crate::module::Session;
 use crate::protocol::{Job, LaneReady, Login, NewKeys, Ring, Trouble};
 
@@ -156,7 +156,7 @@ pub(super) fn try_lanes(
     let try_one = |lane: &CaseLane| {
         let mut prepared =
             lane.for_thread(&case.job, shared, main, LaneThread { limit: 0, ..thread })?;
-        let mut watch = Watch::new(thread.place.clone(), false);
+        let mut watch = CallWatch::new(thread.place.clone(), false);
         prepared.try_once(thread.seed, &mut watch).map_err(as_failure)
     };
     case.lanes.iter().map(try_one).collect()

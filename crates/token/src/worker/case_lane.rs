@@ -16,7 +16,7 @@ use super::parameters::{Armed, IvSource};
 use super::round_trip::{RoundTrip, may_not_tell};
 use super::shapes::{CallSetup, KeptResult, KeptResults, ShapeWork, shape_work};
 use super::shared::Shared;
-use super::watch::Watch;
+use super::watch::CallWatch;
 use crate::catalogue::{Parameters, Variant, find_label};
 use crate::material::{Output, gcm_iv};
 use crate::module::Session;
@@ -286,7 +286,7 @@ fn stand_ins(
     places: u64,
     board: &tapstone_worker::BoardCell,
 ) -> Result<Vec<MadeObjects>, Pkcs11Failure> {
-    let mut watch = Watch::new(board.clone(), false);
+    let mut watch = CallWatch::new(board.clone(), false);
     let mut made = Vec::new();
     // One more than places: the last object waits for the next operation.
     for number in 0..=places {

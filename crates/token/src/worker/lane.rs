@@ -11,7 +11,7 @@ use super::input::PreparedInput;
 use super::kept_objects::KeptObjects;
 use super::operation::{CallError, Operation, TimedCalls, ring_place};
 use super::parameters::Armed;
-use super::watch::Watch;
+use super::watch::CallWatch;
 use crate::module::Module;
 
 /// A key with the ring of inputs that belongs to it.
@@ -52,7 +52,11 @@ impl Lane {
     /// # Errors
     /// The first code other than CKR_OK, with the call that gave it.
     #[inline]
-    pub(super) fn perform(&mut self, operation: u64, watch: &mut Watch) -> Result<(), CallError> {
+    pub(super) fn perform(
+        &mut self,
+        operation: u64,
+        watch: &mut CallWatch,
+    ) -> Result<(), CallError> {
         let keyed = match &self.keys[..] {
             [one] => one,
             keys => &keys[ring_place(operation, keys.len())],
@@ -126,7 +130,11 @@ impl Lane {
     ///
     /// # Errors
     /// The first code other than CKR_OK, or what is wrong with the answer, with its call.
-    pub(super) fn try_once(&mut self, operation: u64, watch: &mut Watch) -> Result<(), CallError> {
+    pub(super) fn try_once(
+        &mut self,
+        operation: u64,
+        watch: &mut CallWatch,
+    ) -> Result<(), CallError> {
         let performed = self.perform(operation, watch);
         watch.leave();
         self.settle(operation, performed)

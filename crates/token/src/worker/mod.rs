@@ -60,11 +60,11 @@ pub fn serve() -> io::Result<()> {
     thread::Builder::new().name("orders".into()).spawn(move || {
         let mut orders = BufReader::new(orders);
         while let Ok(Some(order)) = receive(&mut orders) {
-            if sender.send(Event::Order(order)).is_err() {
+            if sender.send(WorkerEvent::Order(order)).is_err() {
                 return;
             }
         }
-        let _ = sender.send(Event::Abandoned);
+        let _ = sender.send(WorkerEvent::Abandoned);
         // A module that hangs would keep this process for ever: nobody is left to kill it.
         thread::sleep(LAST_RESPITE);
         // SAFETY: ends the process at once, without the module's exit handlers, which may hang too.
@@ -78,7 +78,7 @@ pub fn serve() -> io::Result<()> {
 const LAST_RESPITE: Duration = Duration::from_secs(10);
 
 /// What the worker's main thread waits for.
-enum Event {
+enum WorkerEvent {
     Order(Order),
     /// The lab is gone.
     Abandoned,
@@ -90,8 +90,8 @@ enum Event {
 
 struct Worker {
     reports: File,
-    events: Sender<Event>,
-    inbox: Receiver<Event>,
+    events: Sender<WorkerEvent>,
+    inbox: Receiver<WorkerEvent>,
     board: Option<Arc<Board>>,
     module: Option<Arc<Module>>,
     token: Option<Token>,
@@ -114,10 +114,10 @@ impl Worker {
     fn serve(mut self) -> io::Result<()> {
         while !self.abandoned {
             match self.inbox.recv() {
-                Ok(Event::Order(order)) => self.obey(order)?,
+                Ok(WorkerEvent::Order(order)) => self.obey(order)?,
                 // Late words of threads that were called off.
-                Ok(Event::Ready(_) | Event::Ended) => {}
-                Ok(Event::Abandoned) | Err(_) => self.abandoned = true,
+                Ok(WorkerEvent::Ready(_) | WorkerEvent::Ended) => {}
+                Ok(WorkerEvent::Abandoned) | Err(_) => self.abandoned = true,
             }
         }
         self.leave();

@@ -5,7 +5,7 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv, Violation};
 
 use super::kept_objects::{KeptObjects, MadeObjects};
-use super::watch::Watch;
+use super::watch::CallWatch;
 use crate::module::Module;
 
 /// The call that ended an operation, with its code or what is wrong with its answer.
@@ -46,7 +46,7 @@ pub(super) struct Operation<'a> {
     pub(super) result: *mut CK_BYTE,
     pub(super) result_length: CK_ULONG,
     pub(super) objects: &'a mut KeptObjects,
-    pub(super) watch: &'a mut Watch,
+    pub(super) watch: &'a mut CallWatch,
 }
 
 impl Operation<'_> {

@@ -19,10 +19,10 @@ use super::case_lane::LaneThread;
 use super::contention::ContentionWatch;
 use super::shared::Shared;
 use super::threads::{BenchBuilder, MeasuringThreads};
-use super::watch::Watch;
-use super::{Event, Worker};
+use super::watch::CallWatch;
+use super::{Worker, WorkerEvent};
 use crate::module::Session;
-use crate::protocol::{Done, Order, Report, Run, Task};
+use crate::protocol::{CaseRun, Done, Order, Report, Task};
 
 /// How often slices are forwarded.
 const TICK: Duration = Duration::from_millis(50);
@@ -60,7 +60,7 @@ struct ProcessorTime {
 
 impl RunningCase {
     /// Starts the threads, which open their sessions and warm up.
-    pub(super) fn start(worker: &mut Worker, run: Run) -> io::Result<Self> {
+    pub(super) fn start(worker: &mut Worker, run: CaseRun) -> io::Result<Self> {
         let board = worker.board()?;
         let events = worker.events.clone();
         let token = worker.token()?;
@@ -118,16 +118,16 @@ impl RunningCase {
         self.end(worker)
     }
 
-    fn take(&mut self, event: Event, worker: &mut Worker) -> io::Result<()> {
+    fn take(&mut self, event: WorkerEvent, worker: &mut Worker) -> io::Result<()> {
         match event {
-            Event::Ready(Ok(warm_up)) => self.ready.push(warm_up),
-            Event::Ready(Err(failure)) => {
+            WorkerEvent::Ready(Ok(warm_up)) => self.ready.push(warm_up),
+            WorkerEvent::Ready(Err(failure)) => {
                 self.failure.get_or_insert(failure);
                 // The others need not warm up, or wait, for a run that will not be.
                 self.close(Nanos::ZERO);
             }
-            Event::Ended => self.ended += 1,
-            Event::Order(Order::Task(Task::Start { at })) => {
+            WorkerEvent::Ended => self.ended += 1,
+            WorkerEvent::Order(Order::Task(Task::Start { at })) => {
                 if self.counted {
                     self.running.gate.open_at(at);
                     self.open();
@@ -135,7 +135,7 @@ impl RunningCase {
                 self.running.release(at);
                 self.released = true;
             }
-            Event::Order(Order::Task(Task::Open { at, closes })) => {
+            WorkerEvent::Order(Order::Task(Task::Open { at, closes })) => {
                 if let Some(closes) = closes {
                     self.running.gate.close_at(closes);
                 }
@@ -143,10 +143,10 @@ impl RunningCase {
                 let known = self.open();
                 worker.report(&Report::Opened { from: at.max(known) })?;
             }
-            Event::Order(Order::Task(Task::Ping)) => worker.report(&Report::Pong)?,
-            Event::Order(Order::Task(Task::Close { at })) => self.close(at),
-            Event::Order(_) => {}
-            Event::Abandoned => self.abandon(worker),
+            WorkerEvent::Order(Order::Task(Task::Ping)) => worker.report(&Report::Pong)?,
+            WorkerEvent::Order(Order::Task(Task::Close { at })) => self.close(at),
+            WorkerEvent::Order(_) => {}
+            WorkerEvent::Abandoned => self.abandon(worker),
         }
         let all_warm = self.ready.len() == self.threads;
         let report = match self.failure {
@@ -258,7 +258,7 @@ fn build_bench(
     case: &Case,
     shared: Arc<Shared>,
     gate: Arc<Gate>,
-    run: Run,
+    run: CaseRun,
     place: BoardCell,
 ) -> Result<Bench, Pkcs11Failure> {
     let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
@@ -275,7 +275,7 @@ fn build_bench(
         session: Some(session),
         lanes,
         mix: run.mix,
-        watch: Watch::new(place, run.phases),
+        watch: CallWatch::new(place, run.phases),
         failure_policy: FailurePolicy { max_failures: run.max_failures, reconnect: run.reconnect },
         seed,
         outages: Vec::new(),

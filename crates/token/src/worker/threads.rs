@@ -12,11 +12,11 @@ use tapstone_measure::recorder::{LaneEnd, Recorder};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{Pkcs11Failure, Violation};
 
-use super::Event;
+use super::WorkerEvent;
 use super::bench::Bench;
 use super::contention::ThreadNumber;
 use super::sink::{Drain, RingSink, ring};
-use crate::protocol::{Pace, Run, ThreadEnd};
+use crate::protocol::{CaseRun, Pace, ThreadEnd};
 
 /// Makes what a thread measures with, on that thread.
 pub(super) type BenchBuilder = Box<dyn FnOnce() -> Result<Bench, Pkcs11Failure> + Send>;
@@ -39,11 +39,11 @@ pub(super) struct FinishedThread {
 impl MeasuringThreads {
     /// Starts one thread for each builder, which runs on that thread.
     pub(super) fn start(
-        run: &Run,
+        run: &CaseRun,
         gate: Arc<Gate>,
         first_worker: u32,
         builders: Vec<BenchBuilder>,
-        events: &Sender<Event>,
+        events: &Sender<WorkerEvent>,
     ) -> std::io::Result<Self> {
         let mut running = Self {
             gate,
@@ -94,10 +94,10 @@ impl MeasuringThreads {
 
 struct MeasuringThread {
     index: usize,
-    run: Run,
+    run: CaseRun,
     gate: Arc<Gate>,
     sink: RingSink,
-    events: Sender<Event>,
+    events: Sender<WorkerEvent>,
 }
 
 impl MeasuringThread {
@@ -112,9 +112,9 @@ impl MeasuringThread {
             Err(failure) => (FinishedThread { bench: None, end: None }, Err(failure)),
         };
         if let Err(failure) = ready {
-            let _ = events.send(Event::Ready(Err(failure)));
+            let _ = events.send(WorkerEvent::Ready(Err(failure)));
         }
-        let _ = events.send(Event::Ended);
+        let _ = events.send(WorkerEvent::Ended);
         finished
     }
 
@@ -130,7 +130,7 @@ impl MeasuringThread {
             return (FinishedThread { bench: Some(bench), end: None }, Err(failure));
         }
         let first = self.run.first + warm_up.operations;
-        let _ = self.events.send(Event::Ready(Ok(warm_up)));
+        let _ = self.events.send(WorkerEvent::Ready(Ok(warm_up)));
         // The sender is gone when the run was called off.
         let Ok(at) = started.recv() else {
             return (FinishedThread { bench: Some(bench), end: None }, Ok(()));

@@ -9,7 +9,7 @@ use tapstone_worker::BoardCell;
 use tapstone_names::pkcs11::Pkcs11Function;
 
 /// What one thread announces of its calls, for the controller's board.
-pub(super) struct Watch {
+pub(super) struct CallWatch {
     place: BoardCell,
     phases: Option<Phases>,
 }
@@ -22,7 +22,7 @@ struct Phases {
     sums: Vec<(Pkcs11Function, u64, Nanos)>,
 }
 
-impl Watch {
+impl CallWatch {
     pub(super) fn new(place: BoardCell, phases: bool) -> Self {
         let phases = phases.then(|| Phases { current: None, sums: Vec::with_capacity(8) });
         Self { place, phases }

@@ -60,7 +60,7 @@ pub enum Answer {
 
 /// One answer with all that it is judged by.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct SeenAnswer<'a> {
     /// What was sent and what it was made from.
     pub material: &'a Material,
     /// Where the case stands in what its test varies.
@@ -117,7 +117,7 @@ impl Answer {
     /// Whether the answer is right; `None` when it cannot be told. After no operations on the card
     /// there is no answer.
     #[must_use]
-    pub fn judge(&self, seen: Seen<'_>) -> Option<bool> {
+    pub fn judge(&self, seen: SeenAnswer<'_>) -> Option<bool> {
         if seen.point.operations == 0 {
             return Some(seen.output.is_empty());
         }

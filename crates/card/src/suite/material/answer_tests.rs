@@ -76,8 +76,9 @@ fn judges(answer: &Answer, input: &[u8], plain: &[u8], right: &[u8]) {
     let object = template(0x53, &template(0x70, &hex(CERTIFICATE)));
     let saved = [("certificate".to_owned(), object)];
     let point = Point { bytes: 0, set_ups: 1, operations: 1 };
-    let judge =
-        |output: &[u8]| answer.judge(Seen { material: &material, point, output, saved: &saved });
+    let judge = |output: &[u8]| {
+        answer.judge(SeenAnswer { material: &material, point, output, saved: &saved })
+    };
     assert_eq!(judge(right), Some(true), "{answer:?}");
     let mut wrong = right.to_vec();
     match wrong.last_mut() {
@@ -90,7 +91,7 @@ fn judges(answer: &Answer, input: &[u8], plain: &[u8], right: &[u8]) {
     }
     // After no operation on the card there is no answer.
     let none = Point { operations: 0, ..point };
-    let seen = |output| Seen { material: &material, point: none, output, saved: &saved };
+    let seen = |output| SeenAnswer { material: &material, point: none, output, saved: &saved };
     assert_eq!(answer.judge(seen(&[])), Some(true));
     assert_eq!(answer.judge(seen(&[0])), Some(false));
 }
@@ -111,7 +112,7 @@ fn lengths() {
         [("length", &b"xyz"[..], &b"wxyz"[..]), ("length-of-input", b"wxyz", b"xyz")]
     {
         let judge = |output| {
-            answer(is, None).judge(Seen { material: &material, point, output, saved: &[] })
+            answer(is, None).judge(SeenAnswer { material: &material, point, output, saved: &[] })
         };
         assert_eq!((judge(right), judge(wrong)), (Some(true), Some(false)), "{is}");
     }
@@ -179,7 +180,7 @@ fn answers_of_a_piv_card() {
     // Without its certificate a key cannot be judged, which is not the same as wrong.
     let material = Material { input: Vec::new(), plain: hex(SHA256) };
     let point = Point { bytes: 0, set_ups: 1, operations: 1 };
-    let seen = Seen { material: &material, point, output: &signature, saved: &[] };
+    let seen = SeenAnswer { material: &material, point, output: &signature, saved: &[] };
     assert_eq!(answer("piv-signature", Some("certificate")).judge(seen), None);
 }
 

@@ -6,7 +6,7 @@ mod ciphers;
 mod keys;
 mod make;
 
-pub use self::answer::{Answer, Seen};
+pub use self::answer::{Answer, SeenAnswer};
 pub use self::make::Maker;
 
 /// An input, and what its maker knows of the result.

@@ -88,7 +88,7 @@ where
     let inside = |value: f64| value.max(range.start).min(range.end);
     for (place, bar) in bars.bars.iter().enumerate() {
         let middle = place as f64 + 0.5;
-        let part = |part: &crate::chart::Part| {
+        let part = |part: &crate::chart::BarPart| {
             let corners = [(inside(part.from), middle - HALF), (inside(part.to), middle + HALF)];
             Rectangle::new(corners, tones::colour(part.tone).filled())
         };

@@ -4,7 +4,7 @@ use tapstone_record::{CaseResult, Fraction, SeriesPoint};
 
 use crate::bins::log_bins;
 use crate::chart::{
-    Across, Axis, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Unit, Xy,
+    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
 };
 use crate::figures;
 
@@ -43,8 +43,8 @@ fn by_rarity(title: &str, says: String, size: ChartSize, series: Vec<Series>) ->
     let marks = marks.iter().filter(|(x, _)| *x <= shown);
     let mark = |(x, name): &(f64, &str)| Mark { at: *x, across: Across::X, text: (*name).into() };
     let marks = marks.map(mark).collect();
-    let y = Axis::by_spread("latency", Unit::Time, points().map(|point| point.y));
-    let x = Axis::log("one of so many operations takes longer (log)", Unit::Count);
+    let y = Axis::by_spread("latency", AxisUnit::Time, points().map(|point| point.y));
+    let x = Axis::log("one of so many operations takes longer (log)", AxisUnit::Count);
     Chart { title: title.into(), says, size, plot: Plot::Xy(Xy { x, y, series, marks }) }
 }
 
@@ -85,7 +85,7 @@ pub(in super::super) fn spread(case: &CaseResult) -> Option<Chart> {
         bins.iter().map(|bin| Point::new(bin.from.0 as f64, bin.count as f64 / all)).collect();
     let last = bins.last()?;
     points.push(Point::new(last.to.0 as f64, 0.0));
-    let x = Axis::by_spread("latency", Unit::Time, points.iter().map(|point| point.x));
+    let x = Axis::by_spread("latency", AxisUnit::Time, points.iter().map(|point| point.x));
     let most = bins.iter().max_by_key(|bin| bin.count)?;
     let range = figures::range(most.from.0 as f64, most.to.0 as f64, figures::time);
     Some(Chart {
@@ -94,7 +94,7 @@ pub(in super::super) fn spread(case: &CaseResult) -> Option<Chart> {
         size: ChartSize::Half,
         plot: Plot::Xy(Xy {
             x,
-            y: Axis::linear("share of operations", Unit::Share),
+            y: Axis::linear("share of operations", AxisUnit::Share),
             series: vec![one("share", Tone::First, Shape::Columns, points)],
             marks: Vec::new(),
         }),
@@ -131,8 +131,8 @@ pub(in super::super) fn course(case: &CaseResult) -> Option<Chart> {
         says: format!("between {}", figures::range(low, high, figures::rate)),
         size: ChartSize::Half,
         plot: Plot::Xy(Xy {
-            x: Axis::linear("time in the window", Unit::Time),
-            y: Axis::linear("operations per second", Unit::Rate),
+            x: Axis::linear("time in the window", AxisUnit::Time),
+            y: Axis::linear("operations per second", AxisUnit::Rate),
             series: vec![one("rate", Tone::First, Shape::Line, points)],
             marks: Vec::new(),
         }),
@@ -174,8 +174,8 @@ pub(in super::super) fn values(case: &CaseResult) -> Option<Chart> {
         says,
         size: ChartSize::Half,
         plot: Plot::Xy(Xy {
-            x: Axis::linear("operation, in order", Unit::Count),
-            y: Axis::linear("latency", Unit::Time),
+            x: Axis::linear("operation, in order", AxisUnit::Count),
+            y: Axis::linear("latency", AxisUnit::Time),
             series: vec![one("latency", Tone::First, Shape::Dots, points)],
             marks: median.map(mark).into_iter().collect(),
         }),

@@ -3,7 +3,7 @@
 use tapstone_record::{Change, Comparison, Estimate, Quantity, SideBySide};
 
 use super::{MOST_BARS, bar_chart};
-use crate::chart::{Across, Axis, Bar, Bars, Chart, Mark, Part, Tone, Unit};
+use crate::chart::{Across, Axis, AxisUnit, Bar, BarPart, Bars, Chart, Mark, Tone};
 use crate::{figures, words};
 
 pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
@@ -27,7 +27,7 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
             let to = estimate.max(1.0);
             Bar {
                 name: format!("{}{item}{}", row.operation, words::provenance_marks(row)),
-                parts: vec![Part { tone, from, to }],
+                parts: vec![BarPart { tone, from, to }],
                 interval: Some((low, high)),
                 figure: format!("× {} {word}", figures::ratio(estimate)),
             }
@@ -41,7 +41,7 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
         (false, _) => "time of the candidate over that of the baseline",
         (true, true) => "candidate over baseline: of rates more is faster, of times slower",
     };
-    let axis = Axis::by_spread(name, Unit::Ratio, ends);
+    let axis = Axis::by_spread(name, AxisUnit::Ratio, ends);
     let mut marks = vec![Mark { at: 1.0, across: Across::X, text: "no change".into() }];
     if let Some(threshold) = comparison.threshold {
         let part = figures::share(threshold.fail_above);
@@ -73,7 +73,7 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
 /// The operations that most devices have, a bar for each device.
 pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
     let row = all.rows.first()?;
-    let unit = if row.quantity == Quantity::Throughput { Unit::Rate } else { Unit::Time };
+    let unit = if row.quantity == Quantity::Throughput { AxisUnit::Rate } else { AxisUnit::Time };
     let bars: Vec<Bar> = all
         .sides
         .iter()
@@ -87,7 +87,7 @@ pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
             let more = more.map_or(" fastest".into(), |it| format!(" +{}", figures::share(it)));
             Some(Bar {
                 name: format!("{}{mark}", side.name),
-                parts: vec![Part { tone: Tone::First, from: 0.0, to: figure.estimate }],
+                parts: vec![BarPart { tone: Tone::First, from: 0.0, to: figure.estimate }],
                 interval: Some((figure.low, figure.high)),
                 figure: format!("{}{more}", unit.print(figure.estimate)),
             })
@@ -95,7 +95,7 @@ pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
         .collect();
     let who = words::concurrency(row.concurrency);
     let axis = match unit {
-        Unit::Rate => Axis::linear("operations per second", unit),
+        AxisUnit::Rate => Axis::linear("operations per second", unit),
         _ => Axis::linear("mean time", unit),
     };
     Some(bar_chart(

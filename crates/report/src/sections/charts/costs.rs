@@ -3,7 +3,7 @@
 use tapstone_record::{Cost, Estimate};
 
 use super::{MOST_BARS, bar_chart, stacked};
-use crate::chart::{Axis, Bar, Bars, Chart, Tone, Unit};
+use crate::chart::{Axis, AxisUnit, Bar, Bars, Chart, Tone};
 use crate::figures;
 
 /// The bytes of the example: what fits into a short command with its response.
@@ -29,7 +29,7 @@ pub(in super::super) fn costs(costs: &[Cost]) -> Option<Chart> {
     Some(bar_chart(
         format!("What is one command with {BYTES} bytes, one set-up and one operation made of?"),
         Bars {
-            axis: Axis::linear("time", Unit::Time),
+            axis: Axis::linear("time", AxisUnit::Time),
             bars,
             marks: Vec::new(),
             legend: vec![

@@ -4,8 +4,8 @@ use tapstone_record::{Budget, BudgetPart, Estimate, PartKind, Queue, Trial, What
 
 use super::{bar_chart, stacked};
 use crate::chart::{
-    Across, Axis, Bar, Bars, Chart, ChartSize, Mark, Part, Plot, Point, Series, Shape, Tone, Unit,
-    Xy,
+    Across, Axis, AxisUnit, Bar, BarPart, Bars, Chart, ChartSize, Mark, Plot, Point, Series, Shape,
+    Tone, Xy,
 };
 use crate::{figures, words};
 
@@ -30,7 +30,7 @@ pub(in super::super) fn budget(budget: &Budget) -> Option<Chart> {
     let mut bar = |part: &BudgetPart| {
         let (tone, word) = kind(part.kind);
         let to = from + part.time_ns.estimate;
-        let parts = vec![Part { tone, from, to }];
+        let parts = vec![BarPart { tone, from, to }];
         from = to;
         let said = words::provenance(part.provenance);
         let figure = format!("{} {said}", figures::ms(part.time_ns.estimate));
@@ -47,7 +47,7 @@ pub(in super::super) fn budget(budget: &Budget) -> Option<Chart> {
         says: format!("{} in all, in {} parts", figures::ms(whole.estimate), budget.parts.len()),
         size: ChartSize::Whole,
         plot: Plot::Bars(Bars {
-            axis: Axis::linear("time since the card came", Unit::Millis),
+            axis: Axis::linear("time since the card came", AxisUnit::Millis),
             bars,
             marks: budget.limit_ns.map(|limit| target(limit.0 as f64)).into_iter().collect(),
             legend: legend.map(|(tone, name)| (tone, name.to_owned())).collect(),
@@ -59,7 +59,7 @@ fn total(name: &str, time: &Estimate) -> Bar {
     let interval = (time.high > time.low).then_some((time.low, time.high));
     Bar {
         name: name.into(),
-        parts: vec![Part { tone: Tone::Fourth, from: 0.0, to: time.estimate }],
+        parts: vec![BarPart { tone: Tone::Fourth, from: 0.0, to: time.estimate }],
         interval,
         figure: figures::ms(time.estimate),
     }
@@ -79,7 +79,7 @@ pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
     Some(bar_chart(
         "Which changes reach the target with the least effort?",
         Bars {
-            axis: Axis::linear("time", Unit::Millis),
+            axis: Axis::linear("time", AxisUnit::Millis),
             bars,
             marks: vec![target(limit)],
             legend: vec![
@@ -99,7 +99,7 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
         let after = &trial.after_ns;
         bars.push(Bar {
             name: trial.fix.clone(),
-            parts: vec![Part { tone: Tone::First, from: 0.0, to: after.estimate }],
+            parts: vec![BarPart { tone: Tone::First, from: 0.0, to: after.estimate }],
             interval: Some((after.low, after.high)),
             figure: figures::time(after.estimate),
         });
@@ -107,7 +107,7 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
         let predicted = trial.before_ns.estimate - f64::midpoint(saved.low, saved.high);
         bars.push(Bar {
             name: format!("{}, predicted", trial.fix),
-            parts: vec![Part { tone: Tone::Muted, from: 0.0, to: predicted }],
+            parts: vec![BarPart { tone: Tone::Muted, from: 0.0, to: predicted }],
             interval: None,
             figure: figures::time(predicted),
         });
@@ -115,7 +115,7 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
     Some(bar_chart(
         "How long does each way take?",
         Bars {
-            axis: Axis::linear("time", Unit::Time),
+            axis: Axis::linear("time", AxisUnit::Time),
             bars,
             marks: Vec::new(),
             legend: vec![
@@ -154,8 +154,8 @@ pub(in super::super) fn queue(queue: &Queue) -> Option<Chart> {
         ),
         size: ChartSize::Whole,
         plot: Plot::Xy(Xy {
-            x: Axis::log("one of so many people waits longer (log)", Unit::Count),
-            y: Axis::linear("time", Unit::Time),
+            x: Axis::log("one of so many people waits longer (log)", AxisUnit::Count),
+            y: Axis::linear("time", AxisUnit::Time),
             series: vec![waits, wholes],
             marks: Vec::new(),
         }),

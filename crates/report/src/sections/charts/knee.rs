@@ -3,7 +3,7 @@
 use tapstone_record::{Claim, Knee, ScalabilityLaw};
 
 use crate::chart::{
-    Across, Axis, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Unit, Xy,
+    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
 };
 use crate::{figures, words};
 
@@ -45,8 +45,8 @@ pub(in super::super) fn knee(knee: &Knee, claims: &[Claim]) -> Option<Chart> {
         says,
         size: ChartSize::Whole,
         plot: Plot::Xy(Xy {
-            x: Axis::log("workers: threads × processes × hosts (log)", Unit::Count),
-            y: Axis::linear("operations per second", Unit::Rate),
+            x: Axis::log("workers: threads × processes × hosts (log)", AxisUnit::Count),
+            y: Axis::linear("operations per second", AxisUnit::Rate),
             series,
             marks,
         }),

@@ -3,7 +3,7 @@
 use tapstone_record::{CaseResult, Latency};
 
 use super::{MOST_BARS, bar_chart};
-use crate::chart::{Axis, Bar, Bars, Chart, Part, Tone, Unit};
+use crate::chart::{Axis, AxisUnit, Bar, BarPart, Bars, Chart, Tone};
 use crate::{figures, words};
 
 pub(in super::super) fn results(cases: &[CaseResult]) -> Option<Chart> {
@@ -25,10 +25,12 @@ pub(in super::super) fn results(cases: &[CaseResult]) -> Option<Chart> {
         count => format!(" The first {MOST_BARS}; the table has {count} more."),
     };
     let (title, axis, legend) = match rates {
-        true => ("How fast is each?", axis("operations per second", Unit::Rate, &bars), Vec::new()),
+        true => {
+            ("How fast is each?", axis("operations per second", AxisUnit::Rate, &bars), Vec::new())
+        }
         false => (
             "How long does each take?",
-            axis("time", Unit::Time, &bars),
+            axis("time", AxisUnit::Time, &bars),
             vec![
                 (Tone::First, "up to the median, or the mean".into()),
                 (Tone::Second, "median to p95".into()),
@@ -44,7 +46,7 @@ pub(in super::super) fn results(cases: &[CaseResult]) -> Option<Chart> {
     Some(bar_chart(format!("{title}{more}"), Bars { axis, bars, marks: Vec::new(), legend }))
 }
 
-fn axis(name: &str, unit: Unit, bars: &[Bar]) -> Axis {
+fn axis(name: &str, unit: AxisUnit, bars: &[Bar]) -> Axis {
     let ends = bars.iter().filter_map(|bar| bar.parts.first()).map(|part| part.to);
     Axis::by_spread(name, unit, ends)
 }
@@ -57,7 +59,7 @@ fn by_rate(case: &CaseResult) -> Bar {
     let rate = words::rate_of(case).expect("asked for before");
     Bar {
         name: case.operation.clone(),
-        parts: vec![Part { tone: Tone::First, from: 0.0, to: rate.estimate }],
+        parts: vec![BarPart { tone: Tone::First, from: 0.0, to: rate.estimate }],
         interval: Some((rate.low, rate.high)),
         figure: figures::rate(rate.estimate),
     }
@@ -75,9 +77,9 @@ fn by_time(case: &CaseResult) -> Bar {
     let middle = p50.or(mean).map_or(max.0 as f64, |it| it.estimate);
     let high = p95.map_or(middle, |it| it.estimate.max(middle));
     let longest = (max.0 as f64).max(high);
-    let mut parts = vec![Part { tone: Tone::First, from: 0.0, to: middle }];
-    parts.push(Part { tone: Tone::Second, from: middle, to: high });
-    parts.push(Part { tone: Tone::Muted, from: high, to: longest });
+    let mut parts = vec![BarPart { tone: Tone::First, from: 0.0, to: middle }];
+    parts.push(BarPart { tone: Tone::Second, from: middle, to: high });
+    parts.push(BarPart { tone: Tone::Muted, from: high, to: longest });
     Bar {
         name: case.operation.clone(),
         parts,

@@ -3,7 +3,7 @@
 use tapstone_record::{Behaviour, Change, Layer, Trial};
 
 use super::bar_chart;
-use crate::chart::{Across, Axis, Bar, Bars, Chart, Mark, Part, Tone, Unit};
+use crate::chart::{Across, Axis, AxisUnit, Bar, BarPart, Bars, Chart, Mark, Tone};
 use crate::{figures, words};
 
 /// The layers of one thread.
@@ -13,7 +13,7 @@ pub(in super::super) fn layers(layers: &[&Layer]) -> Option<Chart> {
     }
     let bar = |layer: &&Layer| Bar {
         name: words::layer(&layer.layer),
-        parts: vec![Part { tone: Tone::First, from: 0.0, to: layer.time_ns.0 as f64 }],
+        parts: vec![BarPart { tone: Tone::First, from: 0.0, to: layer.time_ns.0 as f64 }],
         interval: None,
         figure: format!("{} · {}", layer.time_ns, figures::share(layer.share)),
     };
@@ -21,7 +21,7 @@ pub(in super::super) fn layers(layers: &[&Layer]) -> Option<Chart> {
     Some(bar_chart(
         "Whose time was it?",
         Bars {
-            axis: Axis::linear("self time", Unit::Time),
+            axis: Axis::linear("self time", AxisUnit::Time),
             bars,
             marks: Vec::new(),
             legend: Vec::new(),
@@ -45,14 +45,14 @@ pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
         let to = speedup.estimate.max(1.0);
         Bar {
             name: trial.fix.clone(),
-            parts: vec![Part { tone, from, to }],
+            parts: vec![BarPart { tone, from, to }],
             interval: Some((speedup.low, speedup.high)),
             figure: format!("× {}{differs}", figures::ratio(speedup.estimate)),
         }
     };
     let bars: Vec<Bar> = trials.iter().map(bar).collect();
     let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
-    let axis = Axis::by_spread("time without the fix over time with it", Unit::Ratio, ends);
+    let axis = Axis::by_spread("time without the fix over time with it", AxisUnit::Ratio, ends);
     Some(bar_chart(
         "How many times as fast is the program with the fix?",
         Bars {

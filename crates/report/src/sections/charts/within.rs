@@ -4,7 +4,7 @@ use tapstone_record::{OfferedLevel, RateWithin};
 
 use super::super::within::quantile_name;
 use crate::chart::{
-    Across, Axis, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Unit, Xy,
+    Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
 };
 use crate::figures;
 
@@ -39,10 +39,10 @@ pub(in super::super) fn rate_within(within: &RateWithin) -> Option<Chart> {
         says,
         size: ChartSize::Whole,
         plot: Plot::Xy(Xy {
-            x: Axis::by_spread("offered per second", Unit::Rate, rates.into_iter()),
+            x: Axis::by_spread("offered per second", AxisUnit::Rate, rates.into_iter()),
             y: Axis::by_spread(
                 &format!("{quantile} of the latency"),
-                Unit::Time,
+                AxisUnit::Time,
                 latencies.into_iter(),
             ),
             series: vec![Series {

@@ -75,24 +75,26 @@ fn ratio(row: &ComparisonRow) -> Span {
 }
 
 /// The rows of one operation by one number of workers: one line of the tables.
-struct Line<'a> {
+struct ComparisonLine<'a> {
     name: String,
     rows: Vec<&'a ComparisonRow>,
 }
 
-fn lines(rows: &[ComparisonRow]) -> Vec<Line<'_>> {
+fn lines(rows: &[ComparisonRow]) -> Vec<ComparisonLine<'_>> {
     type Key<'a> = (&'a str, Option<Concurrency>, Quantity, Option<u64>);
     let key = |row: &ComparisonRow| (row.concurrency, row.quantity, row.message_bytes);
-    let mut lines: Vec<(Key<'_>, Line<'_>)> = Vec::new();
+    let mut lines: Vec<(Key<'_>, ComparisonLine<'_>)> = Vec::new();
     for row in rows {
         let (workers, quantity, bytes) = key(row);
         let key = (row.operation.as_str(), workers, quantity, bytes);
         match lines.iter_mut().find(|(known, _)| *known == key) {
             Some((_, line)) => line.rows.push(row),
-            None => lines.push((key, Line { name: row.operation.clone(), rows: vec![row] })),
+            None => {
+                lines.push((key, ComparisonLine { name: row.operation.clone(), rows: vec![row] }))
+            }
         }
     }
-    let mut lines: Vec<Line<'_>> = lines.into_iter().map(|(_, line)| line).collect();
+    let mut lines: Vec<ComparisonLine<'_>> = lines.into_iter().map(|(_, line)| line).collect();
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     for line in &mut lines {
         // Told apart by who asked, where the name alone does not.
@@ -104,7 +106,7 @@ fn lines(rows: &[ComparisonRow]) -> Vec<Line<'_>> {
     lines
 }
 
-fn cell(line: &Line<'_>, item: &str, of: Cell) -> Span {
+fn cell(line: &ComparisonLine<'_>, item: &str, of: Cell) -> Span {
     let row = line.rows.iter().find(|row| row.item.as_deref() == Some(item));
     row.map_or_else(|| Span::faint(figures::NONE), |row| of(row))
 }
@@ -113,7 +115,7 @@ fn cell(line: &Line<'_>, item: &str, of: Cell) -> Span {
 fn fitting<'a>(
     room: usize,
     letters: &'a [(&'static str, &'a str)],
-    lines: &[Line<'_>],
+    lines: &[ComparisonLine<'_>],
     of: Cell,
     measured: bool,
 ) -> Vec<&'a [(&'static str, &'a str)]> {
@@ -137,7 +139,12 @@ fn fitting<'a>(
     parts
 }
 
-fn table(letters: &[(&'static str, &str)], lines: &[Line<'_>], of: Cell, measured: bool) -> Grid {
+fn table(
+    letters: &[(&'static str, &str)],
+    lines: &[ComparisonLine<'_>],
+    of: Cell,
+    measured: bool,
+) -> Grid {
     let mut columns = vec![left("operation", Keep::Always)];
     columns.extend(measured.then(|| right("candidate", Keep::Always)));
     let item = |letter| match measured {
@@ -145,7 +152,7 @@ fn table(letters: &[(&'static str, &str)], lines: &[Line<'_>], of: Cell, measure
         false => left(letter, Keep::Always),
     };
     columns.extend(letters.iter().map(|(letter, _)| item(*letter)));
-    let entry = |line: &Line<'_>| {
+    let entry = |line: &ComparisonLine<'_>| {
         let mut cells = vec![Span::new(&line.name, Tint::Strong)];
         let candidate = line.rows.first().map(|row| {
             let mark = words::provenance_mark(row.candidate_provenance);

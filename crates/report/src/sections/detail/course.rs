@@ -50,7 +50,7 @@ fn drawn(page: &mut Page, label: &str, values: Vec<Option<f64>>, print: fn(f64) 
 }
 
 /// Neighbouring slices of a series, taken together.
-struct Part {
+struct SliceGroup {
     /// The rate of the point, in operations per second.
     rate: f64,
     failed: f64,
@@ -58,7 +58,7 @@ struct Part {
     p50: Option<f64>,
 }
 
-fn parts(series: &[SeriesPoint], columns: usize) -> Vec<Part> {
+fn parts(series: &[SeriesPoint], columns: usize) -> Vec<SliceGroup> {
     let each = series.len().div_ceil(columns.max(1));
     let ends = series.iter().skip(1).map(|next| Some(next.start_ns)).chain([None]);
     let lengths: Vec<Option<Nanos>> = series
@@ -73,7 +73,7 @@ fn parts(series: &[SeriesPoint], columns: usize) -> Vec<Part> {
         let completed: f64 = timed().map(|(slice, _)| slice.completed as f64).sum();
         let seconds: f64 = timed().map(|(_, length)| length.as_secs_f64()).sum();
         let middle = slices[slices.len() / 2].p50_ns;
-        Part {
+        SliceGroup {
             rate: if seconds > 0.0 { completed / seconds } else { 0.0 },
             failed: slices.iter().map(|slice| slice.failed as f64).sum(),
             p50: middle.map(|p50| p50.0 as f64),

@@ -19,7 +19,7 @@ const LINES: usize = 15;
 
 /// All exchanges of one command about one object.
 #[derive(Default)]
-struct Line<'a> {
+struct ApduLine<'a> {
     name: &'a str,
     object: Option<&'a str>,
     count: u64,
@@ -46,14 +46,14 @@ pub(super) fn add_apdus(page: &mut Page, apdus: &[Apdu], style: &Style) {
 
 /// One for each name and object, whatever their headers: a file is read in many pieces. What took
 /// longest comes first.
-fn lines(apdus: &[Apdu]) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
+fn lines(apdus: &[Apdu]) -> Vec<ApduLine<'_>> {
+    let mut lines: Vec<ApduLine<'_>> = Vec::new();
     for apdu in apdus {
         let name = apdu.name.as_str();
         let object = apdu.object.as_deref();
         let known = lines.iter().position(|line| (line.name, line.object) == (name, object));
         let at = known.unwrap_or_else(|| {
-            lines.push(Line { name, object, ..Line::default() });
+            lines.push(ApduLine { name, object, ..ApduLine::default() });
             lines.len() - 1
         });
         let line = &mut lines[at];
@@ -70,10 +70,10 @@ fn lines(apdus: &[Apdu]) -> Vec<Line<'_>> {
     lines
 }
 
-fn grid(lines: &[Line<'_>], wide: bool) -> Grid {
+fn grid(lines: &[ApduLine<'_>], wide: bool) -> Grid {
     let repeats = lines.iter().any(|line| line.repeats > 0);
-    let name: Cell<Line<'_>> = if wide { |line| Span::plain(line.name) } else { whole_name };
-    let all: [(bool, Column, Cell<Line<'_>>); 7] = [
+    let name: Cell<ApduLine<'_>> = if wide { |line| Span::plain(line.name) } else { whole_name };
+    let all: [(bool, Column, Cell<ApduLine<'_>>); 7] = [
         (true, left("command", Keep::Always), name),
         (wide, left("object", Keep::Rank(7)), object),
         (true, right("count", Keep::Always), |line| Span::plain(thousands(line.count))),
@@ -88,30 +88,30 @@ fn grid(lines: &[Line<'_>], wide: bool) -> Grid {
     Grid { columns, entries: entries.collect() }
 }
 
-fn whole_name(line: &Line<'_>) -> Span {
+fn whole_name(line: &ApduLine<'_>) -> Span {
     Span::plain(match line.object {
         Some(object) => format!("{} {object}", line.name),
         None => line.name.to_owned(),
     })
 }
 
-fn object(line: &Line<'_>) -> Span {
+fn object(line: &ApduLine<'_>) -> Span {
     line.object.map_or_else(Span::default, Span::plain)
 }
 
-fn repeated(line: &Line<'_>) -> Span {
+fn repeated(line: &ApduLine<'_>) -> Span {
     match line.repeats {
         0 => Span::faint("0"),
         repeats => Span::new(thousands(repeats), Tint::Caution),
     }
 }
 
-fn mean(line: &Line<'_>) -> Span {
+fn mean(line: &ApduLine<'_>) -> Span {
     Span::plain(figures::time(line.time.0 as f64 / line.count as f64))
 }
 
 /// Status words that are no success, in words: `3 × 6A82 file, object or application not found`.
-fn refusals<'a>(line: &'a Line<'_>) -> impl Iterator<Item = Entry> + 'a {
+fn refusals<'a>(line: &'a ApduLine<'_>) -> impl Iterator<Item = Entry> + 'a {
     let good = |word: &str| word == "9000" || word.starts_with("61");
     let refused = line.status.iter().filter(move |(word, _)| !good(word));
     refused.map(|(word, count)| {

@@ -19,7 +19,7 @@ const THREADS: usize = 6;
 const NAMED: usize = 3;
 
 /// The layers of one thread, the largest first.
-struct Thread<'a> {
+struct ThreadLayers<'a> {
     process: u32,
     id: u32,
     layers: Vec<&'a Layer>,
@@ -48,15 +48,15 @@ pub(super) fn add_layers(page: &mut Page, layers: &[Layer], style: &Style) {
 }
 
 /// By thread, in the order of the record: the main thread stands in front.
-fn threads(layers: &[Layer]) -> Vec<Thread<'_>> {
-    let mut threads: Vec<Thread<'_>> = Vec::new();
+fn threads(layers: &[Layer]) -> Vec<ThreadLayers<'_>> {
+    let mut threads: Vec<ThreadLayers<'_>> = Vec::new();
     for layer in layers {
         let process = layer.process;
         let id = layer.thread;
         let known = threads.iter_mut().find(|of| (of.process, of.id) == (process, id));
         match known {
             Some(thread) => thread.layers.push(layer),
-            None => threads.push(Thread { process, id, layers: vec![layer] }),
+            None => threads.push(ThreadLayers { process, id, layers: vec![layer] }),
         }
     }
     for thread in &mut threads {
@@ -65,7 +65,7 @@ fn threads(layers: &[Layer]) -> Vec<Thread<'_>> {
     threads
 }
 
-impl Thread<'_> {
+impl ThreadLayers<'_> {
     /// Its layers add up to this.
     fn wall(&self) -> Nanos {
         self.layers.iter().map(|layer| layer.time_ns).sum()
@@ -89,7 +89,7 @@ impl Thread<'_> {
     }
 }
 
-fn grid(thread: &Thread<'_>, bar_width: usize) -> Grid {
+fn grid(thread: &ThreadLayers<'_>, bar_width: usize) -> Grid {
     let columns = vec![
         left("layer", Keep::Always),
         right("time", Keep::Always),

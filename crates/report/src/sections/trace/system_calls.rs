@@ -20,7 +20,7 @@ const LINES: usize = 15;
 const WIDEST: usize = 48;
 
 /// Calls that differ only in the stacks between who wanted them and the kernel.
-struct Line<'a> {
+struct SystemCallLine<'a> {
     call: &'a SystemCall,
     count: u64,
     failed: u64,
@@ -39,11 +39,11 @@ pub(super) fn add_system_calls(page: &mut Page, calls: &[SystemCall], style: &St
 }
 
 /// The most frequent first.
-fn lines(calls: &[SystemCall]) -> Vec<Line<'_>> {
-    let mut lines: HashMap<_, Line<'_>> = HashMap::new();
+fn lines(calls: &[SystemCall]) -> Vec<SystemCallLine<'_>> {
+    let mut lines: HashMap<_, SystemCallLine<'_>> = HashMap::new();
     for call in calls {
         let key = (&call.call, &call.object, from(call));
-        let new = Line { call, count: 0, failed: 0, time: Nanos::ZERO };
+        let new = SystemCallLine { call, count: 0, failed: 0, time: Nanos::ZERO };
         let line = lines.entry(key).or_insert(new);
         line.count = line.count.saturating_add(call.count);
         line.failed = call.failed.values().fold(line.failed, |sum, one| sum.saturating_add(*one));
@@ -66,9 +66,9 @@ fn from(call: &SystemCall) -> String {
     }
 }
 
-fn grid(lines: &[Line<'_>]) -> Grid {
+fn grid(lines: &[SystemCallLine<'_>]) -> Grid {
     let failed = lines.iter().any(|line| line.failed > 0);
-    let all: [(bool, Column, Cell<Line<'_>>); 6] = [
+    let all: [(bool, Column, Cell<SystemCallLine<'_>>); 6] = [
         (true, left("call", Keep::Always), |line| Span::plain(&line.call.call)),
         (true, left("of", Keep::Always), |line| {
             Span::plain(line.call.object.as_deref().unwrap_or_default())
