@@ -79,7 +79,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     let signals = Signals::watch().context("cannot watch for signals")?;
     let mut record = record(arguments);
     let machine = LoadWatch::start();
-    let live = Live::new(arguments, &ab);
+    let live = AbLine::new(arguments, &ab);
     let measured = ab.measure(&signals, |progress| live.show(&progress));
     live.bar.finish_and_clear();
     let measured = measured?;
@@ -135,12 +135,12 @@ fn exceeded(record: &Record) -> bool {
 }
 
 /// One line on a terminal, drawn between two runs and never during one.
-struct Live {
+struct AbLine {
     bar: ProgressBar,
     names: [String; 2],
 }
 
-impl Live {
+impl AbLine {
     fn new(arguments: &Arguments, ab: &Ab) -> Self {
         let quiet = arguments.output.quiet || arguments.show_output;
         let shown = !quiet && std::io::stderr().is_terminal();

@@ -84,7 +84,7 @@ pub(crate) fn sees_a_card() -> bool {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
     let controller = open(TIMEOUT, Nanos::ZERO, Arc::new(AtomicBool::new(false)), Vec::new());
     let readers = controller
-        .and_then(|mut controller| Ok(controller.look(Cards::None, &mut Live::new(true))?));
+        .and_then(|mut controller| Ok(controller.look(Cards::None, &mut CardLine::new(true))?));
     readers.is_ok_and(|readers| readers.iter().any(|reader| reader.card_present))
 }
 
@@ -116,11 +116,11 @@ pub(crate) fn note_cards(target: &mut record::Target, timeline: &Timeline) {
 }
 
 /// One line that is rewritten on a terminal; in a pipe, nothing.
-pub(crate) struct Live {
+pub(crate) struct CardLine {
     bar: ProgressBar,
 }
 
-impl Live {
+impl CardLine {
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -144,7 +144,7 @@ impl Live {
     }
 }
 
-impl CardObserver for Live {
+impl CardObserver for CardLine {
     fn waiting(&mut self, text: &str) {
         self.say(text);
     }

@@ -42,7 +42,7 @@ enum HostsFormat {
 
 /// An agent for `--format json`.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct ListedAgent<'a> {
     name: &'a str,
     agent: String,
     version: &'a str,
@@ -59,7 +59,7 @@ pub(crate) fn run_hosts(arguments: &Arguments) -> anyhow::Result<Exit> {
     let all = look_around(&arguments.nats.server()?, arguments.wait.into(), &interrupt)?;
     match arguments.format {
         HostsFormat::Json => {
-            let listed: Vec<Listed<'_>> = all.iter().map(listed).collect();
+            let listed: Vec<ListedAgent<'_>> = all.iter().map(listed).collect();
             println!("{}", serde_json::to_string_pretty(&listed)?);
         }
         HostsFormat::Text => print(&all),
@@ -72,9 +72,9 @@ pub(crate) fn run_hosts(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn listed(present: &Present) -> Listed<'_> {
+fn listed(present: &Present) -> ListedAgent<'_> {
     let facts = present.facts.as_ref();
-    Listed {
+    ListedAgent {
         name: &present.calling.name,
         agent: present.calling.agent.to_string(),
         version: &present.calling.version,

@@ -55,9 +55,9 @@ struct Opened {
 }
 
 impl Opened {
-    fn entry(&self) -> html::Entry<'_> {
+    fn entry(&self) -> html::PageEntry<'_> {
         let Self { name, record, timeline, note } = self;
-        html::Entry { name, record, timeline: timeline.as_ref(), note: note.as_deref() }
+        html::PageEntry { name, record, timeline: timeline.as_ref(), note: note.as_deref() }
     }
 }
 

@@ -55,7 +55,7 @@ enum TargetsFormat {
 
 /// A module with its answer, as it is printed and serialised.
 #[derive(Serialize)]
-struct Listed {
+struct ListedModule {
     path: PathBuf,
     name: Option<String>,
     found_by: String,
@@ -106,8 +106,8 @@ pub(crate) fn run_targets(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if failed || listed.is_empty() { Exit::NotMeasured } else { Exit::Done })
 }
 
-fn look(candidate: Candidate, arguments: &Arguments) -> anyhow::Result<Listed> {
-    let mut listed = Listed {
+fn look(candidate: Candidate, arguments: &Arguments) -> anyhow::Result<ListedModule> {
+    let mut listed = ListedModule {
         path: candidate.path,
         name: candidate.name,
         found_by: match candidate.found_by {
@@ -162,7 +162,7 @@ fn mechanism(info: &MechanismInfo) -> ListedMechanism {
     }
 }
 
-fn print(listed: &[Listed], mechanisms: bool) {
+fn print(listed: &[ListedModule], mechanisms: bool) {
     for module in listed {
         let name = module.name.as_deref().unwrap_or("module");
         println!(

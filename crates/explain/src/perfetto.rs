@@ -36,7 +36,7 @@ pub fn write_trace<'a>(
     system_calls: impl IntoIterator<Item = SystemCallSlice<'a>>,
     to: impl Write,
 ) -> io::Result<()> {
-    let mut trace = Trace {
+    let mut trace = TraceWriter {
         timeline,
         commands: exchanges::described(timeline),
         packets: Packets::begin(to, timeline.started)?,
@@ -62,14 +62,14 @@ enum TrackKind {
     SystemCalls(u32, u32),
 }
 
-struct Trace<'a, W> {
+struct TraceWriter<'a, W> {
     timeline: &'a Timeline,
     commands: Vec<Described>,
     packets: Packets<W>,
     tracks: HashMap<TrackKind, Track>,
 }
 
-impl<W: Write> Trace<'_, W> {
+impl<W: Write> TraceWriter<'_, W> {
     /// The track of a row, which is described when it is first asked for.
     fn track(&mut self, row: TrackKind) -> io::Result<Track> {
         if let Some(track) = self.tracks.get(&row) {

@@ -29,7 +29,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// A record to be shown.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct PageEntry<'a> {
     /// What it is called: its file.
     pub name: &'a str,
     /// The record that the page shows.
@@ -54,12 +54,12 @@ const LARGEST: usize = 1_900_000;
 /// All entries as one HTML document. Where it would be larger than 1.9 MB, it leaves out the charts
 /// and histograms of single results.
 #[must_use]
-pub fn render(entries: &[Entry<'_>]) -> String {
+pub fn render(entries: &[PageEntry<'_>]) -> String {
     let whole = filled(entries, Fill::Everything);
     if whole.len() <= LARGEST { whole } else { filled(entries, Fill::Less) }
 }
 
-fn filled(entries: &[Entry<'_>], fill: Fill) -> String {
+fn filled(entries: &[PageEntry<'_>], fill: Fill) -> String {
     // A record on its own is what one came for, and its only result is shown.
     let fold = if entries.len() == 1 { Fold::Open } else { Fold::Folded };
     let articles: Vec<_> = entries
@@ -103,7 +103,7 @@ fn filled(entries: &[Entry<'_>], fill: Fill) -> String {
     page.into_string()
 }
 
-fn masthead(entries: &[Entry<'_>], links: &[&Link]) -> Markup {
+fn masthead(entries: &[PageEntry<'_>], links: &[&Link]) -> Markup {
     let tool = entries.first().map(|entry| &entry.record.tool);
     html! {
         header.masthead {

@@ -31,12 +31,12 @@
 //!
 //! ```
 //! use tapstone_record::Record;
-//! use tapstone_report::html::{self, Entry};
+//! use tapstone_report::html::{self, PageEntry};
 //!
 //! # fn main() -> Result<(), tapstone_record::RecordError> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/examples/card.json");
 //! let record = Record::read(path)?;
-//! let entry = Entry { name: "card.json", record: &record, timeline: None, note: None };
+//! let entry = PageEntry { name: "card.json", record: &record, timeline: None, note: None };
 //! let page = html::render(&[entry]);
 //!
 //! assert!(page.starts_with("<!DOCTYPE html>"));

@@ -13,7 +13,7 @@ use crate::scard::Protocol;
 const CHAIN: usize = 255;
 
 /// A command that is ready to be sent.
-pub(super) struct Ready {
+pub(super) struct RenderedCommand {
     pub(super) bytes: Vec<u8>,
     pub(super) step: u16,
     /// Where bytes go that another command of the operation brings.
@@ -33,7 +33,7 @@ pub(super) struct Rendering<'a> {
 
 impl Rendering<'_> {
     /// The commands of a step, all but what other commands of the operation bring.
-    pub(super) fn commands(&self, step: &Step, number: u16) -> Result<Vec<Ready>, Fault> {
+    pub(super) fn commands(&self, step: &Step, number: u16) -> Result<Vec<RenderedCommand>, Fault> {
         let data = self.bytes(&step.data, step)?;
         let size = match step.split {
             Split::None => data.len().max(1),
@@ -59,7 +59,7 @@ impl Rendering<'_> {
                 command = command.expecting(expected);
             }
             let form = if step.extended { Form::Extended } else { Form::Short };
-            Ok(Ready { bytes: command.encode_as(form), step: number, patches, chunk_at })
+            Ok(RenderedCommand { bytes: command.encode_as(form), step: number, patches, chunk_at })
         };
         parts.into_iter().enumerate().map(ready).collect()
     }

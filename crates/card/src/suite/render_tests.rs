@@ -25,7 +25,7 @@ fn sends_input(split: Split) -> Step {
     }
 }
 
-fn render(step: &Step, protocol: Protocol, input: &[u8]) -> Result<Vec<Ready>, Fault> {
+fn render(step: &Step, protocol: Protocol, input: &[u8]) -> Result<Vec<RenderedCommand>, Fault> {
     let saved = HashMap::from([("key".to_owned(), vec![0xAB; 3])]);
     let pin = Secret::padded(b"1234", 6);
     let lane = JobCase { set_ups: 2, operations: 0x0102, ..JobCase::default() };

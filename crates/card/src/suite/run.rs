@@ -11,7 +11,7 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::job::{JobCase, Piece, Step, SuiteJob};
-use super::render::{Ready, Rendering};
+use super::render::{RenderedCommand, Rendering};
 use crate::protocol::{self, Exchange, Fault};
 use crate::scard::{
     Connection, Context, Disposition, LONGEST_RESPONSE, Protocol, ReaderStateBits, Share,
@@ -37,7 +37,7 @@ pub(crate) struct SuiteRun {
     reader: CString,
     protocol: Protocol,
     saved: HashMap<String, Vec<u8>>,
-    ready: Vec<Ready>,
+    ready: Vec<RenderedCommand>,
     exchanges: Vec<Exchange>,
     output: Vec<u8>,
     response: Box<[u8]>,
@@ -207,13 +207,13 @@ impl SuiteRun {
         number: u16,
         lane: &JobCase,
         input: Option<&[u8]>,
-    ) -> Result<Vec<Ready>, Fault> {
+    ) -> Result<Vec<RenderedCommand>, Fault> {
         let (saved, pin, protocol) = (&self.saved, self.job.pin.as_ref(), self.protocol);
         Rendering { saved, pin, protocol, lane, input }.commands(step, number)
     }
 
     /// Puts in what earlier commands brought. Each such value is one byte.
-    fn patch(&self, ready: &mut Ready) -> Result<(), Fault> {
+    fn patch(&self, ready: &mut RenderedCommand) -> Result<(), Fault> {
         for (at, name) in &ready.patches {
             let value = self.saved.get(name).and_then(|value| value.first());
             ready.bytes[*at] = *value.ok_or_else(|| missing(name))?;
@@ -307,7 +307,7 @@ impl SuiteRun {
     }
 
     /// One step of the operation: its command, or as many as it takes to read all chunks.
-    fn take(&mut self, ready: &mut Ready, step: &Step) -> Result<(), Fault> {
+    fn take(&mut self, ready: &mut RenderedCommand, step: &Step) -> Result<(), Fault> {
         self.patch(ready)?;
         // The number of a chunk is one byte.
         for chunk in 0..=u8::MAX {

@@ -15,7 +15,7 @@ use tapstone_record as record;
 use tapstone_text::Foreign;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_controller::{self, Live};
+use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::{command_line, interrupt, token};
@@ -39,7 +39,7 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     let hidden = arguments.pin.pin_env.iter().map(Into::into).collect();
     let mut controller =
         card_controller::open(arguments.timeout, arguments.wait, interrupt, hidden)?;
-    let mut live = Live::new(arguments.output.quiet);
+    let mut live = CardLine::new(arguments.output.quiet);
     live.stage(&arguments.suite);
     let reader = controller.choose(arguments.reader.as_deref(), true, &mut live)?;
     announce(&plan, &reader);
@@ -92,7 +92,7 @@ fn measure(
     arguments: &Arguments,
     plan: &Plan,
     reader: &Reader,
-    mut live: Live,
+    mut live: CardLine,
 ) -> anyhow::Result<Exit> {
     let mut record = card_controller::record(record::TargetKind::Card, Some(reader));
     let machine = LoadWatch::start();

@@ -17,7 +17,7 @@ use tapstone_measure::units::Nanos;
 
 use super::Skipped;
 use super::run::{DemoRun, has_program, own_program};
-use crate::card_controller::{self, Live};
+use crate::card_controller::{self, CardLine};
 
 /// The first reader of vpcd.
 pub(super) const READER: &str = "Virtual PCD 00 00";
@@ -135,6 +135,6 @@ fn reader() -> Option<Reader> {
     const TIMEOUT: Nanos = Nanos::from_secs(2);
     let idle = Arc::new(AtomicBool::new(false));
     let mut controller = card_controller::open(TIMEOUT, Nanos::ZERO, idle, Vec::new()).ok()?;
-    let readers = controller.look(Cards::All, &mut Live::new(true)).ok()?;
+    let readers = controller.look(Cards::All, &mut CardLine::new(true)).ok()?;
     readers.into_iter().find(|reader| reader.name == READER)
 }

@@ -11,7 +11,7 @@ use tapstone_text::Foreign;
 use tapstone_worker::WorkerCommand;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_controller::{self, Live};
+use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::{interrupt, token};
@@ -47,7 +47,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
         interrupt.clone(),
         hidden.clone(),
     )?;
-    let mut live = Live::new(arguments.output.quiet);
+    let mut live = CardLine::new(arguments.output.quiet);
     let reader = cards.choose(arguments.reader.as_deref(), true, &mut live)?;
     drop(cards);
     let setup = DoorSetup {
@@ -96,7 +96,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     })
 }
 
-impl DoorObserver for Live {
+impl DoorObserver for CardLine {
     fn round(&mut self, number: u64, rounds: u64) {
         self.stage(&format!("round {number} of {rounds}"));
     }

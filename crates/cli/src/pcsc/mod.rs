@@ -16,7 +16,7 @@ use tapstone_record as record;
 use tapstone_text::Foreign;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_controller::{self, Live};
+use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine_load::LoadWatch;
@@ -36,7 +36,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
         interrupt::flag_on_signals()?,
         Vec::new(),
     )?;
-    let mut live = Live::new(arguments.output.quiet);
+    let mut live = CardLine::new(arguments.output.quiet);
     if arguments.list {
         return list(&mut controller, &mut live);
     }
@@ -96,7 +96,7 @@ fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation>> {
     named.collect()
 }
 
-fn list(controller: &mut CardController, live: &mut Live) -> anyhow::Result<Exit> {
+fn list(controller: &mut CardController, live: &mut CardLine) -> anyhow::Result<Exit> {
     let readers = controller.look(Cards::All, live)?;
     if readers.is_empty() {
         return Err(CardMeasureError::NoReader.into());
@@ -125,7 +125,7 @@ fn reader(
     controller: &mut CardController,
     arguments: &Arguments,
     operations: &[Operation],
-    live: &mut Live,
+    live: &mut CardLine,
 ) -> anyhow::Result<Option<Reader>> {
     let any = |of: fn(Operation) -> bool| operations.iter().any(|operation| of(*operation));
     if !any(Operation::needs_reader) && arguments.reader.is_none() {
@@ -143,7 +143,7 @@ fn measure(
     arguments: &Arguments,
     operation: Operation,
     reader: Option<&Reader>,
-    live: &mut Live,
+    live: &mut CardLine,
 ) -> (record::CaseResult, bool) {
     let plan = CaseDescription {
         operation: format!("pcsc.{}", operation.name()),
@@ -198,7 +198,7 @@ fn unmeasured(
     operation: Operation,
     plan: &CaseDescription,
     error: &CardMeasureError,
-    live: &Live,
+    live: &CardLine,
 ) -> (record::CaseResult, bool) {
     let lacking = operation == Operation::Control && is_lacking(error);
     if !lacking || !arguments.op.is_empty() {

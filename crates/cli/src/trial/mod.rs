@@ -14,7 +14,7 @@ use tapstone_record::{self as record, Record};
 use tapstone_trial::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_controller::{self, Live};
+use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::trace::wait_for_a_card;
@@ -34,7 +34,7 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
         arguments.record.words_with_program(&arguments.command, arguments.with_daemon.as_deref());
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
-    let live = Live::new(arguments.output.quiet);
+    let live = CardLine::new(arguments.output.quiet);
     let mut exit = Exit::Done;
     let mut failure = None;
     for fixes in trials {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
-use tapstone_report::html::{self, Entry, Timeline, TimelineLane, TimelineLayer, TimelineSpan};
+use tapstone_report::html::{self, PageEntry, Timeline, TimelineLane, TimelineLayer, TimelineSpan};
 use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
@@ -62,8 +62,12 @@ impl Pages {
         let record = Record::from_json(&text, "trace.json").unwrap();
         fs::write(self.records("timeline").join("1.json"), &text).unwrap();
         let timeline = timeline();
-        let entry =
-            Entry { name: "trace.json", record: &record, timeline: Some(&timeline), note: None };
+        let entry = PageEntry {
+            name: "trace.json",
+            record: &record,
+            timeline: Some(&timeline),
+            note: None,
+        };
         self.write("timeline", &html::render(&[entry]));
     }
 

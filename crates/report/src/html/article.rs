@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use tapstone_record::Record;
 
 use super::blocks::{self, Fold, Link, badge};
-use super::{Entry, Fill, environment};
+use super::{Fill, PageEntry, environment};
 use crate::sections::page::{Block, Page};
 use crate::sections::{Sections, ShownCases};
 use crate::style::Style;
@@ -27,7 +27,7 @@ pub(super) struct Article {
     pub(super) markup: Markup,
 }
 
-pub(super) fn article(entry: &Entry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
+pub(super) fn article(entry: &PageEntry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
     let record = entry.record;
     let prefix = format!("r{number}");
     let shown = Sections::new(record, &Style::PAPER, ShownCases::Untold);
@@ -110,7 +110,7 @@ fn after_heading(blocks: &[Block]) -> &[Block] {
 }
 
 /// The record itself, to be saved: a link that needs neither a script nor a server.
-fn copy(entry: &Entry<'_>, fill: Fill) -> Markup {
+fn copy(entry: &PageEntry<'_>, fill: Fill) -> Markup {
     let (text, without) = bounded(entry.record, fill);
     let name = entry.name.rsplit(['/', '\\']).next().unwrap_or("record.json");
     let name = if name.is_empty() { "record.json" } else { name };

@@ -4,13 +4,13 @@
 use maud::{Markup, html};
 use tapstone_record::{CaseResult, Latency, LoadKind};
 
-use super::{Entry, draw};
+use super::{PageEntry, draw};
 use crate::sections::charts;
 use crate::text::clean;
 use crate::{figures, words};
 
 /// A section for each operation that was measured in both.
-pub(super) fn sections(entries: &[Entry<'_>]) -> Markup {
+pub(super) fn sections(entries: &[PageEntry<'_>]) -> Markup {
     let cases = || entries.iter().flat_map(|entry| &entry.record.results);
     let kind = |kind: LoadKind| cases().filter(move |case| case.load.kind == kind);
     let open_of =

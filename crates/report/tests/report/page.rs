@@ -3,7 +3,9 @@
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
-use tapstone_report::html::{Entry, Timeline, TimelineLane, TimelineLayer, TimelineSpan, render};
+use tapstone_report::html::{
+    PageEntry, Timeline, TimelineLane, TimelineLayer, TimelineSpan, render,
+};
 
 use crate::support;
 
@@ -30,7 +32,7 @@ const LINES: [&str; 16] = [
 ];
 
 pub(crate) fn page(name: &str, record: &Record, timeline: Option<&Timeline>) -> String {
-    render(&[Entry { name, record, timeline, note: None }])
+    render(&[PageEntry { name, record, timeline, note: None }])
 }
 
 fn example(name: &str) -> String {
