@@ -20,7 +20,7 @@ use tapstone_probe_core::wire::{
 };
 
 use crate::file::SharedFile;
-use crate::fixes::{self, FixAnswer, AnsweredBy};
+use crate::fixes::{self, AnsweredBy, FixAnswer};
 use crate::process::now;
 use crate::stubs::{StubSlot, slot};
 use crate::thread::{self, DEPTH, Thread};

@@ -68,8 +68,9 @@ pub(super) unsafe fn before_call(frame: &mut Frame, function: u32) -> FixAnswer 
             // SAFETY: a call of that function.
             let exchange = unsafe { apdu_exchange(function, frame) };
             // SAFETY: the exchange is about to be made.
-            exchange
-                .map_or(FixAnswer::Call, |exchange| unsafe { before_exchange(frame, fixes, exchange) })
+            exchange.map_or(FixAnswer::Call, |exchange| unsafe {
+                before_exchange(frame, fixes, exchange)
+            })
         }
     }
 }
