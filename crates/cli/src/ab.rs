@@ -80,7 +80,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut record = record(arguments);
     let machine = LoadWatch::start();
     let live = AbLine::new(arguments, &ab);
-    let measured = ab.measure(&signals, |progress| live.show(&progress));
+    let measured = ab.measure(&signals, |progress| live.draw(&progress));
     live.bar.finish_and_clear();
     let measured = measured?;
     machine.add_to(&mut record.environment.load);
@@ -150,7 +150,7 @@ impl AbLine {
         Self { bar, names: ab.sides.clone().map(|side| side.name) }
     }
 
-    fn show(&self, progress: &Progress) {
+    fn draw(&self, progress: &Progress) {
         let turn = progress.turn;
         let kind = if turn.warm_up { "warm-up round" } else { "round" };
         self.bar.set_length(progress.of as u64);

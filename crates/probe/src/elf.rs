@@ -62,7 +62,7 @@ impl Dynamic {
     ///
     /// # Safety
     /// The linker's description of an object that is loaded.
-    pub(crate) unsafe fn of(map: &LinkMap) -> Option<Self> {
+    pub(crate) unsafe fn from_link_map(map: &LinkMap) -> Option<Self> {
         const DT_STRTAB: usize = 5;
         const DT_SYMTAB: usize = 6;
         const DT_RELA: usize = 7;

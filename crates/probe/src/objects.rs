@@ -75,7 +75,7 @@ pub(crate) unsafe fn add(
             WAITS[number].store(true, Ordering::Release);
             WAITING.fetch_add(1, Ordering::Release);
         }
-        let to = Dynamic::of(&*map).is_none_or(|object| object.defines_one_of(&HASHES));
+        let to = Dynamic::from_link_map(&*map).is_none_or(|object| object.defines_one_of(&HASHES));
         DEFINES[number].store(to || number == LAST, Ordering::Relaxed);
         (number, Bindings { from: !is_system(number), to })
     }

@@ -24,7 +24,7 @@ unsafe fn rewrite_slots(number: usize, map: &LinkMap) {
     let program = objects::program_headers(number);
     // SAFETY: the caller's promise; slots are the object's own.
     unsafe {
-        let Some(object) = Dynamic::of(map) else { return };
+        let Some(object) = Dynamic::from_link_map(map) else { return };
         object.each_slot(|slot, symbol| {
             let address = *slot;
             let definer = objects::definer_of(address);

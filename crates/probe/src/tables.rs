@@ -108,7 +108,7 @@ unsafe fn replace_lists(frame: &Frame, definer: usize) {
             GET_FUNCTION_LIST => {
                 let list = first as *mut *const List;
                 if !list.is_null() && !(*list).is_null() {
-                    *list = copy(*list, definer);
+                    *list = copy_list(*list, definer);
                 }
             }
             GET_INTERFACE => {
@@ -125,7 +125,7 @@ unsafe fn replace_lists(frame: &Frame, definer: usize) {
                 for at in 0..*count as usize {
                     let interface = &mut *interfaces.add(at);
                     if is_pkcs11(interface) {
-                        interface.list = copy(interface.list, definer);
+                        interface.list = copy_list(interface.list, definer);
                     }
                 }
             }
@@ -155,7 +155,7 @@ unsafe fn is_pkcs11(interface: &Interface) -> bool {
 
 /// # Safety
 /// A module's list.
-unsafe fn copy(list: *const List, definer: usize) -> *const List {
+unsafe fn copy_list(list: *const List, definer: usize) -> *const List {
     let address = list as usize;
     let open = KNOWN.iter().find(|known| {
         let is_it = known.original.load(Ordering::Relaxed) == address
@@ -227,7 +227,7 @@ unsafe fn copy_interface(interface: *const Interface, definer: usize) -> *const 
         if !is_pkcs11(&*interface) {
             return interface;
         }
-        let list = copy((*interface).list, definer);
+        let list = copy_list((*interface).list, definer);
         if INTERFACE_COPIES.load(Ordering::Relaxed) == 0 {
             let page = sys::memory(size_of::<Interface>() * INTERFACES) as usize;
             INTERFACE_COPIES.store(page, Ordering::Relaxed);

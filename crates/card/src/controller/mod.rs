@@ -123,7 +123,7 @@ impl CardController {
         }
         let usual = self.workers.timeouts();
         self.workers.set_timeouts(steering::timeouts(usual, jobs.len(), stop));
-        let ran = steering::CardSteering::new(self, &numbers, stop, observer).run();
+        let ran = steering::CardSteering::new(self, &numbers, stop, observer).steer();
         self.workers.set_timeouts(usual);
         for number in numbers {
             self.workers.end(number);

@@ -107,7 +107,7 @@ impl<'a> CardSteering<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<CardRun, CardMeasureError> {
+    pub(super) fn steer(mut self) -> Result<CardRun, CardMeasureError> {
         while self.waits() {
             if let Some((number, heard)) = self.controller.workers.hear(Duration::from_millis(20)) {
                 self.take(number, heard)?;

@@ -78,7 +78,11 @@ impl Plan {
     ///
     /// # Errors
     /// With the line of what is wrong with the suite, or when a test named is not there.
-    pub fn of(source: &SuiteText, suite: &SuiteFile, wishes: &Wishes) -> Result<Self, SuiteError> {
+    pub fn from_suite(
+        source: &SuiteText,
+        suite: &SuiteFile,
+        wishes: &Wishes,
+    ) -> Result<Self, SuiteError> {
         let mut planning = Planning { source, suite, wishes, plan: Self::default() };
         planning.values()?;
         planning.application()?;
@@ -332,7 +336,7 @@ impl<'a> Planning<'a> {
         let Some(input) = &test.input else { return Ok(vec![Material::default()]) };
         let value = |name: &str| self.value(name).map(<[u8]>::to_vec);
         let wrong = |why: String| self.source.error(input.span(), format!("input: {why}"));
-        let maker = Maker::of(input.get_ref(), value).map_err(wrong)?;
+        let maker = Maker::from_text(input.get_ref(), value).map_err(wrong)?;
         let made = (0..INPUTS.min(self.wishes.rounds.max(1))).map(|number| {
             let seed = self.wishes.seed.wrapping_add(number);
             maker.make(point.bytes, seed).map_err(wrong)
@@ -347,7 +351,7 @@ impl<'a> Planning<'a> {
             return Err(self.source.error(text.span(), what));
         }
         let value = |name: &str| self.value(name).map(<[u8]>::to_vec);
-        let answer = Answer::of(text.get_ref(), value);
+        let answer = Answer::from_text(text.get_ref(), value);
         answer.map(Some).map_err(|why| self.source.error(text.span(), format!("answer: {why}")))
     }
 

@@ -65,7 +65,7 @@ measure = [{ name = "WRITE", apdu = "80 60 10 FF" }]
 fn plan_of(text: &str, wishes: &Wishes) -> Result<Plan, String> {
     let source = SuiteText { name: "a suite".to_owned(), text: text.to_owned() };
     let suite = source.parse().map_err(|error| error.to_string())?;
-    Plan::of(&source, &suite, wishes).map_err(|error| error.to_string())
+    Plan::from_suite(&source, &suite, wishes).map_err(|error| error.to_string())
 }
 
 fn plan(wishes: &Wishes) -> Plan {
@@ -284,11 +284,11 @@ fn the_shipped_suites_can_be_planned_in_full() {
         let suite = source.parse().unwrap();
         let mut wishes = everything();
         // A suite with cold and warm tests is run in two.
-        let plan = Plan::of(&source, &suite, &wishes).unwrap();
+        let plan = Plan::from_suite(&source, &suite, &wishes).unwrap();
         assert!(plan.left_out.is_empty(), "{name}: {:?}", plan.left_out);
         assert!(plan.cases.len() >= suite.test.len(), "{name}");
         wishes.allow_writes = false;
-        let reading = Plan::of(&source, &suite, &wishes).unwrap();
+        let reading = Plan::from_suite(&source, &suite, &wishes).unwrap();
         assert!(reading.changes.is_empty(), "{name}: {:?}", reading.changes);
     }
 }

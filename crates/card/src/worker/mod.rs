@@ -57,7 +57,7 @@ impl Worker {
                     let readers = look::readers(self.pcsc()?, &cards);
                     self.report(&Report::Readers(readers))?;
                 }
-                Order::Prepare(job) => self.run(*job)?,
+                Order::Prepare(job) => self.do_job(*job)?,
                 Order::Go { .. } | Order::Close => {}
             }
         }
@@ -72,7 +72,7 @@ impl Worker {
         send(&mut self.reports, report)
     }
 
-    fn run(&mut self, job: Job) -> io::Result<()> {
+    fn do_job(&mut self, job: Job) -> io::Result<()> {
         let pcsc = self.pcsc()?.clone();
         match &job.work {
             JobWork::Pcsc { operation, hold } => {

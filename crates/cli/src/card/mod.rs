@@ -28,7 +28,7 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     arguments.output.check()?;
-    let plan = Plan::of(&source, &suite, &wishes(arguments)?)?;
+    let plan = Plan::from_suite(&source, &suite, &wishes(arguments)?)?;
     for (test, why) in &plan.left_out {
         eprintln!("{test} is left out: it {why}");
     }

@@ -76,7 +76,7 @@ impl Answer {
     ///
     /// # Errors
     /// In words: an unknown judge, or a key that is not there.
-    pub fn of(
+    pub fn from_text(
         text: &AnswerText,
         value: impl Fn(&str) -> Option<Vec<u8>> + Copy,
     ) -> Result<Self, String> {

@@ -65,7 +65,7 @@ fn answer(is: &str, key: Option<&str>) -> Answer {
         bytes: Some(3),
         digest: Some(SHA256.to_owned()),
     };
-    Answer::of(&text, value).unwrap()
+    Answer::from_text(&text, value).unwrap()
 }
 
 /// The judge's word on this answer, one that differs in its last bit, and none at all.
@@ -166,7 +166,7 @@ fn agreements() {
         seal: None,
         algorithm: None,
     };
-    let point = Maker::of(&text, value).unwrap().make(0, 1).unwrap().input;
+    let point = Maker::from_text(&text, value).unwrap().make(0, 1).unwrap().input;
     judges(&answer("p256-point", None), b"", b"", &point);
 }
 
@@ -193,7 +193,7 @@ fn judges_want_their_keys() {
             bytes: None,
             digest: Some("x".to_owned()),
         };
-        Answer::of(&text, value).unwrap_err()
+        Answer::from_text(&text, value).unwrap_err()
     };
     assert_eq!(of("aes-cbc", None), "key is missing");
     assert_eq!(of("aes-cbc", Some("nothing")), "values has no nothing");

@@ -84,12 +84,12 @@ impl Maker {
     ///
     /// # Errors
     /// In words: an unknown maker, or a key that is not there.
-    pub fn of(
+    pub fn from_text(
         text: &InputText,
         value: impl Fn(&str) -> Option<Vec<u8>> + Copy,
     ) -> Result<Self, String> {
         let key = || text.key.as_deref().ok_or_else(|| "key is missing".to_owned());
-        let algorithm = || PivAlgorithm::of(text.algorithm.as_deref().unwrap_or_default());
+        let algorithm = || PivAlgorithm::from_hex(text.algorithm.as_deref().unwrap_or_default());
         let triple_des = |name: &str| keys::symmetric(name, &[16], value);
         let rsa = |name: &str| keys::rsa(name, value).map(|key| Box::new(key.to_public_key()));
         Ok(match text.make.as_str() {
@@ -217,7 +217,7 @@ impl PivAlgorithm {
     ///
     /// # Errors
     /// In words, for any other.
-    pub fn of(identifier: &str) -> Result<Self, String> {
+    pub fn from_hex(identifier: &str) -> Result<Self, String> {
         match identifier {
             "07" => Ok(Self::Rsa2048),
             "05" => Ok(Self::Rsa3072),
