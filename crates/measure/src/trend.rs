@@ -1,5 +1,6 @@
 //! What a single figure hides: drift, two modes, outliers, a slow start. Each is named in a
-//! sentence that says what to try next; none changes a figure.
+//! sentence that says what to try next; none changes a figure. What would hardly change the mean
+//! latency, and with it the rate, is not named: a note that always appears is noise.
 
 use std::fmt;
 
@@ -20,8 +21,12 @@ use crate::units::Nanos;
 /// freedom for the comparison of two fifths.
 const BATCHES_PER_FIFTH: usize = 8;
 
-/// A smaller change is none: runs are not more precise than this by default.
-const NOTABLE: f64 = 1.01;
+/// By this share, or more, has a note's subject to change the mean latency or the rate: twice what
+/// runs are precise to by default.
+pub const EFFECT: f64 = 0.02;
+
+/// A drift from the first fifth to the last: half of it is in the mean.
+const NOTABLE: f64 = 1.0 + 2.0 * EFFECT;
 
 /// The course of a window, from its first fifth to its last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,11 +41,11 @@ pub struct Drift {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Course {
-    /// The whole interval lies above 1.01.
+    /// The whole interval lies above 1.04.
     Slower,
-    /// The whole interval lies below 1/1.01.
+    /// The whole interval lies below 1/1.04.
     Faster,
-    /// No change of more than 1 % is certain.
+    /// No change of more than 4 % is certain.
     Steady,
     /// Too little was measured to tell.
     Unknown,
@@ -120,7 +125,8 @@ const VALLEY: f64 = 0.5;
 /// few dozen bins get their chance.
 const SIGNIFICANT: f64 = 4.0;
 
-/// Looks for two modes; `None` when there is one, or the calls are too few to tell.
+/// Looks for two modes; `None` when there is one, the calls are too few to tell, or the mean would
+/// hardly be another without the rarer of the two.
 #[must_use]
 pub fn bimodality(total: &Slice, clock_step: Nanos) -> Option<Bimodality> {
     let density = Density::from_total(total, clock_step)?;
@@ -147,7 +153,15 @@ pub fn bimodality(total: &Slice, clock_step: Nanos) -> Option<Bimodality> {
             deepest = Some((depth, Bimodality { fast, slow, slow_share }));
         }
     }
-    deepest.map(|(_, found)| found)
+    deepest.map(|(_, found)| found).filter(|found| found.effect() >= EFFECT)
+}
+
+impl Bimodality {
+    /// The share of the mean that is owed to the rarer mode.
+    fn effect(&self) -> f64 {
+        let apart = self.slow.0 as f64 / self.fast.0.max(1) as f64 - 1.0;
+        apart * self.slow_share.min(1.0 - self.slow_share)
+    }
 }
 
 /// The first of the highest bins from a place on.
@@ -220,7 +234,7 @@ impl fmt::Display for Bimodality {
     }
 }
 
-/// A longest call that is out of proportion.
+/// Calls that are out of proportion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
     /// The longest latency, exact.
@@ -229,29 +243,39 @@ pub struct Outlier {
     pub median: Nanos,
     /// The former over the latter.
     pub times: f64,
+    /// The share of all calls' time in those that took ten medians or more.
+    pub share: f64,
 }
 
-/// The longest call is worth a word from here on, in medians.
+/// A call is out of proportion from here on, in medians.
 const OUT_OF_PROPORTION: f64 = 10.0;
 
-/// Sets the longest call against the median; `None` when it is within ten times.
+/// Sets the longest calls against the median; `None` when those of ten medians and more took hardly
+/// any of all calls' time.
 #[must_use]
 pub fn outlier(total: &Slice) -> Option<Outlier> {
     let median = LatencyDistribution::from_slices(std::slice::from_ref(total))?.value_at(0.5);
-    let times = total.max.0 as f64 / median.max(1.0);
+    let median = median.max(1.0);
+    let calls = total.buckets.iter().map(|(bucket, count)| (lowest_of(*bucket as usize), *count));
+    let long = calls.filter(|(lowest, _)| lowest.0 as f64 >= OUT_OF_PROPORTION * median);
+    let time: f64 = long.map(|(lowest, count)| lowest.0 as f64 * count as f64).sum();
+    let share = time / total.busy.0.max(1) as f64;
+    let times = total.max.0 as f64 / median;
     let median = Nanos(median.round() as u64);
-    (times >= OUT_OF_PROPORTION).then_some(Outlier { longest: total.max, median, times })
+    (share >= EFFECT).then_some(Outlier { longest: total.max, median, times, share })
 }
 
 impl fmt::Display for Outlier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the longest call took {}, {} times the median of {}: look for a scheduler or another \
-             user of the device; try an idle machine, and raw samples to see when it happens",
+            "the longest call took {}, {} times the median of {}, and calls of ten medians or more \
+             took {:.0} % of all time: look for a scheduler or another user of the device; try an \
+             idle machine, and raw samples to see when it happens",
             self.longest,
             three_digits(self.times),
-            self.median
+            self.median,
+            100.0 * self.share
         )
     }
 }
@@ -263,23 +287,35 @@ pub struct SlowStart {
     pub calls: usize,
     /// Their mean latency over the steady median.
     pub times: f64,
-    /// Whether the whole list was slow, so that the warm-up may have been too short.
+    /// Whether all of the warm-up was slow, so that it may have been too short.
     pub unfinished: bool,
 }
 
 /// A first call is slow from here on, in medians.
 const SLOW_START: f64 = 1.5;
 
-/// Sets the first calls of a worker, in order, against the median of the window; `None` when the
-/// first one was not slow.
+/// The first calls of a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstCalls<'a> {
+    /// Their latencies, in order.
+    pub latencies: &'a [Nanos],
+    /// How many calls the warm-up had, these among them.
+    pub warm_up: u64,
+}
+
+/// Sets the first calls of a worker against the median of the window and the time in all of its
+/// calls; `None` when the first one was not slow, or its like would hardly change the mean.
 #[must_use]
-pub fn slow_start(first: &[Nanos], steady_median: Nanos) -> Option<SlowStart> {
-    let median = steady_median.0.max(1) as f64;
+pub fn slow_start(first: FirstCalls<'_>, median: Nanos, busy: Nanos) -> Option<SlowStart> {
+    let median = median.0.max(1) as f64;
     let slow = |latency: &&Nanos| latency.0 as f64 >= SLOW_START * median;
-    let calls = first.iter().take_while(slow).count();
-    let sum: f64 = first[..calls].iter().map(|latency| latency.0 as f64).sum();
+    let calls = first.latencies.iter().take_while(slow).count();
+    let sum: f64 = first.latencies[..calls].iter().map(|latency| latency.0 as f64).sum();
     let times = sum / calls.max(1) as f64 / median;
-    (calls > 0).then_some(SlowStart { calls, times, unfinished: calls == first.len() })
+    let unfinished = calls as u64 == first.warm_up;
+    let more = sum - calls as f64 * median;
+    let matters = unfinished || more >= EFFECT * busy.0 as f64;
+    (calls > 0 && matters).then_some(SlowStart { calls, times, unfinished })
 }
 
 impl fmt::Display for SlowStart {
@@ -386,27 +422,53 @@ mod tests {
     }
 
     #[test]
-    fn only_a_longest_call_out_of_proportion_is_named() {
+    fn two_modes_that_lie_close_together_are_not_named() {
+        let modes = |apart: f64| {
+            let mut total = Slice::empty();
+            for call in 0..4_000_u64 {
+                let scatter = 1.0 + 0.001 * (call * 7919 % 21) as f64 / 21.0;
+                let mode = if call % 2 == 0 { 1e6 } else { 1e6 * (1.0 + apart) };
+                total.count(Nanos((mode * scatter) as u64));
+            }
+            bimodality(&total, Nanos(1))
+        };
+        // Half of the calls in either: half of the distance is in the mean.
+        assert_eq!(modes(0.03), None);
+        let found = modes(0.05).unwrap();
+        assert!((0.02..0.03).contains(&found.effect()), "{found:?}");
+    }
+
+    #[test]
+    fn only_long_calls_that_matter_are_named() {
         let mut total = window(5, SECONDS, |_, _| 1e6).total();
         assert_eq!(outlier(&total), None);
         total.count(Nanos::from_millis(43));
+        assert_eq!(outlier(&total), None, "1.4 % of three seconds");
+        total.count(Nanos::from_millis(43));
         let named = outlier(&total).unwrap();
         assert_eq!(named.longest, Nanos::from_millis(43));
+        assert!((named.share - 0.086 / 3.086).abs() < 1e-3, "{named:?}");
         assert!(named.to_string().starts_with("the longest call took 43.0 ms, 4"), "{named}");
+        assert!(named.to_string().contains("took 3 % of all time"), "{named}");
         assert_eq!(outlier(&Slice::empty()), None);
     }
 
     #[test]
     fn the_first_calls_are_named_as_long_as_they_are_slow() {
         let first = [50, 40, 20, 14, 10, 30].map(Nanos);
-        let warm_up_of =
-            |calls: &[Nanos]| slow_start(calls, Nanos(10)).map(|found| found.to_string());
+        let told = |latencies: &[Nanos], warm_up, busy| {
+            let calls = FirstCalls { latencies, warm_up };
+            slow_start(calls, Nanos(10), Nanos(busy)).map(|found| found.to_string())
+        };
         let three = "the first 3 calls took 3.67 times the median";
-        assert_eq!(warm_up_of(&first).as_deref(), Some(three));
+        // 80 more than three medians.
+        assert_eq!(told(&first, 6, 4_000).as_deref(), Some(three));
+        assert_eq!(told(&first, 6, 4_001), None);
         let one = "the first call took 5.00 times the median, and none of the warm-up was faster; \
                    try a longer one";
-        assert_eq!(warm_up_of(&first[..1]).as_deref(), Some(one));
-        assert_eq!(warm_up_of(&first[3..]), None);
-        assert_eq!(warm_up_of(&[]), None);
+        assert_eq!(told(&first[..1], 1, 1_000_000).as_deref(), Some(one));
+        assert_eq!(told(&first[..1], 2, 1_000_000), None, "the second call is not known");
+        assert_eq!(told(&first[3..], 3, 1), None);
+        assert_eq!(told(&[], 0, 1), None);
     }
 }

@@ -1,6 +1,6 @@
 //! A run's cases as they stand in the record.
 
-use tapstone_measure::trend;
+use tapstone_measure::trend::{self, FirstCalls};
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_record as record;
 
@@ -184,14 +184,17 @@ fn warnings(lane: &LaneFigures, case: &record::CaseResult) -> Vec<String> {
     let all = failed + case.completed;
     let median = lane.summary.p50.map(|p50| Nanos(p50.estimate as u64));
     // Without a warm-up the first calls are among the others.
-    let first = case.warm_up.as_ref().map_or(&case.values_ns[..], |warm_up| &warm_up.first_ns[..]);
+    let first = case.warm_up.as_ref().map_or(
+        FirstCalls { latencies: &case.values_ns, warm_up: case.values_ns.len() as u64 },
+        |warm_up| FirstCalls { latencies: &warm_up.first_ns, warm_up: warm_up.operations },
+    );
     let drift = trend::drift(&lane.series, lane.window.1 - lane.window.0);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
     let mut told = Vec::new();
     told.extend(
         (failed > 0).then(|| format!("{failed} of {all} operations failed; no figure counts them")),
     );
-    let slow_start = median.and_then(|median| trend::slow_start(first, median));
+    let slow_start = median.and_then(|median| trend::slow_start(first, median, lane.total.busy));
     told.extend(slow_start.map(|slow| slow.to_string()));
     // What contending processes do to each other is no trend.
     if lane.total.completed >= ENOUGH && lane.parts.len() == 1 {

@@ -2,7 +2,7 @@
 
 use tapstone_measure::series::Series;
 use tapstone_measure::summary::Summary;
-use tapstone_measure::trend;
+use tapstone_measure::trend::{self, FirstCalls};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_record as record;
@@ -14,7 +14,7 @@ use crate::protocol::Broken;
 /// An open loop that completed less than this share of what was offered did not keep up.
 const KEPT_UP: f64 = 0.99;
 
-/// Time in calls may differ from workers times window by this much and the loop's own cost.
+/// Time in calls may exceed workers times window by this much: clocks are read twice.
 const BUSY_TOLERANCE: f64 = 0.005;
 
 /// The warnings of a case whose figures are in place.
@@ -27,14 +27,16 @@ pub(super) fn case_warnings(
 ) -> Vec<String> {
     let window = ran.gathered.window();
     let total = series.total();
-    let first_calls = ran.warm_ups.first().map(|warm_up| &warm_up.first[..]).unwrap_or_default();
     let median = summary.p50.map(|p50| Nanos(p50.estimate as u64));
     let drift = trend::drift(series, window);
     let drifts = matches!(drift.course, trend::Course::Slower | trend::Course::Faster);
     // The operations of a mix differ by themselves.
     let alone = case.mechanism.is_some() || plan.lanes.len() == 1;
     let modes = alone.then(|| trend::bimodality(&total, plan.common.clock_step)).flatten();
-    let warm_up = median.and_then(|median| trend::slow_start(first_calls, median));
+    let warm_up = ran.warm_ups.first().zip(median).and_then(|(warm_up, median)| {
+        let first = FirstCalls { latencies: &warm_up.first, warm_up: warm_up.operations };
+        trend::slow_start(first, median, total.busy)
+    });
     let all = [
         wrong(case),
         failed(case),
@@ -122,7 +124,7 @@ fn kept_away(case: &record::CaseResult, plan: &CasePlan, ran: &RanCase) -> Optio
     let busy = case.busy_share.filter(|_| two_readings && case.failed.is_empty())?.0;
     let workers = f64::from(ran.threads) * ran.took_part.len() as f64;
     let per_operation = workers * ran.gathered.window().0 as f64 / case.completed.max(1) as f64;
-    let lowest = 1.0 - plan.common.loop_cost_ns / per_operation - BUSY_TOLERANCE;
+    let lowest = 1.0 - plan.common.loop_cost_ns / per_operation - trend::EFFECT;
     let percent = 100.0 * busy;
     if busy > 1.0 + BUSY_TOLERANCE {
         return Some(format!(
