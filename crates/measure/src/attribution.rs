@@ -126,6 +126,14 @@ impl LevelEvidence {
         self.used_cores + self.other_cores().unwrap_or(0.0) >= CLIENT_BUSY * self.cores
     }
 
+    /// The workers were on a processor, or ready for one, nearly all the time: they wait for no
+    /// device.
+    fn is_computing(&self) -> bool {
+        let threads = self.contention.threads;
+        let share = threads.map(|threads| threads.running_share() + threads.runnable_share());
+        self.is_client_busy() || share.is_some_and(|share| share >= CLIENT_BUSY)
+    }
+
     /// The measuring processes used what they could have.
     fn is_client_busy(&self) -> bool {
         let could_have = self.cores.min(f64::from(self.workers));

@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attribution, LevelEvidence, LimitCause, SHARE, STEEP, WORTH};
+use super::{Attribution, FEWEST_SAMPLES, LevelEvidence, LimitCause, SHARE, STEEP, WORTH};
 use crate::interval::Estimate;
 use crate::knee::AxisEnd;
+use crate::units::Nanos;
 
 /// How a search for the limit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub struct SearchEvidence {
     pub top: LevelEvidence,
     /// The level with the most threads in one process.
     pub most_threads: LevelEvidence,
+    /// The mean latency of a call while no other is under way: the level of one worker.
+    pub latency_alone: Option<Nanos>,
 }
 
 /// What limits the rate at the end of a search.
@@ -59,7 +62,7 @@ pub fn attribute_search(search: &SearchEvidence) -> Attribution {
     }
     let growing = search.growing_axis();
     let is_full = top.is_machine_full() && f64::from(top.workers) >= top.cores;
-    let is_steep = growing.is_some_and(|axis| axis.gain.low >= STEEP) && !top.is_client_busy();
+    let is_steep = growing.is_some_and(|axis| axis.gain.low >= STEEP) && !top.is_computing();
     if is_full
         && !is_steep
         && let Some(limit) = top.processor_limit()
@@ -104,15 +107,17 @@ pub fn attribute_search(search: &SearchEvidence) -> Attribution {
     behind_the_module(search)
 }
 
-/// What the threads of one process share, if more processes help where more threads do not.
+/// What the threads of one process share, if more processes help where more threads do not. Threads
+/// that are on a processor share that: also those that spin while they wait for a lock.
 #[must_use]
 pub fn attribute_process(
     search: &SearchEvidence,
     first_step: Option<Estimate>,
 ) -> Option<Attribution> {
     let gain = first_step.filter(|gain| gain.low > 1.0 && gain.estimate >= WORTH)?;
-    let flat = matches!(search.threads, AxisEnd::Flat { .. });
-    flat.then(|| search.most_threads.shared_in_process(gain))
+    let level = &search.most_threads;
+    let limit = || level.processor_limit().unwrap_or_else(|| level.shared_in_process(gain));
+    matches!(search.threads, AxisEnd::Flat { .. }).then(limit)
 }
 
 /// Calls wait for whatever is behind the module's functions.
@@ -121,14 +126,11 @@ fn behind_the_module(search: &SearchEvidence) -> Attribution {
     let connections = top.contention.connections;
     let waits = top.contention.waits;
     let mostly_input = 2 * waits.input > waits.waiting();
-    let latency = search.most_threads.latency;
-    if let Some((trip, latency)) = connections.round_trip.zip(latency)
-        && trip.0 as f64 >= SHARE * latency.0 as f64
-    {
-        return Attribution {
-            cause: LimitCause::Network,
-            why: format!("a round trip to the device takes {trip} of a call's {latency}"),
-        };
+    if waits.total() < FEWEST_SAMPLES {
+        return Attribution::unknown("what the workers waited for was not seen often enough");
+    }
+    if let Some(limit) = search.round_trips() {
+        return limit;
     }
     if connections.local && mostly_input {
         return Attribution::unknown(
@@ -182,14 +184,43 @@ impl SearchEvidence {
         all.into_iter().filter_map(|(axis, end)| Some((axis, end?)))
     }
 
-    /// The kind of concurrency that was tried last, if it still raised the rate: each kind is tried
-    /// from where the one before is enough, so that a later flat one is beyond an earlier growth.
+    /// The last kind of concurrency that still raised the rate, unless a later flat one was tried
+    /// from there: each kind is tried from where the one before is enough, and that may be less
+    /// than the most that was tried of it.
     fn growing_axis(&self) -> Option<GrowingAxis> {
-        let tried = self.axes().filter(|(_, end)| *end != AxisEnd::NotTried);
-        match tried.last()? {
-            (axis, AxisEnd::Growing { gain, at }) => Some(GrowingAxis { axis, gain, at }),
-            _ => None,
+        let mut later = None;
+        for (axis, end) in self.axes().filter(|(_, end)| *end != AxisEnd::NotTried) {
+            later = match end {
+                AxisEnd::Growing { gain, at } => Some(GrowingAxis { axis, gain, at }),
+                _ => later.filter(|growing: &GrowingAxis| self.top.workers < 2 * growing.at),
+            };
         }
+        later
+    }
+
+    /// The round trips to the device, where a call that waits for no other spends a good part of
+    /// its time in them.
+    ///
+    /// The rate is theirs if the device serves one call after the other, round trip and all. Where
+    /// more workers brought more, round trips overlap: then they may cost nothing, or each of
+    /// several places in the device may be taken for as long as a round trip.
+    fn round_trips(&self) -> Option<Attribution> {
+        let trip = self.top.contention.connections.round_trip?;
+        let Some(alone) = self.latency_alone else {
+            return Some(Attribution::unknown("a call that waits for no other was not measured"));
+        };
+        if (trip.0 as f64) < SHARE * alone.0 as f64 {
+            return None;
+        }
+        let share = format!("a round trip to the device takes {trip} of the {alone} of a call");
+        let one_by_one = alone.0 as f64 * f64::from(self.top.workers);
+        let is_serial = self.top.latency.is_some_and(|top| one_by_one < WORTH * top.0 as f64);
+        Some(if is_serial {
+            let why = format!("{share} that waits for no other, and calls are served one by one");
+            Attribution { cause: LimitCause::Network, why }
+        } else {
+            Attribution::unknown(format!("{share}, and what the device does meanwhile is not seen"))
+        })
     }
 }
 
@@ -201,6 +232,13 @@ impl GrowingAxis {
             SearchEnd::SessionCount => "the token gave out no more sessions".into(),
             _ => format!("{cap} allowed no more"),
         };
+        if gain.estimate < WORTH {
+            return Attribution::unknown(format!(
+                "the last doubling to {at} {unit} still brought {}, too little to say that more \
+                 bring more",
+                Gain(gain)
+            ));
+        }
         let gain = Gain(gain);
         Attribution {
             cause: LimitCause::SearchCap,

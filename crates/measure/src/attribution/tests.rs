@@ -48,6 +48,7 @@ fn search(top: LevelEvidence) -> SearchEvidence {
         hosts: None,
         top,
         most_threads: top,
+        latency_alone: top.latency.map(|latency| Nanos(latency.0 / u64::from(top.workers))),
     }
 }
 
@@ -108,6 +109,15 @@ fn a_rate_that_still_grows_is_the_searchs_end() {
 }
 
 #[test]
+fn a_last_doubling_that_brought_little_is_no_growth_that_the_cap_ends() {
+    let by = |gain| {
+        let processes = AxisEnd::Growing { gain: Estimate::around(gain, 0.04), at: 2 };
+        cause(&SearchEvidence { processes, ..search(level(8, 0.01, 0.01, 0.0)) })
+    };
+    assert_eq!([by(1.05), by(1.11)], [LimitCause::Unknown, LimitCause::SearchCap]);
+}
+
+#[test]
 fn a_later_flat_doubling_is_beyond_an_earlier_growth() {
     // 64 threads were not enough, and twice as many in two processes bring nothing more.
     let search = SearchEvidence { threads: growing(), ..search(level(128, 0.001, 0.01, 0.05)) };
@@ -117,6 +127,22 @@ fn a_later_flat_doubling_is_beyond_an_earlier_growth() {
     // Where no process more was tried, it is the search's end.
     let capped = SearchEvidence { processes: AxisEnd::NotTried, ..search };
     assert_eq!(cause(&capped), LimitCause::SearchCap);
+    // Four of its eight threads seemed enough: two processes of four say nothing of sixteen.
+    let not_beyond =
+        SearchEvidence { threads: growing(), ..self::search(level(8, 0.01, 0.01, 0.0)) };
+    let limit = attribute_search(&not_beyond);
+    assert_eq!(limit.cause, LimitCause::SearchCap);
+    assert!(limit.why.ends_with("--max-threads allowed no more"), "{}", limit.why);
+}
+
+#[test]
+fn the_device_is_not_named_where_nobody_saw_what_workers_waited_for() {
+    let mut unseen = search(level(8, 0.01, 0.01, 0.0));
+    unseen.top.contention.waits =
+        WaitSamples { sleep: FEWEST_SAMPLES - 1, ..WaitSamples::default() };
+    assert_eq!(cause(&unseen), LimitCause::Unknown);
+    unseen.top.contention.waits.sleep += 1;
+    assert_eq!(cause(&unseen), LimitCause::Device);
 }
 
 #[test]
@@ -153,11 +179,13 @@ fn a_full_machine_is_the_limit_of_whoever_fills_it() {
         ..starved.clone()
     };
     assert_eq!(cause(&larger_share), LimitCause::OtherPrograms);
-    // A rate that doubles will go on doubling, whoever is busy beside.
-    assert_eq!(
-        cause(&SearchEvidence { threads: growing(), processes: AxisEnd::NotTried, ..starved }),
-        LimitCause::SearchCap
-    );
+    // So they do where it nearly doubles, as long as they do nothing but compute.
+    let capped = SearchEvidence { threads: growing(), processes: AxisEnd::NotTried, ..starved };
+    assert_eq!(cause(&capped), LimitCause::OtherPrograms);
+    // The rate of workers that wait for a device will go on doubling, whoever is busy beside.
+    let waiting = level(8, 0.05, 0.2, 1.5);
+    let waiting = SearchEvidence { top: waiting, most_threads: waiting, ..capped };
+    assert_eq!(cause(&waiting), LimitCause::SearchCap);
     let filled = SearchEvidence {
         threads: growing(),
         processes: AxisEnd::NotTried,
@@ -220,6 +248,11 @@ fn what_one_process_shares_is_told_by_samples() {
     assert!(no_gain.iter().all(|gain| attribute_process(&idle, *gain).is_none()));
     let growing = SearchEvidence { threads: growing(), ..idle };
     assert_eq!(attribute_process(&growing, gain), None, "more threads help as well");
+    // Seven spin while one has the lock: nobody is found waiting for it.
+    let mut spinning = search(level(8, 0.24, 0.6, 0.0));
+    spinning.most_threads.contention.waits =
+        WaitSamples { running: 700, sleep: 100, ..WaitSamples::default() };
+    assert_eq!(attribute_process(&spinning, gain).unwrap().cause, LimitCause::Client);
 }
 
 #[test]
@@ -230,9 +263,23 @@ fn what_lies_behind_a_socket_is_not_the_device() {
         search.top.contention.connections = Connections { round_trip, local };
         cause(&search)
     };
-    let fast = Some(Nanos(100_000));
-    assert_eq!(with(fast, false, 300), LimitCause::Device);
-    assert_eq!(with(Some(Nanos(200_000)), false, 300), LimitCause::Network, "of 2 ms");
+    // A call takes 2 ms among eight workers, and 250 us alone.
+    assert_eq!(with(Some(Nanos(20_000)), false, 300), LimitCause::Device);
+    assert_eq!(with(Some(Nanos(25_000)), false, 300), LimitCause::Network);
     assert_eq!(with(None, true, 300), LimitCause::Unknown);
     assert_eq!(with(None, true, 50), LimitCause::Device, "they mostly wait for something else");
+}
+
+#[test]
+fn round_trips_that_overlap_are_not_the_limit_for_certain() {
+    let mut overlapping = search(level(8, 0.01, 0.01, 0.0));
+    overlapping.top.contention.waits.input = 300;
+    overlapping.top.contention.connections.round_trip = Some(Nanos(900_000));
+    // Eight at once take no more than twice as long as one.
+    overlapping.latency_alone = Some(Nanos::from_millis(1));
+    let limit = attribute_search(&overlapping);
+    assert_eq!(limit.cause, LimitCause::Unknown);
+    assert!(limit.why.contains("900 µs of the 1.00 ms of a call"), "{}", limit.why);
+    overlapping.latency_alone = None;
+    assert_eq!(cause(&overlapping), LimitCause::Unknown);
 }

@@ -489,6 +489,7 @@ impl Search<'_> {
         let top = mean_evidence(&measured().max_by_key(workers)?.evidence);
         let one_process = measured().filter(|level| level.concurrency.processes == 1);
         let most_threads = one_process.max_by_key(|level| level.concurrency.threads)?;
+        let alone = measured().find(|level| level.concurrency == Concurrency::ONE)?;
         let [threads, processes, hosts] = self.ends;
         let search = SearchEvidence {
             end: match stopped_by {
@@ -504,6 +505,7 @@ impl Search<'_> {
             hosts: self.controller.hosts().is_some().then_some(hosts),
             top,
             most_threads: mean_evidence(&most_threads.evidence),
+            latency_alone: mean_evidence(&alone.evidence).latency,
         };
         let second_process =
             steps(&self.by(ConcurrencyAxis::Processes)).first().and_then(|step| step.ratio);
