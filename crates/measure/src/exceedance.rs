@@ -127,7 +127,8 @@ impl RateLevel {
 ///
 /// Taken from the levels whose backlog grows, over the batches in which every arrival had to wait
 /// and which followed on such a batch. `None`: there are too few.
-pub(crate) fn capacity(levels: &[RateLevel], unloaded: Nanos) -> Option<Estimate> {
+#[must_use]
+pub fn capacity(levels: &[RateLevel], unloaded: Nanos) -> Option<Estimate> {
     let waited = |batch: &ArrivalBatch| batch.shortest_latency.0 > WAITED * unloaded.0;
     let growing = levels.iter().filter(|level| level.backlog_grows());
     let pairs = growing.flat_map(|level| level.batches.windows(2));

@@ -103,7 +103,8 @@ pub struct OfferedLevel {
     /// had not ended that it is not known.
     #[schemars(with = "Option<u64>")]
     pub latency_ns: Option<Nanos>,
-    /// The latency rose over the whole level: the device did not keep up.
+    /// The latency rose over the whole level, or the rate lies above what the device serves while
+    /// requests wait: it did not keep up.
     pub backlog_grows: bool,
     /// What the load generator did.
     pub generator: GeneratorState,

@@ -83,6 +83,11 @@ fn a_growing_backlog_is_never_within() {
         for level in within.levels.iter().filter(|level| level.offered.0 > 300.0) {
             assert!(level.backlog_grows || level.beyond > 0, "{level:?}");
         }
+        // The table of the levels says nothing else than the answer.
+        let above = within.rate.map_or(f64::INFINITY, |rate| rate.high);
+        for level in within.levels.iter().filter(|level| level.offered.0 > 1.01 * above) {
+            hold(level.backlog_grows, format_args!("{level:?}"))?;
+        }
         let found = within.rate.map(|rate| rate.low).or(within.at_least.map(|rate| rate.0));
         hold(found.is_none_or(|rate| rate <= 205.0), format_args!("{found:?}"))
     });

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tapstone_measure::attribution::{LevelEvidence, LimitCause, attribute_case};
 use tapstone_measure::claim::Statistic;
-use tapstone_measure::exceedance::{GeneratorHealth, RateLevel};
+use tapstone_measure::exceedance::{GeneratorHealth, RateLevel, capacity};
 use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::pace::SplitMix;
 use tapstone_measure::units::{Nanos, PerSecond};
@@ -108,6 +108,7 @@ impl TokenController {
             begun: Instant::now(),
             unloaded: Nanos::ZERO,
             levels: Vec::new(),
+            rate_levels: Vec::new(),
             evidence: Vec::new(),
             shown: None,
             stopped: None,
@@ -147,6 +148,8 @@ struct Levels<'a> {
     /// The mean latency of one worker alone.
     unloaded: Nanos,
     levels: Vec<record::OfferedLevel>,
+    /// The same, for the capacity that they show.
+    rate_levels: Vec<RateLevel>,
     evidence: Vec<LevelEvidence>,
     shown: Option<Shown>,
     stopped: Option<record::RateWithinStop>,
@@ -349,6 +352,11 @@ impl Levels<'_> {
             LatencyLimit::AtLeast(rate, end) => (Outcome::AtLeast, None, Some(rate), stop(end)),
             LatencyLimit::Unknown(end) => (Outcome::Unknown, None, None, stop(end)),
         };
+        // A level that was too short to show it lies above the capacity all the same.
+        let most = self.most();
+        for level in &mut self.levels {
+            level.backlog_grows |= level.offered.0 > most;
+        }
         let within = record::RateWithin {
             operation: self.plan.name().to_owned(),
             quantile: Fraction(1.0 - self.search.bound.share_beyond()),
@@ -432,6 +440,11 @@ impl MeasuresRates for Levels<'_> {
 }
 
 impl Levels<'_> {
+    /// The device surely serves no more, per second; infinite where that is not known.
+    fn most(&self) -> f64 {
+        capacity(&self.rate_levels, self.unloaded).map_or(f64::INFINITY, |served| served.high)
+    }
+
     /// Offers a rate for so many arrivals; `None`: the time is up, or the user ended it.
     fn offer(&mut self, rate: PerSecond, arrivals: u64) -> Result<Option<RateLevel>, NoLevel> {
         let filling = (arrivals / FILLING).min(MOST_FILLING);
@@ -453,6 +466,7 @@ impl Levels<'_> {
         let seen = seen.bounded_by(self.search.bound);
         let (generator, delay) = self.generator(&ran, arrivals, seen.arrivals());
         let level = RateLevel { rate, batches: seen.batches(), generator };
+        self.rate_levels.push(level.clone());
         self.levels.push(record::OfferedLevel {
             offered: rate,
             arrivals: seen.arrivals(),
@@ -468,14 +482,19 @@ impl Levels<'_> {
         });
         self.note_evidence(&plan, &ran);
         let share = self.search.bound.share_beyond();
+        let most = self.most();
         let within = level.share_beyond() <= share
             && !level.backlog_grows()
+            && rate.0 <= most
             && generator == GeneratorHealth::Sound;
         let rate_of = |plan: &CasePlan| match plan.load {
             LoadPlan::Open { rate, .. } => rate.0,
             LoadPlan::Closed | LoadPlan::Chained => 0.0,
         };
-        let better = |shown: &Shown| !shown.within || (within && rate_of(&shown.plan) < rate.0);
+        let better = |shown: &Shown| {
+            let shown_rate = rate_of(&shown.plan);
+            !shown.within || shown_rate > most || (within && shown_rate < rate.0)
+        };
         if failed || self.shown.as_ref().is_none_or(better) {
             self.shown = Some(Shown { plan, ran, judged, within });
         }
