@@ -58,6 +58,8 @@ pub(crate) const DEVICES: [Device; 13] = [
         draw: |draw| Setup {
             engine: Engine::Device(draw.one_of(&[2, 3, 4])),
             service: draw.milliseconds(4.0, 12.0),
+            // Two doublings beyond the servers: one that is flat may be the border between two.
+            max_threads: 16,
             ..Setup::default()
         },
     },

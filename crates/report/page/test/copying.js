@@ -2,7 +2,7 @@
 
 import { deepEqual, equal, ok } from "node:assert/strict";
 
-import { opened, unfold } from "./opened.js";
+import { eventually, opened, unfold } from "./opened.js";
 
 /** Resolves when nobody has the clipboard any more. All pages of a browser share one. */
 let clipboardIsFree = Promise.resolve();
@@ -19,8 +19,10 @@ export async function run({ browser, page, check }) {
         for (let place = 0; place < count; place++) {
           const source = tab.locator("table, pre.command").nth(place);
           await buttons.nth(place).click();
-          const copied = await tab.evaluate(() => navigator.clipboard.readText());
-          deepEqual(copied.split("\n"), (await source.evaluate(asSeen)).split("\n"));
+          const seen = await source.evaluate(asSeen);
+          const copied = () => tab.evaluate(() => navigator.clipboard.readText());
+          await eventually(async () => (await copied()) === seen);
+          deepEqual((await copied()).split("\n"), seen.split("\n"));
         }
       }),
     ),

@@ -35,3 +35,9 @@ export async function unfold(tab) {
     for (const details of document.querySelectorAll("details")) details.open = true;
   });
 }
+
+/** Waits until something is so, as browsers tell of what happened a moment later. */
+export async function eventually(isSo) {
+  const until = Date.now() + PATIENCE_MS;
+  while (!(await isSo()) && Date.now() < until) await new Promise((done) => setTimeout(done, 20));
+}
