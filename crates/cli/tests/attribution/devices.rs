@@ -6,7 +6,7 @@ use tapstone_measure::pace::SplitMix;
 
 use crate::setup::{Engine, Setup};
 
-/// A kind of device.
+/// A kind of device, whose parameters each run draws anew.
 pub(crate) struct Device {
     pub(crate) name: &'static str,
     /// Its search is capped, interrupted or starved: never is the device its limit.

@@ -29,7 +29,8 @@ impl RemoteEngine {
                     if ended.load(Ordering::Relaxed) {
                         break;
                     }
-                    let (stream, engine) = (stream.unwrap(), Arc::clone(&engine));
+                    let stream = stream.unwrap();
+                    let engine = Arc::clone(&engine);
                     served.push(thread::spawn(move || serve(stream, &engine, service, delay)));
                 }
                 served.into_iter().for_each(|thread| thread.join().unwrap());

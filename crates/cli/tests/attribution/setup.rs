@@ -49,12 +49,12 @@ impl Removal {
     }
 }
 
-/// Who has an engine.
+/// Who shares the engine that takes the service time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// Each call.
+    /// Each call has one, so that no call waits for another.
     Call,
-    /// Each process.
+    /// The threads of a process share one.
     Process,
     /// All processes together, with so many servers.
     Device(u32),
@@ -71,7 +71,7 @@ pub(crate) struct Setup {
     pub(crate) spins: bool,
     /// Each signature is made, by arithmetic.
     pub(crate) computes: bool,
-    /// `sleep` or `spin`.
+    /// How threads wait for the library's lock, `sleep` or `spin`; `None` without one.
     pub(crate) lock: Option<&'static str>,
     /// The share by which the service time rises and falls, and its period.
     pub(crate) swing: Option<(f64, Duration)>,
@@ -136,9 +136,9 @@ impl Setup {
 
     /// A search for the limit; `None` if it was interrupted before it had measured a level.
     pub(crate) fn search(&self) -> Option<Knee> {
-        let (threads, processes) = (self.max_threads, self.max_processes);
         let arguments = format!(
-            "--find-limit --seconds 0.15 --max-threads {threads} --max-processes {processes}"
+            "--find-limit --seconds 0.15 --max-threads {} --max-processes {}",
+            self.max_threads, self.max_processes
         );
         let outcome = self.measure(&arguments, self.interrupted_after);
         outcome.record().knee
@@ -202,15 +202,16 @@ impl Setup {
     }
 }
 
-/// A program that computes until this is dropped, before all others on its processor where the
-/// system allows that.
+/// A program that computes until this is dropped or this process is gone, before all others on its
+/// processor where the system allows that.
 struct Neighbour(Child);
 
 impl Neighbour {
     fn start(processor: usize) -> Self {
         let mut command = Command::new("nice");
         command.args(["-n", "-10", "taskset", "-c", &processor.to_string()]);
-        command.args(["sh", "-c", "while :; do :; done"]);
+        command.args(["sh", "-c", "while kill -0 \"$0\"; do :; done"]);
+        command.arg(std::process::id().to_string());
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
         Self(child.unwrap())
     }

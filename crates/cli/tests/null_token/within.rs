@@ -143,14 +143,14 @@ impl Device {
     /// load; a caller is woken later than that, by the timer's slack and the machine, which a
     /// request that waits for no other shows, and which the bound has to hold as well.
     fn truth(&self) -> f64 {
-        let full = self.run("--threads 16 --seconds 4");
+        let full = self.measure("--threads 16 --seconds 4");
         let window = full.row().window.unwrap();
         let done = full.log().within(window).count();
         let service = self.servers as f64 * window.seconds.0 / done as f64;
         // Nine of ten of these arrivals find the device free.
         let rate = 0.1 * self.servers as f64 / service;
         let seldom =
-            self.run(&format!("--threads 16 --rate {rate:.0} --arrivals poisson --seconds 4"));
+            self.measure(&format!("--threads 16 --rate {rate:.0} --arrivals poisson --seconds 4"));
         let alone = seldom.row().latency_ns.unwrap().p50.unwrap().estimate / 1e9;
         let late = alone - service;
         let queue = Queue { servers: self.servers, service, bound: self.bound_seconds - late };
@@ -164,7 +164,7 @@ impl Device {
         limit
     }
 
-    fn run(&self, arguments: &str) -> Outcome {
+    fn measure(&self, arguments: &str) -> Outcome {
         self.with_settings(|settings| {
             let run = Tapstone::on(settings).logged().args("--op rsa1024.sign --no-verify");
             run.args(arguments).quietly().run().exits(0)
