@@ -21,6 +21,10 @@ pub const GAIN: f64 = 1.05;
 /// The knee gives this share of the plateau.
 pub const KNEE_SHARE: f64 = 0.95;
 
+/// More of another kind is tried from where this share of the plateau is reached: what is left to
+/// gain must not pass for what the other kind brings, so it is surely less than [`GAIN`].
+pub const ENOUGH_SHARE: f64 = 0.98;
+
 /// A law with three parameters says something about no fewer levels than this.
 pub const USL_LEVELS: usize = 6;
 
@@ -162,19 +166,34 @@ pub fn axis_end(levels: &[Level], flat_doublings: usize) -> AxisEnd {
 /// The plateau and the knee; `None` without a level of two passes or when nothing was completed.
 #[must_use]
 pub fn find_knee(levels: &[Level]) -> Option<Knee> {
-    let best = levels.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
+    let best = best(levels)?;
     let rates: Vec<f64> = best.rates().collect();
     let plateau = Estimate::mean_of(&rates).filter(|plateau| plateau.estimate > 0.0)?;
-    // Pass by pass again where there are common ones: what a pass did to all of its levels must not
-    // move the knee.
-    let enough = |level: &&Level| {
-        let share = between(best, level).map_or(level.mean() / best.mean(), |ratio| ratio.estimate);
-        level.concurrency == best.concurrency || share >= KNEE_SHARE
-    };
-    let concurrency = levels.iter().filter(enough).map(|level| level.concurrency).min()?;
+    let concurrency = smallest_with(levels, best, KNEE_SHARE)?;
     let below = levels.iter().map(|level| level.concurrency).filter(|own| *own < concurrency).max();
     let law = (levels.len() >= USL_LEVELS).then(|| Usl::fit(&points(levels))).flatten();
     Some(Knee { plateau: plateau.not_negative(), at: best.concurrency, concurrency, below, law })
+}
+
+/// The smallest measured concurrency of which more brings nothing: it gives [`ENOUGH_SHARE`] of the
+/// plateau. `None` without a level.
+#[must_use]
+pub fn enough(levels: &[Level]) -> Option<u32> {
+    smallest_with(levels, best(levels)?, ENOUGH_SHARE)
+}
+
+fn best(levels: &[Level]) -> Option<&Level> {
+    levels.iter().max_by(|a, b| a.mean().total_cmp(&b.mean()))
+}
+
+/// The smallest concurrency that gives this share of the best level's rate. Pass by pass where there
+/// are common ones: what a pass did to all of its levels must not move it.
+fn smallest_with(levels: &[Level], best: &Level, least: f64) -> Option<u32> {
+    let reaches = |level: &&Level| {
+        let share = between(best, level).map_or(level.mean() / best.mean(), |ratio| ratio.estimate);
+        level.concurrency == best.concurrency || share >= least
+    };
+    levels.iter().filter(reaches).map(|level| level.concurrency).min()
 }
 
 impl Knee {
@@ -290,6 +309,19 @@ mod tests {
         // An interval that would reach below zero does not.
         let two = level(1, [1.0, 200.0].map(PerSecond));
         assert_eq!(find_knee(&[two]).unwrap().plateau.low, 0.0);
+    }
+
+    #[test]
+    fn another_kind_is_tried_from_where_nothing_is_left_to_gain() {
+        // One engine of 5 ms, whose client is 0.24 ms late for the next call: one thread gives
+        // 95.4 %, and a second process of one thread gives 4.8 % more because it is a second worker.
+        let of = |concurrency, rate: f64| level(concurrency, [PerSecond(rate); 5]);
+        let late = [of(1, 190.8), of(2, 200.0), of(4, 199.8), of(8, 199.9)];
+        assert_eq!(find_knee(&late).unwrap().concurrency, 1);
+        assert_eq!(enough(&late), Some(2));
+        assert_eq!(enough(&[of(1, 197.0), of(2, 200.0)]), Some(1));
+        assert_eq!(enough(&[of(1, 100.0), of(2, 200.0)]), Some(2));
+        assert_eq!(enough(&[]), None);
     }
 
     #[test]

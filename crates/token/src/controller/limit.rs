@@ -9,7 +9,7 @@ use tapstone_measure::attribution::{
 };
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::knee::{
-    AxisEnd, Knee, Level, LevelPass, LevelStep, MOST_PASSES, PASSES, axis_end, find_knee,
+    AxisEnd, Knee, Level, LevelPass, LevelStep, MOST_PASSES, PASSES, axis_end, enough, find_knee,
     should_stop, steps,
 };
 use tapstone_measure::summary::Summary;
@@ -196,11 +196,9 @@ impl Search<'_> {
         self.climb_by(ConcurrencyAxis::Threads, Concurrency::ONE, observer);
         self.refine(observer);
         // Processes are tried from the fewest threads that are enough, and hosts from those.
-        self.enough.threads =
-            find_knee(&self.by(ConcurrencyAxis::Threads)).map_or(1, |knee| knee.concurrency);
+        self.enough.threads = enough(&self.by(ConcurrencyAxis::Threads)).unwrap_or(1);
         self.climb_by(ConcurrencyAxis::Processes, self.enough, observer);
-        self.enough.processes =
-            find_knee(&self.by(ConcurrencyAxis::Processes)).map_or(1, |knee| knee.concurrency);
+        self.enough.processes = enough(&self.by(ConcurrencyAxis::Processes)).unwrap_or(1);
         self.climb_by(ConcurrencyAxis::Hosts, self.enough, observer);
         if self.stopped.is_none() {
             // Each kind is tried from where the one before is enough: the last one decides.
