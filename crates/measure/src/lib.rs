@@ -102,6 +102,7 @@ pub mod latency_bound;
 pub mod linear;
 pub mod loop_overhead;
 pub mod looper;
+pub mod order;
 pub mod pace;
 mod quantile;
 mod ratio;

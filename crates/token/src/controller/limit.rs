@@ -12,6 +12,7 @@ use tapstone_measure::knee::{
     AxisEnd, Knee, Level, LevelPass, LevelStep, MOST_PASSES, PASSES, axis_end, enough, find_knee,
     should_stop, steps,
 };
+use tapstone_measure::order::TurnOrder;
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::PerSecond;
 use tapstone_names::pkcs11::Rv;
@@ -101,6 +102,7 @@ impl TokenController {
             prepared,
             levels: Vec::new(),
             passes: 0,
+            order: TurnOrder::from_seed(plan.common.seed),
             begun: Instant::now(),
             stopped: None,
             any_failure: false,
@@ -121,6 +123,7 @@ struct Search<'a> {
     levels: Vec<MeasuredLevel>,
     /// Passes so far, over whichever levels.
     passes: u32,
+    order: TurnOrder,
     begun: Instant,
     stopped: Option<Stopped>,
     /// Operations failed somewhere: the rates are not those of a device that works.
@@ -277,11 +280,11 @@ impl Search<'_> {
         });
     }
 
-    /// Measures these levels in turn, in turned order every other pass.
+    /// Measures these levels in turn, forwards or backwards.
     fn pass_over(&mut self, levels: &[usize], count: usize, observer: &mut dyn TokenObserver) {
         for _ in 0..count {
             let mut order = levels.to_vec();
-            if self.passes % 2 == 1 {
+            if self.order.is_backwards() {
                 order.reverse();
             }
             for level in order {
