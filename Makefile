@@ -43,7 +43,7 @@ within:
 
 # Two devices of known limits in real time; a minute or two for each search, on an idle machine.
 within-real:
-	SEARCHES=$(or $(SEARCHES),10) cargo test --locked -p tapstone --test null_token searches_in_real_time -- --ignored --nocapture
+	SEARCHES=$(or $(SEARCHES),10) SEED=$(or $(SEED),1) cargo test --locked -p tapstone --test null_token searches_in_real_time -- --ignored --nocapture
 
 # An hour on an idle machine. It goes on after the runs in target/tmp/attribution.jsonl: remove that
 # after a change of the program. RUNS=26 makes fewer, SEED=900 others.

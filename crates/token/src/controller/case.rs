@@ -1,5 +1,9 @@
 //! A case from its keys to its figures, or to the reason why it has none.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tapstone_measure::pace::SplitMix;
 use tapstone_measure::rounds::rounds_needed;
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
@@ -9,6 +13,12 @@ use super::outcome::{self, CaseNotMeasured, CaseOutcome};
 use super::plan::CasePlan;
 use super::steering::TokenObserver;
 use super::{TokenController, figures, verify};
+
+/// Between two rounds; a round that is shorter is its own limit.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether the user has asked to end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How often a case is measured anew.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +115,10 @@ impl TokenController {
     /// Measures a case in rounds, each a fresh start with a warm-up and a window of its own: as many
     /// as it takes for the mean rate to be known to `precision`, a share of it, and no fewer than
     /// `fewest`. A round in which something went wrong ends them, and is the one that is shown.
+    ///
+    /// Before each but the first there is a pause of random length: rounds that followed one another
+    /// in step with a device that swings would all see it at the same place, and agree on a rate
+    /// that is not its own.
     pub fn measure_rounds(
         &mut self,
         plan: &CasePlan,
@@ -114,7 +128,9 @@ impl TokenController {
     ) -> RoundsOutcome {
         let mut done: Vec<CaseOutcome> = Vec::new();
         let mut wanted = rounds.fewest;
+        let mut random = SplitMix(plan.common.seed);
         while done.len() < wanted {
+            let begun = Instant::now();
             let sink = samples.as_mut().map(|sink| &mut **sink as &mut dyn SampleSink);
             let outcome = self.measure(plan, observer, sink);
             let ended = !outcome.is_clean() || outcome.interrupted || outcome.summary.is_none();
@@ -125,8 +141,19 @@ impl TokenController {
             if done.len() == rounds.fewest {
                 wanted = wanted.max(rounds_needed(&rates(&done), rounds.precision));
             }
+            if done.len() < wanted {
+                self.pause(begun.elapsed().min(LONGEST_PAUSE).mul_f64(random.uniform()));
+            }
         }
         RoundsOutcome::new(done, rounds.fewest)
+    }
+
+    /// Waits, but not for a user who has asked to end.
+    fn pause(&self, length: Duration) {
+        let until = Instant::now() + length;
+        while Instant::now() < until && !self.workers.is_interrupted() {
+            thread::sleep(until.saturating_duration_since(Instant::now()).min(LOOK));
+        }
     }
 
     fn without_figures(&mut self, plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {
