@@ -3,7 +3,7 @@
 use crate::pace::SplitMix;
 
 /// Decides for each round by a coin whether it goes forwards or backwards (Fisher, "The Design of
-/// Experiments", 1935, 10: randomisation).
+/// Experiments", 1935, chapter II: randomisation).
 ///
 /// Whatever follows a pattern has a period at which something that swings takes a side in it, and in
 /// few rounds all of its sides are the same: A B, B A, A B … meets a swing of four turns always at
