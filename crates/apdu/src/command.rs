@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::Class;
+
 /// A command APDU (ISO/IEC 7816-4, 5.2).
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandApdu {
@@ -74,6 +76,22 @@ impl CommandApdu {
     #[must_use]
     pub fn select(aid: &[u8]) -> Self {
         Self::new(0x00, 0xA4, 0x04, 0x00).with_data(aid).expecting(Expected::SHORT)
+    }
+
+    /// GET RESPONSE for so many bytes of what is left of an answer, on the logical channel of the
+    /// command that it answers (ISO 7816-4, 11.7.1); at most 256 are asked for.
+    #[must_use]
+    pub const fn get_response(class: Class, bytes: usize) -> Self {
+        let bytes = if bytes == 0 || bytes > 256 { 256 } else { bytes as u32 };
+        Self::new(class.plain().0, 0xC0, 0x00, 0x00).expecting(Expected(bytes))
+    }
+
+    /// The same once more with the Le that the card asks for by 6Cxx (ISO 7816-4, 5.6); `None` of a
+    /// command with data: what those did the first time, they would do a second time.
+    #[must_use]
+    pub fn again_with(&self, exact_length: usize) -> Option<Self> {
+        let expected = Expected::bytes(exact_length as u32).filter(|_| self.data.is_empty())?;
+        Some(self.clone().expecting(expected))
     }
 
     /// The same with this data field.
@@ -309,6 +327,25 @@ mod tests {
     #[should_panic(expected = "a command holds at most 65,535 bytes")]
     fn more_data_than_a_length_can_say_is_not_written() {
         let _ = CommandApdu::new(0, 0xDB, 0x3F, 0xFF).with_data(&[0; 65_536]).encode();
+    }
+
+    #[test]
+    fn get_response_keeps_the_channel() {
+        let fetch = |cla, bytes| CommandApdu::get_response(Class(cla), bytes).encode();
+        assert_eq!(fetch(0x00, 256), [0x00, 0xC0, 0, 0, 0]);
+        assert_eq!(fetch(0x13, 7), [0x03, 0xC0, 0, 0, 7]);
+        assert_eq!(fetch(0x45, 300), [0x45, 0xC0, 0, 0, 0]);
+        assert_eq!(fetch(0x80, 1), [0x00, 0xC0, 0, 0, 1]);
+    }
+
+    /// ISO 7816-4, 5.6: SW 6Cxx.
+    #[test]
+    fn a_command_with_data_is_not_sent_again() {
+        let read = CommandApdu::new(0, 0xB0, 0, 0);
+        let again = read.clone().expecting(Expected::SHORT).again_with(7).unwrap();
+        assert_eq!(again.encode(), [0, 0xB0, 0, 0, 7]);
+        assert_eq!(read.again_with(256).unwrap().encode(), [0, 0xB0, 0, 0, 0]);
+        assert_eq!(read.with_data(&[1]).again_with(7), None);
     }
 
     #[test]

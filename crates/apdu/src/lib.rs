@@ -40,9 +40,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod class;
 mod command;
 mod status;
 pub mod tlv;
 
+pub use class::Class;
 pub use command::{CommandApdu, Expected, Form, MalformedCommand};
 pub use status::StatusWord;
