@@ -1,0 +1,128 @@
+//! Why a command is not sent.
+
+use tapstone_apdu::{MalformedCommand, StatusWord};
+use thiserror::Error;
+
+/// A command that is not sent, and the rule that keeps it back. Its data are not in it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{command} is not sent: {why}{hint}", hint = hint(&self.why))]
+pub struct Refusal {
+    /// Its name and its header: `VERIFY (00 20 00 80)`.
+    pub command: String,
+    /// The rule.
+    pub why: Why,
+}
+
+/// The rules, with what the card has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Why {
+    /// The bytes are no command, so nobody knows what a card takes them for.
+    #[error("{0}")]
+    Malformed(MalformedCommand),
+    /// Class FF is the reader's, where PIN pads have commands of their own; 20 to 3F are nobody's.
+    #[error("its class is for readers, or reserved (ISO 7816-4, 5.4.1)")]
+    ReservedClass,
+    /// What is inside cannot be read without the keys.
+    #[error("what secure messaging hides cannot be judged")]
+    SecureMessaging,
+    /// What is inside is no command, or another envelope.
+    #[error("what is in this envelope cannot be judged")]
+    Envelope,
+    /// Another command in the middle of a chain.
+    #[error("another command's chain is not at its end (ISO 7816-4, 5.3.3)")]
+    OpenChain,
+    /// It ends a card or an application for good.
+    #[error("it ends a card or an application for good")]
+    Destroys,
+    /// It writes, and the user did not allow that.
+    #[error("it changes the card, and writing was not allowed")]
+    NotAllowed,
+    /// It writes, and the suite does not say so.
+    #[error("it changes the card, and the suite does not say so")]
+    NotDeclared,
+    /// No table knows it, and the suite does not say what it does.
+    #[error("no standard says what it does to the card, and neither does the suite")]
+    Unknown,
+    /// Spends a try by another command than a plain VERIFY.
+    #[error(
+        "it can cost a try of a PIN or a key, and is no plain VERIFY of the PIN that was named"
+    )]
+    OtherTry,
+    /// Nobody named a PIN for this run.
+    #[error("it spends a try of a PIN, and none was named for this run")]
+    NoPin,
+    /// What it carries is not the PIN that was named.
+    #[error("what it carries is not the PIN that was named for this run")]
+    NotThePin,
+    /// The PIN was named for one reference.
+    #[error("the PIN that was named is for another reference than {0:02X}")]
+    OtherReference(u8),
+    /// It was tried already.
+    #[error("the PIN was tried, and the answer was {}", answer(*.0))]
+    Tried(Option<StatusWord>),
+    /// The counter was not read, or the card did not tell it.
+    #[error("the card does not tell how many tries of the PIN are left{}", asked(*.0))]
+    Counter(Option<StatusWord>),
+    /// One try is left.
+    #[error("the card has one try of the PIN left (63C1): Tapstone does not risk it")]
+    LastTry,
+    /// None is left.
+    #[error("the PIN is blocked (6983): no try is left")]
+    Blocked,
+}
+
+fn answer(status: Option<StatusWord>) -> String {
+    status.map_or_else(|| "none".to_owned(), |status| format!("{status}, not 9000"))
+}
+
+fn asked(status: Option<StatusWord>) -> String {
+    match status {
+        Some(StatusWord::OK) => {
+            " (SW 9000: it was given already, perhaps by another program)".into()
+        }
+        Some(status) => format!(" (SW {status}): Tapstone does not risk one"),
+        None => ": Tapstone does not risk one".into(),
+    }
+}
+
+fn hint(why: &Why) -> String {
+    let hint = match why {
+        Why::NotAllowed => "allow it with --allow-writes, if you mean it",
+        Why::NotDeclared => "say under writes what it changes",
+        Why::Unknown => "say effect = \"read\" in its step, or what it writes",
+        Why::NoPin => "name one with --pin-file, and {pin} in the suite",
+        Why::NotThePin => "write {pin}, and how long it is with pin_bytes",
+        Why::Counter(Some(StatusWord::OK)) => "take the card out and put it in again",
+        Why::Counter(_) => "is this the PIN's own VERIFY, and the right application selected?",
+        Why::LastTry => "give the right PIN once with the card's own tool; that resets the counter",
+        Why::Blocked => "unblock it with the PUK, with the card's own tool",
+        Why::Tried(_) => "look at the PIN before you try again",
+        _ => return String::new(),
+    };
+    format!("\nhint: {hint}")
+}
+
+impl Refusal {
+    /// The rule in general, without what this card has said.
+    #[must_use]
+    pub const fn rule(&self) -> &'static str {
+        match self.why {
+            Why::Malformed(_) => "only commands are sent",
+            Why::ReservedClass => "classes of readers and reserved ones are not sent",
+            Why::SecureMessaging => "what cannot be opened is not sent",
+            Why::Envelope => "an envelope is judged by the command in it",
+            Why::OpenChain => "a chain is sent to its end",
+            Why::Destroys => "nothing that ends a card or an application is sent",
+            Why::NotAllowed | Why::NotDeclared => {
+                "writing takes the user's permission and the suite's word"
+            }
+            Why::Unknown => "what no standard knows takes the suite's word",
+            Why::OtherTry | Why::NoPin | Why::NotThePin | Why::OtherReference(_) => {
+                "a try is spent only on the PIN that the user named"
+            }
+            Why::Tried(_) => "no PIN is tried again after another answer than 9000",
+            Why::Counter(_) => "a try is spent only when the retry counter can be read",
+            Why::LastTry | Why::Blocked => "the last try is never spent",
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Every rule, with its near miss that has to pass.
+#![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
+
+use tapstone_apdu::{CommandApdu, StatusWord};
+use tapstone_firewall::{Context, Declared, Effect, Firewall, Permissions, Why};
+
+const PIN: [u8; 8] = *b"123456\xFF\xFF";
+const PIV: &[u8] = b"\xA0\x00\x00\x03\x08\x00\x00\x10\x00\x01\x00";
+const OPENPGP: &[u8] = b"\xD2\x76\x00\x01\x24\x01";
+const BENCHMARK: &[u8] = b"\xF0TAPSTONE\x01";
+const FOREIGN: &[u8] = b"\xF0SOMETHING";
+
+/// A context in which an application was selected.
+fn within(aid: &[u8]) -> Context {
+    let mut context = Context::default();
+    if !aid.is_empty() {
+        context.sent(&CommandApdu::select(aid).encode());
+        context.answered(StatusWord::OK);
+    }
+    context
+}
+
+fn effect(context: &Context, hex: &str) -> Result<Effect, Why> {
+    context.effect(&bytes(hex))
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
+    digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+#[track_caller]
+fn all(aid: &[u8], expected: Effect, commands: &[&str]) {
+    let context = within(aid);
+    for command in commands {
+        assert_eq!(effect(&context, command), Ok(expected), "{command}");
+    }
+}
+
+#[track_caller]
+fn never(aid: &[u8], expected: Why, commands: &[&str]) {
+    let context = within(aid);
+    for command in commands {
+        assert_eq!(effect(&context, command), Err(expected), "{command}");
+    }
+}
+
+#[test]
+fn what_can_cost_a_try_is_known_whatever_is_selected() {
+    for aid in [&[][..], PIV, OPENPGP, FOREIGN] {
+        all(
+            aid,
+            Effect::SpendsTry,
+            &[
+                "00 20 00 80 01 31",
+                "00 21 00 80 01 31",
+                "10 20 00 80 01 31",
+                "03 20 00 80 01 31",
+                "4F 20 00 80 01 31",
+                "00 20 00 80 08",
+                "00 20 00 80 00 00 01 31",
+                "00 24 00 80 01 31",
+                "00 25 00 80 01 31",
+                "00 2C 00 80 01 31",
+                "00 2D 00 80 01 31",
+                "00 26 00 80 01 31",
+                "00 28 00 80 01 31",
+                "00 82 00 00 01 31",
+                "00 83 00 00 01 31",
+                "00 86 03 9B 01 31",
+                "00 87 03 9B 01 31",
+                "80 50 00 00 01 31",
+                "80 82 00 00 01 31",
+                "80 20 00 80 01 31",
+                "A0 20 00 01 01 31",
+                "B0 42 00 00 01 31",
+                "00 C2 00 00 06 00 20 00 80 01 31",
+                // An envelope under T=0 may go on in the next.
+                "00 C2 00 00 04 00 20 00 80",
+            ],
+        );
+        all(aid, Effect::Reads, &["00 20 00 80", "00 20 00 80 00", "00 82 00 00", "00 21 00 80"]);
+    }
+    // What begins PACE may have been missed where nothing is known.
+    all(&[], Effect::SpendsTry, &["00 86 00 00 02 7C 00"]);
+    all(FOREIGN, Effect::Unknown, &["00 86 00 00 02 7C 00"]);
+}
+
+#[test]
+fn pace_makes_every_general_authenticate_a_try() {
+    let mut context = within(FOREIGN);
+    context.sent(&bytes("00 22 C1 A4 01 80"));
+    // Whatever the card says: it may have begun.
+    context.answered(StatusWord::WRONG_DATA);
+    assert_eq!(effect(&context, "00 86 00 00 02 7C 00"), Ok(Effect::SpendsTry));
+    assert_eq!(effect(&context, "00 87 07 9A 02 7C 00"), Ok(Effect::SpendsTry));
+    // On another channel it was not.
+    assert_eq!(effect(&context, "01 87 07 9A 02 7C 00"), Ok(Effect::Reads));
+}
+
+#[test]
+fn what_writes_is_known() {
+    for aid in [&[][..], PIV, OPENPGP, FOREIGN] {
+        all(
+            aid,
+            Effect::Writes,
+            &[
+                "00 D6 00 00 01 31",
+                "00 DB 3F FF 01 31",
+                "00 DA 00 C4 01 31",
+                "00 47 80 00 01 31",
+                "00 E4 00 00",
+                "00 44 00 00",
+                "00 26 00 80",
+                "00 2C 03 80",
+                "00 22 F2 01",
+                "80 D8 00 00 01 31",
+                "80 E2 00 00 01 31",
+                "80 E8 00 00 01 31",
+                "80 F0 40 07 01 31",
+                "00 C2 00 00 06 00 D6 00 00 01 31",
+            ],
+        );
+        all(
+            aid,
+            Effect::Reads,
+            &[
+                "00 A4 04 00 01 31",
+                "00 B0 00 00 00",
+                "00 CB 3F FF 03 5C 01 7E",
+                "00 84 00 00 08",
+                "00 88 00 00 01 31",
+                "00 2A 9E 9A 01 31",
+                "00 22 41 B6 01 31",
+                "00 C0 00 00 00",
+                "80 CA 9F 7F 00",
+            ],
+        );
+    }
+    all(OPENPGP, Effect::Reads, &["00 47 81 00 02 B6 00"]);
+    all(PIV, Effect::Writes, &["00 47 81 00 02 B6 00", "00 FE 07 9A 01 31", "00 FA 03 03"]);
+    all(
+        BENCHMARK,
+        Effect::Writes,
+        &["80 30 01 00 01 31", "80 31 01 00", "80 60 0D 00", "80 60 10 00"],
+    );
+    all(
+        BENCHMARK,
+        Effect::Reads,
+        &["80 24 00 00 01 31", "80 20 00 08", "80 50 00 00", "80 60 01 00"],
+    );
+    // The applet itself has no such commands; what else is on the card may.
+    all(BENCHMARK, Effect::SpendsTry, &["80 50 00 00 01 31", "80 20 00 80 01 31"]);
+}
+
+#[test]
+fn what_no_standard_knows_is_unknown() {
+    all(PIV, Effect::Unknown, &["00 FD 00 00 00", "00 F7 00 9A 00", "00 10 00 00", "80 12 00 00"]);
+    all(
+        FOREIGN,
+        Effect::Unknown,
+        &["80 F2 00 00", "00 FB 00 00", "90 5A 00 00 01 31", "80 50 00 00"],
+    );
+    all(&[], Effect::Reads, &["80 F2 80 00"]);
+}
+
+#[test]
+fn what_is_never_sent_says_why() {
+    let ended = Why::Destroys;
+    never(&[], ended, &["00 FB 00 00", "00 FE 00 00", "00 E6 00 00", "80 F0 80 7F", "80 F0 80 FF"]);
+    never(PIV, ended, &["00 FB 00 00", "10 FB 00 00"]);
+    never(OPENPGP, ended, &["00 E6 00 00"]);
+    never(
+        &[],
+        Why::ReservedClass,
+        &["FF CA 00 00 00", "FF 20 00 80 01 31", "20 20 00 80", "3F A4 00 00"],
+    );
+    let hidden = Why::SecureMessaging;
+    never(PIV, hidden, &["0C 20 00 80 01 31", "04 B0 00 00", "60 B0 00 00", "84 82 00 00 01 31"]);
+    let envelopes =
+        ["00 C2 00 00", "00 C3 00 00 01 31", "00 C2 00 00 02 00 20", "00 C2 00 00 04 10 20 00 80"];
+    never(&[], Why::Envelope, &envelopes);
+    never(&[], hidden, &["00 C2 00 00 04 0C 20 00 80"]);
+    assert!(matches!(effect(&within(&[]), "00 20 00"), Err(Why::Malformed(_))));
+    assert!(matches!(effect(&within(&[]), "00 20 00 80 08 31"), Err(Why::Malformed(_))));
+}
+
+#[test]
+fn a_failed_or_partial_select_leaves_nothing_known() {
+    let mut context = within(BENCHMARK);
+    let write = "80 24 00 00 01 31";
+    assert_eq!(effect(&context, write), Ok(Effect::Reads));
+    // On another channel nothing was selected.
+    assert_eq!(effect(&context, "81 24 00 00 01 31"), Ok(Effect::SpendsTry));
+    context.sent(&CommandApdu::select(PIV).encode());
+    context.answered(StatusWord::NOT_FOUND);
+    assert_eq!(effect(&context, write), Ok(Effect::SpendsTry));
+    for partial in [&BENCHMARK[..9], &BENCHMARK[..5]] {
+        assert_eq!(effect(&within(partial), write), Ok(Effect::SpendsTry));
+    }
+    let mut context = within(BENCHMARK);
+    context.reset();
+    assert_eq!(effect(&context, write), Ok(Effect::SpendsTry));
+}
+
+#[test]
+fn an_envelope_is_opened_whole() {
+    let mut context = within(PIV);
+    let [first, last] = ["10 C2 00 00 03 00 20 00", "00 C2 00 00 03 80 01 31"];
+    for said in [StatusWord::OK, StatusWord::WRONG_DATA] {
+        assert_eq!(effect(&context, first), Ok(Effect::Reads));
+        context.sent(&bytes(first));
+        context.answered(said);
+        assert_eq!(effect(&context, last), Ok(Effect::SpendsTry), "after {said}");
+        // Nothing comes between.
+        assert_eq!(effect(&context, "00 B0 00 00"), Err(Why::OpenChain));
+        context.reset();
+    }
+}
+
+fn with_pin() -> Firewall {
+    Firewall::new(Permissions::default().with_pin(&PIN))
+}
+
+/// Sends a command that is expected to pass.
+#[track_caller]
+fn passes(firewall: &mut Firewall, command: &[u8], status: u16) {
+    firewall.clear(command, Declared::Nothing).unwrap();
+    firewall.answered(StatusWord(status), &[]);
+}
+
+#[track_caller]
+fn refused(firewall: &mut Firewall, command: &[u8]) -> Why {
+    firewall.clear(command, Declared::Nothing).unwrap_err().why
+}
+
+fn verify(reference: u8, pin: &[u8]) -> Vec<u8> {
+    CommandApdu::new(0, 0x20, 0, reference).with_data(pin).encode()
+}
+
+const ASKS: &[u8] = &[0, 0x20, 0, 0x80];
+
+#[test]
+fn a_pin_is_given_only_when_named_and_counted() {
+    let mut none = Firewall::new(Permissions::default());
+    assert_eq!(refused(&mut none, &verify(0x80, &PIN)), Why::NoPin);
+
+    let counted = |word: u16| {
+        let mut firewall = with_pin();
+        passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x9000);
+        passes(&mut firewall, ASKS, word);
+        firewall
+    };
+    for word in [0x63C2, 0x63CF] {
+        passes(&mut counted(word), &verify(0x80, &PIN), 0x9000);
+    }
+    assert_eq!(refused(&mut counted(0x63C1), &verify(0x80, &PIN)), Why::LastTry);
+    for word in [0x63C0, 0x6983] {
+        assert_eq!(refused(&mut counted(word), &verify(0x80, &PIN)), Why::Blocked);
+    }
+    for word in [0x9000, 0x6300, 0x6A88, 0x6D00, 0x6100] {
+        let said = Why::Counter(Some(StatusWord(word)));
+        assert_eq!(refused(&mut counted(word), &verify(0x80, &PIN)), said);
+    }
+    let mut firewall = counted(0x63C3);
+    assert_eq!(refused(&mut firewall, &verify(0x80, b"12345678")), Why::NotThePin);
+    assert_eq!(refused(&mut firewall, &verify(0x00, &PIN)), Why::Counter(None));
+    for reference in [0x81, 0x96, 0x98] {
+        let why = refused(&mut firewall, &verify(reference, &PIN));
+        assert_eq!(why, Why::OtherReference(reference));
+    }
+    // With a response expected, in a chain, in an envelope: no plain VERIFY.
+    let with_le = [&verify(0x80, &PIN)[..], &[0]].concat();
+    let mut chained = verify(0x80, &PIN);
+    chained[0] = 0x10;
+    let enveloped = CommandApdu::new(0, 0xC2, 0, 0).with_data(&verify(0x80, &PIN)).encode();
+    for command in [&with_le, &chained, &enveloped] {
+        assert_eq!(refused(&mut firewall, command), Why::OtherTry);
+    }
+    passes(&mut firewall, &verify(0x80, &PIN), 0x9000);
+    assert_eq!(refused(&mut firewall, &verify(0x00, &PIN)), Why::OtherReference(0));
+}
+
+#[test]
+fn after_any_answer_but_9000_nothing_is_tried_again() {
+    for word in [0x63C2, 0x6983, 0x6100, 0x6C08, 0x6700, 0x9001] {
+        let mut firewall = with_pin();
+        passes(&mut firewall, ASKS, 0x63C3);
+        passes(&mut firewall, &verify(0x80, &PIN), word);
+        passes(&mut firewall, ASKS, 0x63C9);
+        firewall.reset();
+        let said = Why::Tried(Some(StatusWord(word)));
+        assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), said);
+    }
+    // No answer at all is no 9000.
+    let mut firewall = with_pin();
+    passes(&mut firewall, ASKS, 0x63C3);
+    firewall.clear(&verify(0x80, &PIN), Declared::Nothing).unwrap();
+    assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), Why::Tried(None));
+}
+
+#[test]
+fn the_counter_is_the_one_of_the_application_that_is_asked() {
+    let mut firewall = with_pin();
+    passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x9000);
+    passes(&mut firewall, ASKS, 0x63C3);
+    // The same number in another application is another PIN.
+    passes(&mut firewall, &CommandApdu::select(FOREIGN).encode(), 0x9000);
+    assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), Why::Counter(None));
+    passes(&mut firewall, ASKS, 0x63C3);
+    passes(&mut firewall, &CommandApdu::select(b"\xF0OTHER").encode(), 0x9000);
+    assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), Why::Counter(None));
+    // Where nobody knows what is selected, a change is enough.
+    firewall.reset();
+    passes(&mut firewall, ASKS, 0x63C3);
+    passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x6A82);
+    assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), Why::Counter(None));
+    // Back where it was counted it is known, also after the power was gone.
+    firewall.reset();
+    passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x9000);
+    passes(&mut firewall, &verify(0x80, &PIN), 0x9000);
+    passes(&mut firewall, ASKS, 0x9000);
+    passes(&mut firewall, &verify(0x80, &PIN), 0x9000);
+}
+
+#[test]
+fn an_openpgp_card_is_asked_for_its_password_status() {
+    let mut firewall = with_pin();
+    passes(&mut firewall, &CommandApdu::select(OPENPGP).encode(), 0x9000);
+    let asks = firewall.asks_for_counter([0, 0x20, 0, 0x82]).encode();
+    assert_eq!(asks, [0, 0xCA, 0, 0xC4, 0]);
+    for (tries, why) in [(1, Some(Why::LastTry)), (0, Some(Why::Blocked)), (3, None)] {
+        firewall.clear(&asks, Declared::Nothing).unwrap();
+        firewall.answered(StatusWord::OK, &[0, 32, 32, 32, tries, 0, 3]);
+        match why {
+            Some(why) => assert_eq!(refused(&mut firewall, &verify(0x82, &PIN)), why),
+            None => passes(&mut firewall, &verify(0x82, &PIN), 0x9000),
+        }
+    }
+    // 81 and 82 are one PIN; 83 is the administrator's.
+    passes(&mut firewall, &verify(0x81, &PIN), 0x9000);
+    assert_eq!(refused(&mut firewall, &verify(0x83, &PIN)), Why::OtherReference(0x83));
+}
+
+#[test]
+fn writing_takes_two_words_and_no_word_overrides_a_table() {
+    let write = bytes("00 D6 00 00 01 31");
+    let unknown = bytes("00 FD 00 00 00");
+    let destroys = bytes("00 FE 00 00");
+    let tries = bytes("00 24 00 80 01 31");
+    let mut firewall = Firewall::new(Permissions::default());
+    let mut why =
+        |command: &[u8], declared| firewall.clear(command, declared).map(drop).map_err(|it| it.why);
+    for declared in [Declared::Nothing, Declared::Reads] {
+        assert_eq!(why(&write, declared), Err(Why::NotDeclared));
+    }
+    assert_eq!(why(&write, Declared::Writes), Err(Why::NotAllowed));
+    assert_eq!(why(&unknown, Declared::Nothing), Err(Why::Unknown));
+    assert_eq!(why(&unknown, Declared::Reads), Ok(()));
+    assert_eq!(why(&unknown, Declared::Writes), Err(Why::NotAllowed));
+    let mut allowed = Firewall::new(Permissions::default().with_writes());
+    let mut why =
+        |command: &[u8], declared| allowed.clear(command, declared).map(drop).map_err(|it| it.why);
+    assert_eq!(why(&write, Declared::Writes), Ok(()));
+    assert_eq!(why(&unknown, Declared::Writes), Ok(()));
+    assert_eq!(why(&write, Declared::Nothing), Err(Why::NotDeclared));
+    for declared in [Declared::Nothing, Declared::Reads, Declared::Writes] {
+        assert_eq!(why(&destroys, declared), Err(Why::Destroys));
+        assert_eq!(why(&tries, declared), Err(Why::OtherTry));
+    }
+}
+
+#[test]
+fn a_refusal_names_the_command_and_shows_no_data() {
+    let mut firewall = with_pin();
+    let refusal = firewall.clear(&verify(0x80, b"98765432"), Declared::Nothing).unwrap_err();
+    let text = refusal.to_string();
+    assert!(text.starts_with("VERIFY (00 20 00 80) is not sent: what it carries is not"), "{text}");
+    assert!(
+        text.contains("\nhint: ") && !text.contains("9876") && !text.contains("39 38"),
+        "{text}"
+    );
+    let text = firewall.clear(&[0xFF], Declared::Nothing).unwrap_err().to_string();
+    assert!(text.contains("1 bytes are no command APDU"), "{text}");
+}
