@@ -1,6 +1,6 @@
 //! The conversation with the card, every command timed.
 
-use tapstone_apdu::{CommandApdu, Expected, StatusWord, tlv};
+use tapstone_apdu::{Class, CommandApdu, Expected, StatusWord, tlv};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
@@ -134,7 +134,7 @@ impl<'a> CardChannel<'a> {
     }
 
     /// A command and the whole response to it, fetched by GET RESPONSE up to `most` bytes, and
-    /// asked for again where the card wants another Le.
+    /// asked for again where the card wants another Le of a command without data.
     fn answer(
         &mut self,
         command: &CommandApdu,
@@ -144,17 +144,15 @@ impl<'a> CardChannel<'a> {
         let mut next = command.clone();
         for _ in 0..MOST_PIECES {
             let mut status = self.exchange(&next)?;
-            if let Some(length) = status.exact_length() {
-                next.expected = Expected::bytes(length as u32);
-                status = self.exchange(&next)?;
+            let again = status.exact_length().and_then(|length| next.again_with(length));
+            if let Some(again) = again {
+                status = self.exchange(&again)?;
             }
             data.extend_from_slice(&self.response[..self.response.len() - 2]);
             let room = most.saturating_sub(data.len());
             match status.bytes_to_fetch() {
                 Some(left) if room > 0 => {
-                    let wanted = Expected::bytes(left.min(room) as u32);
-                    next = CommandApdu::new(0, 0xC0, 0, 0);
-                    next.expected = wanted;
+                    next = CommandApdu::get_response(Class(command.cla), left.min(room));
                 }
                 _ => return Ok((status, data)),
             }

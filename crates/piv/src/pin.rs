@@ -16,7 +16,9 @@ impl PivPin {
         Some(Self(padded))
     }
 
-    pub(crate) const fn padded(&self) -> &[u8; 8] {
+    /// As the card takes it.
+    #[must_use]
+    pub const fn padded(&self) -> &[u8; 8] {
         &self.0
     }
 }

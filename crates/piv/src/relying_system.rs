@@ -208,9 +208,12 @@ impl RelyingSystem {
         match status.tries() {
             Some(0) => not_sent("the PIN is blocked".to_owned()),
             Some(1) => not_sent("the PIN has one try left".to_owned()),
-            // 9000: verified already, and the counter is at its highest.
             Some(_) => Ok(Ok(())),
-            None if status == tapstone_apdu::StatusWord::OK => Ok(Ok(())),
+            None if status == tapstone_apdu::StatusWord::OK => not_sent(
+                "the card does not tell how many tries are left: the PIN was given already, \
+                 perhaps by another program"
+                    .to_owned(),
+            ),
             None => not_sent(format!("the card does not tell how many tries are left ({status})")),
         }
     }
