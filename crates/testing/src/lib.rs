@@ -1,8 +1,10 @@
 //! What the tests of several crates share: waiting, skipping aloud, records held to their schema.
 
+mod counting_card;
 mod environment;
 mod quiet;
 mod skip;
+mod suites;
 
 use std::fmt;
 use std::path::Path;
@@ -15,9 +17,11 @@ use jsonschema::Validator;
 use serde_json::Value;
 use tapstone_record::{Record, SCHEMA_JSON};
 
+pub use self::counting_card::{CountingCard, Manner, Presented, Random};
 pub use self::environment::private_environment;
 pub use self::quiet::{undisturbed, with_witnesses};
 pub use self::skip::{SKIPS, skip};
+pub use self::suites::random_suite;
 
 /// Between two looks at something that others change.
 const LOOK: Duration = Duration::from_millis(5);
