@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use tapstone_apdu::{CommandApdu, StatusWord};
+use tapstone_firewall::{Declared, Firewall, Permissions};
 use tapstone_names::pcsc::{PcscFailure, VIRTUAL_READER};
 
 use crate::protocol::{Cards, Emulated, Reader};
@@ -55,8 +56,10 @@ fn describe(context: &Context, name: &CStr, reader: &mut Reader) {
 /// What a virtual card plays. Any other card in such a reader refuses the question.
 fn emulated(card: &Connection) -> Option<Emulated> {
     let mut memory = [0; 512];
+    let select = CommandApdu::select(&IDENTITY).encode();
+    let cleared = Firewall::new(Permissions::default()).clear(&select, Declared::Nothing).ok()?;
     card.begin().ok()?;
-    let answer = card.transmit(&CommandApdu::select(&IDENTITY).encode(), &mut memory);
+    let answer = card.transmit(cleared, &mut memory);
     let identity = answer.ok().and_then(|response| {
         let (data, status) = response.split_last_chunk::<2>()?;
         (u16::from_be_bytes(*status) == StatusWord::OK.0).then(|| parse(data)).flatten()

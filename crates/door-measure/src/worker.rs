@@ -9,9 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tapstone_apdu::StatusWord;
 use tapstone_card::scard::{
     Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share, reader_name,
 };
+use tapstone_firewall::{Declared, Firewall, Permissions};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::{PcscCode, PcscFailure};
@@ -63,6 +65,8 @@ pub fn serve() -> io::Result<()> {
 
 struct Worker {
     pcsc: Pcsc,
+    /// One for all rounds: a PIN that was not taken is not tried again.
+    firewall: Firewall,
     setup: DoorSetup,
     relying_system: RelyingSystem,
     pin: Option<PivPin>,
@@ -76,16 +80,23 @@ struct Held {
     context: Context,
 }
 
-/// SCardTransmit as the way to the card.
+/// SCardTransmit as the way to the card, behind the firewall.
 struct Wire<'a> {
     card: &'a Connection,
+    firewall: &'a mut Firewall,
     memory: &'a mut [u8],
 }
 
 impl CardConnection for Wire<'_> {
     fn transmit(&mut self, command: &[u8], response: &mut Vec<u8>) -> Result<(), CardLost> {
-        let answer = self.card.transmit(command, self.memory).map_err(lost)?;
+        let cleared = self.firewall.clear(command, Declared::Nothing).map_err(|refusal| {
+            CardLost { call: "firewall".to_owned(), code: refusal.to_string() }
+        })?;
+        let answer = self.card.transmit(cleared, self.memory).map_err(lost)?;
         response.extend_from_slice(answer);
+        if let Some((data, status)) = answer.split_last_chunk::<2>() {
+            self.firewall.answered(StatusWord(u16::from_be_bytes(*status)), data);
+        }
         Ok(())
     }
 }
@@ -111,8 +122,14 @@ impl Worker {
             None => None,
             Some(pin) => Some(PivPin::new(pin.expose()).ok_or(OpenError::Pin)?),
         };
+        let permissions = Permissions::default();
+        let firewall = Firewall::new(match &pin {
+            Some(pin) => permissions.with_pin(pin.padded()),
+            None => permissions,
+        });
         let relying_system = RelyingSystem::new(trust, rules);
-        Ok(Self { pcsc, setup, relying_system, pin, card: None, memory: vec![0; LONGEST_RESPONSE] })
+        let memory = vec![0; LONGEST_RESPONSE];
+        Ok(Self { pcsc, firewall, setup, relying_system, pin, card: None, memory })
     }
 
     /// One authentication with everything that it needs beforehand.
@@ -128,7 +145,10 @@ impl Worker {
             |dialogue, gave_up| Authentication { start, latency: Nanos::ZERO, dialogue, gave_up };
         if self.card.is_none() {
             match self.patiently(reports)? {
-                Ok(held) => self.card = Some(held),
+                Ok(held) => {
+                    self.firewall.reset();
+                    self.card = Some(held);
+                }
                 Err(failure) => return Ok(nothing(without(Err(lost(failure))), true)),
             }
         }
@@ -152,7 +172,8 @@ impl Worker {
     ) -> Result<Result<(), tapstone_piv::Denial>, CardLost> {
         let Some(held) = &self.card else { return Ok(Ok(())) };
         held.card.begin().map_err(lost)?;
-        let mut wire = Wire { card: &held.card, memory: &mut self.memory };
+        let mut wire =
+            Wire { card: &held.card, firewall: &mut self.firewall, memory: &mut self.memory };
         self.relying_system.prepare(&mut wire, mechanism, at)?;
         match mechanism.needs_pin() {
             true => self.relying_system.look_at_tries(&mut wire),
@@ -172,6 +193,7 @@ impl Worker {
             context.connect(&reader_name(&self.setup.reader), Share::Shared).map_err(lost)?;
         let connected = Monotonic.now() - start;
         card.begin().map_err(lost)?;
+        self.firewall.reset();
         self.card = Some(Held { card, context });
         Ok(self.timed(AuthenticationMechanism::Contact, at, start, Some(connected)))
     }
@@ -185,7 +207,8 @@ impl Worker {
         connected: Option<Nanos>,
     ) -> Authentication {
         let Some(held) = &self.card else { unreachable!("a card is held before it is asked") };
-        let mut wire = Wire { card: &held.card, memory: &mut self.memory };
+        let mut wire =
+            Wire { card: &held.card, firewall: &mut self.firewall, memory: &mut self.memory };
         let mut dialogue =
             self.relying_system.authenticate(&mut wire, mechanism, self.pin.as_ref(), at);
         let latency = Monotonic.now() - start;

@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::time::Duration;
 
+use tapstone_firewall::{Cleared, Declared, Firewall, Permissions};
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::Operation;
@@ -23,6 +24,8 @@ pub struct Bench {
     state: BetweenOperations,
     /// The reader's state as the last call told it, for a call that asks whether it has changed.
     known: ReaderStateBits,
+    /// What SCardTransmit is to send next.
+    cleared: Option<Cleared<'static>>,
     memory: Vec<u8>,
 }
 
@@ -51,6 +54,7 @@ impl Bench {
             hold,
             state: BetweenOperations::Nothing,
             known: ReaderStateBits::UNAWARE,
+            cleared: None,
             memory: vec![0; LONGEST_RESPONSE],
         };
         bench.state = match operation {
@@ -101,6 +105,10 @@ impl Bench {
             (Operation::EndTransaction, BetweenOperations::Connected(_, card)) => {
                 card.begin()?;
                 std::thread::sleep(self.hold);
+            }
+            (Operation::Transmit, _) => {
+                let mut firewall = Firewall::new(Permissions::default());
+                self.cleared = firewall.clear(&MINIMAL_APDU, Declared::Reads).ok();
             }
             (_, BetweenOperations::Context(_)) if self.disconnects() => {
                 if let BetweenOperations::Context(context) =
@@ -162,7 +170,8 @@ impl Bench {
             (Op::BeginTransaction, BetweenOperations::Connected(_, card)) => card.begin(),
             (Op::EndTransaction, BetweenOperations::Connected(_, card)) => card.end(),
             (Op::Transmit, BetweenOperations::Connected(_, card)) => {
-                card.transmit(&MINIMAL_APDU, &mut self.memory).map(|_| ())
+                let cleared = self.cleared.take().ok_or(nothing_there(PcscFunction::Transmit))?;
+                card.transmit(cleared, &mut self.memory).map(|_| ())
             }
             (Op::Control, BetweenOperations::Connected(_, card)) => card.control(),
             (Op::ReconnectLeave, BetweenOperations::Connected(_, card)) => {

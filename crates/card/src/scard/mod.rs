@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::rc::Rc;
 
+use tapstone_firewall::Cleared;
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 use tapstone_worker::BoardCell;
 
@@ -381,16 +382,17 @@ impl Connection {
         Ok(atr)
     }
 
-    /// SCardTransmit: one APDU, into `response`.
+    /// SCardTransmit: one APDU that a firewall let pass, into `response`.
     ///
     /// # Errors
     /// What the call returns.
     #[inline]
     pub fn transmit<'a>(
         &self,
-        command: &[u8],
+        command: Cleared<'_>,
         response: &'a mut [u8],
     ) -> Result<&'a [u8], PcscFailure> {
+        let command = command.into_bytes();
         let request = IoRequest {
             protocol: self.protocol.0,
             length: std::mem::size_of::<IoRequest>() as Dword,

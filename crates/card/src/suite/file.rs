@@ -138,6 +138,8 @@ pub struct StepText {
     /// The response data is what `answer` judges.
     #[serde(default)]
     pub output: bool,
+    /// What it does to the card, where no standard says so: `read`, or what it writes.
+    pub effect: Option<Spanned<String>>,
 }
 
 /// How an input is made.

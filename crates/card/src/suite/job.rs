@@ -1,6 +1,7 @@
 //! A suite as a worker gets it: steps to send, inputs to send with them, and no expected results.
 
 use serde::{Deserialize, Serialize};
+use tapstone_firewall::Declared;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// The tests of a suite, laid out in lanes.
@@ -16,6 +17,8 @@ pub struct SuiteJob {
     pub values: Vec<(String, Vec<u8>)>,
     /// The PIN that was given, padded as the steps want it; sent as `{pin}`.
     pub pin: Option<Secret>,
+    /// The user allows what the suite says that it writes.
+    pub allow_writes: bool,
 }
 
 /// A case: a test at one point of what it varies.
@@ -69,6 +72,30 @@ pub struct Step {
     pub save: Option<String>,
     /// The response data is what is verified.
     pub output: bool,
+    /// What the suite says that it does to the card.
+    pub declared: DeclaredEffect,
+}
+
+/// What a suite says of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeclaredEffect {
+    /// Nothing: what its standard says of the command decides.
+    #[default]
+    Nothing,
+    /// It reads, where no standard says otherwise.
+    Reads,
+    /// It writes: it, or what it belongs to, says what.
+    Writes,
+}
+
+impl From<DeclaredEffect> for Declared {
+    fn from(effect: DeclaredEffect) -> Self {
+        match effect {
+            DeclaredEffect::Nothing => Self::Nothing,
+            DeclaredEffect::Reads => Self::Reads,
+            DeclaredEffect::Writes => Self::Writes,
+        }
+    }
 }
 
 /// What becomes of data that is longer than one command.

@@ -5,11 +5,14 @@
 //! which `run` carries out; [`verify`] judges what came back, in the controller's process.
 
 pub mod file;
+#[cfg(test)]
+mod firewall_tests;
 pub mod job;
 pub mod material;
 pub mod plan;
+pub(crate) mod port;
+mod rehearsal;
 mod render;
 pub(crate) mod run;
 mod template;
 pub mod verify;
-mod writing;

@@ -5,10 +5,10 @@ use tapstone_apdu::CommandApdu;
 use toml::Spanned;
 
 use super::file::{Group, StepText, SuiteError, SuiteFile, SuiteText, Test};
-use super::job::{JobCase, Piece, Secret, Split, Step, SuiteJob};
+use super::job::{DeclaredEffect, JobCase, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
+use super::rehearsal::Rehearsal;
 use super::template::{header_bytes, hexadecimal, parse};
-use super::writing::writes;
 use crate::controller::CaseDescription;
 
 /// What the user asked for and allows.
@@ -85,7 +85,8 @@ impl Plan {
     ) -> Result<Self, SuiteError> {
         let mut planning = Planning { source, suite, wishes, plan: Self::default() };
         planning.values()?;
-        planning.application()?;
+        planning.plan.job.prepare.extend(planning.selection()?);
+        planning.plan.job.allow_writes = wishes.allow_writes;
         let tests = planning.chosen()?;
         if let Some(most) = &suite.most_rounds
             && wishes.rounds > u64::from(*most.get_ref())
@@ -93,7 +94,7 @@ impl Plan {
             let what = format!("at most {} rounds: its memory may wear out", most.get_ref());
             return Err(source.error(most.span(), what));
         }
-        let mut needed: Vec<&Group> = Vec::new();
+        let (mut needed, mut included): (Vec<&Group>, Vec<&Test>) = Default::default();
         for test in tests {
             if let Some(why) = planning.forbidden(test)? {
                 planning.plan.left_out.push((test.name.get_ref().clone(), why));
@@ -105,15 +106,17 @@ impl Plan {
                 }
             }
             planning.test(test)?;
+            included.push(test);
         }
         // In the order of the file, whichever test asked first.
-        for group in
-            suite.prepare.iter().filter(|of| needed.iter().any(|it| std::ptr::eq(*it, *of)))
-        {
+        let is_needed = |of: &&Group| needed.iter().any(|it| std::ptr::eq(*it, *of));
+        let groups: Vec<&Group> = suite.prepare.iter().filter(is_needed).collect();
+        for group in &groups {
             planning.group(group)?;
         }
         planning.one_temperature()?;
         planning.unique_cases()?;
+        planning.rehearse(&groups, &included)?;
         Ok(planning.plan)
     }
 }
@@ -147,8 +150,9 @@ impl<'a> Planning<'a> {
         Ok(())
     }
 
-    fn application(&mut self) -> Result<(), SuiteError> {
-        let Some(text) = &self.suite.application else { return Ok(()) };
+    /// SELECT of the suite's application.
+    fn selection(&self) -> Result<Option<Step>, SuiteError> {
+        let Some(text) = &self.suite.application else { return Ok(None) };
         let aid = hexadecimal(text.get_ref())
             .map_err(|_| self.source.error(text.span(), "application is not hexadecimal"))?;
         if !(5..=16).contains(&aid.len()) {
@@ -156,15 +160,14 @@ impl<'a> Planning<'a> {
             return Err(self.source.error(text.span(), what));
         }
         let CommandApdu { cla, ins, p1, p2, data, .. } = CommandApdu::select(&aid);
-        self.plan.job.prepare.push(Step {
+        Ok(Some(Step {
             name: "SELECT".to_owned(),
             header: vec![Piece::Bytes(vec![cla, ins, p1, p2])],
             data: vec![Piece::Bytes(data)],
             expected: Some(256),
             expect: vec![0x9000],
             ..Step::default()
-        });
-        Ok(())
+        }))
     }
 
     fn chosen(&self) -> Result<Vec<&'a Test>, SuiteError> {
@@ -215,11 +218,14 @@ impl<'a> Planning<'a> {
     /// Why a test is left out.
     fn forbidden(&self, test: &Test) -> Result<Option<String>, SuiteError> {
         let groups = self.groups(test)?;
+        let of_groups =
+            || groups.iter().flat_map(|group| group.steps.iter().chain(&group.clean_up));
+        let of_test = || test.before.iter().chain(&test.measure).chain(&test.after);
+        let pin = of_groups().chain(of_test()).any(StepText::gives_pin);
         let writes = test.writes.iter().chain(groups.iter().filter_map(|it| it.writes.as_ref()));
-        let texts = groups.iter().flat_map(|group| &group.steps).chain(&test.before);
-        let pin = texts.chain(&test.measure).any(StepText::gives_pin);
+        let by_steps = of_groups().chain(of_test()).filter_map(StepText::writes);
         if !self.wishes.allow_writes
-            && let Some(what) = writes.into_iter().next()
+            && let Some(what) = writes.map(String::as_str).chain(by_steps).next()
         {
             return Ok(Some(format!("writes to the card ({what}): allow it with --allow-writes")));
         }
@@ -243,16 +249,15 @@ impl<'a> Planning<'a> {
     }
 
     fn group(&mut self, group: &Group) -> Result<(), SuiteError> {
-        let steps = self.steps(&group.steps)?;
-        let clean_up = self.steps(&group.clean_up)?;
-        if group.writes.is_none() {
-            self.no_writes(&group.steps, &steps)?;
-        }
+        let steps = self.steps(&group.steps, group.writes.as_ref())?;
+        let clean_up = self.steps(&group.clean_up, group.writes.as_ref())?;
         self.no_pin(&group.clean_up, &clean_up)?;
         self.plan.job.prepare.extend(steps);
         // What was made last is removed first.
         self.plan.job.clean_up.splice(0..0, clean_up);
         self.plan.changes.extend(group.writes.clone());
+        let own = group.steps.iter().chain(&group.clean_up).filter_map(StepText::writes);
+        self.plan.changes.extend(own.map(str::to_owned));
         Ok(())
     }
 
@@ -274,18 +279,13 @@ impl<'a> Planning<'a> {
     }
 
     fn test(&mut self, test: &Test) -> Result<(), SuiteError> {
-        let before = self.steps(&test.before)?;
-        let measure = self.steps(&test.measure)?;
-        let after = self.steps(&test.after)?;
+        let steps = |texts: &[StepText]| self.steps(texts, test.writes.as_ref());
+        let (before, measure, after) =
+            (steps(&test.before)?, steps(&test.measure)?, steps(&test.after)?);
         if measure.is_empty() && !test.cold {
             return Err(self.source.error(test.name.span(), "measure: no step to measure"));
         }
         self.no_pin(&test.after, &after)?;
-        if test.writes.is_none() {
-            self.no_writes(&test.before, &before)?;
-            self.no_writes(&test.measure, &measure)?;
-            self.no_writes(&test.after, &after)?;
-        }
         let answer = self.answer(test)?;
         let points = self.points(test);
         let varied = points.len() > 1;
@@ -293,7 +293,9 @@ impl<'a> Planning<'a> {
             let all = u64::from(cycles) * (self.wishes.rounds + 1) * points.len() as u64;
             format!("{all} writes to the same cells ({})", test.name.get_ref())
         });
-        self.plan.changes.extend(test.writes.iter().cloned().chain(cycles));
+        let own = test.before.iter().chain(&test.measure).chain(&test.after);
+        let own = own.filter_map(StepText::writes).map(str::to_owned);
+        self.plan.changes.extend(test.writes.iter().cloned().chain(own).chain(cycles));
         for point in points {
             let materials = self.materials(test, point)?;
             let name = test.name.get_ref();
@@ -355,8 +357,15 @@ impl<'a> Planning<'a> {
         answer.map(Some).map_err(|why| self.source.error(text.span(), format!("answer: {why}")))
     }
 
-    fn steps(&self, texts: &[StepText]) -> Result<Vec<Step>, SuiteError> {
-        texts.iter().map(|text| self.step(text)).collect()
+    /// Steps of something that says what it writes, or does not.
+    fn steps(&self, texts: &[StepText], writes: Option<&String>) -> Result<Vec<Step>, SuiteError> {
+        let declared = |step: Step| match step.declared {
+            DeclaredEffect::Nothing if writes.is_some() => {
+                Step { declared: DeclaredEffect::Writes, ..step }
+            }
+            _ => step,
+        };
+        texts.iter().map(|text| self.step(text).map(declared)).collect()
     }
 
     fn step(&self, text: &StepText) -> Result<Step, SuiteError> {
@@ -391,7 +400,48 @@ impl<'a> Planning<'a> {
             expect: self.expect(text)?,
             save: text.save.clone(),
             output: text.output,
+            declared: self.declared(text)?,
         })
+    }
+
+    fn declared(&self, text: &StepText) -> Result<DeclaredEffect, SuiteError> {
+        match &text.effect {
+            None => Ok(DeclaredEffect::Nothing),
+            Some(effect) if effect.get_ref().trim().is_empty() => {
+                let what = "effect: say \"read\", or what it writes";
+                Err(self.source.error(effect.span(), what))
+            }
+            Some(_) if text.writes().is_some() => Ok(DeclaredEffect::Writes),
+            Some(_) => Ok(DeclaredEffect::Reads),
+        }
+    }
+
+    /// What no card is to be sent is known before any card is asked.
+    fn rehearse(&self, groups: &[&Group], tests: &[&Test]) -> Result<(), SuiteError> {
+        let mut card = Rehearsal::new(&self.plan.job);
+        if let Some(select) = self.selection()? {
+            // An AID is what it is; SELECT reads.
+            let _ = card.send(&select);
+        }
+        let all = |card: &mut Rehearsal<'_>, texts: &[StepText], writes: Option<&String>| {
+            let steps = self.steps(texts, writes)?;
+            texts.iter().zip(&steps).try_for_each(|(text, step)| {
+                let told = card.send(step);
+                told.map_err(|what| self.source.error(text.apdu.span(), format!("apdu: {what}")))
+            })
+        };
+        for group in groups {
+            all(&mut card, &group.steps, group.writes.as_ref())?;
+        }
+        for test in tests {
+            all(&mut card, &test.before, test.writes.as_ref())?;
+            if test.cold {
+                card.unpower();
+            }
+            all(&mut card, &test.measure, test.writes.as_ref())?;
+            all(&mut card, &test.after, test.writes.as_ref())?;
+        }
+        groups.iter().rev().try_for_each(|it| all(&mut card, &it.clean_up, it.writes.as_ref()))
     }
 
     fn split(&self, text: &StepText) -> Result<Split, SuiteError> {
@@ -404,21 +454,6 @@ impl<'a> Planning<'a> {
             (Some(size), false) => Ok(Split::Chunks(size)),
             (None, true) => Ok(Split::Chain),
             (None, false) => Ok(Split::None),
-        }
-    }
-
-    /// Commands that write belong under something that says so.
-    fn no_writes(&self, texts: &[StepText], steps: &[Step]) -> Result<(), SuiteError> {
-        match texts.iter().zip(steps).find(|(_, step)| writes(step)) {
-            None => Ok(()),
-            Some((text, step)) => {
-                let what = format!(
-                    "apdu: {} changes the card: say under writes what, so that it is done only with \
-                     --allow-writes",
-                    step.name
-                );
-                Err(self.source.error(text.apdu.span(), what))
-            }
         }
     }
 
@@ -474,6 +509,11 @@ impl<'a> Planning<'a> {
 }
 
 impl StepText {
+    /// What it writes by its own word.
+    fn writes(&self) -> Option<&str> {
+        self.effect.as_ref().map(|effect| effect.get_ref().as_str()).filter(|word| *word != "read")
+    }
+
     fn gives_pin(&self) -> bool {
         let data = self.data.as_ref().and_then(|data| parse(data.get_ref()).ok());
         data.is_some_and(|pieces| pieces.contains(&Piece::Value("pin".to_owned())))

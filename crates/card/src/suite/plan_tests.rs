@@ -271,10 +271,56 @@ fn a_pin_is_not_given_after_an_operation() {
 #[test]
 fn a_cold_card_is_not_measured_with_a_warm_one() {
     let text = SUITE.replacen("title = \"one command\"", "title = \"cold\"\ncold = true", 1);
+    // Nothing is selected on a card that was just powered.
+    let text = text.replace("80 12 00 00", "00 CA 00 00");
     assert!(plan_of(&text, &everything()).unwrap_err().contains("cold = true"));
     let alone = plan_of(&text, &wishes(&["card.plain"])).unwrap();
     assert_eq!(alone.cases[0].case.steps, ["SCardConnect", "SCardBeginTransaction", "VERSION"]);
     assert_eq!(alone.job.lanes[0].steps_before(), 2);
+}
+
+/// What no card is ever sent is an error in its own line, before a card is asked.
+#[test]
+fn what_is_never_sent_is_an_error_of_the_suite() {
+    let spoilt = |step: &str| {
+        let text = SUITE.replace("apdu = \"80 12 00 00\", le = 256", step);
+        assert_ne!(text, SUITE);
+        let error = plan_of(&text, &everything()).unwrap_err();
+        error
+            .strip_prefix("a suite:28: apdu: VERSION")
+            .unwrap_or_else(|| panic!("{error}"))
+            .to_owned()
+    };
+    let costs = " can cost a try of a PIN or a key";
+    assert!(spoilt("apdu = \"00 20 00 80\", data = \"39\"").starts_with(costs));
+    assert!(spoilt("apdu = \"10 20 00 80\", data = \"39\"").starts_with(costs));
+    assert!(spoilt("apdu = \"00 C2 00 00\", data = \"00 20 00 80 01 31\"").starts_with(costs));
+    assert!(spoilt("apdu = \"00 24 00 80\", data = \"39\", effect = \"read\"").starts_with(costs));
+    assert!(spoilt("apdu = \"00 FE 00 00\"").starts_with(" is never sent: it ends a card"));
+    assert!(spoilt("apdu = \"0C B0 00 00\"").starts_with(" is never sent: what secure messaging"));
+    assert!(spoilt("apdu = \"FF CA 00 00\"").starts_with(" is never sent: its class"));
+    assert!(spoilt("apdu = \"80 99 00 00\"").contains("no standard says what it does"));
+    let pin = ": {pin} is for a plain VERIFY";
+    assert!(spoilt("apdu = \"00 20 00 80\", data = \"{pin}\", chain = true").starts_with(pin));
+    assert!(spoilt("apdu = \"00 20 00 80\", data = \"{pin} FF\"").starts_with(pin));
+    assert!(spoilt("apdu = \"00 24 00 80\", data = \"{pin}\"").starts_with(pin));
+    assert!(spoilt("apdu = \"00 D6 00 00\", data = \"{pin}\", effect = \"it\"").starts_with(pin));
+}
+
+#[test]
+fn what_a_step_says_of_itself_counts_like_what_its_test_says() {
+    let said = |effect: &str| {
+        let step = format!("apdu = \"80 99 00 00\", effect = \"{effect}\", le = 256");
+        SUITE.replace("apdu = \"80 12 00 00\", le = 256", &step)
+    };
+    let plan = plan_of(&said("read"), &wishes(&["card.plain"])).unwrap();
+    assert!(plan.left_out.is_empty() && plan.changes.is_empty());
+    let plan = plan_of(&said("a counter"), &wishes(&["card.plain"])).unwrap();
+    let why = "writes to the card (a counter): allow it with --allow-writes";
+    assert_eq!(plan.left_out, [("card.plain".to_owned(), why.to_owned())]);
+    let plan = plan_of(&said("a counter"), &everything()).unwrap();
+    assert!(plan.changes.contains(&"a counter".to_owned()), "{:?}", plan.changes);
+    assert!(plan_of(&said(" "), &everything()).unwrap_err().contains("effect: say \"read\""));
 }
 
 #[test]

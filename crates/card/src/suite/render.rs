@@ -12,6 +12,9 @@ use crate::scard::Protocol;
 /// Data of one command in a chain (ISO 7816-4, 5.3.3): all that a short command holds.
 const CHAIN: usize = 255;
 
+/// Data of one command (ISO 7816-4, 5.1).
+const LONGEST: usize = 65_535;
+
 /// A command that is ready to be sent.
 pub(super) struct RenderedCommand {
     pub(super) bytes: Vec<u8>,
@@ -35,6 +38,10 @@ impl Rendering<'_> {
     /// The commands of a step, all but what other commands of the operation bring.
     pub(super) fn commands(&self, step: &Step, number: u16) -> Result<Vec<RenderedCommand>, Fault> {
         let data = self.bytes(&step.data, step)?;
+        if step.split == Split::None && data.len() > LONGEST {
+            let why = format!("{} bytes of data, and a command holds {LONGEST}", data.len());
+            return Err(Fault::Garbage { step: step.name.clone(), why });
+        }
         let size = match step.split {
             Split::None => data.len().max(1),
             Split::Chunks(size) => usize::from(size).max(1),

@@ -2,25 +2,20 @@
 //! and sent between its two readings.
 
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tapstone_apdu::{CommandApdu, StatusWord};
+use tapstone_apdu::{Class, CommandApdu, StatusWord};
+use tapstone_firewall::{Firewall, Permissions, Refusal};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::job::{JobCase, Piece, Step, SuiteJob};
+use super::port::CardPort;
 use super::render::{RenderedCommand, Rendering};
 use crate::protocol::{self, Exchange, Fault};
-use crate::scard::{
-    Connection, Context, Disposition, LONGEST_RESPONSE, Protocol, ReaderStateBits, Share,
-    reader_name,
-};
+use crate::scard::{Disposition, LONGEST_RESPONSE};
 use crate::worker::rounds::Work;
-
-/// GET RESPONSE (ISO 7816-4, 11.7.1), in the interindustry class whatever the class of the command.
-const GET_RESPONSE: [u8; 4] = [0x00, 0xC0, 0x00, 0x00];
 
 /// An operation sends at most so many commands, GET RESPONSE included; more is a card that never
 /// comes to an end.
@@ -30,12 +25,12 @@ const MOST_EXCHANGES: usize = 2000;
 const NOTICE: Duration = Duration::from_secs(2);
 
 /// See the module's text.
-pub(crate) struct SuiteRun {
+pub(crate) struct SuiteRun<P> {
     job: SuiteJob,
-    context: Context,
-    card: Option<Connection>,
-    reader: CString,
-    protocol: Protocol,
+    port: P,
+    firewall: Firewall,
+    /// The card was given a PIN, and keeps it as long as it has power.
+    pin_was_given: bool,
     saved: HashMap<String, Vec<u8>>,
     ready: Vec<RenderedCommand>,
     exchanges: Vec<Exchange>,
@@ -54,23 +49,20 @@ struct CommandData {
     status: StatusWord,
 }
 
-impl SuiteRun {
+impl<P: CardPort> SuiteRun<P> {
     /// Begins a transaction and does what has to be done once.
     pub(crate) fn new(
         job: &SuiteJob,
-        context: Context,
-        card: Connection,
-        reader: &str,
+        mut port: P,
         closed: &mut dyn FnMut() -> bool,
     ) -> Result<Self, Fault> {
-        card.begin()?;
+        port.begin()?;
         let mut run = Self {
             saved: job.values.iter().cloned().collect(),
+            firewall: Firewall::new(permissions(job)),
             job: job.clone(),
-            context,
-            protocol: card.protocol(),
-            card: Some(card),
-            reader: reader_name(reader),
+            port,
+            pin_was_given: false,
             ready: Vec::new(),
             exchanges: Vec::with_capacity(MOST_EXCHANGES),
             output: Vec::with_capacity(LONGEST_RESPONSE),
@@ -112,28 +104,17 @@ impl SuiteRun {
         self.look_at_tries(step)
     }
 
-    /// An empty VERIFY tells how many tries are left (SP 800-73-5 part 2, 3.2.1): with the last one
-    /// nobody plays.
+    /// What the card says goes to the firewall, which decides when the PIN comes.
     fn look_at_tries(&mut self, step: &Step) -> Result<(), Fault> {
-        let asking = Step { data: Vec::new(), expect: Vec::new(), ..step.clone() };
-        let status = self.send(&asking, None)?.status;
-        let why = match status.tries() {
-            Some(0) => "the PIN is blocked (6983): no try is left\n\
-                        hint: unblock it with the PUK, with the card's own tool"
-                .into(),
-            Some(1) => "the card has one try of the PIN left (63C1): Tapstone does not risk it\n\
-                        hint: give the right PIN once with the card's own tool; that resets the \
-                        counter"
-                .into(),
-            Some(_) => return Ok(()),
-            None if status == StatusWord::OK => return Ok(()),
-            None => format!(
-                "the card does not tell how many tries of the PIN are left (SW {status}): \
-                 Tapstone does not risk one\n\
-                 hint: is this the PIN's own VERIFY, and the right application selected?"
-            ),
-        };
-        Err(Fault::Refused { why })
+        let asking = Step { data: Vec::new(), ..step.clone() };
+        for mut ready in self.commands(&asking, 0, &JobCase::default(), None)? {
+            self.patch(&mut ready)?;
+            let Some(header) = ready.bytes.first_chunk::<4>() else { continue };
+            let asks = self.firewall.asks_for_counter(*header);
+            self.exchange(&asks.encode(), &asking, 0)?;
+        }
+        self.exchanges.clear();
+        Ok(())
     }
 
     /// One operation of every lane: what the card cannot do is known before anything is timed.
@@ -192,11 +173,9 @@ impl SuiteRun {
             self.ready.extend(ready);
         }
         self.exchanges.clear();
-        if lane.cold
-            && let Some(card) = self.card.take()
-        {
-            card.end()?;
-            card.disconnect(Disposition::Unpower)?;
+        if lane.cold && self.port.is_connected() {
+            self.port.end()?;
+            self.port.disconnect(Disposition::Unpower)?;
         }
         Ok(())
     }
@@ -208,7 +187,7 @@ impl SuiteRun {
         lane: &JobCase,
         input: Option<&[u8]>,
     ) -> Result<Vec<RenderedCommand>, Fault> {
-        let (saved, pin, protocol) = (&self.saved, self.job.pin.as_ref(), self.protocol);
+        let (saved, pin, protocol) = (&self.saved, self.job.pin.as_ref(), self.port.protocol());
         Rendering { saved, pin, protocol, lane, input }.commands(step, number)
     }
 
@@ -225,19 +204,16 @@ impl SuiteRun {
     fn exchange(&mut self, command: &[u8], step: &Step, number: u16) -> Result<CommandData, Fault> {
         let mut data = Vec::new();
         let mut status = self.transmit(command, (step, number, false), &mut data)?;
-        if let (Some(length), true) = (status.exact_length(), data.is_empty()) {
-            // The card wants this very Le (ISO 7816-4, 5.6, SW 6Cxx).
-            let mut again = command.to_vec();
-            let has_le = CommandApdu::parse(command).is_ok_and(|(it, _)| it.expected.is_some());
-            match again.last_mut() {
-                Some(le) if has_le => *le = length as u8,
-                _ => again.push(length as u8),
-            }
-            status = self.transmit(&again, (step, number, false), &mut data)?;
+        // The card wants this very Le (ISO 7816-4, 5.6).
+        let again = status.exact_length().filter(|_| data.is_empty()).and_then(|length| {
+            CommandApdu::parse(command).ok().and_then(|(command, _)| command.again_with(length))
+        });
+        if let Some(again) = again {
+            status = self.transmit(&again.encode(), (step, number, false), &mut data)?;
         }
+        let class = Class(command.first().copied().unwrap_or_default());
         while let Some(length) = status.bytes_to_fetch() {
-            let [cla, ins, p1, p2] = GET_RESPONSE;
-            let fetch = [cla, ins, p1, p2, length as u8];
+            let fetch = CommandApdu::get_response(class, length).encode();
             status = self.transmit(&fetch, (step, number, true), &mut data)?;
         }
         Ok(CommandData { data, status })
@@ -254,17 +230,20 @@ impl SuiteRun {
             let why = format!("no end of the answer after {MOST_EXCHANGES} commands");
             return Err(Fault::Garbage { step: step.name.clone(), why });
         }
-        let Some(card) = &self.card else { return Err(missing("card")) };
+        let cleared = self.firewall.clear(command, step.declared.into()).map_err(refused)?;
+        self.pin_was_given |= step.asks_for_pin();
         let start = Monotonic.now();
-        let response = card.transmit(command, &mut self.response);
+        let response = self.port.transmit(cleared, &mut self.response);
         let time = Monotonic.now() - start;
         let response = response.map_err(|failure| at(failure, step))?;
         let (sent, received) = (command.len() as u32, response.len() as u32);
         self.exchanges.push(Exchange { step: number, time, sent, received, fetched });
         match response.split_last_chunk::<2>() {
             Some((more, status)) => {
+                let status = StatusWord(u16::from_be_bytes(*status));
+                self.firewall.answered(status, more);
                 data.extend_from_slice(more);
-                Ok(StatusWord(u16::from_be_bytes(*status)))
+                Ok(status)
             }
             None => Err(self.no_response(received, step)),
         }
@@ -275,8 +254,7 @@ impl SuiteRun {
     fn no_response(&self, received: u32, step: &Step) -> Fault {
         let until = Instant::now() + NOTICE;
         while received == 0 && Instant::now() < until {
-            let look = self.context.status_change(&self.reader, ReaderStateBits::UNAWARE);
-            if look.is_ok_and(|look| !look.card_present) {
+            if self.port.is_empty() {
                 let call = PcscFunction::Transmit;
                 return at(PcscFailure { call, code: PcscCode::REMOVED_CARD }, step);
             }
@@ -295,11 +273,11 @@ impl SuiteRun {
     /// Another program may come in between, and is then in the time of the second.
     fn connect(&mut self) -> Result<(), Fault> {
         let start = Monotonic.now();
-        let card = self.context.connect(&self.reader, Share::Shared)?;
+        self.port.connect()?;
         let connected = Monotonic.now();
-        card.begin()?;
+        self.port.begin()?;
         let begun = Monotonic.now();
-        self.card = Some(card);
+        self.firewall.reset();
         for (step, time) in [(0, connected - start), (1, begun - connected)] {
             self.exchanges.push(Exchange { step, time, sent: 0, received: 0, fetched: false });
         }
@@ -337,7 +315,7 @@ impl SuiteRun {
     }
 
     fn clean_up(&mut self) -> Result<(), Fault> {
-        if self.card.is_none() && !self.job.clean_up.is_empty() {
+        if !self.port.is_connected() && !self.job.clean_up.is_empty() {
             self.connect()?;
         }
         let steps = self.job.clean_up.clone();
@@ -346,8 +324,13 @@ impl SuiteRun {
             // One that fails does not keep the others from being tried.
             outcome = outcome.and(self.send(step, None).map(|_| ()));
         }
-        if let Some(card) = self.card.take() {
-            let ended = card.end().or_else(|failure| match failure.code {
+        if self.port.is_connected() {
+            let ended = self.port.end().and_then(|()| {
+                // With the PIN that it was given it would do for others what it does for its owner.
+                let reset = self.pin_was_given;
+                self.port.disconnect(if reset { Disposition::Reset } else { Disposition::Leave })
+            });
+            let ended = ended.or_else(|failure| match failure.code {
                 // It ended with the card.
                 PcscCode::REMOVED_CARD => Ok(()),
                 _ => Err(failure),
@@ -358,7 +341,7 @@ impl SuiteRun {
     }
 }
 
-impl Work for SuiteRun {
+impl<P: CardPort> Work for SuiteRun<P> {
     fn lanes(&self) -> u64 {
         self.lanes.len() as u64
     }
@@ -397,7 +380,7 @@ impl Work for SuiteRun {
 
     fn undo(&mut self, _failed: bool) -> Result<(), Fault> {
         let exchanges = std::mem::take(&mut self.exchanges);
-        if self.card.is_none() {
+        if !self.port.is_connected() {
             self.connect()?;
         }
         let after = self.job.lanes[self.lane].after.clone();
@@ -433,6 +416,19 @@ impl Step {
     pub(crate) fn asks_for_pin(&self) -> bool {
         self.data.iter().any(|piece| matches!(piece, Piece::Value(name) if name == "pin"))
     }
+}
+
+fn permissions(job: &SuiteJob) -> Permissions {
+    let permissions = Permissions::default();
+    let permissions = if job.allow_writes { permissions.with_writes() } else { permissions };
+    match &job.pin {
+        Some(pin) => permissions.with_pin(pin.expose()),
+        None => permissions,
+    }
+}
+
+fn refused(refusal: Refusal) -> Fault {
+    Fault::Refused { why: refusal.to_string() }
 }
 
 /// The user may have had enough.

@@ -23,6 +23,7 @@ use self::rounds::{Outlet, run_rounds};
 use crate::pcsc::Bench;
 use crate::protocol::{Done, Fault, Job, JobWork, Order, Ready, Report};
 use crate::scard::{Pcsc, reader_name};
+use crate::suite::port::PcscPort;
 use crate::suite::run::SuiteRun;
 use crate::{look, scard};
 
@@ -90,7 +91,7 @@ impl Worker {
                 })?;
                 let work = connection.map_err(Into::into).and_then(|(context, card)| {
                     let mut closed = || self.orders.closed();
-                    SuiteRun::new(suite, context, card, &job.reader, &mut closed)
+                    SuiteRun::new(suite, PcscPort::new(context, card, &job.reader), &mut closed)
                 });
                 self.measure(&job, work)
             }

@@ -32,6 +32,7 @@ fn on_a_card() {
 /// A user's suite for an application that this card does not have.
 fn a_wrong_aid() {
     let suite = COUNTS.replace("F0 54 41 50", "F0 11 22 33");
+    let suite = suite.replace("le = 256,", "le = 256, effect = \"read\",");
     assert_snapshot!("wrong_aid", Tapstone::suite(&suite).run().refusal());
 }
 
@@ -42,7 +43,7 @@ fn a_status_word_that_was_not_expected() {
 [[test]]
 name = "card.unknown"
 title = "an instruction that no card has"
-measure = [{ name = "NOTHING", apdu = "80 00 00 00" }]
+measure = [{ name = "NOTHING", apdu = "80 00 00 00", effect = "read" }]
 "#;
     let outcome = Tapstone::suite(&format!("{COUNTS}{more}")).args("--rounds 3").run().exits(0);
     let rows = outcome.record().results;

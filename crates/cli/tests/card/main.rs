@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod bench;
+mod firewall;
 mod malformed;
 mod pin;
 #[path = "../run/mod.rs"]

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use rustix::process::Pid;
 use tapstone_record::{Outcome, Verifier};
+use tapstone_testing::{CountingCard, Manner};
 use tapstone_vcard::piv::{CardData, Recipe};
 
-use crate::support::{Card, Outcome as Left, Pcscd, Slot, Tapstone, tries};
+use crate::support::{Card, Outcome as Left, Pcscd, Played, Slot, Tapstone, tries};
 
 /// Long enough not to turn up among the digits of a record by chance.
 const PIN: &str = "73519428";
@@ -27,6 +28,7 @@ fn the_pin() {
     the_right_one(&pcscd, &card_data);
     none(&pcscd, &card_data);
     a_wrong_one(&pcscd, &card_data);
+    a_blocked_one(&pcscd);
     nobody_sees_it(&pcscd, &card_data);
 }
 
@@ -115,15 +117,15 @@ fn a_wrong_one(pcscd: &Pcscd, card_data: &Path) {
         insta::assert_snapshot!("one_try_left", outcome.refusal());
         the_counter_is("63C1");
     }
-    // A suite of the user's own that takes the last try on purpose: bytes, not `{pin}`.
-    let last =
-        tries("6983").replace("\"00 20 00 80\"", "\"00 20 00 80\", data = \"3939393939393939\"");
-    let outcome = Tapstone::suite(&last).args("--rounds 3").run();
-    assert!(outcome.exit.is_some(), "{}", outcome.stderr);
-    the_counter_is("6983");
+}
+
+fn a_blocked_one(pcscd: &Pcscd) {
+    let card = CountingCard::new(Manner::Honest { tries: 0 }, PIN.as_bytes(), 1);
+    let (_played, card) = Played::counting(pcscd, card);
     let outcome = piv().pin(PIN).run();
     keeps_the_secret(&outcome);
     insta::assert_snapshot!("blocked", outcome.refusal());
+    assert_eq!(card.lock().unwrap().presented, []);
 }
 
 /// What every user of the machine, or every process of this user, can read of a process.

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tapstone_apdu::CommandApdu;
+use tapstone_testing::CountingCard;
 use tapstone_vcard::{Applet, BenchApplet, IdentityApplet, Reply, VirtualCard, vpcd};
 
 use super::card::{empty, has_card};
@@ -86,12 +87,31 @@ impl<'a> Played<'a> {
         let stream = TcpStream::connect(("127.0.0.1", Slot::First.port())).unwrap();
         stream.set_nodelay(true).unwrap();
         let end = stream.try_clone().unwrap();
-        let thread = thread::spawn(move || answer_all(stream, says));
+        let thread = thread::spawn(move || answer_all(stream, |_| says.0.to_vec(), || ()));
         let pull = move || {
             // The other side may have closed it.
             let _ = end.shutdown(Shutdown::Both);
         };
         Self::there(Box::new(pull), thread)
+    }
+
+    /// A card that counts what is tried on it and written to it.
+    pub(crate) fn counting(_: &'a Pcscd, card: CountingCard) -> (Self, Arc<Mutex<CountingCard>>) {
+        assert!(empty(Slot::First));
+        let card = Arc::new(Mutex::new(card));
+        let stream = TcpStream::connect(("127.0.0.1", Slot::First.port())).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let end = stream.try_clone().unwrap();
+        let played = card.clone();
+        let thread = thread::spawn(move || {
+            let answer = |command: &[u8]| played.lock().unwrap().answer(command);
+            answer_all(stream, answer, || played.lock().unwrap().power_off());
+        });
+        let pull = move || {
+            // The other side may have closed it.
+            let _ = end.shutdown(Shutdown::Both);
+        };
+        (Self::there(Box::new(pull), thread), card)
     }
 
     fn there(pull: Box<dyn Fn() + 'a>, thread: JoinHandle<()>) -> Self {
@@ -111,9 +131,9 @@ impl Drop for Played<'_> {
     }
 }
 
-/// vpcd's protocol: two bytes of length and a message, where one byte is a control and 4 asks for
-/// the ATR.
-fn answer_all(mut stream: TcpStream, Says(bytes): Says) {
+/// vpcd's protocol: two bytes of length and a message, where one byte is a control: 4 asks for the
+/// ATR, the others have to do with power.
+fn answer_all(mut stream: TcpStream, answer: impl Fn(&[u8]) -> Vec<u8>, power_off: impl Fn()) {
     const ATR: [u8; 4] = [0x3B, 0x80, 0x01, 0x81];
     let send = |mut stream: &TcpStream, bytes: &[u8]| {
         let message = [&(bytes.len() as u16).to_be_bytes()[..], bytes].concat();
@@ -132,8 +152,11 @@ fn answer_all(mut stream: TcpStream, Says(bytes): Says) {
         }
         let sent = match message[..] {
             [4] => send(&stream, &ATR),
-            [_] => Ok(()),
-            _ => send(&stream, bytes),
+            [_] => {
+                power_off();
+                Ok(())
+            }
+            ref command => send(&stream, &answer(command)),
         };
         if sent.is_err() {
             return;
