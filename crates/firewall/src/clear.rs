@@ -1,6 +1,6 @@
 //! The one place that a command passes before it is sent.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use tapstone_apdu::{Class, CommandApdu, Expected, StatusWord};
 use tapstone_names::apdu::{Application, describe};
@@ -50,8 +50,14 @@ pub enum Declared {
 }
 
 /// A command that may be sent, once.
-#[derive(Debug)]
 pub struct Cleared<'a>(&'a [u8]);
+
+/// The header only: data may be a PIN.
+impl fmt::Debug for Cleared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cleared({:02X?} [{} bytes])", self.0.get(..4), self.0.len())
+    }
+}
 
 impl<'a> Cleared<'a> {
     /// The bytes to send.

@@ -3,6 +3,7 @@
 
 use tapstone_apdu::{Class, CommandApdu, StatusWord};
 use tapstone_names::apdu::Application;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::effect::{Effect, Selection, Surroundings, effect};
 use crate::refusal::Why;
@@ -14,7 +15,7 @@ const MANAGE_SECURITY_ENVIRONMENT: u8 = 0x22;
 const MANAGE_CHANNEL: u8 = 0x70;
 
 /// What was selected where, as far as the answers told; what they did not is taken at its worst.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Context {
     channels: [Surroundings; Class::CHANNELS as usize],
     chain: Option<Chain>,
@@ -24,29 +25,40 @@ pub struct Context {
 }
 
 /// Commands whose data belong together.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Chain {
     /// CLA without the chaining bit, INS, P1, P2.
     header: [u8; 4],
-    data: Vec<u8>,
+    data: Zeroizing<Vec<u8>>,
 }
 
-/// A command that was judged and has no answer yet.
-#[derive(Clone, Debug)]
+/// A command that was judged and has no answer yet. Its data may be a PIN.
+#[derive(Clone)]
 struct Sent {
     command: CommandApdu,
     chained: bool,
     enveloped: bool,
 }
 
-/// A command with everything that belongs to it.
-#[derive(Clone, Debug)]
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.command.data.zeroize();
+    }
+}
+
+/// A command with everything that belongs to it. Its data may be a PIN.
 pub(crate) struct Judged {
     /// Its data are those of the whole chain so far, its class is without the chaining bit.
     pub(crate) command: CommandApdu,
     pub(crate) effect: Effect,
     /// It is a command by itself: in no chain, and in no envelope.
     pub(crate) plain: bool,
+}
+
+impl Drop for Judged {
+    fn drop(&mut self) {
+        self.command.data.zeroize();
+    }
 }
 
 impl Context {
@@ -141,12 +153,14 @@ impl Context {
 
     /// What the card said to it.
     pub fn answered(&mut self, status: StatusWord) {
-        let Some(Sent { command, chained, enveloped }) = self.sent.take() else { return };
+        let Some(sent) = self.sent.take() else { return };
+        let Sent { command, chained, enveloped } = &sent;
+        let (chained, enveloped) = (*chained, *enveloped);
         // After another answer than 9000 a chain is over (ISO 7816-4, 5.3.3). Of an envelope that is
         // not relied upon: what is in it would be judged without its beginning.
         let goes_on = chained && (status == StatusWord::OK || command.ins == ENVELOPE);
-        self.chain =
-            goes_on.then(|| Chain { header: header(&command), data: command.data.clone() });
+        self.chain = goes_on
+            .then(|| Chain { header: header(command), data: Zeroizing::new(command.data.clone()) });
         let class = Class(command.cla);
         if chained || class.is_proprietary() {
             return;
@@ -155,7 +169,7 @@ impl Context {
         match command.ins {
             // Whatever it was, it may have selected something, on any channel.
             _ if enveloped => self.lose(0..self.channels.len()),
-            SELECT => match selected(&command, status) {
+            SELECT => match selected(command, status) {
                 Some((application, name)) => {
                     let pace = self.channels[number].pace;
                     self.channels[number] =

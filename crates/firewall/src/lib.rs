@@ -9,14 +9,14 @@
 //!
 //! ```
 //! use tapstone_apdu::StatusWord;
-//! use tapstone_firewall::{Declared, Firewall, Permissions};
+//! use tapstone_firewall::{Declared, Firewall, Permissions, Why};
 //!
 //! let mut firewall = Firewall::new(Permissions::default().with_pin(b"123456\xFF\xFF"));
 //! let verify = b"\x00\x20\x00\x80\x08123456\xFF\xFF";
 //!
 //! // The retry counter comes first: an empty VERIFY asks for it, and costs nothing.
 //! let refusal = firewall.clear(verify, Declared::Nothing).unwrap_err();
-//! assert_eq!(refusal.rule(), "a try is spent only when the retry counter can be read");
+//! assert_eq!(refusal.why, Why::Counter(None));
 //! firewall.clear(b"\x00\x20\x00\x80", Declared::Nothing).unwrap();
 //! firewall.answered(StatusWord(0x63C3), &[]);
 //!

@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct Refusal {
     /// Its name and its header: `VERIFY (00 20 00 80)`.
     pub command: String,
-    /// The rule.
+    /// The rule that keeps it back, with what the card has said.
     pub why: Why,
 }
 
@@ -57,16 +57,16 @@ pub enum Why {
     /// The PIN was named for one reference.
     #[error("the PIN that was named is for another reference than {0:02X}")]
     OtherReference(u8),
-    /// It was tried already.
+    /// It was tried in this run, and not answered with 9000; `None`: not answered at all.
     #[error("the PIN was tried, and the answer was {}", answer(*.0))]
     Tried(Option<StatusWord>),
     /// The counter was not read, or the card did not tell it.
     #[error("the card does not tell how many tries of the PIN are left{}", asked(*.0))]
     Counter(Option<StatusWord>),
-    /// One try is left.
+    /// A wrong one would block the PIN: one try is left (ISO 7816-4, 11.6.6).
     #[error("the card has one try of the PIN left (63C1): Tapstone does not risk it")]
     LastTry,
-    /// None is left.
+    /// The PIN is blocked already: no try is left.
     #[error("the PIN is blocked (6983): no try is left")]
     Blocked,
 }
@@ -100,29 +100,4 @@ fn hint(why: &Why) -> String {
         _ => return String::new(),
     };
     format!("\nhint: {hint}")
-}
-
-impl Refusal {
-    /// The rule in general, without what this card has said.
-    #[must_use]
-    pub const fn rule(&self) -> &'static str {
-        match self.why {
-            Why::Malformed(_) => "only commands are sent",
-            Why::ReservedClass => "classes of readers and reserved ones are not sent",
-            Why::SecureMessaging => "what cannot be opened is not sent",
-            Why::Envelope => "an envelope is judged by the command in it",
-            Why::OpenChain => "a chain is sent to its end",
-            Why::Destroys => "nothing that ends a card or an application is sent",
-            Why::NotAllowed | Why::NotDeclared => {
-                "writing takes the user's permission and the suite's word"
-            }
-            Why::Unknown => "what no standard knows takes the suite's word",
-            Why::OtherTry | Why::NoPin | Why::NotThePin | Why::OtherReference(_) => {
-                "a try is spent only on the PIN that the user named"
-            }
-            Why::Tried(_) => "no PIN is tried again after another answer than 9000",
-            Why::Counter(_) => "a try is spent only when the retry counter can be read",
-            Why::LastTry | Why::Blocked => "the last try is never spent",
-        }
-    }
 }

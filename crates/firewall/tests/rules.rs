@@ -381,6 +381,9 @@ fn a_refusal_names_the_command_and_shows_no_data() {
         text.contains("\nhint: ") && !text.contains("9876") && !text.contains("39 38"),
         "{text}"
     );
+    passes(&mut firewall, ASKS, 0x63C3);
+    let text = format!("{:?}", firewall.clear(&verify(0x80, &PIN), Declared::Nothing).unwrap());
+    assert!(text.contains("[00, 20, 00, 80]") && !text.contains("31, 32"), "{text}");
     let text = firewall.clear(&[0xFF], Declared::Nothing).unwrap_err().to_string();
     assert!(text.contains("1 bytes are no command APDU"), "{text}");
 }

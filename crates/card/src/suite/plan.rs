@@ -255,10 +255,18 @@ impl<'a> Planning<'a> {
         self.plan.job.prepare.extend(steps);
         // What was made last is removed first.
         self.plan.job.clean_up.splice(0..0, clean_up);
-        self.plan.changes.extend(group.writes.clone());
         let own = group.steps.iter().chain(&group.clean_up).filter_map(StepText::writes);
-        self.plan.changes.extend(own.map(str::to_owned));
+        self.announce(group.writes.as_deref().into_iter().chain(own));
         Ok(())
+    }
+
+    /// What will change, each once.
+    fn announce<'t>(&mut self, changes: impl Iterator<Item = &'t str>) {
+        for change in changes {
+            if !self.plan.changes.iter().any(|known| known == change) {
+                self.plan.changes.push(change.to_owned());
+            }
+        }
     }
 
     fn points(&self, test: &Test) -> Vec<Point> {
@@ -294,8 +302,8 @@ impl<'a> Planning<'a> {
             format!("{all} writes to the same cells ({})", test.name.get_ref())
         });
         let own = test.before.iter().chain(&test.measure).chain(&test.after);
-        let own = own.filter_map(StepText::writes).map(str::to_owned);
-        self.plan.changes.extend(test.writes.iter().cloned().chain(own).chain(cycles));
+        let own = own.filter_map(StepText::writes);
+        self.announce(test.writes.as_deref().into_iter().chain(own).chain(cycles.as_deref()));
         for point in points {
             let materials = self.materials(test, point)?;
             let name = test.name.get_ref();

@@ -320,6 +320,10 @@ fn what_a_step_says_of_itself_counts_like_what_its_test_says() {
     assert_eq!(plan.left_out, [("card.plain".to_owned(), why.to_owned())]);
     let plan = plan_of(&said("a counter"), &everything()).unwrap();
     assert!(plan.changes.contains(&"a counter".to_owned()), "{:?}", plan.changes);
+    // Said of two steps it is announced once.
+    let twice = said("a counter").replace("measure = [{ name = \"WRITE\"", "before = [{ name = \"FLUSH\", apdu = \"80 26 00 00\", effect = \"cells\" }]\nmeasure = [{ name = \"WRITE\"");
+    let plan = plan_of(&twice, &everything()).unwrap();
+    assert_eq!(plan.changes.iter().filter(|it| *it == "cells").count(), 1, "{:?}", plan.changes);
     assert!(plan_of(&said(" "), &everything()).unwrap_err().contains("effect: say \"read\""));
 }
 
