@@ -15,13 +15,24 @@ const MANAGE_SECURITY_ENVIRONMENT: u8 = 0x22;
 const MANAGE_CHANNEL: u8 = 0x70;
 
 /// What was selected where, as far as the answers told; what they did not is taken at its worst.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Context {
     channels: [Surroundings; Class::CHANNELS as usize],
     chain: Option<Chain>,
     sent: Option<Sent>,
-    /// How often it was lost what is selected.
-    changes: u32,
+    /// How many selections nobody knows.
+    unknown: u64,
+}
+
+/// Of a card of which nothing is known.
+impl Default for Context {
+    fn default() -> Self {
+        let nothing = Surroundings { selected: None, name: Selection::Unknown(0), pace: false };
+        let channels = [nothing; Class::CHANNELS as usize];
+        let mut context = Self { channels, chain: None, sent: None, unknown: 0 };
+        context.lose(0..Class::CHANNELS.into());
+        context
+    }
 }
 
 /// Commands whose data belong together.
@@ -137,10 +148,10 @@ impl Context {
 
     /// On these channels nobody knows any more what is selected.
     fn lose(&mut self, channels: impl IntoIterator<Item = usize>) {
-        self.changes += 1;
-        let name = Selection::Unknown(self.changes);
         for channel in channels {
-            self.channels[channel] = Surroundings { name, ..Surroundings::default() };
+            self.unknown += 1;
+            let channel = &mut self.channels[channel];
+            (channel.selected, channel.name) = (None, Selection::Unknown(self.unknown));
         }
     }
 
@@ -167,13 +178,15 @@ impl Context {
         }
         let number = usize::from(class.channel());
         match command.ins {
-            // Whatever it was, it may have selected something, on any channel.
-            _ if enveloped => self.lose(0..self.channels.len()),
+            // Whatever it was, it may have selected something, or begun PACE, on any channel.
+            _ if enveloped => {
+                self.lose(0..self.channels.len());
+                self.channels.iter_mut().for_each(|channel| channel.pace = true);
+            }
             SELECT => match selected(command, status) {
                 Some((application, name)) => {
-                    let pace = self.channels[number].pace;
-                    self.channels[number] =
-                        Surroundings { selected: Some(application), name, pace };
+                    let channel = &mut self.channels[number];
+                    (channel.selected, channel.name) = (Some(application), name);
                 }
                 None => self.lose([number]),
             },
@@ -191,6 +204,7 @@ impl Context {
         self.chain = None;
         self.sent = None;
         self.lose(0..self.channels.len());
+        self.channels.iter_mut().for_each(|channel| channel.pace = false);
     }
 }
 

@@ -19,13 +19,13 @@ pub enum Effect {
 }
 
 /// What surrounds a command on its logical channel.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
     /// The application that was selected by its name; `None`: that is not known.
     pub(crate) selected: Option<Application>,
-    /// Its name, as far as a PIN could be taken for another application's.
+    /// Its name, so that a PIN is not taken for another application's.
     pub(crate) name: Selection,
-    /// PACE was begun by MANAGE SECURITY ENVIRONMENT.
+    /// PACE was begun by MANAGE SECURITY ENVIRONMENT, or may have been; only the power ends that.
     pub(crate) pace: bool,
 }
 
@@ -36,23 +36,18 @@ pub(crate) enum Selection {
     Only(Application),
     /// Selected by this name, in FF padded to the 16 bytes that a name has at most.
     Named([u8; 16]),
-    /// Nobody knows what is selected since this many changes.
-    Unknown(u32),
-}
-
-impl Default for Selection {
-    fn default() -> Self {
-        Self::Unknown(0)
-    }
+    /// Nobody knows what is selected; each time that happens, on each channel, has a number.
+    Unknown(u64),
 }
 
 /// What a command does. Its data are all those of its chain.
 pub(crate) fn effect(command: &CommandApdu, around: Surroundings) -> Result<Effect, Why> {
     if Class(command.cla).is_proprietary() {
-        match around.selected {
-            Some(Application::Benchmark) => Ok(benchmark(command)),
-            selected => proprietary(command, selected),
-        }
+        let own = match around.selected {
+            Some(Application::Benchmark) => benchmark(command),
+            _ => None,
+        };
+        own.map_or_else(|| proprietary(command, around.selected), Ok)
     } else {
         let own = match around.selected {
             Some(Application::Piv) => piv(command)?,
@@ -199,8 +194,8 @@ fn proprietary(command: &CommandApdu, selected: Option<Application>) -> Result<E
 
 /// Tapstone's benchmark applet (applet/COMMANDS.md). Its buffers are gone with the power, its keys
 /// are not.
-fn benchmark(command: &CommandApdu) -> Effect {
-    match (command.ins, command.p1) {
+fn benchmark(command: &CommandApdu) -> Option<Effect> {
+    Some(match (command.ins, command.p1) {
         // REPEAT of algorithms that generate a key pair, or write to EEPROM.
         (0x60, 0x0D | 0x10) => Effect::Writes,
         (0x24 | 0x60, _) => Effect::Reads,
@@ -209,6 +204,6 @@ fn benchmark(command: &CommandApdu) -> Effect {
         }
         // PUT KEY PART, CLEAR KEY.
         (0x30 | 0x31, _) => Effect::Writes,
-        _ => Effect::Unknown,
-    }
+        _ => return None,
+    })
 }

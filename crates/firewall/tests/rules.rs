@@ -99,6 +99,38 @@ fn pace_makes_every_general_authenticate_a_try() {
     assert_eq!(effect(&context, "01 87 07 9A 02 7C 00"), Ok(Effect::Reads));
 }
 
+/// However it was begun, and whatever was selected since, only the power ends it.
+#[test]
+fn pace_is_not_forgotten() {
+    let begins = ["00 22 C1 A4 01 80", "00 C2 00 00 06 00 22 C1 A4 01 80"];
+    for begin in begins {
+        for (then, said) in [
+            ("00 A4 04 00 05 A0 00 00 00 01", StatusWord::NOT_FOUND),
+            ("00 A4 00 00 02 3F 00", StatusWord::OK),
+            ("00 70 80 01", StatusWord::OK),
+            ("00 C2 00 00 04 00 A4 04 00", StatusWord::OK),
+        ] {
+            let mut context = within(PIV);
+            for (command, status) in [(begin, StatusWord::OK), (then, said)] {
+                context.sent(&bytes(command));
+                context.answered(status);
+            }
+            let sign = "00 87 07 9A 02 7C 00";
+            assert_eq!(effect(&context, sign), Ok(Effect::SpendsTry), "{begin}, {then}");
+            context.reset();
+            assert_eq!(effect(&context, sign), Ok(Effect::Reads));
+        }
+    }
+}
+
+#[test]
+fn what_is_known_of_an_applet_is_not_known_of_its_card() {
+    // The security domain of the card answers through it.
+    all(BENCHMARK, Effect::SpendsTry, &["80 82 00 00 01 31"]);
+    all(BENCHMARK, Effect::Writes, &["80 D8 00 00 01 31", "80 E2 00 00 01 31"]);
+    never(BENCHMARK, Why::Destroys, &["80 F0 80 7F"]);
+}
+
 #[test]
 fn what_writes_is_known() {
     for aid in [&[][..], PIV, OPENPGP, FOREIGN] {
@@ -316,6 +348,12 @@ fn the_counter_is_the_one_of_the_application_that_is_asked() {
     passes(&mut firewall, ASKS, 0x63C3);
     passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x6A82);
     assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), Why::Counter(None));
+    // Another channel may have another application.
+    firewall.reset();
+    passes(&mut firewall, ASKS, 0x63C3);
+    let mut elsewhere = verify(0x80, &PIN);
+    elsewhere[0] = 0x01;
+    assert_eq!(refused(&mut firewall, &elsewhere), Why::Counter(None));
     // Back where it was counted it is known, also after the power was gone.
     firewall.reset();
     passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x9000);
