@@ -11,6 +11,7 @@
 
 mod output;
 mod signals;
+mod witness;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -30,6 +31,7 @@ use crate::observation::{Observation, Observations};
 pub use output::{Output, Stream};
 pub use signals::Signals;
 pub use tapstone_events::Exit;
+pub use witness::Witness;
 
 use output::Readers;
 

@@ -38,6 +38,32 @@ fn a_request_to_end_is_passed_on_once() {
     assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 2);
 }
 
+/// Whoever interrupts `tapstone` alone means the program, which has not heard of it.
+#[test]
+fn an_interrupt_of_tapstone_alone_is_passed_on_once() {
+    let Some(running) = counting(1) else { return };
+    running.signal(Signal::INT);
+    let left = running.wait().exits(0);
+    assert_eq!(left.stdout, "ready\n1 SIGINT, 0 SIGTERM\n2 digests\n");
+    assert_eq!(counts(&left.whole(), MODULE)["C_Digest"], 2);
+}
+
+/// With system calls observed, another process is between the two.
+#[test]
+fn what_ends_tapstone_alone_ends_the_program() {
+    let script = "for signal in HUP QUIT; do trap \"echo $signal; exit 3\" $signal; done; \
+                  echo ready; while :; do sleep 0.05; done";
+    for (signal, name) in [(Signal::HUP, "HUP"), (Signal::QUIT, "QUIT")] {
+        for options in ["", "--syscalls=openat"] {
+            let running = Program::shell(script).start_traced(options);
+            assert!(eventually(Duration::from_secs(30), || running.stdout() == "ready\n"));
+            running.signal(signal);
+            let left = running.wait().exits(3);
+            assert_eq!(left.stdout, format!("ready\n{name}\n"), "{options}");
+        }
+    }
+}
+
 /// What a program did before it was killed is there.
 #[test]
 fn an_interrupted_program_leaves_what_was_seen() {

@@ -1,9 +1,9 @@
 //! Signals while commands run.
 //!
-//! The command is in Tapstone's own process group, so the terminal sends Ctrl-C (SIGINT) and its
-//! end (SIGHUP) to both. Tapstone remembers that they came and waits for the command, which may
-//! have its own mind; the exit that follows is no failure. SIGTERM is sent to Tapstone alone, and
-//! is passed on. Ctrl-\ (SIGQUIT) ends both at once, and a daemon that was started for them.
+//! The command is in Tapstone's own process group, so the terminal sends Ctrl-C (SIGINT), Ctrl-\
+//! (SIGQUIT) and its end (SIGHUP) to both. Tapstone remembers that they came and waits for the
+//! command, which may have its own mind; the exit that follows is no failure. What is sent to
+//! Tapstone alone is passed on, so that the command hears of each once.
 //!
 //! A signal that is ignored already stays so, for Tapstone and for the command (nohup(1)): exec
 //! keeps what is ignored, but a handler becomes the default.
@@ -18,9 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals as Arriving};
 use signal_hook::{SigId, flag, low_level};
+
+use super::witness::Witness;
 
 /// Watches for signals as long as it lives, for one command at a time.
 #[derive(Debug)]
@@ -34,20 +36,23 @@ pub struct Signals {
     passes_on: Option<JoinHandle<()>>,
 }
 
-/// Who is to hear of SIGTERM.
+/// Signals that end a run.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// Who is to hear of signals.
 #[derive(Debug, Default)]
 struct Target {
     /// A pidfd: a process id may by then be another's.
     process: Option<Arc<OwnedFd>>,
-    /// A signal to end came while it ran.
+    /// SIGTERM has come.
     terminate: bool,
 }
 
 impl Target {
-    fn pass_on(&self) {
-        if let (Some(process), true) = (&self.process, self.terminate) {
+    fn hear(&self, signal: Signal) {
+        if let Some(process) = &self.process {
             // It may have ended meanwhile.
-            let _ = pidfd_send_signal(process, Signal::TERM);
+            let _ = pidfd_send_signal(process, signal);
         }
     }
 }
@@ -57,8 +62,8 @@ fn locked(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP do not end this process. Those that it ignores it
-    /// goes on to ignore.
+    /// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end this process. Those that it
+    /// ignores it goes on to ignore.
     ///
     /// # Errors
     /// When the system refuses a handler or a thread.
@@ -67,16 +72,23 @@ impl Signals {
         let target = Arc::<Mutex<Target>>::default();
         let set = |signal| flag::register(signal, Arc::clone(&asked));
         let heard = |signal: &i32| !is_ignored(*signal);
-        let asking = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heard);
+        let asking = ENDING.into_iter().filter(heard);
         let flags = asking.map(set).collect::<io::Result<_>>()?;
-        let mut arriving = Arriving::new([SIGTERM].iter().filter(|signal| heard(signal)))?;
+        let mut arriving = Arriving::new(ENDING.iter().filter(|signal| heard(signal)))?;
         let handle = arriving.handle();
         let to = Arc::clone(&target);
         let pass_on = move || {
-            for _ in arriving.forever() {
-                let mut target = locked(&to);
-                target.terminate = true;
-                target.pass_on();
+            let mut witness = Witness::start().ok();
+            for number in arriving.forever() {
+                let Some(signal) = Signal::from_named_raw(number) else { continue };
+                if signal == Signal::TERM {
+                    locked(&to).terminate = true;
+                }
+                let is_groups = witness.as_mut().and_then(|witness| witness.saw(number));
+                // Where nobody knows: a terminal sends SIGTERM to nobody.
+                if !is_groups.unwrap_or(signal != Signal::TERM) {
+                    locked(&to).hear(signal);
+                }
             }
         };
         let passes_on = Some(thread::Builder::new().name("signals".to_owned()).spawn(pass_on)?);
@@ -89,12 +101,14 @@ impl Signals {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Passes SIGTERM on to this child until the guard is dropped, also one that came before.
+    /// Passes signals on to this child until the guard is dropped, also a SIGTERM that came before.
     pub(super) fn running(&self, child: &Child) -> io::Result<Running<'_>> {
         let process = Arc::new(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
         let mut target = locked(&self.target);
         target.process = Some(Arc::clone(&process));
-        target.pass_on();
+        if target.terminate {
+            target.hear(Signal::TERM);
+        }
         Ok(Running { target: &self.target, process })
     }
 }
@@ -118,7 +132,7 @@ impl Drop for Signals {
     }
 }
 
-/// A child that hears of SIGTERM.
+/// A child that hears of signals.
 pub(super) struct Running<'a> {
     target: &'a Mutex<Target>,
     process: Arc<OwnedFd>,

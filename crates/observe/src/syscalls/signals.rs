@@ -1,8 +1,8 @@
 //! Signals to the tracer while a program is observed.
 //!
-//! Ctrl-C (SIGINT) and the terminal's end (SIGHUP) go to all in its foreground, so the program has
-//! them already: the tracer only remembers them, and sees the program to its end. SIGTERM comes to
-//! the tracer alone, and is passed on. Once the program itself has ended, and only children that
+//! Ctrl-C (SIGINT), Ctrl-\ (SIGQUIT) and the terminal's end (SIGHUP) go to all in its foreground,
+//! so the program has them already: the tracer only remembers them, and sees the program to its
+//! end. What comes to the tracer alone is passed on. Once the program itself has ended, and only children that
 //! it left behind go on, any of them ends those: by SIGTERM the first time, by SIGKILL after that.
 
 use std::collections::BTreeSet;
@@ -12,8 +12,9 @@ use std::thread::{self, JoinHandle};
 
 use libc::pid_t;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
+use tapstone_command::run::Witness;
 
 /// Listens as long as it lives.
 pub(super) struct Listener {
@@ -36,12 +37,19 @@ impl Listener {
     pub(super) fn start(program: pid_t) -> io::Result<Self> {
         let alive = BTreeSet::from([program]);
         let state = Arc::new(Mutex::new(SignalState { program, alive, ..SignalState::default() }));
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
         let handle = signals.handle();
         let shared = Arc::clone(&state);
         let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for signal in signals.forever() {
-                shared.lock().unwrap_or_else(PoisonError::into_inner).answer(signal);
+            // Made here: it is a child of this thread, and the tracer waits for its own children.
+            let mut witness = Witness::start().ok();
+            for number in signals.forever() {
+                let Some(signal) = Signal::from_named_raw(number) else { continue };
+                shared.lock().unwrap_or_else(PoisonError::into_inner).interrupted = true;
+                let is_groups = witness.as_mut().and_then(|witness| witness.saw(number));
+                // Where nobody knows: a terminal sends SIGTERM to nobody.
+                let is_alone = !is_groups.unwrap_or(signal != Signal::TERM);
+                shared.lock().unwrap_or_else(PoisonError::into_inner).answer(signal, is_alone);
             }
         })?;
         Ok(Self { state, handle, thread: Some(thread) })
@@ -76,11 +84,11 @@ impl Drop for Listener {
 }
 
 impl SignalState {
-    fn answer(&mut self, signal: i32) {
-        self.interrupted = true;
+    /// `is_alone`: the program has not heard of it.
+    fn answer(&mut self, signal: Signal, is_alone: bool) {
         if self.alive.contains(&self.program) {
-            if signal == SIGTERM {
-                send(self.program, Signal::TERM);
+            if is_alone {
+                send(self.program, signal);
             }
             return;
         }
