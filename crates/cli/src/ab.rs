@@ -19,6 +19,7 @@ use crate::command_line::RecordArguments;
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::output::OutputArguments;
+use crate::print::say;
 use crate::{compare, environment};
 
 /// Compare two whole commands, run interleaved: A B, B A, …
@@ -87,7 +88,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     measured.add_to(&mut record, &ab, arguments.fail_above);
     compare::print_comparison(&record, &arguments.output)?;
     if let Some(failure) = measured.failure() {
-        eprintln!("error: {}", Foreign::with_lines(failure.to_string()));
+        say!("error: {}", Foreign::with_lines(failure.to_string()));
     }
     Ok(match exceeded(&record) {
         _ if measured.failure().is_some() || measured.interrupted() => Exit::NotMeasured,

@@ -9,6 +9,7 @@ use tapstone_text::Foreign;
 
 use crate::exit::Exit;
 use crate::nats::NatsArguments;
+use crate::print::say;
 use crate::{environment, interrupt, token};
 
 /// Offer this machine's targets to a load from many machines.
@@ -54,7 +55,7 @@ pub(crate) fn run_agent(arguments: &Arguments) -> anyhow::Result<Exit> {
         worker,
         copies: arguments.copies,
         interrupt: interrupt::flag_on_signals()?,
-        say: |text| eprintln!("{}", Foreign::with_lines(text)),
+        say: |text| say!("{}", Foreign::with_lines(text)),
     };
     agent::serve(options)?;
     Ok(Exit::Done)

@@ -21,6 +21,7 @@ use tapstone_text::{Foreign, thousands};
 
 use crate::command_line;
 use crate::environment;
+use crate::print::say;
 use crate::running_pcscd::running_pcscd;
 
 /// a controller whose workers are this program again, without these environment variables: one may hold
@@ -136,7 +137,7 @@ impl CardLine {
     }
 
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{}", Foreign::with_lines(text)));
+        self.bar.suspend(|| say!("{}", Foreign::with_lines(text)));
     }
 
     pub(crate) fn end(&self) {

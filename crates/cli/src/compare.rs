@@ -18,6 +18,7 @@ use self::sides::{ComparedSide, OpenedRecord};
 use crate::command_line;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
+use crate::print::{out, outln, say};
 
 pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
@@ -87,7 +88,7 @@ fn with_baseline(arguments: &Arguments, side: ComparedSide, folder: &Path) -> an
     if arguments.update {
         let kept =
             baselines.keep(&candidate, found.as_ref().map(|found| Path::new(&found.path)))?;
-        eprintln!("{} is now the baseline: {}", candidate.path, kept.display());
+        say!("{} is now the baseline: {}", candidate.path, kept.display());
     }
     let Some(comparison) = compared else { return Ok(Exit::Done) };
     let exit = exit(&comparison);
@@ -120,10 +121,7 @@ fn beside(arguments: &Arguments, first: ComparedSide, second: &str) -> anyhow::R
     let csv = comparison_csv::render_side_by_side(&all)?;
     record.side_by_side = Some(all);
     match arguments.output.format {
-        Format::Csv => {
-            print!("{csv}");
-            arguments.output.output.as_deref().map_or(Ok(()), |path| record.write(path))?;
-        }
+        Format::Csv => arguments.output.put_shown(&record, |_| Ok(csv))?,
         _ => arguments.output.put(&record)?,
     }
     Ok(Exit::Done)
@@ -173,8 +171,7 @@ pub(crate) fn tool() -> Tool {
 pub(crate) fn print_comparison(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     match (&record.comparison, output.format) {
         (Some(comparison), Format::Csv) => {
-            print!("{}", comparison_csv::render(comparison)?);
-            Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
+            output.put_shown(record, |_| Ok(comparison_csv::render(comparison)?))
         }
         _ => output.put(record),
     }
@@ -205,7 +202,7 @@ fn alone(arguments: &Arguments, side: ComparedSide) -> anyhow::Result<Exit> {
          beside it"
     );
     match arguments.output.format {
-        Format::Text => print!("{}", terminal::render_reference(&reference, &output::style(false))),
+        Format::Text => out!("{}", terminal::render_reference(&reference, &output::style(false))),
         Format::Json => {
             let published = Published {
                 name: reference.name,
@@ -213,7 +210,7 @@ fn alone(arguments: &Arguments, side: ComparedSide) -> anyhow::Result<Exit> {
                 conclusions: reference.conclusions(),
                 source: reference.source,
             };
-            println!("{}", serde_json::to_string_pretty(&published)?);
+            outln!("{}", serde_json::to_string_pretty(&published)?);
         }
         Format::Csv => anyhow::bail!(
             "a reference alone has no rows of a comparison\nhint: use --format json, or read the \

@@ -5,6 +5,7 @@ use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
 use crate::exit::Exit;
+use crate::print::out;
 
 /// Print completions of verbs and options for a shell.
 #[derive(Debug, Args)]
@@ -25,7 +26,7 @@ Exit codes: 0 done.";
 pub(crate) fn run_completions(arguments: &Arguments, definitions: Command) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     generate(arguments.shell, &mut for_people(definitions), "tapstone", &mut script);
-    print!("{}", String::from_utf8(script)?);
+    out!("{}", String::from_utf8(script)?);
     Ok(Exit::Done)
 }
 

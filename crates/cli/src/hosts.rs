@@ -9,6 +9,7 @@ use tapstone_text::Foreign;
 
 use crate::exit::Exit;
 use crate::nats::NatsArguments;
+use crate::print::{outln, say};
 use crate::{interrupt, values};
 
 /// List the agents that are there.
@@ -60,12 +61,12 @@ pub(crate) fn run_hosts(arguments: &Arguments) -> anyhow::Result<Exit> {
     match arguments.format {
         HostsFormat::Json => {
             let listed: Vec<ListedAgent<'_>> = all.iter().map(listed).collect();
-            println!("{}", serde_json::to_string_pretty(&listed)?);
+            outln!("{}", serde_json::to_string_pretty(&listed)?);
         }
         HostsFormat::Text => print(&all),
     }
     if all.is_empty() {
-        eprintln!(
+        say!(
             "no agent answered\nhint: `tapstone agent` on each client machine, with the same server"
         );
     }
@@ -97,7 +98,7 @@ fn print(all: &[Present]) {
     }
     for line in lines {
         let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        println!("{}", cells.collect::<Vec<String>>().join("  ").trim_end());
+        outln!("{}", cells.collect::<Vec<String>>().join("  ").trim_end());
     }
 }
 

@@ -14,6 +14,7 @@ use crate::command_line;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output::{self, Format, OutputArguments};
+use crate::print::say;
 use panel_log::PanelLog;
 use tapstone_text::Foreign;
 
@@ -94,17 +95,16 @@ fn print_imported(record: &Record, output: &OutputArguments) -> anyhow::Result<(
             codes.join(", ")
         ));
     }
-    print!("{}", terminal::render(&shown, &output::style(false)));
-    Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
+    output.put_shown(record, |_| Ok(terminal::render(&shown, &output::style(false))))
 }
 
 /// Lines that could not be read, by number, of so many in all.
 fn report_skipped_lines(skipped: &[SkippedLine], all: u64) {
     for SkippedLine { line, why } in skipped.iter().take(SHOWN) {
-        eprintln!("skipped: line {line}: {}", Foreign::new(why));
+        say!("skipped: line {line}: {}", Foreign::new(why));
     }
     let more = all.saturating_sub(SHOWN as u64);
     if more > 0 {
-        eprintln!("skipped: {more} more lines");
+        say!("skipped: {more} more lines");
     }
 }

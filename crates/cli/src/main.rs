@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. The exit code is 0 when it is
 //! done, 1 when a claim, a budget or a threshold was missed, 2 when something could not be measured.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod ab;
 mod agent;
@@ -25,6 +26,7 @@ mod machine_load;
 mod nats;
 mod output;
 mod pcsc;
+mod print;
 mod progress;
 mod report;
 mod running_pcscd;
@@ -37,13 +39,14 @@ mod values;
 mod vcard;
 mod version;
 
-use std::panic;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::print::{out, say};
 
 /// A performance laboratory for hardware-backed cryptography.
 #[derive(Debug, Parser)]
@@ -97,8 +100,15 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    leave_when_nobody_reads();
-    let outcome = match Arguments::parse().verb {
+    if let Err(error) = interrupt::survive_file_limits() {
+        say!("error: signals cannot be handled: {error}");
+        return Exit::NotMeasured.into();
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return tell(&error),
+    };
+    let outcome = match arguments.verb {
         Verb::Targets(arguments) => targets::run_targets(&arguments),
         Verb::Token(arguments) => token::run_token(*arguments),
         Verb::Agent(arguments) => agent::run_agent(&arguments),
@@ -120,27 +130,24 @@ fn main() -> ExitCode {
         }
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),
     };
-    match outcome {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            eprintln!("error: {}", Failure(&error));
-            Exit::NotMeasured.into()
-        }
-    }
+    let exit = outcome.unwrap_or_else(|error| {
+        say!("error: {}", Failure(&error));
+        Exit::NotMeasured
+    });
+    print::exit_code(exit)
 }
 
-/// What the shell says of a program that SIGPIPE ended: 128 and the signal's number.
-const NOBODY_READS: i32 = 141;
-
-/// `tapstone report run.json | head`: whoever closes the pipe has seen enough. Rust ignores SIGPIPE
-/// and panics when it prints. Records are written before anything is printed, so nothing is lost.
-fn leave_when_nobody_reads() {
-    let usual = panic::take_hook();
-    panic::set_hook(Box::new(move |panic| {
-        let text = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
-        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
-            std::process::exit(NOBODY_READS);
-        }
-        usual(panic);
-    }));
+/// Help, the version, or what is wrong with the arguments.
+fn tell(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let colours = match error.use_stderr() {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
+    };
+    let text = if colours { text.ansi().to_string() } else { text.to_string() };
+    match error.use_stderr() {
+        true => print::to_error(format_args!("{text}")),
+        false => out!("{text}"),
+    }
+    print::exit_code(error.exit_code() as u8)
 }

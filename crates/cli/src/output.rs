@@ -1,12 +1,15 @@
 //! Where results go, and in which form.
 
-use std::fs::OpenOptions;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use tapstone_files::Access;
 use tapstone_record::Record;
 use tapstone_report::{csv, terminal};
+
+use crate::print::{self, out, say};
 
 /// What every verb that writes a record takes.
 #[derive(Clone, Debug, Args)]
@@ -44,19 +47,58 @@ impl OutputArguments {
 
     /// The record to its file, then to standard output: what is printed can be made from it again.
     pub(crate) fn put(&self, record: &Record) -> anyhow::Result<()> {
-        let written = self.output.as_deref().map_or(Ok(()), |path| record.write(path));
-        print!("{}", self.shown(record, &style(self.verbose))?);
-        Ok(written?)
+        self.put_shown(record, |output| output.shown(record, &style(output.verbose)))
+    }
+
+    /// The same with a text of its own on standard output.
+    pub(crate) fn put_shown(
+        &self,
+        record: &Record,
+        text: impl FnOnce(&Self) -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let written = self.write(record, Access::Everybody);
+        let shown = text(self).map(|text| out!("{text}"));
+        let is_printed = shown.is_ok() && !print::has_failed();
+        self.rescue_unless(is_printed, &written, record);
+        written.unwrap_or(Ok(())).and(shown)
     }
 
     /// The same where standard output belongs to a program that was traced: to standard error, and
-    /// nowhere but to the file with `--quiet`.
-    pub(crate) fn put_aside(&self, record: &Record) -> anyhow::Result<()> {
-        let written = self.output.as_deref().map_or(Ok(()), |path| record.write(path));
-        if !self.quiet {
-            eprint!("{}", self.shown(record, &style_of(&std::io::stderr(), self.verbose))?);
+    /// nowhere but to the file with `--quiet`. `access` is the file's.
+    pub(crate) fn put_aside(&self, record: &Record, access: Access) -> anyhow::Result<()> {
+        let written = self.write(record, access);
+        let shown = match self.quiet {
+            true => Ok(()),
+            false => self
+                .shown(record, &style_of(&std::io::stderr(), self.verbose))
+                .map(|text| print::to_error(format_args!("{text}"))),
+        };
+        let is_printed = shown.is_ok() && !print::has_failed();
+        self.rescue_unless(is_printed, &written, record);
+        written.unwrap_or(Ok(())).and(shown)
+    }
+
+    /// `None` where no file was asked for.
+    fn write(&self, record: &Record, access: Access) -> Option<anyhow::Result<()>> {
+        let path = self.output.as_deref()?;
+        Some(record.write(path, access).map_err(Into::into))
+    }
+
+    /// What was measured is not lost with the output that failed.
+    fn rescue_unless(
+        &self,
+        is_printed: bool,
+        written: &Option<anyhow::Result<()>>,
+        record: &Record,
+    ) {
+        let is_kept = match written {
+            Some(Ok(())) => true,
+            Some(Err(_)) => is_printed && !self.quiet && self.format == Format::Json,
+            None => is_printed,
+        };
+        if !is_kept {
+            rescue(record);
         }
-        Ok(written?)
     }
 
     fn shown(&self, record: &Record, style: &terminal::Style) -> anyhow::Result<String> {
@@ -80,17 +122,44 @@ fn style_of(stream: &impl IsTerminal, verbose: bool) -> terminal::Style {
     terminal::Style { width: width(), colour, unicode, verbose }
 }
 
-/// Fails now rather than after an hour of measuring, if the record cannot be written there.
-pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
-    let existed = path.exists();
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| {
-        anyhow::anyhow!("{}: {error}\nhint: the record cannot be written there", path.display())
-    })?;
-    if !existed {
-        std::fs::remove_file(path).ok();
+/// Puts the record where there is room, and says where.
+fn rescue(record: &Record) {
+    let Ok(text) = record.to_json() else { return };
+    let mut builder = tempfile::Builder::new();
+    let file = builder.prefix("tapstone-record-").suffix(".json").tempfile();
+    let written = file.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        Ok(file.keep()?.1)
+    });
+    match written {
+        Ok(path) => say!("the record is in {}", path.display()),
+        Err(_) => print::to_error(format_args!("{text}")),
     }
-    Ok(())
+}
+
+/// Fails now rather than after an hour of measuring, if a file cannot be written there.
+pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    tapstone_files::check_writable(path).map_err(|error| {
+        anyhow!(
+            "{}: {error}\nhint: nothing can be written there; name a file in a folder that may be \
+             written to",
+            path.display()
+        )
+    })
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write_file(
+    path: &Path,
+    access: Access,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    tapstone_files::write_whole(path, access, write).map_err(|error| {
+        anyhow!(
+            "{}: {error}\nhint: name a file that can be written, on a disk with room",
+            path.display()
+        )
+    })
 }
 
 /// How many columns standard output has; 100 in a pipe.

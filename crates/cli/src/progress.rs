@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use crate::print::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use tapstone_measure::units::Nanos;
 use tapstone_text::{Foreign, thousands};
@@ -33,7 +34,7 @@ impl Live {
 
     /// Says something for good, above the line.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{}", Foreign::with_lines(text)));
+        self.bar.suspend(|| say!("{}", Foreign::with_lines(text)));
     }
 
     pub(crate) fn end(&self) {

@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use tapstone_compare::NamedRecord;
 
+use tapstone_files::Access;
 use tapstone_record::{Record, TargetKind};
 use tapstone_report::{html, terminal};
 
@@ -15,6 +16,7 @@ use self::timeline::Found;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::output;
+use crate::print::{out, outln, say};
 
 /// Show records: as one page for a browser, or on the terminal.
 ///
@@ -70,15 +72,19 @@ pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
         print_records(&opened, arguments.verbose);
         return Ok(Exit::Done);
     };
-    tapstone_record::write_file(path, page(opened).as_bytes())?;
-    eprintln!("{}", path.display());
+    write_html(path, &page(opened))?;
+    say!("{}", path.display());
     Ok(Exit::Done)
 }
 
 /// Writes the page of these records.
 pub(crate) fn write_page(records: &[PathBuf], page: &Path) -> anyhow::Result<()> {
     let opened = open_all(records, None)?;
-    Ok(tapstone_record::write_file(page, self::page(opened).as_bytes())?)
+    write_html(page, &self::page(opened))
+}
+
+fn write_html(path: &Path, page: &str) -> anyhow::Result<()> {
+    output::write_file(path, Access::Everybody, |to| to.write_all(page.as_bytes()))
 }
 
 fn open_all(records: &[PathBuf], events: Option<&Path>) -> anyhow::Result<Vec<Opened>> {
@@ -101,9 +107,9 @@ fn print_records(opened: &[Opened], verbose: bool) {
     let style = output::style(verbose);
     for (place, one) in opened.iter().enumerate() {
         if place > 0 {
-            println!();
+            outln!();
         }
-        print!("{}", terminal::render(&one.record, &style));
+        out!("{}", terminal::render(&one.record, &style));
     }
 }
 

@@ -12,6 +12,7 @@ use tapstone_token::controller::look_at;
 use tapstone_token::module::{LibraryInfo, MechanismInfo, ModuleArguments, SlotInfo};
 
 use crate::exit::Exit;
+use crate::print::{outln, say};
 use crate::token::{ModuleArgumentsArguments, worker};
 use crate::values;
 
@@ -92,14 +93,14 @@ pub(crate) fn run_targets(arguments: &Arguments) -> anyhow::Result<Exit> {
         listed.push(look(candidate, arguments)?);
     }
     for note in &found.notes {
-        eprintln!("note: {}", Foreign::with_lines(note.to_string()));
+        say!("note: {}", Foreign::with_lines(note.to_string()));
     }
     match arguments.format {
-        TargetsFormat::Json => println!("{}", serde_json::to_string_pretty(&listed)?),
+        TargetsFormat::Json => outln!("{}", serde_json::to_string_pretty(&listed)?),
         TargetsFormat::Text => print(&listed, arguments.mechanisms),
     }
     if listed.is_empty() {
-        eprintln!("no PKCS#11 module was found\nhint: name one with --module");
+        say!("no PKCS#11 module was found\nhint: name one with --module");
     }
     // A module that was found may fail; one that was named must not.
     let failed = !arguments.module.is_empty() && listed.iter().any(|one| one.error.is_some());
@@ -165,21 +166,21 @@ fn mechanism(info: &MechanismInfo) -> ListedMechanism {
 fn print(listed: &[ListedModule], mechanisms: bool) {
     for module in listed {
         let name = module.name.as_deref().unwrap_or("module");
-        println!(
+        outln!(
             "{}  ({}, {})",
             Foreign::new(module.path.to_string_lossy()),
             Foreign::new(name),
             Foreign::new(&module.found_by)
         );
         for note in &module.notes {
-            println!("    {}", Foreign::new(note));
+            outln!("    {}", Foreign::new(note));
         }
         if let Some(error) = &module.error {
             let error = Foreign::with_lines(error.replace('\n', "\n    "));
-            println!("    cannot be used: {error}");
+            outln!("    cannot be used: {error}");
         }
         if let Some(library) = &module.library {
-            println!(
+            outln!(
                 "    {} {}, {}, Cryptoki {}",
                 Foreign::new(&library.description),
                 library.version,
@@ -190,18 +191,18 @@ fn print(listed: &[ListedModule], mechanisms: bool) {
         for slot in &module.slots {
             print_slot(slot, mechanisms);
         }
-        println!();
+        outln!();
     }
 }
 
 fn print_slot(slot: &Slot, mechanisms: bool) {
     let kind = if slot.slot.hardware { "hardware slot" } else { "slot" };
-    println!("    {kind} {}: {}", slot.slot.id, Foreign::new(&slot.slot.description));
+    outln!("    {kind} {}: {}", slot.slot.id, Foreign::new(&slot.slot.description));
     let Some(token) = &slot.slot.token else {
-        println!("        no token");
+        outln!("        no token");
         return;
     };
-    println!(
+    outln!(
         "        token \"{}\": {} {}, serial {}, firmware {}",
         Foreign::new(&token.label),
         Foreign::new(&token.manufacturer),
@@ -209,14 +210,16 @@ fn print_slot(slot: &Slot, mechanisms: bool) {
         Foreign::new(&token.serial),
         token.firmware_version
     );
-    println!("        {}", slot.flags.join(" "));
-    println!("        {} mechanisms", slot.mechanisms.len());
+    outln!("        {}", slot.flags.join(" "));
+    outln!("        {} mechanisms", slot.mechanisms.len());
     if mechanisms {
         for one in &slot.mechanisms {
             let hardware = if one.hardware { "hardware" } else { "software" };
-            println!(
+            outln!(
                 "            {:36} {:>5} to {:<10} {hardware}",
-                one.name, one.min_key_size, one.max_key_size
+                one.name,
+                one.min_key_size,
+                one.max_key_size
             );
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tapstone_files::{Limit, read_bytes};
 use tapstone_piv::{Certificate, Trust};
 
 use crate::error::FilesError;
@@ -62,8 +63,8 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Vec<u8>)>, FilesError> {
     }
     let mut all = Vec::new();
     for path in files {
-        let bytes =
-            std::fs::read(&path).map_err(|error| FilesError::Read { path: path.clone(), error })?;
+        let bytes = read_bytes(&path, Limit::CREDENTIAL)
+            .map_err(|error| FilesError::Read { path: path.clone(), error })?;
         all.extend(parts(bytes).into_iter().map(|part| (path.clone(), part)));
     }
     Ok(all)

@@ -1,10 +1,11 @@
 //! An agent's configuration: the targets that it offers. Nothing else can be asked of it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::Deserialize;
+use tapstone_files::{Limit, read_text};
 use tapstone_token::controller::TokenChoice;
 use tapstone_token::module::ModuleArguments;
 use tapstone_token::pin_source::PinSource;
@@ -92,7 +93,7 @@ impl Config {
     /// # Errors
     /// The file cannot be read, is malformed, or offers what cannot be.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = fs::read_to_string(path)
+        let text = read_text(path, Limit::TOML)
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let config = toml::from_str::<Self>(&text).map_err(|error| ConfigError::Malformed {
             path: path.to_owned(),
@@ -159,6 +160,8 @@ impl TargetConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> Result<Config, String> {

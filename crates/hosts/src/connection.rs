@@ -9,6 +9,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use async_nats::{Client, ConnectOptions, ServerAddr};
+use tapstone_files::{Limit, read_text};
 
 use crate::error::HostsError;
 
@@ -142,7 +143,7 @@ impl Credentials {
 }
 
 fn read(path: &Path) -> Result<String, HostsError> {
-    fs::read_to_string(path).map_err(|error| unreadable(path, &error))
+    read_text(path, Limit::CREDENTIAL).map_err(|error| unreadable(path, &error))
 }
 
 fn readable(path: &Path) -> Result<PathBuf, HostsError> {

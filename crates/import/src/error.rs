@@ -16,17 +16,6 @@ pub enum ImportError {
         /// What the system said.
         source: io::Error,
     },
-    /// The file is larger than any result file.
-    #[error(
-        "{} has {bytes} bytes, and a JCAlgTest file has about one million\nhint: name the result \
-         file itself, not an archive or an image", path.display()
-    )]
-    TooLarge {
-        /// The path of the file.
-        path: PathBuf,
-        /// The length of the file in bytes.
-        bytes: u64,
-    },
     /// The file is something else.
     #[error(
         "{} is not a result file of JCAlgTest: it has neither its INFO line nor its version\n\

@@ -36,10 +36,10 @@ mod header;
 mod lines;
 mod steady;
 
-use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use tapstone_files::{Limit, read_bytes};
 use tapstone_record::{self as record, Card, Reader, Record, Target, TargetKind, Tool};
 
 use self::header::Header;
@@ -47,7 +47,7 @@ use self::lines::Content;
 use crate::{ImportError, Imported};
 
 /// The largest known file has 0.8 MB.
-const LARGEST_BYTES: u64 = 64 << 20;
+const LARGEST: Limit = Limit::mebibytes(64);
 
 /// Reads a result file. `tool` is the program that writes the record.
 ///
@@ -55,11 +55,7 @@ const LARGEST_BYTES: u64 = 64 << 20;
 /// When the file cannot be read, is not JCAlgTest's, or holds no measurement at all.
 pub fn read(path: &Path, tool: Tool) -> Result<Imported, ImportError> {
     let unreadable = |source| ImportError::Read { path: path.into(), source };
-    let bytes = fs::metadata(path).map_err(unreadable)?.len();
-    if bytes > LARGEST_BYTES {
-        return Err(ImportError::TooLarge { path: path.into(), bytes });
-    }
-    from_bytes(&fs::read(path).map_err(unreadable)?, path, tool)
+    from_bytes(&read_bytes(path, LARGEST).map_err(unreadable)?, path, tool)
 }
 
 /// Reads the content of a result file; `path` is what it is called.

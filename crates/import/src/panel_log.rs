@@ -16,11 +16,11 @@ mod moment;
 mod reading;
 mod stage;
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use tapstone_files::{Limit, LimitedFile};
 use tapstone_record::{self as record, Record, Target, TargetKind, Tool};
 use tapstone_text::thousands;
 
@@ -40,13 +40,16 @@ pub struct PanelLog {
     pub lines_skipped: u64,
 }
 
+/// A year of a large site has some ten million lines.
+const LARGEST: Limit = Limit::mebibytes(1024);
+
 /// Reads a log by a map. `tool` is the program that writes the record.
 ///
 /// # Errors
 /// When the file cannot be read, has not the columns of the map, or holds no stage at all.
 pub fn read(path: &Path, map: &Map, tool: Tool) -> Result<PanelLog, ImportError> {
     let unreadable = |source| ImportError::Read { path: path.into(), source };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = LimitedFile::open(path, LARGEST).map_err(unreadable)?;
     let mut digest = Hashing { inner: file, sha256: Sha256::new() };
     let reading = Reading::open(&mut digest, map, path)?;
     let sha256 = hex::encode(digest.sha256.finalize());
@@ -118,7 +121,7 @@ fn warnings(reading: &Reading) -> Vec<String> {
 
 /// Passes on what it reads, and keeps its digest.
 struct Hashing {
-    inner: File,
+    inner: LimitedFile,
     sha256: Sha256,
 }
 

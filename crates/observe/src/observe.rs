@@ -10,11 +10,12 @@ use std::env;
 use std::fs::File;
 use std::io;
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tapstone_command::run::{Finished, Run, RunError, Signals};
 use tapstone_events::system_calls::Observed;
 use tapstone_events::{Blind, Losses, ObservedRun};
+use tapstone_files::{Access, write_whole};
 
 pub use self::error::{KeepError, ObserveError};
 pub use self::plan::ObservationPlan;
@@ -124,12 +125,12 @@ fn why_blind(program: &Path, losses: &mut Losses) -> Blind {
 }
 
 /// Only what is used: the file has room for much more.
-fn keep(file: &File, path: &PathBuf) -> io::Result<()> {
-    let mut to = File::create(path)?;
+fn keep(file: &File, path: &Path) -> io::Result<()> {
     let mut from = file.try_clone()?;
     io::Seek::rewind(&mut from)?;
-    io::copy(&mut io::Read::take(&mut from, recording::used(file)?), &mut to)?;
-    Ok(())
+    let mut used = io::Read::take(from, recording::used(file)?);
+    // What programs said to a card or a token is their user's.
+    write_whole(path, Access::Owner, |to| io::copy(&mut used, to).map(drop))
 }
 
 #[cfg(not(probe))]

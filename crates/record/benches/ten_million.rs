@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, hint};
 
 use hdrhistogram::Histogram;
+use tapstone_files::Access;
 use tapstone_measure::bucket::HIGHEST;
 use tapstone_measure::units::Nanos;
 use tapstone_record::samples::{Sample, SampleWriter};
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let path = folder.path().join("record.json");
     let start = Instant::now();
-    record(&histogram)?.write(&path)?;
+    record(&histogram)?.write(&path, Access::Everybody)?;
     print("record", 1, start.elapsed(), &path)?;
 
     println!("peak memory {} MiB, {before} MiB of it before", peak_mib()?);

@@ -1,12 +1,9 @@
-//! A record as text and as a file. A file is either the old one or the whole new one, never a
-//! part; and nothing is written that could not be read again.
+//! A record as text and as a file; nothing is written that could not be read again.
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
+use tapstone_files::{Access, Limit};
 
 use crate::error::RecordError;
 use crate::record::{Record, SchemaName};
@@ -19,7 +16,7 @@ impl Record {
     /// malformed: the error then names file, line and field.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path)
+        let text = tapstone_files::read_text(path, Limit::RECORD)
             .map_err(|source| RecordError::Read { path: path.into(), source })?;
         Self::from_json(&text, path)
     }
@@ -59,63 +56,17 @@ impl Record {
 
     /// Writes the record to a file, which keeps its old content until the new one is complete.
     ///
-    /// What is no file (`/dev/stdout`, a pipe) is written to directly.
+    /// What is no file (`/dev/stdout`, a pipe) is written to directly. `access` is for a file that
+    /// was not there before.
     ///
     /// # Errors
     /// As [`Record::to_json`], and when the file cannot be written.
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), RecordError> {
+    pub fn write(&self, path: impl AsRef<Path>, access: Access) -> Result<(), RecordError> {
         let path = path.as_ref();
-        write_file(path, self.to_json()?.as_bytes())
+        let text = self.to_json()?;
+        tapstone_files::write_whole(path, access, |to| to.write_all(text.as_bytes()))
+            .map_err(|source| RecordError::Write { path: path.into(), source })
     }
-}
-
-/// Writes a file whole or not at all, as records are written.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), RecordError> {
-    let path = path.as_ref();
-    let written = if is_special(path) {
-        fs::write(path, content)
-    } else {
-        replace(&through_links(path), content)
-    };
-    written.map_err(|source| RecordError::Write { path: path.into(), source })
-}
-
-/// Whether something other than a file is there: renaming a file over it would destroy it.
-pub(crate) fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
-}
-
-/// Makes sure that the names of a folder are on the disk, not only the content of its files.
-pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
-}
-
-/// The file that a symbolic link leads to, so that the link itself stays.
-fn through_links(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.into())
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-/// Writes beside the file and renames: rename(2) is atomic within a folder.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".tapstone-")
-        // Less the umask, as for any other file.
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder_of(path))?;
-    temporary.write_all(content)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|error| error.error)?;
-    sync_folder_of(path)
 }
 
 /// What is wrong, and with which field.

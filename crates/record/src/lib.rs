@@ -79,7 +79,6 @@ pub use figures::{
     Estimate, Fraction, Interval, Latency, Provenance, Range, RateBasis, RateUnit, Seconds,
     Throughput, Variation,
 };
-pub use file::write_file;
 pub use finding::{BeforeAfter, Behaviour, Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
 pub use host::{Host, HostClock, HostState};

@@ -18,7 +18,7 @@ use thiserror::Error;
 use columns::{Columns, Encoder};
 use whole_file::WholeFile;
 
-use crate::file::is_special;
+use tapstone_files::{Target, target};
 
 /// Rows are written out when there are this many, so that about 40 MiB hold them until then.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
@@ -63,22 +63,21 @@ impl SampleWriter {
     /// When the file cannot be created, or when an earlier run was cut off and left its samples
     /// where this one would put them.
     pub fn create(path: impl AsRef<Path>, operations: &[&str]) -> Result<Self, SamplesError> {
-        let path = path.as_ref().to_path_buf();
-        if is_special(&path) {
-            return Err(SamplesError::NotAFile { path });
-        }
-        let encoder = Encoder::new(operations)?;
-        let mut writer = Self {
-            columns: Columns::default(),
-            encoder,
-            file: Some(WholeFile::create(&path).map_err(|source| refusal(&path, source))?),
-            path,
-            written: 0,
-            last_write: Instant::now(),
+        let path = path.as_ref();
+        let Target::File(path) = target(path) else {
+            return Err(SamplesError::NotAFile { path: path.into() });
         };
+        let mut encoder = Encoder::new(operations)?;
+        let columns = Columns::default();
+        let mut file = WholeFile::create(&path).map_err(|source| refusal(&path, source))?;
         // A file without rows, but a file.
-        writer.write_out()?;
-        Ok(writer)
+        let (data, footer) = encoder.encode(&columns)?;
+        if let Err(source) = file.append(data, footer) {
+            file.remove();
+            return Err(refusal(&path, source));
+        }
+        let last_write = Instant::now();
+        Ok(Self { columns, encoder, file: Some(file), path, written: 0, last_write })
     }
 
     /// Adds samples, in any order. Now and then this writes to the disk: not from a timed section.
@@ -140,7 +139,12 @@ impl SampleWriter {
     fn write_out(&mut self) -> Result<(), SamplesError> {
         let Some(mut file) = self.file.take() else { return Err(self.broken()) };
         let (data, footer) = self.encoder.encode(&self.columns)?;
-        file.append(data, footer).map_err(|source| self.write_error(source))?;
+        if let Err(source) = file.append(data, footer) {
+            if self.written == 0 {
+                file.remove();
+            }
+            return Err(self.write_error(source));
+        }
         self.file = Some(file);
         self.written += self.columns.len() as u64;
         self.columns.clear();
@@ -186,6 +190,14 @@ fn refusal(path: &Path, source: io::Error) -> SamplesError {
         return SamplesError::Leftover { partial: whole_file::partial(path) };
     }
     SamplesError::Create { path: path.into(), source }
+}
+
+/// What became of the samples before the one that could not be written.
+fn kept(written: u64, partial: &Path) -> String {
+    match written {
+        0 => "no sample was written before".to_owned(),
+        _ => format!("{written} samples are safe in {}", partial.display()),
+    }
 }
 
 /// Samples could not be written. The text ends with a hint.
@@ -234,8 +246,8 @@ pub enum SamplesError {
     },
     /// The disk did not take the samples.
     #[error(
-        "cannot write {}: {source}\nhint: check the space that is left; {written} samples are \
-         safe in {}", path.display(), partial.display()
+        "cannot write {}: {source}\nhint: check the space that is left; {}",
+        path.display(), kept(*written, partial)
     )]
     Write {
         /// The path that the finished file was to get.

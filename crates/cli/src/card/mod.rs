@@ -18,6 +18,7 @@ pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
+use crate::print::{outln, say};
 use crate::{command_line, interrupt, token};
 
 pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -30,7 +31,7 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let plan = Plan::from_suite(&source, &suite, &wishes(arguments)?)?;
     for (test, why) in &plan.left_out {
-        eprintln!("{test} is left out: it {why}");
+        say!("{test} is left out: it {why}");
     }
     if plan.cases.is_empty() {
         anyhow::bail!("no test is left to run\nhint: the lines above say what each of them needs");
@@ -52,13 +53,13 @@ fn list(arguments: &Arguments, suite: &SuiteFile) {
         for (name, text) in SHIPPED {
             let source = SuiteText { name: (*name).to_owned(), text: (*text).to_owned() };
             let title = source.parse().map(|suite| suite.title).unwrap_or_default();
-            println!("{name:12}  {title}");
+            outln!("{name:12}  {title}");
         }
         return;
     }
-    println!("{}: {}", arguments.suite, suite.title);
+    outln!("{}: {}", arguments.suite, suite.title);
     for test in &suite.test {
-        println!("  {:36}  {}", test.name.get_ref(), test.title);
+        outln!("  {:36}  {}", test.name.get_ref(), test.title);
     }
 }
 
@@ -76,14 +77,14 @@ fn wishes(arguments: &Arguments) -> anyhow::Result<Wishes> {
 /// What will change, before it does.
 fn announce(plan: &Plan, reader: &Reader) {
     if plan.job.lanes.iter().any(|lane| lane.cold) {
-        eprintln!("the card is unpowered again and again: other programs lose what they verified");
+        say!("the card is unpowered again and again: other programs lose what they verified");
     }
     if plan.changes.is_empty() {
         return;
     }
-    eprintln!("this will change on the card in {}:", Foreign::new(&reader.name));
+    say!("this will change on the card in {}:", Foreign::new(&reader.name));
     for change in &plan.changes {
-        eprintln!("  - {}", Foreign::new(change));
+        say!("  - {}", Foreign::new(change));
     }
 }
 
@@ -165,7 +166,7 @@ fn trouble(record: &mut record::Record, ran: &CardRun, plan: &Plan) -> Exit {
         }
     }
     for text in &told {
-        eprintln!("error: {}", Foreign::with_lines(text));
+        say!("error: {}", Foreign::with_lines(text));
     }
     record.warnings.extend(told.iter().map(|text| text.replace('\n', "; ")));
     if ran.interrupted {

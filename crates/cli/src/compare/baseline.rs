@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tapstone_compare::baseline::{file_stem, is_baseline_of};
+use tapstone_files::Access;
 use tapstone_record::Record;
 
 use super::sides::OpenedRecord;
+use crate::output;
 
 /// The folder, as named on the command line.
 pub(super) struct Baselines<'a>(pub(super) &'a Path);
@@ -54,7 +56,9 @@ impl Baselines<'_> {
                 self.0.display()
             )
         })?;
-        tapstone_record::write_file(&place, candidate.content.as_bytes())?;
+        output::write_file(&place, Access::Everybody, |to| {
+            to.write_all(candidate.content.as_bytes())
+        })?;
         Ok(place)
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::Skipped;
 use super::components::{Pcscd, READER};
 use super::run::{DemoRun, words};
+use crate::print::say;
 
 const SCENARIO: &str = "hid-rsa2048";
 const TARGET: &str = "1500ms";
@@ -22,7 +23,7 @@ pub(super) fn demonstrate_door(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Resu
     let _card = match pcscd.insert(run, CARD, Some(&card_data)) {
         // The model needs no card.
         Err(error) if error.is::<Skipped>() => {
-            eprintln!("  SKIPPED: the dialogue with a card: {error}");
+            say!("  SKIPPED: the dialogue with a card: {error}");
             return Ok(records);
         }
         inserted => inserted?,

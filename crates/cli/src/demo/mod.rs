@@ -22,6 +22,7 @@ use tapstone_record::Record;
 use self::components::Pcscd;
 use self::run::DemoRun;
 use crate::exit::Exit;
+use crate::print::{outln, say};
 use crate::report;
 
 /// Show everything on a software token and a virtual card, and make one page of it.
@@ -108,14 +109,14 @@ pub(crate) fn run_demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut records = Vec::new();
     let mut skipped = 0;
     for part in parts {
-        eprintln!("\n{}", part.question());
+        say!("\n{}", part.question());
         match part.demonstrate(&run, &pcscd) {
             Ok(made) => {
                 made.iter().try_for_each(learnt)?;
                 records.extend(made);
             }
             Err(error) if error.is::<Skipped>() => {
-                eprintln!("  SKIPPED: {error}");
+                say!("  SKIPPED: {error}");
                 skipped += 1;
             }
             Err(error) => return Err(error),
@@ -130,15 +131,15 @@ pub(crate) fn run_demo(arguments: &Arguments) -> anyhow::Result<Exit> {
     let page = folder.join("report.html");
     report::write_page(&records, &page)?;
     let took = Nanos(began.elapsed().as_nanos() as u64);
-    eprintln!("\n{} of {} parts in {took}.", parts.len() - skipped, parts.len());
-    println!("{}", std::path::absolute(&page)?.display());
+    say!("\n{} of {} parts in {took}.", parts.len() - skipped, parts.len());
+    outln!("{}", std::path::absolute(&page)?.display());
     Ok(Exit::Done)
 }
 
 /// What a record says, in a sentence or two.
 fn learnt(path: &PathBuf) -> anyhow::Result<()> {
     for sentence in tapstone_report::verdict::sentences(&Record::read(path)?) {
-        eprintln!("  {sentence}");
+        say!("  {sentence}");
     }
     Ok(())
 }

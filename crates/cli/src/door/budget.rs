@@ -8,6 +8,7 @@ use tapstone_record::Verdict;
 use super::scenario::{self, OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
+use crate::print::out;
 use crate::values;
 
 /// Split the path of an authentication into its parts, against a target.
@@ -45,7 +46,7 @@ Exit codes: 0 the target is met, 1 it is missed, 2 the scenario or the record ca
 
 pub(crate) fn run_door_budget(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.show {
-        print!("{}", arguments.scenario.text()?);
+        out!("{}", arguments.scenario.text()?);
         return Ok(Exit::Done);
     }
     arguments.output.check()?;

@@ -14,6 +14,7 @@ pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
+use crate::print::say;
 use crate::{interrupt, token};
 
 pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -24,7 +25,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     // Here too, so that what is wrong with them is said before any card is touched.
     let trust = files::trust(&certificates, crls.as_deref())?;
     for issuer in trust.unused_crls() {
-        eprintln!(
+        say!(
             "warning: no certificate in --trust signed the CRL of {}: it says nothing",
             Foreign::new(issuer.to_string())
         );
@@ -37,7 +38,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
          --pin-fd or --pin-prompt says where it is"
     );
     if mechanisms.contains(&AuthenticationMechanism::Contact) {
-        eprintln!("the card is unpowered again and again: other programs lose what they verified");
+        say!("the card is unpowered again and again: other programs lose what they verified");
     }
     let interrupt = interrupt::flag_on_signals()?;
     let hidden: Vec<_> = arguments.pin.pin_env.iter().map(Into::into).collect();
@@ -76,7 +77,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     machine.add_to(&mut record.environment.load);
     let decided = tapstone_door_measure::fill_record(&mut record, &run);
     for line in &decided.lines {
-        eprintln!("{line}");
+        say!("{line}");
     }
     if !trust.checks_revocation() {
         record.warnings.push("revocation was not checked: --crl names the CRLs".to_owned());

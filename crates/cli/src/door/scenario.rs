@@ -5,15 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use tapstone_door::{SHIPPED, Scenario, UnknownScenario, with_card};
+use tapstone_files::{Limit, read_text};
 use tapstone_record::{Emulated, Environment, Record, Target, TargetKind};
 use tapstone_report::door_csv;
 
 use crate::command_line;
 use crate::compare::tool;
 use crate::output::{Format, OutputArguments};
-
-/// A scenario file is some kilobytes.
-const LARGEST_BYTES: u64 = 4 << 20;
 
 /// What all verbs of the model take.
 #[derive(Clone, Debug, Args)]
@@ -67,13 +65,7 @@ impl ScenarioArguments {
                 shipped.join(", ")
             )
         };
-        let bytes = path.metadata().map_err(unreadable)?.len();
-        anyhow::ensure!(
-            bytes <= LARGEST_BYTES,
-            "{} has {bytes} bytes, and a scenario some thousand\nhint: name the TOML file itself",
-            self.name
-        );
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = read_text(path, Limit::TOML).map_err(unreadable)?;
         Ok(Scenario::read(&text, &self.name)?)
     }
 }
@@ -91,10 +83,7 @@ impl OpenedScenario {
 /// As any record, but CSV has the lines of the model.
 pub(super) fn print_door_record(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
     match (output.format, door_csv::render(record)?) {
-        (Format::Csv, Some(lines)) => {
-            print!("{lines}");
-            Ok(output.output.as_deref().map_or(Ok(()), |path| record.write(path))?)
-        }
+        (Format::Csv, Some(lines)) => output.put_shown(record, |_| Ok(lines)),
         _ => output.put(record),
     }
 }

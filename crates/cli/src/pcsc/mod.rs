@@ -20,11 +20,12 @@ use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine_load::LoadWatch;
+use crate::print::{outln, say};
 
 pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.list_operations {
         for operation in Operation::ALL {
-            println!("{:20}  {}", operation.name(), operation.description());
+            outln!("{:20}  {}", operation.name(), operation.description());
         }
         return Ok(Exit::Done);
     }
@@ -42,7 +43,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let reader = reader(&mut controller, arguments, &operations, &mut live)?;
     if !arguments.op.is_empty() && operations.iter().any(|operation| operation.resets()) {
-        eprintln!("the card is reset again and again: other programs lose what they verified");
+        say!("the card is reset again and again: other programs lose what they verified");
     }
     let mut record = card_controller::record(record::TargetKind::Pcsc, reader.as_ref());
     let machine = LoadWatch::start();
@@ -102,7 +103,7 @@ fn list(controller: &mut CardController, live: &mut CardLine) -> anyhow::Result<
         return Err(CardMeasureError::NoReader.into());
     }
     for reader in readers {
-        println!("{}", Foreign::new(&reader.name));
+        outln!("{}", Foreign::new(&reader.name));
         let card = match (&reader.atr, reader.exclusive, reader.card_present) {
             (Some(atr), ..) => {
                 let protocol = reader.protocol.as_deref().unwrap_or("no protocol");
@@ -112,9 +113,9 @@ fn list(controller: &mut CardController, live: &mut CardLine) -> anyhow::Result<
             (None, false, true) => "a card that does not answer".to_owned(),
             (None, false, false) => "no card".to_owned(),
         };
-        println!("    {card}");
+        outln!("    {card}");
         if let Some(emulated) = &reader.emulated {
-            println!("    a virtual card, profile {}", Foreign::new(&emulated.profile));
+            outln!("    a virtual card, profile {}", Foreign::new(&emulated.profile));
         }
     }
     Ok(Exit::Done)

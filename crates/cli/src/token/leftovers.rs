@@ -8,6 +8,7 @@ use super::target;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::Format;
+use crate::print::{outln, say};
 
 pub(super) fn list_leftovers(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut controller = target::open(arguments, interrupt::flag_on_signals()?)?;
@@ -15,12 +16,12 @@ pub(super) fn list_leftovers(arguments: &Arguments) -> anyhow::Result<Exit> {
     if remove {
         // Said before it is done.
         let found = controller.leftovers(false)?;
-        eprintln!("removing {} of Tapstone's own keys", found.len());
+        say!("removing {} of Tapstone's own keys", found.len());
     }
     let left = controller.leftovers(remove)?;
     controller.close();
     match arguments.output.shared.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&left)?),
+        Format::Json => outln!("{}", serde_json::to_string_pretty(&left)?),
         Format::Text | Format::Csv => print(&left, remove),
     }
     let stuck = remove && left.iter().any(|key| !key.removed);
@@ -29,7 +30,7 @@ pub(super) fn list_leftovers(arguments: &Arguments) -> anyhow::Result<Exit> {
 
 fn print(left: &[Leftover], remove: bool) {
     if left.is_empty() {
-        println!("no leftovers");
+        outln!("no leftovers");
     }
     for key in left {
         let fate = match (remove, key.removed) {
@@ -37,9 +38,9 @@ fn print(left: &[Leftover], remove: bool) {
             (true, true) => "removed",
             (true, false) => "could not be removed",
         };
-        println!("{fate}  {}  {}", key.class, Foreign::new(&key.label));
+        outln!("{fate}  {}  {}", key.class, Foreign::new(&key.label));
     }
     if !left.is_empty() && !remove {
-        eprintln!("hint: --leftovers --remove removes them; is no other run using this token?");
+        say!("hint: --leftovers --remove removes them; is no other run using this token?");
     }
 }

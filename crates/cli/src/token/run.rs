@@ -21,6 +21,7 @@ use super::target::{self, NoHosts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::machine_load::LoadWatch;
+use crate::print::{outln, say};
 use crate::progress::Live;
 use crate::samples::SamplesFile;
 use crate::{command_line, environment, interrupt};
@@ -90,7 +91,7 @@ fn without_hosts(
     if why.hosts.is_empty() {
         return Err(why.error);
     }
-    eprintln!("error: {}", Failure(&why.error));
+    say!("error: {}", Failure(&why.error));
     record.hosts = why.hosts;
     for case in &cases.cases {
         let host = arguments.hosts.target.clone().unwrap_or_default();
@@ -103,7 +104,7 @@ fn without_hosts(
 
 fn list() {
     for variant in Catalogue::builtin().variants() {
-        println!("{:32}  {}", variant.name, variant.description);
+        outln!("{:32}  {}", variant.name, variant.description);
     }
 }
 
@@ -298,7 +299,7 @@ impl Session<'_> {
         self.controller.close();
         if let Some(hosts) = self.hosts.take() {
             for error in hosts.lost_untold() {
-                eprintln!("error: {}", Foreign::with_lines(error.to_string()));
+                say!("error: {}", Foreign::with_lines(error.to_string()));
             }
             self.record.hosts = hosts.for_record();
             if self.record.hosts.iter().any(|host| host.state == record::HostState::Lost) {
@@ -310,7 +311,7 @@ impl Session<'_> {
             match samples.finish() {
                 Ok(file) => self.record.samples = Some(file),
                 Err(error) => {
-                    eprintln!("error: {}", Failure(&error));
+                    say!("error: {}", Failure(&error));
                     self.exit = Exit::NotMeasured;
                 }
             }

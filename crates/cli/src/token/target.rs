@@ -19,6 +19,7 @@ use tapstone_token::pin_source::PinSource;
 use tapstone_token::protocol::Login;
 
 use super::arguments::{Arguments, PinSourceArguments, TargetArguments};
+use crate::print::say;
 
 /// Opens the controller that the options describe: the module is loaded and the token entered.
 pub(super) fn open(
@@ -39,7 +40,7 @@ pub(super) fn open(
         accept_low_count: arguments.pin.accept_low_count,
         timeout: arguments.target.timeout.into(),
         interrupt,
-        announce: |text| eprintln!("{}", Foreign::with_lines(text)),
+        announce: |text| say!("{}", Foreign::with_lines(text)),
     };
     Ok(TokenController::open(options)?)
 }
@@ -114,7 +115,7 @@ pub(crate) fn read_pin(arguments: &PinSourceArguments) -> anyhow::Result<Option<
     };
     let pin = source.read()?;
     if let Some(warning) = source.warning() {
-        eprintln!("warning: {}", Foreign::with_lines(warning.to_string()));
+        say!("warning: {}", Foreign::with_lines(warning.to_string()));
     }
     Ok(pin)
 }

@@ -2,8 +2,6 @@
 
 mod arguments;
 
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +15,7 @@ use tapstone_explain::reading::read_timeline;
 use tapstone_explain::system_calls::SystemCalls;
 use tapstone_explain::timeline::Timeline;
 use tapstone_explain::{folded, perfetto, tables};
+use tapstone_files::Access;
 use tapstone_observe::kept::{self, Kept};
 use tapstone_observe::observe::{self, ObservationPlan, Seen};
 use tapstone_observe::probe::{EventBytes, ProbeOptions};
@@ -70,7 +69,7 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
             as u64,
     });
     // Whatever becomes of one of these, the others are written.
-    let put = arguments.output.put_aside(&record);
+    let put = arguments.output.put_aside(&record, access(arguments));
     let exported = export(arguments, &timeline, seen.system_calls.as_ref());
     let exit = exit(&seen);
     put?;
@@ -108,7 +107,7 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
              bound"
         ));
     }
-    let put = arguments.output.put_aside(&record);
+    let put = arguments.output.put_aside(&record, access(arguments));
     let exported = export(arguments, &timeline, None);
     put?;
     exported?;
@@ -121,29 +120,21 @@ fn export(
     timeline: &Timeline,
     system_calls: Option<&Observed>,
 ) -> anyhow::Result<()> {
+    let access = access(arguments);
     let system_calls = system_calls.into_iter().flat_map(perfetto::system_calls);
     let perfetto = arguments.perfetto.as_deref().map_or(Ok(()), |path| {
-        write_file(path, |to| perfetto::write_trace(timeline, system_calls, to))
+        output::write_file(path, access, |to| perfetto::write_trace(timeline, system_calls, to))
     });
-    let folded = arguments
-        .folded
-        .as_deref()
-        .map_or(Ok(()), |path| write_file(path, |to| folded::write_folded(timeline, to)));
+    let folded = arguments.folded.as_deref().map_or(Ok(()), |path| {
+        output::write_file(path, access, |to| folded::write_folded(timeline, to))
+    });
     perfetto.and(folded)
 }
 
-fn write_file(
-    path: &Path,
-    write: impl FnOnce(BufWriter<File>) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    let written = File::create(path).and_then(|file| write(BufWriter::new(file)));
-    written.with_context(|| {
-        format!(
-            "{}: the trace cannot be written there\n\
-             hint: name a file that can be written, on a disk with room",
-            path.display()
-        )
-    })
+/// Who may read what is written: the data of APDUs is its owner's. Kept events may hold some.
+fn access(arguments: &Arguments) -> Access {
+    let may_hold_data = arguments.data || arguments.read.is_some();
+    if may_hold_data { Access::Owner } else { Access::Everybody }
 }
 
 /// What was seen, in the record's words.

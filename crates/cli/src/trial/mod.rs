@@ -17,6 +17,7 @@ pub(crate) use self::arguments::Arguments;
 use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::print::say;
 use crate::trace::wait_for_a_card;
 
 pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -82,7 +83,7 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.put(&record)?;
     // What the program said may hold a secret: it is for the terminal only.
     if let Some(failure) = failure {
-        eprintln!("error: {}", Failure(&failure.into()));
+        say!("error: {}", Failure(&failure.into()));
     }
     Ok(exit)
 }

@@ -17,6 +17,7 @@ use tapstone_vcard::{Gone, VirtualCard, shipped};
 
 use self::which::Which;
 use crate::exit::Exit;
+use crate::print::{out, outln, say};
 use crate::values;
 
 /// After so long without a word from the reader something is in the way: pcscd looks for cards
@@ -78,7 +79,7 @@ pub(crate) fn run_vcard(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let which = Which::find(name)?;
     if arguments.show {
-        print!("{}", which.text()?);
+        out!("{}", which.text()?);
         return Ok(Exit::Done);
     }
     let stop = Stop::on_signals()?;
@@ -91,7 +92,7 @@ pub(crate) fn run_vcard(arguments: &Arguments) -> anyhow::Result<Exit> {
         if !matches!(served.ended, ConnectionEnd::ReaderGone) || arguments.wait.is_none() {
             return Ok(report(&served));
         }
-        eprintln!("pcscd has ended after {} commands; waiting for another", served.commands);
+        say!("pcscd has ended after {} commands; waiting for another", served.commands);
         match arguments.reader(&stop) {
             Ok(next) => reader = next,
             Err(_) if stop.is_asked() => return Ok(Exit::Done),
@@ -110,7 +111,7 @@ fn serve(
     say_when_nothing_happens(&taken, arguments.port);
     let served = reader.serve(card, || {
         taken.store(true, Ordering::Release);
-        eprintln!(
+        say!(
             "{} is in the reader at {}:{}; Ctrl-C takes it out",
             which.name(),
             arguments.host,
@@ -138,10 +139,10 @@ impl Arguments {
 }
 
 fn list() {
-    println!("{:18} a PIV card that takes no time", "piv");
-    println!("{:18} the benchmark applet, taking no time", "bench");
+    outln!("{:18} a PIV card that takes no time", "piv");
+    outln!("{:18} the benchmark applet, taking no time", "bench");
     for shipped in shipped() {
-        println!("{:18} {}", shipped.name, shipped.profile().description);
+        outln!("{:18} {}", shipped.name, shipped.profile().description);
     }
 }
 
@@ -192,7 +193,7 @@ fn say_when_nothing_happens(taken: &Arc<AtomicBool>, port: u16) {
     thread::spawn(move || {
         thread::sleep(TIME_LIMIT);
         if !taken.load(Ordering::Acquire) {
-            eprintln!(
+            say!(
                 "note: the reader at port {port} has not taken the card yet\n\
                  hint: another card may be in it: try the second reader with --port 35964"
             );
@@ -202,16 +203,18 @@ fn say_when_nothing_happens(taken: &Arc<AtomicBool>, port: u16) {
 
 fn report(served: &Served) -> Exit {
     if served.late > 0 {
-        eprintln!(
+        say!(
             "warning: {} of {} answers came later than modelled, by up to {}\n\
              hint: computing them took longer than the profile says; on a machine with less to do, \
              or with a release build, it is faster",
-            served.late, served.commands, served.latest
+            served.late,
+            served.commands,
+            served.latest
         );
     }
     match served.ended {
         ConnectionEnd::Stopped => {
-            eprintln!("the card is out of the reader after {} commands", served.commands);
+            say!("the card is out of the reader after {} commands", served.commands);
             Exit::Done
         }
         ConnectionEnd::Fault(gone) => {
@@ -220,11 +223,11 @@ fn report(served: &Served) -> Exit {
                 Gone::Removed { .. } => "was pulled out",
             };
             let at = served.commands + 1;
-            eprintln!("the card {what} at command {at}, as its profile says");
+            say!("the card {what} at command {at}, as its profile says");
             Exit::Done
         }
         ConnectionEnd::ReaderGone => {
-            eprintln!(
+            say!(
                 "error: the reader closed the connection after {} commands: pcscd has ended\n\
                  hint: start pcscd, then this again",
                 served.commands

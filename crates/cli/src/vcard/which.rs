@@ -1,11 +1,14 @@
 //! Which card: one of the two without a profile, a shipped profile, or a file.
 
+use std::env;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use anyhow::{Context, anyhow, bail};
+use tapstone_files::{Limit, read_text};
 use tapstone_vcard::piv::{self, CardData, PivApplet, Recipe};
 use tapstone_vcard::{BenchApplet, IdentityApplet, Profile, VirtualCard, shipped};
+
+use crate::print::say;
 
 /// A card that was asked for.
 pub(super) enum Which {
@@ -35,7 +38,7 @@ impl Which {
                  .toml"
             );
         }
-        let text = fs::read_to_string(name).map_err(|error| {
+        let text = read_text(Path::new(name), Limit::TOML).map_err(|error| {
             anyhow!(
                 "{name} cannot be read: {error}\n\
                  hint: `tapstone vcard --list` lists the shipped profiles"
@@ -84,7 +87,7 @@ impl Which {
         }
         let folder = card_data.map_or_else(|| self.folder(), |path| Ok(path.to_owned()))?;
         if !folder.exists() {
-            eprintln!("making a PIV card in {}: RSA keys take some seconds", folder.display());
+            say!("making a PIV card in {}: RSA keys take some seconds", folder.display());
         }
         Ok(match self {
             Self::Profile(profile) => profile.card(Some(&folder))?,

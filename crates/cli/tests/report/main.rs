@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use tapstone_files::Access;
 use tapstone_record::Record;
 use tapstone_testing::private_environment;
 use tempfile::TempDir;
@@ -144,7 +145,7 @@ fn events_that_are_gone_are_told_and_others_are_refused() {
     let mut record = Record::read(example("trace")).unwrap();
     record.events = Some(tapstone_record::DataFile { file: "gone.events".into(), rows: 7 });
     let path = folder.path().join("trace.json");
-    record.write(&path).unwrap();
+    record.write(&path, Access::Everybody).unwrap();
     assert!(page(&[&path], &folder).contains("gone.events, are not there any more"));
     let events = folder.path().join("nonsense.events");
     fs::write(&events, "nonsense").unwrap();

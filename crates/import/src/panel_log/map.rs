@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tapstone_files::{Limit, read_text};
 use thiserror::Error;
 
 use super::moment::MomentFormat;
@@ -116,7 +117,7 @@ impl Map {
     /// # Errors
     /// When it cannot be read, or does not say enough.
     pub fn read(path: &Path) -> Result<Self, MapError> {
-        let text = std::fs::read_to_string(path)
+        let text = read_text(path, Limit::TOML)
             .map_err(|source| MapError::Read { path: path.into(), source })?;
         Self::parse(&text, path)
     }

@@ -8,10 +8,10 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::file::sync_folder_of;
+use tapstone_files::sync_folder_of;
 
 /// Such a file, under a temporary name.
 pub(super) struct WholeFile {
@@ -25,7 +25,10 @@ pub(super) struct WholeFile {
 impl WholeFile {
     /// Starts an empty one. Refuses when an unfinished one is there.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(partial(path))?;
+        let mut options = OpenOptions::new();
+        // What a token was asked and when is its owner's.
+        options.write(true).create_new(true).mode(0o600);
+        let file = options.open(partial(path))?;
         Ok(Self { file, path: path.into(), end: 0, footer: Vec::new() })
     }
 

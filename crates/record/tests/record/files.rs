@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tapstone_files::Access;
 use tapstone_record::{Record, RecordError};
 
 use crate::token_example;
@@ -24,7 +25,7 @@ fn a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.json");
     fs::write(&path, "an older and much, much longer record".repeat(10_000)).unwrap();
-    record().write(&path).unwrap();
+    record().write(&path, Access::Everybody).unwrap();
     assert_eq!(Record::read(&path).unwrap(), record());
     assert!(fs::read_to_string(&path).unwrap().ends_with("}\n"));
     assert_eq!(names(folder.path()), ["run.json"]);
@@ -34,7 +35,7 @@ fn a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it() {
 fn others_may_read_it_as_far_as_the_umask_allows() {
     let folder = tempfile::tempdir().unwrap();
     let (path, plain) = (folder.path().join("run.json"), folder.path().join("plain"));
-    record().write(&path).unwrap();
+    record().write(&path, Access::Everybody).unwrap();
     fs::write(&plain, "").unwrap();
     let mode = |path| fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(&path), mode(&plain));
@@ -44,10 +45,10 @@ fn others_may_read_it_as_far_as_the_umask_allows() {
 fn what_cannot_be_written_leaves_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.json");
-    record().write(&path).unwrap();
+    record().write(&path, Access::Everybody).unwrap();
     let mut broken = record();
     broken.results[0].throughput.as_mut().unwrap().estimate = f64::NAN;
-    let error = broken.write(&path).unwrap_err();
+    let error = broken.write(&path, Access::Everybody).unwrap_err();
     assert!(
         matches!(&error, RecordError::Unwritable { field, .. }
         if field == "results[0].throughput.estimate"),
@@ -56,7 +57,7 @@ fn what_cannot_be_written_leaves_the_old_file() {
     assert_eq!(Record::read(&path).unwrap(), record());
 
     let missing = folder.path().join("no/such/folder/run.json");
-    let text = record().write(&missing).unwrap_err().to_string();
+    let text = record().write(&missing, Access::Everybody).unwrap_err().to_string();
     assert!(text.contains("no/such/folder/run.json: No such file") && text.contains("\nhint: "));
 }
 
@@ -66,11 +67,11 @@ fn a_link_stays_a_link_and_a_device_a_device() {
     let (path, link) = (folder.path().join("run.json"), folder.path().join("latest.json"));
     fs::write(&path, "").unwrap();
     symlink(&path, &link).unwrap();
-    record().write(&link).unwrap();
+    record().write(&link, Access::Everybody).unwrap();
     assert!(link.is_symlink());
     assert_eq!(Record::read(&path).unwrap(), record());
 
-    record().write("/dev/null").unwrap();
+    record().write("/dev/null", Access::Everybody).unwrap();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 

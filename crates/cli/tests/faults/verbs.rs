@@ -1,0 +1,78 @@
+//! Every verb that needs no card, as a run of a fraction of a second.
+
+/// A verb with its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verb {
+    pub(crate) name: &'static str,
+    /// Separated by blanks; `{null}` stands for the path of the null module.
+    pub(crate) arguments: &'static str,
+    /// Files that it writes. An old one of each name is there before.
+    pub(crate) outputs: &'static [&'static str],
+    /// Its exit code when nothing goes wrong.
+    pub(crate) exit: i32,
+}
+
+impl Verb {
+    /// Whether its results go to standard output, which `trace` leaves to the program.
+    pub(crate) fn prints(&self) -> bool {
+        !matches!(self.name, "trace" | "report of a page")
+    }
+}
+
+pub(crate) const VERBS: &[Verb] = &[
+    Verb { name: "targets", arguments: "targets --module {null}", outputs: &[], exit: 0 },
+    Verb {
+        name: "token",
+        arguments: "token --module {null} --pin-file pin --op rsa1024.sign --no-verify --token-keys \
+                    --seconds 0.2 --warm-up 0.05 --samples samples.parquet --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "import",
+        arguments: "import jcalgtest card.csv --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb { name: "report", arguments: "report input.json", outputs: &[], exit: 0 },
+    Verb {
+        name: "report of a page",
+        arguments: "report input.json --output page.html",
+        outputs: &["page.html"],
+        exit: 0,
+    },
+    Verb {
+        name: "compare",
+        arguments: "compare input.json input.json --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "trace",
+        arguments: "trace --events kept --perfetto perfetto --folded folded --output record.json \
+                    -- ls",
+        outputs: &["kept", "perfetto", "folded", "record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "ab",
+        arguments: "ab --rounds 2 --warm-up 0 --output record.json -- true true",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "what-if",
+        arguments: "door what-if hid-rsa2048 --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "budget",
+        arguments: "door budget hid-rsa2048 --output record.json",
+        outputs: &["record.json"],
+        exit: 1,
+    },
+    Verb { name: "profiles", arguments: "vcard --list", outputs: &[], exit: 0 },
+    Verb { name: "completions", arguments: "completions bash", outputs: &[], exit: 0 },
+    Verb { name: "help", arguments: "--help", outputs: &[], exit: 0 },
+];

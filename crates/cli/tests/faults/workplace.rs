@@ -1,0 +1,166 @@
+//! One run under one fault, in folders of its own, and what has to hold afterwards.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tapstone_record::Record;
+use tapstone_testing::{eventually, private_environment};
+use tempfile::TempDir;
+
+use crate::run::{null_module, write_secret};
+use crate::verbs::Verb;
+
+/// The longest of these runs takes a second or two.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// What an output file held before.
+const OLD: &str = "what was there before\n";
+
+/// What is there for a verb to read.
+const CARD: &str = include_str!("card.csv");
+
+/// The folder of a run: `work` is its working directory, `tmp` that of temporary files.
+pub(crate) struct Workplace {
+    folder: TempDir,
+}
+
+/// A run that has ended.
+pub(crate) struct Left {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    verb: Verb,
+    workplace: Workplace,
+}
+
+impl Workplace {
+    pub(crate) fn new(verb: &Verb) -> Self {
+        let workplace = Self { folder: tempfile::tempdir().unwrap() };
+        for name in ["work", "tmp", "store"] {
+            fs::create_dir(workplace.path(name)).unwrap();
+        }
+        let work = workplace.path("work");
+        fs::write(work.join("card.csv"), CARD).unwrap();
+        write_secret(&work.join("pin"), null_module::PIN);
+        for name in verb.outputs {
+            fs::write(work.join(name), OLD).unwrap();
+        }
+        if verb.arguments.contains("input.json") {
+            let mut import = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+            private_environment(&mut import);
+            import.current_dir(&work).args("import jcalgtest card.csv --quiet".split(' '));
+            let made = import.args(["--output", "input.json"]).output().unwrap();
+            assert!(made.status.success(), "{made:?}");
+        }
+        workplace
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The verb as a command of a shell, which `before` prepares: `exec "$@"` has to follow.
+    pub(crate) fn command(&self, verb: &Verb, before: &str) -> Command {
+        let mut command = Command::new("bash");
+        private_environment(&mut command);
+        command.current_dir(self.path("work"));
+        command.env("TMPDIR", self.path("tmp")).env("NULL_MODULE_STORE", self.path("store"));
+        command.arg("-c").arg(format!("{before}\nexec \"$@\"")).arg("bash");
+        command.arg(env!("CARGO_BIN_EXE_tapstone"));
+        let null = null_module::path();
+        let words = verb.arguments.split_whitespace();
+        command.args(words.map(|word| word.replace("{null}", null.to_str().unwrap())));
+        let file = |name| File::create(self.path(name)).unwrap();
+        command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));
+        command
+    }
+
+    /// Runs the verb to its end.
+    pub(crate) fn run(self, verb: &Verb, before: &str) -> Left {
+        let child = self.command(verb, before).spawn().unwrap();
+        self.wait(verb, child)
+    }
+
+    pub(crate) fn wait(self, verb: &Verb, mut child: Child) -> Left {
+        let mut status = None;
+        let ended = eventually(TIME_LIMIT, || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        if !ended {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let read = |name| String::from_utf8_lossy(&fs::read(self.path(name)).unwrap()).into_owned();
+        let (stdout, stderr) = (read("stdout"), read("stderr"));
+        assert!(ended, "{}: it hangs\n{stderr}", verb.name);
+        Left { status: status.unwrap(), stdout, stderr, verb: *verb, workplace: self }
+    }
+}
+
+impl Left {
+    /// What holds after every fault, this exit code among it. Returns the paths that were not
+    /// written, each of which still holds what it held.
+    pub(crate) fn holds(&self, allowed: &[i32]) -> Vec<&'static str> {
+        let Self { status, stdout, stderr, verb, workplace } = self;
+        let told = format!("{}: {status}\n{stdout}\n{stderr}", verb.name);
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap());
+        assert!(allowed.contains(&code), "{told}");
+        assert!(!stderr.contains("panicked"), "{told}");
+        let work = workplace.path("work");
+        let mut unwritten = Vec::new();
+        for name in verb.outputs {
+            let content = fs::read(work.join(name)).unwrap();
+            if content == OLD.as_bytes() {
+                unwritten.push(*name);
+            } else if name.ends_with(".json") {
+                Record::read(work.join(name)).unwrap_or_else(|error| panic!("{error}\n{told}"));
+            } else {
+                assert!(!content.is_empty(), "{name}: {told}");
+            }
+        }
+        self.leaves_nothing(&told);
+        unwritten
+    }
+
+    fn leaves_nothing(&self, told: &str) {
+        let known = ["card.csv", "pin", "input.json", "samples.parquet"];
+        for name in names(&self.workplace.path("work")) {
+            let is_known = known.contains(&&*name) || self.verb.outputs.contains(&&*name);
+            assert!(is_known || self.stderr.contains(&name), "{name} is left: {told}");
+        }
+        for name in names(&self.workplace.path("tmp")) {
+            assert!(self.stderr.contains(&name), "{name} is left: {told}");
+        }
+        assert_eq!(names(&self.workplace.path("store")), [""; 0], "{told}");
+        let left = || processes_of(self.workplace.folder.path());
+        assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}\n{told}", left());
+    }
+
+    /// The record that was put aside, which the run has named.
+    pub(crate) fn rescued(&self) -> Option<Record> {
+        let tmp = self.workplace.path("tmp");
+        let name = names(&tmp).into_iter().find(|name| name.starts_with("tapstone-record-"))?;
+        Some(Record::read(tmp.join(name)).unwrap())
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Processes that run in a folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let inside = entries.filter(|entry| {
+        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    inside
+        .map(|entry| fs::read_to_string(entry.path().join("comm")).unwrap_or_default())
+        .filter(|name| !name.is_empty())
+        .collect()
+}

@@ -1,0 +1,20 @@
+//! Files that a user names: read within a limit, written whole or not at all.
+//!
+//! ```
+//! use tapstone_files::{Access, Limit, read_text, write_whole};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("my.toml");
+//! write_whole(&path, Access::Everybody, |to| to.write_all(b"rounds = 5\n"))?;
+//! assert_eq!(read_text(&path, Limit::TOML)?, "rounds = 5\n");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod input;
+mod output;
+mod target;
+
+pub use self::input::{Limit, LimitedFile, read_bytes, read_text};
+pub use self::output::{Access, check_writable, create_beside, sync_folder_of, write_whole};
+pub use self::target::{Target, target};
