@@ -2,6 +2,7 @@
 //! measured is somewhere, old files are whole, and nothing is left.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod deaths;
 mod outputs;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]

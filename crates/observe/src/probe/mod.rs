@@ -2,6 +2,7 @@
 
 mod buffer;
 mod fix;
+mod folder;
 mod options;
 
 use std::ffi::OsString;
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::statvfs;
-use tempfile::TempDir;
 use thiserror::Error;
 
 pub use self::buffer::{Applied, Buffer};
+use self::folder::OwnedFolder;
 pub use self::options::{EventBytes, ProbeOptions};
 use crate::wire;
 use tapstone_command::observation::Observation;
@@ -24,12 +25,12 @@ use tapstone_events::PROBE_FILE;
 #[cfg(probe)]
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.so"));
 
-/// The probe, ready for programs to load. Its files go when this is dropped.
+/// The probe, ready for programs to load. Its files go when this is dropped, or with the next run.
 #[derive(Debug)]
 pub struct Probe {
     library: PathBuf,
     buffer: Buffer,
-    _folders: [TempDir; 2],
+    _folders: [OwnedFolder; 2],
 }
 
 /// Why a program cannot be watched.
@@ -116,9 +117,8 @@ impl Observation for Probe {
     }
 }
 
-fn folder_in(path: &Path) -> Result<TempDir, ProbeError> {
-    let folder = tempfile::Builder::new().prefix("tapstone-").tempdir_in(path);
-    folder.map_err(|why| ProbeError::Files { path: path.to_owned(), why })
+fn folder_in(path: &Path) -> Result<OwnedFolder, ProbeError> {
+    OwnedFolder::create_in(path).map_err(|why| ProbeError::Files { path: path.to_owned(), why })
 }
 
 /// Where the library goes: LD_AUDIT sets names apart by colons, and knows no way to write one
