@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{Gid, Uid, fchown};
@@ -82,22 +82,29 @@ fn replace(
 /// When the folder cannot be written to, when the other file is there and may not be written to,
 /// and when its owner cannot be kept.
 pub fn create_beside(path: &Path, access: Access) -> io::Result<NamedTempFile> {
-    let mut builder = Builder::new();
-    builder.prefix(".tapstone-");
     let old = match OpenOptions::new().append(true).open(path) {
         Ok(old) => Some(old.metadata()?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let Some(old) = old else {
-        // Less the umask, as for any other file.
-        builder.permissions(Permissions::from_mode(access.mode()));
-        return builder.tempfile_in(folder_of(path));
-    };
-    let temporary = builder.tempfile_in(folder_of(path))?;
+    let Some(old) = old else { return temporary(folder_of(path), access) };
+    let temporary = temporary(folder_of(path), Access::Owner)?;
     keep_owner(temporary.as_file(), &old)?;
     temporary.as_file().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
     Ok(temporary)
+}
+
+/// A file of a name of its own. `tempfile` would add that name to an error, and nobody has named it.
+fn temporary(folder: &Path, access: Access) -> io::Result<NamedTempFile> {
+    let mut code = None;
+    let mut builder = Builder::new();
+    let made = builder.prefix(".tapstone-").make_in(folder, |path| {
+        let mut options = OpenOptions::new();
+        // Less the umask, as for any other file.
+        options.read(true).write(true).create_new(true).mode(access.mode());
+        options.open(path).inspect_err(|error| code = error.raw_os_error())
+    });
+    made.map_err(|error| code.map_or(error, io::Error::from_raw_os_error))
 }
 
 /// Gives a new file the owner and the group of the old one.
@@ -217,7 +224,8 @@ mod tests {
         check_writable(&folder.path().join("new")).unwrap();
         assert!(names(folder.path()).is_empty());
         assert!(check_writable(folder.path()).is_err());
-        assert!(check_writable(&folder.path().join("no/such")).is_err());
+        let error = check_writable(&folder.path().join("no/such")).unwrap_err();
+        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
         check_writable(Path::new("/dev/full")).unwrap();
     }
 
