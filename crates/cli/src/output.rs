@@ -141,7 +141,7 @@ fn rescue(record: &Record) {
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     tapstone_files::check_writable(path).map_err(|error| {
         anyhow!(
-            "{}: {error}\nhint: nothing can be written there; name a file in a folder that may be \
+            "{}: {error}\nhint: it cannot be written there; name a file in a folder that may be \
              written to",
             path.display()
         )
