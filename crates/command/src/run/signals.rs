@@ -44,8 +44,8 @@ const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 struct Target {
     /// A pidfd: a process id may by then be another's.
     process: Option<Arc<OwnedFd>>,
-    /// SIGTERM has come.
-    terminate: bool,
+    /// What came to Tapstone alone, also before the command was known here.
+    came: Vec<Signal>,
 }
 
 impl Target {
@@ -81,13 +81,12 @@ impl Signals {
             let mut witness = Witness::start().ok();
             for number in arriving.forever() {
                 let Some(signal) = Signal::from_named_raw(number) else { continue };
-                if signal == Signal::TERM {
-                    locked(&to).terminate = true;
-                }
                 let is_groups = witness.as_mut().and_then(|witness| witness.saw(number));
                 // Where nobody knows: a terminal sends SIGTERM to nobody.
                 if !is_groups.unwrap_or(signal != Signal::TERM) {
-                    locked(&to).hear(signal);
+                    let mut target = locked(&to);
+                    target.came.push(signal);
+                    target.hear(signal);
                 }
             }
         };
@@ -101,14 +100,12 @@ impl Signals {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Passes signals on to this child until the guard is dropped, also a SIGTERM that came before.
+    /// Passes signals on to this child until the guard is dropped, also those that came before.
     pub(super) fn running(&self, child: &Child) -> io::Result<Running<'_>> {
         let process = Arc::new(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?);
         let mut target = locked(&self.target);
         target.process = Some(Arc::clone(&process));
-        if target.terminate {
-            target.hear(Signal::TERM);
-        }
+        target.came.iter().for_each(|signal| target.hear(*signal));
         Ok(Running { target: &self.target, process })
     }
 }
