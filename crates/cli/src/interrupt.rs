@@ -1,4 +1,4 @@
-//! Signals. Ctrl-C, Ctrl-\\, SIGTERM and SIGHUP end a run in good order: what was measured is
+//! Signals. Ctrl-C, Ctrl-\, SIGTERM and SIGHUP end a run in good order: what was measured is
 //! written, what was made on a token is removed. A second one ends the program at once;
 //! `--leftovers` finds what is left.
 

@@ -149,5 +149,5 @@ fn tell(error: &clap::Error) -> ExitCode {
         true => print::to_error(format_args!("{text}")),
         false => out!("{text}"),
     }
-    print::exit_code(error.exit_code() as u8)
+    print::exit_code(if error.exit_code() == 0 { Exit::Done } else { Exit::NotMeasured })
 }

@@ -58,8 +58,8 @@ impl OutputArguments {
     ) -> anyhow::Result<()> {
         let written = self.write(record, Access::Everybody);
         let shown = text(self).map(|text| out!("{text}"));
-        let is_printed = shown.is_ok() && !print::has_failed();
-        self.rescue_unless(is_printed, &written, record);
+        let has_json = self.format == Format::Json && !print::is_closed();
+        rescue_unless_kept(record, written.as_ref(), shown.is_ok(), has_json);
         written.unwrap_or(Ok(())).and(shown)
     }
 
@@ -73,8 +73,8 @@ impl OutputArguments {
                 .shown(record, &style_of(&std::io::stderr(), self.verbose))
                 .map(|text| print::to_error(format_args!("{text}"))),
         };
-        let is_printed = shown.is_ok() && !print::has_failed();
-        self.rescue_unless(is_printed, &written, record);
+        let has_json = self.format == Format::Json && !self.quiet;
+        rescue_unless_kept(record, written.as_ref(), shown.is_ok(), has_json);
         written.unwrap_or(Ok(())).and(shown)
     }
 
@@ -82,23 +82,6 @@ impl OutputArguments {
     fn write(&self, record: &Record, access: Access) -> Option<anyhow::Result<()>> {
         let path = self.output.as_deref()?;
         Some(record.write(path, access).map_err(Into::into))
-    }
-
-    /// What was measured is not lost with the output that failed.
-    fn rescue_unless(
-        &self,
-        is_printed: bool,
-        written: &Option<anyhow::Result<()>>,
-        record: &Record,
-    ) {
-        let is_kept = match written {
-            Some(Ok(())) => true,
-            Some(Err(_)) => is_printed && !self.quiet && self.format == Format::Json,
-            None => is_printed,
-        };
-        if !is_kept {
-            rescue(record);
-        }
     }
 
     fn shown(&self, record: &Record, style: &terminal::Style) -> anyhow::Result<String> {
@@ -120,6 +103,25 @@ fn style_of(stream: &impl IsTerminal, verbose: bool) -> terminal::Style {
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let unicode = !matches!(std::env::var("TERM").as_deref(), Ok("dumb"));
     terminal::Style { width: width(), colour, unicode, verbose }
+}
+
+/// What was measured is not lost with an output that failed. `written` is what became of the file,
+/// if one was asked for; `has_json` says that whoever reads the output has the whole record there.
+fn rescue_unless_kept(
+    record: &Record,
+    written: Option<&anyhow::Result<()>>,
+    is_shown: bool,
+    has_json: bool,
+) {
+    let is_printed = is_shown && !print::has_failed();
+    let is_kept = match written {
+        Some(Ok(())) => true,
+        Some(Err(_)) => is_printed && has_json,
+        None => is_printed,
+    };
+    if !is_kept {
+        rescue(record);
+    }
 }
 
 /// Puts the record where there is room, and says where.

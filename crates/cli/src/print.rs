@@ -40,7 +40,7 @@ pub(crate) use {out, outln, say};
 /// Writes to standard output. Whoever closed it has seen enough, as in
 /// `tapstone report run.json | head`: nothing more is written there.
 pub(crate) fn to_output(text: Arguments<'_>) {
-    if CLOSED.load(Ordering::Relaxed) {
+    if is_closed() {
         return;
     }
     let mut to = io::stdout().lock();
@@ -68,15 +68,21 @@ pub(crate) fn has_failed() -> bool {
     FAILED.get().is_some()
 }
 
+/// Whether the reader of standard output has closed it.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
 fn note(what: &str, error: &io::Error) {
     FAILED.get_or_init(|| format!("{what}: {error}"));
 }
 
-/// The exit code of a run that came to `exit`, if all that it said arrived.
-pub(crate) fn exit_code(exit: impl Into<ExitCode>) -> ExitCode {
+/// The exit code of a run that came to `exit`, if all that it said arrived. What could not be
+/// measured, or not be written, weighs more than a reader that has seen enough.
+pub(crate) fn exit_code(exit: Exit) -> ExitCode {
     if let Some(what) = FAILED.get() {
         say!("error: {what}\nhint: is its disk full, or its file at its limit?");
         return Exit::NotMeasured.into();
     }
-    if CLOSED.load(Ordering::Relaxed) { NOBODY_READS.into() } else { exit.into() }
+    if is_closed() && exit != Exit::NotMeasured { NOBODY_READS.into() } else { exit.into() }
 }

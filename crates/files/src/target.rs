@@ -37,8 +37,8 @@ pub fn target(path: &Path) -> Target {
 fn descriptor(path: &Path) -> Option<u32> {
     let number = path.file_name()?.to_str()?.parse().ok()?;
     let folder = fs::canonicalize(folder_of(path)).ok()?;
-    let ours = fs::canonicalize("/proc/self/fd").ok()?;
-    (folder == ours).then_some(number)
+    let ours = fs::canonicalize("/proc/self").ok()?;
+    (folder.starts_with(ours) && folder.ends_with("fd")).then_some(number)
 }
 
 /// The folder that a file is in.
@@ -80,6 +80,7 @@ mod tests {
     fn descriptors_and_devices_are_no_files() {
         assert_eq!(target(Path::new("/dev/stdout")), Target::Descriptor(1));
         assert_eq!(target(Path::new("/dev/fd/2")), Target::Descriptor(2));
+        assert_eq!(target(Path::new("/proc/thread-self/fd/2")), Target::Descriptor(2));
         assert_eq!(target(Path::new("/dev/null")), Target::Special("/dev/null".into()));
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("open")).unwrap();

@@ -84,7 +84,7 @@ impl Daemon {
         start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A program that ends in good order on Ctrl-C needs it until then.
         start.process_group(0);
-        // Whatever ends this process (SIGQUIT, SIGKILL), nobody else would stop it.
+        // Whatever ends this process (SIGKILL), nobody else would stop it.
         let ends_with_parent = || Ok(set_pdeathsig(Signal::SIGTERM)?);
         // SAFETY: one system call, which a child may make before it executes.
         unsafe { start.pre_exec(ends_with_parent) };

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tapstone_measure::units::Nanos;
 use tapstone_vcard::vpcd::{self, Acknowledge, ConnectionEnd, Served, Stopper, VpcdReader};
@@ -153,7 +153,7 @@ struct Stop(Arc<(AtomicBool, Mutex<Option<Stopper>>)>);
 impl Stop {
     fn on_signals() -> anyhow::Result<Self> {
         let stop = Self::default();
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
         thread::spawn({
             let stop = stop.clone();
             move || {

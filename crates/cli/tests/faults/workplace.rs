@@ -95,7 +95,8 @@ impl Workplace {
             child.wait().unwrap();
         }
         let read = |name| String::from_utf8_lossy(&fs::read(self.path(name)).unwrap()).into_owned();
-        let (stdout, stderr) = (read("stdout"), read("stderr"));
+        let stdout = read("stdout");
+        let stderr = read("stderr");
         assert!(ended, "{}: it hangs\n{stderr}", verb.name);
         Left { status: status.unwrap(), stdout, stderr, verb: *verb, workplace: self }
     }

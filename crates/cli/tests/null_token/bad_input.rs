@@ -112,6 +112,12 @@ fn a_suite_that_is_not_there() {
     refused(Tapstone::on(&[]).args("--suite /no/such/suite.toml"), "/no/such/suite.toml");
 }
 
+/// It was read until memory was gone.
+#[test]
+fn a_suite_without_an_end() {
+    refused(Tapstone::on(&[]).args("--suite /dev/zero"), "it has more than 4 MiB");
+}
+
 #[test]
 fn a_malformed_suite() {
     let run = Tapstone::on(&[]);

@@ -8,7 +8,7 @@ use crate::support::Tapstone;
 
 #[test]
 fn an_interrupted_run_writes_its_record_and_leaves_nothing() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         figures(|| {
             let run = Tapstone::on(&[("SERVICE", "1ms"), ("WAIT", "sleep")]).stored();
             let run = run.args("--op rsa1024.sign --op rsa2048.sign --no-verify --token-keys");

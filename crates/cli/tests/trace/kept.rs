@@ -1,6 +1,7 @@
 //! Events that were kept, and read again.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -30,6 +31,18 @@ fn what_was_kept_is_what_was_seen() {
     let again = again.unwrap();
     assert_eq!((&again.calls, &again.layers), (&traced.calls, &traced.layers));
     assert_eq!((&again.findings, again.warnings.len()), (&traced.findings, 0));
+}
+
+/// What a program says to a card or a token is its user's.
+#[test]
+fn what_may_hold_data_is_its_owners() {
+    let Some(program) = trouble("digest", 10) else { return };
+    let options = "--data --events events --perfetto perfetto --folded folded";
+    let left = program.traced_with(options).exits(0);
+    for name in ["events", "perfetto", "folded"] {
+        let mode = fs::metadata(left.file(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
 }
 
 /// Also that something was not seen.

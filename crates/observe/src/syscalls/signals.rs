@@ -2,8 +2,9 @@
 //!
 //! Ctrl-C (SIGINT), Ctrl-\ (SIGQUIT) and the terminal's end (SIGHUP) go to all in its foreground,
 //! so the program has them already: the tracer only remembers them, and sees the program to its
-//! end. What comes to the tracer alone is passed on. Once the program itself has ended, and only children that
-//! it left behind go on, any of them ends those: by SIGTERM the first time, by SIGKILL after that.
+//! end. What comes to the tracer alone is passed on. Once the program itself has ended, and only
+//! children that it left behind go on, any of them ends those: by SIGTERM the first time, by
+//! SIGKILL after that.
 
 use std::collections::BTreeSet;
 use std::io;
