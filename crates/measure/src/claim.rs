@@ -245,6 +245,21 @@ impl Statistic {
             Self::P99_9 => summary.p99_9,
         }
     }
+
+    /// The figure of a single round in ns, which needs no interval of its own; `None` where there
+    /// were too few completions for it.
+    #[must_use]
+    pub fn value_in(self, round: &Summary) -> Option<f64> {
+        let [p50, p90, p95, p99, p99_9] = round.quantile_values;
+        match self {
+            Self::Mean => round.mean.map(|mean| mean.estimate),
+            Self::P50 => p50,
+            Self::P90 => p90,
+            Self::P95 => p95,
+            Self::P99 => p99,
+            Self::P99_9 => p99_9,
+        }
+    }
 }
 
 impl FromStr for Statistic {
@@ -297,6 +312,15 @@ impl Demand {
         match self {
             Self::Rate(_) => Some(summary.rate),
             Self::Latency(statistic, _) => statistic.figure_in(summary),
+        }
+    }
+
+    /// The figure of a single round, in its own unit.
+    #[must_use]
+    pub fn value(self, round: &Summary) -> Option<f64> {
+        match self {
+            Self::Rate(_) => Some(round.rate.estimate),
+            Self::Latency(statistic, _) => statistic.value_in(round),
         }
     }
 
@@ -521,6 +545,7 @@ mod tests {
             p95: figure(4.0),
             p99: figure(5.0),
             p99_9: figure(6.0),
+            quantile_values: [12.0, 13.0, 14.0, 15.0, 16.0].map(Some),
             n: 1,
             batches: 0,
             method: String::new(),
@@ -533,6 +558,9 @@ mod tests {
         let names = ["mean", "p50", "p90", "p95", "p99", "p99.9"];
         assert_eq!(names.map(found), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Some));
         assert_eq!(demand("x >= 1/s", 0).figure(&summary), figure(7.0));
+        let value = |name: &str| demand(&format!("x {name} <= 1s"), 0).value(&summary);
+        assert_eq!(names.map(value), [1.0, 12.0, 13.0, 14.0, 15.0, 16.0].map(Some));
+        assert_eq!(demand("x >= 1/s", 0).value(&summary), Some(7.0));
     }
 
     proptest! {

@@ -74,6 +74,12 @@ impl LatencyDistribution {
         low + position.within * (high - low)
     }
 
+    /// Quantiles in per mille, in nanoseconds, each where at least [`BEYOND`] completions lie on
+    /// either side.
+    pub(crate) fn values<const N: usize>(&self, per_mille: [u64; N]) -> [Option<f64>; N] {
+        per_mille.map(|quantile| self.tells(quantile).then(|| self.value_at(quantile as f64 / 1e3)))
+    }
+
     /// Quantiles in per mille, rising, with their intervals from these batches of the same
     /// `slices`. `None` where fewer than [`BEYOND`] completions lie on either side, and where the
     /// interval would have to reach beyond the longest latency seen.
@@ -101,8 +107,7 @@ impl LatencyDistribution {
     }
 
     fn estimate(&self, per_mille: u64, parts: &[(f64, f64)]) -> Option<Estimate> {
-        let rarer = per_mille.min(1000 - per_mille);
-        if self.total * rarer < BEYOND * 1000 {
+        if !self.tells(per_mille) {
             return None;
         }
         let share = per_mille as f64 / 1e3;
@@ -114,6 +119,11 @@ impl LatencyDistribution {
         let quantile = shares.map(|share| self.value_at(share));
         let (low, high) = self.edges(self.position(share).bucket);
         Some(Estimate { low: quantile.low.min(low), high: quantile.high.max(high), ..quantile })
+    }
+
+    /// Whether enough completions lie on either side of this quantile.
+    fn tells(&self, per_mille: u64) -> bool {
+        self.total * per_mille.min(1000 - per_mille) >= BEYOND * 1000
     }
 
     fn position(&self, share: f64) -> Position {

@@ -57,27 +57,31 @@ pub fn over_rounds(figures: &[f64], first: usize, resolution: f64) -> Option<Est
 impl Summary {
     /// The figures of a case over its rounds: each a mean of all, with an interval by the spread of
     /// the first `first`; `None` for fewer than two rounds. A figure that one of them lacks is not
-    /// known.
+    /// known; a quantile needs no interval in any of them.
     #[must_use]
     pub fn over_rounds(rounds: &[Self], first: usize) -> Option<Self> {
-        let figure = |of: fn(&Self) -> Option<Estimate>, resolution: fn(&Self, f64) -> f64| {
-            let figures: Option<Vec<Estimate>> = rounds.iter().map(of).collect();
-            let figures: Vec<f64> = figures?.iter().map(|figure| figure.estimate).collect();
+        let figure = |of: &dyn Fn(&Self) -> Option<f64>, resolution: fn(&Self, f64) -> f64| {
+            let figures: Vec<f64> = rounds.iter().map(of).collect::<Option<_>>()?;
             let steps =
                 rounds.iter().zip(&figures).map(|(round, figure)| resolution(round, *figure));
             over_rounds(&figures, first, steps.fold(0.0, f64::max))
         };
-        let rate = figure(|round| Some(round.rate), |round, rate| rate / round.n.max(1) as f64)?;
-        let quantile = |of| figure(of, |_, latency| bucket_width(latency));
+        let rate =
+            figure(&|round| Some(round.rate.estimate), |round, rate| rate / round.n.max(1) as f64)?;
+        let values = [0, 1, 2, 3, 4].map(|place| {
+            figure(&|round| round.quantile_values[place], |_, latency| bucket_width(latency))
+        });
+        let [p50, p90, p95, p99, p99_9] = values;
         Some(Self {
             rate: rate.not_negative(),
             // The mean is of exact sums, in ns.
-            mean: figure(|round| round.mean, |_, _| 1.0),
-            p50: quantile(|round| round.p50),
-            p90: quantile(|round| round.p90),
-            p95: quantile(|round| round.p95),
-            p99: quantile(|round| round.p99),
-            p99_9: quantile(|round| round.p99_9),
+            mean: figure(&|round| round.mean.map(|mean| mean.estimate), |_, _| 1.0),
+            p50,
+            p90,
+            p95,
+            p99,
+            p99_9,
+            quantile_values: values.map(|value| value.map(|value| value.estimate)),
             n: rounds.iter().map(|round| round.n).sum(),
             batches: rounds.len(),
             method: format!(
@@ -148,6 +152,7 @@ mod tests {
             p95: None,
             p99: None,
             p99_9: None,
+            quantile_values: [Some(nanos), Some(nanos), None, None, None],
             n: rate as u64,
             batches: 32,
             method: String::new(),
@@ -165,12 +170,42 @@ mod tests {
         assert_eq!(over.p50, Some(Estimate::around(10e6, 8192.0)));
         assert_eq!((over.n, over.batches, over.reliable), (500, 5, true));
         let mut lacking = steady;
-        lacking[3].p90 = None;
+        lacking[3].quantile_values[1] = None;
+        lacking[2].p50 = None;
         lacking[4].reliable = false;
         let over = Summary::over_rounds(&lacking, 5).unwrap();
-        assert!(over.p90.is_none() && over.p50.is_some() && over.reliable);
+        assert!(
+            over.p90.is_none() && over.p50.is_some() && over.reliable,
+            "a median without an interval is one"
+        );
         assert!(!Summary::over_rounds(&lacking[..4], 5).unwrap().reliable, "too few rounds");
         assert!(Summary::over_rounds(&lacking[..1], 5).is_none());
+    }
+
+    #[test]
+    fn a_round_whose_latencies_drift_has_a_median() {
+        use crate::series::Series;
+        use crate::summary::Conditions;
+        // 400 calls that grow from 1.0 to 1.4 ms: the median's share of a batch is all or nothing.
+        let mut now = Nanos(0);
+        let ends: Vec<(Nanos, Option<Nanos>)> = (0..400)
+            .map(|call| {
+                let latency = Nanos(1_000_000 + call * 1_000);
+                now += latency;
+                (now, Some(latency))
+            })
+            .collect();
+        let conditions = Conditions {
+            window: now,
+            workers: std::num::NonZeroU32::MIN,
+            first_and_last: Some((ends[0].0, now)),
+            clock_step: Nanos(1),
+        };
+        let series = Series::from_operations(ends.into_iter(), (Nanos::ZERO, now));
+        let round = Summary::from_series(&series, &conditions);
+        assert_eq!(round.p50, None, "its interval would be everything");
+        let over = Summary::over_rounds(&vec![round; 5], 5).unwrap();
+        assert!(over.p50.unwrap().holds(1.2e6), "{over:?}");
     }
 
     #[test]

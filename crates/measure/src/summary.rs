@@ -52,6 +52,9 @@ pub struct Summary {
     pub p99: Option<Estimate>,
     /// Latency in ns that 99.9 % do not exceed.
     pub p99_9: Option<Estimate>,
+    /// The same five quantiles without their intervals, also where one would reach beyond the
+    /// longest latency: what is said over several rounds needs none of a single one.
+    pub quantile_values: [Option<f64>; 5],
     /// Completed operations inside the window.
     pub n: u64,
     /// Batches that the intervals were taken over.
@@ -78,7 +81,8 @@ impl Summary {
         let (rate, method) =
             if few { rate_of_few(n, conditions, parts) } else { rate(n, conditions, parts) };
         let figures = LatencyFigures::over(slices, parts, conditions);
-        let LatencyFigures { mean, quantiles: [p50, p90, p95, p99, p99_9] } = figures;
+        let LatencyFigures { mean, quantiles: [p50, p90, p95, p99, p99_9], quantile_values } =
+            figures;
         Self {
             rate: rate.not_negative(),
             mean,
@@ -87,6 +91,7 @@ impl Summary {
             p95,
             p99,
             p99_9,
+            quantile_values,
             n,
             batches: parts.len(),
             method,
@@ -127,7 +132,8 @@ impl OperationsSummary {
             }
             _ => at_random("mean of the operations"),
         };
-        let LatencyFigures { mean, quantiles: [p50, p90, p95, p99, p99_9] } = figures;
+        let LatencyFigures { mean, quantiles: [p50, p90, p95, p99, p99_9], quantile_values } =
+            figures;
         let rate_reliable = by_time.reliable;
         let rate_method = by_time.method.clone();
         let summary = Summary {
@@ -137,6 +143,7 @@ impl OperationsSummary {
             p95,
             p99,
             p99_9,
+            quantile_values,
             batches: parts.len(),
             method,
             reliable: batches.reliable(),
@@ -151,18 +158,23 @@ struct LatencyFigures {
     mean: Option<Estimate>,
     /// p50, p90, p95, p99 and p99.9.
     quantiles: [Option<Estimate>; 5],
+    quantile_values: [Option<f64>; 5],
 }
 
 impl LatencyFigures {
+    const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];
+
     fn over(slices: &[Slice], batches: &[Batch], conditions: &Conditions) -> Self {
         let n = slices.iter().map(|slice| slice.completed).sum();
         let step = conditions.clock_step.0 as f64;
         let resolved = |estimate: Estimate| estimate.no_narrower_than(step).not_negative();
-        let quantiles = LatencyDistribution::from_slices(slices)
-            .map_or([None; 5], |all| all.quantiles([500, 900, 950, 990, 999], slices, batches));
+        let all = LatencyDistribution::from_slices(slices);
+        let quantiles =
+            all.as_ref().map_or([None; 5], |all| all.quantiles(Self::PER_MILLE, slices, batches));
         Self {
             mean: mean_latency(n, batches).map(resolved),
             quantiles: quantiles.map(|quantile| quantile.map(resolved)),
+            quantile_values: all.map_or([None; 5], |all| all.values(Self::PER_MILLE)),
         }
     }
 }
