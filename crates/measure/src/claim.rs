@@ -249,7 +249,7 @@ impl Statistic {
     /// The figure of a single round in ns, which needs no interval of its own; `None` where there
     /// were too few completions for it.
     #[must_use]
-    pub fn value_in(self, round: &Summary) -> Option<f64> {
+    pub fn figure_in_round(self, round: &Summary) -> Option<f64> {
         let [p50, p90, p95, p99, p99_9] = round.quantile_values;
         match self {
             Self::Mean => round.mean.map(|mean| mean.estimate),
@@ -317,10 +317,10 @@ impl Demand {
 
     /// The figure of a single round, in its own unit.
     #[must_use]
-    pub fn value(self, round: &Summary) -> Option<f64> {
+    pub fn figure_in_round(self, round: &Summary) -> Option<f64> {
         match self {
             Self::Rate(_) => Some(round.rate.estimate),
-            Self::Latency(statistic, _) => statistic.value_in(round),
+            Self::Latency(statistic, _) => statistic.figure_in_round(round),
         }
     }
 
@@ -328,7 +328,9 @@ impl Demand {
     #[must_use]
     pub fn judge(self, measured: Option<Estimate>) -> ClaimJudgement {
         let Some(measured) = measured else {
-            let text = format!("undecided: too few operations for a figure against {self}");
+            let text = format!(
+                "undecided: too few or too uneven operations for an interval against {self}"
+            );
             return ClaimJudgement { verdict: ClaimVerdict::Undecided, text };
         };
         let verdict = match (self.met_by(measured.low), self.met_by(measured.high)) {
@@ -558,9 +560,9 @@ mod tests {
         let names = ["mean", "p50", "p90", "p95", "p99", "p99.9"];
         assert_eq!(names.map(found), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Some));
         assert_eq!(demand("x >= 1/s", 0).figure(&summary), figure(7.0));
-        let value = |name: &str| demand(&format!("x {name} <= 1s"), 0).value(&summary);
+        let value = |name: &str| demand(&format!("x {name} <= 1s"), 0).figure_in_round(&summary);
         assert_eq!(names.map(value), [1.0, 12.0, 13.0, 14.0, 15.0, 16.0].map(Some));
-        assert_eq!(demand("x >= 1/s", 0).value(&summary), Some(7.0));
+        assert_eq!(demand("x >= 1/s", 0).figure_in_round(&summary), Some(7.0));
     }
 
     proptest! {

@@ -74,10 +74,12 @@ impl LatencyDistribution {
         low + position.within * (high - low)
     }
 
-    /// Quantiles in per mille, in nanoseconds, each where at least [`BEYOND`] completions lie on
-    /// either side.
+    /// Quantiles in per mille as they are, in nanoseconds; `None` where fewer than [`BEYOND`]
+    /// completions lie on either side.
     pub(crate) fn values<const N: usize>(&self, per_mille: [u64; N]) -> [Option<f64>; N] {
-        per_mille.map(|quantile| self.tells(quantile).then(|| self.value_at(quantile as f64 / 1e3)))
+        per_mille.map(|quantile| {
+            self.has_enough_beyond(quantile).then(|| self.value_at(quantile as f64 / 1e3))
+        })
     }
 
     /// Quantiles in per mille, rising, with their intervals from these batches of the same
@@ -107,7 +109,7 @@ impl LatencyDistribution {
     }
 
     fn estimate(&self, per_mille: u64, parts: &[(f64, f64)]) -> Option<Estimate> {
-        if !self.tells(per_mille) {
+        if !self.has_enough_beyond(per_mille) {
             return None;
         }
         let share = per_mille as f64 / 1e3;
@@ -121,8 +123,8 @@ impl LatencyDistribution {
         Some(Estimate { low: quantile.low.min(low), high: quantile.high.max(high), ..quantile })
     }
 
-    /// Whether enough completions lie on either side of this quantile.
-    fn tells(&self, per_mille: u64) -> bool {
+    /// Whether at least [`BEYOND`] completions lie on either side of this quantile, in per mille.
+    fn has_enough_beyond(&self, per_mille: u64) -> bool {
         self.total * per_mille.min(1000 - per_mille) >= BEYOND * 1000
     }
 

@@ -103,8 +103,12 @@ fn bucket_width(latency_ns: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
     use crate::claim::{ClaimVerdict, Demand};
+    use crate::series::Series;
+    use crate::summary::Conditions;
     use crate::units::PerSecond;
     use rand::SeedableRng;
     use rand_distr::{Distribution, Normal};
@@ -184,8 +188,6 @@ mod tests {
 
     #[test]
     fn a_round_whose_latencies_drift_has_a_median() {
-        use crate::series::Series;
-        use crate::summary::Conditions;
         // 400 calls that grow from 1.0 to 1.4 ms: the median's share of a batch is all or nothing.
         let mut now = Nanos(0);
         let ends: Vec<(Nanos, Option<Nanos>)> = (0..400)
@@ -197,7 +199,7 @@ mod tests {
             .collect();
         let conditions = Conditions {
             window: now,
-            workers: std::num::NonZeroU32::MIN,
+            workers: NonZeroU32::MIN,
             first_and_last: Some((ends[0].0, now)),
             clock_step: Nanos(1),
         };

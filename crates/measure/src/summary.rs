@@ -52,8 +52,9 @@ pub struct Summary {
     pub p99: Option<Estimate>,
     /// Latency in ns that 99.9 % do not exceed.
     pub p99_9: Option<Estimate>,
-    /// The same five quantiles without their intervals, also where one would reach beyond the
-    /// longest latency: what is said over several rounds needs none of a single one.
+    /// p50, p90, p95, p99 and p99.9 in ns without their intervals, also where one would reach
+    /// beyond the longest latency: `None` only when fewer than ten completions lie on either side.
+    /// A figure over several rounds is made of these, since it needs no interval of a single one.
     pub quantile_values: [Option<f64>; 5],
     /// Completed operations inside the window.
     pub n: u64,

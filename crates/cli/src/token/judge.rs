@@ -29,7 +29,7 @@ impl Evidence<'_> {
 
     /// The figure of each round; none where one had too few operations for it.
     fn figures(&self, demand: Demand) -> Vec<f64> {
-        let figure = |round: &Summary| demand.value(round);
+        let figure = |round: &Summary| demand.figure_in_round(round);
         self.summaries().iter().map(figure).collect::<Option<_>>().unwrap_or_default()
     }
 

@@ -31,7 +31,7 @@ fn entries(latency: &Latency) -> Vec<Entry> {
 
 fn estimated(name: &str, value: Option<Estimate>) -> Entry {
     match value {
-        None => entry(name, Span::faint(figures::NONE), "too few samples"),
+        None => entry(name, Span::faint(figures::NONE), "too few or too uneven samples"),
         Some(value) => {
             let interval = figures::interval(&value, figures::time);
             entry(name, Span::new(figures::time(value.estimate), Tint::Strong), &interval)
