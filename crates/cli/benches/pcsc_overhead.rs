@@ -148,7 +148,8 @@ fn report(operation: &str, pairs: &[Pair]) {
             pairs.iter().map(|pair| of(&pair.tapstone) - of(&pair.bare)).collect();
         Estimate::mean_of(&differences).expect("at least two rounds")
     };
-    let (median, mean) = (added(|side| side.median), added(|side| side.mean));
+    let median = added(|side| side.median);
+    let mean = added(|side| side.mean);
     let mut bare: Vec<f64> = pairs.iter().map(|pair| pair.bare.median).collect();
     bare.sort_by(f64::total_cmp);
     println!(

@@ -43,7 +43,8 @@ fn main() {
     );
     println!("                       rounds       bare   observed  ratio");
     if let Some(client) = fixtures::built("client") {
-        let (operations, rounds) = (OPERATIONS.to_string(), rounds::rounds(20, 2));
+        let operations = OPERATIONS.to_string();
+        let rounds = rounds::rounds(20, 2);
         let module = null_module();
         let command = command(&[
             client.as_os_str().to_owned(),
@@ -134,7 +135,8 @@ impl Bench {
         let round = |pair: &Pair| PairedRound { a: rate(pair.observed), b: rate(pair.bare) };
         let ratio = paired_ratio(&pairs.iter().map(round).collect::<Vec<_>>());
         let Estimate { estimate, low, high } = ratio.unwrap();
-        let (bare, observed) = (median(|pair| pair.bare), median(|pair| pair.observed));
+        let bare = median(|pair| pair.bare);
+        let observed = median(|pair| pair.observed);
         println!(
             "  {name:20} {rounds:6} {:>10} {:>10}  {estimate:.3} [{low:.3}, {high:.3}]",
             bare.to_string(),

@@ -166,7 +166,8 @@ impl Context {
     pub fn answered(&mut self, status: StatusWord) {
         let Some(sent) = self.sent.take() else { return };
         let Sent { command, chained, enveloped } = &sent;
-        let (chained, enveloped) = (*chained, *enveloped);
+        let chained = *chained;
+        let enveloped = *enveloped;
         // After another answer than 9000 a chain is over (ISO 7816-4, 5.3.3). Of an envelope that is
         // not relied upon: what is in it would be judged without its beginning.
         let goes_on = chained && (status == StatusWord::OK || command.ins == ENVELOPE);

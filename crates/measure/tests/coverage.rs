@@ -134,7 +134,8 @@ impl Model {
     fn quantile(&self, share: f64) -> f64 {
         let [first, second] = self.shares();
         let cdf = |q| first * self.states[0].0.cdf(q) + second * self.states[1].0.cdf(q);
-        let (mut low, mut high) = (0.0, 1_000.0 * MILLISECOND);
+        let mut low = 0.0;
+        let mut high = 1_000.0 * MILLISECOND;
         for _ in 0..100 {
             let middle = (low + high) / 2.0;
             if cdf(middle) < share { low = middle } else { high = middle }
@@ -276,9 +277,12 @@ impl std::fmt::Display for Coverage {
 /// Prints the coverage of every figure over the summaries and returns that of the rate, the mean
 /// and the median.
 fn covered(model: Model, summaries: impl Iterator<Item = Summary>) -> [Coverage; 3] {
-    let (mean, quantiles) = (model.mean(), [0.5, 0.9, 0.99].map(|share| model.quantile(share)));
+    let mean = model.mean();
+    let quantiles = [0.5, 0.9, 0.99].map(|share| model.quantile(share));
     let mut coverages: [Coverage; 5] = Default::default();
-    let (mut batches, mut reliable, mut runs) = (0, 0, 0);
+    let mut batches = 0;
+    let mut reliable = 0;
+    let mut runs = 0;
     for summary in summaries {
         let [rate, of_mean, p50, p90, p99] = &mut coverages;
         rate.ask(Some(summary.rate), 1e9 / mean);

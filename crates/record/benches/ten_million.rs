@@ -50,7 +50,8 @@ fn write_samples(
 ) -> Result<(Histogram<u64>, Duration, Duration), Box<dyn Error>> {
     let mut histogram = Histogram::new_with_bounds(1, HIGHEST.0, 3)?;
     let mut random = Random(1);
-    let (mut took, mut longest) = (Duration::ZERO, Duration::ZERO);
+    let mut took = Duration::ZERO;
+    let mut longest = Duration::ZERO;
     let mut clocks = [Nanos::ZERO; WORKERS as usize];
     let mut batch = Vec::with_capacity(BATCH);
     let mut writer = SampleWriter::create(path, &["rsa2048.sign", "ecdsa-p256.sign"])?;
@@ -122,7 +123,8 @@ fn print(
     path: &std::path::Path,
 ) -> Result<(), Box<dyn Error>> {
     let bytes = fs::metadata(path)?.len();
-    let (count, bytes) = (thousands(count as u64), thousands(bytes));
+    let count = thousands(count as u64);
+    let bytes = thousands(bytes);
     println!("{what}: {count} in {:.3} s, {bytes} bytes", took.as_secs_f64());
     Ok(())
 }

@@ -30,7 +30,8 @@ pub fn undisturbed<T>(
     mut measure: impl FnMut() -> T,
     within: impl Fn(&T) -> Held,
 ) -> Option<T> {
-    let (mut held, mut spoiled) = (None, false);
+    let mut held = None;
+    let mut spoiled = false;
     figures(|| {
         let Some(measured) = while_quiet(processors, bound, &mut measure) else {
             return hold(!spoiled, "the machine was not quiet again");

@@ -271,7 +271,8 @@ impl Context {
     /// What the call returns.
     pub fn connect(&self, reader: &CStr, share: Share) -> Result<Connection, PcscFailure> {
         let protocols = if share == Share::Direct { Protocol::NONE } else { Protocol::ANY };
-        let (mut handle, mut protocol) = (0, 0);
+        let mut handle = 0;
+        let mut protocol = 0;
         // SAFETY: `reader` ends with a zero, and the results are written before the return.
         self.pcsc.call(PcscFunction::Connect, |f| unsafe {
             let reader = reader.as_ptr();
@@ -309,7 +310,8 @@ impl Connection {
     /// What the call returns.
     pub fn reconnect(&mut self, initialise: Disposition) -> Result<(), PcscFailure> {
         let mut protocol = 0;
-        let (share, initialise) = (self.share as Dword, initialise as Dword);
+        let share = self.share as Dword;
+        let initialise = initialise as Dword;
         // SAFETY: the result is written before the return.
         self.pcsc.call(PcscFunction::Reconnect, |f| unsafe {
             (f.SCardReconnect)(self.handle, share, Protocol::ANY.0, initialise, &mut protocol)
@@ -365,7 +367,9 @@ impl Connection {
     /// What the call returns.
     pub fn status(&self) -> Result<Atr, PcscFailure> {
         let mut name = [0; 256];
-        let (mut name_length, mut state, mut protocol) = (name.len() as Dword, 0, 0);
+        let mut name_length = name.len() as Dword;
+        let mut state = 0;
+        let mut protocol = 0;
         let mut atr = Atr { bytes: [0; LONGEST_ATR], length: LONGEST_ATR as Dword };
         // SAFETY: both buffers are as long as their lengths say.
         self.pcsc.call(PcscFunction::Status, |f| unsafe {

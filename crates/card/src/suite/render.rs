@@ -116,7 +116,9 @@ impl Rendering<'_> {
         step: &Step,
         chunk: u32,
     ) -> Result<([u8; 4], Vec<(usize, String)>, Option<usize>), Fault> {
-        let (mut bytes, mut patches, mut chunk_at) = (Vec::with_capacity(4), Vec::new(), None);
+        let mut bytes = Vec::with_capacity(4);
+        let mut patches = Vec::new();
+        let mut chunk_at = None;
         for piece in &step.header {
             match piece {
                 Piece::Bytes(more) => bytes.extend_from_slice(more),

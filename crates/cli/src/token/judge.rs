@@ -117,7 +117,8 @@ fn void_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     let Some(rounds) = evidence.rounds else { return reasons };
     if let Some(why) = rounds.disturbed.first() {
-        let (disturbed, all) = (rounds.disturbed.len(), rounds.rounds.len());
+        let disturbed = rounds.disturbed.len();
+        let all = rounds.rounds.len();
         reasons.push(format!("other programs disturbed {disturbed} of {all} rounds: {why}"));
     }
     reasons

@@ -20,7 +20,8 @@ const WAITS: &str = "
     echo end >> log";
 
 fn interrupted(folder: &Folder, signal: impl Fn(Pid)) -> Outcome {
-    let (a, b) = (folder.work("a", 10), folder.script("b", WAITS));
+    let a = folder.work("a", 10);
+    let b = folder.script("b", WAITS);
     let child = folder.start(&["--warm-up", "0", "--format", "json", "--", &a, &b]);
     let waits = eventually(TIME_LIMIT, || folder.log().iter().any(|line| line == "waiting"));
     if waits {

@@ -7,7 +7,8 @@ use crate::support::{Folder, compared, comparison, row};
 #[test]
 fn four_times_the_work_is_slower() {
     let folder = Folder::new();
-    let (a, b) = (folder.work("a", 8_000), folder.work("b", 32_000));
+    let a = folder.work("a", 8_000);
+    let b = folder.work("b", 32_000);
     let outcome = folder.ab(&["--format", "json", "--output", "out.json", "--", &a, &b]).exits(0);
     let record = outcome.record();
     let written = std::fs::read_to_string(folder.path("out.json")).unwrap();
@@ -29,7 +30,8 @@ fn four_times_the_work_is_slower() {
 #[test]
 fn the_record_has_every_run_of_both_sides() {
     let folder = Folder::new();
-    let (a, b) = (folder.work("a", 1_000), folder.work("b", 1_000));
+    let a = folder.work("a", 1_000);
+    let b = folder.work("b", 1_000);
     let arguments = ["--format", "json", "--name", "old", "--name", "new", "--warm-up", "2", "--"];
     let record = folder.ab(&[&arguments[..], &[&a, &b]].concat()).exits(0).record();
     assert_eq!(record.target.kind, TargetKind::Command);
@@ -41,8 +43,10 @@ fn the_record_has_every_run_of_both_sides() {
     assert_eq!((of.candidate.name.as_str(), of.candidate.source.as_str()), ("new", "./b"));
     for side in ["baseline", "candidate"] {
         let value = |part: &str| row(&record, &format!("command.{part}[{side}]")).clone();
-        let (wall, cpu) = (value("wall"), value("cpu"));
-        let (user, system) = (value("user"), value("system"));
+        let wall = value("wall");
+        let cpu = value("cpu");
+        let user = value("user");
+        let system = value("system");
         for row in [&wall, &cpu, &user, &system] {
             assert_eq!((row.values_ns.len(), row.completed), (20, 20));
             assert_eq!(row.stopped_by, Some(StoppedBy::Count));
@@ -52,7 +56,8 @@ fn the_record_has_every_run_of_both_sides() {
             assert_eq!(*cpu, *parts.0 + *parts.1);
         }
         let sum: u64 = wall.values_ns.iter().map(|value| value.0).sum();
-        let (mean, window) = (wall.latency_ns.unwrap().mean.unwrap(), wall.window.unwrap());
+        let mean = wall.latency_ns.unwrap().mean.unwrap();
+        let window = wall.window.unwrap();
         assert!((mean.estimate - sum as f64 / 20.0).abs() < 1.0);
         assert!(window.seconds.0 >= sum as f64 / 1e9, "the other side ran meanwhile");
     }
@@ -77,7 +82,8 @@ fn a_command_is_not_told_from_itself() {
 #[test]
 fn a_threshold_acts_on_the_interval_of_the_wall_time() {
     let folder = Folder::new();
-    let (a, b) = (folder.work("a", 8_000), folder.work("b", 32_000));
+    let a = folder.work("a", 8_000);
+    let b = folder.work("b", 32_000);
     for (sides, rounds, code, word) in [
         ([&a, &b], "20", 1, "EXCEEDED   command.wall is surely slower by more than 5.0 %"),
         ([&b, &a], "20", 0, "HELD       command.wall is not slower by more than 5.0 %"),
@@ -92,7 +98,8 @@ fn a_threshold_acts_on_the_interval_of_the_wall_time() {
 #[test]
 fn fewer_rounds_give_figures_and_no_verdict() {
     let folder = Folder::new();
-    let (a, b) = (folder.work("a", 2_000), folder.work("b", 32_000));
+    let a = folder.work("a", 2_000);
+    let b = folder.work("b", 32_000);
     let arguments = ["--rounds", "5", "--fail-above", "5%", "--format", "json", "--", &a, &b];
     let record = folder.ab(&arguments).exits(0).record();
     let wall = compared(&record, "command.wall");
@@ -106,7 +113,8 @@ fn fewer_rounds_give_figures_and_no_verdict() {
 #[test]
 fn each_run_is_prepared_and_that_is_outside_its_time() {
     let folder = Folder::new();
-    let (a, b) = (folder.work("a", 100), folder.work("b", 100));
+    let a = folder.work("a", 100);
+    let b = folder.work("b", 100);
     let prepare = folder.work("p", 50_000);
     let arguments = ["--prepare", &prepare, "--rounds", "3", "--warm-up", "0", "--format", "json"];
     let record = folder.ab(&[&arguments[..], &["--", &a, &b]].concat()).exits(0).record();

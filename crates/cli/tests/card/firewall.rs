@@ -102,7 +102,9 @@ fn a_pin_is_forgotten_when_the_run_ends(pcscd: &Pcscd) {
 /// Random suites that can be planned; `TAPSTONE_SUITES=300` for as many as that.
 fn random_suites(pcscd: &Pcscd) {
     let wanted = std::env::var("TAPSTONE_SUITES").ok().and_then(|it| it.parse().ok());
-    let (mut refused, mut commands, mut presented) = (0, 0, 0);
+    let mut refused = 0;
+    let mut commands = 0;
+    let mut presented = 0;
     let (_played, card) = honest(pcscd, 3);
     let seeds = (0..).filter(|seed| reaches_a_card(*seed)).take(wanted.unwrap_or(20));
     for seed in seeds {

@@ -77,7 +77,8 @@ fn names() {
         spoilt("make = \"random\"", "make = \"3des-m2\", key = \"dse\"")
     );
     let key = "\"f462a7eac78ffedcda0298cb5db9d3e5\"\n";
-    let (short, maker) = ("\"f462\"\n", "make = \"3des-m2\", key = \"des\"");
+    let short = "\"f462\"\n";
+    let maker = "make = \"3des-m2\", key = \"des\"";
     let suite = SUITE.replace(key, short).replace("make = \"random\"", maker);
     assert_snapshot!("key_of_another_length", Tapstone::suite(&suite).run().refusal());
     assert_snapshot!("unknown_group", spoilt("needs = [\"key\"]", "needs = [\"kye\"]"));

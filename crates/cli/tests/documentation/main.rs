@@ -102,7 +102,8 @@ fn difference(shown: &[&str], printed: &[&str]) -> Option<String> {
         }
         lines
     };
-    let (shown, printed) = (lines(shown), lines(printed));
+    let shown = lines(shown);
+    let printed = lines(printed);
     let mut parts = shown.split(|line| line.trim() == LEFT_OUT);
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = printed.strip_prefix(first) else { return Some(first.join("\n")) };

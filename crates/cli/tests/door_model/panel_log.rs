@@ -29,7 +29,8 @@ fn log() -> String {
     for tap in 0..400_u64 {
         let at = |tenths: u64| {
             let tenths = tap * 100 + tenths;
-            let (s, tenth) = (tenths / 10, tenths % 10);
+            let s = tenths / 10;
+            let tenth = tenths % 10;
             format!("2026-01-15 {:02}:{:02}:{:02}.{tenth}", 9 + s / 3600, s / 60 % 60, s % 60)
         };
         let more = tap % 5;

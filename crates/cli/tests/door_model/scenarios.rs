@@ -109,7 +109,8 @@ fn a_shipped_scenario_is_the_start_of_ones_own() {
             let said = tapstone(here.path(), &["door", "budget", scenario, "--format", "json"]);
             said.record().budget.unwrap()
         };
-        let (own, shipped) = (json("own.toml"), json(name));
+        let own = json("own.toml");
+        let shipped = json(name);
         assert_eq!(own.parts, shipped.parts);
         assert_eq!(own.chance, shipped.chance);
     }

@@ -32,7 +32,8 @@ fn files(store: &Path) -> Vec<String> {
 #[test]
 fn a_worker_cleans_up_when_its_lab_is_killed() {
     let run = measuring();
-    let (workers, store) = (run.workers(), run.store());
+    let workers = run.workers();
+    let store = run.store();
     assert_eq!(workers.len(), 1);
     let _directory = run.kill();
     let clean = eventually(Duration::from_secs(5), || files(&store).is_empty());

@@ -16,7 +16,8 @@ fn find(variables: &[(&str, &str)], limits: &str) -> Outcome {
 fn knee(outcome: &Outcome) -> Knee {
     let knee = outcome.record().knee.unwrap();
     for level in &knee.levels {
-        let (threads, processes) = (level.threads, level.processes);
+        let threads = level.threads;
+        let processes = level.processes;
         eprintln!("{threads} threads, {processes} processes: {:.0}/s", level.rate.estimate);
         assert!(level.rate.low <= level.rate.estimate && level.rate.estimate <= level.rate.high);
     }

@@ -16,8 +16,10 @@ fn measure(variables: &[(&str, &str)], workers: &str) -> Outcome {
 /// Holds the record's only case against the log.
 fn agrees(outcome: &Outcome) {
     let row = outcome.row();
-    let (window, log) = (row.window.unwrap(), outcome.log());
-    let (mut done, mut failed) = (0_u64, 0_u64);
+    let window = row.window.unwrap();
+    let log = outcome.log();
+    let mut done = 0_u64;
+    let mut failed = 0_u64;
     for noted in log.within(window) {
         *if noted.code == 0 { &mut done } else { &mut failed } += 1;
     }

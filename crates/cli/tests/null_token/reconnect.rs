@@ -27,7 +27,8 @@ fn with_reconnect_the_run_goes_on_and_the_outage_is_told() {
         // 800 before it and as many as fit into more than a second and a half after it.
         hold(row.completed > 1600, row.completed)?;
         // It is looked for every 50 ms.
-        let (length, start) = (gap.length_ns.0 / 1_000_000, gap.start_ns.0 / 1_000_000);
+        let length = gap.length_ns.0 / 1_000_000;
+        let start = gap.start_ns.0 / 1_000_000;
         hold((290..500).contains(&length), format_args!("{length} ms"))?;
         hold((200..1500).contains(&start), format_args!("{start} ms into the window"))
     });

@@ -49,7 +49,8 @@ fn run(variables: &[(&str, &str)], arguments: &str) -> (Outcome, Vec<Sample>) {
 fn every_operation_of_the_record_is_a_row() {
     let model = [("SERVICE", "300us"), ("WAIT", "sleep"), ("FAIL", "CKR_DATA_INVALID/11")];
     let (outcome, samples) = run(&model, "--op rsa1024.sign --threads 3 --seconds 1");
-    let (outcome, row) = (outcome.exits(2).record(), outcome_row(&samples));
+    let outcome = outcome.exits(2).record();
+    let row = outcome_row(&samples);
     let measured = &outcome.results[0];
     let failed: u64 = measured.failed.values().sum();
     assert!(failed > 0 && measured.completed > 1000, "{}", measured.completed);

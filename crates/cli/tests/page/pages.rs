@@ -128,7 +128,8 @@ fn examples() -> Vec<(String, String)> {
 fn timeline() -> Timeline {
     let names = [hostile::TEXT, "C_Sign", "SCardTransmit: GET DATA, Discovery Object"];
     let layers = [TimelineLayer::Pkcs11, TimelineLayer::Pcsc, TimelineLayer::Libc];
-    let (wall, each) = (Nanos::from_secs(2), 2_000_000_000 / (SPANS / 2));
+    let wall = Nanos::from_secs(2);
+    let each = 2_000_000_000 / (SPANS / 2);
     let span = |number: u64| {
         let depth = number % 3;
         let length = if number.is_multiple_of(10) { 40 } else { each * (3 - depth) - each / 2 };

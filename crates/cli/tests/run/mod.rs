@@ -38,7 +38,8 @@ impl Tapstone {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
         private_environment(&mut command);
         command.current_dir(directory.path()).arg(verb).stdin(Stdio::null());
-        let (defaults, secrets) = (BTreeMap::new(), Vec::new());
+        let defaults = BTreeMap::new();
+        let secrets = Vec::new();
         let turn = || Box::new(()) as Box<dyn Any>;
         Self { command, directory, writes_record: true, defaults, secrets, turn }
     }

@@ -26,7 +26,8 @@ fn bash_completes_verbs_and_options() {
     let script = folder.path().join("tapstone");
     fs::write(&script, printed(tapstone(&["completions", "bash"]))).unwrap();
     let complete = |words: &[&str]| {
-        let (last, before) = (words.last().unwrap(), words[words.len() - 2]);
+        let last = words.last().unwrap();
+        let before = words[words.len() - 2];
         let line = words.join(" ");
         let ask = format!(
             "source '{}'; COMP_WORDS=({line} ''); COMP_CWORD={}; COMP_LINE='{line}'; \

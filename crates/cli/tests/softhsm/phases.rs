@@ -49,7 +49,8 @@ fn more_objects_slow_a_search_down() {
         let run = hsm.tapstone().args("--op find --count 50 --key-count").arg(objects);
         run.run().exits(0).row().latency_ns.unwrap().mean.unwrap().estimate
     };
-    let (few, many) = (mean("0"), mean("1900"));
+    let few = mean("0");
+    let many = mean("1900");
     assert!(many > 3.0 * few, "{few} ns among 100, {many} ns among 2,000");
     assert!(hsm.objects().is_empty(), "they were session objects");
 }

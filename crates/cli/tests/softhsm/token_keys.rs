@@ -72,7 +72,8 @@ fn they_are_gone_after_an_interrupt_and_what_was_measured_is_kept() {
         let outcome = run.wait().exits(2);
         assert!(hsm.objects().is_empty(), "{signal:?}");
 
-        let (record, row) = (outcome.record(), outcome.row());
+        let record = outcome.record();
+        let row = outcome.row();
         assert_eq!(row.status.outcome, Outcome::Ok);
         assert_eq!(row.stopped_by, Some(StoppedBy::Interrupted));
         assert!(row.window.unwrap().seconds.0 < 60.0, "of an hour: {:?}", row.window);

@@ -60,11 +60,13 @@ fn what_pkcs11_tool_signs_openssl_verifies() {
     // PIV authentication, and digital signature, for which the PIN is asked each time.
     for id in ["01", "02"] {
         let sign = format!("--login --sign --id {id} --mechanism SHA256-RSA-PKCS");
-        let (signature, public) = (session.file("signature"), session.file("public.pem"));
+        let signature = session.file("signature");
+        let public = session.file("public.pem");
         let files = format!("--input-file {message} --output-file {}", signature.display());
         let Some(_) = session.pkcs11(&format!("{sign} {files}")) else { return };
         session.public_key(id, &public);
-        let (signature, public) = (signature.display(), public.display());
+        let signature = signature.display();
+        let public = public.display();
         let verify = format!("openssl dgst -sha256 -verify {public} -signature {signature}");
         assert_eq!(session.run(&format!("{verify} {message}")).unwrap(), "Verified OK\n");
         let other = session.put("other", b"something else");
@@ -73,12 +75,14 @@ fn what_pkcs11_tool_signs_openssl_verifies() {
     // Card authentication with its curve key.
     let hash = session.file("hash").display().to_string();
     session.run(&format!("openssl dgst -sha256 -binary -out {hash} {message}")).unwrap();
-    let (signature, public) = (session.file("signature"), session.file("public.pem"));
+    let signature = session.file("signature");
+    let public = session.file("public.pem");
     let files = format!("--input-file {hash} --output-file {}", signature.display());
     let sign = "--login --sign --id 04 --mechanism ECDSA --signature-format openssl";
     session.pkcs11(&format!("{sign} {files}")).unwrap();
     session.public_key("04", &public);
-    let (signature, public) = (signature.display(), public.display());
+    let signature = signature.display();
+    let public = public.display();
     let verify = format!("openssl dgst -sha256 -verify {public} -signature {signature} {message}");
     assert_eq!(session.run(&verify).unwrap(), "Verified OK\n");
 }

@@ -432,7 +432,8 @@ fn status_words_say_their_numbers() {
 #[test]
 fn suites_use_the_same_names() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites");
-    let (mut suites, mut steps) = (0, 0);
+    let mut suites = 0;
+    let mut steps = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if !path.file_name().unwrap().to_str().unwrap().starts_with("card-") {
@@ -465,7 +466,8 @@ fn suites_use_the_same_names() {
 
 /// A header with zeros for what differs from command to command: `{length:2}`, `{buffer}`.
 fn filled(apdu: &str) -> String {
-    let (mut filled, mut rest) = (String::new(), apdu);
+    let mut filled = String::new();
+    let mut rest = apdu;
     while let Some((before, placeholder)) = rest.split_once('{') {
         let (placeholder, after) = placeholder.split_once('}').unwrap();
         filled.push_str(before);

@@ -55,7 +55,8 @@ fn example_histograms_hold_as_many_operations_as_their_rows() {
             let Some(histogram) = row.histogram.as_ref().map(EncodedHistogram::decode) else {
                 continue;
             };
-            let (histogram, latency) = (histogram.unwrap(), row.latency_ns.unwrap());
+            let histogram = histogram.unwrap();
+            let latency = row.latency_ns.unwrap();
             assert_eq!(histogram.len(), row.completed);
             assert!(histogram.equivalent(histogram.max(), latency.max.0));
             assert!(histogram.equivalent(histogram.min(), latency.min.0));

@@ -34,7 +34,8 @@ fn a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it() {
 #[test]
 fn others_may_read_it_as_far_as_the_umask_allows() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, plain) = (folder.path().join("run.json"), folder.path().join("plain"));
+    let path = folder.path().join("run.json");
+    let plain = folder.path().join("plain");
     record().write(&path, Access::Everybody).unwrap();
     fs::write(&plain, "").unwrap();
     let mode = |path| fs::metadata(path).unwrap().permissions().mode();
@@ -64,7 +65,8 @@ fn what_cannot_be_written_leaves_the_old_file() {
 #[test]
 fn a_link_stays_a_link_and_a_device_a_device() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, link) = (folder.path().join("run.json"), folder.path().join("latest.json"));
+    let path = folder.path().join("run.json");
+    let link = folder.path().join("latest.json");
     fs::write(&path, "").unwrap();
     symlink(&path, &link).unwrap();
     record().write(&link, Access::Everybody).unwrap();

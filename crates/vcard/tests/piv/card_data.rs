@@ -22,7 +22,8 @@ fn text(certificate: &Path) -> String {
 
 /// The CA's certificate, PEM.
 fn ca(desk: &Desk, folder: &Path) -> String {
-    let (der, pem) = (folder.join("ca.der"), desk.path("ca.pem").display().to_string());
+    let der = folder.join("ca.der");
+    let pem = desk.path("ca.pem").display().to_string();
     openssl(&format!("x509 -inform DER -in {} -out {pem}", der.display())).unwrap();
     pem
 }
@@ -33,8 +34,10 @@ fn certificates_are_the_ca_s_and_of_the_keys() {
     for folder in [folder(), other_folder()] {
         let ca = ca(&desk, folder);
         for name in KEYS {
-            let (der, key) = (folder.join(name).with_extension("der"), folder.join(name));
-            let (der, key) = (der.display(), key.with_extension("p8"));
+            let der = folder.join(name).with_extension("der");
+            let key = folder.join(name);
+            let der = der.display();
+            let key = key.with_extension("p8");
             let pem = desk.path("card.pem").display().to_string();
             openssl(&format!("x509 -inform DER -in {der} -out {pem}")).unwrap();
             openssl(&format!("verify -x509_strict -CAfile {ca} {pem}")).unwrap();

@@ -126,8 +126,10 @@ fn a_digital_signature_needs_the_pin_right_before() {
 #[test]
 fn p_256_agrees_with_openssl_on_a_secret() {
     let desk = Desk::new();
-    let (mine, public) = (desk.path("mine.pem"), desk.path("mine.der"));
-    let (mine, public) = (mine.display(), public.display());
+    let mine = desk.path("mine.pem");
+    let public = desk.path("mine.der");
+    let mine = mine.display();
+    let public = public.display();
     openssl(&format!("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {mine}"))
         .unwrap();
     openssl(&format!("pkey -in {mine} -pubout -outform DER -out {public}")).unwrap();
@@ -154,7 +156,8 @@ fn p_256_agrees_with_openssl_on_a_secret() {
 fn rsa_decrypts_for_key_management() {
     let desk = Desk::new();
     let public = desk.public_key(&other_folder().join("key_management_9d.der"));
-    let (plain, cipher) = (desk.put("plain", b"a key"), desk.path("cipher").display().to_string());
+    let plain = desk.put("plain", b"a key");
+    let cipher = desk.path("cipher").display().to_string();
     openssl(&format!("pkeyutl -encrypt -pubin -inkey {public} -in {plain} -out {cipher}")).unwrap();
     let block = std::fs::read(cipher).unwrap();
     let reply = authenticate(&mut verified(other_card()), 0x07, 0x9D, 0x81, &block);

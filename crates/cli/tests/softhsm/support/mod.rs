@@ -16,7 +16,8 @@ pub(crate) fn assert_all_verified(row: &CaseResult) {
 
 /// What there is to say against the same.
 pub(crate) fn not_all_verified(row: &CaseResult) -> Option<String> {
-    let (name, completed) = (&row.operation, row.completed);
+    let name = &row.operation;
+    let completed = row.completed;
     let Some(verification) = row.verification else { return Some(format!("{name}: not checked")) };
     let (eligible, checked, wrong) =
         (verification.eligible, verification.checked, verification.wrong);
