@@ -19,6 +19,7 @@ mod door;
 mod environment;
 mod exit;
 mod failure;
+mod help;
 mod hosts;
 mod import;
 mod interrupt;
@@ -42,7 +43,7 @@ mod version;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -51,7 +52,7 @@ use crate::print::{out, say};
 /// A performance laboratory for hardware-backed cryptography.
 #[derive(Debug, Parser)]
 #[command(name = "tapstone", version, long_version = version::BUILD_FACTS)]
-#[command(max_term_width = 100, disable_help_subcommand = true)]
+#[command(max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -104,7 +105,7 @@ fn main() -> ExitCode {
         say!("error: signals cannot be handled: {error}");
         return Exit::NotMeasured.into();
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match typed_arguments() {
         Ok(arguments) => arguments,
         Err(error) => return tell(&error),
     };
@@ -135,6 +136,14 @@ fn main() -> ExitCode {
         Exit::NotMeasured
     });
     print::exit_code(exit)
+}
+
+/// What the user typed, by the definitions as the help arranges them.
+fn typed_arguments() -> Result<Arguments, clap::Error> {
+    let definitions = help::arranged(Arguments::command());
+    let typed = definitions.clone().try_get_matches();
+    let typed = typed.map_err(|error| help::without_hidden_verbs(error, &definitions))?;
+    Arguments::from_arg_matches(&typed)
 }
 
 /// Help, the version, or what is wrong with the arguments.

@@ -53,12 +53,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) output: OutputArguments,
     /// Run nothing: read the events that an earlier trace kept
-    #[arg(long, value_name = "FILE", conflicts_with_all = [
+    #[arg(long, value_name = "FILE", help_heading = "Program", conflicts_with_all = [
         "command", "fixes", "with_daemon", "syscalls", "data", "events", "events_size",
     ])]
     pub(crate) read: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, required_unless_present = "read", value_name = "COMMAND")]
+    #[arg(
+        last = true,
+        required_unless_present = "read",
+        value_name = "COMMAND",
+        help_heading = "Program"
+    )]
     pub(crate) command: Vec<OsString>,
 }
 

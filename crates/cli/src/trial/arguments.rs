@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) output: OutputArguments,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required = true, value_name = "COMMAND", help_heading = "Program")]
     pub(crate) command: Vec<OsString>,
 }
 
