@@ -8,6 +8,7 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=../probe/src");
     println!("cargo::rerun-if-changed=../probe-core/src");
+    println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
     println!("cargo::rustc-check-cfg=cfg(probe)");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let environment = env::var("CARGO_CFG_TARGET_ENV").unwrap_or_default();
@@ -50,6 +51,10 @@ fn rustc(kind: &str, name: &str) -> Command {
     ] {
         rustc.args(["-C", option]);
     }
+    // What the whole build is asked for, such as paths that do not name this machine. Cargo has
+    // put the unit separator between the flags.
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
     rustc
 }
 

@@ -24,6 +24,7 @@ mod hosts;
 mod import;
 mod interrupt;
 mod machine_load;
+mod manual;
 mod nats;
 mod output;
 mod pcsc;
@@ -95,6 +96,9 @@ enum Verb {
     Import(import::Arguments),
     /// Print completions of verbs and options for a shell
     Completions(completions::Arguments),
+    /// Write the manual pages for a package; not for people
+    #[command(hide = true)]
+    Manual(manual::Arguments),
     /// A process that loads a module for the controller; not for people
     #[command(hide = true)]
     Worker,
@@ -128,6 +132,9 @@ fn main() -> ExitCode {
         Verb::Import(arguments) => import::run_import(&arguments),
         Verb::Completions(arguments) => {
             completions::run_completions(&arguments, Arguments::command())
+        }
+        Verb::Manual(arguments) => {
+            manual::write_manual(&arguments, help::arranged(Arguments::command()))
         }
         Verb::Worker => tapstone_token::worker::serve().map(|()| Exit::Done).map_err(Into::into),
     };
