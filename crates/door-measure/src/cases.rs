@@ -1,7 +1,7 @@
 //! What was seen as the cases of a record: every strategy, every step of the first one, the host's
 //! own time, and what the strategies gained beside what was predicted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tapstone_card::controller::{CardStop, CaseDescription, case_results};
 use tapstone_card::protocol::{Fault, Sample};
@@ -351,10 +351,22 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
                 Some(record::Mechanism { name: name.to_owned(), parameters, hardware: None });
         }
     }
+    let unchecked = unchecked(run);
+    record.warnings.extend(unchecked.iter().cloned());
+    lines.extend(unchecked);
     if run.interrupted {
         worst = Decision::None;
     }
     Decided { worst, lines }
+}
+
+/// Who was granted although nothing fresh says whether a certificate was revoked.
+fn unchecked(run: &DoorRun) -> BTreeSet<String> {
+    let granted = (0..run.mechanisms.len()).flat_map(|place| run.granted(place));
+    granted
+        .flat_map(|ran| &ran.dialogue.log.unchecked)
+        .map(|why| format!("granted without knowing whether it was revoked: {why}"))
+        .collect()
 }
 
 /// What cases are called.

@@ -36,6 +36,9 @@ pub enum FilesError {
     /// There is no CRL, although some were asked for.
     #[error("no CRL in {0}\nhint: put CRLs there, as .crl, .der or .pem, or leave --crl out")]
     NoCrl(String),
+    /// There is no OCSP answer, although some were named.
+    #[error("no OCSP answer in {0}\nhint: put answers there in DER, as .ocsp, .ors, .resp or .der")]
+    NoOcspAnswer(String),
     /// Bytes that were read before are no certificate.
     #[error("{0}")]
     Certificate(#[from] NotACertificate),

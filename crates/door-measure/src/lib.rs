@@ -9,11 +9,13 @@
 
 mod cases;
 mod controller;
+mod crl_index;
 mod error;
 pub mod files;
 mod model;
 mod observer;
 mod protocol;
+mod responders;
 mod rounds;
 mod worker;
 
@@ -21,6 +23,6 @@ pub use cases::{Decided, Decision, fill_record};
 pub use controller::DoorController;
 pub use error::{DoorMeasureError, FilesError, OpenError};
 pub use observer::DoorObserver;
-pub use protocol::{Authentication, DoorSetup};
+pub use protocol::{Authentication, DoorSetup, PolicyChoice};
 pub use rounds::{DoorPlan, DoorRound, DoorRun};
 pub use worker::serve;

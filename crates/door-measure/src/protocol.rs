@@ -9,6 +9,8 @@ use tapstone_piv::{AuthenticationMechanism, Dialogue, Time};
 use tapstone_token::pin::Pin;
 use tapstone_worker::Protocol;
 
+use crate::files::TrustFiles;
+
 /// From the controller to the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum DoorOrder {
@@ -41,12 +43,10 @@ impl Protocol for DoorProtocol {
 pub struct DoorSetup {
     /// The reader's name in PC/SC.
     pub reader: String,
-    /// Trust anchors and CAs on the way, DER or PEM.
-    pub certificates: Vec<Vec<u8>>,
-    /// CRLs, DER or PEM; `None`: revocation is not checked.
-    pub crls: Option<Vec<Vec<u8>>>,
-    /// The object identifier of the policy that is asked for.
-    pub policy: Option<String>,
+    /// Whom the door believes.
+    pub trust: TrustFiles,
+    /// The policies that are asked for.
+    pub policy: PolicyChoice,
     /// How old a check made beforehand may be.
     pub age_limit: Nanos,
     /// How long path validation takes at least: another module's time, replayed.
@@ -55,6 +55,18 @@ pub struct DoorSetup {
     pub pin: Option<Pin>,
     /// How long to wait for a reader that another program has, or for a card.
     pub wait: Nanos,
+}
+
+/// The policies that are asked for, as they travel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PolicyChoice {
+    /// Those of the Common Policy and of PIV-I.
+    #[default]
+    Usual,
+    /// Any, and none.
+    Any,
+    /// One object identifier.
+    One(String),
 }
 
 /// From the worker to the controller.

@@ -19,15 +19,14 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::{PcscCode, PcscFailure};
 use tapstone_piv::{
     AuthenticationMechanism, CardConnection, CardLost, Dialogue, DialogueLog, DialogueStep, Oid,
-    PivPin, RelyingSystem, Rules, Time,
+    PivPin, PolicyRule, RelyingSystem, Rules, Time,
 };
 use tapstone_worker::{
     Board, Controller, private_pipes, receive, send, signal_at_controllers_death,
 };
 
 use crate::error::OpenError;
-use crate::files;
-use crate::protocol::{Authentication, DoorOrder, DoorReport, DoorSetup};
+use crate::protocol::{Authentication, DoorOrder, DoorReport, DoorSetup, PolicyChoice};
 
 /// Between two attempts to get the reader or the card.
 const RETRY: Duration = Duration::from_millis(100);
@@ -113,11 +112,16 @@ fn without(outcome: Result<tapstone_piv::Denial, CardLost>) -> Dialogue {
 impl Worker {
     fn open(board: &std::path::Path, setup: DoorSetup) -> Result<Self, OpenError> {
         let pcsc = Pcsc::open(Board::open(board)?.cell(0))?;
-        let trust = files::trust(&setup.certificates, setup.crls.as_deref())?;
-        let policy = setup.policy.as_deref().map(Oid::from_str).transpose();
-        let policy = policy.map_err(|error| OpenError::Policy(error.to_string()))?;
+        let trust = setup.trust.trust()?.trust;
+        let policies = match &setup.policy {
+            PolicyChoice::Usual => PolicyRule::Usual,
+            PolicyChoice::Any => PolicyRule::Any,
+            PolicyChoice::One(oid) => PolicyRule::One(
+                Oid::from_str(oid).map_err(|error| OpenError::Policy(error.to_string()))?,
+            ),
+        };
         let rules =
-            Rules { policy, age_limit: setup.age_limit.into(), module_time: setup.module_time };
+            Rules { policies, age_limit: setup.age_limit.into(), module_time: setup.module_time };
         let pin = match &setup.pin {
             None => None,
             Some(pin) => Some(PivPin::new(pin.expose()).ok_or(OpenError::Pin)?),

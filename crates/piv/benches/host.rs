@@ -48,7 +48,8 @@ fn main() {
         let mut card =
             InProcess(tapstone_vcard::VirtualCard::new().with_default("piv", Box::new(piv)));
         let rules = Rules { age_limit: std::time::Duration::from_secs(3600), ..Rules::default() };
-        let mut relying_system = RelyingSystem::new(Trust::new(vec![ca], None).unwrap(), rules);
+        let mut relying_system =
+            RelyingSystem::new(Trust::new(vec![ca], Vec::new()).unwrap(), rules);
         let times =
             Strategy::ALL.map(|strategy| median(&mut relying_system, &mut card, strategy, rounds));
         let [plain, no_chuid, known, overlap, background] = times;

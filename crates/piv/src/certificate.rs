@@ -1,21 +1,16 @@
 //! X.509 certificates (RFC 5280) with what a door looks at.
 
-use der::asn1::{ObjectIdentifier, OctetStringRef};
+mod extensions;
+
 use der::{Decode, Encode, Reader, SliceReader};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
-use x509_cert::ext::pkix::name::GeneralName;
-use x509_cert::ext::pkix::{
-    AuthorityKeyIdentifier, BasicConstraints, CertificatePolicies, ExtendedKeyUsage, KeyUsage,
-    PolicyMappings, SubjectAltName, SubjectKeyIdentifier,
-};
 use x509_cert::name::Name;
 
+pub(crate) use self::extensions::Extensions;
 use crate::key::{BadSignature, PublicKey};
+use crate::name::CanonicalName;
 use crate::time::Time;
-
-/// FIPS 201-3, appendix B.
-const FASC_N: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.6");
 
 /// These bytes are no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -27,23 +22,17 @@ pub struct NotACertificate(String);
 pub struct Certificate {
     der: Vec<u8>,
     parsed: x509_cert::Certificate,
-    /// Where in `der` the signed part ends; it starts at `signed_start`.
+    /// Where in `der` the signed part lies.
     signed: std::ops::Range<usize>,
+    serial: Vec<u8>,
+    pub(crate) sha256: [u8; 32],
+    pub(crate) subject_name: CanonicalName,
+    pub(crate) issuer_name: CanonicalName,
     pub(crate) not_before: Time,
     pub(crate) not_after: Time,
     pub(crate) key: Result<PublicKey, String>,
     pub(crate) key_sha256: [u8; 32],
-    pub(crate) subject_key_id: Option<Vec<u8>>,
-    pub(crate) authority_key_id: Option<Vec<u8>>,
-    pub(crate) basic_constraints: Option<BasicConstraints>,
-    pub(crate) key_usage: Option<KeyUsage>,
-    pub(crate) extended_key_usage: Vec<ObjectIdentifier>,
-    pub(crate) policies: Vec<ObjectIdentifier>,
-    pub(crate) mappings: Vec<(ObjectIdentifier, ObjectIdentifier)>,
-    /// A critical extension that nothing here understands.
-    pub(crate) critical: Option<ObjectIdentifier>,
-    pub(crate) fasc_n: Option<Vec<u8>>,
-    pub(crate) uuid: Option<[u8; 16]>,
+    pub(crate) extensions: Extensions,
 }
 
 impl Certificate {
@@ -57,95 +46,25 @@ impl Certificate {
     }
 
     pub(crate) fn from_der(der: Vec<u8>) -> der::Result<Self> {
-        let parsed = x509_cert::Certificate::from_der(&der)?;
+        let mut parsed = x509_cert::Certificate::from_der(&der)?;
         let signed = signed_part(&der)?;
+        let extensions = parsed.tbs_certificate.extensions.take().unwrap_or_default();
         let body = &parsed.tbs_certificate;
         let info = &body.subject_public_key_info;
-        let mut certificate = Self {
+        Ok(Self {
             signed,
+            serial: integer_content(&body.serial_number)?,
+            sha256: Sha256::digest(&der).into(),
+            subject_name: CanonicalName::from_name(&body.subject),
+            issuer_name: CanonicalName::from_name(&body.issuer),
             not_before: body.validity.not_before.into(),
             not_after: body.validity.not_after.into(),
             key: PublicKey::from_spki(info),
             key_sha256: Sha256::digest(info.to_der()?).into(),
-            subject_key_id: None,
-            authority_key_id: None,
-            basic_constraints: None,
-            key_usage: None,
-            extended_key_usage: Vec::new(),
-            policies: Vec::new(),
-            mappings: Vec::new(),
-            critical: None,
-            fasc_n: None,
-            uuid: None,
+            extensions: Extensions::read(&extensions)?,
             parsed,
             der,
-        };
-        certificate.read_extensions()?;
-        Ok(certificate)
-    }
-
-    fn read_extensions(&mut self) -> der::Result<()> {
-        let extensions = self.parsed.tbs_certificate.extensions.take().unwrap_or_default();
-        for extension in &extensions {
-            let value = extension.extn_value.as_bytes();
-            match extension.extn_id {
-                <SubjectKeyIdentifier as der::oid::AssociatedOid>::OID => {
-                    let id = SubjectKeyIdentifier::from_der(value)?;
-                    self.subject_key_id = Some(id.0.as_bytes().to_vec());
-                }
-                <AuthorityKeyIdentifier as der::oid::AssociatedOid>::OID => {
-                    let id = AuthorityKeyIdentifier::from_der(value)?;
-                    self.authority_key_id = id.key_identifier.map(|id| id.as_bytes().to_vec());
-                }
-                <BasicConstraints as der::oid::AssociatedOid>::OID => {
-                    self.basic_constraints = Some(BasicConstraints::from_der(value)?);
-                }
-                <KeyUsage as der::oid::AssociatedOid>::OID => {
-                    self.key_usage = Some(KeyUsage::from_der(value)?);
-                }
-                <ExtendedKeyUsage as der::oid::AssociatedOid>::OID => {
-                    self.extended_key_usage = ExtendedKeyUsage::from_der(value)?.0;
-                }
-                <CertificatePolicies as der::oid::AssociatedOid>::OID => {
-                    let policies = CertificatePolicies::from_der(value)?.0;
-                    self.policies =
-                        policies.into_iter().map(|policy| policy.policy_identifier).collect();
-                }
-                <PolicyMappings as der::oid::AssociatedOid>::OID => {
-                    let mappings = PolicyMappings::from_der(value)?.0;
-                    let pair = |mapping: x509_cert::ext::pkix::PolicyMapping| {
-                        (mapping.issuer_domain_policy, mapping.subject_domain_policy)
-                    };
-                    self.mappings = mappings.into_iter().map(pair).collect();
-                }
-                <SubjectAltName as der::oid::AssociatedOid>::OID => {
-                    self.read_names(&SubjectAltName::from_der(value)?);
-                }
-                other if extension.critical => self.critical = Some(other),
-                _ => {}
-            }
-        }
-        self.parsed.tbs_certificate.extensions = Some(extensions);
-        Ok(())
-    }
-
-    /// FASC-N and UUID (FIPS 201-3, 4.2.2).
-    fn read_names(&mut self, names: &SubjectAltName) {
-        for name in &names.0 {
-            match name {
-                GeneralName::OtherName(other) if other.type_id == FASC_N => {
-                    let octets = other.value.decode_as::<OctetStringRef<'_>>();
-                    self.fasc_n = octets.ok().map(|octets| octets.as_bytes().to_vec());
-                }
-                GeneralName::UniformResourceIdentifier(uri) => {
-                    let text = uri.as_str().to_ascii_lowercase();
-                    let digits = text.strip_prefix("urn:uuid:").map(|text| text.replace('-', ""));
-                    let bytes = digits.and_then(|digits| hex::decode(digits).ok());
-                    self.uuid = self.uuid.or(bytes.and_then(|bytes| bytes.try_into().ok()));
-                }
-                _ => {}
-            }
-        }
+        })
     }
 
     /// As it was read.
@@ -166,19 +85,58 @@ impl Certificate {
     /// Its subject as RFC 4514 writes it.
     #[must_use]
     pub fn subject(&self) -> String {
-        self.subject_name().to_string()
+        self.subject_dn().to_string()
     }
 
-    pub(crate) const fn subject_name(&self) -> &Name {
+    /// Its issuer as RFC 4514 writes it.
+    #[must_use]
+    pub fn issuer(&self) -> String {
+        self.parsed.tbs_certificate.issuer.to_string()
+    }
+
+    /// Whether it names itself as its issuer and its own key signed it.
+    #[must_use]
+    pub fn is_self_signed(&self) -> bool {
+        self.is_self_issued() && self.key().is_some_and(|key| self.is_signed_by(key).is_ok())
+    }
+
+    /// Addresses from which certificates of its issuer can be fetched.
+    #[must_use]
+    pub fn issuer_addresses(&self) -> &[String] {
+        &self.extensions.ca_issuers
+    }
+
+    /// Addresses of the OCSP responders that it names.
+    #[must_use]
+    pub fn ocsp_addresses(&self) -> &[String] {
+        &self.extensions.ocsp
+    }
+
+    pub(crate) const fn subject_dn(&self) -> &Name {
         &self.parsed.tbs_certificate.subject
     }
 
-    pub(crate) const fn issuer_name(&self) -> &Name {
+    pub(crate) const fn issuer_dn(&self) -> &Name {
         &self.parsed.tbs_certificate.issuer
     }
 
+    pub(crate) const fn public_key_info(&self) -> &x509_cert::spki::SubjectPublicKeyInfoOwned {
+        &self.parsed.tbs_certificate.subject_public_key_info
+    }
+
+    /// Subject and issuer are the same entity (RFC 5280, 6.1).
+    pub(crate) fn is_self_issued(&self) -> bool {
+        self.subject_name == self.issuer_name
+    }
+
+    /// The content octets of the INTEGER, sign and all.
     pub(crate) fn serial(&self) -> &[u8] {
-        self.parsed.tbs_certificate.serial_number.as_bytes()
+        &self.serial
+    }
+
+    /// The serial number as the libraries of other formats want it.
+    pub(crate) const fn serial_number(&self) -> &x509_cert::serial_number::SerialNumber {
+        &self.parsed.tbs_certificate.serial_number
     }
 
     /// Whether this key signed it, by the algorithm that is named inside the signed part too
@@ -191,11 +149,12 @@ impl Certificate {
         let message = &self.der[self.signed.clone()];
         key.verify(&self.parsed.signature_algorithm, None, message, signature)
     }
+}
 
-    pub(crate) fn is_self_signed(&self) -> bool {
-        let own = self.subject_name() == self.issuer_name();
-        own && self.key().is_some_and(|key| self.is_signed_by(key).is_ok())
-    }
+/// What is inside an INTEGER: at most 127 bytes here, so that its header has two.
+pub(crate) fn integer_content(integer: &impl Encode) -> der::Result<Vec<u8>> {
+    let der = integer.to_der()?;
+    Ok(der.get(2..).unwrap_or_default().to_vec())
 }
 
 /// Where the first element inside the outer SEQUENCE lies: what is signed, byte for byte.

@@ -16,7 +16,6 @@ use crate::denial::Denial;
 use crate::key::HashFunction;
 use crate::object;
 use crate::time::Time;
-use crate::trust::{CertificatePurpose, Trust};
 
 /// FASC-N, organisation, DUNS, GUID and expiration date end within so many bytes of the content.
 pub(crate) const START: usize = 61;
@@ -30,6 +29,11 @@ const ERROR_DETECTION: u8 = 0xFE;
 /// The message-digest attribute (RFC 5652, 11.2).
 const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
 
+/// The content-type attribute (RFC 5652, 11.1), and what it says of a CHUID (FIPS 201-3, 4.2.1).
+const CONTENT_TYPE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.3");
+const CHUID_SECURITY_OBJECT: ObjectIdentifier =
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.1");
+
 /// What identifies a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CardIdentity {
@@ -40,10 +44,24 @@ pub struct CardIdentity {
 }
 
 impl CardIdentity {
-    /// FASC-N and UUID from the subject alternative name of a certificate.
-    pub(crate) fn from_certificate(certificate: &Certificate) -> Result<Self, Denial> {
-        let own = Self { fasc_n: certificate.fasc_n.clone(), uuid: certificate.uuid };
-        match own {
+    /// FASC-N and UUID from the subject alternative name of a certificate, as they stand there.
+    pub(crate) fn from_certificate(certificate: &Certificate) -> Self {
+        let extensions = &certificate.extensions;
+        Self { fasc_n: extensions.fasc_n.clone(), uuid: extensions.uuid }
+    }
+
+    /// What of it identifies somebody. Agency 9999 is that of all PIV-I cards (FIPS 201-3, 4.2.1;
+    /// the PIV-I profile), and a GUID of zeros nobody's.
+    pub(crate) fn identifying(&self) -> Self {
+        Self {
+            fasc_n: self.fasc_n.clone().filter(|fasc_n| !is_of_no_agency(fasc_n)),
+            uuid: self.uuid.filter(|uuid| *uuid != [0; 16]),
+        }
+    }
+
+    /// The same, where there is any.
+    pub(crate) fn proven(&self) -> Result<Self, Denial> {
+        match self.identifying() {
             Self { fasc_n: None, uuid: None } => Err(Denial::NoIdentifier),
             own => Ok(own),
         }
@@ -60,6 +78,11 @@ impl CardIdentity {
         }
         Ok(())
     }
+}
+
+/// Start sentinel and agency code 9999, in 5 bits a digit: 11010 10011 10011 10011 10011.
+fn is_of_no_agency(fasc_n: &[u8]) -> bool {
+    matches!(fasc_n, [0xD4, 0xE7, 0x39, next, ..] if next & 0x80 != 0)
 }
 
 /// The UUID as RFC 9562 writes it; without one the FASC-N in hexadecimal.
@@ -135,6 +158,11 @@ impl Chuid {
     }
 
     fn from_elements(elements: &[(u8, &[u8])]) -> Result<Self, Denial> {
+        // One of two would be compared, and the other one perhaps believed.
+        let count = |tag| elements.iter().filter(|(of, _)| *of == tag).count();
+        if [FASC_N, GUID, EXPIRATION, SIGNATURE].iter().any(|tag| count(*tag) > 1) {
+            return Err(object::CHUID.malformed("an element is there twice"));
+        }
         let find = |tag| elements.iter().find(|(of, _)| *of == tag).map(|(_, value)| *value);
         let missing = |what: &str| object::CHUID.malformed(&format!("{what} is missing"));
         let fasc_n = find(FASC_N).filter(|value| value.len() == 25);
@@ -170,29 +198,31 @@ impl Chuid {
         let hash = HashFunction::by_oid(&signer.digest_alg.oid)
             .ok_or_else(|| wrong("its hash function is not supported"))?;
         let digest = hash.digest(&self.signed);
-        let message = match &signer.signed_attrs {
-            None => self.signed.clone(),
-            Some(attributes) => {
-                let mut digests =
-                    attributes.iter().filter(|attribute| attribute.oid == MESSAGE_DIGEST);
-                let told = digests.next().and_then(|attribute| attribute.values.get(0));
-                let told = told.and_then(|value| value.decode_as::<OctetStringRef<'_>>().ok());
-                if told.is_none_or(|told| told.as_bytes() != digest) {
-                    return Err(wrong("the CHUID is not the one that was signed"));
-                }
-                attributes.to_der().map_err(|_| wrong("its attributes cannot be read"))?
-            }
+        if data.encap_content_info.econtent_type != CHUID_SECURITY_OBJECT {
+            return Err(wrong("it is the signature of something else"));
+        }
+        // RFC 5652, 5.3: of such content the attributes are signed.
+        let attributes =
+            signer.signed_attrs.as_ref().ok_or_else(|| wrong("it has no signed attributes"))?;
+        let attribute = |oid| {
+            let mut of_kind = attributes.iter().filter(move |attribute| attribute.oid == oid);
+            of_kind.next().filter(|_| of_kind.next().is_none()).and_then(|one| one.values.get(0))
         };
+        let told = attribute(MESSAGE_DIGEST)
+            .and_then(|value| value.decode_as::<OctetStringRef<'_>>().ok());
+        if told.is_none_or(|told| told.as_bytes() != digest) {
+            return Err(wrong("the CHUID is not the one that was signed"));
+        }
+        let kind =
+            attribute(CONTENT_TYPE).and_then(|value| value.decode_as::<ObjectIdentifier>().ok());
+        if kind != Some(CHUID_SECURITY_OBJECT) {
+            return Err(wrong("its attributes are those of something else"));
+        }
+        let message = attributes.to_der().map_err(|_| wrong("its attributes cannot be read"))?;
         let key = certificate.key().ok_or_else(|| wrong("the signer's key is not supported"))?;
         key.verify(&signer.signature_algorithm, Some(hash), &message, signer.signature.as_bytes())
             .map_err(|_| wrong("it is not the signer's"))?;
         Ok(Arc::new(certificate))
-    }
-
-    /// The signature, and the path of its signer.
-    pub(crate) fn verify(&self, trust: &Trust, at: Time) -> Result<(), Denial> {
-        self.in_time(at)?;
-        trust.validate(&self.signer()?, CertificatePurpose::ContentSigning, None, at).map(|_| ())
     }
 }
 
@@ -209,11 +239,11 @@ fn certificate(data: &SignedData, signer: &SignerInfo) -> Option<Certificate> {
     });
     let mut of_signer = certificates.filter(|certificate| match &signer.sid {
         SignerIdentifier::IssuerAndSerialNumber(named) => {
-            named.issuer == *certificate.issuer_name()
-                && named.serial_number.as_bytes() == certificate.serial()
+            named.issuer == *certificate.issuer_dn()
+                && named.serial_number == *certificate.serial_number()
         }
         SignerIdentifier::SubjectKeyIdentifier(id) => {
-            certificate.subject_key_id.as_deref() == Some(id.0.as_bytes())
+            certificate.extensions.subject_key_id.as_deref() == Some(id.0.as_bytes())
         }
     });
     of_signer.next()

@@ -16,8 +16,8 @@ pub enum Denial {
     Missing { object: String, status: u16 },
     #[error("the {what} is cut short or not as SP 800-73-5 has it: {why}")]
     Malformed { what: String, why: String },
-    #[error("the certificate is compressed (gzip), which is not supported")]
-    Compressed,
+    #[error("the certificate's compression (gzip) is not one that can be undone: {why}")]
+    Compressed { why: String },
     #[error("the certificate does not parse: {why}")]
     NotACertificate { why: String },
     #[error("{algorithm} keys are not supported")]
@@ -38,14 +38,36 @@ pub enum Denial {
     PathTooLong { subject: String },
     #[error("\"{subject}\" may not be used here: it lacks {what}")]
     Usage { subject: String, what: String },
+    #[error("\"{subject}\" may not be used here: it is for {purpose} too")]
+    OtherUsage { subject: String, purpose: String },
+    #[error("\"{subject}\" has {what}, which SP 800-78-5 does not take {when}")]
+    Strength { subject: String, what: String, when: String },
     #[error("\"{subject}\" was not issued under the policy {policy}")]
     Policy { subject: String, policy: String },
+    #[error("the path demands a policy, and none is valid up to \"{subject}\"")]
+    NoPolicy { subject: String },
+    #[error("\"{subject}\" maps anyPolicy, which no CA may")]
+    PolicyMapping { subject: String },
+    #[error("\"{subject}\" has a name that a CA above it excludes: {name}")]
+    NameConstraint { subject: String, name: String },
+    #[error("there are more ways from \"{subject}\" upwards than are searched")]
+    TooManyPaths { subject: String },
     #[error("\"{subject}\" has the critical extension {oid}, which is not understood")]
     CriticalExtension { subject: String, oid: String },
     #[error("\"{subject}\" was revoked on {on}")]
     Revoked { subject: String, on: Time },
     #[error("no CRL says whether \"{subject}\" is revoked")]
     NoCrl { subject: String },
+    #[error("the CRLs leave out some reasons for which \"{subject}\" can be revoked")]
+    NotAllReasons { subject: String },
+    #[error("the OCSP responder does not know \"{subject}\"")]
+    OcspUnknown { subject: String },
+    #[error(
+        "the OCSP answer about \"{subject}\" does not repeat the nonce of its request: it may be an old one"
+    )]
+    OcspNonce { subject: String },
+    #[error("the OCSP answer about \"{subject}\" does not count: {why}")]
+    Ocsp { subject: String, why: String },
     #[error("the CRL of \"{issuer}\" has expired on {until}; the time is {at}")]
     CrlExpired { issuer: String, until: Time, at: Time },
     #[error("the CRL of \"{issuer}\" is of {from}; the time is {at}: is the clock right?")]
@@ -74,7 +96,7 @@ impl Denial {
             Self::Status { .. } => "status",
             Self::Missing { .. } => "missing",
             Self::Malformed { .. } => "malformed",
-            Self::Compressed => "compressed",
+            Self::Compressed { .. } => "compressed",
             Self::NotACertificate { .. } => "not-a-certificate",
             Self::Algorithm { .. } => "algorithm",
             Self::WrongKey => "wrong-key",
@@ -84,11 +106,18 @@ impl Denial {
             Self::Expired { .. } => "expired",
             Self::NotACa { .. } => "not-a-ca",
             Self::PathTooLong { .. } => "path-too-long",
-            Self::Usage { .. } => "usage",
-            Self::Policy { .. } => "policy",
+            Self::Usage { .. } | Self::OtherUsage { .. } => "usage",
+            Self::Strength { .. } => "strength",
+            Self::Policy { .. } | Self::NoPolicy { .. } => "policy",
+            Self::PolicyMapping { .. } => "policy-mapping",
+            Self::NameConstraint { .. } => "name-constraint",
+            Self::TooManyPaths { .. } => "too-many-paths",
             Self::CriticalExtension { .. } => "critical-extension",
             Self::Revoked { .. } => "revoked",
-            Self::NoCrl { .. } => "no-crl",
+            Self::NoCrl { .. } | Self::NotAllReasons { .. } => "no-crl",
+            Self::OcspUnknown { .. } => "ocsp-unknown",
+            Self::OcspNonce { .. } => "ocsp-nonce",
+            Self::Ocsp { .. } => "ocsp",
             Self::CrlExpired { .. } => "crl-expired",
             Self::CrlNotYetValid { .. } => "crl-not-yet-valid",
             Self::ChuidExpired { .. } => "chuid-expired",

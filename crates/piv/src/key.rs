@@ -52,6 +52,22 @@ enum KeyKind {
     P384,
 }
 
+/// How strong a key is, as far as SP 800-78-5 draws lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyStrength {
+    Rsa {
+        bits: usize,
+    },
+    /// P-256 or P-384.
+    Curve,
+}
+
+impl KeyStrength {
+    pub(crate) const fn is_rsa(self) -> bool {
+        matches!(self, Self::Rsa { .. })
+    }
+}
+
 /// How the bytes that RSA signs are made of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Padding {
@@ -139,6 +155,13 @@ impl PublicKey {
             KeyKind::Rsa { bytes } => format!("RSA {}", bytes * 8),
             KeyKind::P256 => "P-256".to_owned(),
             KeyKind::P384 => "P-384".to_owned(),
+        }
+    }
+
+    pub(crate) const fn strength(&self) -> KeyStrength {
+        match self.kind {
+            KeyKind::Rsa { bytes } => KeyStrength::Rsa { bits: bytes * 8 },
+            KeyKind::P256 | KeyKind::P384 => KeyStrength::Curve,
         }
     }
 

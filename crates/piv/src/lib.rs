@@ -45,7 +45,7 @@
 //! let mut card = InProcess(VirtualCard::new().with_default("piv", Box::new(applet)));
 //!
 //! let ca = Certificate::parse(&std::fs::read(path.join("ca.der"))?)?;
-//! let mut door = RelyingSystem::new(Trust::new(vec![ca], None)?, Rules::default());
+//! let mut door = RelyingSystem::new(Trust::new(vec![ca], Vec::new())?, Rules::default());
 //! let mechanism = AuthenticationMechanism::PkiCak(Strategy::Plain);
 //! let dialogue = door.authenticate(&mut card, mechanism, None, Time::now());
 //! assert!(matches!(dialogue.outcome, Ok(Ok(_))), "granted");
@@ -61,8 +61,11 @@ mod chuid;
 mod denial;
 mod key;
 mod log;
+mod name;
 mod object;
+mod path;
 mod pin;
+mod profile;
 mod relying_system;
 mod revocation;
 mod strategy;
@@ -76,12 +79,16 @@ pub use denial::Denial;
 pub use key::{Challenge, PublicKey};
 pub use log::{ApduExchange, DialogueLog, DialogueStep};
 pub use object::CARD_AUTHENTICATION_POLICY;
+pub use path::PolicyInputs;
 pub use pin::PivPin;
-pub use relying_system::{AuthenticationMechanism, Dialogue, RelyingSystem, Rules};
-pub use revocation::NotACrl;
+pub use profile::CertificatePurpose;
+pub use relying_system::{AuthenticationMechanism, Dialogue, PolicyRule, RelyingSystem, Rules};
+pub use revocation::{
+    BadIndex, IndexedList, NotACrl, OcspRules, OcspSource, RevocationList, RevocationRule,
+};
 pub use strategy::Strategy;
 pub use time::Time;
-pub use trust::{CertificatePurpose, CertificationPath, Trust, TrustError};
+pub use trust::{CertificationPath, PathDemands, Trust, TrustError};
 
 /// An object identifier: a policy, for example.
 pub type Oid = der::asn1::ObjectIdentifier;

@@ -86,6 +86,8 @@ pub struct DialogueLog {
     pub exchanges: Vec<ApduExchange>,
     /// Of the validation, what was waited in place of a slower module.
     pub replayed: Nanos,
+    /// What nothing fresh says whether it is revoked, in sentences.
+    pub unchecked: Vec<String>,
 }
 
 impl DialogueLog {
@@ -95,6 +97,7 @@ impl DialogueLog {
             steps: Vec::with_capacity(16),
             exchanges: Vec::with_capacity(64),
             replayed: Nanos::ZERO,
+            unchecked: Vec::new(),
         }
     }
 

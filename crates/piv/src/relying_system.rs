@@ -20,10 +20,12 @@ use crate::denial::Denial;
 use crate::key::{Challenge, PublicKey};
 use crate::log::{DialogueLog, DialogueStep};
 use crate::object::{self, DataObject};
+use crate::path::PolicyInputs;
 use crate::pin::PivPin;
+use crate::profile::CertificatePurpose;
 use crate::strategy::Strategy;
 use crate::time::Time;
-use crate::trust::{CertificatePurpose, CertificationPath, Trust};
+use crate::trust::{CertificationPath, PathDemands, Trust};
 
 /// Key references (SP 800-73-5 part 1, table 4).
 const KEY_9A: u8 = 0x9A;
@@ -57,12 +59,36 @@ impl AuthenticationMechanism {
 /// What the door asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// A policy that the certificate must have been issued under.
-    pub policy: Option<ObjectIdentifier>,
+    /// The policies that certificates must have been issued under.
+    pub policies: PolicyRule,
     /// How old a check made beforehand may be.
     pub age_limit: Duration,
     /// How long the door's module takes for a path; the rest is waited.
     pub module_time: Nanos,
+}
+
+/// The policies that a door asks for, RFC 5280's user-initial-policy-set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PolicyRule {
+    /// Those of the Common Policy and of PIV-I, by what a certificate is used for.
+    #[default]
+    Usual,
+    /// Any, and none at all.
+    Any,
+    /// This one, of the card's certificates; that of a CHUID's signer may be any.
+    One(ObjectIdentifier),
+}
+
+impl PolicyRule {
+    fn inputs(&self, purpose: CertificatePurpose) -> PolicyInputs {
+        match self {
+            Self::Usual => purpose.usual_policies(),
+            Self::One(policy) if purpose != CertificatePurpose::ContentSigning => {
+                PolicyInputs::one_of([*policy])
+            }
+            Self::Any | Self::One(_) => PolicyInputs::default(),
+        }
+    }
 }
 
 /// How a dialogue went.
@@ -167,6 +193,8 @@ impl RelyingSystem {
                 })
             }
             AuthenticationMechanism::Contact => {
+                // Another card may be in the reader by now.
+                self.contact = None;
                 let read = channel
                     .select()
                     .and_then(|()| self.read_certificate(&mut channel, object::PIV_AUTHENTICATION));
@@ -251,15 +279,12 @@ impl RelyingSystem {
                 (path, chuid)
             }
         };
-        let identity = CardIdentity::from_certificate(&certificate)?;
-        match &chuid {
-            None => Ok(Full { identity, path }),
-            Some(chuid) => {
-                identity.is_of(chuid)?;
-                chuid.in_time(at)?;
-                Ok(Full { identity: chuid.identity.clone(), path })
-            }
+        if let Some(chuid) = &chuid {
+            is_of_this_card(&certificate, chuid, at)?;
         }
+        channel.log.unchecked = path.unchecked().to_vec();
+        let identity = CardIdentity::from_certificate(&certificate).proven()?;
+        Ok(Full { identity, path })
     }
 
     /// The card signs and gives its CHUID while the path is validated.
@@ -312,9 +337,8 @@ impl RelyingSystem {
         purpose: CertificatePurpose,
         at: Time,
     ) -> Result<CertificationPath, Denial> {
-        let card = purpose == CertificatePurpose::CardAuthentication;
-        let policy = self.rules.policy.as_ref().filter(|_| card);
-        self.trust.validate(certificate, purpose, policy, at)
+        let policies = self.rules.policies.inputs(purpose);
+        self.trust.validate(certificate, &PathDemands { purpose: Some(purpose), policies }, at)
     }
 
     /// What was found beforehand for a certificate with these bytes, if that is not too old.
@@ -375,16 +399,17 @@ impl RelyingSystem {
             Ok::<_, DialogueEnd>(Chuid::parse_start(&start)?)
         })?;
         start.in_time(at)?;
-        let paths = self.known.paths(&start.identity);
-        let good = channel.step(DialogueStep::Validate, |_| {
-            paths.into_iter().find(|path| self.trust.recheck(path, at).is_ok())
-        });
-        let Some(path) = good else {
-            self.known.forget(&start.identity);
+        let Some((identity, path)) = self.known.registered(&start) else { return Ok(None) };
+        let rechecked = channel.step(DialogueStep::Validate, |_| self.trust.recheck(&path, at));
+        let Ok(unchecked) = rechecked else {
+            self.known.forget(&identity);
             return Ok(None);
         };
         match challenge(channel, path.certificate(), KEY_9E) {
-            Ok(()) => Ok(Some(start.identity)),
+            Ok(()) => {
+                channel.log.unchecked = unchecked;
+                Ok(Some(identity))
+            }
             Err(DialogueEnd::Lost(lost)) => Err(lost.into()),
             // Another key, or another kind of key: the full reading says what it is.
             Err(DialogueEnd::Refused(_)) => Ok(None),
@@ -394,8 +419,15 @@ impl RelyingSystem {
     fn chuid(&self, channel: &mut CardChannel<'_>, at: Time) -> Result<CardIdentity, DialogueEnd> {
         channel.select()?;
         let chuid = read_chuid(channel)?;
-        channel.step(DialogueStep::Validate, |_| chuid.verify(&self.trust, at))?;
-        Ok(chuid.identity)
+        let path = channel.step(DialogueStep::Validate, |_| self.verify_chuid(&chuid, at))?;
+        channel.log.unchecked = path.unchecked().to_vec();
+        Ok(chuid.identity.proven()?)
+    }
+
+    /// The signature of a CHUID, and the path of its signer.
+    fn verify_chuid(&self, chuid: &Chuid, at: Time) -> Result<CertificationPath, Denial> {
+        chuid.in_time(at)?;
+        self.path(&chuid.signer()?, CertificatePurpose::ContentSigning, at)
     }
 
     fn pki_auth(
@@ -406,15 +438,15 @@ impl RelyingSystem {
     ) -> Result<CardIdentity, DialogueEnd> {
         channel.select()?;
         let certificate = self.read_certificate(channel, object::PIV_AUTHENTICATION)?;
-        channel.step(DialogueStep::Validate, |_| {
+        let path = channel.step(DialogueStep::Validate, |_| {
             self.path(&certificate, CertificatePurpose::PivAuthentication, at)
         })?;
         self.verify_pin(channel, pin)?;
         challenge(channel, &certificate, KEY_9A)?;
         let chuid = read_chuid(channel)?;
-        CardIdentity::from_certificate(&certificate)?.is_of(&chuid)?;
-        chuid.in_time(at)?;
-        Ok(chuid.identity)
+        is_of_this_card(&certificate, &chuid, at)?;
+        channel.log.unchecked = path.unchecked().to_vec();
+        Ok(CardIdentity::from_certificate(&certificate).proven()?)
     }
 
     fn contact(
@@ -432,10 +464,9 @@ impl RelyingSystem {
             return Err(Denial::Missing { object, status }.into());
         };
         challenge(channel, &certificate, KEY_9A)?;
-        path?;
-        CardIdentity::from_certificate(&certificate)?.is_of(&chuid)?;
-        chuid.in_time(at)?;
-        Ok(chuid.identity)
+        channel.log.unchecked = path?.unchecked().to_vec();
+        is_of_this_card(&certificate, &chuid, at)?;
+        Ok(CardIdentity::from_certificate(&certificate).proven()?)
     }
 
     fn verify_pin(
@@ -471,7 +502,7 @@ impl RelyingSystem {
         channel.step(DialogueStep::ReadCertificate, |channel| {
             let response = channel.get_data(object, usize::MAX)?;
             let der = object.certificate(&response)?;
-            let parsed = Certificate::from_der(der.to_vec());
+            let parsed = Certificate::from_der(der);
             let parsed = parsed.map_err(|why| Denial::NotACertificate { why: why.to_string() })?;
             Ok(Arc::new(parsed))
         })
@@ -492,6 +523,12 @@ fn read_chuid(channel: &mut CardChannel<'_>) -> Result<Chuid, DialogueEnd> {
         let response = channel.get_data(object::CHUID, usize::MAX)?;
         Ok(Chuid::parse(&response)?)
     })
+}
+
+/// Whether a CHUID, signed or not, contradicts the certificate whose key the card proved to have.
+fn is_of_this_card(certificate: &Certificate, chuid: &Chuid, at: Time) -> Result<(), Denial> {
+    CardIdentity::from_certificate(certificate).is_of(chuid)?;
+    chuid.in_time(at)
 }
 
 /// A fresh challenge, signed by a key of the card and checked with its certificate's.

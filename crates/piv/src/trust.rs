@@ -1,65 +1,66 @@
-//! Path validation (RFC 5280, section 6) to given trust anchors, and revocation by given CRLs.
+//! Whom a door believes: trust anchors, other CAs, and what says who was revoked.
 //!
-//! An issuer is found by key identifier: CAs keep their name when they get a new key. Names are
-//! compared byte by byte. Policies are followed through mappings; name constraints and other
-//! critical extensions that are not understood lead to a refusal.
+//! Paths are searched from the leaf upwards, through cross-certificates and rolled-over keys, until
+//! one of them holds: its signatures, section 6 of RFC 5280 ([`crate::path`]), and revocation.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use der::asn1::ObjectIdentifier;
 use thiserror::Error;
 
 use crate::certificate::Certificate;
 use crate::denial::Denial;
 use crate::key::BadSignature;
-use crate::revocation::{Crl, NotACrl};
+use crate::path::{PolicyInputs, in_time, is_issuing_ca, understood, validate_path};
+use crate::profile::{CertificatePurpose, check_strength};
+use crate::revocation::{
+    CrlSigner, CrlSigners, NotACrl, OcspAnswers, OcspRules, OcspSource, RevocationList,
+    RevocationLists, RevocationRule, StatusQuestion,
+};
 use crate::time::Time;
 
-/// Extended key usages of FIPS 201-3, appendix B.
-const CARD_AUTHENTICATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.8");
-const CONTENT_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.7");
-/// anyPolicy (RFC 5280, 4.2.1.4).
-const ANY_POLICY: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.32.0");
+/// The federal PKI has paths of 5 or 6 certificates; cross-certificates may make rings.
+const LONGEST_PATH: usize = 10;
 
-/// The federal PKI has paths of 5 certificates; cross-certificates may make rings.
-const LONGEST_PATH: usize = 8;
+/// So many issuers are tried for one leaf. A hostile web of cross-certificates has more ways than
+/// anybody can walk.
+const MOST_ISSUERS: usize = 400;
 
-/// What a certificate is to be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CertificatePurpose {
-    /// Key 9E: digitalSignature and id-PIV-cardAuth.
-    CardAuthentication,
-    /// PIV authentication, key 9A: digitalSignature.
-    PivAuthentication,
-    /// The CHUID's signer: digitalSignature and id-PIV-content-signing.
-    ContentSigning,
-}
+/// CRLs whose signers' certificates are on CRLs of other signers, and so on.
+const MOST_CRL_SIGNERS: usize = 4;
 
-/// Trust anchors, other CAs, and CRLs.
+/// Trust anchors, other CAs, and revocation.
 #[derive(Debug)]
 pub struct Trust {
+    /// The anchors first.
     certificates: Vec<Arc<Certificate>>,
-    anchors: Vec<bool>,
-    /// `None`: revocation is not checked.
-    crls: Option<Vec<(usize, Crl)>>,
-    unused: Vec<String>,
+    anchors: usize,
+    rule: RevocationRule,
+    lists: RevocationLists,
+    ocsp: OcspAnswers,
 }
 
 /// Nothing can be decided with these files.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrustError {
-    /// There is no self-signed certificate among them.
+    /// There is no anchor.
     #[error(
-        "no trust anchor: {found} certificates, none of them self-signed\nhint: put the root CA's \
-         certificate (DER or PEM) into the folder"
+        "no trust anchor among {found} certificates\nhint: put the root CA's certificate (DER or \
+         PEM) into the folder"
     )]
     NoAnchor {
         /// How many certificates there are.
         found: usize,
     },
-    /// A CRL that cannot be used.
-    #[error("{0}")]
-    Crl(#[from] NotACrl),
+}
+
+/// What is asked of a path beside its validity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathDemands {
+    /// What the certificate is to be used for; `None`: anything, as section 6 alone has it.
+    pub purpose: Option<CertificatePurpose>,
+    /// The policies that are asked for.
+    pub policies: PolicyInputs,
 }
 
 /// A path that was found to be good: the certificate and its issuers up to the anchor.
@@ -67,6 +68,8 @@ pub enum TrustError {
 pub struct CertificationPath {
     leaf: Arc<Certificate>,
     issuers: Vec<usize>,
+    /// What nothing fresh says anything about, in sentences.
+    unchecked: Vec<String>,
 }
 
 impl CertificationPath {
@@ -75,68 +78,135 @@ impl CertificationPath {
     pub fn certificate(&self) -> &Arc<Certificate> {
         &self.leaf
     }
+
+    /// Why the status of some of its certificates is not known.
+    #[must_use]
+    pub fn unchecked(&self) -> &[String] {
+        &self.unchecked
+    }
 }
 
 impl Trust {
-    /// Self-signed certificates are anchors, the others are CAs on the way. With CRLs, even an
-    /// empty list of them, every certificate below an anchor must be on none of its issuer's.
+    /// Every anchor is believed as it is; intermediates are believed when a path leads to them.
+    /// Revocation is not checked until [`Trust::checking_revocation`] says so.
     ///
     /// # Errors
-    /// When there is no anchor, or a CRL cannot be read.
+    /// When there is no anchor.
     pub fn new(
-        certificates: Vec<Certificate>,
-        crls: Option<&[Vec<u8>]>,
+        anchors: Vec<Certificate>,
+        intermediates: Vec<Certificate>,
     ) -> Result<Self, TrustError> {
-        let anchors: Vec<bool> = certificates.iter().map(Certificate::is_self_signed).collect();
-        if !anchors.contains(&true) {
-            return Err(TrustError::NoAnchor { found: certificates.len() });
+        if anchors.is_empty() {
+            return Err(TrustError::NoAnchor { found: intermediates.len() });
         }
-        let mut unused = Vec::new();
-        let mut used = Vec::new();
-        for bytes in crls.unwrap_or_default() {
-            let crl = Crl::parse(bytes)?;
-            match certificates.iter().position(|ca| crl.is_of(ca)) {
-                Some(issuer) => used.push((issuer, crl)),
-                None => unused.push(crl.issuer().to_string()),
+        let count = anchors.len();
+        let mut certificates: Vec<Arc<Certificate>> = Vec::new();
+        for certificate in anchors.into_iter().chain(intermediates).map(Arc::new) {
+            let is_anchor = certificates.len() < count;
+            if is_anchor || certificates.iter().all(|one| one.sha256 != certificate.sha256) {
+                certificates.push(certificate);
             }
         }
-        let certificates = certificates.into_iter().map(Arc::new).collect();
-        Ok(Self { certificates, anchors, crls: crls.map(|_| used), unused })
+        Ok(Self {
+            certificates,
+            anchors: count,
+            rule: RevocationRule::Off,
+            lists: RevocationLists::default(),
+            ocsp: OcspAnswers::default(),
+        })
     }
 
-    /// Issuers of CRLs that no certificate here signed: they say nothing.
+    /// With CRLs, DER or PEM, and what is done where they say nothing. One that cannot be used is
+    /// left out ([`Trust::left_out`]).
     #[must_use]
-    pub fn unused_crls(&self) -> &[String] {
-        &self.unused
+    pub fn checking_revocation(mut self, rule: RevocationRule, crls: &[Vec<u8>]) -> Self {
+        self.rule = rule;
+        for bytes in crls {
+            self.lists.add(bytes, &self.certificates);
+        }
+        self
     }
 
-    /// Whether revocation is checked.
+    /// Parses a list that is kept as an index.
+    ///
+    /// # Errors
+    /// When it is none that can be used.
+    pub fn parse_list(&self, bytes: &[u8]) -> Result<RevocationList, NotACrl> {
+        RevocationList::parse(bytes, &self.certificates)
+    }
+
+    /// By what the index of a CRL is kept.
+    ///
+    /// # Errors
+    /// When these bytes are no CRL that can be used.
+    pub fn list_series(&self, bytes: &[u8]) -> Result<[u8; 32], NotACrl> {
+        RevocationList::series(bytes)
+    }
+
+    /// Whether one of the certificates here has the key that signed a list, and may sign CRLs.
     #[must_use]
-    pub const fn checks_revocation(&self) -> bool {
-        self.crls.is_some()
+    pub fn knows_signer(&self, list: &RevocationList) -> bool {
+        self.certificates.iter().any(|certificate| list.is_signed_by(certificate))
+    }
+
+    /// With a list that is parsed already, or was read from its index. Its signer must be among the
+    /// certificates here.
+    #[must_use]
+    pub fn with_list(mut self, list: RevocationList) -> Self {
+        self.lists.add_list(list, &self.certificates);
+        self
+    }
+
+    /// With OCSP answers that were fetched beforehand, DER. What is none is left out.
+    #[must_use]
+    pub fn with_ocsp_answers(mut self, answers: &[Vec<u8>]) -> Self {
+        for bytes in answers {
+            if let Err(why) = self.ocsp.add_prefetched(bytes) {
+                self.lists.left_out.push(format!("an OCSP answer that cannot be used: {why}"));
+            }
+        }
+        self
+    }
+
+    /// How OCSP answers are judged, and who is asked about a card's certificate when none is fresh.
+    #[must_use]
+    pub fn with_ocsp(mut self, rules: OcspRules, source: Option<Box<dyn OcspSource>>) -> Self {
+        self.ocsp.set(rules, source);
+        self
+    }
+
+    /// A sentence for each CRL and OCSP answer that cannot be used.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.lists.left_out
+    }
+
+    /// What is done where nothing says whether a certificate was revoked.
+    #[must_use]
+    pub const fn revocation_rule(&self) -> RevocationRule {
+        self.rule
     }
 
     /// Finds a good path at this moment.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why there is none; of several paths the reason that came last in the order of the checks.
     pub fn validate(
         &self,
         leaf: &Arc<Certificate>,
-        purpose: CertificatePurpose,
-        policy: Option<&ObjectIdentifier>,
+        demands: &PathDemands,
         at: Time,
     ) -> Result<CertificationPath, Denial> {
         in_time(leaf, at)?;
         understood(leaf)?;
-        usable(leaf, purpose)?;
-        let mut issuers = Vec::new();
-        self.climb(leaf, at, &mut issuers)?;
-        let path = CertificationPath { leaf: Arc::clone(leaf), issuers };
-        if let Some(policy) = policy {
-            self.under_policy(&path, policy)?;
+        if let Some(purpose) = demands.purpose {
+            purpose.check(leaf)?;
+            check_strength(leaf, at)?;
         }
-        Ok(path)
+        let mut search = PathSearch::new(self, leaf, demands, at);
+        search.climb(leaf, 0)?;
+        let PathSearch { issuers, unchecked, .. } = search;
+        Ok(CertificationPath { leaf: Arc::clone(leaf), issuers, unchecked })
     }
 
     /// Whether all of a path is still valid at this moment.
@@ -145,179 +215,276 @@ impl Trust {
         path.issuers.iter().try_for_each(|issuer| in_time(&self.certificates[*issuer], at))
     }
 
-    /// Checks again what time changes: validity and revocation. Signatures stay good.
+    /// Checks again what time changes: validity and revocation. Signatures and constraints stay as
+    /// they are. Returns what nothing fresh says anything about.
     ///
     /// # Errors
     /// Why it is good no longer.
-    pub fn recheck(&self, path: &CertificationPath, at: Time) -> Result<(), Denial> {
+    pub fn recheck(&self, path: &CertificationPath, at: Time) -> Result<Vec<String>, Denial> {
         self.in_time(path, at)?;
-        let mut below = &path.leaf;
-        for issuer in &path.issuers {
-            self.not_revoked(below, *issuer, at)?;
-            below = &self.certificates[*issuer];
-        }
-        Ok(())
-    }
-
-    fn climb(&self, below: &Certificate, at: Time, issuers: &mut Vec<usize>) -> Result<(), Denial> {
-        let mut why =
-            Denial::Untrusted { subject: below.subject(), issuer: below.issuer_name().to_string() };
-        for issuer in 0..self.certificates.len() {
-            if !is_named(below, &self.certificates[issuer])
-                || issuers.contains(&issuer)
-                || issuers.len() == LONGEST_PATH
-            {
-                continue;
-            }
-            let depth = issuers.len();
-            let checked = self.issued(below, issuer, depth, at);
-            issuers.push(issuer);
-            let done = checked.and_then(|()| match self.anchors[issuer] {
-                true => Ok(()),
-                false => self.climb(&self.certificates[issuer], at, issuers),
-            });
-            match done {
-                Ok(()) => return Ok(()),
-                Err(found) => {
-                    issuers.truncate(depth);
-                    why = found;
-                }
-            }
-        }
-        Err(why)
-    }
-
-    /// `depth`: how many CAs are below this one.
-    fn issued(
-        &self,
-        below: &Certificate,
-        issuer: usize,
-        depth: usize,
-        at: Time,
-    ) -> Result<(), Denial> {
-        let ca = &self.certificates[issuer];
-        let key = ca.key.as_ref().map_err(|algorithm| unsupported(algorithm))?;
-        below.is_signed_by(key).map_err(|bad| match bad {
-            BadSignature::Wrong => Denial::Tampered { subject: below.subject() },
-            BadSignature::Algorithm(algorithm) => unsupported(&algorithm),
-        })?;
-        in_time(ca, at)?;
-        understood(ca)?;
-        let constraints = ca.basic_constraints.as_ref().filter(|constraints| constraints.ca);
-        let signs = ca.key_usage.is_none_or(|usage| usage.key_cert_sign());
-        let Some(constraints) = constraints.filter(|_| signs) else {
-            return Err(Denial::NotACa { subject: ca.subject() });
-        };
-        if constraints.path_len_constraint.is_some_and(|most| usize::from(most) < depth) {
-            return Err(Denial::PathTooLong { subject: ca.subject() });
-        }
-        self.not_revoked(below, issuer, at)
-    }
-
-    fn not_revoked(&self, below: &Certificate, issuer: usize, at: Time) -> Result<(), Denial> {
-        let Some(crls) = &self.crls else { return Ok(()) };
-        // A CA's certificate may be there twice; its key is what counts.
-        let key = &self.certificates[issuer].key_sha256;
-        let of_issuer = crls.iter().filter(|(of, _)| self.certificates[*of].key_sha256 == *key);
-        let newest = of_issuer.map(|(_, crl)| crl).max_by_key(|crl| crl.this_update);
-        let Some(crl) = newest else {
-            return Err(Denial::NoCrl { subject: below.subject() });
-        };
-        if let Some(on) = crl.revoked(below) {
-            return Err(Denial::Revoked { subject: below.subject(), on });
-        }
-        let name = || crl.issuer().to_string();
-        if at < crl.this_update {
-            return Err(Denial::CrlNotYetValid { issuer: name(), from: crl.this_update, at });
-        }
-        if at > crl.next_update {
-            return Err(Denial::CrlExpired { issuer: name(), until: crl.next_update, at });
-        }
-        Ok(())
-    }
-
-    /// RFC 5280, 6.1.3 (d) and 6.1.4 (a), for one wanted policy, from the anchor downwards.
-    fn under_policy(
-        &self,
-        path: &CertificationPath,
-        wanted: &ObjectIdentifier,
-    ) -> Result<(), Denial> {
-        let cas = path.issuers.iter().rev().skip(1).map(|issuer| &*self.certificates[*issuer]);
-        let mut accepted = vec![*wanted];
-        for certificate in cas.chain([&*path.leaf]) {
-            if !certificate.policies.contains(&ANY_POLICY) {
-                accepted.retain(|policy| certificate.policies.contains(policy));
-            }
-            if accepted.is_empty() {
-                let subject = certificate.subject();
-                return Err(Denial::Policy { subject, policy: wanted.to_string() });
-            }
-            accepted = mapped(&accepted, &certificate.mappings);
-        }
-        Ok(())
+        let demands = PathDemands::default();
+        let mut search = PathSearch::new(self, &path.leaf, &demands, at);
+        search.issuers.clone_from(&path.issuers);
+        search.check_revocation()?;
+        Ok(search.unchecked)
     }
 }
 
-/// Policies by the names that the certificates below have for them.
-fn mapped(
-    accepted: &[ObjectIdentifier],
-    mappings: &[(ObjectIdentifier, ObjectIdentifier)],
-) -> Vec<ObjectIdentifier> {
-    let names = |policy: &ObjectIdentifier| {
-        let of_policy = mappings.iter().filter(|(issuer, _)| issuer == policy);
-        let names: Vec<_> = of_policy.map(|(_, subject)| *subject).collect();
-        if names.is_empty() { vec![*policy] } else { names }
-    };
-    accepted.iter().flat_map(names).collect()
+/// The search for a path, from the leaf upwards.
+struct PathSearch<'a> {
+    trust: &'a Trust,
+    leaf: &'a Arc<Certificate>,
+    demands: &'a PathDemands,
+    at: Time,
+    /// Of the path that is being tried, from the leaf's issuer upwards.
+    issuers: Vec<usize>,
+    /// Whether a certificate's signature is of an issuer's key.
+    signatures: HashMap<([u8; 32], usize), Result<(), Denial>>,
+    tried: usize,
+    /// The only anchor that will do: of a CRL's signer, the one of the certificate asked about.
+    anchor: Option<usize>,
+    /// Signers of CRLs whose paths are being looked at.
+    crl_signers: Vec<[u8; 32]>,
+    unchecked: Vec<String>,
+}
+
+/// How far a path came; of several the one that came farthest says why.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    Issuer,
+    Anchor,
+}
+
+struct Failure {
+    progress: Progress,
+    why: Denial,
+}
+
+impl<'a> PathSearch<'a> {
+    fn new(
+        trust: &'a Trust,
+        leaf: &'a Arc<Certificate>,
+        demands: &'a PathDemands,
+        at: Time,
+    ) -> Self {
+        Self {
+            trust,
+            leaf,
+            demands,
+            at,
+            issuers: Vec::new(),
+            signatures: HashMap::new(),
+            tried: 0,
+            anchor: None,
+            crl_signers: Vec::new(),
+            unchecked: Vec::new(),
+        }
+    }
+
+    fn climb(&mut self, below: &Certificate, depth: usize) -> Result<(), Denial> {
+        self.climb_from(below, depth).map_err(|failure| failure.why)
+    }
+
+    fn climb_from(&mut self, below: &Certificate, depth: usize) -> Result<(), Failure> {
+        let trust = self.trust;
+        let mut worst = Failure {
+            progress: Progress::Issuer,
+            why: Denial::Untrusted { subject: below.subject(), issuer: below.issuer() },
+        };
+        if depth == LONGEST_PATH {
+            return Err(worst);
+        }
+        for (issuer, certificate) in trust.certificates.iter().enumerate() {
+            let again = self.issuers.contains(&issuer) || certificate.sha256 == self.leaf.sha256;
+            if again || !is_named(below, certificate) {
+                continue;
+            }
+            self.tried += 1;
+            if self.tried > MOST_ISSUERS {
+                let subject = self.leaf.subject();
+                return Err(Failure {
+                    progress: Progress::Anchor,
+                    why: Denial::TooManyPaths { subject },
+                });
+            }
+            self.issuers.push(issuer);
+            match self.step(below, issuer, depth) {
+                Ok(()) => return Ok(()),
+                Err(failure) => {
+                    self.issuers.truncate(depth);
+                    if matches!(failure.why, Denial::TooManyPaths { .. }) {
+                        return Err(failure);
+                    }
+                    if failure.progress >= worst.progress {
+                        worst = failure;
+                    }
+                }
+            }
+        }
+        Err(worst)
+    }
+
+    /// One issuer more: its signature, what can be said of it alone, and all of the path when it is
+    /// an anchor.
+    fn step(&mut self, below: &Certificate, issuer: usize, depth: usize) -> Result<(), Failure> {
+        let trust = self.trust;
+        let certificate = &trust.certificates[issuer];
+        let at_issuer = |why| Failure { progress: Progress::Issuer, why };
+        self.signed(below, issuer)
+            .and_then(|()| in_time(certificate, self.at))
+            .and_then(|()| understood(certificate))
+            .and_then(|()| is_issuing_ca(certificate))
+            .map_err(at_issuer)?;
+        if issuer >= trust.anchors {
+            return self.climb_from(certificate, depth + 1);
+        }
+        if self.anchor.is_some_and(|only| only != issuer) {
+            let why = Denial::Untrusted { subject: below.subject(), issuer: below.issuer() };
+            return Err(at_issuer(why));
+        }
+        self.whole_path().map_err(|why| Failure { progress: Progress::Anchor, why })
+    }
+
+    fn signed(&mut self, below: &Certificate, issuer: usize) -> Result<(), Denial> {
+        let certificate = &self.trust.certificates[issuer];
+        let verify = || {
+            let key = certificate.key.as_ref().map_err(|algorithm| unsupported(algorithm))?;
+            below.is_signed_by(key).map_err(|bad| match bad {
+                BadSignature::Wrong => Denial::Tampered { subject: below.subject() },
+                BadSignature::Algorithm(algorithm) => unsupported(&algorithm),
+            })
+        };
+        self.signatures.entry((below.sha256, issuer)).or_insert_with(verify).clone()
+    }
+
+    fn whole_path(&mut self) -> Result<(), Denial> {
+        let trust = self.trust;
+        let path: Vec<&Certificate> =
+            self.issuers.iter().rev().map(|issuer| &*trust.certificates[*issuer]).collect();
+        let [anchor, cas @ ..] = &path[..] else { unreachable!("a path has an anchor") };
+        let chain: Vec<&Certificate> = cas.iter().copied().chain([&**self.leaf]).collect();
+        if self.demands.purpose.is_some() {
+            path.iter().try_for_each(|ca| check_strength(ca, self.at))?;
+        }
+        validate_path(anchor, &chain, &self.demands.policies, self.at)?;
+        self.check_revocation()
+    }
+
+    /// From the anchor downwards: whoever says something about a certificate was looked at before.
+    fn check_revocation(&mut self) -> Result<(), Denial> {
+        self.unchecked.clear();
+        let trust = self.trust;
+        if trust.rule == RevocationRule::Off {
+            return Ok(());
+        }
+        for place in (0..self.issuers.len()).rev() {
+            let issuer = &trust.certificates[self.issuers[place]];
+            let certificate: &Certificate = match place.checked_sub(1) {
+                Some(below) => &trust.certificates[self.issuers[below]],
+                None => self.leaf,
+            };
+            let question = StatusQuestion { certificate, issuer, at: self.at };
+            match self.status(question, place == 0) {
+                Err(why) if is_refused(&why, trust.rule) => return Err(why),
+                Err(why) => self.unchecked.push(why.to_string()),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Who says that it was revoked is believed; otherwise OCSP before CRLs. A responder is asked
+    /// only about the leaf, and not for the path of a CRL's signer.
+    fn status(&self, question: StatusQuestion<'_>, is_leaf: bool) -> Result<(), Denial> {
+        let trust = self.trust;
+        let by_list = self.by_list(question);
+        if matches!(by_list, Err(Denial::Revoked { .. })) {
+            return by_list;
+        }
+        let mut delegate = |certificate: &Certificate| {
+            self.by_list(StatusQuestion { certificate, issuer: question.issuer, at: question.at })
+        };
+        if let Some(status) = trust.ocsp.known(question, &mut delegate) {
+            return status;
+        }
+        if !is_leaf || !self.crl_signers.is_empty() || !trust.ocsp.is_live() {
+            return by_list;
+        }
+        match trust.ocsp.ask(question, &mut delegate) {
+            // Nothing fresh from there; a CRL may do, and if not, both are told.
+            Err(Denial::Ocsp { .. }) if by_list.is_ok() => by_list,
+            status => status,
+        }
+    }
+}
+
+impl PathSearch<'_> {
+    fn by_list(&self, question: StatusQuestion<'_>) -> Result<(), Denial> {
+        self.trust.lists.check(question, &mut SignersOfPath { search: self, question })
+    }
+}
+
+/// Whether a certificate is refused for what is known, or not known, of its status.
+fn is_refused(why: &Denial, rule: RevocationRule) -> bool {
+    let is_said = matches!(
+        why,
+        Denial::Revoked { .. } | Denial::OcspUnknown { .. } | Denial::OcspNonce { .. }
+    );
+    is_said || rule == RevocationRule::Require
+}
+
+/// Who may sign CRLs about the certificates of a path.
+struct SignersOfPath<'a, 'b> {
+    search: &'b PathSearch<'a>,
+    question: StatusQuestion<'b>,
+}
+
+impl CrlSigners for SignersOfPath<'_, '_> {
+    /// The issuer in the path itself, or a certificate with a path of its own from the same anchor
+    /// (RFC 5280, 6.3.3 (f)).
+    fn is_good_signer(&mut self, signer: &CrlSigner<'_>) -> bool {
+        let trust = self.search.trust;
+        if signer.is(self.question.issuer) {
+            return true;
+        }
+        let Some(anchor) = self.search.issuers.last().copied() else { return false };
+        trust.certificates.iter().enumerate().filter(|(_, one)| signer.is(one)).any(
+            |(place, one)| match place < trust.anchors {
+                true => place == anchor,
+                false => self.has_path(one, anchor, signer),
+            },
+        )
+    }
+}
+
+impl SignersOfPath<'_, '_> {
+    fn has_path(&self, signer: &Arc<Certificate>, anchor: usize, of: &CrlSigner<'_>) -> bool {
+        let search = self.search;
+        if search.crl_signers.contains(&signer.sha256) {
+            // Its list is about itself: only where its issuer wrote into it that it is to be asked.
+            return of.is_named && signer.sha256 == self.question.certificate.sha256;
+        }
+        if search.crl_signers.len() == MOST_CRL_SIGNERS {
+            return false;
+        }
+        let demands = PathDemands::default();
+        let usable = in_time(signer, search.at).and_then(|()| understood(signer));
+        let mut own = PathSearch::new(search.trust, signer, &demands, search.at);
+        own.anchor = Some(anchor);
+        own.crl_signers.clone_from(&search.crl_signers);
+        own.crl_signers.push(signer.sha256);
+        usable.and_then(|()| own.climb(signer, 0)).is_ok()
+    }
 }
 
 /// Whether a certificate names this one as its issuer: by name, and by key identifier where both
 /// have one.
 fn is_named(below: &Certificate, ca: &Certificate) -> bool {
-    let same_key = match (&below.authority_key_id, &ca.subject_key_id) {
+    let same_key = match (&below.extensions.authority_key_id, &ca.extensions.subject_key_id) {
         (Some(wanted), Some(own)) => wanted == own,
         _ => true,
     };
-    same_key && below.issuer_name() == ca.subject_name()
-}
-
-fn in_time(certificate: &Certificate, at: Time) -> Result<(), Denial> {
-    let from = certificate.not_before;
-    let until = certificate.not_after;
-    if at < from {
-        return Err(Denial::NotYetValid { subject: certificate.subject(), from, at });
-    }
-    if at > until {
-        return Err(Denial::Expired { subject: certificate.subject(), until, at });
-    }
-    Ok(())
-}
-
-fn understood(certificate: &Certificate) -> Result<(), Denial> {
-    certificate.critical.map_or(Ok(()), |oid| {
-        let subject = certificate.subject();
-        Err(Denial::CriticalExtension { subject, oid: oid.to_string() })
-    })
-}
-
-fn usable(certificate: &Certificate, purpose: CertificatePurpose) -> Result<(), Denial> {
-    let lacks = |what: &str| {
-        let subject = certificate.subject();
-        Err(Denial::Usage { subject, what: what.to_owned() })
-    };
-    // FIPS 201-3 asks for the extension in all three.
-    if !certificate.key_usage.is_some_and(|usage| usage.digital_signature()) {
-        return lacks("the key usage digitalSignature");
-    }
-    let (wanted, name) = match purpose {
-        CertificatePurpose::PivAuthentication => return Ok(()),
-        CertificatePurpose::CardAuthentication => (CARD_AUTHENTICATION, "id-PIV-cardAuth"),
-        CertificatePurpose::ContentSigning => (CONTENT_SIGNING, "id-PIV-content-signing"),
-    };
-    match certificate.extended_key_usage.contains(&wanted) {
-        true => Ok(()),
-        false => lacks(&format!("the extended key usage {name}")),
-    }
+    same_key && !below.issuer_name.is_empty() && below.issuer_name == ca.subject_name
 }
 
 fn unsupported(algorithm: &str) -> Denial {

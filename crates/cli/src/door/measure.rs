@@ -2,10 +2,13 @@
 
 mod arguments;
 
+use std::path::PathBuf;
+
 use anyhow::Context;
-use tapstone_door_measure::{Decision, DoorController, DoorObserver, DoorPlan, DoorSetup, files};
+use tapstone_door_measure::files::{RevocationFiles, SortedCertificates, TrustFiles};
+use tapstone_door_measure::{Decision, DoorController, DoorObserver, DoorPlan, DoorSetup};
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{AuthenticationMechanism, Time};
+use tapstone_piv::{AuthenticationMechanism, RevocationRule, Time};
 use tapstone_record as record;
 use tapstone_text::Foreign;
 use tapstone_worker::WorkerCommand;
@@ -20,16 +23,8 @@ use crate::{interrupt, token};
 pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let mechanisms = arguments.mechanisms()?;
-    let certificates = files::certificates(&arguments.trust)?;
-    let crls = files::crls(&arguments.crl)?;
-    // Here too, so that what is wrong with them is said before any card is touched.
-    let trust = files::trust(&certificates, crls.as_deref())?;
-    for issuer in trust.unused_crls() {
-        say!(
-            "warning: no certificate in --trust signed the CRL of {}: it says nothing",
-            Foreign::new(issuer.to_string())
-        );
-    }
+    let (trust_files, left_out) = trust_files(arguments)?;
+    let rule = trust_files.rule;
     let pin = token::read_pin(&arguments.pin)?;
     let needs_pin = mechanisms.iter().any(|mechanism| mechanism.needs_pin());
     anyhow::ensure!(
@@ -53,9 +48,8 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     drop(cards);
     let setup = DoorSetup {
         reader: reader.name.clone(),
-        certificates,
-        crls,
-        policy: arguments.policy.map(|policy| policy.to_string()),
+        trust: trust_files,
+        policy: arguments.policy.clone(),
         age_limit: arguments.age_limit,
         module_time: arguments.module_time,
         // Mechanisms without a PIN never have it in their process.
@@ -79,8 +73,12 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     for line in &decided.lines {
         say!("{line}");
     }
-    if !trust.checks_revocation() {
-        record.warnings.push("revocation was not checked: --crl names the CRLs".to_owned());
+    record.warnings.extend(left_out);
+    if rule == RevocationRule::Off {
+        record.warnings.push(
+            "revocation was not checked: --crl names CRLs, and --ocsp-live asks responders"
+                .to_owned(),
+        );
     }
     if arguments.module_time > Nanos::ZERO {
         record.warnings.push(format!(
@@ -95,6 +93,34 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
         Decision::Refused => Exit::Missed,
         Decision::None => Exit::NotMeasured,
     })
+}
+
+/// What is believed, read and tried before any card is touched; and a sentence for each file that
+/// says nothing.
+fn trust_files(arguments: &Arguments) -> anyhow::Result<(TrustFiles, Vec<String>)> {
+    let mut sorted = SortedCertificates::default();
+    sorted.add_mixed(&arguments.trust)?;
+    sorted.add_anchors(&arguments.anchors)?;
+    sorted.add_intermediates(&arguments.intermediates)?;
+    let index_folder = arguments.crl_index.clone().or_else(usual_index_folder);
+    let revocation = RevocationFiles::read(&arguments.crl, &arguments.ocsp, index_folder)?;
+    let rule = arguments.revocation_rule()?;
+    let SortedCertificates { anchors, intermediates, mut notes } = sorted;
+    let files =
+        TrustFiles { anchors, intermediates, revocation, rule, ocsp: arguments.ocsp_choice() };
+    notes.extend(files.trust()?.notes);
+    for note in &notes {
+        say!("warning: {}", Foreign::new(note.clone()));
+    }
+    Ok((files, notes))
+}
+
+/// Where programs of the user keep what they can make again.
+fn usual_index_folder() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+    let caches = named("XDG_CACHE_HOME").map(PathBuf::from);
+    let caches = caches.or_else(|| named("HOME").map(|home| PathBuf::from(home).join(".cache")));
+    caches.map(|caches| caches.join("tapstone").join("crl-index"))
 }
 
 impl DoorObserver for CardLine {

@@ -72,7 +72,7 @@ fn refused(holder: &Holder) {
         (holder.measure().args("--at 2020-01-01T00:00:00Z"), "not-yet-valid"),
         (holder.measure().args("--at 2060-01-01T00:00:00Z"), "expired"),
         (crate::people::measure(&other.ca()), "untrusted"),
-        (holder.measure().args("--policy"), "policy"),
+        (holder.measure().args("--policy 2.16.840.1.101.3.2.1.3.6"), "policy"),
     ] {
         let outcome = run.args("--rounds 2").run().exits(1);
         let record = outcome.record();
@@ -84,9 +84,11 @@ fn refused(holder: &Holder) {
         assert!(record.warnings.iter().any(|text| text.contains("refused: ")));
         assert_eq!(outcome.stderr.matches("refused: ").count(), 5, "{}", outcome.stderr);
     }
-    // The policy that it was issued under, which is one for tests.
-    let policy = "--policy 2.16.840.1.101.3.2.1.48.13 --rounds 1 --strategy plain";
-    holder.measure().args(policy).run().exits(0);
+    // The policies that it was issued under, one of which is for tests.
+    for policy in ["", "2.16.840.1.101.3.2.1.48.13", "any", "usual"] {
+        let run = holder.measure().args("--rounds 1 --strategy plain --policy").args(policy);
+        run.run().exits(0);
+    }
 }
 
 fn other_forms(holder: &Holder) {

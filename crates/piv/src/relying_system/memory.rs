@@ -7,29 +7,40 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::certificate::Certificate;
-use crate::chuid::CardIdentity;
+use crate::chuid::{CardIdentity, Chuid};
 use crate::denial::Denial;
 use crate::time::Time;
 use crate::trust::CertificationPath;
 
-/// Registered keys, by the card's identifiers and the key's hash. An entry is a path that was good
+/// Registered keys, by what the card's certificate proves of it. An entry is a path that was good
 /// when the card was read in full.
 #[derive(Debug, Default)]
-pub(super) struct RegisteredKeys(HashMap<CardIdentity, HashMap<[u8; 32], CertificationPath>>);
+pub(super) struct RegisteredKeys(HashMap<CardIdentity, CertificationPath>);
 
 impl RegisteredKeys {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// A card has one key: another one takes the place of an older card's.
     pub(super) fn register(&mut self, identity: &CardIdentity, path: CertificationPath) {
-        let key = path.certificate().key_sha256;
-        // A card has one key: another one takes the place of an older card's.
-        self.0.insert(identity.clone(), HashMap::from([(key, path)]));
+        self.0.insert(identity.clone(), path);
     }
 
-    pub(super) fn paths(&self, identity: &CardIdentity) -> Vec<CertificationPath> {
-        self.0.get(identity).into_iter().flat_map(|keys| keys.values().cloned()).collect()
+    /// The card that a CHUID claims to be of, as it was registered. Nothing of the CHUID is
+    /// believed: it may say more than the certificate did, and must not say anything else.
+    pub(super) fn registered(&self, claim: &Chuid) -> Option<(CardIdentity, CertificationPath)> {
+        let CardIdentity { fasc_n, uuid } = claim.identity.identifying();
+        let claims = [
+            CardIdentity { fasc_n: fasc_n.clone(), uuid },
+            CardIdentity { fasc_n, uuid: None },
+            CardIdentity { fasc_n: None, uuid },
+        ];
+        claims.into_iter().find_map(|claimed| {
+            let path = self.0.get(&claimed)?;
+            let own = CardIdentity::from_certificate(path.certificate());
+            own.is_of(claim).ok().map(|()| (claimed, path.clone()))
+        })
     }
 
     pub(super) fn forget(&mut self, identity: &CardIdentity) {

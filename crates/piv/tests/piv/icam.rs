@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tapstone_piv::{AuthenticationMechanism, Strategy, Time};
+use tapstone_piv::{AuthenticationMechanism, PolicyRule, Strategy, Time};
 
 use crate::support::{Plastic, decision, relying_system, skip};
 
@@ -65,16 +65,19 @@ fn their_policy_is_that_of_a_test() {
     let Some(folder) = folder() else { return };
     let certificates = files(&folder.join("trust"));
     let certificates: Vec<&[u8]> = certificates.iter().map(Vec::as_slice).collect();
-    let decide = |policy| {
-        let rules = tapstone_piv::Rules { policy: Some(policy), ..crate::support::rules() };
+    let decide = |policies| {
+        let rules = tapstone_piv::Rules { policies, ..crate::support::rules() };
         let trust = crate::support::trust(&certificates, None);
         let mut relying_system = tapstone_piv::RelyingSystem::new(trust, rules);
         let mut card = Plastic::of(&folder.join("46-golden-fips-201-2-piv"));
         decision(&mut relying_system, &mut card, crate::support::PLAIN, AT)
     };
-    assert_eq!(decide(tapstone_piv::CARD_AUTHENTICATION_POLICY).unwrap_err().code(), "policy");
+    let one = PolicyRule::One;
+    let common = one(tapstone_piv::CARD_AUTHENTICATION_POLICY);
+    assert_eq!(decide(common).unwrap_err().code(), "policy");
+    assert_eq!(decide(PolicyRule::Usual).unwrap_err().code(), "policy");
     let for_tests = der::asn1::ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.13");
-    decide(for_tests).unwrap();
+    decide(one(for_tests)).unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod icam;
 mod openssl;
 mod path;
 mod pins;
+mod pkits;
 mod refused;
 mod strategies;
 mod support;

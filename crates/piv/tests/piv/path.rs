@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use tapstone_piv::{Certificate, CertificatePurpose, Trust, TrustError};
+use tapstone_piv::{
+    Certificate, CertificatePurpose, PathDemands, RevocationRule, Trust, TrustError,
+};
 
 use crate::support::{Ca, Files, Leaf, NOW, crl, days, trust};
 
 fn validated(certificates: &[&[u8]], leaf: &[u8]) -> Result<(), &'static str> {
     let leaf = Arc::new(Certificate::parse(leaf).unwrap());
     let trust = trust(certificates, None);
-    let path = trust.validate(&leaf, CertificatePurpose::CardAuthentication, None, NOW);
+    let purpose = Some(CertificatePurpose::CardAuthentication);
+    let demands = PathDemands { purpose, ..PathDemands::default() };
+    let path = trust.validate(&leaf, &demands, NOW);
     path.map(|_| ()).map_err(|refusal| refusal.code())
 }
 
@@ -54,13 +58,27 @@ fn a_ring_of_cas_leads_nowhere() {
 }
 
 #[test]
-fn without_a_self_signed_certificate_nothing_is_trusted() {
+fn without_an_anchor_nothing_is_trusted() {
     let between = Ca::root("root").ca("between", None);
     let certificate = Certificate::parse(&between.der()).unwrap();
-    let error = Trust::new(vec![certificate], None).unwrap_err();
+    let error = Trust::new(Vec::new(), vec![certificate]).unwrap_err();
     assert_eq!(error, TrustError::NoAnchor { found: 1 });
     assert!(error.to_string().contains("\nhint: "));
-    assert!(matches!(Trust::new(Vec::new(), None), Err(TrustError::NoAnchor { found: 0 })));
+}
+
+/// A self-signed CA among the intermediates is believed by nobody.
+#[test]
+fn an_intermediate_is_no_anchor_because_it_signed_itself() {
+    let roots = [Ca::root("root"), Ca::root("another")];
+    let [anchor, other] = [&roots[0], &roots[1]].map(|ca| Certificate::parse(&ca.der()).unwrap());
+    let trust = Trust::new(vec![anchor], vec![other]).unwrap();
+    let decide = |ca| {
+        let leaf = Arc::new(Certificate::parse(&leaf(ca)).unwrap());
+        let path = trust.validate(&leaf, &PathDemands::default(), NOW);
+        path.map(|_| ()).map_err(|refusal| refusal.code())
+    };
+    assert_eq!(decide(&roots[0]), Ok(()));
+    assert_eq!(decide(&roots[1]), Err("untrusted"));
 }
 
 #[test]
@@ -71,9 +89,13 @@ fn files_that_are_something_else_are_refused() {
         assert!(Certificate::parse(bytes).is_err());
     }
     let certificate = || vec![Certificate::parse(&root.der()).unwrap()];
+    let with = |crls: &[Vec<u8>]| {
+        let trust = Trust::new(certificate(), Vec::new()).unwrap();
+        trust.checking_revocation(RevocationRule::Require, crls).left_out().to_vec()
+    };
     for bytes in [b"".to_vec(), b"hello".to_vec(), root.der(), list[..60].to_vec()] {
-        let error = Trust::new(certificate(), Some(&[bytes])).unwrap_err();
-        assert!(matches!(error, TrustError::Crl(_)), "{error}");
+        let left_out = with(&[bytes, list.clone()]);
+        assert!(left_out.len() == 1 && left_out[0].starts_with("a CRL that cannot be used: "));
     }
-    assert!(Trust::new(certificate(), Some(&[list])).is_ok());
+    assert!(with(&[list]).is_empty());
 }

@@ -6,8 +6,12 @@ use std::str::FromStr;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use tapstone_door_measure::PolicyChoice;
+use tapstone_door_measure::files::OcspChoice;
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{AuthenticationMechanism, CARD_AUTHENTICATION_POLICY, Oid, Strategy};
+use tapstone_piv::{
+    AuthenticationMechanism, CARD_AUTHENTICATION_POLICY, Oid, RevocationRule, Strategy,
+};
 
 use crate::output::OutputArguments;
 use crate::token::PinSourceArguments;
@@ -26,12 +30,41 @@ pub(crate) struct Arguments {
     /// The reader, or a part of its name that no other has
     #[arg(long, value_name = "NAME")]
     pub(crate) reader: Option<String>,
-    /// Certificates of CAs, DER or PEM: a file, or a folder; self-signed ones are trust anchors
-    #[arg(long, value_name = "PATH", required = true)]
-    pub(crate) trust: Vec<PathBuf>,
-    /// CRLs, DER or PEM: a file, or a folder; with them every certificate must be on none
+    /// Certificates of trust anchors, DER or PEM: a file, or a folder
+    #[arg(long, value_name = "PATH", required_unless_present = "trust")]
+    pub(crate) anchors: Vec<PathBuf>,
+    /// Certificates of CAs between an anchor and a card, which nobody believes by themselves
     #[arg(long, value_name = "PATH")]
+    pub(crate) intermediates: Vec<PathBuf>,
+    /// Both in one place: self-signed certificates are anchors, the others CAs on the way
+    #[arg(long, value_name = "PATH")]
+    pub(crate) trust: Vec<PathBuf>,
+    /// CRLs, DER or PEM: a file, or a folder; complete, partitioned, indirect and delta
+    #[arg(long, value_name = "PATH", help_heading = "Revocation")]
     pub(crate) crl: Vec<PathBuf>,
+    /// Where indexes of large CRLs are kept, a folder of yours alone; without it in your cache
+    #[arg(long, value_name = "FOLDER", help_heading = "Revocation")]
+    pub(crate) crl_index: Option<PathBuf>,
+    /// OCSP answers that were fetched beforehand, DER: a file, or a folder
+    #[arg(long, value_name = "PATH", help_heading = "Revocation")]
+    pub(crate) ocsp: Vec<PathBuf>,
+    /// Ask a responder about the card's certificate when no answer is fresh: the one that the
+    /// certificate names, or this one
+    #[arg(long, value_name = "HTTP-URL", num_args = 0..=1, default_missing_value = "", help_heading = "Revocation")]
+    pub(crate) ocsp_live: Option<String>,
+    /// How long a responder may take
+    #[arg(long, value_name = "DURATION", help_heading = "Revocation", default_value = "5s", value_parser = values::duration)]
+    pub(crate) ocsp_timeout: Nanos,
+    /// How old an OCSP answer without nextUpdate may be
+    #[arg(long, value_name = "DURATION", help_heading = "Revocation", default_value = "24h", value_parser = values::pause)]
+    pub(crate) ocsp_max_age: Nanos,
+    /// Refuse OCSP answers that do not repeat the nonce of their request
+    #[arg(long, help_heading = "Revocation")]
+    pub(crate) require_nonce: bool,
+    /// What to do where nothing fresh says whether a certificate was revoked; without it `require`
+    /// with CRLs or OCSP, and `off` without
+    #[arg(long, value_enum, value_name = "RULE", help_heading = "Revocation")]
+    pub(crate) revocation: Option<RevocationArgument>,
     /// How the card is authenticated
     #[arg(long, value_enum, default_value_t = MechanismArgument::PkiCak)]
     pub(crate) mechanism: MechanismArgument,
@@ -41,9 +74,10 @@ pub(crate) struct Arguments {
     /// So many rounds, each of which goes through all strategies
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) rounds: u64,
-    /// Ask for a policy; without a value for id-fpki-common-cardAuth
-    #[arg(long, value_name = "OID", num_args = 0..=1, default_missing_value = COMMON, value_parser = oid)]
-    pub(crate) policy: Option<Oid>,
+    /// The policy to ask for: `usual` (PIV's and PIV-I's for the mechanism), `any`, or an object
+    /// identifier; without a value id-fpki-common-cardAuth
+    #[arg(long, value_name = "POLICY", num_args = 0..=1, default_value = USUAL, default_missing_value = COMMON, value_parser = policy)]
+    pub(crate) policy: PolicyChoice,
     /// The time of validation instead of now: 2026-11-21T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<Timestamp>,
@@ -69,6 +103,32 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    pub(crate) fn revocation_rule(&self) -> anyhow::Result<RevocationRule> {
+        let has_source = !self.crl.is_empty() || !self.ocsp.is_empty() || self.ocsp_live.is_some();
+        let rule = match self.revocation {
+            None if has_source => RevocationRule::Require,
+            None | Some(RevocationArgument::Off) => RevocationRule::Off,
+            Some(RevocationArgument::Require) => RevocationRule::Require,
+            Some(RevocationArgument::Prefer) => RevocationRule::Prefer,
+        };
+        anyhow::ensure!(
+            has_source || rule == RevocationRule::Off,
+            "there is nothing to ask whether a certificate was revoked\nhint: --crl names CRLs, --ocsp \
+             answers, and --ocsp-live asks responders"
+        );
+        Ok(rule)
+    }
+
+    pub(crate) fn ocsp_choice(&self) -> OcspChoice {
+        OcspChoice {
+            is_live: self.ocsp_live.is_some(),
+            address: self.ocsp_live.clone().filter(|address| !address.is_empty()),
+            max_age: self.ocsp_max_age,
+            require_nonce: self.require_nonce,
+            timeout: self.ocsp_timeout,
+        }
+    }
+
     /// What takes turns, the baseline first.
     pub(crate) fn mechanisms(&self) -> anyhow::Result<Vec<AuthenticationMechanism>> {
         let one = match self.mechanism {
@@ -88,6 +148,17 @@ impl Arguments {
         anyhow::ensure!(!named, "--strategy is for --mechanism pki-cak\nhint: leave it out");
         Ok(vec![one])
     }
+}
+
+/// What is done where nothing says whether a certificate was revoked, as `--revocation` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RevocationArgument {
+    /// The card is refused
+    Require,
+    /// The card is granted, and that is told
+    Prefer,
+    /// Nobody asks
+    Off,
 }
 
 /// An authentication mechanism, as `--mechanism` names it.
@@ -130,19 +201,25 @@ impl ValueEnum for Choice {
 
 /// The text of [`CARD_AUTHENTICATION_POLICY`].
 const COMMON: &str = "id-fpki-common-cardAuth";
+const USUAL: &str = "usual";
 
-fn oid(text: &str) -> Result<Oid, String> {
-    if text == COMMON {
-        return Ok(CARD_AUTHENTICATION_POLICY);
-    }
-    Oid::from_str(text).map_err(|error| format!("{error}: write 2.16.840.1.101.3.2.1.3.17"))
+fn policy(text: &str) -> Result<PolicyChoice, String> {
+    let oid = match text {
+        USUAL => return Ok(PolicyChoice::Usual),
+        "any" => return Ok(PolicyChoice::Any),
+        COMMON => CARD_AUTHENTICATION_POLICY,
+        other => Oid::from_str(other).map_err(|error| {
+            format!("{error}: write usual, any, or 2.16.840.1.101.3.2.1.3.17 for example")
+        })?,
+    };
+    Ok(PolicyChoice::One(oid.to_string()))
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  tapstone door measure --trust roots/                        PKI-CAK, all strategies
-  tapstone door measure --trust roots/ --crl crls/ --policy --output run.json
-  tapstone door measure --trust roots/ --strategy known-card --rounds 100
-  tapstone door measure --trust roots/ --mechanism pki-auth --pin-prompt
+  tapstone door measure --anchors root.cer --intermediates cas/     PKI-CAK, all strategies
+  tapstone door measure --anchors root.cer --crl crls/ --output run.json
+  tapstone door measure --anchors root.cer --policy any --strategy known-card --rounds 100
+  tapstone door measure --anchors root.cer --mechanism pki-auth --pin-prompt
 
 Exit codes: 0 done and granted, 1 refused, 2 could not measure.";

@@ -4,8 +4,8 @@ mod cards;
 mod mint;
 
 use tapstone_piv::{
-    AuthenticationMechanism, CardIdentity, Certificate, Denial, Dialogue, RelyingSystem, Rules,
-    Strategy,
+    AuthenticationMechanism, CardIdentity, Certificate, Denial, Dialogue, PolicyRule,
+    RelyingSystem, RevocationRule, Rules, Strategy,
 };
 use tapstone_piv::{Time, Trust};
 pub(crate) use tapstone_testing::skip;
@@ -25,13 +25,21 @@ pub(crate) const fn days(number: i64) -> Time {
 
 pub(crate) const PLAIN: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strategy::Plain);
 
+/// Self-signed certificates are the anchors here. With CRLs everything needs one.
 pub(crate) fn trust(certificates: &[&[u8]], crls: Option<&[Vec<u8>]>) -> Trust {
     let parsed = certificates.iter().map(|der| Certificate::parse(der).unwrap());
-    Trust::new(parsed.collect(), crls).unwrap()
+    let (anchors, intermediates) = parsed.partition(Certificate::is_self_signed);
+    let trust = Trust::new(anchors, intermediates).unwrap();
+    match crls {
+        Some(crls) => trust.checking_revocation(RevocationRule::Require, crls),
+        None => trust,
+    }
 }
 
+/// Under any policy: what the usual ones ask is tested on its own.
 pub(crate) fn rules() -> Rules {
-    Rules { age_limit: std::time::Duration::from_secs(DAY), ..Rules::default() }
+    let age_limit = std::time::Duration::from_secs(DAY);
+    Rules { age_limit, policies: PolicyRule::Any, ..Rules::default() }
 }
 
 pub(crate) fn relying_system(certificates: &[&[u8]], crls: Option<&[Vec<u8>]>) -> RelyingSystem {

@@ -42,15 +42,27 @@ const CLIENT_AUTHENTICATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.
 const SMART_CARD_LOGON: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.311.20.2.2");
 const EMAIL_PROTECTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
 
-/// NIST's policies for tests (CSOR, 2.16.840.1.101.3.2.1.48): nobody shall take such a card for one
-/// that was issued under the real ones.
-const TEST_HARDWARE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.9");
-const TEST_AUTHENTICATION: ObjectIdentifier =
-    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.11");
-const TEST_CARD_AUTHENTICATION: ObjectIdentifier =
-    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.13");
-const TEST_CONTENT_SIGNING: ObjectIdentifier =
-    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.86");
+/// Under what a certificate is issued: a policy of NIST's for tests (CSOR, 2.16.840.1.101.3.2.1.48),
+/// by which anybody can tell such a card, and the one of the Common Policy that a door asks for.
+/// Only a door that was told to believe the card's own CA believes the latter.
+type IssuedUnder = [ObjectIdentifier; 2];
+
+const HARDWARE: IssuedUnder = [
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.9"),
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.3.7"),
+];
+const AUTHENTICATION_POLICIES: IssuedUnder = [
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.11"),
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.3.13"),
+];
+const CARD_POLICIES: IssuedUnder = [
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.13"),
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.3.17"),
+];
+const CONTENT_POLICIES: IssuedUnder = [
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.48.86"),
+    ObjectIdentifier::new_unwrap("2.16.840.1.101.3.2.1.3.39"),
+];
 
 /// A key that signs, with its certificate: the CA, or the signer of the card's content.
 pub(super) struct Issuer {
@@ -82,7 +94,7 @@ impl Issuer {
             let mut builder = self.certificate_for(name, public)?;
             builder.add_extension(&KeyUsage(KeyUsages::DigitalSignature.into()))?;
             builder.add_extension(&Critical(ExtendedKeyUsage(vec![CONTENT_SIGNING])))?;
-            builder.add_extension(&policy(TEST_CONTENT_SIGNING))?;
+            builder.add_extension(&issued_under(CONTENT_POLICIES))?;
             let certificate = builder.build::<DerSignature>()?;
             Ok(Self { key, certificate })
         })
@@ -103,18 +115,18 @@ impl Issuer {
                 0x9A => {
                     let uses = vec![CLIENT_AUTHENTICATION, SMART_CARD_LOGON];
                     builder.add_extension(&ExtendedKeyUsage(uses))?;
-                    builder.add_extension(&policy(TEST_AUTHENTICATION))?;
+                    builder.add_extension(&issued_under(AUTHENTICATION_POLICIES))?;
                     builder.add_extension(&card_names(card)?)?;
                 }
                 0x9E => {
                     builder
                         .add_extension(&Critical(ExtendedKeyUsage(vec![CARD_AUTHENTICATION])))?;
-                    builder.add_extension(&policy(TEST_CARD_AUTHENTICATION))?;
+                    builder.add_extension(&issued_under(CARD_POLICIES))?;
                     builder.add_extension(&card_names(card)?)?;
                 }
                 _ => {
                     builder.add_extension(&ExtendedKeyUsage(vec![EMAIL_PROTECTION]))?;
-                    builder.add_extension(&policy(TEST_HARDWARE))?;
+                    builder.add_extension(&issued_under(HARDWARE))?;
                 }
             }
             Ok(builder.build::<DerSignature>()?.to_der()?)
@@ -184,8 +196,9 @@ pub(super) fn uuid(guid: &[u8; 16]) -> String {
     parts.join("-")
 }
 
-fn policy(policy_identifier: ObjectIdentifier) -> CertificatePolicies {
-    CertificatePolicies(vec![PolicyInformation { policy_identifier, policy_qualifiers: None }])
+fn issued_under(policies: IssuedUnder) -> CertificatePolicies {
+    let one = |policy_identifier| PolicyInformation { policy_identifier, policy_qualifiers: None };
+    CertificatePolicies(policies.map(one).into())
 }
 
 fn name(common_name: &str) -> der::Result<Name> {

@@ -1,0 +1,304 @@
+//! Certificate revocation lists (RFC 5280, section 5): complete, partitioned, indirect and delta.
+
+use std::borrow::Cow;
+
+use der::asn1::{ObjectIdentifier, Uint};
+use der::{Decode, Encode, Header, Reader, SliceReader, Tag};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use x509_cert::ext::Extensions;
+use x509_cert::ext::pkix::AuthorityKeyIdentifier;
+use x509_cert::ext::pkix::crl::IssuingDistributionPoint;
+use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
+use x509_cert::name::Name;
+use x509_cert::spki::AlgorithmIdentifierOwned;
+
+use super::entries::CrlEntries;
+use crate::certificate::{Certificate, binary};
+use crate::name::CanonicalName;
+use crate::time::Time;
+
+const AUTHORITY_KEY_IDENTIFIER: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.35");
+const CRL_NUMBER: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.20");
+const DELTA_CRL_INDICATOR: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.27");
+const ISSUING_DISTRIBUTION_POINT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.28");
+
+/// All reasons of RFC 5280, 4.2.1.13, but the first bit, which is not used.
+pub(super) const ALL_REASONS: u16 = 0b1_1111_1110;
+
+/// These bytes are no CRL that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no CRL that can be used: {0}\nhint: CRLs in DER or PEM are read")]
+pub struct NotACrl(String);
+
+impl NotACrl {
+    /// For a list that is left out.
+    pub(super) fn sentence(&self) -> String {
+        format!("a CRL that cannot be used: {}", self.0)
+    }
+}
+
+/// A list. Its signature holds for the keys that `signers` names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Crl {
+    pub(super) facts: CrlFacts,
+    pub(super) entries: CrlEntries,
+}
+
+/// All of a CRL but its entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CrlFacts {
+    pub(super) issuer: CanonicalName,
+    /// As RFC 4514 writes it.
+    pub(super) issuer_text: String,
+    pub(super) authority_key_id: Option<Vec<u8>>,
+    pub(super) this_update: Time,
+    pub(super) next_update: Time,
+    /// Big-endian without leading zeros.
+    pub(super) number: Option<Vec<u8>>,
+    /// Of a delta the number of the list that it changes.
+    pub(super) base_number: Option<Vec<u8>>,
+    pub(super) scope: CrlScope,
+    /// SHA-256 of the public keys by which its signature holds.
+    pub(super) signers: Vec<[u8; 32]>,
+}
+
+/// What an issuing distribution point says (5.2.5); without one a list is about everything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CrlScope {
+    /// `None`: all names.
+    pub(super) names: Option<Vec<Vec<u8>>>,
+    pub(super) users_only: bool,
+    pub(super) cas_only: bool,
+    pub(super) attributes_only: bool,
+    pub(super) is_indirect: bool,
+    /// Bits as in ReasonFlags.
+    pub(super) reasons: u16,
+}
+
+impl Default for CrlScope {
+    fn default() -> Self {
+        Self {
+            names: None,
+            users_only: false,
+            cas_only: false,
+            attributes_only: false,
+            is_indirect: false,
+            reasons: ALL_REASONS,
+        }
+    }
+}
+
+/// The parts of a CRL's encoding that are looked at apart.
+struct CrlParts<'a> {
+    signed: &'a [u8],
+    inside: AlgorithmIdentifierOwned,
+    outside: AlgorithmIdentifierOwned,
+    signature: Vec<u8>,
+    revoked: &'a [u8],
+    extensions: Extensions,
+}
+
+impl Crl {
+    /// Parses it, and finds out which of these keys signed it.
+    pub(super) fn parse(
+        bytes: &[u8],
+        certificates: &[std::sync::Arc<Certificate>],
+    ) -> Result<Self, NotACrl> {
+        let der = decoded(bytes)?;
+        let (mut facts, parts) = CrlFacts::read(&der).map_err(|e| NotACrl(e.to_string()))?;
+        facts.read_extensions(&parts.extensions).map_err(NotACrl)?;
+        facts.signers = facts.signers_among(certificates, &parts);
+        let entries = CrlEntries::read(parts.revoked, facts.issuer.clone()).map_err(NotACrl)?;
+        if !facts.scope.is_indirect && entries.issuers.len() > 1 {
+            return Err(NotACrl("it lists certificates of others and is not indirect".into()));
+        }
+        Ok(Self { facts, entries })
+    }
+}
+
+/// DER as it is, without a copy of what may be very large; PEM decoded.
+fn decoded(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotACrl> {
+    match bytes.trim_ascii_start().starts_with(b"-----") {
+        true => binary(bytes).map(Cow::Owned).map_err(NotACrl),
+        false => Ok(Cow::Borrowed(bytes)),
+    }
+}
+
+impl CrlFacts {
+    /// All that is said in front of and behind the entries; the signature is not looked at.
+    pub(super) fn peek(bytes: &[u8]) -> Result<Self, NotACrl> {
+        let der = decoded(bytes)?;
+        let (mut facts, parts) = Self::read(&der).map_err(|error| NotACrl(error.to_string()))?;
+        facts.read_extensions(&parts.extensions).map_err(NotACrl)?;
+        Ok(facts)
+    }
+
+    fn read(der: &[u8]) -> der::Result<(Self, CrlParts<'_>)> {
+        let mut outer = inside(&mut SliceReader::new(der)?, Tag::Sequence)?;
+        let signed = outer.tlv_bytes()?;
+        let outside = AlgorithmIdentifierOwned::decode(&mut outer)?;
+        let signature = der::asn1::BitStringRef::decode(&mut outer)?;
+        let signature = signature.as_bytes().unwrap_or_default().to_vec();
+        outer.finish(())?;
+        let mut list = inside(&mut SliceReader::new(signed)?, Tag::Sequence)?;
+        if list.peek_header()?.tag == Tag::Integer {
+            u8::decode(&mut list)?;
+        }
+        let inside_algorithm = AlgorithmIdentifierOwned::decode(&mut list)?;
+        let issuer = Name::decode(&mut list)?;
+        let this_update = x509_cert::time::Time::decode(&mut list)?.into();
+        let next_update = x509_cert::time::Time::decode(&mut list)?.into();
+        let revoked = match list.is_finished() || list.peek_header()?.tag != Tag::Sequence {
+            true => &[][..],
+            false => {
+                let header = Header::decode(&mut list)?;
+                list.read_slice(header.length)?
+            }
+        };
+        let extensions = match list.is_finished() {
+            true => Extensions::new(),
+            false => list
+                .context_specific::<Extensions>(der::TagNumber::N0, der::TagMode::Explicit)?
+                .unwrap_or_default(),
+        };
+        list.finish(())?;
+        let facts = Self {
+            issuer: CanonicalName::from_name(&issuer),
+            issuer_text: issuer.to_string(),
+            authority_key_id: None,
+            this_update,
+            next_update,
+            number: None,
+            base_number: None,
+            scope: CrlScope::default(),
+            signers: Vec::new(),
+        };
+        let inside = inside_algorithm;
+        Ok((facts, CrlParts { signed, inside, outside, signature, revoked, extensions }))
+    }
+
+    /// Whatever says that it is not complete counts, be it critical or not.
+    fn read_extensions(&mut self, extensions: &Extensions) -> Result<(), String> {
+        let error = |error: der::Error| error.to_string();
+        for (place, extension) in extensions.iter().enumerate() {
+            if extensions[..place].iter().any(|before| before.extn_id == extension.extn_id) {
+                return Err(format!("the extension {} is there twice", extension.extn_id));
+            }
+            let value = extension.extn_value.as_bytes();
+            match extension.extn_id {
+                AUTHORITY_KEY_IDENTIFIER => {
+                    let id = AuthorityKeyIdentifier::from_der(value).map_err(error)?;
+                    self.authority_key_id = id.key_identifier.map(|id| id.as_bytes().to_vec());
+                }
+                CRL_NUMBER => {
+                    let number = Uint::from_der(value).map_err(error)?;
+                    self.number = Some(number.as_bytes().to_vec());
+                }
+                DELTA_CRL_INDICATOR => {
+                    let number = Uint::from_der(value).map_err(error)?;
+                    self.base_number = Some(number.as_bytes().to_vec());
+                }
+                ISSUING_DISTRIBUTION_POINT => {
+                    let point = IssuingDistributionPoint::from_der(value).map_err(error)?;
+                    self.scope = CrlScope::from_point(&point, &self.issuer);
+                }
+                other if extension.critical => {
+                    return Err(format!("it has the critical extension {other}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of those who are named as its issuer, may sign CRLs, and signed it.
+    fn signers_among(
+        &self,
+        certificates: &[std::sync::Arc<Certificate>],
+        parts: &CrlParts<'_>,
+    ) -> Vec<[u8; 32]> {
+        if parts.inside != parts.outside {
+            return Vec::new();
+        }
+        let mut signers: Vec<[u8; 32]> = Vec::new();
+        for certificate in certificates.iter().filter(|one| self.may_be_signed_by(one)) {
+            let holds = certificate.key().is_some_and(|key| {
+                key.verify(&parts.outside, None, parts.signed, &parts.signature).is_ok()
+            });
+            if holds && !signers.contains(&certificate.key_sha256) {
+                signers.push(certificate.key_sha256);
+            }
+        }
+        signers
+    }
+
+    /// By name, key identifier and key usage; the signature is apart.
+    pub(super) fn may_be_signed_by(&self, certificate: &Certificate) -> bool {
+        let named = self.issuer == certificate.subject_name && !self.issuer.is_empty();
+        let same_key = match (&self.authority_key_id, &certificate.extensions.subject_key_id) {
+            (Some(wanted), Some(own)) => wanted == own,
+            _ => true,
+        };
+        named && same_key && certificate.extensions.may_sign_crls()
+    }
+
+    /// Whether this certificate's key signed it.
+    pub(super) fn is_signed_by(&self, certificate: &Certificate) -> bool {
+        self.may_be_signed_by(certificate) && self.signers.contains(&certificate.key_sha256)
+    }
+
+    /// The same issuer, key and scope: of such lists only the newest says anything.
+    pub(super) fn is_of_series(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.signers == other.signers && self.scope == other.scope
+    }
+
+    /// Newer lists are greater: by number (5.2.3), then by date.
+    pub(super) fn age(&self) -> (usize, &[u8], Time) {
+        let number = self.number.as_deref().unwrap_or_default();
+        (number.len(), number, self.this_update)
+    }
+}
+
+impl CrlScope {
+    fn from_point(point: &IssuingDistributionPoint, issuer: &CanonicalName) -> Self {
+        Self {
+            names: point.distribution_point.as_ref().map(|name| point_names(name, issuer)),
+            users_only: point.only_contains_user_certs,
+            cas_only: point.only_contains_ca_certs,
+            attributes_only: point.only_contains_attribute_certs,
+            is_indirect: point.indirect_crl,
+            reasons: point.only_some_reasons.map_or(ALL_REASONS, |some| some.bits() & ALL_REASONS),
+        }
+    }
+}
+
+/// The names of a distribution point, as bytes that are equal where the names are. A relative one
+/// is relative to whoever issues the CRL (4.2.1.13).
+pub(super) fn point_names(name: &DistributionPointName, issuer: &CanonicalName) -> Vec<Vec<u8>> {
+    match name {
+        DistributionPointName::FullName(names) => names.iter().filter_map(name_key).collect(),
+        DistributionPointName::NameRelativeToCRLIssuer(rdn) => {
+            vec![directory_key(&issuer.joined(rdn))]
+        }
+    }
+}
+
+pub(super) fn name_key(name: &GeneralName) -> Option<Vec<u8>> {
+    match name {
+        GeneralName::DirectoryName(name) => Some(directory_key(&CanonicalName::from_name(name))),
+        other => other.to_der().ok(),
+    }
+}
+
+pub(super) fn directory_key(name: &CanonicalName) -> Vec<u8> {
+    [&b"\0"[..], &name.to_bytes()].concat()
+}
+
+/// A reader of what is inside an element.
+fn inside<'a>(reader: &mut SliceReader<'a>, tag: Tag) -> der::Result<SliceReader<'a>> {
+    let header = Header::decode(reader)?;
+    header.tag.assert_eq(tag)?;
+    let content = reader.read_slice(header.length)?;
+    SliceReader::new(content)
+}

@@ -1,0 +1,90 @@
+//! A parsed CRL as bytes that are read whole: opening a million entries takes milliseconds, and
+//! their signature was verified when the index was made.
+//!
+//! `TSCRLIX1`, the header's length, the header, the records, and a CRC-32 over all of it. The CRC
+//! finds damage; who may write the file is for its folder to decide.
+
+use std::io::{self, Read, Write};
+
+use crc32fast::Hasher;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::crl::{Crl, CrlFacts};
+use super::entries::{CrlEntries, RECORD_BYTES};
+use crate::name::CanonicalName;
+
+const MAGIC: [u8; 8] = *b"TSCRLIX1";
+/// Room for the issuers of a large indirect CRL.
+const MOST_HEADER_BYTES: u32 = 1 << 24;
+/// 32 bytes each: two gigabytes.
+const MOST_ENTRIES: u64 = 1 << 26;
+
+/// An index that cannot be used; its CRL can be read again.
+#[derive(Debug, Error)]
+pub enum BadIndex {
+    /// It cannot be read.
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    /// It is cut short, or changed.
+    #[error("it is damaged")]
+    Damaged,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    crl_sha256: [u8; 32],
+    facts: CrlFacts,
+    issuers: Vec<CanonicalName>,
+    entries: u64,
+}
+
+impl Crl {
+    /// Writes the index of a CRL whose encoding has this digest.
+    pub(super) fn write_index(&self, crl_sha256: [u8; 32], to: &mut dyn Write) -> io::Result<()> {
+        let header = Header {
+            crl_sha256,
+            facts: self.facts.clone(),
+            issuers: self.entries.issuers.clone(),
+            entries: self.entries.records.len() as u64,
+        };
+        let header = postcard::to_stdvec(&header).map_err(io::Error::other)?;
+        let records = self.entries.records.as_flattened();
+        let length = (header.len() as u32).to_be_bytes();
+        let mut sum = Hasher::new();
+        for part in [&MAGIC[..], &length, &header, records] {
+            sum.update(part);
+            to.write_all(part)?;
+        }
+        to.write_all(&sum.finalize().to_be_bytes())
+    }
+
+    /// Reads an index, with the digest of the CRL that it was made of.
+    pub(super) fn read_index(from: &mut dyn Read) -> Result<(Self, [u8; 32]), BadIndex> {
+        let mut start = [0; 12];
+        from.read_exact(&mut start)?;
+        let length = u32::from_be_bytes([start[8], start[9], start[10], start[11]]);
+        if start[..8] != MAGIC || length > MOST_HEADER_BYTES {
+            return Err(BadIndex::Damaged);
+        }
+        let mut bytes = vec![0; length as usize];
+        from.read_exact(&mut bytes)?;
+        let header: Header = postcard::from_bytes(&bytes).map_err(|_| BadIndex::Damaged)?;
+        if header.entries > MOST_ENTRIES {
+            return Err(BadIndex::Damaged);
+        }
+        let mut records = vec![[0; RECORD_BYTES]; header.entries as usize];
+        from.read_exact(records.as_flattened_mut())?;
+        let mut told = [0; 4];
+        from.read_exact(&mut told)?;
+        let mut sum = Hasher::new();
+        for part in [&start[..], &bytes, records.as_flattened()] {
+            sum.update(part);
+        }
+        if sum.finalize().to_be_bytes() != told || from.read(&mut [0])? != 0 {
+            return Err(BadIndex::Damaged);
+        }
+        let entries = CrlEntries { issuers: header.issuers, records };
+        Ok((Self { facts: header.facts, entries }, header.crl_sha256))
+    }
+}
