@@ -22,7 +22,7 @@ use crate::output::OutputArguments;
 use crate::print::say;
 use crate::{compare, environment};
 
-/// Compare two whole commands, run interleaved: A B, B A, …
+/// Compare two whole commands, run interleaved, in an order that is drawn for each round
 ///
 /// Gives the wall time and the processor time of each, and the ratio of the two with a 95 %
 /// interval over the rounds. A command is given as one argument and split as a shell splits words,
@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// Rounds before them that do not count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     warm_up: u32,
+    /// What decides the order within each round and the pauses between rounds
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
     /// Run the commands by /bin/sh; its start is then in every time
     #[arg(long)]
     shell: bool,
@@ -116,6 +119,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
         prepare: arguments.prepare.as_deref().map(parse).transpose()?,
         rounds: arguments.rounds,
         warm_up: arguments.warm_up,
+        seed: arguments.seed,
         output: if arguments.show_output { Output::Shown } else { Output::Tail },
     })
 }

@@ -30,6 +30,8 @@ pub struct Ab {
     pub rounds: u32,
     /// Rounds before them that do not.
     pub warm_up: u32,
+    /// Decides in which order the sides of each round run, and how far apart rounds are.
+    pub seed: u64,
     /// Where the output of the commands goes: [`Output::Tail`] or [`Output::Shown`].
     pub output: Output,
 }
@@ -136,7 +138,8 @@ impl Ab {
     ) -> Result<MeasuredRounds, AbError> {
         let rounds = self.rounds as usize;
         let warm_up = self.warm_up as usize;
-        let plan = rounds::RoundsPlan { sides: self.sides.len(), rounds, warm_up };
+        let sides = self.sides.len();
+        let plan = rounds::RoundsPlan { sides, rounds, warm_up, seed: self.seed };
         let run = |turn: Turn| self.run_turn(turn, signals);
         let rounds = plan.run_rounds(run, || signals.asked_to_end(), progress);
         match (rounds.rounds.is_empty(), rounds.ended) {

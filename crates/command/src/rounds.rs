@@ -1,12 +1,16 @@
 //! Several things in turns, so that what changes meanwhile (heat, other programs, a card that
 //! tires) meets all of them alike.
 //!
-//! A round runs each side once. Every second round runs them in the reverse order of the one
-//! before (A B, B A), which takes out a steady drift; every two rounds the order moves on by one,
-//! so that with three sides each follows each of the others equally often.
+//! A round runs each side once, in an order that a seed decides by chance, and rounds are apart by a
+//! pause of random length: to whatever swings, in step with a fixed order or with the rounds, no side
+//! is given for good, and a drift becomes a scatter that the interval over the rounds shows.
 //!
 //! Whatever fails ends it, also in a warm-up round: a command with a wrong PIN, repeated, would
 //! block a card in its third run. What complete rounds have measured stays.
+
+use std::time::Instant;
+
+use tapstone_measure::order::{TurnOrder, pause_between_rounds};
 
 /// How often a command runs, and how often before that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub struct RoundsPlan {
     pub rounds: usize,
     /// Rounds before them that do not.
     pub warm_up: usize,
+    /// Decides the orders of the rounds, and the pauses between them.
+    pub seed: u64,
 }
 
 /// One run among the others.
@@ -80,11 +86,13 @@ impl RoundsPlan {
         let mut warm_up = Vec::new();
         let mut rounds = Vec::new();
         let of = self.sides * (self.warm_up + self.rounds);
+        let mut order = TurnOrder::from_seed(self.seed);
         let mut done = 0;
         let numbered = (1..=self.warm_up).map(|round| (round, true));
         for (round, is_warm_up) in numbered.chain((1..=self.rounds).map(|round| (round, false))) {
             let mut given: Vec<(usize, T)> = Vec::with_capacity(self.sides);
-            for side in order(self.sides, round) {
+            let begun = Instant::now();
+            for side in order.next_order(self.sides) {
                 let turn = Turn { side, round, warm_up: is_warm_up };
                 let outcome = (!asked_to_end()).then(|| {
                     progress(Progress { turn, done, of });
@@ -104,29 +112,27 @@ impl RoundsPlan {
             }
             given.sort_by_key(|(side, _)| *side);
             let given = given.into_iter().map(|(_, value)| value).collect();
-            if is_warm_up { warm_up.push(given) } else { rounds.push(given) }
+            let whole = if is_warm_up { &mut warm_up } else { &mut rounds };
+            whole.push(given);
+            if done < of {
+                pause_between_rounds(order.next_pause(begun.elapsed()), &asked_to_end);
+            }
         }
         Rounds { warm_up, rounds, ended: Ended::Done }
     }
 }
 
-/// The order of the sides in a round, counted from 1.
-fn order(sides: usize, round: usize) -> Vec<usize> {
-    let pair = (round - 1) / 2;
-    let second = (round - 1) % 2 == 1;
-    let mut order: Vec<usize> = (0..sides).map(|place| (place + pair) % sides).collect();
-    if second {
-        order.reverse();
-    }
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::{Cell, RefCell};
-    use std::collections::BTreeMap;
+    use std::f64::consts::TAU;
+
+    use tapstone_measure::compare::{PairedRound, paired_ratio};
+    use tapstone_measure::units::PerSecond;
 
     use super::*;
+
+    const TWENTY: RoundsPlan = RoundsPlan { sides: 2, rounds: 20, warm_up: 1, seed: 1 };
 
     fn letters(plan: RoundsPlan) -> String {
         let told = RefCell::new(String::new());
@@ -146,28 +152,43 @@ mod tests {
     }
 
     #[test]
-    fn two_sides_alternate() {
-        let plan = RoundsPlan { sides: 2, rounds: 5, warm_up: 0 };
-        assert_eq!(letters(plan), "ABBABAABAB");
-        assert_eq!(letters(RoundsPlan { warm_up: 1, ..plan }), format!("AB{}", "ABBABAABAB"));
+    fn a_seed_decides_the_order() {
+        let plan = RoundsPlan { sides: 2, rounds: 5, warm_up: 0, seed: 1 };
+        assert_eq!(letters(plan), letters(plan));
+        assert_ne!(letters(plan), letters(RoundsPlan { seed: 3, ..plan }));
+        let warmed = letters(RoundsPlan { warm_up: 1, rounds: 4, ..plan });
+        assert_eq!(warmed, letters(plan), "a warm-up round is one of them");
+    }
+
+    /// How many of 200 comparisons of a thing with itself find a difference, when what it takes
+    /// swings with the period of so many turns.
+    fn differences_found(turns: f64) -> usize {
+        let found = |seed: u64| {
+            let done = Cell::new(0.0);
+            let run = |_| {
+                let swing = (TAU * (done.get() / turns + seed as f64 / 200.0)).sin();
+                done.set(done.get() + 1.0);
+                Ok::<_, ()>(1.0 + 0.1 * swing)
+            };
+            let plan = RoundsPlan { sides: 2, rounds: 20, warm_up: 0, seed };
+            let rounds = plan.run_rounds(run, || false, |_| ());
+            let pair = |round: &Vec<f64>| PairedRound {
+                a: PerSecond(1.0 / round[0]),
+                b: PerSecond(1.0 / round[1]),
+            };
+            let pairs: Vec<PairedRound> = rounds.rounds.iter().map(pair).collect();
+            !paired_ratio(&pairs).unwrap().holds(1.0)
+        };
+        (0..200).filter(|seed| found(*seed)).count()
     }
 
     #[test]
-    fn of_three_each_has_each_place_and_each_neighbour_equally_often() {
-        let told = letters(RoundsPlan { sides: 3, rounds: 6, warm_up: 0 });
-        assert_eq!(told, "ABCCBABCAACBCABBAC");
-        let mut places = BTreeMap::new();
-        let mut pairs = BTreeMap::new();
-        for round in told.as_bytes().chunks(3) {
-            for (place, side) in round.iter().enumerate() {
-                *places.entry((place, *side)).or_insert(0) += 1;
-            }
-            for pair in round.windows(2) {
-                *pairs.entry((pair[0], pair[1])).or_insert(0) += 1;
-            }
+    fn what_swings_takes_no_side() {
+        for turns in [2.0, 2.7, 4.0, 6.3, 8.0, 40.0] {
+            let found = differences_found(turns);
+            // One in twenty by chance: ten, and no more than four standard deviations beyond.
+            assert!(found <= 22, "{turns}: {found} of 200");
         }
-        assert!(places.len() == 9 && places.values().all(|count| *count == 2), "{places:?}");
-        assert!(pairs.len() == 6 && pairs.values().all(|count| *count == 2), "{pairs:?}");
     }
 
     #[test]
@@ -177,22 +198,19 @@ mod tests {
             runs.set(runs.get() + 1);
             if runs.get() == 8 { Err("wrong PIN") } else { Ok(turn.side) }
         };
-        let rounds =
-            RoundsPlan { sides: 2, rounds: 20, warm_up: 1 }.run_rounds(run, || false, |_| ());
+        let rounds = TWENTY.run_rounds(run, || false, |_| ());
         assert_eq!(runs.get(), 8, "nothing runs after a failure");
         assert_eq!(rounds.rounds, [[0, 1], [0, 1]]);
-        // The third round runs B first, then A.
-        let turn = Turn { side: 0, round: 3, warm_up: false };
-        assert_eq!(rounds.ended, Ended::Failed { turn, error: "wrong PIN" });
+        let Ended::Failed { turn, error } = rounds.ended else { panic!("{:?}", rounds.ended) };
+        assert_eq!((turn.round, turn.warm_up, error), (3, false, "wrong PIN"));
     }
 
     #[test]
     fn a_warm_up_that_fails_ends_it_too() {
         let run = |_| Err::<(), _>("wrong PIN");
-        let rounds =
-            RoundsPlan { sides: 2, rounds: 20, warm_up: 1 }.run_rounds(run, || false, |_| ());
-        let turn = Turn { side: 0, round: 1, warm_up: true };
-        assert_eq!(rounds.ended, Ended::Failed { turn, error: "wrong PIN" });
+        let rounds = TWENTY.run_rounds(run, || false, |_| ());
+        let Ended::Failed { turn, error } = rounds.ended else { panic!("{:?}", rounds.ended) };
+        assert_eq!((turn.round, turn.warm_up, error), (1, true, "wrong PIN"));
         assert!(rounds.rounds.is_empty() && rounds.warm_up.is_empty());
     }
 
@@ -203,7 +221,7 @@ mod tests {
             runs.set(runs.get() + 1);
             if runs.get() < 6 { Ok(()) } else { Err("SIGINT") }
         };
-        let plan = RoundsPlan { sides: 2, rounds: 20, warm_up: 0 };
+        let plan = RoundsPlan { sides: 2, rounds: 20, warm_up: 0, seed: 1 };
         let rounds = plan.run_rounds(run, || runs.get() == 6, |_| ());
         assert_eq!((rounds.rounds.len(), rounds.ended), (2, Ended::Interrupted));
     }
@@ -211,11 +229,13 @@ mod tests {
     #[test]
     fn progress_counts_every_run() {
         let told = RefCell::new(Vec::new());
-        let plan = RoundsPlan { sides: 2, rounds: 2, warm_up: 1 };
+        let plan = RoundsPlan { sides: 2, rounds: 2, warm_up: 1, seed: 1 };
         plan.run_rounds(|_| Ok::<_, ()>(()), || false, |progress| told.borrow_mut().push(progress));
         let told = told.into_inner();
         assert_eq!(told.iter().map(|it| it.done).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         assert!(told.iter().all(|progress| progress.of == 6));
-        assert_eq!(told[1].turn, Turn { side: 1, round: 1, warm_up: true });
+        let turns = told.iter().map(|progress| (progress.turn.round, progress.turn.warm_up));
+        let rounds = [(1, true), (1, true), (1, false), (1, false), (2, false), (2, false)];
+        assert!(turns.eq(rounds), "{told:?}");
     }
 }

@@ -66,6 +66,7 @@ pub fn fill_record(record: &mut record::Record, run: &DoorRun) -> Decided {
     }
     // Steps of a card that was never granted would be cases without anything.
     record.results.retain(|case| case.completed > 0 || !case.failed.is_empty());
+    record.results.iter_mut().for_each(|case| case.seed = Some(run.seed));
     if let Some(model) = &model {
         record.costs.push(model.cost(&case_name(run.mechanisms[0]), &logs));
     }
@@ -293,6 +294,7 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
             high: before.estimate - left.low,
         }),
         rounds: pairs.len() as u32,
+        seed: Some(run.seed),
         verdict: verdict.into(),
         changed: None,
         bare_ns: None,

@@ -91,6 +91,11 @@ impl DoorController {
         }
     }
 
+    /// Whether the user has asked to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.workers.is_interrupted()
+    }
+
     /// Starts a worker and makes it ready; its number.
     fn start(&mut self, observer: &mut dyn DoorObserver) -> Result<usize, DoorMeasureError> {
         let number = self.workers.start(&self.command).map_err(DoorMeasureError::Spawn)?;

@@ -1,5 +1,8 @@
 //! All rounds of a measurement: in each, every mechanism or strategy has its turn on the same card.
 
+use std::time::Instant;
+
+use tapstone_measure::order::{TurnOrder, pause_between_rounds};
 use tapstone_piv::{AuthenticationMechanism, Time};
 
 use crate::controller::DoorController;
@@ -14,6 +17,8 @@ pub struct DoorPlan {
     pub mechanisms: Vec<AuthenticationMechanism>,
     /// How many rounds there are.
     pub rounds: u64,
+    /// Decides the order within each round, and the pauses between rounds.
+    pub seed: u64,
     /// The time of validation; `None`: now.
     pub at: Option<Time>,
 }
@@ -29,12 +34,14 @@ pub struct DoorRun {
     pub mechanisms: Vec<AuthenticationMechanism>,
     /// The rounds, in order; the last may have been cut short.
     pub rounds: Vec<DoorRound>,
+    /// What decided the order within each round, and the pauses between rounds.
+    pub seed: u64,
     /// The user ended it.
     pub interrupted: bool,
 }
 
 impl DoorController {
-    /// All rounds, the mechanisms taking turns: A B C, then C B A.
+    /// All rounds, in each of which the mechanisms take turns in an order of its own.
     ///
     /// # Errors
     /// No worker can be started or made ready.
@@ -44,14 +51,18 @@ impl DoorController {
         observer: &mut dyn DoorObserver,
     ) -> Result<DoorRun, DoorMeasureError> {
         let mechanisms = &plan.mechanisms;
-        let mut run =
-            DoorRun { mechanisms: mechanisms.clone(), rounds: Vec::new(), interrupted: false };
-        for number in 0..plan.rounds {
-            observer.round(number + 1, plan.rounds);
+        let mut run = DoorRun {
+            mechanisms: mechanisms.clone(),
+            rounds: Vec::new(),
+            seed: plan.seed,
+            interrupted: false,
+        };
+        let mut order = TurnOrder::from_seed(plan.seed);
+        for number in 1..=plan.rounds {
+            observer.round(number, plan.rounds);
+            let begun = Instant::now();
             let mut round: Vec<Option<Authentication>> = vec![None; mechanisms.len()];
-            let forwards = number % 2 == 0;
-            for turn in 0..mechanisms.len() {
-                let place = if forwards { turn } else { mechanisms.len() - 1 - turn };
+            for place in order.next_order(mechanisms.len()) {
                 match self.authenticate(mechanisms[place], plan.at, observer)? {
                     Some(ran) => round[place] = Some(ran),
                     None => run.interrupted = true,
@@ -64,6 +75,10 @@ impl DoorController {
             run.rounds.push(DoorRound(round));
             if run.interrupted || gone {
                 break;
+            }
+            if number < plan.rounds {
+                let pause = order.next_pause(begun.elapsed());
+                pause_between_rounds(pause, || self.is_interrupted());
             }
         }
         Ok(run)

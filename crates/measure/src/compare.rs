@@ -1,8 +1,8 @@
 //! Is B faster than A? Judged on rounds in which both ran side by side.
 //!
 //! A device that warms up or shares its power with a neighbour changes by more from minute to
-//! minute than two libraries differ. So A and B alternate in one run (A B B A …), each round gives
-//! one ratio, and what both share cancels in it. Logarithms, so that "twice" and "half" weigh the
+//! minute than two libraries differ. So A and B take turns in one run, in an order drawn for each
+//! round, each round gives one ratio, and what both share cancels in it. Logarithms, so that "twice" and "half" weigh the
 //! same and A against B is the exact reciprocal of B against A.
 
 use std::fmt;

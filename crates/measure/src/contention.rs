@@ -66,7 +66,8 @@ pub struct MachineTimes {
 /// The sockets of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// The longest smoothed round trip of its TCP connections to other machines (tcp(7), TCP_INFO).
+    /// The shortest round trip of a TCP connection to another machine (tcp(7), TCP_INFO); of several
+    /// connections the longest of these.
     pub round_trip: Option<Nanos>,
     /// It is connected to another process of this machine, by a Unix stream or over loopback: what
     /// lies behind that process is not seen.

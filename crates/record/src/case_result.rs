@@ -38,7 +38,7 @@ pub struct CaseResult {
     /// The length of the input, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
-    /// The seed of the pseudo-random inputs.
+    /// The seed of what is drawn: inputs, the order of what takes turns, pauses between rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// How many workers shared the work.

@@ -90,6 +90,9 @@ pub struct Trial {
     pub predicted: Option<Range>,
     /// How many rounds the figures rest on.
     pub rounds: u32,
+    /// The seed that decided the order within each round and the pauses between rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// What the interval of the speed-up says; nothing where the fix changed nothing.
     pub verdict: Change,
     /// Calls that the fix changed, in all rounds together. 0: what it would bring is not known.

@@ -55,7 +55,8 @@ pub struct LimitEvidence {
     pub pressure_share: Option<Fraction>,
     /// What workers were found doing, by samples.
     pub waits: Option<WaitShares>,
-    /// The longest smoothed round trip of a TCP connection to another machine, in nanoseconds.
+    /// The shortest round trip of a TCP connection to another machine, in nanoseconds; of several
+    /// connections the longest of these.
     #[schemars(with = "Option<u64>")]
     pub round_trip_ns: Option<Nanos>,
 }

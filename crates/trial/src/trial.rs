@@ -32,6 +32,8 @@ pub struct Trial<'a> {
     pub rounds: usize,
     /// Rounds before them that do not; there is one at least.
     pub warm_up: usize,
+    /// Decides in which order the runs of each round come, and how far apart rounds are.
+    pub seed: u64,
     /// Whether a command that writes may be repeated.
     pub allow_writes: bool,
     /// How much one run may write down.
@@ -205,7 +207,8 @@ impl Trial<'_> {
         progress: impl FnMut(Progress),
     ) -> Result<Tried, TrialError> {
         let warm_up = self.warm_up.max(1);
-        let plan = rounds::RoundsPlan { sides: SIDES.len(), rounds: self.rounds, warm_up };
+        let sides = SIDES.len();
+        let plan = rounds::RoundsPlan { sides, rounds: self.rounds, warm_up, seed: self.seed };
         let start = |command| Resident::start(command, &self.options(false));
         let resident = self.daemon.map(start).transpose()?;
         if resident.is_some() {

@@ -11,8 +11,10 @@ pub struct SuiteJob {
     pub prepare: Vec<Step>,
     /// Sent once, whatever happened, when all is over.
     pub clean_up: Vec<Step>,
-    /// The cases, in the order in which a round goes through them.
+    /// The cases. A round goes through all of them.
     pub lanes: Vec<JobCase>,
+    /// Decides in which order each round does, and how far apart rounds are.
+    pub seed: u64,
     /// Values that steps can name, in bytes.
     pub values: Vec<(String, Vec<u8>)>,
     /// The PIN that was given, padded as the steps want it; sent as `{pin}`.

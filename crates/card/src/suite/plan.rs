@@ -22,7 +22,7 @@ pub struct Wishes {
     pub allow_writes: bool,
     /// Operations of each case, at most.
     pub rounds: u64,
-    /// Seed of the inputs.
+    /// Seed of the inputs, of the orders of rounds, and of the pauses between them.
     pub seed: u64,
 }
 
@@ -87,6 +87,7 @@ impl Plan {
         planning.values()?;
         planning.plan.job.prepare.extend(planning.selection()?);
         planning.plan.job.allow_writes = wishes.allow_writes;
+        planning.plan.job.seed = wishes.seed;
         let tests = planning.chosen()?;
         if let Some(most) = &suite.most_rounds
             && wishes.rounds > u64::from(*most.get_ref())

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tapstone_apdu::{Class, CommandApdu, StatusWord};
 use tapstone_firewall::{Firewall, Permissions, Refusal};
 use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::order::TurnOrder;
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use super::job::{JobCase, Piece, Step, SuiteJob};
@@ -39,8 +40,33 @@ pub(crate) struct SuiteRun<P> {
     lanes: Vec<u16>,
     unsupported: Vec<(u16, Fault)>,
     lane: usize,
+    turns: Turns,
     /// Headers of commands with a PIN whose retry counter has been looked at.
     looked: Vec<Vec<Piece>>,
+}
+
+/// In which order the round under way goes through the lanes.
+struct Turns {
+    order: TurnOrder,
+    /// Places in the list of lanes that the card can do.
+    places: Vec<usize>,
+    begun: Option<Instant>,
+}
+
+impl Turns {
+    const fn from_seed(seed: u64) -> Self {
+        Self { order: TurnOrder::from_seed(seed), places: Vec::new(), begun: None }
+    }
+
+    /// Waits a little, if there are several lanes: one alone follows itself at once, as it would
+    /// without rounds. Then draws the order of the next round.
+    fn begin_round(&mut self, lanes: usize) {
+        if let Some(begun) = self.begun.filter(|_| lanes > 1) {
+            thread::sleep(self.order.next_pause(begun.elapsed()));
+        }
+        self.places = self.order.next_order(lanes);
+        self.begun = Some(Instant::now());
+    }
 }
 
 /// What a command brought: all of its data, over any number of GET RESPONSE.
@@ -70,6 +96,7 @@ impl<P: CardPort> SuiteRun<P> {
             lanes: Vec::new(),
             unsupported: Vec::new(),
             lane: 0,
+            turns: Turns::from_seed(job.seed),
             looked: Vec::new(),
         };
         let prepared = run.prepare_card(closed).and_then(|()| run.try_lanes(closed));
@@ -346,20 +373,18 @@ impl<P: CardPort> Work for SuiteRun<P> {
         self.lanes.len() as u64
     }
 
-    /// Lanes forwards in one round and backwards in the next, so that drift does not favour any.
     fn lane(&self, number: u64) -> u16 {
-        let lanes = self.lanes.len() as u64;
-        if lanes == 0 {
-            return 0;
-        }
-        let (round, place) = (number / lanes, number % lanes);
-        let place = if round % 2 == 0 { place } else { lanes - 1 - place };
-        self.lanes[place as usize]
+        let place = number.checked_rem(self.lanes()).unwrap_or_default();
+        let turn = self.turns.places.get(place as usize).copied().unwrap_or_default();
+        self.lanes.get(turn).copied().unwrap_or_default()
     }
 
     fn prepare(&mut self, number: u64) -> Result<(), Fault> {
+        if number.is_multiple_of(self.lanes()) {
+            self.turns.begin_round(self.lanes.len());
+        }
         self.lane = usize::from(self.lane(number));
-        self.ready_lane(number / self.lanes.len() as u64)
+        self.ready_lane(number / self.lanes())
     }
 
     fn perform(&mut self) -> Result<(), Fault> {
@@ -453,4 +478,35 @@ fn at(failure: PcscFailure, step: &Step) -> Fault {
 
 fn missing(name: &str) -> Fault {
     Fault::Garbage { step: name.to_owned(), why: "nothing has been saved under this name".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_goes_through_all_lanes_in_an_order_of_its_own() {
+        let rounds = |seed| {
+            let mut turns = Turns::from_seed(seed);
+            let mut rounds = Vec::new();
+            for _ in 0..20 {
+                turns.begin_round(4);
+                rounds.push(turns.places.clone());
+            }
+            rounds
+        };
+        let drawn = rounds(1);
+        for round in &drawn {
+            let mut places = round.clone();
+            places.sort_unstable();
+            assert_eq!(places, [0, 1, 2, 3]);
+        }
+        let mut different = drawn.clone();
+        different.sort_unstable();
+        different.dedup();
+        // Forwards and backwards in turn would be two; twenty of 24 orders repeat some.
+        assert!(different.len() > 8, "{drawn:?}");
+        assert_eq!(drawn, rounds(1));
+        assert_ne!(drawn, rounds(2));
+    }
 }

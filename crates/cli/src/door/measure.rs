@@ -64,7 +64,7 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut controller =
         DoorController::new(setup, command, arguments.timeout, arguments.wait, interrupt);
     let at = arguments.at.map(|at| Time(at.as_second().max(0) as u64));
-    let plan = DoorPlan { mechanisms, rounds: arguments.rounds, at };
+    let plan = DoorPlan { mechanisms, rounds: arguments.rounds, seed: arguments.seed, at };
     let run = controller.measure(&plan, &mut live);
     live.end();
     let run = run?;

@@ -12,7 +12,8 @@ use crate::values;
 
 /// Try a fix on the unmodified program, and measure what it brings.
 ///
-/// The program runs many times: with the fix off, with the fix on, and without a probe, interleaved.
+/// The program runs many times: with the fix off, with the fix on, and without a probe, interleaved
+/// in an order that is drawn for each round.
 /// Its output and its calls are compared too: a fix that changes them is not safe.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -29,6 +30,9 @@ pub(crate) struct Arguments {
     /// Rounds before them that do not count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) warm_up: u32,
+    /// What decides the order within each round and the pauses between rounds
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
     /// Repeat a command that writes to a token or card, or starts programs that cannot be seen
     #[arg(long)]
     pub(crate) allow_writes: bool,

@@ -16,7 +16,8 @@ fn nothing_is_run_after_a_failure() {
     outcome.is_error(&["B, warm-up round 1 of 1", "`./b`", "exit code 3", "CKR_PIN_INCORRECT"]);
     assert!(!outcome.stderr.contains('\x1b'), "{}", outcome.stderr);
     assert_eq!(outcome.stdout, "");
-    assert_eq!(folder.log(), ["a", "b"], "once, and never again");
+    let log = folder.log().concat();
+    assert!(["ab", "b"].contains(&log.as_str()), "once, and never again: {log}");
     assert!(!folder.path("out.json").exists());
 }
 
@@ -27,7 +28,7 @@ fn a_failure_in_the_first_round_leaves_no_record() {
     let outcome =
         folder.ab(&["--warm-up", "0", "--name", "old", "--name", "new", "--", "false", &a]);
     outcome.is_error(&["old, round 1 of 20", "`false`", "exit code 1", "nothing to its standard"]);
-    assert_eq!(folder.log(), [""; 0]);
+    assert!(folder.log().len() <= 1, "the other side at most once, and nothing after the failure");
 }
 
 #[test]

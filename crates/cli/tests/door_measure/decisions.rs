@@ -32,7 +32,7 @@ fn granted(holder: &Holder) {
     for row in &record.results {
         assert_eq!((row.status.outcome, row.completed), (Outcome::Ok, 4), "{}", row.operation);
         assert_eq!(row.provenance, Provenance::Emulated);
-        assert_eq!(row.values_ns.len(), 4);
+        assert_eq!((row.values_ns.len(), row.seed), (4, Some(1)), "{}", row.operation);
     }
     let whole = row(&record, "door.pki-cak");
     let phases: Vec<_> = whole.phases.iter().map(|phase| phase.call.as_str()).collect();
@@ -51,6 +51,7 @@ fn granted(holder: &Holder) {
     assert_eq!(tried, STRATEGIES);
     for trial in &record.trials {
         assert!(trial.predicted.is_some() && trial.rounds == 4, "{}", trial.fix);
+        assert_eq!(trial.seed, Some(1));
     }
     let signing: Vec<_> = record
         .apdus

@@ -90,7 +90,8 @@ impl MeasuredRounds {
             )),
         }
         for part in ComparedPart::ALL {
-            record.results.extend([0, 1].map(|side| self.case_result(part, side)));
+            let case = |side| CaseResult { seed: Some(ab.seed), ..self.case_result(part, side) };
+            record.results.extend([0, 1].map(case));
         }
         record.comparison = self.comparison(ab, fail_above);
         record.warnings.extend(self.warnings(ab));

@@ -183,7 +183,7 @@ prop_compose! {
         let user_ns = times.and_then(|(_, part)| part).map(both);
         Trial {
             processor_ns, user_ns, system_ns: user_ns, fix, before_ns, after_ns, speedup, predicted, rounds, verdict, changed, bare_ns, behaviour,
-            masked, differences, notes,
+            masked, differences, notes, seed: Some(1),
         }
     }
 }

@@ -219,6 +219,7 @@ fn trials() -> Vec<Trial> {
         speedup: around(before / after, 0.02),
         predicted: Some(Range { low: 60e6, high: 70e6 }),
         rounds: 20,
+        seed: Some(1),
         verdict,
         changed: Some(220),
         bare_ns: Some(around(before / 1.012, 0.015)),

@@ -1,9 +1,8 @@
 //! A case from its keys to its figures, or to the reason why it has none.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tapstone_measure::pace::SplitMix;
+use tapstone_measure::order::{TurnOrder, pause_between_rounds};
 use tapstone_measure::rounds::rounds_needed;
 use tapstone_measure::summary::Summary;
 use tapstone_record as record;
@@ -13,12 +12,6 @@ use super::outcome::{self, CaseNotMeasured, CaseOutcome};
 use super::plan::CasePlan;
 use super::steering::TokenObserver;
 use super::{TokenController, figures, verify};
-
-/// Between two rounds; a round that is shorter is its own limit.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Between two looks at whether the user has asked to end.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How often a case is measured anew.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +121,7 @@ impl TokenController {
     ) -> RoundsOutcome {
         let mut done: Vec<CaseOutcome> = Vec::new();
         let mut wanted = rounds.fewest;
-        let mut random = SplitMix(plan.common.seed);
+        let mut order = TurnOrder::from_seed(plan.common.seed);
         while done.len() < wanted {
             let begun = Instant::now();
             let sink = samples.as_mut().map(|sink| &mut **sink as &mut dyn SampleSink);
@@ -142,18 +135,11 @@ impl TokenController {
                 wanted = wanted.max(rounds_needed(&rates(&done), rounds.precision));
             }
             if done.len() < wanted {
-                self.pause(begun.elapsed().min(LONGEST_PAUSE).mul_f64(random.uniform()));
+                let pause = order.next_pause(begun.elapsed());
+                pause_between_rounds(pause, || self.workers.is_interrupted());
             }
         }
         RoundsOutcome::new(done, rounds.fewest)
-    }
-
-    /// Waits, but not for a user who has asked to end.
-    fn pause(&self, length: Duration) {
-        let until = Instant::now() + length;
-        while Instant::now() < until && !self.workers.is_interrupted() {
-            thread::sleep(until.saturating_duration_since(Instant::now()).min(LOOK));
-        }
     }
 
     fn without_figures(&mut self, plan: &CasePlan, why: CaseNotMeasured) -> CaseOutcome {

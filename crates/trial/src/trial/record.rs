@@ -41,6 +41,7 @@ impl Tried {
             speedup: comparison.ratio?.into(),
             predicted: self.predicted(&trial.fixes),
             rounds: self.off.len() as u32,
+            seed: Some(trial.seed),
             verdict: match changed {
                 0 => record::Change::Inconclusive,
                 _ => comparison.verdict.into(),

@@ -74,6 +74,9 @@ pub(crate) struct Arguments {
     /// So many rounds, each of which goes through all strategies
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) rounds: u64,
+    /// What decides the order within each round and the pauses between rounds
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
     /// The policy to ask for: `usual` (PIV's and PIV-I's for the mechanism), `any`, or an object
     /// identifier; without a value id-fpki-common-cardAuth
     #[arg(long, value_name = "POLICY", num_args = 0..=1, default_value = USUAL, default_missing_value = COMMON, value_parser = policy)]
