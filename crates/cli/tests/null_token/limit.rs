@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tapstone_record::{Knee, KneeStop, LimitedBy};
+use tapstone_record::{Knee, KneeStop, LimitedBy, Status};
 use tapstone_testing::{figures, hold};
 
 use crate::support::{Outcome, Tapstone};
@@ -96,6 +96,38 @@ fn a_token_that_is_out_of_sessions_ends_the_search() {
     assert!(knee.levels.iter().all(|level| level.threads <= 3), "{:?}", knee.levels);
     assert!(knee.levels.iter().any(|level| level.threads == 2));
     assert_ne!(limited_by(&knee), LimitedBy::Device);
+}
+
+/// With room for one session there is none for a measuring thread beside the one that holds the login
+/// and the keys.
+#[test]
+fn a_token_of_one_session_is_measured_with_that_one() {
+    let model = [("SERVICE", "5ms"), ("WAIT", "sleep"), ("SESSIONS", "1"), ("MODEL", "honest")];
+    let row = Tapstone::on(&model).args("--op rsa2048.sign --count 20").run().exits(0).row();
+    assert_eq!(row.status, Status::OK);
+    let verification = row.verification.unwrap();
+    assert!(verification.checked == 20 && verification.wrong == 0, "{verification:?}");
+}
+
+#[test]
+fn a_token_of_one_session_says_what_stopped_the_search() {
+    let model = [("SERVICE", "5ms"), ("WAIT", "sleep"), ("SESSIONS", "1")];
+    let found = find(&model, "--seconds 0.2 --max-processes 1").exits(0);
+    let knee = knee(&found);
+    assert_eq!(knee.stopped_by, KneeStop::SessionCount);
+    assert!(knee.levels.iter().all(|level| level.threads == 1), "{:?}", knee.levels);
+    assert_ne!(limited_by(&knee), LimitedBy::Device);
+    assert!(knee.limit.unwrap().why.contains("CKR_SESSION_COUNT"));
+}
+
+/// Two threads cannot share it: one error, and nothing is left behind.
+#[test]
+fn a_token_of_one_session_has_none_for_two_threads() {
+    let model = [("SESSIONS", "1")];
+    let run = Tapstone::on(&model).args("--op rsa2048.sign --threads 2 --seconds 0.2");
+    let status = run.run().exits(2).row().status;
+    let code = status.code.unwrap_or_default();
+    assert_eq!(code, "CKR_SESSION_COUNT");
 }
 
 #[test]

@@ -78,7 +78,9 @@ pub fn attribute_search(search: &SearchEvidence) -> Attribution {
     match search.end {
         SearchEnd::Time => return Attribution::unknown("the time was up before it was known"),
         SearchEnd::SessionCount => {
-            return Attribution::unknown("the token gave out no more sessions before it was known");
+            return Attribution::unknown(
+                "the token gave out no more sessions (CKR_SESSION_COUNT) before it was known",
+            );
         }
         _ => {}
     }
@@ -229,7 +231,9 @@ impl GrowingAxis {
         let Self { axis: Axis { unit, cap }, gain, at } = self;
         let stopped = match end {
             SearchEnd::Time => "its time was up".into(),
-            SearchEnd::SessionCount => "the token gave out no more sessions".into(),
+            SearchEnd::SessionCount => {
+                "the token gave out no more sessions (CKR_SESSION_COUNT)".into()
+            }
             _ => format!("{cap} allowed no more"),
         };
         if gain.estimate < WORTH {

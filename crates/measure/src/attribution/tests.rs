@@ -98,7 +98,7 @@ fn a_rate_that_still_grows_is_the_searchs_end() {
         assert_eq!(limit.cause, LimitCause::SearchCap);
         let stopped = match end {
             SearchEnd::Time => "its time was up",
-            SearchEnd::SessionCount => "the token gave out no more sessions",
+            SearchEnd::SessionCount => "the token gave out no more sessions (CKR_SESSION_COUNT)",
             _ => "--max-threads allowed no more",
         };
         assert!(limit.why.ends_with(stopped), "{}", limit.why);

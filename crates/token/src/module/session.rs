@@ -10,10 +10,12 @@ use tapstone_names::pkcs11::Pkcs11Failure;
 use super::{Module, ck};
 use crate::pin::Pin;
 
-/// One open session, closed when it is dropped.
+/// One open session, closed when it is dropped, unless it is lent.
 pub(crate) struct Session {
     pub(crate) module: Arc<Module>,
     pub(crate) handle: CK_SESSION_HANDLE,
+    /// It is somebody else's, who closes it.
+    is_lent: bool,
 }
 
 impl Session {
@@ -29,7 +31,17 @@ impl Session {
         // No callback is given; `handle` outlives the call.
         ck!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle))?;
         module.take_session(handle)?;
-        Ok(Self { module: Arc::clone(module), handle })
+        Ok(Self { module: Arc::clone(module), handle, is_lent: false })
+    }
+
+    /// The same session for somebody who uses it while its owner does not, and never closes it.
+    pub(crate) fn lend(&self) -> Self {
+        Self { module: Arc::clone(&self.module), handle: self.handle, is_lent: true }
+    }
+
+    /// Whether somebody else closes it.
+    pub(crate) const fn is_lent(&self) -> bool {
+        self.is_lent
     }
 
     /// C_Login as user; `None`: the token asks for the PIN itself.
@@ -50,7 +62,7 @@ impl Session {
     /// C_CloseSession, once; from then on the handle is none.
     pub(crate) fn close(&mut self) {
         let handle = std::mem::replace(&mut self.handle, CK_INVALID_HANDLE);
-        if handle != CK_INVALID_HANDLE {
+        if handle != CK_INVALID_HANDLE && !self.is_lent {
             self.module.live_sessions.release(handle as u64);
             // A session that is gone already needs no closing.
             let _ = ck!(&self.module, C_CloseSession(handle));

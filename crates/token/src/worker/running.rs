@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use cryptoki_sys::CKR_SESSION_COUNT;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::contention::Contention;
 use tapstone_measure::gate::Gate;
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_measure::units::Nanos;
-use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
 use tapstone_worker::BoardCell;
 
 use super::bench::{Bench, FailurePolicy};
@@ -74,12 +75,17 @@ impl RunningCase {
         let gate = Arc::new(Gate::default());
         let threads = run.threads as usize;
         let builder = |index| {
+            // Several threads must not use one session at a time.
+            let spare = (threads == 1).then(|| token.main.lend());
             let case = Arc::clone(&case);
             let shared = Arc::clone(&token.shared);
             let gate = Arc::clone(&gate);
             let place = board.cell(1 + index);
             let run = run.clone();
-            let build = move || build_bench(index, &case, shared, gate, run, place);
+            let build = move || {
+                let session = open_or_take(spare, &shared)?;
+                build_bench(index, &case, shared, gate, run, place, session)
+            };
             Box::new(build) as BenchBuilder
         };
         let builders = (0..threads).map(builder);
@@ -252,7 +258,19 @@ impl RunningCase {
     }
 }
 
-/// What one thread measures with, in the thread itself: its session, its lanes, its memory.
+/// A session for a measuring thread: one of its own, or on a token that has no room for another
+/// the main one, which nobody else uses while the thread measures.
+fn open_or_take(spare: Option<Session>, shared: &Shared) -> Result<Session, Pkcs11Failure> {
+    let opened = Session::open(&shared.module, shared.slot, shared.read_only);
+    match (opened, spare) {
+        (Err(failure), Some(spare)) if failure.code == SESSION_COUNT => Ok(spare),
+        (opened, _) => opened,
+    }
+}
+
+const SESSION_COUNT: Rv = Rv(CKR_SESSION_COUNT as u64);
+
+/// What one thread measures with, in the thread itself: its lanes and its memory.
 fn build_bench(
     index: usize,
     case: &Case,
@@ -260,8 +278,8 @@ fn build_bench(
     gate: Arc<Gate>,
     run: CaseRun,
     place: BoardCell,
+    session: Session,
 ) -> Result<Bench, Pkcs11Failure> {
-    let session = Session::open(&shared.module, shared.slot, shared.read_only)?;
     let worker = case.job.first_worker.wrapping_add(index as u32);
     let limit = run.counts.as_ref().map_or(u64::MAX, |counts| counts[index]);
     let keep_bytes = run.keep_bytes / u64::from(run.threads.max(1));
