@@ -11,7 +11,7 @@ help:
 	@echo 'make bench   what measuring itself costs'
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
-	@echo 'make attribution  is the right limit named? 208 runs on 13 devices, which go on where they were stopped'
+	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
 	@echo 'make clean   remove what was built'
 
@@ -48,7 +48,7 @@ within-real:
 # An hour on an idle machine. It goes on after the runs in target/tmp/attribution.jsonl: remove that
 # after a change of the program. RUNS=26 makes fewer, SEED=900 others.
 attribution:
-	RUNS=$(or $(RUNS),208) SEED=$(or $(SEED),1) cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
+	RUNS=$(or $(RUNS),240) SEED=$(or $(SEED),1) cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
 
 # Long: it goes on where it was stopped. WHAT=again tries survivors again, MINUTES=30 ends it in time.
 mutants:

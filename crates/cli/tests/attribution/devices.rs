@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tapstone_measure::pace::SplitMix;
 
+use crate::remote::Way;
 use crate::setup::{Engine, Setup};
 
 /// A kind of device, whose parameters each run draws anew.
@@ -42,7 +43,7 @@ impl Draw {
     }
 }
 
-pub(crate) const DEVICES: [Device; 13] = [
+pub(crate) const DEVICES: [Device; 15] = [
     Device {
         name: "serial engine",
         never_device: false,
@@ -96,11 +97,31 @@ pub(crate) const DEVICES: [Device; 13] = [
         name: "delayed network",
         never_device: true,
         draw: |draw| Setup {
-            engine: Engine::Remote,
+            engine: Engine::Remote(Way::Waits),
             service: Duration::from_micros(200),
             delay: draw.milliseconds(6.0, 15.0),
             max_threads: 4,
             max_processes: draw.one_of(&[1, 2]),
+            ..Setup::default()
+        },
+    },
+    Device {
+        name: "network, one call at a time",
+        never_device: true,
+        draw: |draw| Setup {
+            engine: Engine::Remote(Way::AcknowledgedLink),
+            service: draw.milliseconds(0.2, 1.0),
+            delay: draw.milliseconds(3.0, 8.0),
+            ..Setup::default()
+        },
+    },
+    Device {
+        name: "serial engine, near network",
+        never_device: false,
+        draw: |draw| Setup {
+            engine: Engine::Remote(Way::Link),
+            service: draw.milliseconds(6.0, 12.0),
+            delay: draw.milliseconds(0.02, 0.1),
             ..Setup::default()
         },
     },

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod bench;
+mod delayed_link;
 mod devices;
 mod remote;
 #[path = "../run/mod.rs"]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tapstone_record::{Knee, LimitedBy};
 
-use crate::remote::RemoteEngine;
+use crate::remote::{RemoteEngine, Way};
 use crate::support::{Outcome, Tapstone};
 
 /// What could keep the rate low, and is taken away to see whether it did.
@@ -59,7 +59,7 @@ pub(crate) enum Engine {
     /// All processes together, with so many servers.
     Device(u32),
     /// All processes together, behind a network.
-    Remote,
+    Remote(Way),
 }
 
 /// What one run measures. Times are those of the module's settings.
@@ -134,6 +134,11 @@ impl Setup {
         }
     }
 
+    /// Whether it needs a link that the kernel sees.
+    pub(crate) fn needs_link(&self) -> bool {
+        matches!(self.engine, Engine::Remote(Way::Link | Way::AcknowledgedLink))
+    }
+
     /// A search for the limit; `None` if it was interrupted before it had measured a level.
     pub(crate) fn search(&self) -> Option<Knee> {
         let arguments = format!(
@@ -154,8 +159,10 @@ impl Setup {
 
     fn measure(&self, arguments: &str, interrupted_after: Option<Duration>) -> Outcome {
         let home = tempfile::tempdir().unwrap();
-        let remote =
-            (self.engine == Engine::Remote).then(|| RemoteEngine::start(self.service, self.delay));
+        let remote = match self.engine {
+            Engine::Remote(way) => Some(RemoteEngine::start(self.service, self.delay, way)),
+            _ => None,
+        };
         let variables = self.variables(home.path(), remote.as_ref().map(RemoteEngine::address));
         let variables: Vec<(&str, &str)> =
             variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -184,9 +191,9 @@ impl Setup {
                 set("ENGINE_FILE", home.join("engine").to_str().unwrap().to_owned());
                 set("SERVERS", servers.to_string());
             }
-            Engine::Remote => set("ENGINE_TCP", remote.unwrap().to_string()),
+            Engine::Remote(_) => set("ENGINE_TCP", remote.unwrap().to_string()),
         }
-        if self.engine != Engine::Remote && self.service > Duration::ZERO {
+        if !matches!(self.engine, Engine::Remote(_)) && self.service > Duration::ZERO {
             set("SERVICE", microseconds(self.service));
         }
         if let Some(lock) = self.lock {
