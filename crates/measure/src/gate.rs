@@ -47,12 +47,14 @@ impl Gate {
     }
 
     /// When the window opens; [`Nanos::NEVER`] while that is not known.
+    #[inline]
     #[must_use]
     pub fn opens(&self) -> Nanos {
         Nanos(self.opens.load(Relaxed))
     }
 
     /// When the window closes; [`Nanos::NEVER`] while that is not known.
+    #[inline]
     #[must_use]
     pub fn closes(&self) -> Nanos {
         Nanos(self.closes.load(Relaxed))

@@ -194,6 +194,7 @@ impl<S: Sink> Recorder<S> {
     }
 
     /// The end of the open slice, on the run's clock.
+    #[inline]
     pub(crate) fn boundary(&self) -> Nanos {
         self.opens + self.slice_start + self.slice_length
     }

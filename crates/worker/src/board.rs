@@ -57,7 +57,9 @@ impl Board {
     #[must_use]
     pub fn cell(self: &Arc<Self>, thread: usize) -> BoardCell {
         assert!(thread < BOARD_THREADS, "more threads than a board has cells");
-        BoardCell { board: Arc::clone(self), offset: thread * CELL_BYTES }
+        // SAFETY: the map holds BOARD_THREADS cells of CELL_BYTES, checked when it was made.
+        let words = unsafe { self.map.as_mut_ptr().add(thread * CELL_BYTES) }.cast();
+        BoardCell { _board: Arc::clone(self), words }
     }
 
     fn map(file: File) -> io::Result<Arc<Self>> {
@@ -72,9 +74,16 @@ impl Board {
 /// Where one thread says what it is calling.
 #[derive(Clone, Debug)]
 pub struct BoardCell {
-    board: Arc<Board>,
-    offset: usize,
+    /// Keeps the memory mapped.
+    _board: Arc<Board>,
+    /// The first of its words: two loads fewer on the way of each call.
+    words: *const AtomicU64,
 }
+
+// SAFETY: the words are atomic, and mapped as long as any cell of the board is.
+unsafe impl Send for BoardCell {}
+// SAFETY: as above.
+unsafe impl Sync for BoardCell {}
 
 /// No call is in flight.
 const IDLE: u64 = 0xFF;
@@ -110,17 +119,15 @@ impl BoardCell {
     }
 
     fn beyond_buffer(&self) -> &AtomicU64 {
-        let offset = self.offset + size_of::<AtomicU64>();
         // SAFETY: as for `word`, and a cell has room for two words.
-        unsafe { AtomicU64::from_ptr(self.board.map.as_mut_ptr().add(offset).cast()) }
+        unsafe { &*self.words.add(1) }
     }
 
     #[inline]
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: the map holds BOARD_THREADS cells of CELL_BYTES, checked when it was made, and
-        // `offset` is one of them; it is aligned to 128 and lives as long as `board`. All access
-        // from every process is atomic.
-        unsafe { AtomicU64::from_ptr(self.board.map.as_mut_ptr().add(self.offset).cast()) }
+        // SAFETY: the cell lies in the map, is aligned to 128 bytes, and is there as long as this
+        // value. All access from every process is atomic.
+        unsafe { &*self.words }
     }
 }
 

@@ -28,6 +28,10 @@ const PLACES: usize = 4;
 /// Poison and sample are drawn from one seed, but are not the same numbers.
 const POISON_SEED: u64 = 0x5EED_0F90_150E_0000;
 
+/// From one operation's poison to the next (2⁶⁴ over the golden ratio): no word comes twice before
+/// 2⁶⁴ operations, and one addition is over before the clock is read again.
+const POISON_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// Chooses which of an unknown number of results to keep, uniformly.
 #[derive(Debug)]
 pub(super) struct Reservoir {
@@ -94,7 +98,6 @@ pub(super) struct Capture {
     turn: usize,
     /// At both ends of the result to come; another word for each operation.
     poison: u64,
-    random: SplitMix,
     /// From the start of the result.
     poisoned_end: usize,
     copy_bytes: usize,
@@ -148,8 +151,7 @@ impl Capture {
             result_bytes: size.result_bytes,
             places: GuardedPlaces::new(PLACES, IV_BYTES + size.result_bytes)?,
             turn: 0,
-            poison: 0,
-            random: SplitMix(seed ^ POISON_SEED),
+            poison: SplitMix(seed ^ POISON_SEED).bits(),
             copy_bytes,
             copies,
             kept: Vec::with_capacity(capacity),
@@ -178,7 +180,7 @@ impl Capture {
         if self.lengths.is_none() {
             return;
         }
-        self.poison = self.random.bits();
+        self.poison = self.poison.wrapping_add(POISON_STEP);
         let poison = self.poison.to_ne_bytes();
         let end = self.poisoned_end;
         let head = POISON_BYTES.min(end);
