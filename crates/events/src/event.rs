@@ -190,6 +190,8 @@ pub enum End {
     Replaced,
     /// Never: the program ended before.
     Open,
+    /// Nobody watched its return: neither its result nor its time is known.
+    Unseen,
 }
 
 /// A libc call, or many short ones of the same kind in a row, among which others may lie.

@@ -11,6 +11,7 @@ pub fn failure(timeline: &Timeline, span: &Span) -> Option<String> {
     match span.end_kind {
         End::Abandoned => return Some("left by an exception".to_owned()),
         End::Open => return Some("never returned".to_owned()),
+        End::Unseen => return None,
         End::Returned | End::Replaced if span.result == 0 => return None,
         End::Returned | End::Replaced => {}
     }

@@ -15,7 +15,7 @@ use crate::findings::{self, FileCall, prediction};
 use crate::operation::{Operation, Operations};
 use crate::owners::{self, Owners};
 use crate::system_calls::SystemCalls;
-use crate::timeline::{CalledFunction, Family, Span, Thread, Timeline};
+use crate::timeline::{CalledFunction, End, Family, Span, Thread, Timeline};
 
 /// Calls up to so many are kept one by one.
 const MOST_VALUES: usize = 1000;
@@ -190,7 +190,7 @@ fn count_span(
     let is_same =
         |outer: &CalledFunction| outer.function == call.function && outer.module == call.module;
     let inside_itself = thread.path(span.parent).any(|outer| is_same(timeline.call(outer.call)));
-    if !inside_itself {
+    if !inside_itself && span.end_kind != End::Unseen {
         tally.total += span.time();
         tally.operations.push((span.end, span.time(), failure.is_none()));
     }
