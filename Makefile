@@ -1,6 +1,6 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench within within-real attribution mutants clean
+.PHONY: help demo test setup build lint bench bpf within within-real attribution mutants clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -9,6 +9,7 @@ help:
 	@echo 'make build   target/release/tapstone'
 	@echo 'make lint    formatting, clippy, documentation, licences: quicker than make test'
 	@echo 'make bench   what measuring itself costs'
+	@echo 'make bpf     builds the programs that trace --pid puts into the kernel, and compares them (clang)'
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
@@ -36,6 +37,10 @@ lint:
 bench:
 	@scripts/setup demo
 	cargo bench --locked --workspace --bench '*'
+
+# WRITE=--write puts what was built in the place of what is committed.
+bpf:
+	@crates/attach/programs/build $(WRITE)
 
 # Seeds are fixed; it prints how many intervals hold the limit of M/D/1 and of M/D/4.
 within:

@@ -6,4 +6,7 @@
 pub mod modules;
 pub mod place;
 
+mod bpf;
+mod kernel;
+mod layout;
 mod process;
