@@ -1,0 +1,83 @@
+//! Calls that were counted where they happened, without being handed over one by one.
+
+use tapstone_measure::bucket::bucket_of;
+use tapstone_measure::series::Series;
+use tapstone_measure::slice::Slice;
+use tapstone_measure::units::Nanos;
+
+use crate::layout::{self, BUCKETS};
+
+/// Calls of one thread to one function with one result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedCall {
+    /// The process, by id.
+    pub process: u32,
+    /// The thread, by id.
+    pub thread: u32,
+    /// The file name of the module.
+    pub module: String,
+    /// The function's name.
+    pub function: &'static str,
+    /// CK_RV; `None` where returns are not watched.
+    pub result: Option<u64>,
+    /// How many calls.
+    pub count: u64,
+    /// How long all of them took.
+    pub time: Nanos,
+}
+
+/// How long the calls of a function took, over the time that it was watched.
+#[derive(Clone, Debug)]
+pub struct FunctionTimes {
+    /// The function's name.
+    pub function: &'static str,
+    /// The file name of the module.
+    pub module: String,
+    /// What came between one look and the next.
+    pub series: Series,
+    seen: Vec<u64>,
+    since: Nanos,
+}
+
+impl FunctionTimes {
+    pub(crate) fn new(function: &'static str, module: String) -> Self {
+        let series = Series::new(Nanos::from_secs(1));
+        Self { function, module, series, seen: Vec::new(), since: Nanos::ZERO }
+    }
+
+    /// What the kernel has counted until now, so long since the beginning.
+    pub(crate) fn add(&mut self, buckets: &[u64], since: Nanos, cost: Nanos) {
+        if buckets.iter().all(|count| *count == 0) {
+            self.since = since;
+            return;
+        }
+        self.seen.resize(BUCKETS, 0);
+        let length = self.series.length();
+        let mut slice =
+            Slice { start: Nanos(self.since.0 / length.0 * length.0), length, ..Slice::empty() };
+        let mut places: Vec<(u32, u64)> = Vec::new();
+        for (bucket, (count, seen)) in buckets.iter().zip(&mut self.seen).enumerate() {
+            let new = count - *seen;
+            *seen = *count;
+            if new == 0 {
+                continue;
+            }
+            let time = Nanos(layout::middle_of(bucket).saturating_sub(cost.0));
+            slice.completed += new;
+            slice.latency_sum += u128::from(time.0) * u128::from(new);
+            slice.busy += Nanos(time.0 * new);
+            slice.min = slice.min.min(time);
+            slice.max = slice.max.max(time);
+            let place = bucket_of(time) as u32;
+            match places.last_mut() {
+                Some((last, count)) if *last == place => *count += new,
+                _ => places.push((place, new)),
+            }
+        }
+        slice.buckets = places;
+        self.since = since;
+        if slice.completed > 0 {
+            self.series.add(&slice);
+        }
+    }
+}

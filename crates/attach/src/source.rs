@@ -1,0 +1,209 @@
+//! The calls of a watched process as events, like those of a program with the probe inside.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+
+use tapstone_events::{
+    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, Family, FunctionId, Kind,
+    LibcCalls, ObservedRun, On, Outcome, Program, StubId,
+};
+use tapstone_measure::units::Nanos;
+
+use crate::calibration::{ProbeCost, RESERVED};
+use crate::functions::WatchedFunction;
+use crate::layout::{Record, RecordKind};
+use crate::process::Mapping;
+
+/// Calls that were watched, ready to be read.
+#[derive(Debug)]
+pub struct AttachedEvents {
+    file: File,
+    functions: Vec<WatchedFunction>,
+    programs: Vec<Program>,
+    /// What code each process had.
+    code: BTreeMap<u32, Vec<Mapping>>,
+    run: ObservedRun,
+    cost: ProbeCost,
+}
+
+impl AttachedEvents {
+    pub(crate) fn new(
+        (file, dropped): (File, u64),
+        functions: Vec<WatchedFunction>,
+        programs: Vec<Program>,
+        code: BTreeMap<u32, Vec<Mapping>>,
+        (started, ended): (Nanos, Nanos),
+        lost: u64,
+        cost: ProbeCost,
+    ) -> Self {
+        let run = ObservedRun { started, ended, dropped: lost + dropped };
+        Self { file, functions, programs, code, run, cost }
+    }
+
+    /// All of them, thread by thread, each in the order of beginnings.
+    fn records(&self) -> io::Result<Vec<Record>> {
+        let mut file = self.file.try_clone()?;
+        file.rewind()?;
+        let mut file = BufReader::new(file);
+        let mut records = Vec::new();
+        let mut bytes = [0; Record::BYTES];
+        loop {
+            match file.read_exact(&mut bytes) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                read => read?,
+            }
+            records.extend(Record::from_bytes(&bytes));
+        }
+        records.sort_by_key(|it| (it.process, it.thread, it.start, std::cmp::Reverse(it.end)));
+        Ok(records)
+    }
+
+    fn caller(&self, record: &Record) -> String {
+        let code = self.code.get(&record.process).map(Vec::as_slice).unwrap_or_default();
+        let program = self.programs.iter().rfind(|it| it.id == record.process);
+        match code.iter().rfind(|it| it.holds(record.caller)) {
+            Some(it) if program.is_some_and(|program| program.program == it.name) => String::new(),
+            Some(it) if it.has_file() => it.file_name(),
+            _ => "code without a file".to_owned(),
+        }
+    }
+}
+
+impl EventSource for AttachedEvents {
+    type Error = io::Error;
+
+    fn observed_run(&self) -> ObservedRun {
+        self.run
+    }
+
+    fn read_events(&self, take: &mut dyn FnMut(Event)) -> io::Result<()> {
+        self.programs.iter().cloned().map(Event::Program).for_each(&mut *take);
+        let records = self.records()?;
+        let mut told = Telling { events: self, functions: HashMap::new(), open: Vec::new(), take };
+        let mut thread = None;
+        for record in &records {
+            if thread != Some((record.process, record.thread)) {
+                told.close_before(Nanos::NEVER);
+                thread = Some((record.process, record.thread));
+                (told.take)(Event::Thread { process: record.process, id: record.thread });
+            }
+            told.record(record);
+        }
+        told.close_before(Nanos::NEVER);
+        Ok(())
+    }
+}
+
+/// Calls of a thread, one inside the other.
+struct Telling<'a> {
+    events: &'a AttachedEvents,
+    functions: HashMap<CalledFunction, FunctionId>,
+    open: Vec<CallEnded>,
+    take: &'a mut dyn FnMut(Event),
+}
+
+impl Telling<'_> {
+    fn record(&mut self, record: &Record) {
+        self.close_before(Nanos(record.start));
+        match record.kind {
+            RecordKind::Call | RecordKind::Entry => self.call(record),
+            RecordKind::Wait => self.wait(record),
+            RecordKind::Fork | RecordKind::Exec | RecordKind::Exit => {}
+        }
+    }
+
+    fn call(&mut self, record: &Record) {
+        let number = (record.function as usize).checked_sub(RESERVED.into());
+        let Some(watched) = number.and_then(|number| self.events.functions.get(number)) else {
+            return;
+        };
+        let function = self.function(CalledFunction {
+            function: watched.name,
+            family: Family::Pkcs11,
+            module: watched.module.clone(),
+            caller: self.events.caller(record),
+        });
+        let stub = StubId(record.function);
+        (self.take)(Event::CallBegun(CallBegun {
+            at: Nanos(record.start),
+            stub,
+            function,
+            handle: record.handle,
+            detail: record.detail,
+            on_token: false,
+            sent: None,
+            reader: None,
+        }));
+        let cost = self.events.cost.of(watched.is_stepped);
+        let is_entry = record.kind == RecordKind::Entry;
+        self.open.push(CallEnded {
+            at: Nanos(record.end.saturating_sub(cost.0).max(record.start)),
+            stub,
+            end: if is_entry { End::Unseen } else { End::Returned },
+            result: if is_entry { 0 } else { record.result },
+            outcome: Outcome::Made(record.made),
+        });
+    }
+
+    /// A system call that slept or waited inside a call. Who in the module made it is not known.
+    fn wait(&mut self, record: &Record) {
+        let Some((name, kind)) = wait_of(record.function) else { return };
+        let Some(around) = self.open.last().map(|open| open.stub.0) else { return };
+        let number = (around as usize).checked_sub(RESERVED.into());
+        let module = number.and_then(|number| self.events.functions.get(number));
+        let caller = module.map(|it| it.module.clone()).unwrap_or_default();
+        let function = self.function(CalledFunction {
+            function: name,
+            family: Family::Libc(kind),
+            module: "kernel".to_owned(),
+            caller,
+        });
+        (self.take)(Event::Libc(LibcCalls {
+            start: Nanos(record.start),
+            end: Some(Nanos(record.end)),
+            function,
+            count: 1,
+            time: Nanos(record.end - record.start),
+            result: record.result as i64,
+            a: 0,
+            b: 0,
+            text: None,
+            on: On::Something,
+            replaced: false,
+        }));
+    }
+
+    /// The number of a function, which is declared when it first comes.
+    fn function(&mut self, function: CalledFunction) -> FunctionId {
+        if let Some(id) = self.functions.get(&function) {
+            return *id;
+        }
+        let id = FunctionId(self.functions.len() as u32);
+        (self.take)(Event::Function(function.clone()));
+        self.functions.insert(function, id);
+        id
+    }
+
+    /// Ends calls that were over by then, the innermost first.
+    fn close_before(&mut self, moment: Nanos) {
+        while let Some(ended) = self.open.pop_if(|ended| ended.at <= moment) {
+            (self.take)(Event::CallEnded(ended));
+        }
+    }
+}
+
+/// System calls that wait, on x86-64, by the names under which libc has them.
+fn wait_of(number: u32) -> Option<(&'static str, Kind)> {
+    Some(match number {
+        7 => ("poll", Kind::Poll),
+        23 => ("select", Kind::Poll),
+        35 => ("nanosleep", Kind::Sleep),
+        202 => ("futex", Kind::Lock),
+        230 => ("clock_nanosleep", Kind::Sleep),
+        232 | 281 => ("epoll_wait", Kind::Poll),
+        270 => ("pselect", Kind::Poll),
+        271 => ("ppoll", Kind::Poll),
+        _ => return None,
+    })
+}
