@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use tapstone_events::Fix;
 use tapstone_events::system_calls::SystemCallSet;
 use tapstone_explain::operation::Operation;
+use tapstone_measure::units::Nanos;
 
 use crate::command_line::RecordArguments;
 use crate::output::OutputArguments;
@@ -18,6 +19,7 @@ use crate::values;
 /// What is found goes to standard error.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("attached").args(["pids", "users_of"]).multiple(true))]
 pub(crate) struct Arguments {
     /// Change the program while it runs: `delay:SCardEndTransaction=1ms..10ms`, `no-sleep`, …
     #[arg(long = "fix", value_name = "FIX")]
@@ -54,17 +56,52 @@ pub(crate) struct Arguments {
     pub(crate) output: OutputArguments,
     /// Run nothing: read the events that an earlier trace kept
     #[arg(long, value_name = "FILE", help_heading = "Program", conflicts_with_all = [
-        "command", "fixes", "with_daemon", "syscalls", "data", "events", "events_size",
+        "command", "fixes", "with_daemon", "syscalls", "data", "events", "events_size", "attached",
     ])]
     pub(crate) read: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) attached: AttachArguments,
     /// The program and its arguments
     #[arg(
         last = true,
-        required_unless_present = "read",
+        required_unless_present_any = ["read", "pids", "users_of"],
         value_name = "COMMAND",
         help_heading = "Program"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What is watched that runs already.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "A program that already runs (root)")]
+pub(crate) struct AttachArguments {
+    /// Start nothing: watch this process and its children, in its calls of PKCS#11; may be repeated
+    #[arg(long = "pid", value_name = "PID", conflicts_with_all = STARTED)]
+    pub(crate) pids: Vec<u32>,
+    /// Watch every process that has this module loaded: a path, or a file name
+    #[arg(long, value_name = "MODULE", conflicts_with_all = STARTED)]
+    pub(crate) users_of: Vec<String>,
+    /// Watch for so long; without it until Ctrl-C, or until the processes have ended
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, requires = "attached")]
+    pub(crate) seconds: Option<Nanos>,
+    /// Count and time calls in the kernel, without the calls one by one: for hours, and for programs
+    /// that make hundreds of thousands a second; without findings
+    #[arg(long, requires = "attached", conflicts_with_all = ["perfetto", "folded", "operation"])]
+    pub(crate) counts: bool,
+    /// Watch the returns of all functions, also where an exception or pthread_cancel may leave them:
+    /// such a program then aborts, or skips its clean-up
+    #[arg(long, requires = "attached")]
+    pub(crate) returns: bool,
+}
+
+/// What only a program that is started can have.
+const STARTED: [&str; 7] =
+    ["command", "fixes", "with_daemon", "syscalls", "data", "events", "record_command"];
+
+impl AttachArguments {
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.pids.is_empty() || !self.users_of.is_empty()
+    }
 }
 
 impl Arguments {
@@ -86,5 +123,7 @@ Examples:
   tapstone trace --with-daemon 'pcscd --foreground' -- opensc-tool --atr      (as root)
   tapstone trace --fix 'delay:SCardEndTransaction=1ms..10ms' -- pkcs11-tool --list-objects
   tapstone trace --events e -- ./my-program; tapstone trace --read e --operation C_Sign
+  tapstone trace --pid 4711 --seconds 30                      a program that already runs (root)
+  tapstone trace --users-of libsofthsm2.so --counts --output watched.json
 
 Exit codes: the program's own is passed on; 2 also stands for what could not be traced.";

@@ -1,6 +1,7 @@
 //! `tapstone trace`: where an unmodified program's time goes.
 
 mod arguments;
+mod attached;
 
 use std::path::Path;
 use std::thread;
@@ -34,6 +35,9 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     if let Some(file) = &arguments.read {
         return read(arguments, file);
+    }
+    if arguments.attached.is_asked() {
+        return attached::watch(arguments);
     }
     let recorded = arguments.record.recorded();
     let command = Command::from_words(arguments.command.iter().cloned())?.recorded(recorded);

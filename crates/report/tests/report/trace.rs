@@ -296,6 +296,12 @@ fn a_program_that_wastes_nothing_is_told_so() {
     record.findings.clear();
     assert!(render(&record, &NARROW).contains("Found nothing"));
     assert!(!render(&tried(), &NARROW).contains("Found nothing"));
+    // Watched from outside, where less is seen, less is said.
+    record.command_time = None;
+    record.results.retain(|case| case.operation != "command");
+    let outside = render(&record, &NARROW);
+    assert!(outside.contains("Found nothing in what was watched"), "{outside}");
+    assert!(!outside.contains("no busy wait"), "{outside}");
 }
 
 #[test]

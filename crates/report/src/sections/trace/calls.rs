@@ -1,5 +1,6 @@
 //! The calls of a traced program, those that took longest first.
 
+use tapstone_measure::units::Nanos;
 use tapstone_record::Call;
 use tapstone_text::{thousands, three_digits};
 
@@ -40,9 +41,9 @@ fn grid(calls: &[&Call], wide: bool) -> Grid {
         (true, right("count", Keep::Always), |call| Span::plain(thousands(call.count))),
         (per_operation, right("each", Keep::Rank(4)), each),
         (true, right("total", Keep::Always), |call| {
-            Span::new(call.total_ns.to_string(), Tint::Strong)
+            Span::new(time(call, call.total_ns), Tint::Strong)
         }),
-        (true, right("own", Keep::Always), |call| Span::plain(call.own_ns.to_string())),
+        (true, right("own", Keep::Always), |call| Span::plain(time(call, call.own_ns))),
         (true, right("mean", Keep::Rank(3)), mean),
         (failed, right("failed", Keep::Always), failed_cell),
     ];
@@ -66,7 +67,15 @@ fn each(call: &Call) -> Span {
     Span::plain(call.per_operation.map_or_else(|| figures::NONE.into(), three_digits))
 }
 
+/// Calls that took no time at all are those whose return nobody saw.
+fn time(call: &Call, time: Nanos) -> String {
+    if call.total_ns == Nanos::ZERO { figures::NONE.to_owned() } else { time.to_string() }
+}
+
 fn mean(call: &Call) -> Span {
+    if call.total_ns == Nanos::ZERO {
+        return Span::plain(figures::NONE);
+    }
     let mean = call.total_ns.0 as f64 / call.count as f64;
     Span::plain(figures::time(mean))
 }

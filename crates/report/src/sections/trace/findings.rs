@@ -18,7 +18,13 @@ pub(super) fn add_findings(page: &mut Page, record: &Record) {
     };
     page.heading_of_conclusions("findings", about);
     if findings.is_empty() {
-        let none = "Found nothing: no sleep, no busy wait, nothing done twice that takes time.";
+        let none = if is_of_calls_only(record) {
+            "Found nothing in what was watched: no sleep, no wait for another thread and no session \
+             opened again and again in calls of PKCS#11. Busy waits, lookups and commands to cards \
+             are not seen from outside."
+        } else {
+            "Found nothing: no sleep, no busy wait, nothing done twice that takes time."
+        };
         page.hanging(&Span::new("  ", Tint::Good), &Span::plain(none));
     }
     for (number, finding) in findings.iter().enumerate() {
@@ -31,6 +37,13 @@ pub(super) fn add_findings(page: &mut Page, record: &Record) {
         tried(page, &record.trials, finding);
         advice(page, record, finding);
     }
+}
+
+/// A program that ran already was watched from outside: nobody saw it begin and end, and nothing but
+/// its calls.
+fn is_of_calls_only(record: &Record) -> bool {
+    let is_whole = record.results.iter().any(|case| case.operation == "command");
+    record.command_time.is_none() && !is_whole && !record.layers.is_empty()
 }
 
 /// `sleep: SCardEndTransaction (PC/SC client), 16 times, 90.0 ms, 90.0 % of its thread's time.`
