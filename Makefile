@@ -1,6 +1,6 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench bpf within within-real attribution mutants clean
+.PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts mutants clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -13,6 +13,7 @@ help:
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
+	@echo 'make interrupts  200 runs on SoftHSM2, interrupted in their first second on a busy machine'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
 	@echo 'make clean   remove what was built'
 
@@ -54,6 +55,10 @@ within-real:
 # after a change of the program. RUNS=26 makes fewer, SEED=900 others.
 attribution:
 	RUNS=$(or $(RUNS),240) SEED=$(or $(SEED),1) cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
+
+# Ten minutes, in which it takes all processors.
+interrupts:
+	cargo test --locked -p tapstone --test softhsm two_hundred_interrupts -- --ignored --nocapture
 
 # Long: it goes on where it was stopped. WHAT=again tries survivors again, MINUTES=30 ends it in time.
 mutants:

@@ -1,13 +1,23 @@
 //! Signals. Ctrl-C, Ctrl-\, SIGTERM and SIGHUP end a run in good order: what was measured is
-//! written, what was made on a token is removed. A second one ends the program at once;
-//! `--leftovers` finds what is left.
+//! written, what was made on a token is removed. One more that comes later ends the program at
+//! once; `--leftovers` finds what is left.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::{flag, low_level};
+
+/// Signals that follow one another so quickly are one wish: timeout(1), and programs that pass
+/// signals on, send to a process what its whole group is sent as well.
+const SAME_WISH: Duration = Duration::from_millis(500);
+
+/// The exit code of a run that could not end in order.
+const AT_ONCE: i32 = 2;
 
 /// From now on a file that reaches its limit (`ulimit -f`) is an error of writing, EFBIG. Programs
 /// that are started have the signal as it was, because it is not ignored but handled.
@@ -18,10 +28,16 @@ pub(crate) fn survive_file_limits() -> io::Result<()> {
 /// A flag that is set once the user asks to end.
 pub(crate) fn flag_on_signals() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        // Registered first, so that it acts from the second signal on.
-        flag::register_conditional_shutdown(signal, 2, Arc::clone(&asked))?;
-        flag::register(signal, Arc::clone(&asked))?;
-    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    let heard = Arc::clone(&asked);
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut first = None;
+        for _ in signals.forever() {
+            heard.store(true, Relaxed);
+            if first.get_or_insert_with(Instant::now).elapsed() > SAME_WISH {
+                low_level::exit(AT_ONCE);
+            }
+        }
+    })?;
     Ok(asked)
 }

@@ -109,6 +109,10 @@ impl Protocol for TokenProtocol {
     fn call_of_number(number: u8) -> Option<Pkcs11Function> {
         Pkcs11Function::from_number(number)
     }
+
+    fn outlives_process(call: Pkcs11Function) -> bool {
+        call.makes_or_removes_objects()
+    }
 }
 
 /// Which token to use, and how to log in.

@@ -62,6 +62,11 @@ impl Board {
         BoardCell { _board: Arc::clone(self), words }
     }
 
+    /// What each thread is calling.
+    pub(crate) fn calls_in_flight(self: &Arc<Self>) -> Vec<InFlight> {
+        (0..BOARD_THREADS).map(|thread| self.cell(thread).look()).collect()
+    }
+
     fn map(file: File) -> io::Result<Arc<Self>> {
         let map = MmapRaw::map_raw(&file)?;
         if map.len() < CELL_BYTES * BOARD_THREADS {

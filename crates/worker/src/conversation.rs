@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use crate::channel::{Channel, RemoteWorker};
+use crate::clean_up::Patience;
 use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
 use crate::process::{WorkerCommand, WorkerProcess};
@@ -100,8 +101,9 @@ impl<P: Protocol> Conversation<P> {
     /// What starting a process says.
     pub fn start(&mut self, command: &WorkerCommand) -> io::Result<usize> {
         let number = self.next_number();
-        let clean_up = self.timeouts.clean_up;
-        let process = WorkerProcess::start(command, number, self.sender.clone(), clean_up)?;
+        let Timeouts { call, clean_up, .. } = self.timeouts;
+        let patience = Patience { in_lasting_call: call.max(clean_up), otherwise: clean_up };
+        let process = WorkerProcess::start(command, number, self.sender.clone(), patience)?;
         self.add(Some(Channel::Process(process)));
         Ok(number)
     }
@@ -276,7 +278,8 @@ impl<P: Protocol> Conversation<P> {
         }
     }
 
-    /// Ends a worker in good order: it cleans up, within [`Timeouts::clean_up`].
+    /// Ends a worker in good order: it cleans up, without standing still for longer than
+    /// [`Timeouts::clean_up`].
     pub fn end(&mut self, number: usize) {
         if let Some(worker) = self.workers.get_mut(number) {
             *worker = None;
@@ -325,7 +328,9 @@ impl<P: Protocol> Conversation<P> {
         let interrupt = &self.interrupt;
         let limit = |call: Option<P::Call>| {
             let waits = call.is_some_and(P::waits_for_others);
-            interrupt.limit(if waits { timeouts.waiting_call } else { timeouts.call })
+            let usual = if waits { timeouts.waiting_call } else { timeouts.call };
+            let is_lasting = call.is_some_and(P::outlives_process);
+            if is_lasting { usual } else { interrupt.limit(usual) }
         };
         let mut found = None;
         for (number, worker) in self.workers.iter_mut().enumerate() {

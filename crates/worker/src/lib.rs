@@ -13,11 +13,13 @@
 //! - [`send`] and [`receive`] move one message.
 //! - [`Board`] is memory of both in which the worker says what it is calling, so that a call that
 //!   never returns has a name.
+//! - [`CleanUpWatch`] tells a worker that cleans up from one that stands still.
 //! - [`signal_at_controllers_death`] tells a worker whose calls can hang that its controller has
 //!   died.
 
 mod board;
 mod channel;
+mod clean_up;
 mod controller_death;
 mod conversation;
 mod frames;
@@ -31,6 +33,7 @@ mod watch;
 
 pub use board::{BOARD_THREADS, Board, BoardCell, InFlight};
 pub use channel::RemoteWorker;
+pub use clean_up::{CleanUpWatch, Patience};
 pub use controller_death::{Controller, signal_at_controllers_death};
 pub use conversation::{Conversation, Heard, HeardOf, Unanswered};
 pub use frames::{receive, send};

@@ -9,15 +9,17 @@ use std::path::PathBuf;
 use std::process::{self, Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
 use crate::board::{Board, InFlight};
+use crate::clean_up::{CleanUpWatch, Patience};
 use crate::frames::{receive, send};
 use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
 use crate::protocol::Protocol;
+use crate::timeouts::Periodic;
 
 /// What to start as a worker: this program, with the argument that makes it one.
 #[derive(Clone, Debug)]
@@ -35,13 +37,13 @@ pub(crate) struct WorkerProcess<P: Protocol> {
     child: Child,
     orders: Option<BufWriter<ChildStdin>>,
     board: Arc<Board>,
-    clean_up: Duration,
+    patience: Patience,
     protocol: PhantomData<fn() -> P>,
 }
 
 impl<P: Protocol> WorkerProcess<P> {
-    /// Starts a worker that reports to `inbox` under this number. When its orders end it may take
-    /// `clean_up` to end by itself.
+    /// Starts a worker that reports to `inbox` under this number. When its orders end it
+    /// ends by itself, unless it stands still for longer than `patience`.
     ///
     /// # Errors
     /// What starting a process says.
@@ -49,7 +51,7 @@ impl<P: Protocol> WorkerProcess<P> {
         command: &WorkerCommand,
         number: usize,
         inbox: ReportSender<P::Report>,
-        clean_up: Duration,
+        patience: Patience,
     ) -> io::Result<Self> {
         let board = Board::create()?;
         let mut child = process::Command::new(&command.program);
@@ -69,7 +71,7 @@ impl<P: Protocol> WorkerProcess<P> {
                 .name(format!("reports-{number}"))
                 .spawn(move || read_reports(reports, number, &inbox))?;
         }
-        Ok(Self { child, orders, board, clean_up, protocol: PhantomData })
+        Ok(Self { child, orders, board, patience, protocol: PhantomData })
     }
 
     /// Where the worker finds its board.
@@ -116,18 +118,26 @@ impl<P: Protocol> WorkerProcess<P> {
     }
 }
 
-/// A worker whose orders end removes what it made: it is given the time, and then killed.
+/// Between two looks at whether a worker has ended.
+const LOOK_FOR_END: Duration = Duration::from_millis(2);
+
+/// Between two looks at whether it gets on: a board has many cells.
+const LOOK_AT_BOARD: Duration = Duration::from_millis(20);
+
+/// A worker whose orders end removes what it made: it is killed only when it stands still.
 impl<P: Protocol> Drop for WorkerProcess<P> {
     fn drop(&mut self) {
         self.orders = None;
-        let until = Instant::now() + self.clean_up;
-        while Instant::now() < until {
-            if self.has_ended() {
-                return;
+        let is_lasting =
+            |number| P::call_of_number(number).is_some_and(|call| P::outlives_process(call));
+        let mut watch = CleanUpWatch::new(Arc::clone(&self.board));
+        let mut look = Periodic::new(LOOK_AT_BOARD);
+        while !self.has_ended() {
+            if look.is_due() && watch.is_stuck(self.patience, is_lasting) {
+                return self.kill();
             }
-            thread::sleep(Duration::from_millis(2));
+            thread::sleep(LOOK_FOR_END);
         }
-        self.kill();
     }
 }
 

@@ -21,6 +21,14 @@ pub trait Protocol: 'static {
     /// The call that has this number on the [`Board`](crate::Board).
     fn call_of_number(number: u8) -> Option<Self::Call>;
 
+    /// Whether this call makes or removes something that outlives its process. After an interrupt,
+    /// and while a worker cleans up, it has all the time of [`Timeouts::call`](crate::Timeouts):
+    /// who is killed in the middle of it leaves something behind.
+    fn outlives_process(call: Self::Call) -> bool {
+        let _ = call;
+        false
+    }
+
     /// Whether this call returns late because another program has the device, and not because
     /// anything hangs: [`Timeouts::waiting_call`](crate::Timeouts) is its limit.
     fn waits_for_others(call: Self::Call) -> bool {

@@ -15,7 +15,9 @@ pub struct Timeouts {
     /// The same for a call that waits for another program
     /// ([`Protocol::waits_for_others`](crate::Protocol::waits_for_others)).
     pub waiting_call: Duration,
-    /// To clean up once its orders have ended; then its process is killed.
+    /// To stand still while it cleans up, once its orders have ended; then its process is killed.
+    /// In a call that makes or removes what outlives the process
+    /// ([`Protocol::outlives_process`](crate::Protocol::outlives_process)) it has the time of `call`.
     pub clean_up: Duration,
 }
 

@@ -1,10 +1,13 @@
 //! Ctrl-C: what was measured is written, what was made is removed.
 
-use rustix::process::Signal;
+use std::time::Duration;
+
+use rustix::process::{Signal, test_kill_process};
 use tapstone_record::StoppedBy;
 use tapstone_testing::{figures, hold};
 
-use crate::support::Tapstone;
+use crate::run::null_module::objects;
+use crate::support::{Running, Tapstone, eventually};
 
 #[test]
 fn an_interrupted_run_writes_its_record_and_leaves_nothing() {
@@ -37,4 +40,48 @@ fn a_module_that_hangs_does_not_hold_up_an_interrupt() {
     let outcome = run.wait().exits(2);
     assert_eq!(outcome.row().stopped_by, Some(StoppedBy::Interrupted));
     assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
+}
+
+/// Making a key takes longer than a call may go on after an interrupt: who is killed in it leaves
+/// the key on the token.
+#[test]
+fn a_key_that_is_being_made_is_waited_for_and_removed() {
+    let run = making_a_key_for("7s");
+    run.signal(Signal::INT);
+    let outcome = run.wait().exits(2);
+    assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
+}
+
+/// The worker has nobody to tell that the key is there.
+#[test]
+fn a_key_that_is_being_made_is_removed_when_the_controller_is_killed() {
+    let run = making_a_key_for("1s");
+    let (workers, store) = (run.workers(), run.path("store"));
+    let _directory = run.kill();
+    let gone = || workers.iter().all(|worker| test_kill_process(*worker).is_err());
+    assert!(eventually(Duration::from_secs(30), gone));
+    assert_eq!(objects(&store), [""; 0]);
+}
+
+/// timeout(1) sends a signal to its program and then to the whole group.
+#[test]
+fn two_signals_at_once_are_one_wish() {
+    let run = making_a_key_for("1s");
+    run.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(20));
+    run.signal(Signal::INT);
+    let outcome = run.wait().exits(2);
+    assert_eq!(outcome.objects(), [""; 0], "{}", outcome.stderr);
+    assert!(outcome.record_path().exists(), "{}", outcome.stderr);
+}
+
+/// A run whose worker is in a C_GenerateKeyPair that takes so long.
+fn making_a_key_for(time: &str) -> Running {
+    let slow = format!("C_GenerateKeyPair+{time}");
+    let run = Tapstone::on(&[("SLOW", &slow)]).stored().args("--op rsa1024.sign --token-keys");
+    let run = run.args("--no-verify --seconds 60").start();
+    assert!(eventually(Duration::from_secs(60), || run
+        .said()
+        .contains("C_GenerateKeyPair is slow")));
+    run
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -93,6 +94,12 @@ impl Tapstone {
     /// While it runs, this is held.
     pub(crate) fn holding(mut self, turn: fn() -> Box<dyn Any>) -> Self {
         self.turn = turn;
+        self
+    }
+
+    /// At the head of a process group of its own, as a shell starts it.
+    pub(crate) fn in_a_group(mut self) -> Self {
+        self.command.process_group(0);
         self
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tapstone_testing::eventually;
 use tempfile::TempDir;
 
@@ -39,6 +39,15 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Signals its whole group, as Ctrl-C does.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.pid(), signal).unwrap();
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        parent(self.pid()).is_some()
     }
 
     /// What it has said on standard error so far.

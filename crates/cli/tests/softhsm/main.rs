@@ -9,6 +9,7 @@ mod concurrency;
 mod default_suite;
 mod existing_keys;
 mod hostile;
+mod interrupts;
 mod login;
 mod output;
 mod phases;

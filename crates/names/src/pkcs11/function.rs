@@ -49,6 +49,22 @@ impl Pkcs11Function {
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
+
+    /// Whether it makes objects or removes one: token objects outlive whoever called it.
+    #[must_use]
+    pub const fn makes_or_removes_objects(self) -> bool {
+        matches!(
+            self,
+            Self::C_CreateObject
+                | Self::C_DestroyObject
+                | Self::C_GenerateKey
+                | Self::C_GenerateKeyPair
+                | Self::C_UnwrapKey
+                | Self::C_DeriveKey
+                | Self::C_EncapsulateKey
+                | Self::C_DecapsulateKey
+        )
+    }
 }
 
 impl fmt::Display for Pkcs11Function {

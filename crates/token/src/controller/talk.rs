@@ -12,10 +12,11 @@ use crate::protocol::{Order, Report, Task, TokenProtocol};
 /// A conversation with workers that have loaded a module.
 pub(super) type Workers = Conversation<TokenProtocol>;
 
-/// After an interrupt, how long a call in flight may go on: keys have to be removed.
+/// After an interrupt, how long a call in flight may go on: keys have to be removed. One that makes or
+/// removes keys has its usual time.
 const AFTER_INTERRUPT: Duration = Duration::from_secs(5);
 
-/// How long a worker may take to clean up, C_Logout and C_Finalize included.
+/// How long a worker that cleans up may stand still, in C_Logout or C_Finalize for example.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
 /// A conversation in which calls may take so long, until `interrupt` says that the user wants to

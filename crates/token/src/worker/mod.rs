@@ -28,16 +28,16 @@ mod watch;
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use cryptoki_sys::*;
 use tapstone_measure::looper::WarmUpResult;
-use tapstone_names::pkcs11::Pkcs11Failure;
-use tapstone_worker::{Board, private_pipes};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
+use tapstone_worker::{Board, CleanUpWatch, Patience, private_pipes};
 
 use self::case::Case;
 use self::case_lane::LaneThread;
@@ -57,6 +57,8 @@ pub fn serve() -> io::Result<()> {
     let (orders, reports) = private_pipes()?;
     let (events, inbox) = mpsc::channel();
     let sender = events.clone();
+    let board = Arc::new(OnceLock::new());
+    let watched = Arc::clone(&board);
     thread::Builder::new().name("orders".into()).spawn(move || {
         let mut orders = BufReader::new(orders);
         while let Ok(Some(order)) = receive(&mut orders) {
@@ -65,17 +67,42 @@ pub fn serve() -> io::Result<()> {
             }
         }
         let _ = sender.send(WorkerEvent::Abandoned);
-        // A module that hangs would keep this process for ever: nobody is left to kill it.
-        thread::sleep(LAST_RESPITE);
+        wait_until_stuck(&watched);
         // SAFETY: ends the process at once, without the module's exit handlers, which may hang too.
         unsafe { libc::_exit(3) };
     })?;
-    Worker { reports, events, inbox, board: None, module: None, token: None, abandoned: false }
-        .serve()
+    let worker = Worker {
+        reports,
+        events,
+        inbox,
+        board,
+        module: None,
+        token: None,
+        abandoned: false,
+        unheard: Ok(()),
+    };
+    worker.serve()
 }
 
-/// How long a worker may clean up after the controller is gone.
-const LAST_RESPITE: Duration = Duration::from_secs(10);
+/// Returns when this process, which cleans up, does not get on. A module that hangs would keep it
+/// for ever when the controller is dead: nobody else is left to kill it.
+fn wait_until_stuck(board: &OnceLock<Arc<Board>>) {
+    let Some(board) = board.get() else { return thread::sleep(RESPITE.otherwise) };
+    let is_lasting = |number| {
+        Pkcs11Function::from_number(number).is_some_and(Pkcs11Function::makes_or_removes_objects)
+    };
+    let mut watch = CleanUpWatch::new(Arc::clone(board));
+    while !watch.is_stuck(RESPITE, is_lasting) {
+        thread::sleep(LOOK_AT_BOARD);
+    }
+}
+
+/// How long a worker may stand still after its controller is gone, while it cleans up.
+const RESPITE: Patience =
+    Patience { in_lasting_call: Duration::from_secs(60), otherwise: Duration::from_secs(10) };
+
+/// Between two looks at whether it gets on.
+const LOOK_AT_BOARD: Duration = Duration::from_millis(100);
 
 /// What the worker's main thread waits for.
 enum WorkerEvent {
@@ -92,11 +119,13 @@ struct Worker {
     reports: File,
     events: Sender<WorkerEvent>,
     inbox: Receiver<WorkerEvent>,
-    board: Option<Arc<Board>>,
+    board: Arc<OnceLock<Arc<Board>>>,
     module: Option<Arc<Module>>,
     token: Option<Token>,
-    /// The lab is gone.
+    /// The controller is gone: what was made is removed, and nothing more is reported.
     abandoned: bool,
+    /// Why a report did not get through.
+    unheard: io::Result<()>,
 }
 
 /// The token that is used.
@@ -114,14 +143,19 @@ impl Worker {
     fn serve(mut self) -> io::Result<()> {
         while !self.abandoned {
             match self.inbox.recv() {
-                Ok(WorkerEvent::Order(order)) => self.obey(order)?,
+                Ok(WorkerEvent::Order(order)) => {
+                    // Whatever is wrong with the pipes, what was made has to be removed.
+                    if let Err(error) = self.obey(order) {
+                        self.abandon(error);
+                    }
+                }
                 // Late words of threads that were called off.
                 Ok(WorkerEvent::Ready(_) | WorkerEvent::Ended) => {}
                 Ok(WorkerEvent::Abandoned) | Err(_) => self.abandoned = true,
             }
         }
         self.leave();
-        Ok(())
+        self.unheard
     }
 
     fn obey(&mut self, order: Order) -> io::Result<()> {
@@ -130,7 +164,7 @@ impl Worker {
                 let board = Board::open(&board)?;
                 guard_fault::install(board.cell(0));
                 let loaded = Module::load(&module, arguments.as_ref(), board.cell(0));
-                self.board = Some(board);
+                let _ = self.board.set(board);
                 let report = match loaded {
                     Ok(module) => {
                         let library = module.library();
@@ -139,39 +173,40 @@ impl Worker {
                     }
                     Err(error) => Err(error),
                 };
-                self.report(&Report::Loaded(report))
+                self.report(&Report::Loaded(report));
             }
             Order::Slots { mechanisms } => {
                 let slots = self.module()?.slots_with_mechanisms(mechanisms);
-                self.report(&Report::Slots(slots))
+                self.report(&Report::Slots(slots));
             }
             Order::Enter(enter) => {
                 let entered =
                     self.enter(enter).map_err(|failure| Trouble::Call { lane: 0, failure });
-                self.report(&Report::Entered(entered))
+                self.report(&Report::Entered(entered));
             }
-            Order::Task(task) => self.perform(task),
+            Order::Task(task) => self.perform(task)?,
         }
+        Ok(())
     }
 
     fn perform(&mut self, task: Task) -> io::Result<()> {
         match task {
             Task::Prepare(job) => {
                 let prepared = self.token()?.prepare(*job);
-                self.report(&Report::Prepared(prepared))
+                self.report(&Report::Prepared(prepared));
             }
             Task::Inputs(inputs) => {
                 let place = self.board()?.cell(0);
                 let tried = self.token()?.try_inputs(inputs, &place);
-                self.report(&Report::Tried(tried))
+                self.report(&Report::Tried(tried));
             }
-            Task::Run(run) => RunningCase::start(self, *run)?.steer(self),
+            Task::Run(run) => RunningCase::start(self, *run)?.steer(self)?,
             // They went as they were made.
             Task::Samples => self.report(&Report::Samples(Vec::new())),
-            Task::Outputs => self.send_outputs(),
+            Task::Outputs => self.send_outputs()?,
             Task::Finish => {
                 let finished = self.token()?.finish();
-                self.report(&Report::Finished(finished))
+                self.report(&Report::Finished(finished));
             }
             Task::Leftovers { remove, run } => {
                 let main = &self.token()?.main;
@@ -182,11 +217,12 @@ impl Worker {
                     Some(&(failure, _)) => left.and(Err(failure)),
                     None => left,
                 };
-                self.report(&Report::Leftovers(left))
+                self.report(&Report::Leftovers(left));
             }
             // Steering what does not run is no mistake: a run can end by itself.
-            Task::Start { .. } | Task::Ping | Task::Open { .. } | Task::Close { .. } => Ok(()),
+            Task::Start { .. } | Task::Ping | Task::Open { .. } | Task::Close { .. } => {}
         }
+        Ok(())
     }
 
     fn enter(&mut self, enter: Enter) -> Result<crate::module::TokenInfo, Pkcs11Failure> {
@@ -242,8 +278,22 @@ impl Worker {
         }
     }
 
-    fn report(&mut self, report: &Report) -> io::Result<()> {
-        send(&mut self.reports, report)
+    /// A controller that does not hear it is gone.
+    fn report(&mut self, report: &Report) {
+        if self.abandoned {
+            return;
+        }
+        if let Err(error) = send(&mut self.reports, report) {
+            self.abandon(error);
+        }
+    }
+
+    fn abandon(&mut self, why: io::Error) {
+        self.abandoned = true;
+        // A controller that was killed is no error of this process.
+        if why.kind() != io::ErrorKind::BrokenPipe {
+            self.unheard = Err(why);
+        }
     }
 
     fn module(&self) -> io::Result<&Arc<Module>> {
@@ -251,7 +301,7 @@ impl Worker {
     }
 
     fn board(&self) -> io::Result<Arc<Board>> {
-        self.board.clone().ok_or_else(out_of_order)
+        self.board.get().cloned().ok_or_else(out_of_order)
     }
 
     fn token(&mut self) -> io::Result<&mut Token> {

@@ -90,8 +90,16 @@ impl RunningCase {
         };
         let builders = (0..threads).map(builder);
         let first_worker = case.job.first_worker;
+        let builders = builders.collect();
         let running =
-            MeasuringThreads::start(&run, gate.clone(), first_worker, builders.collect(), &events)?;
+            match MeasuringThreads::start(&run, gate.clone(), first_worker, builders, &events) {
+                Ok(running) => running,
+                Err(error) => {
+                    // Its keys have to be destroyed.
+                    token.case = Arc::into_inner(case);
+                    return Err(error);
+                }
+            };
         token.running_case = Some(case);
         Ok(Self {
             watch: ContentionWatch::new(running.numbers.clone()),
@@ -115,16 +123,19 @@ impl RunningCase {
         while self.ended < self.threads {
             let tick = if self.released && !self.first_done { FIRST_TICK } else { TICK };
             match worker.inbox.recv_timeout(tick.min(self.watch.until_next_sample())) {
-                Ok(event) => self.take(event, worker)?,
+                Ok(event) => self.take(event, worker),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => self.abandon(worker),
+                Err(RecvTimeoutError::Disconnected) => worker.abandoned = true,
             }
-            self.look(worker)?;
+            self.look(worker);
+            if worker.abandoned {
+                self.close(Nanos::ZERO);
+            }
         }
         self.end(worker)
     }
 
-    fn take(&mut self, event: WorkerEvent, worker: &mut Worker) -> io::Result<()> {
+    fn take(&mut self, event: WorkerEvent, worker: &mut Worker) {
         match event {
             WorkerEvent::Ready(Ok(warm_up)) => self.ready.push(warm_up),
             WorkerEvent::Ready(Err(failure)) => {
@@ -147,12 +158,12 @@ impl RunningCase {
                 }
                 self.running.gate.open_at(at);
                 let known = self.open();
-                worker.report(&Report::Opened { from: at.max(known) })?;
+                worker.report(&Report::Opened { from: at.max(known) });
             }
-            WorkerEvent::Order(Order::Task(Task::Ping)) => worker.report(&Report::Pong)?,
+            WorkerEvent::Order(Order::Task(Task::Ping)) => worker.report(&Report::Pong),
             WorkerEvent::Order(Order::Task(Task::Close { at })) => self.close(at),
             WorkerEvent::Order(_) => {}
-            WorkerEvent::Abandoned => self.abandon(worker),
+            WorkerEvent::Abandoned => worker.abandoned = true,
         }
         let all_warm = self.ready.len() == self.threads;
         let report = match self.failure {
@@ -160,9 +171,8 @@ impl RunningCase {
             None if all_warm && !self.released => Some(Ok(std::mem::take(&mut self.ready))),
             _ => None,
         };
-        match report {
-            Some(report) if !worker.abandoned => worker.report(&Report::Ready(report)),
-            _ => Ok(()),
+        if let Some(report) = report {
+            worker.report(&Report::Ready(report));
         }
     }
 
@@ -183,25 +193,19 @@ impl RunningCase {
         opened.at
     }
 
-    /// The controller is gone: end, and do not answer.
-    fn abandon(&mut self, worker: &mut Worker) {
-        worker.abandoned = true;
-        self.close(Nanos::ZERO);
-    }
-
     /// Forwards what the threads have, and notes what they have reached.
-    fn look(&mut self, worker: &mut Worker) -> io::Result<()> {
+    fn look(&mut self, worker: &mut Worker) {
         if self.released && !self.first_done {
             self.first_done = self.running.gate.first_done() as usize == self.threads;
-            if self.first_done && !self.counted && !worker.abandoned {
-                worker.report(&Report::FirstDone)?;
+            if self.first_done && !self.counted {
+                worker.report(&Report::FirstDone);
             }
         }
         if self.closed.is_none() && self.running.gate.closes() <= Monotonic.now() {
             self.note_closing();
         }
         self.watch.sample();
-        self.forward(worker)
+        self.forward(worker);
     }
 
     fn note_closing(&mut self) {
@@ -209,7 +213,7 @@ impl RunningCase {
         self.contention = self.watch.close();
     }
 
-    fn forward(&mut self, worker: &mut Worker) -> io::Result<()> {
+    fn forward(&mut self, worker: &mut Worker) {
         let mut slices = Vec::new();
         self.samples_dropped = 0;
         for drain in &mut self.running.drains {
@@ -220,19 +224,16 @@ impl RunningCase {
                 if samples.is_empty() {
                     break;
                 }
-                if !worker.abandoned {
-                    worker.report(&Report::Samples(samples))?;
-                }
+                worker.report(&Report::Samples(samples));
             }
         }
-        if slices.is_empty() || worker.abandoned {
-            return Ok(());
+        if !slices.is_empty() {
+            worker.report(&Report::Slices(slices));
         }
-        worker.report(&Report::Slices(slices))
     }
 
     fn end(mut self, worker: &mut Worker) -> io::Result<()> {
-        self.forward(worker)?;
+        self.forward(worker);
         if self.closed.is_none() {
             self.note_closing();
         }
@@ -254,7 +255,8 @@ impl RunningCase {
             contention: self.contention,
             samples_dropped: self.samples_dropped,
         };
-        worker.report(&Report::Done(Box::new(done)))
+        worker.report(&Report::Done(Box::new(done)));
+        Ok(())
     }
 }
 

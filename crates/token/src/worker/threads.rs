@@ -37,7 +37,7 @@ pub(super) struct FinishedThread {
 }
 
 impl MeasuringThreads {
-    /// Starts one thread for each builder, which runs on that thread.
+    /// Starts one thread for each builder, which runs on that thread: all of them or none.
     pub(super) fn start(
         run: &CaseRun,
         gate: Arc<Gate>,
@@ -64,13 +64,20 @@ impl MeasuringThreads {
             };
             let number = ThreadNumber::default();
             running.numbers.push(number.clone());
-            let handle =
-                thread::Builder::new().name(format!("measure-{index}")).spawn(move || {
-                    number.set_to_this_thread();
-                    thread.build_and_measure(build, &started)
-                })?;
+            let handle = thread::Builder::new().name(format!("measure-{index}"));
+            let handle = handle.spawn(move || {
+                number.set_to_this_thread();
+                thread.build_and_measure(build, &started)
+            });
+            match handle {
+                Ok(handle) => running.handles.push(handle),
+                Err(error) => {
+                    running.gate.close_at(Nanos::ZERO);
+                    running.join();
+                    return Err(error);
+                }
+            }
             running.starts.push(start);
-            running.handles.push(handle);
             running.drains.push(drain);
         }
         Ok(running)
