@@ -17,10 +17,12 @@ use self::baseline::Baselines;
 use self::sides::{ComparedSide, OpenedRecord};
 use crate::command_line;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output::{self, Format, OutputArguments};
 use crate::print::{out, outln, say};
 
 pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
+    interrupt::finish_files_first()?;
     arguments.output.check()?;
     let first = ComparedSide::open(&arguments.first)?;
     if let Some(folder) = &arguments.baseline {

@@ -13,6 +13,7 @@ use tapstone_report::terminal;
 use crate::command_line;
 use crate::compare::tool;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output::{self, Format, OutputArguments};
 use crate::print::say;
 use panel_log::PanelLog;
@@ -61,6 +62,7 @@ Examples:
 Exit codes: 0 done, 2 not a result file of JCAlgTest.";
 
 pub(crate) fn run_import(arguments: &Arguments) -> anyhow::Result<Exit> {
+    interrupt::finish_files_first()?;
     match &arguments.format {
         ImportSource::Jcalgtest(arguments) => jcalgtest(arguments),
         ImportSource::PanelLog(arguments) => panel_log::import_panel_log(arguments),

@@ -25,6 +25,19 @@ pub(crate) fn survive_file_limits() -> io::Result<()> {
     flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
+/// For what takes a moment and makes nothing but files: a signal ends the program as ever, but not
+/// while a file is half written.
+pub(crate) fn finish_files_first() -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        for signal in signals.forever() {
+            let _files = tapstone_files::hold_files();
+            let _ = low_level::emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
+}
+
 /// A flag that is set once the user asks to end.
 pub(crate) fn flag_on_signals() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));

@@ -15,6 +15,7 @@ use tapstone_report::{html, terminal};
 use self::timeline::Found;
 use crate::compare::tool;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output;
 use crate::print::{out, outln, say};
 
@@ -64,6 +65,7 @@ impl Opened {
 }
 
 pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
+    interrupt::finish_files_first()?;
     if let Some(path) = &arguments.output {
         output::check(path)?;
     }

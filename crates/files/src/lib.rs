@@ -16,5 +16,7 @@ mod output;
 mod target;
 
 pub use self::input::{Limit, LimitedFile, read_bytes, read_text};
-pub use self::output::{Access, check_writable, create_beside, sync_folder_of, write_whole};
+pub use self::output::{
+    Access, check_writable, create_beside, hold_files, sync_folder_of, write_whole,
+};
 pub use self::target::{Target, target};

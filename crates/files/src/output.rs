@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
@@ -63,11 +64,21 @@ fn write_through(
     to.flush()
 }
 
+static REPLACING: Mutex<()> = Mutex::new(());
+
+/// While this is held no file is half written: who is about to end the program waits for it, and
+/// leaves no temporary file.
+#[must_use]
+pub fn hold_files() -> MutexGuard<'static, ()> {
+    REPLACING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn replace(
     path: &Path,
     access: Access,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
+    let _turn = hold_files();
     let temporary = create_beside(path, access)?;
     write_through(temporary.as_file(), write)?;
     temporary.as_file().sync_all()?;
@@ -137,7 +148,10 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// Why it could not.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match target(path) {
-        Target::File(path) => create_beside(&path, Access::Owner).map(drop),
+        Target::File(path) => {
+            let _turn = hold_files();
+            create_beside(&path, Access::Owner).map(drop)
+        }
         // A pipe is opened once, and not before there is something to say.
         Target::Descriptor(_) | Target::Special(_) => {
             let is_folder = fs::metadata(path).is_ok_and(|metadata| metadata.is_dir());

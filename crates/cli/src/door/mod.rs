@@ -9,6 +9,7 @@ mod what_if;
 use clap::{Args, Subcommand};
 
 use crate::exit::Exit;
+use crate::interrupt;
 
 /// Measure and model PIV authentication at a door.
 #[derive(Debug, Args)]
@@ -30,6 +31,9 @@ enum Verb {
 }
 
 pub(crate) fn run_door(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if !matches!(arguments.verb, Verb::Measure(_) | Verb::Worker) {
+        interrupt::finish_files_first()?;
+    }
     match &arguments.verb {
         Verb::Measure(arguments) => measure::run_door_measure(arguments),
         Verb::Worker => Ok(tapstone_door_measure::serve().map(|()| Exit::Done)?),

@@ -32,7 +32,10 @@ impl OwnedFolder {
     pub(super) fn create_in(place: &Path) -> io::Result<Self> {
         remove_ownerless(place);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
-        let lock = File::create(folder.path().join(LOCK))?;
+        let lock = File::create(folder.path().join(LOCK)).inspect_err(|_| {
+            // Where no descriptor is left `TempDir` cannot look into it, and leaves it.
+            let _ = fs::remove_dir(folder.path());
+        })?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { folder, _lock: lock })
     }
