@@ -30,6 +30,7 @@ pub fn private_environment(command: &mut Command) -> &mut Command {
         ("XDG_CONFIG_HOME", ".config"),
         ("XDG_DATA_HOME", ".local/share"),
         ("XDG_CACHE_HOME", ".cache"),
+        ("XDG_STATE_HOME", ".local/state"),
         ("SOFTHSM2_CONF", "softhsm2.conf"),
     ];
     command.envs(places.map(|(name, place)| (name, HOME.join(place))))

@@ -30,6 +30,7 @@
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
 pub mod controller;
+mod journal;
 pub mod module;
 pub mod pin;
 pub mod pin_source;

@@ -20,6 +20,7 @@ use tapstone_worker::Protocol;
 pub use tapstone_worker::{receive, send};
 
 use crate::catalogue::Variant;
+pub use crate::journal::OwnKey;
 use crate::material::{ForToken, KeyMaterial, Output};
 use crate::module::{LibraryInfo, LoadError, MechanismInfo, ModuleArguments, SlotInfo, TokenInfo};
 use crate::pin::Pin;
@@ -43,6 +44,11 @@ pub enum Order {
     },
     /// Use this slot's token from now on.
     Enter(Enter),
+    /// Destroy these keys, which runs on this machine made and left.
+    Reclaim {
+        /// What they are found by.
+        keys: Vec<OwnKey>,
+    },
     /// A task, once the worker has logged in.
     Task(Task),
 }
@@ -365,6 +371,12 @@ pub enum Trouble {
         /// What the operation takes.
         expected: String,
     },
+    /// Without a note of it no key is made on a token: who is killed would leave it for ever.
+    #[error("the key cannot be noted, and is not made: {why}")]
+    NotNoted {
+        /// What the file of notes says.
+        why: String,
+    },
 }
 
 /// A lane whose keys are there.
@@ -471,6 +483,22 @@ pub struct Leftover {
     pub label: String,
     /// The object's class, CKO_… in words.
     pub class: String,
+    /// Its CKA_ID in hexadecimal.
+    pub id: String,
     /// Whether it was destroyed.
     pub removed: bool,
+    /// Who it belongs to. A worker does not know.
+    pub owner: KeyOwner,
+}
+
+/// Who a key belongs to that a run made on a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyOwner {
+    /// A run on this machine that goes on.
+    LiveRun,
+    /// A run on this machine that was killed.
+    DeadRun,
+    /// This machine knows nothing of it: another one may use it.
+    Unknown,
 }

@@ -17,6 +17,7 @@ use super::arguments::{Arguments, Arrivals};
 use super::cases::{TokenCases, token_cases};
 use super::host_list::HostsOfRun;
 use super::judge::{AskedClaim, Evidence, judge};
+use super::leftovers;
 use super::target::{self, NoHosts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -59,7 +60,11 @@ pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
     // No secret is ever an argument.
     record.command = command_line::words();
     let (controller, watch) = match arguments.hosts.hosts {
-        None => (target::open(&arguments, interrupt)?, None),
+        None => {
+            let mut controller = target::open(&arguments, interrupt)?;
+            leftovers::remove_keys_of_dead_runs(&mut controller)?;
+            (controller, None)
+        }
         Some(count) => match target::open_on_hosts(&arguments, count, interrupt) {
             Ok((controller, watch)) => (controller, Some(watch)),
             Err(why) => return without_hosts(&arguments, &cases, record, why),

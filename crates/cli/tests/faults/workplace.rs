@@ -39,7 +39,7 @@ pub(crate) struct Left {
 impl Workplace {
     pub(crate) fn new(verb: &Verb) -> Self {
         let workplace = Self { folder: tempfile::tempdir().unwrap() };
-        for name in ["work", "tmp", "store"] {
+        for name in ["work", "tmp", "store", "state"] {
             fs::create_dir(workplace.path(name)).unwrap();
         }
         let work = workplace.path("work");
@@ -68,6 +68,7 @@ impl Workplace {
         private_environment(&mut command);
         command.current_dir(self.path("work"));
         command.env("TMPDIR", self.path("tmp")).env("NULL_MODULE_STORE", self.path("store"));
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.arg("-c").arg(format!("{before}\nexec \"$@\"")).arg("bash");
         command.arg(env!("CARGO_BIN_EXE_tapstone"));
         let null = null_module::path();
@@ -127,6 +128,10 @@ impl Left {
         unwritten
     }
 
+    pub(crate) fn said_nothing(&self) -> bool {
+        self.stdout.is_empty() && self.stderr.is_empty()
+    }
+
     fn leaves_nothing(&self, told: &str) {
         let known = ["card.csv", "pin", "input.json", "samples.parquet"];
         for name in names(&self.workplace.path("work")) {
@@ -137,6 +142,10 @@ impl Left {
             assert!(self.stderr.contains(&name), "{name} is left: {told}");
         }
         assert_eq!(names(&self.workplace.path("store")), [""; 0], "{told}");
+        let notes = self.workplace.path("state/tapstone/keys-on-tokens");
+        assert!(!notes.exists() || names(&notes).is_empty(), "notes of keys are left: {told}");
+        let shared = names(Path::new("/dev/shm")).into_iter().find(|it| it.contains("tapstone"));
+        assert_eq!(shared, None, "{told}");
         let left = || processes_of(self.workplace.folder.path());
         assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}\n{told}", left());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tapstone_record::{Outcome as Ended, StoppedBy};
 
-use crate::support::{Tapstone, eventually};
+use crate::support::{Tapstone, eventually, state_of};
 
 #[test]
 fn a_mix_keeps_its_shares_by_count() {
@@ -90,6 +90,8 @@ fn an_existing_key_is_used_and_left() {
     killed.wait_until_it_measures();
     let store = killed.store();
     let _directory = killed.kill_all();
+    // A key that this machine knows nothing of; its own would be removed.
+    std::fs::remove_dir_all(state_of(&store)).unwrap();
     let before = std::fs::read_to_string(store.join("1.object")).unwrap();
     let label = before.lines().find_map(|line| line.strip_prefix("3 ")).unwrap();
     let bytes = (0..label.len()).step_by(2).map(|at| &label[at..at + 2]);

@@ -1,12 +1,12 @@
 //! Keys that killed runs leave on a token, and the keys of others beside them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::support::{Outcome, Running, Tapstone, eventually};
+use crate::support::{Outcome, Running, Tapstone, eventually, state_of};
 
 /// A run with a key pair on the token, in the middle of its window.
 fn measuring() -> Running {
@@ -120,9 +120,81 @@ fn a_run_that_cleans_up_leaves_the_keys_of_other_runs_alone() {
     let store = run.store();
     let _directory = run.kill_all();
     let others = contents(&store);
+    // This machine knows nothing of them.
+    fs::remove_dir_all(state_of(&store)).unwrap();
     // A worker that crashes is cleaned up after by a search: here it has others' keys to spare.
     let crash = [("SERVICE", "1ms"), ("CRASH", "C_Sign/100")];
     let run = Tapstone::on(&crash).stored_in(&store);
     run.args("--op rsa1024.sign --no-verify --token-keys --seconds 20").run().exits(2);
     assert_eq!(contents(&store), others);
+}
+
+/// The files in which runs on this store have noted their keys.
+fn notes(store: &Path) -> Vec<PathBuf> {
+    let folder = state_of(store).join("tapstone/keys-on-tokens");
+    fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect()
+}
+
+/// Another run on that store.
+fn another(store: &Path, arguments: &str) -> Outcome {
+    let run = Tapstone::on(&[]).stored_in(store).args("--op rsa1024.sign --no-verify --count 9");
+    run.args(arguments).run()
+}
+
+#[test]
+fn the_next_run_removes_what_a_killed_one_left_and_says_so() {
+    let run = measuring();
+    let store = run.store();
+    let _directory = run.kill_all();
+    assert_eq!((files(&store).len(), notes(&store).len()), (2, 1));
+    let next = another(&store, "").exits(0);
+    assert!(next.stderr.contains("removed 2 keys that a killed run had left"), "{}", next.stderr);
+    assert_eq!((files(&store).len(), notes(&store).len()), (0, 0));
+    let third = another(&store, "").exits(0);
+    assert!(!third.stderr.contains("removed"), "{}", third.stderr);
+}
+
+#[test]
+fn keys_of_a_run_that_goes_on_are_nobody_elses() {
+    let run = measuring();
+    let store = run.store();
+    let listed = leftovers(&store, "--remove").exits(0);
+    assert_eq!(listed.stdout.matches("in use  CKO_").count(), 2, "{}", listed.stdout);
+    let owners = leftovers(&store, "--format json").exits(0).stdout;
+    assert_eq!(owners.matches("\"owner\": \"live_run\"").count(), 2, "{owners}");
+    another(&store, "--token-keys").exits(0);
+    assert_eq!((files(&store).len(), notes(&store).len()), (2, 1));
+    run.signal(Signal::INT);
+    let outcome = run.wait().exits(2);
+    assert!(outcome.row().failed.is_empty());
+    assert_eq!((files(&store).len(), notes(&store).len()), (0, 0));
+}
+
+#[test]
+fn keys_of_another_machine_are_never_touched() {
+    let run = measuring();
+    let store = run.store();
+    let _directory = run.kill_all();
+    let [note] = &notes(&store)[..] else { panic!("one worker") };
+    let text = fs::read_to_string(note).unwrap();
+    let machine = text.split("\"machine\":\"").nth(1).unwrap().split('"').next().unwrap();
+    fs::write(note, text.replace(machine, "another")).unwrap();
+    let listed = leftovers(&store, "--remove").exits(0);
+    assert_eq!(listed.stdout.matches("owner unknown  CKO_").count(), 2, "{}", listed.stdout);
+    another(&store, "").exits(0);
+    assert_eq!((files(&store).len(), notes(&store).len()), (2, 1));
+}
+
+#[test]
+fn a_key_that_cannot_be_noted_is_not_made() {
+    let run = |arguments: &str| {
+        let run = Tapstone::on(&[]).stored().args("--op rsa1024.sign --no-verify --count 9");
+        let state = run.path("a-file");
+        run.file("a-file", "").env("XDG_STATE_HOME", state).args(arguments).run()
+    };
+    let refused = run("--token-keys").exits(2);
+    assert!(refused.stderr.contains("the key cannot be noted"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: XDG_STATE_HOME"), "{}", refused.stderr);
+    assert_eq!(refused.objects(), [""; 0]);
+    run("").exits(0);
 }

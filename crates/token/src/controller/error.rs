@@ -162,6 +162,9 @@ fn token_hint(present: &[String]) -> String {
 
 fn trouble_hint(trouble: &Trouble) -> &'static str {
     match trouble {
+        Trouble::NotNoted { .. } => {
+            "XDG_STATE_HOME names a folder of yours with room; session keys (without --token-keys) need no note"
+        }
         Trouble::Call { failure, .. } => failure_hint(failure),
         Trouble::NoKey { .. } => {
             "the key must be of the operation's type; is the PIN given, if it is private?"

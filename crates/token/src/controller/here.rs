@@ -124,6 +124,11 @@ impl TokenController {
         }
     }
 
+    /// Says something to the user of this machine.
+    pub(super) fn announce(&self, text: &str) {
+        (self.here().announce)(text);
+    }
+
     /// Who asks for this has no hosts.
     fn here(&self) -> &TokenOptions {
         match &self.site {

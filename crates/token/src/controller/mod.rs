@@ -14,6 +14,7 @@ mod here;
 mod host_figures;
 mod hosts;
 mod judge;
+mod leftovers;
 mod limit;
 mod outcome;
 mod plan;
@@ -51,7 +52,7 @@ use self::talk::Workers;
 pub use self::targets::{Answer, ModuleReport, look_at};
 pub use self::within::{FoundWithin, WithinSearchPlan};
 use crate::module::{LibraryInfo, ModuleArguments, SlotInfo, TokenInfo};
-use crate::protocol::{Leftover, Login, Report, Task};
+use crate::protocol::Login;
 use crate::worker::RUN_MARK;
 
 /// Which module and tokens are measured, and how patiently.
@@ -222,35 +223,9 @@ impl TokenController {
         }
     }
 
-    /// Keys that killed runs left on the tokens; destroys them if asked.
-    ///
-    /// # Errors
-    /// A token cannot be searched.
-    pub fn leftovers(&mut self, remove: bool) -> Result<Vec<Leftover>, TokenMeasureError> {
-        let mut left = Vec::new();
-        for token in 0..self.targets.len() {
-            left.extend(self.sweep(token, remove, None)?);
-        }
-        Ok(left)
-    }
-
     /// Ends all workers in good order.
     pub fn close(mut self) {
         self.workers.end_all();
-    }
-
-    fn sweep(
-        &mut self,
-        token: usize,
-        remove: bool,
-        run: Option<String>,
-    ) -> Result<Vec<Leftover>, TokenMeasureError> {
-        let Some(&number) = self.processes_of(token).first() else { return Ok(Vec::new()) };
-        let left = self.ask(number, Task::Leftovers { remove, run }, |report| match report {
-            Report::Leftovers(left) => Some(left),
-            _ => None,
-        })?;
-        left.map_err(|failure| TokenMeasureError::Call { what: self.describe(token), failure })
     }
 
     /// The living processes of a token.

@@ -113,6 +113,7 @@ fn key_code(trouble: &Trouble) -> &'static str {
     match trouble {
         Trouble::ManyKeys { .. } => "several such keys",
         Trouble::WrongKey { .. } => "wrong key",
+        Trouble::NotNoted { .. } => "key not noted",
         Trouble::NoKey { .. } | Trouble::Call { .. } => "no such key",
     }
 }

@@ -168,7 +168,10 @@ impl TokenController {
                 self.join(token)?;
             }
             let run = self.run.clone();
-            self.sweep(token, true, Some(run))?;
+            let swept = self.sweep(token, true, Some(run))?;
+            if self.hosts().is_none() && swept.iter().all(|key| key.removed) {
+                self.forget_keys_of_dead_workers(token);
+            }
         }
         Ok(())
     }

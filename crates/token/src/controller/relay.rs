@@ -66,9 +66,20 @@ impl Relay {
                     Err(error) => First::Refused(error.to_string()),
                 };
                 opened?;
+                self.tell_of_removed_keys();
             }
         }
         Ok(number)
+    }
+
+    /// What a killed agent left goes with the next run; that it cannot be removed ends none.
+    fn tell_of_removed_keys(&mut self) {
+        let told = match self.controller.remove_keys_of_dead_runs() {
+            Ok(keys) if keys.is_empty() => return,
+            Ok(keys) => format!("removed {} keys that a killed run left", keys.len()),
+            Err(error) => format!("warning: keys that a killed run left: {error}"),
+        };
+        self.controller.announce(&told);
     }
 
     /// The module, as it describes itself, and the token.

@@ -30,6 +30,7 @@ impl Case {
     pub(super) fn prepare(shared: &Shared, main: &Session, job: Job) -> Result<Self, Trouble> {
         let maker = keys::KeyMaker {
             session: main,
+            shared,
             run: &job.run,
             first_worker: job.first_worker,
             verify: job.verify,
@@ -49,6 +50,13 @@ impl Case {
             }
         }
         let mut case = Self { job, lanes, extra: Vec::new(), _idle: Vec::new() };
+        if case.new_keys_on_token().is_some() {
+            let new_keys = shared.note(&case.job.run, &keys::new_key_id(case.job.first_worker));
+            if let Err(trouble) = new_keys {
+                case.destroy(main).ok();
+                return Err(trouble);
+            }
+        }
         match case.add_extra_load(shared, main) {
             Ok(()) => Ok(case),
             Err(failure) => {

@@ -7,11 +7,12 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::shapes::shape_work;
+use super::shared::Shared;
 use super::templates::{KeyAccess, private_half, public_halves, secret_key};
 use crate::catalogue::{KeySpec, Variant};
 use crate::material::KeyMaterial;
 use crate::module::{Session, Template};
-use crate::protocol::{Job, KeyPlan, KeyReady, Leftover, Trouble};
+use crate::protocol::{Job, KeyOwner, KeyPlan, KeyReady, Leftover, OwnKey, Trouble};
 
 /// Labels of keys that Tapstone makes start so; the rest names the run.
 pub(crate) const LABEL_MARK: &str = "tapstone-";
@@ -98,6 +99,7 @@ impl KeyReference {
 /// What a run's keys are made with.
 pub(super) struct KeyMaker<'a> {
     pub(super) session: &'a Session,
+    pub(super) shared: &'a Shared,
     pub(super) run: &'a str,
     /// Tells this process's keys from those of the others.
     pub(super) first_worker: u32,
@@ -126,11 +128,11 @@ impl KeyMaker<'_> {
             KeyPlan::Own { count, on_token } => {
                 let mut keys = Vec::new();
                 for number in 0..*count {
-                    match self.own(variant, u32::from(lane) << 16 | number, *on_token) {
+                    match self.own(lane, variant, number, *on_token) {
                         Ok(key) => keys.push(key),
-                        Err(failure) => {
+                        Err(trouble) => {
                             destroy(self.session, &mut keys).ok();
-                            return Err(Trouble::Call { lane, failure });
+                            return Err(trouble);
                         }
                     }
                 }
@@ -214,7 +216,15 @@ impl KeyMaker<'_> {
 
     /// Makes a key as a session object where the token allows, else on the token; readable where
     /// verification needs it and the token allows, else not.
-    fn own(&self, variant: &Variant, number: u32, on_token: bool) -> Result<Key, Pkcs11Failure> {
+    fn own(
+        &self,
+        lane: u8,
+        variant: &Variant,
+        number: u32,
+        on_token: bool,
+    ) -> Result<Key, Trouble> {
+        let number = u32::from(lane) << 16 | number;
+        let id = [ID_MARK, &self.first_worker.to_be_bytes(), &number.to_be_bytes()].concat();
         // Software makes cipher texts and wrapped keys under the key that is to open them.
         let needed = shape_work(variant.shape).inputs_need_key_value();
         let readable = (self.verify || needed) && variant.key.secret_bytes().is_some();
@@ -227,33 +237,39 @@ impl KeyMaker<'_> {
         }
         let mut first_failure = None;
         for (on_token, readable) in attempts {
-            match self.make(variant, number, on_token, readable) {
+            if on_token {
+                self.shared.note(self.run, &id)?;
+            }
+            match self.make(variant, &id, on_token, readable) {
                 Ok(key) => return Ok(key),
                 Err(failure) if is_about_template(failure.code) => {
                     first_failure.get_or_insert(failure);
                 }
-                Err(failure) => return Err(first_failure.unwrap_or(failure)),
+                Err(failure) => {
+                    let failure = first_failure.unwrap_or(failure);
+                    return Err(Trouble::Call { lane, failure });
+                }
             }
         }
-        Err(first_failure.unwrap_or(Pkcs11Failure {
+        let failure = first_failure.unwrap_or(Pkcs11Failure {
             call: Pkcs11Function::C_GenerateKey,
             code: Rv(CKR_TEMPLATE_INCONSISTENT as u64),
-        }))
+        });
+        Err(Trouble::Call { lane, failure })
     }
 
     fn make(
         &self,
         variant: &Variant,
-        number: u32,
+        id: &[u8],
         on_token: bool,
         readable: bool,
     ) -> Result<Key, Pkcs11Failure> {
-        let id = [ID_MARK, &self.first_worker.to_be_bytes(), &number.to_be_bytes()].concat();
         let reference = KeyReference {
             class: used_class(variant),
             key_type: variant.key.key_type(),
             label: Some(self.run.to_owned()),
-            id: Some(id),
+            id: Some(id.to_owned()),
         };
         let common = |template: Template| {
             template
@@ -374,10 +390,28 @@ pub(super) fn destroy(session: &Session, keys: &mut Vec<Key>) -> Result<(), Pkcs
     first_failure
 }
 
+/// Which of the keys that runs made are looked for.
+pub(super) enum Sought<'a> {
+    All,
+    /// Those of the run with this label.
+    Run(&'a str),
+    Keys(&'a [OwnKey]),
+}
+
+impl Sought<'_> {
+    fn has(&self, label: &str, id: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Run(run) => *run == label,
+            Self::Keys(keys) => keys.iter().any(|key| (&*key.label, &*key.id) == (label, id)),
+        }
+    }
+}
+
 /// Keys that runs left on the token: by label and id, both Tapstone's.
 pub(super) fn leftovers(
     session: &Session,
-    run: Option<&str>,
+    sought: &Sought<'_>,
     remove: bool,
 ) -> Result<Vec<Leftover>, Pkcs11Failure> {
     let mut left = Vec::new();
@@ -387,20 +421,21 @@ pub(super) fn leftovers(
             let label = session.attribute(object, CKA_LABEL).unwrap_or_default();
             let label = String::from_utf8_lossy(&label).into_owned();
             let id = session.attribute(object, CKA_ID).unwrap_or_default();
-            let ours = label.starts_with(LABEL_MARK)
+            let is_marked = label.starts_with(LABEL_MARK)
                 && id.len() == ID_MARK.len() + 8
-                && id.starts_with(ID_MARK)
-                && run.is_none_or(|run| run == label);
-            if ours {
+                && id.starts_with(ID_MARK);
+            let id = hexadecimal(&id);
+            if is_marked && sought.has(&label, &id) {
                 let removed = remove && session.destroy_object(object).is_ok();
-                left.push(Leftover { label, class: class_name(class).to_owned(), removed });
+                let class = class_name(class).to_owned();
+                left.push(Leftover { label, class, id, removed, owner: KeyOwner::Unknown });
             }
         }
     }
     Ok(left)
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -30,7 +30,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -42,10 +42,14 @@ use tapstone_worker::{Board, CleanUpWatch, Patience, private_pipes};
 use self::case::Case;
 use self::case_lane::LaneThread;
 pub(crate) use self::keys::LABEL_MARK as RUN_MARK;
+use self::keys::Sought;
 use self::running::RunningCase;
 use self::shared::Shared;
+use crate::journal::{self, Journal, TokenName};
 use crate::module::{Module, Session};
-use crate::protocol::{Broken, Enter, Job, Login, Order, Report, Task, Trouble, receive, send};
+use crate::protocol::{
+    Broken, Enter, Job, Leftover, Login, Order, Report, Task, Trouble, receive, send,
+};
 
 /// Runs a worker on this process's standard input and output until the controller has no more orders.
 ///
@@ -184,6 +188,11 @@ impl Worker {
                     self.enter(enter).map_err(|failure| Trouble::Call { lane: 0, failure });
                 self.report(&Report::Entered(entered));
             }
+            Order::Reclaim { keys } => {
+                let main = &self.token()?.main;
+                let left = find_leftovers(main, &Sought::Keys(&keys), true);
+                self.report(&Report::Leftovers(left));
+            }
             Order::Task(task) => self.perform(task)?,
         }
         Ok(())
@@ -210,13 +219,8 @@ impl Worker {
             }
             Task::Leftovers { remove, run } => {
                 let main = &self.token()?.main;
-                main.module.take_violations();
-                let left = keys::leftovers(main, run.as_deref(), remove);
-                // A key whose label cannot be read is not known to be this program's.
-                let left = match main.module.take_violations().first() {
-                    Some(&(failure, _)) => left.and(Err(failure)),
-                    None => left,
-                };
+                let sought = run.as_deref().map_or(Sought::All, Sought::Run);
+                let left = find_leftovers(main, &sought, remove);
                 self.report(&Report::Leftovers(left));
             }
             // Steering what does not run is no mistake: a run can end by itself.
@@ -235,7 +239,10 @@ impl Worker {
             main.login(enter.login.pin())?;
         }
         let pin_refused = AtomicBool::new(false);
-        let shared = Arc::new(Shared { module, slot, read_only, login: enter.login, pin_refused });
+        let name = TokenName { serial: token.serial.clone(), label: token.label.clone() };
+        let journal = Mutex::new(Journal::new(journal::users_folder(), name));
+        let login = enter.login;
+        let shared = Arc::new(Shared { module, slot, read_only, login, pin_refused, journal });
         self.token =
             Some(Token { shared, main, case: None, running_case: None, finished: Vec::new() });
         Ok(token)
@@ -314,6 +321,21 @@ const NOT_LOADED: Pkcs11Failure = Pkcs11Failure {
     code: tapstone_names::pkcs11::Rv(CKR_CRYPTOKI_NOT_INITIALIZED as u64),
 };
 
+/// What runs left; an answer of the module that cannot be is none.
+fn find_leftovers(
+    main: &Session,
+    sought: &Sought<'_>,
+    remove: bool,
+) -> Result<Vec<Leftover>, Pkcs11Failure> {
+    main.module.take_violations();
+    let left = keys::leftovers(main, sought, remove);
+    // A key whose label cannot be read is not known to be this program's.
+    match main.module.take_violations().first() {
+        Some(&(failure, _)) => left.and(Err(failure)),
+        None => left,
+    }
+}
+
 /// Only a lab with a mistake in it sends such orders.
 fn out_of_order() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "an order that does not fit what came before")
@@ -365,10 +387,12 @@ impl Token {
         match case.destroy(&self.main) {
             Err(failure) if failure.code.is_lost() => {
                 self.renew_main()?;
-                keys::destroy_found(&self.main, &made)
+                keys::destroy_found(&self.main, &made)?;
             }
-            destroyed => destroyed,
+            destroyed => destroyed?,
         }
+        self.shared.forget_keys();
+        Ok(())
     }
 
     /// A new main session after the device was lost and came back.

@@ -54,8 +54,13 @@ impl Tapstone {
 
     /// The same in another run's directory.
     pub(crate) fn stored_in(self, store: &Path) -> Self {
-        self.env("NULL_MODULE_STORE", store)
+        self.env("NULL_MODULE_STORE", store).env("XDG_STATE_HOME", state_of(store))
     }
+}
+
+/// Where runs on this store note their keys.
+pub(crate) fn state_of(store: &Path) -> PathBuf {
+    store.with_extension("state")
 }
 
 impl Running {

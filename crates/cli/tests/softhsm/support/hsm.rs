@@ -92,7 +92,8 @@ impl Hsm {
 
     /// `tapstone` with a verb, which may or may not be told of the module.
     pub(crate) fn bare(&self, verb: &str) -> Tapstone {
-        Tapstone::new(verb).env("SOFTHSM2_CONF", self.path("softhsm2.conf")).never_says(PIN)
+        let run = Tapstone::new(verb).env("SOFTHSM2_CONF", self.path("softhsm2.conf"));
+        run.env("XDG_STATE_HOME", self.path("state")).never_says(PIN)
     }
 
     /// A file that only its owner can read.
