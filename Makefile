@@ -1,6 +1,6 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts mutants clean
+.PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts faults mutants clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -13,7 +13,8 @@ help:
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
-	@echo 'make interrupts  200 runs on SoftHSM2, interrupted in their first second on a busy machine'
+	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'
+	@echo 'make faults  every verb under every fault, which go on where they were stopped, and a table of them'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
 	@echo 'make clean   remove what was built'
 
@@ -58,7 +59,12 @@ attribution:
 
 # Ten minutes, in which it takes all processors.
 interrupts:
-	cargo test --locked -p tapstone --test softhsm two_hundred_interrupts -- --ignored --nocapture
+	cargo test --locked -p tapstone --test softhsm interrupts -- --ignored --nocapture
+
+# Minutes. It goes on after the faults in target/tmp/faults.txt: remove that after a change of the
+# program.
+faults:
+	cargo test --locked -p tapstone --test faults whole_fault_matrix -- --ignored --nocapture
 
 # Long: it goes on where it was stopped. WHAT=again tries survivors again, MINUTES=30 ends it in time.
 mutants:

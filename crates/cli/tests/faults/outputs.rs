@@ -72,7 +72,7 @@ fn a_limit_of_file_sizes_is_an_error_of_writing() {
 }
 
 /// The working directory becomes a disk with so many free pages, and a run on it is copied back.
-fn on_a_disk_with(pages: u32) -> String {
+pub(crate) fn on_a_disk_with(pages: u32) -> String {
     format!(
         r#"
         set -e
@@ -112,7 +112,7 @@ fn a_disk_that_fills_up_leaves_old_files_and_says_where_the_record_is() {
     }
 }
 
-fn may_mount() -> bool {
+pub(crate) fn may_mount() -> bool {
     let mut mount = Command::new("unshare");
     mount.args(["--mount", "mount", "-t", "tmpfs", "disk", "/mnt"]);
     mount.status().is_ok_and(|status| status.success())

@@ -20,11 +20,16 @@ impl Verb {
 }
 
 pub(crate) const VERBS: &[Verb] = &[
-    Verb { name: "targets", arguments: "targets --module {null}", outputs: &[], exit: 0 },
+    Verb {
+        name: "targets",
+        arguments: "targets --module {null} --timeout 1s",
+        outputs: &[],
+        exit: 0,
+    },
     Verb {
         name: "token",
         arguments: "token --module {null} --pin-file pin --op rsa1024.sign --no-verify --token-keys \
-                    --seconds 0.2 --warm-up 0.05 --samples samples.parquet --output record.json",
+                    --seconds 0.2 --warm-up 0.05 --timeout 1s --samples samples.parquet --output record.json",
         outputs: &["record.json"],
         exit: 0,
     },
