@@ -68,7 +68,6 @@ static REPLACING: Mutex<()> = Mutex::new(());
 
 /// While this is held no file is half written: who is about to end the program waits for it, and
 /// leaves no temporary file.
-#[must_use]
 pub fn hold_files() -> MutexGuard<'static, ()> {
     REPLACING.lock().unwrap_or_else(PoisonError::into_inner)
 }
