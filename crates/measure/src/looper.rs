@@ -147,7 +147,9 @@ struct TimedOperation {
     outcome: Result<(), u64>,
 }
 
-#[inline]
+/// Inlined wherever it is called: given back through memory, an operation's moments would reach the
+/// recorder some nanoseconds later, and the next reading of the clock waits for that.
+#[inline(always)]
 fn step<C: Clock, W: MeasuredWork, P: Pace>(
     clock: &C,
     gate: &Gate,

@@ -107,7 +107,7 @@ impl LaneCounts {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, latency: Nanos, in_call: Nanos, end: Nanos) {
         let bucket = bucket_of(latency);
         self.counts[bucket] += 1;
@@ -199,8 +199,9 @@ impl<S: Sink> Recorder<S> {
         self.opens + self.slice_start + self.slice_length
     }
 
-    /// `in_call` is clipped to the window by the caller.
-    #[inline]
+    /// `in_call` is clipped to the window by the caller. Inlined, so that a sample need not be put
+    /// into memory for it.
+    #[inline(always)]
     pub(crate) fn completed(&mut self, sample: OperationSample, in_call: Nanos, end: Nanos) {
         self.lanes[sample.lane].count(sample.latency, in_call, end);
         self.sink.sample(sample);
