@@ -135,7 +135,9 @@ fn each_run_is_prepared_and_that_is_outside_its_time() {
     let prepare = folder.work("p", 50_000);
     let arguments = ["--prepare", &prepare, "--rounds", "3", "--warm-up", "0", "--format", "json"];
     let record = folder.ab(&[&arguments[..], &["--", &a, &b]].concat()).exits(0).record();
-    assert_eq!(folder.log().concat(), "papbpbpapbpa");
+    let log = folder.log().concat();
+    assert!(log.len() == 12 && log.bytes().step_by(2).all(|run| run == b'p'), "{log}");
+    assert_eq!(log.matches('a').count(), 3, "{log}");
     // The work of preparing would show: it is 500 times as much.
     let cpu = compared(&record, "command.cpu");
     let alone = folder.ab(&["--rounds", "3", "--format", "json", "--", &prepare, &a]).record();
