@@ -1,9 +1,10 @@
 //! Several things in turns, so that what changes meanwhile (heat, other programs, a card that
 //! tires) meets all of them alike.
 //!
-//! A round runs each side once, in an order that a seed decides by chance, and rounds are apart by a
-//! pause of random length: to whatever swings, in step with a fixed order or with the rounds, no side
-//! is given for good, and a drift becomes a scatter that the interval over the rounds shows.
+//! A round that counts runs each side once, in an order that a seed decides by chance, and rounds are
+//! apart by a pause of random length: to whatever swings, in step with a fixed order or with the
+//! rounds, no side is given for good, and a drift becomes a scatter that the interval over the rounds
+//! shows. Rounds that warm up go from the first side to the last.
 //!
 //! Whatever fails ends it, also in a warm-up round: a command with a wrong PIN, repeated, would
 //! block a card in its third run. What complete rounds have measured stays.
@@ -92,7 +93,13 @@ impl RoundsPlan {
         for (round, is_warm_up) in numbered.chain((1..=self.rounds).map(|round| (round, false))) {
             let mut given: Vec<(usize, T)> = Vec::with_capacity(self.sides);
             let begun = Instant::now();
-            for side in order.next_order(self.sides) {
+            // The first side comes first in what does not count: a trial looks at it before it runs
+            // anything unobserved.
+            let sides: Vec<usize> = match is_warm_up {
+                true => (0..self.sides).collect(),
+                false => order.next_order(self.sides),
+            };
+            for side in sides {
                 let turn = Turn { side, round, warm_up: is_warm_up };
                 let outcome = (!asked_to_end()).then(|| {
                     progress(Progress { turn, done, of });
@@ -156,8 +163,16 @@ mod tests {
         let plan = RoundsPlan { sides: 2, rounds: 5, warm_up: 0, seed: 1 };
         assert_eq!(letters(plan), letters(plan));
         assert_ne!(letters(plan), letters(RoundsPlan { seed: 3, ..plan }));
-        let warmed = letters(RoundsPlan { warm_up: 1, rounds: 4, ..plan });
-        assert_eq!(warmed, letters(plan), "a warm-up round is one of them");
+    }
+
+    /// A trial's first run is the observed one, whatever the seed: it decides whether the command may
+    /// be repeated.
+    #[test]
+    fn warm_up_begins_with_the_first_side() {
+        for seed in 0..100 {
+            let plan = RoundsPlan { sides: 3, rounds: 1, warm_up: 2, seed };
+            assert!(letters(plan).starts_with("ABCABC"), "{seed}");
+        }
     }
 
     /// How many of 200 comparisons of a thing with itself find a difference, when what it takes
