@@ -9,6 +9,9 @@ use zeroize::Zeroize;
 /// Frames beyond this are not Tapstone's: something else wrote into the pipe.
 const LONGEST_FRAME: u32 = 1 << 30;
 
+/// What a frame gets room for before any of it has come.
+const FIRST_ROOM: u32 = 64 << 10;
+
 /// Writes one message.
 ///
 /// # Errors
@@ -39,10 +42,53 @@ pub fn receive<T: DeserializeOwned>(pipe: &mut impl Read) -> io::Result<Option<T
     if length > LONGEST_FRAME {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of impossible length"));
     }
-    let mut frame = vec![0; length as usize];
-    pipe.read_exact(&mut frame)?;
+    // Room grows with what comes, not with what the length says. Orders with a PIN are short: they
+    // are never moved, which would leave a copy.
+    let mut frame = Vec::with_capacity(length.min(FIRST_ROOM) as usize);
+    let read = pipe.take(length.into()).read_to_end(&mut frame)?;
+    if read < length as usize {
+        frame.zeroize();
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let message = postcard::from_bytes(&frame)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
     frame.zeroize();
     message.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says how much room it was offered at a time.
+    struct Offered<'a> {
+        bytes: &'a [u8],
+        most: usize,
+    }
+
+    impl Read for Offered<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.most = self.most.max(buffer.len());
+            self.bytes.read(buffer)
+        }
+    }
+
+    #[test]
+    fn a_length_that_lies_gets_no_room() {
+        let mut bytes = LONGEST_FRAME.to_le_bytes().to_vec();
+        bytes.extend([7; 10]);
+        let mut pipe = Offered { bytes: &bytes, most: 0 };
+        let error = receive::<u64>(&mut pipe).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(pipe.most <= 2 * FIRST_ROOM as usize, "{} bytes", pipe.most);
+    }
+
+    #[test]
+    fn long_messages_come_whole() {
+        let message = vec![7u8; 5 * FIRST_ROOM as usize];
+        let mut frame = Vec::new();
+        send(&mut frame, &message).unwrap();
+        assert_eq!(receive::<Vec<u8>>(&mut &frame[..]).unwrap(), Some(message));
+        assert_eq!(receive::<u8>(&mut &[][..]).unwrap(), None);
+    }
 }
