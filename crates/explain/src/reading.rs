@@ -154,7 +154,7 @@ impl OpenThread {
     fn executed(&mut self, at: Nanos) {
         self.seen(at);
         for (open, _) in self.open.drain(..) {
-            self.thread.spans[open as usize].end = at;
+            self.thread.spans[open as usize].end_at(at);
         }
     }
 
@@ -197,12 +197,12 @@ impl OpenThread {
         };
         for (inside, _) in self.open.drain(place + 1..) {
             let span = &mut self.thread.spans[inside as usize];
-            span.end = ended.at;
+            span.end_at(ended.at);
             span.end_kind = End::Abandoned;
         }
         let Some((open, _)) = self.open.pop() else { return };
         let span = &mut self.thread.spans[open as usize];
-        span.end = ended.at;
+        span.end_at(ended.at);
         span.end_kind = ended.end;
         span.result = ended.result;
         match (ended.outcome, span.exchange) {
@@ -225,7 +225,7 @@ impl OpenThread {
         }
         self.thread.leaves.push(Leaf {
             start: calls.start,
-            end: calls.end.unwrap_or(Nanos::NEVER),
+            end: calls.end.map_or(Nanos::NEVER, |end| end.max(calls.start)),
             call: calls.function,
             parent: self.open.last().map(|(open, _)| *open),
             count: calls.count,
@@ -242,5 +242,58 @@ impl OpenThread {
     fn finish(mut self) -> Option<Thread> {
         self.thread.end = self.last;
         (self.thread.start != Nanos::NEVER).then_some(self.thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tapstone_events::{FunctionId, ObservedRun};
+
+    /// One thread's events, as a file of somebody else may have them.
+    struct Made(Vec<Event>);
+
+    impl EventSource for Made {
+        type Error = std::convert::Infallible;
+
+        fn observed_run(&self) -> ObservedRun {
+            ObservedRun { started: Nanos(1), ended: Nanos(1_000), dropped: 0 }
+        }
+
+        fn read_events(&self, take: &mut dyn FnMut(Event)) -> Result<(), Self::Error> {
+            take(Event::Thread { process: 7, id: 7 });
+            self.0.iter().cloned().for_each(take);
+            Ok(())
+        }
+    }
+
+    fn begun(at: u64, stub: u32) -> Event {
+        Event::CallBegun(CallBegun {
+            at: Nanos(at),
+            stub: StubId(stub),
+            function: FunctionId(0),
+            handle: 0,
+            detail: 0,
+            on_token: false,
+            sent: None,
+            reader: None,
+        })
+    }
+
+    #[test]
+    fn no_call_ends_before_it_begins() {
+        let ended = Event::CallEnded(CallEnded {
+            at: Nanos(100),
+            stub: StubId(1),
+            end: End::Returned,
+            result: 0,
+            outcome: Outcome::Made(0),
+        });
+        let events =
+            vec![begun(500, 1), begun(600, 2), ended, begun(700, 3), Event::Executed(Nanos(9))];
+        let Ok(timeline) = read_timeline(&Made(events));
+        let spans = &timeline.threads[0].spans;
+        assert_eq!(spans.len(), 3);
+        assert!(spans.iter().all(|span| span.start <= span.end), "{spans:?}");
     }
 }

@@ -93,3 +93,34 @@ impl Fields {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{CHUNK_BYTES, HEADER_BYTES};
+
+    /// A file of one empty chunk, in whose header these words stand at these places.
+    fn kept_with(words: &[(usize, u64)]) -> Result<Kept, EventsError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len((HEADER_BYTES + CHUNK_BYTES) as u64).unwrap();
+        let run = offset_of!(Header, run);
+        let sound = [
+            (offset_of!(Header, magic), MAGIC),
+            (offset_of!(Header, version), u64::from(VERSION)),
+            (offset_of!(Header, taken), 1),
+            (run + offset_of!(Run, started), 1),
+            (run + offset_of!(Run, ended), 1_000),
+        ];
+        for (at, word) in sound.iter().chain(words) {
+            file.as_file().write_all_at(&word.to_ne_bytes(), *at as u64).unwrap();
+        }
+        read_kept(file.path())
+    }
+
+    #[test]
+    fn a_header_that_names_more_chunks_than_can_be_is_a_file_that_was_cut_short() {
+        assert_eq!(kept_with(&[]).unwrap().missing, 0);
+        let kept = kept_with(&[(offset_of!(Header, taken), u64::MAX)]).unwrap();
+        assert!(kept.missing > 1 << 60);
+    }
+}

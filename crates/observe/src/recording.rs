@@ -508,5 +508,7 @@ fn events(content: &[u8]) -> impl Iterator<Item = WireEvent<'_>> {
 pub fn used(file: &File) -> io::Result<u64> {
     let mut head = [0; size_of::<u64>()];
     file.read_exact_at(&mut head, std::mem::offset_of!(wire::Header, taken) as u64)?;
-    Ok(HEADER_BYTES as u64 + u64::from_ne_bytes(head) * CHUNK_BYTES as u64)
+    // The file may be anybody's: more chunks than there can be are as many as there can be.
+    let chunks = u64::from_ne_bytes(head).saturating_mul(CHUNK_BYTES as u64);
+    Ok(chunks.saturating_add(HEADER_BYTES as u64))
 }
