@@ -95,7 +95,15 @@ impl Config {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = read_text(path, Limit::TOML)
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
-        let config = toml::from_str::<Self>(&text).map_err(|error| ConfigError::Malformed {
+        Self::parse(&text, path)
+    }
+
+    /// Reads and checks the text of a configuration; `path` is what it is called in errors.
+    ///
+    /// # Errors
+    /// It is malformed, or offers what cannot be.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let config = toml::from_str::<Self>(text).map_err(|error| ConfigError::Malformed {
             path: path.to_owned(),
             error: error.to_string().trim_end().to_owned(),
         })?;

@@ -17,6 +17,8 @@ mod connection;
 mod discovery;
 mod error;
 mod fleet;
+#[doc(hidden)]
+pub mod foreign;
 mod moments;
 mod peer;
 mod runtime;

@@ -50,7 +50,20 @@ const LARGEST: Limit = Limit::mebibytes(1024);
 pub fn read(path: &Path, map: &Map, tool: Tool) -> Result<PanelLog, ImportError> {
     let unreadable = |source| ImportError::Read { path: path.into(), source };
     let file = LimitedFile::open(path, LARGEST).map_err(unreadable)?;
-    let mut digest = Hashing { inner: file, sha256: Sha256::new() };
+    from_reader(file, path, map, tool)
+}
+
+/// Reads a log from wherever it comes; `path` is what it is called.
+///
+/// # Errors
+/// As [`read`].
+pub fn from_reader(
+    source: impl Read,
+    path: &Path,
+    map: &Map,
+    tool: Tool,
+) -> Result<PanelLog, ImportError> {
+    let mut digest = Hashing { inner: source, sha256: Sha256::new() };
     let reading = Reading::open(&mut digest, map, path)?;
     let sha256 = hex::encode(digest.sha256.finalize());
     if reading.stages.iter().all(|stage| stage.completed() == 0) {
@@ -120,12 +133,12 @@ fn warnings(reading: &Reading) -> Vec<String> {
 }
 
 /// Passes on what it reads, and keeps its digest.
-struct Hashing {
-    inner: LimitedFile,
+struct Hashing<R> {
+    inner: R,
     sha256: Sha256,
 }
 
-impl Read for Hashing {
+impl<R: Read> Read for Hashing<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.sha256.update(&buffer[..read]);

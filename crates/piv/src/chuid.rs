@@ -115,7 +115,10 @@ pub struct Chuid {
 
 impl Chuid {
     /// The whole object as GET DATA brings it.
-    pub(crate) fn parse(response: &[u8]) -> Result<Self, Denial> {
+    ///
+    /// # Errors
+    /// When it is no CHUID with FASC-N, GUID and expiration date.
+    pub fn parse(response: &[u8]) -> Result<Self, Denial> {
         let content = object::CHUID.content(response)?;
         let elements = tlv::elements(content)
             .ok_or_else(|| object::CHUID.malformed("its elements have wrong lengths"))?;
@@ -138,7 +141,10 @@ impl Chuid {
     }
 
     /// The object's start, which holds all but the signature.
-    pub(crate) fn parse_start(response: &[u8]) -> Result<Self, Denial> {
+    ///
+    /// # Errors
+    /// When FASC-N, GUID and expiration date are not in it.
+    pub fn parse_start(response: &[u8]) -> Result<Self, Denial> {
         let cut = || object::CHUID.malformed("its start does not hold FASC-N, GUID and date");
         // 53 and its length: short, or one or two bytes after 81 or 82.
         let header = match response {
@@ -187,7 +193,10 @@ impl Chuid {
     }
 
     /// Checks the signature; the certificate of its signer, still to be validated.
-    pub(crate) fn signer(&self) -> Result<Arc<Certificate>, Denial> {
+    ///
+    /// # Errors
+    /// When it is not signed, or not by the certificate that is in it.
+    pub fn signer(&self) -> Result<Arc<Certificate>, Denial> {
         let wrong = |why: &str| Denial::ChuidSignature { why: why.to_owned() };
         let data = signed_data(&self.signature).ok_or_else(|| wrong("it is no CMS SignedData"))?;
         let [signer] = data.signer_infos.0.as_slice() else {

@@ -29,6 +29,8 @@
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
+#[doc(hidden)]
+pub mod answers;
 pub mod controller;
 mod journal;
 pub mod module;

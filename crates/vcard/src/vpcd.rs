@@ -46,10 +46,30 @@ pub enum Acknowledge {
     Delayed,
 }
 
+/// What a card and its reader speak through.
+pub trait ReaderStream: Read + Write {
+    /// Says when what comes is to be acknowledged. Where it cannot be set, messages take 43 ms more
+    /// or less, but come.
+    fn acknowledge(&self, acknowledge: Acknowledge);
+
+    /// Takes the card out: both sides read no more. It may be closed already.
+    fn close(&self);
+}
+
+impl ReaderStream for TcpStream {
+    fn acknowledge(&self, acknowledge: Acknowledge) {
+        let _ = sockopt::set_tcp_quickack(self, acknowledge == Acknowledge::AtOnce);
+    }
+
+    fn close(&self) {
+        let _ = self.shutdown(Shutdown::Both);
+    }
+}
+
 /// A connection to a virtual reader.
 #[derive(Debug)]
-pub struct VpcdReader {
-    stream: TcpStream,
+pub struct VpcdReader<S = TcpStream> {
+    stream: S,
     acknowledge: Acknowledge,
     stop: Arc<AtomicBool>,
 }
@@ -120,13 +140,7 @@ impl VpcdReader {
         let wrong = |why| VpcdError::NoReader { host: host.to_owned(), port, why };
         let stream = dial(host, port).map_err(wrong)?;
         stream.set_nodelay(true).map_err(VpcdError::Broken)?;
-        Ok(Self { stream, acknowledge: Acknowledge::default(), stop: Arc::default() })
-    }
-
-    /// Acknowledges in this way from now on.
-    #[must_use]
-    pub fn acknowledging(self, acknowledge: Acknowledge) -> Self {
-        Self { acknowledge, ..self }
+        Ok(Self::through(stream))
     }
 
     /// Something that ends [`VpcdReader::serve`].
@@ -136,6 +150,19 @@ impl VpcdReader {
     pub fn stopper(&self) -> Result<Stopper, VpcdError> {
         let stream = self.stream.try_clone().map_err(VpcdError::Broken)?;
         Ok(Stopper { stream, stop: Arc::clone(&self.stop) })
+    }
+}
+
+impl<S: ReaderStream> VpcdReader<S> {
+    /// Speaks through a stream that is open already.
+    pub fn through(stream: S) -> Self {
+        Self { stream, acknowledge: Acknowledge::default(), stop: Arc::default() }
+    }
+
+    /// Acknowledges in this way from now on.
+    #[must_use]
+    pub fn acknowledging(self, acknowledge: Acknowledge) -> Self {
+        Self { acknowledge, ..self }
     }
 
     /// Is the card, until it is taken out or the reader goes away. `inserted` is called once, when
@@ -205,8 +232,7 @@ impl VpcdReader {
     fn leave(&self, gone: Gone, arrival: Instant) {
         let (Gone::Mute { closes_after: wait } | Gone::Removed { after: wait }) = gone;
         self.wait_until(arrival + Duration::from(wait));
-        // It may be closed already.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.stream.close();
     }
 
     /// The next message; false when the connection was closed.
@@ -223,9 +249,7 @@ impl VpcdReader {
         let mut filled = 0;
         while filled < buffer.len() {
             // A connection acknowledges at once until its first answer, so delaying is said too.
-            // When neither can be set, a message takes 43 ms more or less, but comes.
-            let at_once = self.acknowledge == Acknowledge::AtOnce;
-            let _ = sockopt::set_tcp_quickack(&self.stream, at_once);
+            self.stream.acknowledge(self.acknowledge);
             match self.stream.read(&mut buffer[filled..]) {
                 Ok(0) => return Ok(false),
                 Ok(bytes) => filled += bytes,

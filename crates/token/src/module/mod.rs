@@ -94,8 +94,8 @@ pub(crate) struct Module {
     /// Answers that cannot be, the first of each kind with how many there were, until
     /// [`Module::take_violations`] asks for them.
     violations: Mutex<Vec<(Pkcs11Failure, u64)>>,
-    /// Keeps the code mapped that `functions` points into.
-    _library: Pkcs11,
+    /// Keeps the code mapped that `functions` points into; `None`: it is in this program.
+    _library: Option<Pkcs11>,
 }
 
 impl Module {
@@ -114,16 +114,34 @@ impl Module {
         place.leave();
         let library = library.map_err(|error| LoadError::Open(error.to_string()))?;
         let functions = interfaces::newest_table(&library, &place)?;
-        let module = Self {
+        let module = Self::of_functions(functions, place, Some(library));
+        module.initialize(arguments.as_deref())?;
+        Ok(Arc::new(module))
+    }
+
+    /// The same with a table of functions in this program.
+    pub(crate) fn from_table(
+        functions: CK_FUNCTION_LIST_3_2,
+        place: BoardCell,
+    ) -> Result<Arc<Self>, Pkcs11Failure> {
+        let module = Self::of_functions(functions, place, None);
+        module.initialize(None)?;
+        Ok(Arc::new(module))
+    }
+
+    fn of_functions(
+        functions: CK_FUNCTION_LIST_3_2,
+        place: BoardCell,
+        library: Option<Pkcs11>,
+    ) -> Self {
+        Self {
             functions,
             place,
             live_objects: LiveHandles::new(),
             live_sessions: LiveHandles::new(),
             violations: Mutex::default(),
             _library: library,
-        };
-        module.initialize(arguments.as_deref())?;
-        Ok(Arc::new(module))
+        }
     }
 
     fn initialize(&self, text: Option<&CStr>) -> Result<(), Pkcs11Failure> {
