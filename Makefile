@@ -1,6 +1,8 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
 .PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts faults mutants clean
+.PHONY: help demo test setup build lint bench bpf within within-real attribution mutants fuzz \
+	fuzz-table fuzz-minimise fuzz-bugs clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -16,6 +18,8 @@ help:
 	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'
 	@echo 'make faults  every verb under every fault, which go on where they were stopped, and a table of them'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
+	@echo 'make fuzz MINUTES=10   whatever others write, Tapstone reads it: TARGET=record,apdu for some'
+	@echo 'make fuzz-bugs   whether the fuzz targets find bugs that are put into a copy'
 	@echo 'make clean   remove what was built'
 
 demo:
@@ -70,6 +74,22 @@ faults:
 mutants:
 	@scripts/setup mutants
 	@scripts/mutants "$(CRATE)" $(or $(WHAT),run) $(MINUTES)
+
+# It goes on where it was stopped, and never ends by itself before its time. JOBS=1 leaves a processor free.
+fuzz:
+	@MINUTES="$(MINUTES)" TARGET="$(TARGET)" JOBS="$(JOBS)" scripts/fuzz run
+
+# What all runs of `make fuzz` reached, into docs/fuzzing.md.
+fuzz-table:
+	@scripts/fuzz table
+
+# What `make fuzz` found into fuzz/corpus, as few inputs as will do.
+fuzz-minimise:
+	@scripts/fuzz minimise
+
+# Bugs are put into a copy of the sources; each must be found by its target.
+fuzz-bugs:
+	@MINUTES="$(MINUTES)" scripts/fuzz bugs
 
 clean:
 	cargo clean
