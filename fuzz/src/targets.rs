@@ -8,6 +8,7 @@ pub mod events;
 pub mod host_frames;
 pub mod jcalgtest;
 pub mod module_answers;
+pub mod ocsp;
 pub mod panel_log;
 pub mod record;
 pub mod toml_files;
@@ -19,13 +20,14 @@ use tapstone_record::Tool;
 use crate::Target;
 
 /// All of them, in the order of tables.
-pub const TARGETS: [&Target; 13] = [
+pub const TARGETS: [&Target; 14] = [
     &record::TARGET,
     &events::TARGET,
     &apdu::TARGET,
     &certificate::TARGET,
     &chuid::TARGET,
     &crl::TARGET,
+    &ocsp::TARGET,
     &vpcd::TARGET,
     &jcalgtest::TARGET,
     &panel_log::TARGET,
