@@ -3,6 +3,8 @@
 //! The module here is a table of functions that answer by the input, one number after the other.
 //! It writes no more than it was given room for, but says what it likes of it.
 
+#![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
+
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
