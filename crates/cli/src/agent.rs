@@ -14,8 +14,9 @@ use crate::{environment, interrupt, token};
 
 /// Offer this machine's targets to a load from many machines.
 ///
-/// The agent waits for plans of `tapstone token --hosts` and runs one at a time. It offers only the
-/// targets that its own configuration names: no path, PIN or command comes over the network.
+/// The agent waits for plans of `tapstone token --hosts` and runs one at a time. It hears only the
+/// coordinators that its configuration enrols, and offers only the targets that it names: no path,
+/// PIN or command comes over the network.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -36,6 +37,8 @@ Examples:
 
 A configuration:
   name = \"client-1\"                  # without it, the machine's name
+  packet-key = \"/etc/tapstone/packet.key\"  # `tapstone hosts --new-key FILE` makes one
+  coordinators = { lab = \"…\" }       # their public packet keys
   [targets.hsm-a]
   module = \"/opt/hsm/lib/libhsm.so\"
   token-label = \"performance\"        # or token-serial, or slot

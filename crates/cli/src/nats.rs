@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tapstone_hosts::{Credentials, Server};
+use tapstone_hosts::{Credentials, Enrolment, Server};
 
 /// Where the server is, and who we are to it.
 #[derive(Clone, Debug, Args)]
@@ -53,5 +53,27 @@ impl NatsArguments {
             certificate: self.tls_cert.clone().zip(self.tls_key.clone()),
             without_tls: self.insecure_no_tls,
         })
+    }
+}
+
+/// Who a coordinator is to agents, and which it knows.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "NATS")]
+pub(crate) struct EnrolmentArguments {
+    /// The file with our packet key and the agents' public ones: coordinator.toml of make-lab
+    #[arg(long, value_name = "FILE", env = "TAPSTONE_ENROLMENT")]
+    pub(crate) enrolment: Option<PathBuf>,
+}
+
+impl EnrolmentArguments {
+    /// The enrolment that the option names.
+    pub(crate) fn read(&self) -> anyhow::Result<Enrolment> {
+        let Some(path) = &self.enrolment else {
+            anyhow::bail!(
+                "--enrolment is missing\nhint: agents hear only whom they know, and are believed \
+                 only by whom knows them: --enrolment coordinator.toml, which deploy/make-lab makes"
+            );
+        };
+        Ok(Enrolment::read(path)?)
     }
 }

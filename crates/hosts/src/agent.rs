@@ -5,16 +5,17 @@
 //! workers. When its coordinator is silent for longer than a lease, or says that the run is over,
 //! the plan is dropped: its workers remove what they made, log out and go.
 
+mod micro;
 mod news;
+mod questions;
 mod session;
 mod spool;
 mod work;
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,16 +31,19 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+use self::micro::{SERVICE_SUBJECT, service_answer};
 use self::news::News;
+use self::questions::Questions;
 use self::session::AgentSession;
 use crate::config::Config;
 use crate::connection::Server;
-use crate::discovery::DiscoveryAnswer;
+use crate::dropped::DroppedCounts;
+use crate::envelope::{Direction, Dropped, Head, open, seal};
 use crate::error::HostsError;
-use crate::peer::settle;
-use crate::wire::run_subject;
-use crate::wire::{AgentId, Body, Calling, Claim, Claimed, DISCOVER, Facts, LEASE, PROTOCOL};
-use crate::wire::{Packet, TargetFacts, VERSION, claim_subject, clock_subject, printable};
+use crate::identity::{Identity, PacketKey, random};
+use crate::peer::{Ends, settle};
+use crate::wire::{Answer, Body, Claim, Claimed, Facts, LEASE, Nonce, Question, TargetFacts};
+use crate::wire::{presence_subject, printable, question_subject, run_subject};
 
 /// What an agent is and does.
 #[derive(Clone, Debug)]
@@ -91,9 +95,10 @@ pub fn serve(options: Options) -> Result<(), HostsError> {
         let mut agents = JoinSet::new();
         for copy in 0..options.copies {
             let options = Arc::clone(&options);
+            let key = Arc::new(PacketKey::read(&key_path(&options, copy))?);
             let targets = targets.clone();
             agents.spawn(async move {
-                let agent = Agent::start(options, targets, copy).await?;
+                let agent = Agent::start(options, targets, key, copy).await?;
                 agent.serve().await;
                 Ok(())
             });
@@ -102,20 +107,35 @@ pub fn serve(options: Options) -> Result<(), HostsError> {
     })
 }
 
+/// Where the packet key of a copy is; with one agent, where its configuration says.
+fn key_path(options: &Options, copy: u32) -> PathBuf {
+    let path = &options.config.packet_key;
+    match options.copies {
+        1 => path.clone(),
+        _ => path.with_added_extension(format!("{:03}", copy + 1)),
+    }
+}
+
 /// See the module's text.
 struct Agent {
     options: Arc<Options>,
     client: Client,
-    calling: Calling,
+    key: Arc<PacketKey>,
+    name: String,
     targets: Vec<TargetFacts>,
-    discoveries: Subscriber,
-    claims: Subscriber,
-    clocks: Subscriber,
+    questions: Subscriber,
     packets: Subscriber,
+    services: Subscriber,
+    /// Nobody is answered there: that somebody listens is the answer.
+    _presence: Subscriber,
     news: UnboundedReceiver<(u64, News)>,
     news_sender: UnboundedSender<(u64, News)>,
+    /// What a claim has to repeat.
+    nonce: Nonce,
+    asked: Questions,
+    dropped: DroppedCounts,
     session: Option<AgentSession>,
-    ended: VecDeque<u64>,
+    ended: VecDeque<Ends>,
     refused: RefusedPins,
 }
 
@@ -123,36 +143,40 @@ impl Agent {
     async fn start(
         options: Arc<Options>,
         targets: Vec<TargetFacts>,
+        key: Arc<PacketKey>,
         copy: u32,
     ) -> Result<Self, HostsError> {
-        let client = options.server.connect("tapstone agent").await?;
-        let agent = AgentId(RandomState::new().hash_one((std::process::id(), copy)));
+        let me = key.identity();
+        let client = options.server.connect("tapstone agent", me).await?;
         let name = options.config.name.clone().unwrap_or_else(host_name);
         let name = if options.copies > 1 { format!("{name}-{:03}", copy + 1) } else { name };
-        let calling = Calling { agent, name, protocol: PROTOCOL, version: VERSION.to_owned() };
         let subscribe = async |subject: String| {
             let subscribed = client.subscribe(subject).await;
             subscribed.map_err(|error| HostsError::Subscribe(error.to_string()))
         };
         let (news_sender, news) = unbounded_channel();
         let started = Self {
-            discoveries: subscribe(DISCOVER.to_owned()).await?,
-            claims: subscribe(claim_subject(agent)).await?,
-            clocks: subscribe(clock_subject(agent)).await?,
-            packets: subscribe(run_subject(agent)).await?,
+            questions: subscribe(question_subject(me)).await?,
+            packets: subscribe(run_subject(me)).await?,
+            services: subscribe(SERVICE_SUBJECT.to_owned()).await?,
+            _presence: subscribe(presence_subject(me)).await?,
             options,
             client: client.clone(),
-            calling,
+            key,
+            name,
             targets,
             news,
             news_sender,
+            nonce: fresh_nonce(),
+            asked: Questions::default(),
+            dropped: DroppedCounts::default(),
             session: None,
             ended: VecDeque::new(),
             refused: RefusedPins::default(),
         };
         // Who hears that it is there may ask at once.
         settle(&client).await;
-        started.say(&format!("{} ({agent}) is there and free", started.calling.name));
+        started.say(&format!("{} ({me}) is there and free", started.name));
         Ok(started)
     }
 
@@ -163,91 +187,149 @@ impl Agent {
         while !self.options.interrupt.load(Relaxed) {
             tokio::select! {
                 biased;
-                Some(message) = self.clocks.next() => self.tell_time(message).await,
-                Some(message) = self.discoveries.next() => self.tell_facts(message).await,
-                Some(message) = self.claims.next() => self.answer_claim(message).await,
+                Some(message) = self.questions.next() => self.answer(message).await,
                 Some((run, news)) = self.news.recv() => self.pass_on(run, news).await,
                 Some(message) = self.packets.next() => self.hear(&message.payload).await,
+                Some(message) = self.services.next() => self.show_as_service(message).await,
                 _ = tick.tick() => self.look_after().await,
             }
         }
         self.end().await;
     }
 
-    async fn tell_time(&self, message: Message) {
-        if let Some(reply) = message.reply {
-            let now = Monotonic.now().0.to_le_bytes().to_vec();
-            let _ = self.client.publish(reply, now.into()).await;
-        }
+    async fn answer(&mut self, message: Message) {
+        let Some(reply) = message.reply else { return };
+        let (head, question) = match self.open_question(&message.payload) {
+            Ok(asked) => asked,
+            Err(why) => return self.dropped.note(why),
+        };
+        let answer = match question {
+            None => Answer::OtherVersion,
+            Some(Question::Clock) => Answer::Clock(Monotonic.now().0),
+            Some(Question::Facts) => self.facts(),
+            Some(Question::Claim(claim)) => Answer::Claimed(self.judge_claim(head, claim)),
+        };
+        let answered = Head { from: head.to, to: head.from, direction: Direction::Answer, ..head };
+        let body = serde_json::to_vec(&answer).unwrap_or_default();
+        let sealed = seal(&self.key, &answered, &body);
+        let _ = self.client.publish(reply, sealed.into()).await;
     }
 
-    async fn tell_facts(&self, message: Message) {
-        let Some(reply) = message.reply else { return };
+    /// What an enrolled coordinator asks for the first time; no question, if it is of another
+    /// version.
+    fn open_question(&mut self, bytes: &[u8]) -> Result<(Head, Option<Question>), Dropped> {
+        let coordinators = &self.options.config.coordinators;
+        let is_enrolled = |head: &Head| coordinators.values().any(|one| *one == head.from);
+        let opened = open(bytes, self.key.identity(), Direction::Question, is_enrolled)?;
+        let head = opened.head;
+        if !self.asked.is_new(head.from, head.run, head.number) {
+            return Err(Dropped::Replayed);
+        }
+        if !opened.is_ours() {
+            return Ok((head, None));
+        }
+        let question = serde_json::from_slice(opened.body).map_err(|_| Dropped::Foreign)?;
+        Ok((head, Some(question)))
+    }
+
+    fn facts(&self) -> Answer {
         let facts = Facts {
             targets: self.targets.clone(),
             environment: self.options.environment.clone(),
             busy: self.session.as_ref().map(|session| session.coordinator.clone()),
         };
         let facts = serde_json::to_value(facts).unwrap_or_default();
-        let answer = DiscoveryAnswer { calling: self.calling.clone(), facts };
-        let _ = self.client.publish(reply, json(&answer).into()).await;
+        Answer::Facts { nonce: self.nonce.clone(), facts }
     }
 
-    async fn answer_claim(&mut self, message: Message) {
-        let Some(reply) = message.reply else { return };
-        let claimed = self.judge_claim(&message.payload);
-        let _ = self.client.publish(reply, json(&claimed).into()).await;
-    }
-
-    fn judge_claim(&mut self, claim: &[u8]) -> Claimed {
-        let Ok(mut claim) = serde_json::from_slice::<Claim>(claim) else {
-            return Claimed::OtherVersion(VERSION.to_owned());
-        };
-        claim.coordinator = printable(&claim.coordinator);
-        if (claim.protocol, &claim.version[..]) != (PROTOCOL, VERSION) {
-            return Claimed::OtherVersion(VERSION.to_owned());
+    /// A hint for NATS's own tools: it is not signed, and says nothing of targets.
+    async fn show_as_service(&self, message: Message) {
+        let answer = service_answer(&message.subject, self.key.identity(), &self.name);
+        if let (Some(reply), Some(answer)) = (message.reply, answer) {
+            let _ = self.client.publish(reply, answer.into()).await;
         }
+    }
+
+    fn judge_claim(&mut self, head: Head, mut claim: Claim) -> Claimed {
+        claim.coordinator = printable(&claim.coordinator);
         match &self.session {
-            Some(session) if session.is_for(claim.run) => return Claimed::Yes,
+            Some(session) if session.is_for(head.run) && session.is_of(head.from) => {
+                return Claimed::Yes;
+            }
             Some(session) => return Claimed::Busy(session.coordinator.clone()),
-            None if self.ended.contains(&claim.run) => {
+            None if self.ended.iter().any(|ended| ended.run == head.run) => {
                 return Claimed::Refused("that run is over".into());
             }
             None => {}
+        }
+        if claim.nonce != self.nonce {
+            return Claimed::OtherNonce(self.nonce.clone());
         }
         let Some(target) = self.options.config.targets.get(&claim.target) else {
             return Claimed::NoTarget(self.options.config.targets.keys().cloned().collect());
         };
         let names = (claim.target.clone(), Arc::clone(&self.refused));
         let news = self.news_sender.clone();
-        let agent = self.calling.agent;
-        match AgentSession::start(&self.client, agent, &self.options, target, names, &claim, news) {
+        let direction = Direction::ToCoordinator;
+        let ends = Ends { me: Arc::clone(&self.key), other: head.from, run: head.run, direction };
+        match AgentSession::start(&self.client, ends, &self.options, target, names, &claim, news) {
             Ok(session) => {
-                self.say(&format!("{} has the plan of {}", self.calling.name, claim.coordinator));
+                let by = self.name_of(head.from);
+                self.say(&format!("{} has the plan of {by}: {}", self.name, claim.coordinator));
                 self.session = Some(session);
+                self.nonce = fresh_nonce();
                 Claimed::Yes
             }
             Err(why) => Claimed::Refused(why),
         }
     }
 
+    /// What the configuration calls a coordinator.
+    fn name_of(&self, coordinator: Identity) -> &str {
+        let mut enrolled = self.options.config.coordinators.iter();
+        enrolled.find(|(_, one)| **one == coordinator).map_or("nobody", |(name, _)| name)
+    }
+
     async fn hear(&mut self, bytes: &[u8]) {
-        let Ok(packet) = postcard::from_bytes::<Packet>(bytes) else { return };
-        if packet.agent != self.calling.agent {
-            return;
-        }
-        match &mut self.session {
-            Some(session) if session.is_for(packet.run) => match packet.body {
-                Body::Bye(why) => session.drop_plan(&printable(&why)),
-                body => session.take(packet.ack, body, &self.client).await,
-            },
-            // Whoever still speaks of an ended run is told again that it has ended.
-            _ if self.ended.contains(&packet.run) => {
-                AgentSession::farewell(&self.client, packet.run, self.calling.agent).await;
+        if let Some(session) = &mut self.session {
+            match session.open(bytes) {
+                Ok(packet) => {
+                    return match packet.body {
+                        Body::Bye(why) => session.drop_plan(&printable(&why)),
+                        body => session.take(packet.ack, body, &self.client).await,
+                    };
+                }
+                Err(why @ (Dropped::Replayed | Dropped::Unsigned)) => {
+                    return self.dropped.note(why);
+                }
+                Err(Dropped::Foreign) => {}
             }
-            // Late, or another's.
-            _ => {}
         }
+        self.answer_about_no_run(bytes).await;
+    }
+
+    /// Whoever still speaks of a run that is not, or no longer, is told so.
+    async fn answer_about_no_run(&mut self, bytes: &[u8]) {
+        let coordinators = &self.options.config.coordinators;
+        let is_enrolled = |head: &Head| coordinators.values().any(|one| *one == head.from);
+        let opened = open(bytes, self.key.identity(), Direction::ToAgent, is_enrolled);
+        let head = match opened {
+            Ok(opened) if opened.is_ours() => opened.head,
+            Ok(_) => return self.dropped.note(Dropped::Foreign),
+            Err(why) => return self.dropped.note(why),
+        };
+        if self.session.as_ref().is_some_and(|session| session.is_for(head.run)) {
+            return self.dropped.note(Dropped::Foreign);
+        }
+        let direction = Direction::ToCoordinator;
+        let ends = Ends { me: Arc::clone(&self.key), other: head.from, run: head.run, direction };
+        let is_over = self.ended.iter().any(|ended| ended.run == head.run);
+        let why = if is_over {
+            "its agent has dropped the plan"
+        } else {
+            "its agent knows nothing of the run: it was started anew"
+        };
+        ends.farewell(&self.client, why).await;
     }
 
     async fn pass_on(&mut self, run: u64, news: News) {
@@ -258,13 +340,14 @@ impl Agent {
             News::Message(message) => session.send(&message, &self.client).await,
             News::Ended(trouble) => {
                 let why = session.ending().unwrap_or("its work ended").to_owned();
-                self.say(&format!("{} dropped its plan: {why}", self.calling.name));
+                (self.options.say)(&format!("{} dropped its plan: {why}", self.name));
                 if let Some(trouble) = trouble {
-                    self.say(&format!("error: {trouble}"));
+                    (self.options.say)(&format!("error: {trouble}"));
                 }
-                AgentSession::farewell(&self.client, run, self.calling.agent).await;
+                let ends = session.ends().clone();
+                ends.farewell(&self.client, "its agent has dropped the plan").await;
                 self.session = None;
-                self.ended.push_back(run);
+                self.ended.push_back(ends);
                 if self.ended.len() > REMEMBERED {
                     self.ended.pop_front();
                 }
@@ -273,6 +356,9 @@ impl Agent {
     }
 
     async fn look_after(&mut self) {
+        if let Some(news) = self.dropped.news() {
+            self.say(&format!("{} {news}", self.name));
+        }
         let Some(session) = &mut self.session else { return };
         if session.ending().is_none() && session.is_silent() {
             let silence = LEASE.as_secs();
@@ -301,8 +387,8 @@ impl Agent {
     }
 }
 
-fn json(value: &impl serde::Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
+fn fresh_nonce() -> Nonce {
+    hex::encode(random::<16>())
 }
 
 fn targets(config: &Config) -> Vec<TargetFacts> {

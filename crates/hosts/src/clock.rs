@@ -28,15 +28,84 @@ pub struct Offset {
     round_trip: Nanos,
 }
 
+/// Why answers about a clock are not believed, in words that follow the agent's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClockTrouble {
+    /// There was no answer.
+    #[error("does not say what its clock shows")]
+    Silent,
+    /// No machine has been up for so long, or for no time at all.
+    #[error("says that its clock shows {0} ns since the start of its machine, which cannot be")]
+    Impossible(u64),
+    /// Two answers cannot both be true.
+    #[error("contradicts itself about its clock: its answers lie {} apart where {} can be", .apart, .possible)]
+    Contradictory {
+        /// How far two answers are from agreeing.
+        apart: Nanos,
+        /// As much two clocks may run apart meanwhile.
+        possible: Nanos,
+    },
+}
+
+/// A century: no CLOCK_MONOTONIC shows more, because it counts from the start of the machine. All
+/// sums of moments and offsets below this fit.
+const LONGEST_UPTIME_NS: u64 = 100 * 366 * 86_400 * 1_000_000_000;
+
+/// The kernel slews a clock by 500 ppm at most (adjtimex(2)), so two clocks by twice that.
+const SLEW: u64 = 1_000;
+
+/// How far two clocks may run apart in so long.
+fn possible_drift(meanwhile: Nanos) -> Nanos {
+    Nanos(meanwhile.0 / SLEW)
+}
+
 impl Offset {
-    /// From round trips that were made within a short time; `None` without any.
-    pub(crate) fn from_round_trips(trips: &[RoundTrip]) -> Option<Self> {
+    /// From round trips that were made within a short time.
+    ///
+    /// # Errors
+    /// There is none, or what the other said cannot be.
+    pub(crate) fn from_round_trips(trips: &[RoundTrip]) -> Result<Self, ClockTrouble> {
+        let impossible = |trip: &&RoundTrip| !(1..=LONGEST_UPTIME_NS).contains(&trip.there.0);
+        if let Some(trip) = trips.iter().find(impossible) {
+            return Err(ClockTrouble::Impossible(trip.there.0));
+        }
         let difference = |a: Nanos, b: Nanos| a.0 as i64 - b.0 as i64;
-        let low_ns = trips.iter().map(|trip| difference(trip.there, trip.heard)).max()?;
-        let high_ns = trips.iter().map(|trip| difference(trip.there, trip.sent)).min()?;
-        let round_trip = trips.iter().map(|trip| trip.heard - trip.sent).min()?;
-        // Clocks that run apart could make the intervals miss each other by a hair.
-        Some(Self { low_ns: low_ns.min(high_ns), high_ns: low_ns.max(high_ns), round_trip })
+        let low = trips.iter().map(|trip| difference(trip.there, trip.heard)).max();
+        let high = trips.iter().map(|trip| difference(trip.there, trip.sent)).min();
+        let round_trip = trips.iter().map(|trip| trip.heard - trip.sent).min();
+        let first = trips.iter().map(|trip| trip.sent).min();
+        let last = trips.iter().map(|trip| trip.heard).max();
+        let (Some(low_ns), Some(high_ns), Some(round_trip)) = (low, high, round_trip) else {
+            return Err(ClockTrouble::Silent);
+        };
+        let possible = possible_drift(last.unwrap_or_default() - first.unwrap_or_default());
+        if low_ns > high_ns {
+            let apart = Nanos(low_ns.abs_diff(high_ns));
+            if apart > possible {
+                return Err(ClockTrouble::Contradictory { apart, possible });
+            }
+        }
+        // Clocks that run apart let the intervals miss each other by as little.
+        Ok(Self { low_ns: low_ns.min(high_ns), high_ns: low_ns.max(high_ns), round_trip })
+    }
+
+    /// Whether what was said of this clock so long before can be true as well.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(crate) fn agrees_with(
+        self,
+        before: HostClock,
+        meanwhile: Nanos,
+    ) -> Result<(), ClockTrouble> {
+        let now = self.clock();
+        let possible =
+            Nanos(now.bound.0.saturating_add(before.bound.0)) + possible_drift(meanwhile);
+        let apart = Nanos(now.offset_ns.abs_diff(before.offset_ns));
+        if apart > possible {
+            return Err(ClockTrouble::Contradictory { apart, possible });
+        }
+        Ok(())
     }
 
     /// The middle of the interval, and half its width.
@@ -91,6 +160,32 @@ mod tests {
             prop_assert!(clock.bound.0 <= shortest.div_ceil(2));
             prop_assert_eq!(clock.round_trip, Nanos(shortest));
         }
+    }
+
+    fn trip(sent: u64, there: u64, heard: u64) -> RoundTrip {
+        RoundTrip { sent: Nanos(sent), there: Nanos(there), heard: Nanos(heard) }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let told = |trips: &[RoundTrip]| Offset::from_round_trips(trips).unwrap_err();
+        assert_eq!(told(&[]), ClockTrouble::Silent);
+        for there in [0, u64::MAX, 1 << 63, LONGEST_UPTIME_NS + 1] {
+            assert_eq!(told(&[trip(10, there, 20)]), ClockTrouble::Impossible(there));
+        }
+        // A second apart within twenty milliseconds.
+        let trips =
+            [trip(1_000, 5_000_000_000, 2_000), trip(20_000_000, 6_020_000_000, 20_001_000)];
+        assert!(matches!(told(&trips), ClockTrouble::Contradictory { .. }));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_during_a_case_contradicts_itself() {
+        let offset = |there| Offset::from_round_trips(&[trip(1_000, there, 2_000)]).unwrap();
+        let before = offset(5_000_000).clock();
+        let second = Nanos(1_000_000_000);
+        assert_eq!(offset(5_900_000).agrees_with(before, second), Ok(()), "slewed by 900 ppm");
+        assert!(offset(7_000_000).agrees_with(before, second).is_err(), "by 2,000 ppm");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use tapstone_token::controller::TokenChoice;
 use tapstone_token::module::ModuleArguments;
 use tapstone_token::pin_source::PinSource;
 
+use crate::identity::Identity;
+
 /// The file, as TOML.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -19,6 +21,10 @@ pub struct Config {
     /// Log in although a token says that a wrong PIN was given before.
     #[serde(default)]
     pub accept_low_count: bool,
+    /// The file with the agent's packet key.
+    pub packet_key: PathBuf,
+    /// The enrolled coordinators: what they are called here, and their public packet keys.
+    pub coordinators: BTreeMap<String, Identity>,
     /// By the names that coordinators ask for them.
     pub targets: BTreeMap<String, TargetConfig>,
 }
@@ -55,7 +61,7 @@ pub enum ConfigError {
         error: io::Error,
     },
     /// It is not what it should be.
-    #[error("{}: {error}\nhint: a target is a table: [targets.hsm-a] with module = \"/path\"", .path.display())]
+    #[error("{}: {error}\nhint: {FORM}", .path.display())]
     Malformed {
         /// The agent's configuration file.
         path: PathBuf,
@@ -65,6 +71,9 @@ pub enum ConfigError {
     /// The file has no table `[targets.NAME]`.
     #[error("{}: no target\nhint: add a table [targets.NAME] with module = \"/path\"", .0.display())]
     NoTarget(PathBuf),
+    /// The file enrols nobody.
+    #[error("{}: no coordinator is enrolled\nhint: coordinators = {{ lab = \"PUBLIC PACKET KEY\" }}, which `tapstone hosts --new-key FILE` prints", .0.display())]
+    NoCoordinator(PathBuf),
     /// A target says two things where one is possible.
     #[error("{}: target {target}: {what}\nhint: give one of them", .path.display())]
     Ambiguous {
@@ -87,6 +96,9 @@ pub enum ConfigError {
     },
 }
 
+const FORM: &str = "packet-key = \"FILE\", coordinators = { NAME = \"PUBLIC PACKET KEY\" }, and for \
+                    each target a table: [targets.hsm-a] with module = \"/path\"";
+
 impl Config {
     /// Reads and checks a configuration.
     ///
@@ -103,17 +115,23 @@ impl Config {
     /// # Errors
     /// It is malformed, or offers what cannot be.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let config = toml::from_str::<Self>(text).map_err(|error| ConfigError::Malformed {
+        let mut config = toml::from_str::<Self>(text).map_err(|error| ConfigError::Malformed {
             path: path.to_owned(),
             error: error.to_string().trim_end().to_owned(),
         })?;
         config.check(path)?;
+        // Counts from the file's folder, which is where make-lab puts it.
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        config.packet_key = folder.join(&config.packet_key);
         Ok(config)
     }
 
     fn check(&self, path: &Path) -> Result<(), ConfigError> {
         if self.targets.is_empty() {
             return Err(ConfigError::NoTarget(path.to_owned()));
+        }
+        if self.coordinators.is_empty() {
+            return Err(ConfigError::NoCoordinator(path.to_owned()));
         }
         for (name, target) in &self.targets {
             let ambiguous = |what| {
@@ -172,9 +190,12 @@ mod tests {
 
     use super::*;
 
+    /// With a packet key and a coordinator.
     fn read(text: &str) -> Result<Config, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), text).unwrap();
+        let lab = "ab".repeat(32);
+        let keys = format!("packet-key = 'k'\ncoordinators = {{ lab = '{lab}' }}\n");
+        fs::write(file.path(), keys + text).unwrap();
         Config::read(file.path()).map_err(|error| error.to_string())
     }
 

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use async_nats::{Client, ConnectOptions, ServerAddr};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use tapstone_files::{Limit, read_text};
 
 use crate::error::HostsError;
+use crate::identity::Identity;
+use crate::wire::inbox_prefix;
 
 /// A server, and how it is spoken to.
 #[derive(Clone, Debug)]
@@ -47,11 +49,12 @@ const PING: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Connects; from then on it reconnects by itself for as long as the client lives.
-    pub(crate) async fn connect(&self, name: &str) -> Result<Client, HostsError> {
+    pub(crate) async fn connect(&self, name: &str, who: Identity) -> Result<Client, HostsError> {
         let address = self.address()?;
         let secure = matches!(address.scheme(), "tls" | "wss") || !self.may_be_plain(&address);
         let mut options = ConnectOptions::new()
             .name(name)
+            .custom_inbox_prefix(inbox_prefix(who))
             .require_tls(secure)
             .connection_timeout(TIME_LIMIT)
             .ping_interval(PING)
@@ -83,7 +86,10 @@ impl Server {
                 }
                 source = cause.source();
             }
-            let hint = if secure {
+            let hint = if is_refusal(error.kind()) {
+                "the server is there, and does not take these credentials: are they of this \
+                 server, of this agent or coordinator, and not expired?"
+            } else if secure {
                 "is the server there, does it speak TLS, and is its certificate's issuer known \
                  (--ca)? Without TLS only loopback is used, unless --insecure-no-tls says otherwise"
             } else {
@@ -107,6 +113,11 @@ impl Server {
     fn may_be_plain(&self, address: &ServerAddr) -> bool {
         self.without_tls || is_loopback(address.host())
     }
+}
+
+/// The server answered, and does not let us in.
+const fn is_refusal(kind: ConnectErrorKind) -> bool {
+    matches!(kind, ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation)
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -44,7 +44,7 @@ pub enum HostsError {
         hint: &'static str,
     },
     /// Too few agents are there and free.
-    #[error("{}\nhint: {hint}", too_few(*.wanted, .target, .absent))]
+    #[error("{}\nhint: {hint}", too_few(*.wanted, .target, .absent, .silent))]
     TooFew {
         /// How many were asked for.
         wanted: usize,
@@ -52,6 +52,8 @@ pub enum HostsError {
         target: String,
         /// Who is there and cannot take part, or is too few.
         absent: Vec<Absent>,
+        /// Who is enrolled and did not answer, each with why in words that follow the name.
+        silent: Vec<(String, &'static str)>,
         /// What the user can do about it.
         hint: &'static str,
     },
@@ -68,6 +70,9 @@ pub enum HostsError {
     /// A target's PIN cannot be read.
     #[error(transparent)]
     Pin(#[from] tapstone_token::pin_source::PinError),
+    /// A packet key cannot be read.
+    #[error(transparent)]
+    Key(#[from] crate::identity::PacketKeyError),
     /// The user ended it.
     #[error("interrupted")]
     Interrupted,
@@ -101,12 +106,24 @@ impl HostsError {
     }
 }
 
-fn too_few(wanted: usize, target: &str, absent: &[Absent]) -> String {
+/// So many agents that do not answer are named; others are counted.
+const NAMED: usize = 8;
+
+fn too_few(
+    wanted: usize,
+    target: &str,
+    absent: &[Absent],
+    silent: &[(String, &'static str)],
+) -> String {
     let all = format!("{wanted} hosts with target {target} were asked for");
-    if absent.is_empty() {
-        return format!("{all}, and no agent answers");
+    let there = absent.iter().map(|absent| format!("{} {}", absent.calling.name, absent.why));
+    let mut each: Vec<String> = there.collect();
+    if each.is_empty() {
+        each.push("no agent answers".into());
     }
-    let each = absent.iter().map(|absent| format!("{} {}", absent.calling.name, absent.why));
-    let each: Vec<String> = each.collect();
+    each.extend(silent.iter().take(NAMED).map(|(name, why)| format!("{name} {why}")));
+    if silent.len() > NAMED {
+        each.push(format!("and {} others that are enrolled", silent.len() - NAMED));
+    }
     format!("{all}: {}", each.join(", "))
 }

@@ -25,6 +25,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use self::service::Service;
 use crate::connection::Server;
+use crate::enrolment::Enrolment;
 use crate::error::HostsError;
 use crate::runtime::runtime;
 use crate::wire::{Calling, Entered, Facts, TargetFacts};
@@ -34,6 +35,8 @@ use crate::wire::{Calling, Entered, Facts, TargetFacts};
 pub struct Wish {
     /// The NATS server and how to log in there.
     pub server: Server,
+    /// Who we are, and whom we know.
+    pub enrolment: Enrolment,
     /// How many hosts to claim; with fewer the run does not start.
     pub count: usize,
     /// What all of them have to offer.
@@ -42,6 +45,8 @@ pub struct Wish {
     pub timeout: Duration,
     /// The user has asked to end.
     pub interrupt: Arc<AtomicBool>,
+    /// Tells the user what happens to hosts.
+    pub say: fn(&str),
 }
 
 /// A host of a run.
@@ -112,6 +117,7 @@ pub(crate) enum Command {
     },
     Measured {
         trips: service::Trips,
+        begun: Nanos,
         adopt: Adopt,
         answer: Sender<Vec<HostClock>>,
     },

@@ -1,25 +1,25 @@
-//! What agents and coordinators say to each other.
+//! What agents and coordinators say to each other. All of it goes in signed envelopes.
 //!
-//! Discovery and claims are JSON, which another version can read far enough to know that it is
-//! another. Everything of a run is postcard in packets, between two programs of the same version.
+//! Questions and answers are JSON. Everything of a run is postcard in packets, between two programs
+//! of the same version.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tapstone_record::Environment;
 use tapstone_text::Foreign;
 use tapstone_token::controller::{Lost, TokenTarget};
 use tapstone_token::module::LibraryInfo;
 use tapstone_token::protocol::{Report, Task};
 
+use crate::identity::Identity;
+
 /// Changes with every change of what is said here.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// This program's version; only equal ones work together.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The NATS subject on which a coordinator asks which agents there are.
-pub(crate) const DISCOVER: &str = "tapstone.discover";
 
 /// Between two signs of life of either side.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
@@ -27,24 +27,31 @@ pub(crate) const BEAT: Duration = Duration::from_secs(1);
 /// After so long without one, the other side is given up.
 pub const LEASE: Duration = Duration::from_secs(10);
 
-/// Where an agent hears claims.
-pub(crate) fn claim_subject(agent: AgentId) -> String {
-    format!("tapstone.agent.{agent}.claim")
-}
-
-/// Where an agent answers with its clock.
-pub(crate) fn clock_subject(agent: AgentId) -> String {
-    format!("tapstone.agent.{agent}.clock")
+/// Where an agent hears questions.
+pub(crate) fn question_subject(agent: Identity) -> String {
+    format!("tapstone.agent.{agent}.ask")
 }
 
 /// Where an agent hears packets.
-pub(crate) fn run_subject(agent: AgentId) -> String {
+pub(crate) fn run_subject(agent: Identity) -> String {
     format!("tapstone.agent.{agent}.run")
 }
 
-/// Where a coordinator hears the packets of its run.
-pub(crate) fn coordinator_subject(run: u64) -> String {
-    format!("tapstone.run.{run:016x}")
+/// Where an agent hears whether it is there, which nobody has to answer: the server says so when
+/// nobody listens.
+pub(crate) fn presence_subject(agent: Identity) -> String {
+    format!("tapstone.agent.{agent}.there")
+}
+
+/// Where a coordinator hears what an agent says of a run. An agent's last token is its own, so that
+/// it can be kept from speaking for another.
+pub(crate) fn coordinator_subject(coordinator: Identity, run: u64, agent: &str) -> String {
+    format!("tapstone.coordinator.{coordinator}.{run:016x}.{agent}")
+}
+
+/// Where answers to somebody go.
+pub(crate) fn inbox_prefix(identity: Identity) -> String {
+    format!("_INBOX.{identity}")
 }
 
 /// What another machine says, as it may be printed: nothing in it acts on a terminal.
@@ -52,35 +59,51 @@ pub(crate) fn printable(text: &str) -> String {
     Foreign::with_lines(text).to_string()
 }
 
-/// An agent, from its start to its end. Random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AgentId(pub u64);
-
-impl std::fmt::Display for AgentId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// What every agent of every version says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An agent, as its coordinator knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calling {
     /// Which agent it is.
-    pub agent: AgentId,
-    /// The name of the machine, or what its configuration says.
+    pub agent: Identity,
+    /// What the coordinator's enrolment calls it.
     pub name: String,
-    /// Changes with every change of what is said.
-    pub protocol: u32,
     /// The version of its program.
     pub version: String,
 }
 
-impl Calling {
-    /// It and this program understand each other.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.protocol == PROTOCOL && self.version == VERSION
-    }
+/// What a coordinator asks an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// What do you offer?
+    Facts,
+    /// What does your clock say?
+    Clock,
+    /// Be mine for a run.
+    Claim(Claim),
 }
+
+/// What the agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// What it offers.
+    Facts {
+        /// A claim has to repeat it.
+        nonce: Nonce,
+        /// [`Facts`].
+        facts: Value,
+    },
+    /// Its CLOCK_MONOTONIC in nanoseconds.
+    Clock(u64),
+    /// What became of a claim.
+    Claimed(Claimed),
+    /// The question is of another version; the envelope says of which this is.
+    OtherVersion,
+}
+
+/// An agent's nonce in hexadecimal. It is drawn when the agent starts, and anew with every claim
+/// that it grants, so that no claim is good twice.
+pub(crate) type Nonce = String;
 
 /// What an agent says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,12 +134,8 @@ pub struct TargetFacts {
 /// A coordinator wants an agent for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claim {
-    /// Changes with every change of what is said.
-    pub(crate) protocol: u32,
-    /// The version of its program.
-    pub(crate) version: String,
-    /// The number of the run; every packet of it repeats it.
-    pub(crate) run: u64,
+    /// The agent's nonce, as it said last.
+    pub(crate) nonce: Nonce,
     /// Who wants it, in words.
     pub(crate) coordinator: String,
     /// The name of the target in the agent's configuration.
@@ -135,8 +154,8 @@ pub(crate) enum Claimed {
     Busy(String),
     /// It offers these targets only.
     NoTarget(Vec<String>),
-    /// It is of this version.
-    OtherVersion(String),
+    /// The claim was made with another nonce than this.
+    OtherNonce(Nonce),
     /// Something else is in the way.
     Refused(String),
 }
@@ -144,10 +163,6 @@ pub(crate) enum Claimed {
 /// One packet of a run, in either direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Packet {
-    /// The run; packets of others are dropped.
-    pub(crate) run: u64,
-    /// The agent that sends it or is to have it.
-    pub(crate) agent: AgentId,
     /// All chunks below this number have arrived.
     pub(crate) ack: u64,
     /// The content: a sign of life, a chunk, or the end of the run.

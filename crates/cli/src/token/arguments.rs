@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::units::{Nanos, PerSecond};
 
-use crate::nats::NatsArguments;
+use crate::nats::{EnrolmentArguments, NatsArguments};
 use crate::output;
 use crate::values::{self, Hexadecimal};
 
@@ -265,6 +265,8 @@ pub(crate) struct HostArguments {
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) nats: NatsArguments,
+    #[command(flatten)]
+    pub(crate) enrolment: EnrolmentArguments,
 }
 
 /// What an agent reads from its own configuration.

@@ -54,10 +54,12 @@ pub(super) fn open_on_hosts(
     let timeout = arguments.target.timeout.into();
     let fleet = Fleet::gather(Wish {
         server: arguments.hosts.nats.server().map_err(NoHosts::before)?,
+        enrolment: arguments.hosts.enrolment.read().map_err(NoHosts::before)?,
         count: count as usize,
         target: arguments.hosts.target.clone().unwrap_or_default(),
         timeout,
         interrupt: Arc::clone(&interrupt),
+        say: |text| say!("{}", Foreign::with_lines(text)),
     });
     let fleet = fleet.map_err(|error| NoHosts { hosts: error.hosts(), error: error.into() })?;
     let watch = fleet.watch();

@@ -59,7 +59,7 @@ fn systemd_takes_the_service() {
 fn the_manifest_is_whole() {
     let documents = documents(&shipped("kubernetes.yaml"));
     let kinds: Vec<&str> = documents.iter().map(|it| it["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["Namespace", "ConfigMap", "Deployment"]);
+    assert_eq!(kinds, ["Namespace", "ConfigMap", "StatefulSet"]);
     let [namespace, configuration, deployment] = &documents[..] else { panic!("{kinds:?}") };
     for object in [configuration, deployment] {
         assert_eq!(object["metadata"]["namespace"], namespace["metadata"]["name"]);
@@ -73,7 +73,9 @@ fn the_manifest_is_whole() {
         let of = list.as_array().unwrap().iter();
         of.map(|it| it["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&container["volumeMounts"]), names(&pod["spec"]["volumes"]));
+    let mut mounted = names(&container["volumeMounts"]);
+    mounted.dedup();
+    assert_eq!(mounted, names(&pod["spec"]["volumes"]));
     let mounts = container["volumeMounts"].as_array().unwrap();
     let is_mounted = |path: &str| {
         mounts.iter().any(|mount| path.starts_with(mount["mountPath"].as_str().unwrap()))
@@ -82,9 +84,15 @@ fn the_manifest_is_whole() {
     let files: Vec<&str> = arguments.filter(|argument| argument.starts_with('/')).collect();
     assert_eq!(files.len(), 3, "{files:?}");
     assert!(files.iter().all(|file| is_mounted(file)), "{files:?}");
+    // Each pod sees its own key and credentials, and no other's.
+    let own = |mount: &&Value| {
+        mount["subPathExpr"].as_str().is_some_and(|it| it.starts_with("$(POD_NAME)."))
+    };
+    assert_eq!(mounts.iter().filter(own).count(), 2);
     let told: toml::Table =
         toml::from_str(configuration["data"]["agent.toml"].as_str().unwrap()).unwrap();
     assert!(is_mounted(told["targets"]["hsm-a"]["pin-file"].as_str().unwrap()));
+    assert!(is_mounted(told["packet-key"].as_str().unwrap()));
 }
 
 #[test]
@@ -92,7 +100,10 @@ fn one_configuration_is_shipped_in_two_places() {
     let documents = documents(&shipped("kubernetes.yaml"));
     let mut in_pod: toml::Table =
         toml::from_str(documents[1]["data"]["agent.toml"].as_str().unwrap()).unwrap();
-    let alone: toml::Table = toml::from_str(&shipped("agent.toml")).unwrap();
+    let mut alone: toml::Table = toml::from_str(&shipped("agent.toml")).unwrap();
+    // A pod has a name already, and its files are elsewhere.
+    alone.remove("name");
+    in_pod["packet-key"] = alone["packet-key"].clone();
     in_pod["targets"]["hsm-a"]["pin-file"] = alone["targets"]["hsm-a"]["pin-file"].clone();
     assert_eq!(in_pod, alone);
 }

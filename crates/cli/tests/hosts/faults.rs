@@ -365,12 +365,7 @@ fn a_worker_dies_on_one_machine() {
 
 /// Who is there and free, by name.
 fn free(nats: &Nats) -> Vec<String> {
-    let url = nats.url();
-    let listed = Tapstone::new("hosts")
-        .without_record()
-        .args(&format!("--nats {url} --format json"))
-        .run()
-        .exits(0);
+    let listed = Tapstone::listing(&nats.url()).args("--format json").run().exits(0);
     let hosts: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     let free = hosts.as_array().unwrap().iter().filter(|host| host["busy"].is_null());
     free.map(|host| host["name"].as_str().unwrap().to_owned()).collect()

@@ -10,9 +10,10 @@ use tapstone_record::Window;
 use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
+use crate::keys::agents_part;
 pub(crate) use crate::run::null_module::{PIN, objects};
 use crate::run::{Tapstone, null_module, write_secret};
-use crate::support::{Machine, Nats, Process, Relay, eventually};
+use crate::support::{Credentials, Machine, Nats, Process, Relay, eventually};
 
 /// No run of these tests takes so long: one that does hangs.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -28,8 +29,20 @@ impl Home {
     pub(crate) fn new(name: &str, extra: &str) -> Self {
         let home = Self(tempfile::tempdir().unwrap());
         let module = null_module::path();
-        let text = format!("name = '{name}'\n[targets.null]\nmodule = '{}'\n", module.display());
-        fs::write(home.path("agent.toml"), text + extra).unwrap();
+        let keys = agents_part(name, &home.path("packet.key"));
+        let target = format!("[targets.null]\nmodule = '{}'\n", module.display());
+        let text = format!("name = '{name}'\n{keys}{target}{extra}");
+        fs::write(home.path("agent.toml"), text).unwrap();
+        home
+    }
+
+    /// With the keys that `make-lab` made for this agent.
+    pub(crate) fn in_lab(made: &Credentials, name: &str, extra: &str) -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        let keys = fs::read_to_string(made.of_member(name, "agent.toml")).unwrap();
+        fs::copy(made.of_member(name, "packet.key"), home.path("packet.key")).unwrap();
+        let target = format!("[targets.null]\nmodule = '{}'\n", null_module::path().display());
+        fs::write(home.path("agent.toml"), format!("{keys}{target}{extra}")).unwrap();
         home
     }
 
@@ -179,7 +192,33 @@ impl Away {
 impl Tapstone {
     /// `token` on so many hosts' target `null`.
     pub(crate) fn on_hosts(count: usize, url: &str) -> Self {
-        Self::new("token").args(&format!("--hosts {count} --nats {url} --target null"))
+        let lab = Self::new("token").args(&format!("--hosts {count} --nats {url} --target null"));
+        lab.enrolled()
+    }
+}
+
+impl Agent {
+    /// An agent of a secured laboratory.
+    pub(crate) fn in_lab(nats: &Nats, name: &str, extra: &str, variables: &[(&str, &str)]) -> Self {
+        let made = nats.credentials().unwrap();
+        let creds = made.agent(name);
+        let options = ["--ca", made.ca.to_str().unwrap(), "--creds", creds.to_str().unwrap()];
+        Self::start_with(Home::in_lab(made, name, extra), &nats.url(), variables, &options)
+    }
+}
+
+impl Tapstone {
+    /// `token` as a coordinator of a secured laboratory.
+    pub(crate) fn in_lab(nats: &Nats, coordinator: &str, count: usize) -> Self {
+        let made = nats.credentials().unwrap();
+        let url = nats.url();
+        Self::new("token")
+            .args(&format!("--hosts {count} --nats {url} --target null --ca"))
+            .arg(&made.ca)
+            .arg("--creds")
+            .arg(made.coordinator(coordinator))
+            .arg("--enrolment")
+            .arg(made.of_member(coordinator, "coordinator.toml"))
     }
 }
 

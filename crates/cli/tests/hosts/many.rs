@@ -8,6 +8,7 @@ use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
 use tapstone_record::HostState;
 
+use crate::keys::agents_part;
 use crate::laboratory::{Agent, Home, TIME_LIMIT};
 use crate::run::Tapstone;
 use crate::support::{Nats, eventually};
@@ -24,6 +25,9 @@ fn coordinate(count: u32) -> Option<Effort> {
     let model = [("SERVICE", "100ms"), ("WAIT", "sleep")];
     let copies = count.to_string();
     let home = Home::new("light", "");
+    for number in 1..=count {
+        agents_part(&format!("light-{number:03}"), &home.path(&format!("packet.key.{number:03}")));
+    }
     // The module's notes would take each worker a while to make room for.
     let agent = Agent::start_as(home, &nats.url(), &model, |command| {
         command.env_remove("NULL_MODULE_LOG").args(["--copies", &copies])

@@ -12,7 +12,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tapstone_record::HostState;
 
+use crate::keys::identity_of;
 use crate::laboratory::{Agent, Home, PIN, within};
+use crate::packets::{Head, Signer};
 use crate::run::Tapstone;
 use crate::support::{Nats, eventually};
 
@@ -75,7 +77,7 @@ fn only_what_an_agents_configuration_names_is_offered() {
     let url = nats.url();
     let asked = |target: &str| {
         let lab = Tapstone::new("token").args(&format!("--hosts 1 --nats {url} {LOAD}"));
-        lab.arg("--target").arg(target).run().exits(2).stderr
+        lab.enrolled().arg("--target").arg(target).run().exits(2).stderr
     };
     for target in ["other", "/usr/lib/softhsm/libsofthsm2.so", "null\nmodule = 'x'", ""] {
         let stderr = asked(target);
@@ -103,11 +105,7 @@ fn the_second_coordinator_is_told_that_they_are_busy() {
     let record = second.record();
     assert!(record.hosts.iter().all(|host| host.state == HostState::Refused));
     assert!(record.hosts[0].lost.as_ref().unwrap().contains("is busy with"));
-    let listed = Tapstone::new("hosts")
-        .without_record()
-        .args(&format!("--nats {}", nats.url()))
-        .run()
-        .exits(0);
+    let listed = Tapstone::listing(&nats.url()).run().exits(0);
     assert!(listed.stdout.contains("busy with "), "{}", listed.stdout);
     // The first has noticed nothing.
     let first = first.wait().exits(0);
@@ -156,11 +154,7 @@ fn messages_that_come_twice_and_late_count_once() {
     }
     // What comes late does not start, end or disturb anything.
     thread::sleep(Duration::from_secs(2));
-    let listed = Tapstone::new("hosts")
-        .without_record()
-        .args(&format!("--nats {}", nats.url()))
-        .run()
-        .exits(0);
+    let listed = Tapstone::listing(&nats.url()).run().exits(0);
     assert_eq!(listed.stdout.matches(" free ").count(), 2, "{}", listed.stdout);
 }
 
@@ -199,8 +193,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 async fn repeat(url: &str, ready: &AtomicBool, repeated: &AtomicUsize, ended: &AtomicBool) {
     let client = async_nats::connect(url).await.unwrap();
-    let agents = client.subscribe("tapstone.agent.*.*").await.unwrap();
-    let runs = client.subscribe("tapstone.run.*").await.unwrap();
+    let agents = client.subscribe("tapstone.agent.*.run").await.unwrap();
+    let runs = client.subscribe("tapstone.coordinator.>").await.unwrap();
     client.flush().await.unwrap();
     ready.store(true, Relaxed);
     let mut all = futures_util::stream::select(agents, runs);
@@ -209,8 +203,7 @@ async fn repeat(url: &str, ready: &AtomicBool, repeated: &AtomicUsize, ended: &A
     while !ended.load(Relaxed) {
         let next = tokio::time::timeout(Duration::from_millis(50), all.next()).await;
         let Ok(Some(message)) = next else { continue };
-        let clock = message.subject.ends_with(".clock");
-        if clock || !said.insert((message.subject.to_string(), message.payload.clone())) {
+        if !said.insert((message.subject.to_string(), message.payload.clone())) {
             continue;
         }
         repeated.fetch_add(1, Relaxed);
@@ -229,44 +222,49 @@ async fn repeat(url: &str, ready: &AtomicBool, repeated: &AtomicUsize, ended: &A
 fn an_agent_of_another_version_is_named_and_not_used() {
     let Some(nats) = Nats::open() else { return };
     let _ours = agent("ours", &nats);
+    let strange = Signer::for_name("strange").of_version(9, "9.9.9");
+    let _ = Home::new("strange", "");
     let ended = AtomicBool::new(false);
     let url = nats.url();
     thread::scope(|scope| {
-        scope.spawn(|| block_on(stranger(&url, &ended)));
-        let listed =
-            Tapstone::new("hosts").without_record().args(&format!("--nats {url}")).run().exits(0);
+        scope.spawn(|| block_on(stranger(&url, &strange, &ended)));
+        thread::sleep(Duration::from_millis(500));
+        let listed = Tapstone::listing(&url).run().exits(0);
         assert!(listed.stdout.contains("version 9.9.9, this is "), "{}", listed.stdout);
         let one = Tapstone::on_hosts(1, &url).args(LOAD).run().exits(0);
         assert_eq!(one.record().hosts[0].name, "ours");
         let two = Tapstone::on_hosts(2, &url).args(LOAD).run().exits(2);
-        assert!(two.stderr.contains("strange is of version 9.9.9"), "{}", two.stderr);
+        assert!(two.stderr.contains("strange is of version 9.9.9, this is "), "{}", two.stderr);
         let record = two.record();
         let strange = record.hosts.iter().find(|host| host.name == "strange").unwrap();
         assert_eq!((strange.state, &strange.version[..]), (HostState::Refused, "9.9.9"));
         ended.store(true, Relaxed);
     });
-    // And the other way round: a coordinator of another version is refused.
-    let claim = r#"{"protocol":9,"version":"9.9.9","run":1,"coordinator":"x","target":"null","timeout_ms":1}"#;
-    let listed =
-        Tapstone::new("hosts").without_record().args(&format!("--nats {url} --format json")).run();
-    let hosts: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
-    let subject = format!("tapstone.agent.{}.claim", hosts[0]["agent"].as_str().unwrap());
+    // And the other way round: a coordinator of another version is told of which the agent is.
+    let agent = identity_of("ours");
+    let coordinator = Signer::coordinator().of_version(9, "9.9.9");
+    let sealed = coordinator.seal(&agent, 1, 0, 0, b"what is new");
     let answer = block_on(async {
         let client = async_nats::connect(&url).await.unwrap();
-        client.request(subject, claim.into()).await.unwrap()
+        client.request(format!("tapstone.agent.{agent}.ask"), sealed.into()).await.unwrap()
     });
-    let answer = String::from_utf8_lossy(&answer.payload).into_owned();
-    assert!(answer.contains("other_version"), "{answer}");
+    let head = Head::parse(&answer.payload);
+    assert_eq!(
+        (&head.version[..], &head.body[..]),
+        (env!("CARGO_PKG_VERSION"), &b"\"other_version\""[..])
+    );
 }
 
-/// An agent of a later version, of which only the name can be understood.
-async fn stranger(url: &str, ended: &AtomicBool) {
+/// An agent of a later version, which is told apart by its envelope.
+async fn stranger(url: &str, signer: &Signer, ended: &AtomicBool) {
     let client = async_nats::connect(url).await.unwrap();
-    let mut questions = client.subscribe("tapstone.discover").await.unwrap();
-    let answer = r#"{"agent":7,"name":"strange","protocol":9,"version":"9.9.9","facts":["new"]}"#;
+    let heard = format!("tapstone.agent.{}.ask", signer.identity());
+    let mut questions = client.subscribe(heard).await.unwrap();
     while !ended.load(Relaxed) {
         let next = tokio::time::timeout(Duration::from_millis(50), questions.next()).await;
         if let Ok(Some(question)) = next {
+            let head = Head::parse(&question.payload);
+            let answer = signer.seal(&head.from, head.run, 1, head.number, b"news");
             let _ = client.publish(question.reply.unwrap(), answer.into()).await;
         }
     }
@@ -276,20 +274,29 @@ async fn stranger(url: &str, ended: &AtomicBool) {
 fn tls_and_credentials_are_used_where_they_are_asked_for() {
     let Some(nats) = Nats::secured() else { return };
     let made = nats.credentials().unwrap();
-    let trust = ["--ca", made.ca.to_str().unwrap()];
-    let creds = ["--creds", made.agent.to_str().unwrap()];
-    let _agent =
-        Agent::start_with(Home::new("a", ""), &nats.url(), &MODEL, &[trust, creds].concat());
-    let lab = || Tapstone::on_hosts(1, &nats.url()).args(LOAD).args(&trust.join(" "));
-    lab().arg("--creds").arg(&made.coordinator).run().exits(0);
+    let _agent = Agent::in_lab(&nats, "client-1", "", &MODEL);
+    Tapstone::in_lab(&nats, "lab", 1).args(LOAD).run().exits(0);
+    let trust = format!("--ca {}", made.ca.display());
+    let lab = || Tapstone::on_hosts(1, &nats.url()).args(LOAD).args(&trust);
+    let strangers = Nats::secured().unwrap();
+    let strange = strangers.credentials().unwrap().coordinator("lab");
     for (what, lab) in [
         ("no credentials", lab()),
+        ("another laboratory's", lab().arg("--creds").arg(strange)),
         ("no trust", Tapstone::on_hosts(1, &nats.url()).args(LOAD)),
         ("no such file", lab().args("--creds /nonexistent")),
         ("no TLS", Tapstone::on_hosts(1, &nats.url().replace("tls:", "nats:")).args(LOAD)),
     ] {
         let stderr = lab.run().exits(2).stderr;
         assert!(stderr.starts_with("error: ") && stderr.contains("\nhint: "), "{what}: {stderr}");
+        // Wrong credentials are no matter of TLS.
+        let is_refusal = what == "no credentials" || what == "another laboratory's";
+        assert_eq!(
+            stderr.contains("does not take these credentials"),
+            is_refusal,
+            "{what}: {stderr}"
+        );
+        assert!(!is_refusal || !stderr.contains("speak TLS"), "{what}: {stderr}");
     }
 }
 
@@ -323,8 +330,14 @@ fn without_tls_the_network_is_not_used() {
         ("nats://127.0.0.1:1", "is `nats-server -c FILE` running there"),
         ("http://127.0.0.1", "an address is tls://hub:4222"),
     ] {
-        let stderr =
-            Tapstone::new("hosts").without_record().arg("--nats").arg(url).run().exits(2).stderr;
+        let stderr = Tapstone::new("hosts")
+            .without_record()
+            .arg("--nats")
+            .arg(url)
+            .enrolled()
+            .run()
+            .exits(2)
+            .stderr;
         assert!(stderr.starts_with("error: ") && stderr.contains(told), "{url}: {stderr}");
         assert!(!stderr.contains("secret"), "{stderr}");
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_nats::{Client, ConnectError, ConnectOptions, Event, RequestErrorKind};
 use futures_util::StreamExt;
 
-use crate::support::{Machine, Nats, Relay, eventually};
+use crate::support::{Credentials, Machine, Nats, Relay, eventually};
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
@@ -46,41 +46,114 @@ async fn connect(
 
 /// Whether a question of a coordinator reaches the server: it says that nobody is there to answer.
 async fn is_heard(client: &Client) -> bool {
-    let answer = client.request("tapstone.agent.0.claim", "there?".into()).await;
+    let answer = client.request("tapstone.agent.0.ask", "there?".into()).await;
     answer.is_err_and(|error| error.kind() == RequestErrorKind::NoResponders)
 }
 
+/// A client of the secured laboratory, whose inbox is its own.
+async fn member(nats: &Nats, creds: &Path, identity: &str) -> (Client, Receiver<Event>) {
+    connect_member(&nats.url(), nats.credentials().unwrap(), creds, identity).await
+}
+
+/// A coordinator, by way of a relay.
+async fn member_at(url: &str, made: &Credentials, name: &str) -> (Client, Receiver<Event>) {
+    let identity = made.identity_of_coordinator(name);
+    connect_member(url, made, &made.coordinator(name), &identity).await
+}
+
+async fn connect_member(
+    url: &str,
+    made: &Credentials,
+    creds: &Path,
+    identity: &str,
+) -> (Client, Receiver<Event>) {
+    let (sender, events) = channel();
+    let options = ConnectOptions::new()
+        // What was under way when a connection broke is not answered.
+        .request_timeout(Some(Duration::from_secs(2)))
+        .custom_inbox_prefix(format!("_INBOX.{identity}"))
+        .add_root_certificates(made.ca.clone())
+        .event_callback(move |event| {
+            let _ = sender.send(event);
+            async {}
+        });
+    let options = options.credentials_file(creds).await.unwrap();
+    (options.connect(url).await.unwrap(), events)
+}
+
 #[test]
-fn agents_are_asked_and_coordinators_ask() {
+fn each_hears_and_says_what_is_its_own() {
     let Some(nats) = Nats::secured() else { return };
     let made = nats.credentials().unwrap();
-    let ca = Some(made.ca.as_path());
+    let [one, two] = ["client-1", "client-2"].map(|name| made.identity_of(name));
+    let lab = made.identity_of_coordinator("lab");
+    let other = made.identity_of_coordinator("other");
     block_on(async {
-        let (agent, at_agent) = connect(&nats.url(), ca, Some(&made.agent)).await.unwrap();
-        let mut questions = agent.subscribe("tapstone.agent.1.claim").await.unwrap();
-        // Neither may do what is the other's; the server has refused before it hears the rest.
-        agent.publish("tapstone.agent.2.claim", "mine".into()).await.unwrap();
+        let (agent, at_agent) = member(&nats, &made.agent("client-1"), &one).await;
+        let (coordinator, at_lab) = member(&nats, &made.coordinator("lab"), &lab).await;
+        let mut questions = agent.subscribe(format!("tapstone.agent.{one}.ask")).await.unwrap();
+        let mut told =
+            coordinator.subscribe(format!("tapstone.coordinator.{lab}.1.*")).await.unwrap();
+        coordinator.flush().await.unwrap();
+        // The server has refused all this before it hears the rest.
+        let not_the_agents = [
+            format!("tapstone.agent.{two}.ask"),
+            format!("tapstone.coordinator.{lab}.1.{two}"),
+            format!("_INBOX.{lab}.1"),
+        ];
+        for subject in &not_the_agents {
+            agent.publish(subject.clone(), "mine".into()).await.unwrap();
+        }
+        let not_the_agents_ears = [
+            format!("tapstone.agent.{two}.run"),
+            "tapstone.coordinator.>".into(),
+            "_INBOX.>".into(),
+        ];
+        for subject in &not_the_agents_ears {
+            let _ = agent.subscribe(subject.clone()).await.unwrap();
+        }
+        agent
+            .publish(format!("tapstone.coordinator.{lab}.1.{one}"), "result".into())
+            .await
+            .unwrap();
         agent.flush().await.unwrap();
-        let (lab, at_lab) = connect(&nats.url(), ca, Some(&made.coordinator)).await.unwrap();
-        lab.publish("tapstone.run.1", "result".into()).await.unwrap();
+        assert_eq!(told.next().await.unwrap().payload.as_ref(), b"result");
+        let not_the_labs = format!("tapstone.coordinator.{lab}.1.{one}");
+        coordinator.publish(not_the_labs.clone(), "result".into()).await.unwrap();
+        let not_the_labs_ears =
+            [format!("tapstone.coordinator.{other}.>"), format!("_INBOX.{other}.>")];
+        for subject in &not_the_labs_ears {
+            let _ = coordinator.subscribe(subject.clone()).await.unwrap();
+        }
         let asked = tokio::spawn({
-            let lab = lab.clone();
-            async move { lab.request("tapstone.agent.1.claim", "free?".into()).await }
+            let coordinator = coordinator.clone();
+            let subject = format!("tapstone.agent.{one}.ask");
+            async move { coordinator.request(subject, "free?".into()).await }
         });
         let question = questions.next().await.unwrap();
-        agent.publish(question.reply.unwrap(), "yes".into()).await.unwrap();
+        let reply = question.reply.unwrap();
+        agent.publish(reply.clone(), "yes".into()).await.unwrap();
         assert_eq!(asked.await.unwrap().unwrap().payload.as_ref(), b"yes");
-        let refused = |events: &Receiver<Event>, subject: &str| {
-            events.try_iter().any(|event| match event {
-                Event::ServerError(error) => {
-                    let text = error.to_string().to_lowercase();
-                    text.contains("permissions violation") && text.contains(subject)
-                }
-                _ => false,
-            })
+        // One question, one answer.
+        agent.publish(reply.clone(), "no".into()).await.unwrap();
+        for client in [&agent, &coordinator] {
+            client.flush().await.unwrap();
+        }
+        let refused = |events: &Receiver<Event>| -> String {
+            let texts = events.try_iter().filter_map(|event| match event {
+                Event::ServerError(error) => Some(error.to_string().to_lowercase()),
+                _ => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
         };
-        assert!(refused(&at_agent, "tapstone.agent.2.claim"));
-        assert!(refused(&at_lab, "tapstone.run.1"));
+        let (at_agent, at_lab) = (refused(&at_agent), refused(&at_lab));
+        for subject in not_the_agents.iter().chain(&not_the_agents_ears) {
+            assert!(at_agent.contains(&subject.to_lowercase()), "{subject}: {at_agent}");
+        }
+        assert!(at_agent.contains(&reply.to_lowercase()), "{at_agent}");
+        for subject in not_the_labs_ears.iter().chain([&not_the_labs]) {
+            assert!(at_lab.contains(&subject.to_lowercase()), "{subject}: {at_lab}");
+        }
     });
 }
 
@@ -92,13 +165,16 @@ fn nobody_else_gets_in() {
     let strange = strangers.credentials().unwrap();
     let ca = Some(made.ca.as_path());
     let url = nats.url();
+    let [agent, anothers] = [made, strange].map(|made| made.agent("client-1"));
     block_on(async {
         assert!(connect(&url, ca, None).await.is_err(), "no credentials");
-        assert!(connect(&url, ca, Some(&strange.agent)).await.is_err(), "another laboratory's");
-        let agent = Some(made.agent.as_path());
-        assert!(connect(&url, Some(&strange.ca), agent).await.is_err(), "another server's");
-        assert!(connect(&url, None, agent).await.is_err(), "a server that nobody vouches for");
-        assert!(connect(&url, ca, agent).await.is_ok());
+        assert!(connect(&url, ca, Some(&anothers)).await.is_err(), "another laboratory's");
+        assert!(connect(&url, Some(&strange.ca), Some(&agent)).await.is_err(), "another server's");
+        assert!(
+            connect(&url, None, Some(&agent)).await.is_err(),
+            "a server that nobody vouches for"
+        );
+        assert!(connect(&url, ca, Some(&agent)).await.is_ok());
     });
 }
 
@@ -106,14 +182,21 @@ fn nobody_else_gets_in() {
 fn what_is_secret_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let Some(nats) = Nats::secured() else { return };
-    let lab = nats.credentials().unwrap().ca.parent().unwrap().to_owned();
+    let lab = nats.credentials().unwrap().lab.clone();
     let mut looked_at = 0;
-    for entry in fs::read_dir(&lab).unwrap() {
-        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "{mode:o}");
-        looked_at += 1;
+    let mut folders = vec![lab.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{mode:o}");
+            looked_at += 1;
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            }
+        }
     }
-    assert!(looked_at >= 8, "{looked_at}");
+    assert!(looked_at >= 6 + 5 * 4, "{looked_at}");
     // Made once: nothing is overwritten.
     let again = crate::support::command(Path::new(crate::support::DEPLOY).join("make-lab"))
         .arg(&lab)
@@ -145,8 +228,7 @@ fn a_machine_comes_in_through_its_relay_and_again_after_a_break() {
         });
         machine.network().within(move || {
             block_on(async {
-                let (client, _) =
-                    connect(&url, Some(&made.ca), Some(&made.coordinator)).await.unwrap();
+                let (client, _) = member_at(&url, &made, "lab").await;
                 assert!(is_heard(&client).await);
                 relay.break_connections();
                 while !is_heard(&client).await {}

@@ -16,12 +16,14 @@ use super::news::News;
 use super::work::Work;
 use super::{Options, RefusedPins};
 use crate::config::TargetConfig;
-use crate::peer::Peer;
-use crate::wire::{AgentId, Body, Claim, FromAgent, Packet, ToAgent, coordinator_subject};
+use crate::envelope::Dropped;
+use crate::identity::Identity;
+use crate::peer::{Ends, Peer};
+use crate::wire::{Body, Claim, FromAgent, Packet, ToAgent};
 
 /// One run: its coordinator and the thread that carries out the plan.
 pub(super) struct AgentSession {
-    run: u64,
+    ends: Ends,
     pub(super) coordinator: String,
     peer: Peer,
     /// Orders for the plan's thread; dropped, it ends.
@@ -37,7 +39,7 @@ impl AgentSession {
     /// Starts a plan's thread. Nothing is loaded and nobody logs in before a worker is asked for.
     pub(super) fn start(
         client: &Client,
-        agent: AgentId,
+        ends: Ends,
         options: &Options,
         target: &TargetConfig,
         (name, refused): (String, RefusedPins),
@@ -57,18 +59,17 @@ impl AgentSession {
             interrupt: Arc::clone(&abandon),
             announce: options.say,
         };
-        let relay = Relay::new(controller, claim.run).map_err(|error| error.to_string())?;
+        let relay = Relay::new(controller, ends.run).map_err(|error| error.to_string())?;
         let waker = relay.waker();
         let (orders, inbox) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
-        let work =
-            Work::new(relay, inbox, (claim.run, news), Arc::clone(&backlog), (name, refused));
+        let work = Work::new(relay, inbox, (ends.run, news), Arc::clone(&backlog), (name, refused));
         let thread = thread::Builder::new().name("plan".into());
         thread.spawn(move || work.serve()).map_err(|error| error.to_string())?;
         Ok(Self {
-            run: claim.run,
             coordinator: claim.coordinator.clone(),
-            peer: Peer::new(client, claim.run, agent, coordinator_subject(claim.run)),
+            peer: Peer::new(client, ends.clone()),
+            ends,
             orders: Some(orders),
             waker,
             abandon,
@@ -78,7 +79,20 @@ impl AgentSession {
     }
 
     pub(super) const fn is_for(&self, run: u64) -> bool {
-        self.run == run
+        self.ends.run == run
+    }
+
+    pub(super) fn is_of(&self, coordinator: Identity) -> bool {
+        self.ends.other == coordinator
+    }
+
+    pub(super) const fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    /// A packet of its coordinator for this run, which was not here before.
+    pub(super) fn open(&mut self, bytes: &[u8]) -> Result<Packet, Dropped> {
+        self.peer.open(bytes)
     }
 
     /// Why the plan is being dropped, if it is.
@@ -132,13 +146,5 @@ impl AgentSession {
 
     pub(super) async fn bye(&mut self, client: &Client, why: &str) {
         self.peer.bye(client, why).await;
-    }
-
-    /// Tells a coordinator that its run has ended here.
-    pub(super) async fn farewell(client: &Client, run: u64, agent: AgentId) {
-        let body = Body::Bye("its agent has dropped the plan".into());
-        if let Ok(bytes) = postcard::to_stdvec(&Packet { run, agent, ack: 0, body }) {
-            let _ = client.publish(coordinator_subject(run), bytes.into()).await;
-        }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_nats::{Client, Subscriber};
+use async_nats::Subscriber;
 use futures_util::StreamExt;
+use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_token::controller::{HostClock, Lost, Wanted};
 use tapstone_token::protocol::{Report, Task};
@@ -15,16 +16,19 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 
 use super::{Adopt, Command, DiscoveryAnswer, Host, HostStates, State, Wish, claims};
-use crate::clock::{Offset, RoundTrip};
+use crate::clock::{ClockTrouble, Offset, RoundTrip};
+use crate::coordinator::Coordinator;
 use crate::discovery::clocks;
+use crate::dropped::DroppedCounts;
+use crate::envelope::{Direction, Dropped};
 use crate::error::HostsError;
+use crate::identity::Identity;
 use crate::moments;
-use crate::peer::{Peer, settle};
-use crate::wire::{AgentId, Body, FromAgent, LEASE, Packet, ToAgent, printable};
-use crate::wire::{coordinator_subject, run_subject};
+use crate::peer::{Ends, Peer, settle};
+use crate::wire::{Body, FromAgent, LEASE, ToAgent, coordinator_subject, printable};
 
 /// Round trips to each agent's clock.
-pub(crate) type Trips = Vec<(AgentId, Vec<RoundTrip>)>;
+pub(crate) type Trips = BTreeMap<Identity, Vec<RoundTrip>>;
 
 /// How often leases and acknowledgements are looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -34,9 +38,10 @@ const FAREWELL: Duration = Duration::from_secs(8);
 
 /// See the module's text.
 pub(super) struct Service {
-    client: Client,
+    coordinator: Coordinator,
     packets: Subscriber,
-    run: u64,
+    dropped: DroppedCounts,
+    say: fn(&str),
     members: Vec<Member>,
     shared: Arc<HostStates>,
     commands: UnboundedSender<Command>,
@@ -49,6 +54,8 @@ struct Member {
     workers: BTreeMap<usize, RequestedWorker>,
     /// What moments are translated by.
     clock: HostClock,
+    /// When that was measured.
+    measured: Nanos,
     lost: bool,
     /// It has said that it is done.
     gone: bool,
@@ -69,26 +76,35 @@ impl Service {
         commands: UnboundedSender<Command>,
         shared: Arc<HostStates>,
     ) -> Result<Self, HostsError> {
-        let client = wish.server.connect("tapstone token").await?;
-        let (run, hosts) = claims::claim(&client, wish).await?;
-        let subscribed = client.subscribe(coordinator_subject(run)).await;
+        let coordinator =
+            Coordinator::connect(&wish.server, "tapstone token", &wish.enrolment).await?;
+        let hosts = claims::claim(&coordinator, wish).await?;
+        let client = &coordinator.client;
+        let heard = coordinator_subject(coordinator.key.identity(), coordinator.run, "*");
+        let subscribed = client.subscribe(heard).await;
         let packets = subscribed.map_err(|error| HostsError::Subscribe(error.to_string()))?;
         // The agents' first packets must find somebody who listens.
-        settle(&client).await;
+        settle(client).await;
         let clock = HostClock { offset_ns: 0, bound: Nanos::NEVER, round_trip: Nanos::ZERO };
         let member = |host: Host| {
-            let agent = host.calling.agent;
-            let peer = Peer::new(&client, run, agent, run_subject(agent));
+            let ends = Ends {
+                me: Arc::clone(&coordinator.key),
+                other: host.calling.agent,
+                run: coordinator.run,
+                direction: Direction::ToAgent,
+            };
+            let peer = Peer::new(client, ends);
             let workers = BTreeMap::new();
-            Member { host, peer, workers, clock, lost: false, gone: false }
+            Member { host, peer, workers, clock, measured: Nanos::ZERO, lost: false, gone: false }
         };
         let members: Vec<Member> = hosts.into_iter().map(member).collect();
         *shared.lock() = vec![State::default(); members.len()];
-        Ok(Self { client, packets, run, members, shared, commands })
+        let dropped = DroppedCounts::default();
+        Ok(Self { coordinator, packets, dropped, say: wish.say, members, shared, commands })
     }
 
-    pub(super) fn run_number(&self) -> u64 {
-        self.run
+    pub(super) const fn run_number(&self) -> u64 {
+        self.coordinator.run
     }
 
     pub(super) fn hosts(&self) -> Vec<Host> {
@@ -101,7 +117,9 @@ impl Service {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some(message) = self.packets.next() => self.hear(&message.payload).await,
+                Some(message) = self.packets.next() => {
+                    self.hear(&message.payload, &message.subject).await;
+                }
                 order = orders.recv() => match order {
                     None | Some(Command::End) => break,
                     Some(order) => self.obey(order).await,
@@ -120,21 +138,23 @@ impl Service {
                 let member = &mut self.members[host];
                 if member.workers.remove(&number).is_some() && !member.lost {
                     member.peer.push(&ToAgent::Kill { worker: number as u32 });
-                    member.peer.flush(&self.client).await;
+                    member.peer.flush(&self.coordinator.client).await;
                 }
             }
             Command::Clocks { adopt, answer } => {
                 let living = self.members.iter().filter(|member| !member.lost);
                 let agents = living.map(|member| member.host.calling.agent).collect();
-                let client = self.client.clone();
+                let coordinator = self.coordinator.clone();
                 let commands = self.commands.clone();
+                let begun = Monotonic.now();
                 tokio::spawn(async move {
-                    let trips = clocks(&client, agents).await;
-                    let _ = commands.send(Command::Measured { trips, adopt, answer });
+                    let trips = clocks(&coordinator, agents).await;
+                    let _ = commands.send(Command::Measured { trips, begun, adopt, answer });
                 });
             }
-            Command::Measured { trips, adopt, answer } => {
-                let _ = answer.send(self.measured(&trips, adopt));
+            Command::Measured { trips, begun, adopt, answer } => {
+                let clocks = self.measured(&trips, begun, adopt).await;
+                let _ = answer.send(clocks);
             }
             Command::End => {}
         }
@@ -154,7 +174,7 @@ impl Service {
         let worker = RequestedWorker { reports, answer: Some(answer), lost: Arc::default() };
         member.workers.insert(wanted.number, worker);
         member.peer.push(&ToAgent::Join { worker: wanted.number as u32 });
-        member.peer.flush(&self.client).await;
+        member.peer.flush(&self.coordinator.client).await;
     }
 
     async fn give(&mut self, host: usize, number: usize, task: Task) {
@@ -162,47 +182,55 @@ impl Service {
         if !member.lost {
             let task = moments::to_agent(task, member.clock.offset_ns);
             member.peer.push(&ToAgent::Task { worker: number as u32, task });
-            member.peer.flush(&self.client).await;
+            member.peer.flush(&self.coordinator.client).await;
         }
     }
 
-    /// Clocks by host, from round trips that were just made.
-    fn measured(&mut self, trips: &Trips, adopt: Adopt) -> Vec<HostClock> {
-        let mut states = self.shared.lock();
-        for (place, member) in self.members.iter_mut().enumerate() {
-            let of_it = trips.iter().find(|(agent, _)| *agent == member.host.calling.agent);
-            let Some(offset) = of_it.and_then(|(_, trips)| Offset::from_round_trips(trips)) else {
+    /// Clocks by host, from round trips that were just made. Whose answers cannot be is lost.
+    async fn measured(&mut self, trips: &Trips, begun: Nanos, adopt: Adopt) -> Vec<HostClock> {
+        for place in 0..self.members.len() {
+            let member = &mut self.members[place];
+            if member.lost {
                 continue;
-            };
-            let before = member.clock;
-            member.clock = match adopt {
-                Adopt::Use => offset.clock(),
-                // The bound has to hold over the whole case: the worse of before and after.
-                Adopt::Look => {
-                    let after = offset.held_against(before.offset_ns);
-                    HostClock { bound: before.bound.max(after.bound), ..before }
-                }
-            };
-            member.peer.round_trip = member.clock.round_trip;
-            states[place].clock = Some(member.clock);
+            }
+            let of_it = trips.get(&member.host.calling.agent).map_or(&[][..], Vec::as_slice);
+            match member.take_clock(of_it, begun, adopt) {
+                Ok(clock) => self.shared.lock()[place].clock = Some(clock),
+                Err(trouble) => self.lose(place, format!("it {trouble}")).await,
+            }
         }
         self.members.iter().map(|member| member.clock).collect()
     }
 
-    async fn hear(&mut self, bytes: &[u8]) {
-        let Ok(packet) = postcard::from_bytes::<Packet>(bytes) else { return };
-        let is_it = |member: &Member| member.host.calling.agent == packet.agent;
-        let Some(place) = self.members.iter().position(is_it) else { return };
+    async fn hear(&mut self, bytes: &[u8], subject: &str) {
+        match self.open(bytes, subject) {
+            Ok((place, ack, body)) => self.take(place, ack, body).await,
+            Err(why) => self.dropped.note(why),
+        }
+    }
+
+    /// Whose packet it is. The subject says who speaks, which costs less to find out than whether it
+    /// is true.
+    fn open(&mut self, bytes: &[u8], subject: &str) -> Result<(usize, u64, Body), Dropped> {
+        let sender = subject.rsplit('.').next().unwrap_or_default();
+        let sender: Identity = sender.parse().map_err(|_| Dropped::Foreign)?;
+        let is_it = |member: &Member| member.host.calling.agent == sender;
+        let place = self.members.iter().position(is_it).ok_or(Dropped::Foreign)?;
+        let packet = self.members[place].peer.open(bytes)?;
+        Ok((place, packet.ack, packet.body))
+    }
+
+    async fn take(&mut self, place: usize, ack: u64, body: Body) {
+        let member = &mut self.members[place];
         // Late words of the lost mean nothing: what they did is not in the figures.
-        if packet.run != self.run || self.members[place].lost {
+        if member.lost {
             return;
         }
-        if let Body::Bye(why) = &packet.body {
-            self.members[place].gone = true;
+        if let Body::Bye(why) = &body {
+            member.gone = true;
             return self.lose(place, printable(why)).await;
         }
-        let member = &mut self.members[place];
-        let message = member.peer.take(packet.ack, packet.body);
+        let message = member.peer.take(ack, body);
         if let Some(message) = message {
             match postcard::from_bytes(&message) {
                 Ok(message) => member.take(message),
@@ -214,7 +242,7 @@ impl Service {
     async fn look_after(&mut self) {
         let mut silent = Vec::new();
         for (place, member) in self.members.iter_mut().enumerate().filter(|(_, m)| !m.lost) {
-            member.peer.flush(&self.client).await;
+            member.peer.flush(&self.coordinator.client).await;
             if member.peer.is_silent() {
                 silent.push(place);
             }
@@ -234,7 +262,7 @@ impl Service {
             worker.lose(number, lost.clone());
         }
         // Should it hear again: its plan is no longer wanted.
-        member.peer.bye(&self.client, "the host was given up").await;
+        member.peer.bye(&self.coordinator.client, "the host was given up").await;
     }
 
     /// Tells the hosts that the run is over, and waits until they have cleaned up.
@@ -244,22 +272,24 @@ impl Service {
         while begun.elapsed() < FAREWELL && self.members.iter().any(|m| !m.lost && !m.gone) {
             tokio::select! {
                 Some(message) = self.packets.next() => {
-                    let Ok(packet) = postcard::from_bytes::<Packet>(&message.payload) else { continue };
-                    let known = |member: &&mut Member| member.host.calling.agent == packet.agent;
-                    let member = self.members.iter_mut().find(known);
-                    if let (Some(member), Body::Bye(_)) = (member, packet.body) {
-                        member.gone = true;
+                    match self.open(&message.payload, &message.subject) {
+                        Ok((place, _, Body::Bye(_))) => self.members[place].gone = true,
+                        Ok(_) => {}
+                        Err(why) => self.dropped.note(why),
                     }
                 }
                 _ = tick.tick() => {
                     for member in self.members.iter_mut().filter(|m| !m.lost && !m.gone) {
-                        member.peer.bye(&self.client, "the run is over").await;
+                        member.peer.bye(&self.coordinator.client, "the run is over").await;
                     }
                 }
             }
         }
         self.note_the_silent();
-        settle(&self.client).await;
+        if self.dropped.total() > 0 {
+            (self.say)(&format!("warning: {}", self.dropped));
+        }
+        settle(&self.coordinator.client).await;
     }
 
     /// Whoever has not taken leave may have left something behind.
@@ -274,6 +304,37 @@ impl Service {
 }
 
 impl Member {
+    /// Takes what was measured of its clock.
+    fn take_clock(
+        &mut self,
+        trips: &[RoundTrip],
+        begun: Nanos,
+        adopt: Adopt,
+    ) -> Result<HostClock, ClockTrouble> {
+        let before = self.clock;
+        let offset = match Offset::from_round_trips(trips) {
+            // A connection that is away for a moment costs nothing while the clock is known.
+            Err(ClockTrouble::Silent) if adopt == Adopt::Look => return Ok(before),
+            offset => offset?,
+        };
+        if before.bound != Nanos::NEVER {
+            offset.agrees_with(before, Monotonic.now() - self.measured)?;
+        }
+        self.clock = match adopt {
+            Adopt::Use => offset.clock(),
+            // The bound has to hold over the whole case: the worse of before and after.
+            Adopt::Look => {
+                let after = offset.held_against(before.offset_ns);
+                HostClock { bound: before.bound.max(after.bound), ..before }
+            }
+        };
+        if adopt == Adopt::Use {
+            self.measured = begun;
+        }
+        self.peer.round_trip = self.clock.round_trip;
+        Ok(self.clock)
+    }
+
     fn take(&mut self, message: FromAgent) {
         match message {
             FromAgent::Joined { worker, joined } => {

@@ -30,9 +30,45 @@ pub(crate) struct Nats {
 /// What `deploy/make-lab` made for clients.
 #[derive(Clone)]
 pub(crate) struct Credentials {
+    pub(crate) lab: PathBuf,
     pub(crate) ca: PathBuf,
-    pub(crate) agent: PathBuf,
-    pub(crate) coordinator: PathBuf,
+}
+
+/// The agents and coordinators of a secured laboratory.
+const AGENTS: &str = "client-1,client-2,thief";
+const COORDINATORS: &str = "lab,other";
+
+impl Credentials {
+    /// A file of an agent or a coordinator.
+    pub(crate) fn of_member(&self, name: &str, file: &str) -> PathBuf {
+        self.lab.join(name).join(file)
+    }
+
+    /// The NATS user of an agent.
+    pub(crate) fn agent(&self, name: &str) -> PathBuf {
+        self.of_member(name, "agent.creds")
+    }
+
+    /// The NATS user of a coordinator.
+    pub(crate) fn coordinator(&self, name: &str) -> PathBuf {
+        self.of_member(name, "coordinator.creds")
+    }
+
+    /// The public packet key of an agent.
+    pub(crate) fn identity_of(&self, agent: &str) -> String {
+        self.public_key("lab", "coordinator.toml", "agents", agent)
+    }
+
+    /// The public packet key of a coordinator.
+    pub(crate) fn identity_of_coordinator(&self, name: &str) -> String {
+        self.public_key("client-1", "agent.toml", "coordinators", name)
+    }
+
+    fn public_key(&self, member: &str, file: &str, table: &str, name: &str) -> String {
+        let text = fs::read_to_string(self.of_member(member, file)).unwrap();
+        let file: toml::Table = toml::from_str(&text).unwrap();
+        file[table][name].as_str().unwrap().to_owned()
+    }
 }
 
 impl Nats {
@@ -49,17 +85,15 @@ impl Nats {
         let directory = TempDir::new().unwrap();
         fs::copy(Path::new(DEPLOY).join("nats.conf"), directory.path().join("nats.conf")).unwrap();
         let lab = directory.path().join("lab");
-        let made = command(Path::new(DEPLOY).join("make-lab")).arg(&lab).output();
+        let mut make = command(Path::new(DEPLOY).join("make-lab"));
+        make.arg(&lab).args(["--agents", AGENTS, "--coordinators", COORDINATORS]);
+        let made = make.output();
         let Ok(made) = made else {
             skip("python3 (Debian: python3)");
             return None;
         };
         assert!(made.status.success(), "make-lab: {}", String::from_utf8_lossy(&made.stderr));
-        let credentials = Credentials {
-            ca: lab.join("ca.pem"),
-            agent: lab.join("agent.creds"),
-            coordinator: lab.join("coordinator.creds"),
-        };
+        let credentials = Credentials { ca: lab.join("ca.pem"), lab };
         Self::first(directory, Some(credentials))
     }
 
