@@ -1,6 +1,6 @@
 //! An agent's configuration: the targets that it offers. Nothing else can be asked of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use tapstone_token::module::ModuleArguments;
 use tapstone_token::pin_source::PinSource;
 
 use crate::identity::Identity;
+use crate::policy::{KeyOperation, Limits};
 
 /// The file, as TOML.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -47,6 +48,15 @@ pub struct TargetConfig {
     pub pin_file: Option<PathBuf>,
     /// The environment variable that holds the PIN.
     pub pin_env: Option<String>,
+    /// How much load may be asked for.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Labels of keys that are on the token and may be used to sign and to encrypt.
+    #[serde(default)]
+    pub existing_keys: BTreeSet<String>,
+    /// What else may be done with one of them, by its label.
+    #[serde(default)]
+    pub key_operations: BTreeMap<String, BTreeSet<KeyOperation>>,
 }
 
 /// Why a configuration cannot be used.

@@ -57,9 +57,16 @@ pub(crate) struct Host {
     pub(crate) target: TargetFacts,
 }
 
+/// Why a host is lost that nobody can reach.
+pub(crate) const SERVER_GONE: &str = "the server was gone for 10 s, and with it all hosts";
+
 impl Host {
     /// Why its workers are gone.
     fn lost(&self, why: &str) -> Lost {
+        // One sentence about the server, however many hosts.
+        if why == SERVER_GONE {
+            return Lost::Unreachable(why.to_owned());
+        }
         Lost::Unreachable(format!("{} was lost: {why}", self.calling.name))
     }
 }
@@ -340,7 +347,13 @@ impl HostsWatch {
     pub fn lost(&self) -> Vec<Lost> {
         let states = self.shared.lock();
         let lost = |(host, state): (&Host, &State)| Some(host.lost(state.lost.as_deref()?));
-        self.hosts.iter().zip(states.iter()).filter_map(lost).collect()
+        let mut all: Vec<Lost> = Vec::new();
+        for lost in self.hosts.iter().zip(states.iter()).filter_map(lost) {
+            if !all.contains(&lost) {
+                all.push(lost);
+            }
+        }
+        all
     }
 
     /// The module of the first host.

@@ -240,7 +240,7 @@ pub struct Key {
 }
 
 /// Whether the results were right. One wrong result fails the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
     /// Results that could have been checked.
     pub eligible: u64,
@@ -248,8 +248,25 @@ pub struct Verification {
     pub checked: u64,
     /// Results that were wrong.
     pub wrong: u64,
-    /// Who checked the results: software, or the token itself.
+    /// Who checked the results: software here, an agent, or the token itself.
     pub by: Verifier,
+    /// The largest share of wrong results among all that were eligible which this leaves possible,
+    /// at a confidence of 95 %. Absent where nothing was checked, or something was wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_wrong_share: Option<Fraction>,
+}
+
+impl Verification {
+    /// What was found of a sample that was drawn at random.
+    #[must_use]
+    pub fn new(eligible: u64, checked: u64, wrong: u64, by: Verifier) -> Self {
+        let largest_wrong_share = (wrong == 0 && checked > 0).then(|| {
+            // With a share s wrong, n results are all right with a probability of (1 - s)^n.
+            let possible = 1.0 - 0.05f64.powf(1.0 / checked as f64);
+            Fraction(if checked >= eligible { 0.0 } else { possible })
+        });
+        Self { eligible, checked, wrong, by, largest_wrong_share }
+    }
 }
 
 /// Who checked the results.
@@ -260,6 +277,8 @@ pub struct Verification {
 pub enum Verifier {
     /// Software that the device has no part in.
     Software,
+    /// The same software on the machine of an agent, which is taken at its word.
+    Agent,
     /// The token itself, by a round trip: it could be wrong in the same way twice.
     Token,
 }

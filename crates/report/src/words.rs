@@ -86,6 +86,7 @@ pub(crate) const fn stopped_by(reason: StoppedBy) -> &'static str {
 pub(crate) const fn verifier(by: Verifier) -> &'static str {
     match by {
         Verifier::Software => "software",
+        Verifier::Agent => "agent",
         Verifier::Token => "token",
     }
 }
@@ -269,10 +270,10 @@ fn wrong(case: &CaseResult) -> Option<String> {
 
 /// `1,234 ✓`, `12 of 1,234 ✓`, `3 WRONG` or `not checked`; `by token` where the token itself did.
 pub(crate) fn verified(verification: Option<&Verification>) -> String {
-    let Some(Verification { eligible, checked, wrong, by }) = verification else {
+    let Some(Verification { eligible, checked, wrong, by, .. }) = verification else {
         return "not checked".into();
     };
-    let by = if *by == Verifier::Token { " by token" } else { "" };
+    let by = judge_suffix(*by);
     match (*checked, *wrong) {
         (_, wrong) if wrong > 0 => format!("{} WRONG", thousands(wrong)),
         (0, _) => "not checked".into(),
@@ -281,13 +282,21 @@ pub(crate) fn verified(verification: Option<&Verification>) -> String {
     }
 }
 
+const fn judge_suffix(by: Verifier) -> &'static str {
+    match by {
+        Verifier::Software => "",
+        Verifier::Agent => " by the agent",
+        Verifier::Token => " by token",
+    }
+}
+
 /// The same in few columns: of a sample, the share that was checked.
 pub(crate) fn verified_briefly(verification: Option<&Verification>) -> String {
     match verification {
-        Some(Verification { eligible, checked: checked @ 1.., wrong: 0, by })
+        Some(Verification { eligible, checked: checked @ 1.., wrong: 0, by, .. })
             if checked < eligible =>
         {
-            let by = if *by == Verifier::Token { " by token" } else { "" };
+            let by = judge_suffix(*by);
             // Never rounded up to all of them, nor down to none.
             let percent = 100.0 * *checked as f64 / *eligible as f64;
             match percent {
@@ -306,18 +315,19 @@ mod tests {
     #[test]
     fn verification_is_never_better_than_it_was() {
         let words = |eligible, checked, wrong, by| {
-            verified(Some(&Verification { eligible, checked, wrong, by }))
+            verified(Some(&Verification::new(eligible, checked, wrong, by)))
         };
         assert_eq!(words(1234, 1234, 0, Verifier::Software), "1,234 ✓");
         assert_eq!(words(1234, 12, 0, Verifier::Software), "12 of 1,234 ✓");
         assert_eq!(words(1234, 1234, 0, Verifier::Token), "1,234 ✓ by token");
+        assert_eq!(words(1234, 12, 0, Verifier::Agent), "12 of 1,234 ✓ by the agent");
         assert_eq!(words(1234, 12, 3, Verifier::Software), "3 WRONG");
         assert_eq!(words(1234, 0, 0, Verifier::Software), "not checked");
         assert_eq!(words(0, 0, 0, Verifier::Software), "not checked");
         assert_eq!(verified(None), "not checked");
         let sample = |checked, eligible| {
             let by = Verifier::Software;
-            verified_briefly(Some(&Verification { eligible, checked, wrong: 0, by }))
+            verified_briefly(Some(&Verification::new(eligible, checked, 0, by)))
         };
         assert_eq!(sample(9_999_999, 10_000_000), "99.9 % ✓");
         assert_eq!(sample(1, 10_000_000), "<0.1 % ✓");

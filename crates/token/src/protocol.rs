@@ -85,6 +85,21 @@ pub enum Task {
     Samples,
     /// Send the results that were kept for verification.
     Outputs,
+    /// Make the inputs of the case, and try one operation of each lane. For an agent, which never
+    /// lets another machine choose what a key signs.
+    MakeInputs {
+        /// The run's seed, a part of what the inputs come from.
+        seed: u64,
+        /// Inputs in a ring.
+        ring: u32,
+    },
+    /// Judge the results that were kept. For an agent, whose worker has no part in it.
+    Judge {
+        /// Settles which results are judged when the time does not suffice for all.
+        seed: u64,
+        /// How long the judging may take, all workers of the agent together.
+        at_most: Nanos,
+    },
     /// Destroy the case's keys.
     Finish,
     /// Look for keys that killed runs left, and destroy them if asked.
@@ -326,6 +341,13 @@ pub enum Report {
         /// With the last part: answers that cannot be, while the results were read.
         broken: Vec<Broken>,
     },
+    /// What an agent found of the results that its worker kept, by lane.
+    Judged {
+        /// By lane.
+        lanes: Vec<LaneTally>,
+        /// Answers that cannot be, while the results were read.
+        broken: Vec<Broken>,
+    },
     /// The case's keys are gone, or were not this run's.
     Finished(Result<(), Pkcs11Failure>),
     /// Keys that killed runs left.
@@ -342,6 +364,12 @@ pub enum Trouble {
         lane: u8,
         /// The function, and the code that it returned.
         failure: Pkcs11Failure,
+    },
+    /// An agent's configuration does not allow it; the words end with a hint.
+    #[error("{text}")]
+    NotAllowed {
+        /// What is not allowed, and what would allow it.
+        text: String,
     },
     /// No key matches what was asked for.
     #[error("no key of class {class} matches {wanted}")]
@@ -377,6 +405,17 @@ pub enum Trouble {
         /// What the file of notes says.
         why: String,
     },
+}
+
+/// How the results of one lane were judged where they were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneTally {
+    /// Results that were judged.
+    pub checked: u64,
+    /// How many of them were wrong.
+    pub wrong: u64,
+    /// The token had a part in the judging.
+    pub by_token: bool,
 }
 
 /// A lane whose keys are there.

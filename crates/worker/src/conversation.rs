@@ -238,6 +238,16 @@ impl<P: Protocol> Conversation<P> {
                     answers[place].get_or_insert(answer);
                 }
             }
+            // A process of this machine is watched, and ended when a call takes too long. Another
+            // machine may say nothing for ever.
+            if self.interrupt.is_overdue() {
+                for (answer, number) in answers.iter_mut().zip(numbers) {
+                    if answer.is_none() && self.is_remote(*number) {
+                        self.end(*number);
+                        *answer = Some(Err(Unanswered::Interrupted));
+                    }
+                }
+            }
             if self.interrupt.gives_up() {
                 for (answer, number) in answers.iter_mut().zip(numbers) {
                     if answer.is_none() {
@@ -248,6 +258,22 @@ impl<P: Protocol> Conversation<P> {
             }
         }
         answers.into_iter().flatten().collect()
+    }
+
+    /// Gives several workers the same task, and waits for all their answers, in their order.
+    pub fn task_all<T>(
+        &mut self,
+        numbers: &[usize],
+        task: &P::Task,
+        pick: impl FnMut(P::Report) -> Option<T>,
+    ) -> Vec<Result<T, Unanswered<P::Call>>>
+    where
+        P::Task: Clone,
+    {
+        for number in numbers {
+            self.send_task(*number, task.clone());
+        }
+        self.answers(numbers, pick, || ())
     }
 
     /// Gives one worker a task and hands over its reports until `take` has had the last of them.
@@ -302,6 +328,11 @@ impl<P: Protocol> Conversation<P> {
     pub fn give_up(&mut self, number: usize, why: String) {
         // The conversation holds the other end itself.
         let _ = self.sender.0.send((number, Word::Garbled(why)));
+    }
+
+    fn is_remote(&self, number: usize) -> bool {
+        let worker = self.workers.get(number).and_then(Option::as_ref);
+        worker.is_some_and(|worker| matches!(worker.channel, Channel::Remote(_)))
     }
 
     fn worker(&mut self, number: usize) -> Option<&mut Worker<P>> {

@@ -56,6 +56,14 @@ impl Interrupt {
         self.policy == OnInterrupt::GiveUp && self.is_set()
     }
 
+    /// The user has asked to end so long ago that nothing is waited for any more.
+    pub(crate) fn is_overdue(&self) -> bool {
+        match (self.policy, self.noticed) {
+            (OnInterrupt::Shorten(grace), Some(at)) => at.elapsed() > grace,
+            _ => false,
+        }
+    }
+
     /// Starts the clock of [`OnInterrupt::Shorten`] when the user has asked to end.
     pub(crate) fn look(&mut self) {
         if self.noticed.is_none() && self.is_set() {

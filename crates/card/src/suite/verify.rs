@@ -15,8 +15,7 @@ pub fn verify(ran: &CardRun, number: u16, case: &PlannedCase) -> Option<Verifica
     let lanes = ran.ready.iter().flatten().next().map_or(1, |ready| u64::from(ready.lanes.max(1)));
     let samples = ran.samples.iter().flatten();
     let good = samples.filter(|sample| sample.lane == number && sample.fault.is_none());
-    let mut verification =
-        Verification { eligible: 0, checked: 0, wrong: 0, by: Verifier::Software };
+    let mut verification = Verification::new(0, 0, 0, Verifier::Software);
     for sample in good {
         verification.eligible += 1;
         let round = sample.number / lanes;

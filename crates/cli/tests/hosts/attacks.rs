@@ -158,6 +158,18 @@ async fn lie(url: &str, signer: &Signer, clock: impl Fn(u64) -> u64, ended: &Ato
     let me = signer.identity();
     let mut questions = client.subscribe(format!("tapstone.agent.{me}.ask")).await.unwrap();
     let _there = client.subscribe(format!("tapstone.agent.{me}.there")).await.unwrap();
+    lie_with(&client, signer, &mut questions, clock, ended, |_, _| ()).await;
+}
+
+/// The same, and does something once it is claimed, for this coordinator and run.
+async fn lie_with(
+    client: &Client,
+    signer: &Signer,
+    questions: &mut async_nats::Subscriber,
+    clock: impl Fn(u64) -> u64,
+    ended: &AtomicBool,
+    mut claimed: impl FnMut(String, u64),
+) {
     let mut asked = 0;
     while !ended.load(Relaxed) {
         let next = tokio::time::timeout(Duration::from_millis(50), questions.next()).await;
@@ -170,6 +182,7 @@ async fn lie(url: &str, signer: &Signer, clock: impl Fn(u64) -> u64, ended: &Ato
         } else if head.body == b"\"facts\"" {
             facts.to_owned()
         } else {
+            claimed(head.from.clone(), head.run);
             "{\"claimed\":\"yes\"}".to_owned()
         };
         let answer = signer.seal(&head.from, head.run, 1, head.number, body.as_bytes());
@@ -261,4 +274,167 @@ fn what_was_said_once_means_nothing_again() {
     say_again();
     thread::sleep(Duration::from_millis(500));
     assert_eq!(agent.home.log().matches("has the plan").count(), 0, "{}", agent.home.log());
+}
+
+/// Packets of a client that holds everything that one agent has, in a run that it takes part in.
+const FLOOD: u64 = 10_000;
+
+#[test]
+fn ten_thousand_packets_of_one_agent_hang_nobody_and_count_for_nothing() {
+    let Some(nats) = Nats::secured() else { return };
+    let made = nats.credentials().unwrap();
+    let good = Agent::in_lab(&nats, "client-1", "", &MODEL);
+    let hostile = Signer::from_file(&made.of_member("client-2", "packet.key"));
+    let victim = made.identity_of("client-1");
+    let ended = AtomicBool::new(false);
+    let sent = AtomicUsize::new(0);
+    let (outcome, took) = thread::scope(|scope| {
+        scope.spawn(|| {
+            block_on(async {
+                let client = client_with(&nats, &made.agent("client-2")).await;
+                let me = hostile.identity();
+                let mut questions =
+                    client.subscribe(format!("tapstone.agent.{me}.ask")).await.unwrap();
+                let _there = client.subscribe(format!("tapstone.agent.{me}.there")).await.unwrap();
+                let mut told = None;
+                let flood = |coordinator: String, run: u64| {
+                    if told.replace(run).is_some() {
+                        return;
+                    }
+                    let packets: Vec<(String, Vec<u8>)> = (0..FLOOD)
+                        .map(|n| hostile_packet(&hostile, &victim, &coordinator, run, n))
+                        .collect();
+                    let client = client.clone();
+                    let sent = &sent;
+                    sent.fetch_add(packets.len(), Relaxed);
+                    tokio::spawn(async move {
+                        // The coordinator listens once all have been claimed.
+                        tokio::time::sleep(Duration::from_millis(500)).await;
+                        for (subject, packet) in packets {
+                            let _ = client.publish(subject, packet.into()).await;
+                        }
+                    });
+                };
+                lie_with(&client, &hostile, &mut questions, |n| 1_000_000_000 * n, &ended, flood)
+                    .await;
+            });
+        });
+        thread::sleep(Duration::from_millis(500));
+        let begun = Instant::now();
+        let outcome = Tapstone::in_lab(&nats, "lab", 2).args(LOAD).run();
+        ended.store(true, Relaxed);
+        (outcome, begun.elapsed())
+    });
+    assert_eq!(sent.load(Relaxed), FLOOD as usize);
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    let outcome = outcome.exits(2);
+    assert!(outcome.stderr.contains("client-2"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("dropped ") && outcome.stderr.contains("unsigned"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(outcome.record().results[0].completed, 0, "nothing of it counts");
+    // The good agent had no load, and is as it was before.
+    assert_eq!(good.home.ends_ns().len(), 0);
+    let again = Tapstone::in_lab(&nats, "lab", 1).args(LOAD).run().exits(0);
+    assert!(again.row().completed > 500);
+}
+
+/// One of many kinds: bytes that are nothing, an envelope cut off, another's name, a body that is
+/// nothing, a packet of another run, and words for the wrong one.
+fn hostile_packet(
+    signer: &Signer,
+    victim: &str,
+    coordinator: &str,
+    run: u64,
+    number: u64,
+) -> (String, Vec<u8>) {
+    let me = signer.identity();
+    let own = format!("tapstone.coordinator.{coordinator}.{run:016x}.{me}");
+    let noise: Vec<u8> = (0..number % 300).map(|at| (at * 31 + number * 17) as u8).collect();
+    match number % 8 {
+        0 => (own, noise),
+        1 => (
+            own,
+            signer.seal(coordinator, run, 3, number, &noise)[..(number % 200) as usize].to_vec(),
+        ),
+        2 => (own, signer.seal_as(victim, coordinator, run, 3, number, &noise)),
+        3 => (own, signer.seal(coordinator, run ^ number, 3, number, &noise)),
+        4 => (own, signer.seal(victim, run, 2, number, &noise)),
+        5 => (
+            format!("tapstone.coordinator.{coordinator}.{run:016x}.{victim}"),
+            signer.seal_as(victim, coordinator, run, 3, number, b"\0\x02\x03bye"),
+        ),
+        6 => (format!("tapstone.agent.{victim}.run"), signer.seal(victim, run, 2, number, &noise)),
+        _ => (own, [&b"tapstone"[..], &noise].concat()),
+    }
+}
+
+/// A coordinator is no oracle: keys that were there before are used only as the agent's
+/// configuration says, and what they sign comes from the agent.
+#[test]
+fn existing_keys_are_used_only_where_the_agent_allows_it() {
+    let Some(nats) = Nats::open() else { return };
+    let store = tempfile::tempdir().unwrap();
+    let path = store.path().display().to_string();
+    let model = [MODEL[0], MODEL[1], ("STORE", &path)];
+    let load = "--op rsa1024.sign --seconds 1 --key-label payroll";
+    let refused = Agent::start(Home::new("strict", ""), &nats.url(), &model);
+    let stderr = Tapstone::on_hosts(1, &nats.url()).args(load).run().exits(2).stderr;
+    let line = "would: existing-keys = [\"payroll\"]";
+    assert!(
+        stderr.contains("does not allow the existing key") && stderr.contains(line),
+        "{stderr}"
+    );
+    let by_id = "--op rsa1024.sign --seconds 1 --key-id 01";
+    let stderr = Tapstone::on_hosts(1, &nats.url()).args(by_id).run().exits(2).stderr;
+    assert!(stderr.contains("by their label only"), "{stderr}");
+    assert_eq!(refused.home.ends_ns().len(), 0, "nothing was signed");
+    drop(refused);
+    // With the line that was told it is looked for; here it is not on the token.
+    let allowed = Home::new("lenient", "existing-keys = ['payroll']\n");
+    let _allowed = Agent::start(allowed, &nats.url(), &model);
+    let stderr = Tapstone::on_hosts(1, &nats.url()).args(load).run().exits(2).stderr;
+    assert!(stderr.contains("payroll") && !stderr.contains("does not allow"), "{stderr}");
+    // Signing is one thing, and decrypting another.
+    let decrypt = "--op rsa1024.decrypt --seconds 1 --key-label payroll";
+    let stderr = Tapstone::on_hosts(1, &nats.url()).args(decrypt).run().exits(2).stderr;
+    assert!(stderr.contains("key-operations.\"payroll\" = [\"decrypt\"]"), "{stderr}");
+}
+
+#[test]
+fn no_load_goes_beyond_the_agents_limits() {
+    let Some(nats) = Nats::open() else { return };
+    let limits = "limits = { threads = 2, processes = 1, seconds = 3, operations = 1000 }\n";
+    let agent = Agent::start(Home::new("small", limits), &nats.url(), &MODEL);
+    let refused = |load: &str, line: &str| {
+        let lab = Tapstone::on_hosts(1, &nats.url()).args("--op rsa1024.sign --no-verify");
+        let stderr = lab.args(load).run().exits(2).stderr;
+        assert!(stderr.contains(line), "{load}: {stderr}");
+    };
+    refused("--seconds 1 --threads 3", "limits.threads = 3");
+    refused("--seconds 1 --processes 2", "limits.processes = 2");
+    refused("--count 1001", "limits.operations = 1001");
+    refused("--seconds 30", "limits.seconds = ");
+    let lab = Tapstone::on_hosts(1, &nats.url());
+    lab.args("--op rsa1024.sign --no-verify --seconds 1 --warm-up 0.2 --threads 2").run().exits(0);
+    drop(agent);
+}
+
+#[test]
+fn results_are_judged_where_they_are_made() {
+    let Some(nats) = Nats::open() else { return };
+    let sound = [("SERVICE", "100us"), ("WAIT", "sleep")];
+    let _agents =
+        ["near", "far"].map(|name| Agent::start(Home::new(name, ""), &nats.url(), &sound));
+    let outcome = Tapstone::on_hosts(2, &nats.url())
+        .args("--op sha256 --seconds 2 --warm-up 0.2")
+        .run()
+        .exits(0);
+    let verification = outcome.row().verification.unwrap();
+    assert_eq!(verification.by, tapstone_record::Verifier::Agent);
+    assert!(verification.checked > 100 && verification.wrong == 0, "{verification:?}");
+    assert!(verification.largest_wrong_share.is_some(), "{verification:?}");
+    assert!(outcome.stdout.contains("by the agent"), "{}", outcome.stdout);
 }

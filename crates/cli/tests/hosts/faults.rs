@@ -89,11 +89,15 @@ fn an_agent_is_killed() {
     let Some(Middle { nats, store, lost, other, run }) = Middle::reach() else { return };
     lost.signal(Signal::KILL);
     let begun = Instant::now();
+    let named = || run.said().contains("lost is not connected");
+    assert!(eventually(LEASE, named), "{}", run.said());
+    eprintln!("named after {:.2?}", begun.elapsed());
     let outcome = run.wait().exits(2);
     assert!(begun.elapsed() < END);
     assert_lost(&outcome.record(), "lost", &[&lost.home, &other.home]);
-    let told = "lost was lost: nothing was heard of it for 10 s";
-    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    for told in ["warning: lost is not connected", "lost was lost: it was not connected"] {
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
     wait_until_clean(store.path());
     assert_eq!(free(&nats), ["other"]);
 }
@@ -116,7 +120,13 @@ fn an_agent_is_ended_by_its_administrator() {
 fn an_agent_stalls_and_comes_back() {
     let Some(Middle { nats, store, lost, other, run }) = Middle::reach() else { return };
     lost.signal(Signal::STOP);
+    let stopped = Instant::now();
+    let silent = || run.said().contains("lost is silent: nothing was heard of it for 3 s");
+    assert!(eventually(LEASE, silent), "{}", run.said());
+    eprintln!("called silent after {:.2?}", stopped.elapsed());
     let outcome = run.wait().exits(2);
+    eprintln!("the run ended after {:.2?}", stopped.elapsed());
+    assert!(outcome.stderr.contains("lost was lost: nothing was heard of it for 10 s"));
     assert_lost(&outcome.record(), "lost", &[&lost.home, &other.home]);
     lost.signal(Signal::CONT);
     wait_until_clean(store.path());
@@ -294,9 +304,14 @@ fn the_server_stays_away() {
     thread::sleep(Duration::from_secs(3));
     nats.kill();
     let begun = Instant::now();
-    let record = run.wait().exits(2).record();
+    let outcome = run.wait().exits(2);
     assert!(begun.elapsed() < END);
+    let record = outcome.record();
     assert!(record.hosts.iter().all(|host| host.state == HostState::Lost), "{:?}", record.hosts);
+    // One sentence about the server, and none about each host.
+    let said = &outcome.stderr;
+    assert_eq!(said.matches("the server was gone").count(), 1, "{said}");
+    assert!(!said.contains("was lost:") && !said.contains("is silent"), "{said}");
     for agent in &agents {
         agent.home.wait_until_it_says("its coordinator was silent for 10 s");
     }

@@ -7,18 +7,25 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::units::Nanos;
 use tapstone_token::controller::{Lost, Relay, TokenMeasureError};
-use tapstone_token::protocol::{Report, Task, TokenProtocol};
+use tapstone_token::protocol::{Report, Task, TokenProtocol, Trouble};
 use tapstone_worker::{Heard, HeardOf};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::news::News;
 use super::spool::Spool;
 use super::{RefusedPins, is_refused, refuse};
+use crate::policy::Policy;
 use crate::wire::{Entered, FromAgent, Refusal, ToAgent};
 
 /// How often workers are looked at when nothing happens.
 const TICK: Duration = Duration::from_millis(50);
+
+/// How long after the end of its window a worker may still be at its last calls, before it is ended:
+/// calls of the module have a time limit of their own.
+const OVERTIME: Nanos = Nanos::from_secs(30);
 
 /// Samples wait while the coordinator lacks so many bytes.
 const BACKLOG_BYTES: usize = 8 << 20;
@@ -32,6 +39,7 @@ pub(super) struct Work {
     backlog: Arc<AtomicUsize>,
     target: String,
     refused: RefusedPins,
+    policy: Policy,
     workers: BTreeMap<u32, NumberedWorker>,
 }
 
@@ -40,6 +48,8 @@ struct NumberedWorker {
     /// The number by which the relay knows this worker.
     number: usize,
     samples: Spool,
+    /// When its case has to be over, on this machine's clock and whatever the coordinator says.
+    deadline: Option<Nanos>,
 }
 
 impl Work {
@@ -49,9 +59,10 @@ impl Work {
         (run, news): (u64, UnboundedSender<(u64, News)>),
         backlog: Arc<AtomicUsize>,
         (target, refused): (String, RefusedPins),
+        policy: Policy,
     ) -> Self {
         let workers = BTreeMap::new();
-        Self { relay, orders, run, news, backlog, target, refused, workers }
+        Self { relay, orders, run, news, backlog, target, refused, policy, workers }
     }
 
     /// Serves until nobody has orders any more; then everything is cleaned up.
@@ -60,6 +71,7 @@ impl Work {
             if let Some((number, heard)) = self.relay.hear(TICK) {
                 self.pass_on(number, heard);
             }
+            self.end_the_overdue();
         }
         let trouble = self.relay.close().err();
         let _ = self.news.send((self.run, News::Ended(trouble)));
@@ -71,19 +83,66 @@ impl Work {
             match self.orders.try_recv() {
                 Ok(ToAgent::Join { worker }) => self.join(worker),
                 Ok(ToAgent::Task { worker, task: Task::Samples }) => self.hand_over(worker),
-                Ok(ToAgent::Task { worker, task }) => {
-                    if let Some(known) = self.workers.get(&worker) {
-                        self.relay.give(known.number, task);
-                    }
-                }
+                Ok(ToAgent::Task { worker, task }) => self.give(worker, task),
                 Ok(ToAgent::Kill { worker }) => {
                     if let Some(known) = self.workers.remove(&worker) {
                         self.relay.kill(known.number);
+                        self.policy.forget(worker);
                     }
                 }
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
+        }
+    }
+
+    /// Gives a worker a task, if the policy lets it.
+    fn give(&mut self, worker: u32, task: Task) {
+        let Some(known) = self.workers.get_mut(&worker) else { return };
+        let now = Monotonic.now();
+        let refusal = self
+            .policy
+            .refusal(worker, &task)
+            .or_else(|| self.policy.refusal_of_window(now, &task));
+        if let Some(text) = refusal {
+            return self.refuse(worker, &task, text);
+        }
+        match &task {
+            Task::Run(_) => known.deadline = Some(now + self.policy.longest_case()),
+            Task::Open { closes: Some(closes), .. } => {
+                let end = *closes + OVERTIME;
+                known.deadline = known.deadline.map(|deadline| deadline.min(end));
+            }
+            _ => {}
+        }
+        self.relay.give(known.number, task);
+    }
+
+    /// Tells the coordinator why; a worker that was to do more than prepare is ended.
+    fn refuse(&mut self, worker: u32, task: &Task, text: String) {
+        if matches!(task, Task::Prepare(_)) {
+            let report = Box::new(Report::Prepared(Err(Trouble::NotAllowed { text })));
+            return self.send(FromAgent::Report { worker, report });
+        }
+        self.lose(worker, text);
+    }
+
+    fn lose(&mut self, worker: u32, why: String) {
+        if let Some(known) = self.workers.remove(&worker) {
+            self.relay.kill(known.number);
+        }
+        self.policy.forget(worker);
+        self.send(FromAgent::Lost { worker, lost: Lost::Unreachable(why) });
+    }
+
+    /// A load ends at the agent's own deadline: its threads are told to, and then its process.
+    fn end_the_overdue(&mut self) {
+        let now = Monotonic.now();
+        let is_overdue = |known: &NumberedWorker| known.deadline.is_some_and(|end| now > end);
+        let overdue = self.workers.iter().filter(|(_, known)| is_overdue(known));
+        let overdue: Vec<u32> = overdue.map(|(worker, _)| *worker).collect();
+        for worker in overdue {
+            self.lose(worker, "its load was ended by its agent, at the end of its time".into());
         }
     }
 
@@ -112,9 +171,13 @@ impl Work {
             );
             return Err(Refusal { text });
         }
+        if let Some(text) = self.policy.refusal_of_process(self.workers.len()) {
+            return Err(Refusal { text });
+        }
         match self.relay.join() {
             Ok(number) => {
-                self.workers.insert(worker, NumberedWorker { number, samples: Spool::default() });
+                let samples = Spool::default();
+                self.workers.insert(worker, NumberedWorker { number, samples, deadline: None });
                 let (library, target) = self.relay.facts().ok_or_else(nothing_entered)?;
                 Ok(Entered { library: library.clone(), target: target.clone() })
             }
@@ -135,6 +198,8 @@ impl Work {
             Heard::Report(Report::Samples(samples)) => known.samples.keep(&samples),
             Heard::Report(mut report) => {
                 if let Report::Done(done) = &mut report {
+                    known.deadline = None;
+                    self.policy.forget(worker);
                     done.samples_dropped += known.samples.lost();
                 }
                 self.send(FromAgent::Report { worker, report: Box::new(report) });
@@ -142,6 +207,7 @@ impl Work {
             Heard::Waits => {}
             Heard::Lost(lost) => {
                 self.workers.remove(&worker);
+                self.policy.forget(worker);
                 self.send(FromAgent::Lost { worker, lost });
             }
         }

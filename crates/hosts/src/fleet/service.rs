@@ -5,7 +5,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_nats::Subscriber;
+use async_nats::connection::State as Connection;
+use async_nats::{StatusCode, Subscriber};
 use futures_util::StreamExt;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
@@ -15,7 +16,7 @@ use tapstone_worker::ReportSender;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 
-use super::{Adopt, Command, DiscoveryAnswer, Host, HostStates, State, Wish, claims};
+use super::{Adopt, Command, DiscoveryAnswer, Host, HostStates, SERVER_GONE, State, Wish, claims};
 use crate::clock::{ClockTrouble, Offset, RoundTrip};
 use crate::coordinator::Coordinator;
 use crate::discovery::clocks;
@@ -25,13 +26,27 @@ use crate::error::HostsError;
 use crate::identity::Identity;
 use crate::moments;
 use crate::peer::{Ends, Peer, settle};
-use crate::wire::{Body, FromAgent, LEASE, ToAgent, coordinator_subject, printable};
+use crate::wire::{Body, FromAgent, LEASE, ToAgent};
+use crate::wire::{coordinator_subject, inbox_prefix, presence_subject, printable};
 
 /// Round trips to each agent's clock.
 pub(crate) type Trips = BTreeMap<Identity, Vec<RoundTrip>>;
 
 /// How often leases and acknowledgements are looked at.
 const TICK: Duration = Duration::from_millis(20);
+
+/// How often it is asked whether an agent is connected, which the server answers.
+const PRESENCE: Duration = Duration::from_millis(300);
+
+/// Nobody at an agent's subjects for so long is told: twice in a row, so that a connection that comes
+/// back at once is no news.
+const ABSENT: Duration = Duration::from_millis(250);
+
+/// After so long it is lost. A connection that breaks is back before.
+const GONE: Duration = Duration::from_secs(6);
+
+/// A connected agent of which nothing is heard for so long is called silent.
+const SILENT: Duration = Duration::from_secs(3);
 
 /// How long agents may take to clean up at the end: their workers have five seconds.
 const FAREWELL: Duration = Duration::from_secs(8);
@@ -40,6 +55,12 @@ const FAREWELL: Duration = Duration::from_secs(8);
 pub(super) struct Service {
     coordinator: Coordinator,
     packets: Subscriber,
+    /// What the server says of agents that are not connected.
+    absences: Subscriber,
+    absence_inbox: String,
+    asked_for_presence: Instant,
+    /// When our own connection broke, and whether that was told.
+    disconnected: Option<(Instant, bool)>,
     dropped: DroppedCounts,
     say: fn(&str),
     members: Vec<Member>,
@@ -56,9 +77,22 @@ struct Member {
     clock: HostClock,
     /// When that was measured.
     measured: Nanos,
+    /// While the server says that it is not connected.
+    absence: Option<Absence>,
+    /// The user was told that it is silent.
+    told_silent: bool,
     lost: bool,
     /// It has said that it is done.
     gone: bool,
+}
+
+/// Nobody listens at an agent's subjects.
+#[derive(Clone, Copy)]
+struct Absence {
+    since: Instant,
+    /// When the server said so last.
+    last: Instant,
+    told: bool,
 }
 
 /// A worker that was asked for.
@@ -83,6 +117,10 @@ impl Service {
         let heard = coordinator_subject(coordinator.key.identity(), coordinator.run, "*");
         let subscribed = client.subscribe(heard).await;
         let packets = subscribed.map_err(|error| HostsError::Subscribe(error.to_string()))?;
+        let absence_inbox =
+            format!("{}.{:016x}", inbox_prefix(coordinator.key.identity()), coordinator.run);
+        let subscribed = client.subscribe(format!("{absence_inbox}.*")).await;
+        let absences = subscribed.map_err(|error| HostsError::Subscribe(error.to_string()))?;
         // The agents' first packets must find somebody who listens.
         settle(client).await;
         let clock = HostClock { offset_ns: 0, bound: Nanos::NEVER, round_trip: Nanos::ZERO };
@@ -95,12 +133,34 @@ impl Service {
             };
             let peer = Peer::new(client, ends);
             let workers = BTreeMap::new();
-            Member { host, peer, workers, clock, measured: Nanos::ZERO, lost: false, gone: false }
+            Member {
+                host,
+                peer,
+                workers,
+                clock,
+                measured: Nanos::ZERO,
+                absence: None,
+                told_silent: false,
+                lost: false,
+                gone: false,
+            }
         };
         let members: Vec<Member> = hosts.into_iter().map(member).collect();
         *shared.lock() = vec![State::default(); members.len()];
         let dropped = DroppedCounts::default();
-        Ok(Self { coordinator, packets, dropped, say: wish.say, members, shared, commands })
+        Ok(Self {
+            coordinator,
+            packets,
+            absences,
+            absence_inbox,
+            asked_for_presence: Instant::now(),
+            disconnected: None,
+            dropped,
+            say: wish.say,
+            members,
+            shared,
+            commands,
+        })
     }
 
     pub(super) const fn run_number(&self) -> u64 {
@@ -119,6 +179,11 @@ impl Service {
             tokio::select! {
                 Some(message) = self.packets.next() => {
                     self.hear(&message.payload, &message.subject).await;
+                }
+                Some(message) = self.absences.next() => {
+                    if message.status == Some(StatusCode::NO_RESPONDERS) {
+                        self.note_absence(&message.subject);
+                    }
                 }
                 order = orders.recv() => match order {
                     None | Some(Command::End) => break,
@@ -239,16 +304,86 @@ impl Service {
         }
     }
 
+    /// The server says that nobody listens at an agent's subjects.
+    fn note_absence(&mut self, subject: &str) {
+        let agent = subject.rsplit('.').next().and_then(|token| token.parse::<Identity>().ok());
+        let is_it = |member: &&mut Member| Some(member.host.calling.agent) == agent;
+        let Some(member) = self.members.iter_mut().find(is_it) else { return };
+        let now = Instant::now();
+        let absence = member.absence.get_or_insert(Absence { since: now, last: now, told: false });
+        absence.last = now;
+        if !member.lost && !absence.told && absence.since.elapsed() >= ABSENT {
+            absence.told = true;
+            let name = &member.host.calling.name;
+            let seconds = GONE.as_secs();
+            (self.say)(&format!(
+                "warning: {name} is not connected to the server any more: it was killed, or its \
+                 connection broke; it is given up if it is not back within {seconds} s"
+            ));
+        }
+    }
+
+    async fn ask_for_presence(&mut self) {
+        if self.asked_for_presence.elapsed() < PRESENCE {
+            return;
+        }
+        self.asked_for_presence = Instant::now();
+        for member in self.members.iter_mut().filter(|member| !member.lost) {
+            // Two answers that did not come: somebody listens again.
+            member.absence = member.absence.filter(|absence| absence.last.elapsed() < 2 * PRESENCE);
+            let agent = member.host.calling.agent;
+            let inbox = format!("{}.{agent}", self.absence_inbox);
+            let client = &self.coordinator.client;
+            let _ = client.publish_with_reply(presence_subject(agent), inbox, "".into()).await;
+        }
+    }
+
     async fn look_after(&mut self) {
-        let mut silent = Vec::new();
+        let is_connected = self.coordinator.client.connection_state() == Connection::Connected;
+        self.look_at_the_server(is_connected);
+        if is_connected {
+            self.ask_for_presence().await;
+        }
+        let mut lost = Vec::new();
         for (place, member) in self.members.iter_mut().enumerate().filter(|(_, m)| !m.lost) {
             member.peer.flush(&self.coordinator.client).await;
-            if member.peer.is_silent() {
-                silent.push(place);
+            if let Some(why) = member.reason_to_give_up(self.disconnected.is_some()) {
+                lost.push((place, why));
+            } else if is_connected && member.is_newly_silent() {
+                let name = &member.host.calling.name;
+                let seconds = SILENT.as_secs();
+                (self.say)(&format!(
+                    "warning: {name} is silent: nothing was heard of it for {seconds} s"
+                ));
             }
         }
-        for place in silent {
-            self.lose(place, format!("nothing was heard of it for {} s", LEASE.as_secs())).await;
+        for (place, why) in lost {
+            self.lose(place, why).await;
+        }
+    }
+
+    /// That the server is away is told once, and not of each host.
+    fn look_at_the_server(&mut self, is_connected: bool) {
+        match (&mut self.disconnected, is_connected) {
+            (None, false) => self.disconnected = Some((Instant::now(), false)),
+            (Some((since, told)), false) if !*told && since.elapsed() >= SILENT => {
+                *told = true;
+                (self.say)("warning: the server is gone: no host can be heard until it is back");
+            }
+            (Some((_, told)), true) => {
+                if *told {
+                    (self.say)("the server is back");
+                }
+                // Hosts need a moment to come back, too; until they are heard it is still why.
+                let all_heard =
+                    self.members.iter().all(|member| member.lost || member.peer.silence() < SILENT);
+                if all_heard {
+                    self.disconnected = None;
+                } else {
+                    *told = false;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -304,6 +439,26 @@ impl Service {
 }
 
 impl Member {
+    /// Why it is lost, if it is. `without_server`: nobody can be heard, whose fault that is.
+    fn reason_to_give_up(&self, without_server: bool) -> Option<String> {
+        if self.absence.is_some_and(|absence| absence.since.elapsed() >= GONE) {
+            let seconds = GONE.as_secs();
+            return Some(format!("it was not connected to the server for {seconds} s"));
+        }
+        self.peer.is_silent().then(|| match without_server {
+            true => SERVER_GONE.to_owned(),
+            false => format!("nothing was heard of it for {} s", LEASE.as_secs()),
+        })
+    }
+
+    /// It has just become silent; told once until it is heard again.
+    fn is_newly_silent(&mut self) -> bool {
+        let silent = self.peer.silence() >= SILENT && self.absence.is_none();
+        let newly = silent && !self.told_silent;
+        self.told_silent = silent;
+        newly
+    }
+
     /// Takes what was measured of its clock.
     fn take_clock(
         &mut self,

@@ -99,7 +99,7 @@ prop_compose! {
             Phase::new(call, offered.unwrap_or(0.0), Fraction(0.5))
         }));
         row.verification = checked.map(|(eligible, checked, wrong)| {
-            Verification { eligible, checked, wrong, by: Verifier::Token }
+            Verification::new(eligible, checked, wrong, Verifier::Token)
         });
         row.failed = BTreeMap::from_iter(failed);
         CaseResult {

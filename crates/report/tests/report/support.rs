@@ -82,7 +82,7 @@ pub(crate) fn row(operation: &str, bytes: u64, rate: f64, median: f64) -> CaseRe
     let by = Verifier::Software;
     let eligible = row.completed;
     let checked = row.completed.min(20_000);
-    row.verification = Some(Verification { eligible, checked, wrong: 0, by });
+    row.verification = Some(Verification::new(eligible, checked, 0, by));
     row.limited_by = LimitedBy::Device;
     row.limit = Some(limit(LimitedBy::Device, "more threads bring ×1.00 [0.98, 1.01]"));
     row.client_cpu = Some(cpu(0.02));

@@ -166,6 +166,7 @@ fn trouble_hint(trouble: &Trouble) -> &'static str {
             "XDG_STATE_HOME names a folder of yours with room; session keys (without --token-keys) need no note"
         }
         Trouble::Call { failure, .. } => failure_hint(failure),
+        Trouble::NotAllowed { .. } => "the agent's configuration says what it allows",
         Trouble::NoKey { .. } => {
             "the key must be of the operation's type; is the PIN given, if it is private?"
         }

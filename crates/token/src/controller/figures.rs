@@ -242,12 +242,10 @@ impl CaseFigures<'_> {
     }
 
     fn verification(&self, judged: Judged, total: &Slice) -> Option<record::Verification> {
-        judged.by.map(|by| record::Verification {
-            eligible: total.completed,
-            checked: judged.checked,
-            wrong: judged.wrong,
-            by,
-        })
+        // What was kept of operations that a partial window cut off is no part of the row.
+        let checked = judged.checked.min(total.completed);
+        let wrong = judged.wrong.min(checked);
+        judged.by.map(|by| record::Verification::new(total.completed, checked, wrong, by))
     }
 
     fn outages(&self) -> Vec<record::Outage> {

@@ -2,6 +2,7 @@
 //! loads a module itself. Workers are processes here, or on other machines: once they have entered
 //! their token, nothing but the way to them differs.
 
+mod agent_case;
 mod arrivals;
 mod case;
 mod case_figures;
@@ -46,7 +47,7 @@ pub use self::hosts::{HostClock, Hosts, Joined, Joining, Wanted};
 pub use self::limit::{Limit, LimitPlan};
 pub use self::outcome::{CaseOutcome, HostPart, not_measured};
 pub use self::plan::{CasePlan, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan};
-pub use self::relay::{Relay, Waker};
+pub use self::relay::{InputSeeds, Relay, Waker};
 pub use self::steering::{CaseProgress, TokenObserver};
 use self::talk::Workers;
 pub use self::targets::{Answer, ModuleReport, look_at};

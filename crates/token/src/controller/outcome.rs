@@ -114,6 +114,7 @@ fn key_code(trouble: &Trouble) -> &'static str {
         Trouble::ManyKeys { .. } => "several such keys",
         Trouble::WrongKey { .. } => "wrong key",
         Trouble::NotNoted { .. } => "key not noted",
+        Trouble::NotAllowed { .. } => "not allowed by the agent",
         Trouble::NoKey { .. } | Trouble::Call { .. } => "no such key",
     }
 }

@@ -6,7 +6,7 @@ use super::judge::{self, Judge};
 use super::outcome::CaseNotMeasured;
 use super::plan::{CasePlan, KeyCount, KeysPlan, LanePlan};
 use super::{TokenController, TokenTarget};
-use crate::catalogue::Shape;
+use crate::catalogue::{Shape, Variant};
 use crate::material::{KeyMaterial, MaterialError};
 use crate::protocol::{
     Job, KeyPlan, KeyUse, LaneJob, LaneReady, Login, NewKeys, Report, Ring, Task, Trouble,
@@ -63,18 +63,43 @@ impl TokenController {
             Report::Prepared(ready) => Some(ready),
             _ => None,
         });
-        for answer in answers {
+        for (answer, number) in answers.into_iter().zip(&numbers) {
             match answer? {
                 Ok(ready) => prepared.ready.push(ready),
+                Err(Trouble::NotAllowed { text }) => {
+                    let host = self.host_name(*number);
+                    return Err(TokenMeasureError::Host { host, text }.into());
+                }
                 Err(Trouble::Call { failure, .. }) => {
                     return Err(CaseNotMeasured::Refused(failure));
                 }
                 Err(other) => return Err(TokenMeasureError::Keys { trouble: other }.into()),
             }
         }
-        let inputs = make_inputs(plan, &mut prepared).map_err(TokenMeasureError::Material)?;
-        self.try_inputs(&numbers, &inputs)?;
+        if self.hosts().is_some() {
+            self.let_agents_make_inputs(plan, &numbers)?;
+        } else {
+            let inputs = make_inputs(plan, &mut prepared).map_err(TokenMeasureError::Material)?;
+            self.try_inputs(&numbers, |place| Task::Inputs(inputs[place].clone()))?;
+        }
         Ok(prepared)
+    }
+
+    /// Each agent makes its own inputs: they are sent nowhere.
+    fn let_agents_make_inputs(
+        &mut self,
+        plan: &CasePlan,
+        numbers: &[usize],
+    ) -> Result<(), CaseNotMeasured> {
+        let task = Task::MakeInputs { seed: plan.common.seed, ring: RING as u32 };
+        self.try_inputs(numbers, |_| task.clone())
+    }
+
+    /// The name of the host that a worker runs on.
+    fn host_name(&self, number: usize) -> String {
+        let names = self.hosts().map(|hosts| hosts.names()).unwrap_or_default();
+        let host = self.entered.get(&number).and_then(|host| names.get(*host));
+        host.cloned().unwrap_or_default()
     }
 
     fn job(&self, plan: &CasePlan, first_worker: u32) -> Job {
@@ -108,9 +133,8 @@ impl TokenController {
     fn try_inputs(
         &mut self,
         numbers: &[usize],
-        inputs: &[Vec<Vec<Ring>>],
+        order: impl Fn(usize) -> Task,
     ) -> Result<(), CaseNotMeasured> {
-        let order = |place: usize| Task::Inputs(inputs[place].clone());
         let answers = self.ask_all(numbers, order, |report| match report {
             Report::Tried(tried) => Some(tried),
             _ => None,
@@ -198,30 +222,47 @@ fn make_inputs(
     plan: &CasePlan,
     prepared: &mut Prepared,
 ) -> Result<Vec<Vec<Vec<Ring>>>, MaterialError> {
+    let variants: Vec<&Variant> = plan.lanes.iter().map(|lane| &lane.variant).collect();
+    let seed_of = |key: u64| plan.common.seed.wrapping_add(key);
     let mut all = Vec::new();
-    for process in &prepared.ready {
-        let mut lanes = Vec::new();
-        let mut lane_judges = Vec::new();
-        for (lane, ready) in plan.lanes.iter().zip(process) {
-            let none = [KeyMaterial::None];
-            let materials: Vec<&KeyMaterial> = if ready.keys.is_empty() {
-                none.iter().collect()
-            } else {
-                ready.keys.iter().map(|key| &key.material).collect()
-            };
-            let mut rings = Vec::new();
-            let mut judges = Vec::new();
-            for (number, material) in materials.into_iter().enumerate() {
-                let seed = plan.common.seed.wrapping_add(number as u64);
-                let (ring, judge) = judge::inputs(&lane.variant, material, seed, RING)?;
-                rings.push(ring);
-                judges.push(judge);
-            }
-            lanes.push(rings);
-            lane_judges.push(judges);
-        }
-        all.push(lanes);
-        prepared.judges.push(lane_judges);
+    for ready in &prepared.ready {
+        let made = inputs_of_lanes(&variants, ready, RING, seed_of)?;
+        all.push(made.rings);
+        prepared.judges.push(made.judges);
     }
     Ok(all)
+}
+
+/// What goes to a worker, and what is kept from it, both by lane and key.
+pub(super) struct MadeInputs {
+    pub(super) rings: Vec<Vec<Ring>>,
+    pub(super) judges: Vec<Vec<Judge>>,
+}
+
+/// Inputs for the keys of a worker; `seed_of` gives the seed of the key of a number.
+pub(super) fn inputs_of_lanes(
+    variants: &[&Variant],
+    ready: &[LaneReady],
+    ring: usize,
+    seed_of: impl Fn(u64) -> u64,
+) -> Result<MadeInputs, MaterialError> {
+    let mut made = MadeInputs { rings: Vec::new(), judges: Vec::new() };
+    for (variant, ready) in variants.iter().zip(ready) {
+        let none = [KeyMaterial::None];
+        let materials: Vec<&KeyMaterial> = if ready.keys.is_empty() {
+            none.iter().collect()
+        } else {
+            ready.keys.iter().map(|key| &key.material).collect()
+        };
+        let mut rings = Vec::new();
+        let mut judges = Vec::new();
+        for (number, material) in materials.into_iter().enumerate() {
+            let (ring, judge) = judge::inputs(variant, material, seed_of(number as u64), ring)?;
+            rings.push(ring);
+            judges.push(judge);
+        }
+        made.rings.push(rings);
+        made.judges.push(judges);
+    }
+    Ok(made)
 }

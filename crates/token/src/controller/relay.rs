@@ -1,22 +1,33 @@
-//! a controller whose cases are steered from another machine: it starts workers, logs in and watches over
+//! A controller whose cases are steered from another machine: it starts workers, logs in and watches over
 //! them as ever, but the tasks come from elsewhere and the reports go there.
 //!
 //! It owns everything that may not travel: the module's path, the PIN, the label of the run's keys.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tapstone_measure::units::Nanos;
+use tapstone_worker::Heard;
 use tapstone_worker::{BOARD_THREADS, HeardOf, ReportSender};
 
+use super::agent_case::AgentCase;
 use super::error::{Lost, TokenMeasureError};
 use super::{TokenController, TokenOptions, TokenTarget};
 use crate::module::LibraryInfo;
-use crate::protocol::{Report, Task, TokenProtocol};
+use crate::protocol::{Report, Ring, Task, TokenProtocol};
 
 /// See the module's text.
 pub struct Relay {
     controller: TokenController,
     first: First,
+    /// The case of each worker.
+    cases: BTreeMap<usize, AgentCase>,
+    input_seeds: InputSeeds,
 }
+
+/// What the inputs of a key come from, so that nobody chooses what it signs: the seed for the run's
+/// seed, the worker and the key's number.
+pub type InputSeeds = Box<dyn Fn(u64, u32, u64) -> u64 + Send>;
 
 /// What became of the first worker, which tries the PIN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +37,9 @@ enum First {
     /// For this reason, which does not go away: nothing is tried again in this run.
     Refused(String),
 }
+
+/// How long the results of a case are judged, whatever is asked for.
+const LONGEST_JUDGING: Nanos = Nanos::from_secs(1);
 
 /// Wakes a relay that listens.
 #[derive(Clone, Debug)]
@@ -43,8 +57,13 @@ impl Relay {
     ///
     /// # Errors
     /// The module is not there.
-    pub fn new(options: TokenOptions, run: u64) -> Result<Self, TokenMeasureError> {
-        Ok(Self { controller: TokenController::idle(options, run)?, first: First::NotAsked })
+    pub fn new(
+        options: TokenOptions,
+        run: u64,
+        input_seeds: InputSeeds,
+    ) -> Result<Self, TokenMeasureError> {
+        let controller = TokenController::idle(options, run)?;
+        Ok(Self { controller, first: First::NotAsked, cases: BTreeMap::new(), input_seeds })
     }
 
     /// One more worker that has loaded the module and entered the token; its number.
@@ -94,7 +113,20 @@ impl Relay {
         let task = match task {
             Task::Prepare(mut job) => {
                 job.run = label;
+                self.cases.insert(number, AgentCase::new((*job).clone()));
                 Task::Prepare(job)
+            }
+            Task::MakeInputs { seed, ring } => match self.make_inputs(number, seed, ring) {
+                Ok(inputs) => Task::Inputs(inputs),
+                Err(why) => return self.controller.workers.give_up(number, why),
+            },
+            Task::Judge { seed, at_most } => {
+                let workers = self.cases.len().max(1) as u32;
+                if let Some(case) = self.cases.get_mut(&number) {
+                    let at_most = Duration::from(at_most.min(LONGEST_JUDGING)) / workers;
+                    case.expect_outputs(seed, at_most);
+                }
+                Task::Outputs
             }
             Task::Leftovers { remove, .. } => Task::Leftovers { remove, run: Some(label) },
             // A board has no cells for more.
@@ -113,7 +145,39 @@ impl Relay {
 
     /// What is heard next of a worker, or nothing for so long. Workers that hang are ended.
     pub fn hear(&mut self, patience: Duration) -> Option<(usize, HeardOf<TokenProtocol>)> {
-        self.controller.workers.hear(patience)
+        let (number, heard) = self.controller.workers.hear(patience)?;
+        let report = match heard {
+            Heard::Report(report) => report,
+            Heard::Lost(lost) => {
+                self.cases.remove(&number);
+                return Some((number, Heard::Lost(lost)));
+            }
+            Heard::Waits => return Some((number, Heard::Waits)),
+        };
+        let report = match (report, self.cases.get_mut(&number)) {
+            (Report::Outputs { lane, outputs, broken }, Some(case)) => {
+                case.take_outputs(lane, outputs, broken)?
+            }
+            (Report::Prepared(Ok(ready)), Some(case)) => {
+                case.ready.clone_from(&ready);
+                Report::Prepared(Ok(ready))
+            }
+            (report, _) => report,
+        };
+        Some((number, Heard::Report(report)))
+    }
+
+    fn make_inputs(
+        &mut self,
+        number: usize,
+        seed: u64,
+        ring: u32,
+    ) -> Result<Vec<Vec<Ring>>, String> {
+        let case = self.cases.get_mut(&number).ok_or("no case was prepared")?;
+        let seeds = &self.input_seeds;
+        let worker = number as u32;
+        let made = case.make_inputs(ring, |key| seeds(seed, worker, key));
+        made.map_err(|error| error.to_string())
     }
 
     /// A worker lives, as far as is known.
@@ -130,6 +194,7 @@ impl Relay {
 
     /// Ends a worker at once.
     pub fn kill(&mut self, number: usize) {
+        self.cases.remove(&number);
         self.controller.workers.kill(number, Lost::Garbled("ended by its coordinator".into()));
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::looper::LoopEnd;
 use tapstone_measure::recorder::SliceGrid;
+use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_worker::{Heard, HeardOf, PROGRESS_INTERVAL, Periodic};
 
@@ -59,6 +60,13 @@ const OPEN_NOTICE: Nanos = Nanos::from_millis(10);
 
 /// From a decision to close to the closing: the time for it to reach all workers.
 const CLOSE_NOTICE: Nanos = Nanos::from_millis(30);
+
+/// How long after the end of its window, beyond the time limit of a call, another machine may take
+/// to say that it has ended.
+const GRACE: Nanos = Nanos::from_secs(5);
+
+/// The same once the user has asked to end.
+const GRACE_AFTER_INTERRUPT: Nanos = Nanos::from_secs(2);
 
 /// When the rate's interval is first looked at; then at twice that, and so on. Looking all the
 /// time and stopping at the first narrow interval would believe luck.
@@ -134,6 +142,7 @@ impl TokenController {
             lost_places: Vec::new(),
             closing: false,
             interrupted: false,
+            interrupted_at: Nanos::NEVER,
             progress_report: Periodic::new(PROGRESS_INTERVAL),
         };
         let begun = Monotonic.now();
@@ -255,6 +264,7 @@ struct CaseSteering<'a, 'b> {
     lost_places: Vec<usize>,
     closing: bool,
     interrupted: bool,
+    interrupted_at: Nanos,
     progress_report: Periodic,
 }
 
@@ -275,9 +285,11 @@ impl CaseSteering<'_, '_> {
             }
             if self.controller.workers.is_interrupted() && !self.closing {
                 self.interrupted = true;
+                self.interrupted_at = Monotonic.now();
                 self.close_soon();
             }
             self.look();
+            self.give_up_the_overdue();
         }
         let counted = matches!(self.plan.stop, CaseStop::Count(_));
         let ended = self.gathered.last_end();
@@ -315,6 +327,50 @@ impl CaseSteering<'_, '_> {
         waits
     }
 
+    /// Whether a slice can be of this case. A machine that is not ours may say anything, and what it
+    /// says must not take our memory or overflow a sum.
+    fn can_be(&self, slice: &Slice) -> bool {
+        const MOST: u64 = 1 << 40;
+        const LONGEST: Nanos = Nanos::from_secs(400 * 86_400);
+        self.controller.hosts().is_none()
+            || (slice.start + slice.length <= LONGEST
+                && slice.length > Nanos::ZERO
+                && slice.completed <= MOST
+                && slice.failed <= MOST)
+    }
+
+    /// When other machines have to have ended, on this machine's clock and whatever they say.
+    fn deadline(&self) -> Nanos {
+        let call = Nanos(self.controller.workers.timeouts().call.as_nanos() as u64);
+        match (self.interrupted, self.gathered.opened, self.gathered.closed) {
+            (true, ..) => self.interrupted_at + GRACE_AFTER_INTERRUPT,
+            // Each thread completes an operation before the window opens.
+            (false, Nanos::NEVER, _) => self.gathered.started + call + call + GRACE,
+            (false, _, closed) => closed + call + GRACE,
+        }
+    }
+
+    /// Other machines that have not ended in time are not waited for.
+    fn give_up_the_overdue(&mut self) {
+        let Some(hosts) = self.controller.hosts() else { return };
+        let now = Monotonic.now();
+        if now <= self.deadline() {
+            return;
+        }
+        let names = hosts.names();
+        for (place, number) in self.numbers.iter().enumerate() {
+            if self.gathered.done[place].is_some() || !self.controller.workers.is_alive(*number) {
+                continue;
+            }
+            let host = self.controller.entered.get(number).and_then(|host| names.get(*host));
+            let name = host.map_or("a host", String::as_str);
+            let why = format!("{name} did not end its load within the time after the window");
+            let lost = Lost::Unreachable(why);
+            self.controller.workers.kill(*number, lost.clone());
+            self.lose(place, lost);
+        }
+    }
+
     fn everyone_gave_up(&self) -> bool {
         let mut threads = self.gathered.done.iter().flatten().flat_map(|done| &done.threads);
         threads.all(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)))
@@ -342,10 +398,14 @@ impl CaseSteering<'_, '_> {
                 }
             }
             Report::Opened { from } => {
-                self.known_to_all = self.known_to_all.max(from);
+                // Another machine may say anything: nothing opens after it has closed.
+                self.known_to_all = self.known_to_all.max(from.min(self.gathered.closed));
             }
             Report::Slices(slices) => {
                 for (lane, slice) in slices {
+                    if !self.can_be(&slice) {
+                        continue;
+                    }
                     self.gathered.take(place, lane, &slice);
                 }
             }

@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
+use tapstone_measure::units::Nanos;
 use tapstone_record as record;
+use tapstone_worker::Unanswered;
 
 use super::TokenController;
 use super::error::Lost;
@@ -11,7 +13,7 @@ use super::plan::{CasePlan, CaseStop};
 use super::prepare::{Prepared, key_use};
 use super::ran_case::RanCase;
 use crate::material::{By, Effort, Output};
-use crate::protocol::{Broken, Report, Task};
+use crate::protocol::{Broken, KeyUse, Report, Task};
 
 /// How the results of one lane were judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +78,9 @@ pub(super) fn judge(
     if !plan.common.verify {
         return judged;
     }
+    if controller.hosts().is_some() {
+        return judged_by_agents(controller, plan, prepared, ran);
+    }
     let judges = ran.took_part.iter().flat_map(|process| &prepared.judges[*process]);
     let mut time = CheckingTime::new(plan, ran, judges.map(Vec::len).sum());
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -86,7 +91,8 @@ pub(super) fn judge(
         ran.broken_when_read.extend(kept.broken);
         for (lane, outputs) in kept.outputs.into_iter().enumerate() {
             let judges = &prepared.judges[process][lane];
-            let keyed = by_key(plan, prepared.first_workers[process], outputs, judges.len());
+            let first = prepared.first_workers[process];
+            let keyed = by_key(key_use(plan), first, outputs, judges.len());
             for (judge, outputs) in judges.iter().zip(keyed) {
                 let tally = time.check(|at_most| {
                     judge.judge(&outputs, Effort { at_most, threads, seed: plan.common.seed })
@@ -104,9 +110,52 @@ pub(super) fn judge(
     judged
 }
 
-/// The results of each key, by the number of the key.
-fn by_key(
+/// How long an agent may judge: what it measures with is not needed meanwhile.
+const AGENT_JUDGES_FOR: Nanos = Nanos::from_secs(1);
+
+/// The same after the user has asked to end.
+const A_LOOK: Nanos = Nanos::from_millis(200);
+
+/// Each agent judges what its workers kept, all at the same time: results stay where they are.
+fn judged_by_agents(
+    controller: &mut TokenController,
     plan: &CasePlan,
+    prepared: &Prepared,
+    ran: &mut RanCase,
+) -> Vec<Judged> {
+    let mut judged = vec![Judged::default(); plan.lanes.len()];
+    let all = prepared.numbers();
+    let numbers: Vec<usize> = ran.took_part.iter().map(|process| all[*process]).collect();
+    // Who has asked to end does not wait for more than a look.
+    let at_most = if ran.interrupted { A_LOOK } else { AGENT_JUDGES_FOR };
+    let task = Task::Judge { seed: plan.common.seed, at_most };
+    let answers = controller.workers.task_all(&numbers, &task, |report| match report {
+        Report::Judged { lanes, broken } => Some((lanes, broken)),
+        _ => None,
+    });
+    for answer in answers {
+        let (lanes, broken) = match answer {
+            Ok(told) => told,
+            Err(Unanswered::Lost(lost)) => {
+                ran.lost_afterwards.get_or_insert(lost);
+                continue;
+            }
+            Err(Unanswered::Interrupted) => continue,
+        };
+        ran.broken_when_read.extend(broken);
+        for (sum, lane) in judged.iter_mut().zip(lanes) {
+            let by = if lane.by_token { record::Verifier::Token } else { record::Verifier::Agent };
+            sum.checked += lane.checked;
+            sum.wrong += lane.wrong.min(lane.checked);
+            sum.by = sum.by.max((lane.checked > 0).then_some(by));
+        }
+    }
+    judged
+}
+
+/// The results of each key, by the number of the key.
+pub(super) fn by_key(
+    key_use: KeyUse,
     first_worker: u32,
     outputs: Vec<Output>,
     keys: usize,
@@ -114,7 +163,7 @@ fn by_key(
     let mut keyed = vec![Vec::new(); keys];
     for output in outputs {
         let thread = output.worker.wrapping_sub(first_worker) as usize;
-        keyed[key_use(plan).key(thread, output.operation, keys)].push(output);
+        keyed[key_use.key(thread, output.operation, keys)].push(output);
     }
     keyed
 }

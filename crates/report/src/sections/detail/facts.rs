@@ -183,6 +183,7 @@ fn client(case: &CaseResult) -> Option<String> {
 fn verified(verification: &Verification) -> String {
     let by = match verification.by {
         Verifier::Software => "by software",
+        Verifier::Agent => "checked by the agent",
         Verifier::Token => "by a round trip through the token itself",
     };
     let wrong = match verification.wrong {
