@@ -425,11 +425,11 @@ fn no_load_goes_beyond_the_agents_limits() {
 #[test]
 fn results_are_judged_where_they_are_made() {
     let Some(nats) = Nats::open() else { return };
-    let sound = [("SERVICE", "100us"), ("WAIT", "sleep")];
+    let sound = [("MODEL", "honest")];
     let _agents =
         ["near", "far"].map(|name| Agent::start(Home::new(name, ""), &nats.url(), &sound));
     let outcome = Tapstone::on_hosts(2, &nats.url())
-        .args("--op sha256 --seconds 2 --warm-up 0.2")
+        .args("--op rsa1024.sign --seconds 2 --warm-up 0.2")
         .run()
         .exits(0);
     let verification = outcome.row().verification.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
-use tapstone_record::HostState;
+use tapstone_record::{HostState, ShareKind};
 
 use crate::keys::agents_part;
 use crate::laboratory::{Agent, Home, TIME_LIMIT};
@@ -56,6 +56,13 @@ fn coordinate(count: u32) -> Option<Effort> {
     assert!(row.completed > u64::from(count) * 30, "{}", row.completed);
     let preparation = Duration::from_nanos(row.window.unwrap().start_ns.0 - begun_ns);
     let worst = record.hosts.iter().map(|host| host.clock.unwrap().bound_ns).max();
+    // Each host's own rate, summed, beside the rate of all in the common window.
+    let hosts = row.shares.iter().filter(|share| share.kind == ShareKind::Host);
+    let sum: u64 = hosts.map(|share| share.completed).sum();
+    let rate = row.throughput.unwrap().estimate;
+    let of_hosts = sum as f64 / row.window.unwrap().seconds.0;
+    assert!((rate / of_hosts - 1.0).abs() <= 0.005, "{rate} {of_hosts}");
+    eprintln!("{count} agents: {rate:.2}/s together, {of_hosts:.2}/s as their sum");
     eprintln!(
         "{count} agents: window open after {preparation:.1?}, {} MB, worst clock ± {}",
         memory_bytes >> 20,
@@ -68,6 +75,42 @@ fn coordinate(count: u32) -> Option<Effort> {
 fn many_light_agents_are_one_measurement() {
     let Some(effort) = coordinate(32) else { return };
     assert!(effort.memory_bytes < 300 << 20);
+}
+
+/// `cargo test -p tapstone --test hosts -- --ignored many --nocapture`, for docs/evidence.md.
+#[test]
+#[ignore = "512 worker processes"]
+fn five_hundred_and_twelve_agents_are_one_measurement() {
+    for count in [32, 128, 512] {
+        let Some(effort) = coordinate(count) else { return };
+        assert!(effort.memory_bytes <= 100 << 20, "{}", effort.memory_bytes);
+    }
+}
+
+/// What a host sends and is sent in a window of a minute, results judged where they are made.
+#[test]
+#[ignore = "a minute, and what goes through the server"]
+fn a_minute_of_a_host_is_less_than_a_megabyte() {
+    let Some(nats) = Nats::open() else { return };
+    let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("MODEL", "honest")];
+    let start = |name| {
+        Agent::start_as(Home::new(name, ""), &nats.url(), &model, |command| {
+            command.env_remove("NULL_MODULE_LOG")
+        })
+    };
+    let _agents = ["near", "far"].map(start);
+    let before = nats.bytes_sent();
+    let lab = Tapstone::on_hosts(2, &nats.url());
+    let outcome = lab.args("--op rsa1024.sign --seconds 60 --warm-up 0.2").run();
+    let bytes = (nats.bytes_sent() - before) / 2;
+    let row = outcome.row();
+    eprintln!(
+        "{bytes} bytes for each host and a window of {:.0} s, {} operations, {:?}",
+        row.window.unwrap().seconds.0,
+        row.completed,
+        row.verification
+    );
+    assert!(bytes < 1 << 20, "{bytes}");
 }
 
 /// `cargo test -p tapstone --test hosts -- --ignored many`, on a machine with nothing else to do.

@@ -1,7 +1,8 @@
 //! A real nats-server, on a port that was free.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -75,7 +76,8 @@ impl Nats {
     /// Without TLS and without credentials. `None`, which has been said then: not installed.
     pub(crate) fn open() -> Option<Self> {
         let directory = TempDir::new().unwrap();
-        fs::write(directory.path().join("nats.conf"), "max_payload: 1MB\n").unwrap();
+        let configuration = "max_payload: 1MB\nhttp: \"127.0.0.1:-1\"\n";
+        fs::write(directory.path().join("nats.conf"), configuration).unwrap();
         Self::first(directory, None)
     }
 
@@ -145,6 +147,21 @@ impl Nats {
     pub(crate) fn start_again(&mut self) {
         assert!(self.server.is_none(), "it was stopped");
         self.launch();
+    }
+
+    /// The bytes of all messages that clients have sent so far, by the server's own account.
+    pub(crate) fn bytes_sent(&self) -> u64 {
+        let pid = self.pid().expect("it runs").as_raw_nonzero();
+        let ports = self.directory.path().join(format!("nats-server_{pid}.ports"));
+        let ports: Value = serde_json::from_slice(&fs::read(ports).unwrap()).unwrap();
+        let address = ports["monitoring"][0].as_str().unwrap().trim_start_matches("http://");
+        let mut monitor = TcpStream::connect(address).unwrap();
+        monitor.write_all(b"GET /varz HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        monitor.read_to_string(&mut answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let told: Value = serde_json::from_str(body).unwrap();
+        told["in_bytes"].as_u64().unwrap()
     }
 
     pub(crate) fn log(&self) -> String {
