@@ -139,6 +139,8 @@ fn each_hears_and_says_what_is_its_own() {
         for client in [&agent, &coordinator] {
             client.flush().await.unwrap();
         }
+        // What the server refused is told by a task of its own.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let refused = |events: &Receiver<Event>| -> String {
             let texts = events.try_iter().filter_map(|event| match event {
                 Event::ServerError(error) => Some(error.to_string().to_lowercase()),
