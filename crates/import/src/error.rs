@@ -59,4 +59,58 @@ pub enum ImportError {
         /// What is wrong with the first of them.
         why: String,
     },
+    /// An event that the map names is nowhere in the log.
+    #[error(
+        "{} has no event {event:?}, which stage {stage:?} of the map begins or ends with\nhint: its \
+         events are {there}", path.display()
+    )]
+    NoSuchEvent {
+        /// The path of the file.
+        path: PathBuf,
+        /// The event, as the map has it.
+        event: String,
+        /// The operation of the stage.
+        stage: String,
+        /// The events that the log has.
+        there: String,
+    },
+    /// What the map says comes first comes last.
+    #[error(
+        "{}: {first:?} comes after {second:?} in {against} of {all} transactions, and {rule}\nhint: \
+         hold the order of the map's stages against the log; perhaps from and to are exchanged",
+        path.display()
+    )]
+    Order {
+        /// The path of the file.
+        path: PathBuf,
+        /// What is to come first.
+        first: String,
+        /// What is to come after it.
+        second: String,
+        /// In how many transactions it is the other way round.
+        against: u64,
+        /// Of how many that have both.
+        all: u64,
+        /// Why that cannot be.
+        rule: String,
+    },
+    /// The log's moments are not written as the map says.
+    #[error(
+        "{}, line {line}: {text:?} contradicts the map's format {format:?}: {why}\nhint: {hint}",
+        path.display()
+    )]
+    Format {
+        /// The path of the file.
+        path: PathBuf,
+        /// The line of the first such moment.
+        line: u64,
+        /// The moment, as the log has it.
+        text: String,
+        /// The format, as the map has it.
+        format: String,
+        /// How it is known.
+        why: &'static str,
+        /// What to do about it.
+        hint: &'static str,
+    },
 }

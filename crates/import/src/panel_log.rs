@@ -11,8 +11,10 @@
 //! moments lie is taken for the log's resolution. A difference of two moments is known to one such
 //! step either way, so every interval is wider by it on both sides.
 
+mod contradiction;
 mod map;
 mod moment;
+mod order;
 mod reading;
 mod stage;
 

@@ -116,9 +116,101 @@ fn a_log_with_a_line_for_each_transaction_is_read_too() {
 #[test]
 fn a_stage_that_never_happened_has_no_figures() {
     let map = format!("{MAP}[[stage]]\noperation = 'never'\nfrom = 'detected'\nto = 'moon'\n");
-    let said = import(&[("door.csv", &log()), ("map.toml", &map)], &["--format", "json"]);
+    // The event is there, and never after the other one.
+    let log = format!("{}2026-01-15 13:00:00.0,other,moon\n", log());
+    let said = import(&[("door.csv", &log), ("map.toml", &map)], &["--format", "json"]);
     let row = said.record().results[2].clone();
     assert_eq!((row.status.outcome, row.latency_ns), (Outcome::Failed, None));
+}
+
+/// An import that fails: exit code 2, one error with a hint, and nothing on standard output.
+fn refused(log: &str, map: &str) -> String {
+    let said = import(&[("door.csv", log), ("map.toml", map)], &["--output", "x.json"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    assert_eq!(said.err.matches("error: ").count(), 1, "{}", said.err);
+    assert!(said.err.contains("\nhint: "), "{}", said.err);
+    said.err
+}
+
+#[test]
+fn an_event_of_the_map_that_never_occurs_is_named() {
+    let error = refused(&log(), &MAP.replace("'sent'", "'Sent'"));
+    assert!(error.contains("has no event \"Sent\", which stage \"door.pki-cak\""), "{error}");
+    assert!(error.contains("hint: its events are detected, door opened, read, sent"), "{error}");
+}
+
+#[test]
+fn stages_in_an_impossible_order_are_named() {
+    // Each badge of this log comes again, so that the end of one tap is before the start of the
+    // next: still the shorter way is the wrong one.
+    let exchanged = MAP.replace("from = 'detected'\nto = 'sent'", "from = 'sent'\nto = 'detected'");
+    let error = refused(&log(), &exchanged);
+    assert!(error.contains("\"sent\" comes after \"detected\" in"), "{error}");
+    // Once each.
+    let once: String = log().lines().take(5).map(|line| format!("{line}\n")).collect();
+    assert!(refused(&once, &exchanged).contains("in 1 of 1 transactions"));
+    // A part that begins before its whole.
+    let outside = MAP.replace("from = 'detected'\nto = 'sent'", "from = 'read'\nto = 'sent'");
+    let outside = format!(
+        "{outside}[[stage]]\noperation = 'door.pki-cak.select'\nfrom = 'detected'\nto = 'read'\n"
+    );
+    let error = refused(&log(), &outside);
+    assert!(error.contains("is a part of \"door.pki-cak\""), "{error}");
+    // Steps of the card, each well by itself, in an order that no card has.
+    let steps = "format = '%Y-%m-%d %H:%M:%S%.f'\n[events]\ntime = 'Timestamp'\n\
+                 transaction = 'Badge'\nevent = 'Event'\n\
+                 [[stage]]\noperation = 'door.pki-cak.challenge'\nfrom = 'detected'\nto = 'read'\n\
+                 [[stage]]\noperation = 'door.pki-cak.select'\nfrom = 'door opened'\nto = 'sent'\n";
+    let error = refused(&log(), steps);
+    assert!(error.contains("select comes before challenge on every card"), "{error}");
+}
+
+#[test]
+fn columns_in_an_impossible_order_are_named() {
+    let log = "start,end\n2026-01-15 09:00:00,2026-01-15 09:00:03\n\
+               2026-01-15 09:01:00,2026-01-15 09:01:03\n";
+    let map = "[[stage]]\noperation = 'door.pki-cak'\nfrom = 'end'\nto = 'start'\n";
+    let error = refused(log, map);
+    assert!(error.contains("\"end\" comes after \"start\" in 2 of 2 transactions"), "{error}");
+}
+
+/// Days of January 2026, day first as this log has it, a tap at noon of each.
+fn days(days: std::ops::RangeInclusive<u32>) -> String {
+    let mut log = String::from("Timestamp,Badge,Event\n");
+    for day in days {
+        for (second, event) in [(0, "detected"), (1, "read"), (3, "sent")] {
+            writeln!(log, "{day:02}/01/2026 12:00:{second:02},{day},{event}").unwrap();
+        }
+    }
+    log
+}
+
+#[test]
+fn a_date_format_that_contradicts_the_log_is_named() {
+    let with = |format: &str| MAP.replace("%Y-%m-%d %H:%M:%S%.f", format);
+    let month_first = with("%m/%d/%Y %H:%M:%S");
+    // From the 13th on there is no such month.
+    let error = refused(&days(1..=31), &month_first);
+    assert!(error.contains("door.csv, line 38: \"13/01/2026 12:00:00\" contradicts"), "{error}");
+    assert!(error.contains("day and month are the other way round"), "{error}");
+    // Before it every moment can be read, and each day is a month after the last.
+    let error = refused(&days(1..=12), &month_first);
+    assert!(error.contains("each day is a month after the one before it"), "{error}");
+    // Right, it is read.
+    let right = with("%d/%m/%Y %H:%M:%S");
+    let said = import(&[("door.csv", &days(1..=31)), ("map.toml", &right)], &[]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    // A log of a shop that logs on the first of each month is no contradiction of `%m/%d`.
+    let firsts = days(1..=12).replace("2026 12", "2026 11");
+    let said = import(&[("door.csv", &firsts), ("map.toml", &right)], &[]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    // Seconds are taken for milliseconds, and two digits for a year of four.
+    let seconds = "Timestamp,Badge,Event\n1768469400,1,detected\n1768469401,1,read\n\
+                   1768469403,1,sent\n";
+    let error = refused(seconds, &with("unix-ms"));
+    assert!(error.contains("read so, it is not from 1980 to 2100"), "{error}");
+    let error = refused(&log(), &with("%d.%m.%Y %H:%M"));
+    assert!(error.contains("most lines of the log do not read so"), "{error}");
 }
 
 #[test]
@@ -132,7 +224,7 @@ fn maps_and_logs_that_do_not_fit_are_refused_with_a_hint() {
             other_column.as_str(),
             "has no column \"Card\"\nhint: its columns are Timestamp, Badge, Event",
         ),
-        (&log, &other_format, "is no moment in the map's format\nhint: "),
+        (&log, &other_format, "contradicts the map's format"),
         (&log, "stage = 3", "map.toml, line 1: "),
         (&log, "stage = []", "it has no stage"),
         (&log, "[[stage]]\noperation = 'x'\nfrom = 'a'\n", "has not what a stage has"),

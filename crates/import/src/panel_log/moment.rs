@@ -44,6 +44,24 @@ pub(super) struct Moment {
 }
 
 impl MomentFormat {
+    /// As a map writes it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Iso => "rfc3339",
+            Self::UnixSeconds => "unix-s",
+            Self::UnixMilliseconds => "unix-ms",
+            Self::Pattern(pattern) => pattern,
+        }
+    }
+
+    /// The same with day and month exchanged; `None` where it does not have both as numbers.
+    pub(super) fn exchanged(&self) -> Option<Self> {
+        let Self::Pattern(pattern) = self else { return None };
+        let has_both = pattern.contains("%d") && pattern.contains("%m");
+        let exchanged = pattern.replace("%d", "%\0").replace("%m", "%d").replace("%\0", "%m");
+        has_both.then_some(Self::Pattern(exchanged))
+    }
+
     pub(super) fn read(&self, text: &str) -> Option<Moment> {
         let text = text.trim();
         let zoned = |at: Instant| Moment { at, local: false, has_date: true };

@@ -7,8 +7,10 @@ use std::path::Path;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use tapstone_measure::units::Nanos;
 
-use super::map::{DurationUnit, Events, Map};
+use super::contradiction::FormatWitness;
+use super::map::{DurationUnit, Events, Map, StageMap};
 use super::moment::{Instant, MomentFormat, Moments};
+use super::order::{self, Badges, OrderRule};
 use super::stage::Stage;
 use crate::{ImportError, SkippedLine};
 
@@ -23,6 +25,14 @@ const LONGEST: Instant = 3_600_000_000_000;
 
 const DAY: Instant = 86_400_000_000_000;
 
+/// So many events, or lines with a transaction each, are held against the order that the map implies:
+/// what is wrong with a map is wrong from the start.
+const ORDERED: u64 = 20_000;
+/// Transactions that are remembered for it.
+const MOST_ORDERED: usize = 5_000;
+/// Events that are told of a log that has not the map's.
+const TOLD_EVENTS: usize = 10;
+
 /// All that was read.
 pub(super) struct Reading {
     pub(super) stages: Vec<Stage>,
@@ -32,6 +42,9 @@ pub(super) struct Reading {
     pub(super) skipped: Vec<SkippedLine>,
     pub(super) unfinished: u64,
     pub(super) other_events: u64,
+    format: FormatWitness,
+    order: Vec<OrderRule>,
+    ordered: u64,
 }
 
 impl Reading {
@@ -49,6 +62,9 @@ impl Reading {
             skipped: Vec::new(),
             unfinished: 0,
             other_events: 0,
+            format: FormatWitness::new(&map.format),
+            order: order::rules(map),
+            ordered: 0,
         };
         let columns = Columns { header: &header, path };
         let mut layout = match &map.events {
@@ -56,10 +72,26 @@ impl Reading {
             None => FieldLayout::Columns(ByColumn::all(map, &columns)?),
         };
         reading.all(&mut lines, &header, map, path, &mut layout)?;
+        reading.contradiction(map, path, &layout).map_or(Ok(()), Err)?;
         if let FieldLayout::Events(events) = &layout {
             reading.unfinished += events.open.len() as u64;
         }
         Ok(reading)
+    }
+
+    /// What the log says against the map, worst first.
+    fn contradiction(&self, map: &Map, path: &Path, layout: &FieldLayout) -> Option<ImportError> {
+        let badges = match layout {
+            FieldLayout::Events(_) => Badges::MayReturn,
+            FieldLayout::Columns(_) => Badges::OncePerLine,
+        };
+        let missing = || match layout {
+            FieldLayout::Events(events) if self.lines > 0 => events.missing(map, path),
+            FieldLayout::Events(_) | FieldLayout::Columns(_) => None,
+        };
+        let format = self.format.contradiction(&map.format, path);
+        let order = || self.order.iter().find_map(|rule| rule.violation(path, badges));
+        format.or_else(missing).or_else(order)
     }
 
     fn all(
@@ -81,8 +113,10 @@ impl Reading {
             let number = line.position().map_or(0, csv::Position::line);
             let outcome = if line.len() == header.len() {
                 match layout {
-                    FieldLayout::Events(events) => events.line(&line, &map.format, self),
-                    FieldLayout::Columns(columns) => self.columns(&line, &map.format, columns),
+                    FieldLayout::Events(events) => events.line(number, &line, &map.format, self),
+                    FieldLayout::Columns(columns) => {
+                        self.columns(number, &line, &map.format, columns)
+                    }
                 }
             } else {
                 Err(format!("{} fields in the place of {}", line.len(), header.len()))
@@ -96,9 +130,18 @@ impl Reading {
         }
     }
 
-    fn moment(&mut self, format: &MomentFormat, field: &[u8]) -> Result<Instant, String> {
+    fn moment(
+        &mut self,
+        number: u64,
+        format: &MomentFormat,
+        field: &[u8],
+    ) -> Result<Instant, String> {
         let text = std::str::from_utf8(field).map_err(|_| not_a_moment(field))?;
-        let moment = format.read(text).ok_or_else(|| not_a_moment(field))?;
+        let Some(moment) = format.read(text) else {
+            self.format.unreadable(number, text);
+            return Err(not_a_moment(field));
+        };
+        self.format.reads(number, text, &moment);
         self.moments.add(&moment);
         Ok(moment.at)
     }
@@ -106,32 +149,64 @@ impl Reading {
     /// A line of a log that has one for each transaction. Nothing is counted of a broken one.
     fn columns(
         &mut self,
+        number: u64,
         line: &ByteRecord,
         format: &MomentFormat,
         columns: &[ByColumn],
     ) -> Result<(), String> {
         let mut times = Vec::with_capacity(columns.len());
+        // Which columns were when: most maps name a few.
+        let mut moments: Vec<(usize, Instant)> = Vec::new();
+        let mut broken = None;
         for column in columns {
             let field = |at: usize| line.get(at).unwrap_or_default();
-            times.push(match *column {
+            times.push(match column {
                 // A stage that this transaction did not reach.
                 ByColumn::Between { from, to }
-                    if field(from).is_empty() || field(to).is_empty() =>
+                    if field(from.place).is_empty() || field(to.place).is_empty() =>
                 {
                     None
                 }
-                ByColumn::Length { at, .. } if field(at).is_empty() => None,
+                ByColumn::Length { at, .. } if field(*at).is_empty() => None,
                 ByColumn::Between { from, to } => {
-                    let from = self.moment(format, field(from))?;
-                    Some(length(from, self.moment(format, field(to))?)?)
+                    let begins = self.moment(number, format, field(from.place))?;
+                    let ends = self.moment(number, format, field(to.place))?;
+                    moments.extend([(from.place, begins), (to.place, ends)]);
+                    length(begins, ends).map_err(|why| broken = Some(why)).ok()
                 }
-                ByColumn::Length { at, unit } => Some(number(field(at), unit)?),
+                ByColumn::Length { at, unit } => Some(self::number(field(*at), *unit)?),
             });
+        }
+        self.hold_columns_in_order(columns, &moments);
+        if let Some(why) = broken {
+            return Err(why);
         }
         for (stage, time) in self.stages.iter_mut().zip(times) {
             time.into_iter().for_each(|time| stage.add(time));
         }
         Ok(())
+    }
+}
+
+impl Reading {
+    /// Holds the moments of one line against the order that the map implies. Without a date, what
+    /// is half a day apart has passed midnight.
+    fn hold_columns_in_order(&mut self, columns: &[ByColumn], moments: &[(usize, Instant)]) {
+        if self.ordered >= ORDERED {
+            return;
+        }
+        self.ordered += 1;
+        let at = |name: &str| {
+            let place = columns.iter().find_map(|column| column.place_of(name))?;
+            moments.iter().find(|(column, _)| *column == place).map(|(_, moment)| *moment)
+        };
+        for rule in &mut self.order {
+            if let (Some(first), Some(second)) = (at(&rule.first), at(&rule.second))
+                && (second - first).abs() < DAY / 2
+            {
+                rule.add(second - first);
+            }
+        }
     }
 }
 
@@ -203,8 +278,15 @@ impl Columns<'_> {
 
 /// A stage of a log with a line for each transaction.
 enum ByColumn {
-    Between { from: usize, to: usize },
+    Between { from: NamedColumn, to: NamedColumn },
     Length { at: usize, unit: DurationUnit },
+}
+
+/// A column by its place and its name.
+#[derive(Clone)]
+struct NamedColumn {
+    place: usize,
+    name: String,
 }
 
 impl ByColumn {
@@ -216,12 +298,21 @@ impl ByColumn {
                     Self::Length { at: columns.find(length)?, unit }
                 }
                 (Some(from), Some(to), ..) => {
-                    Self::Between { from: columns.find(from)?, to: columns.find(to)? }
+                    let named = |name: &String| {
+                        Ok(NamedColumn { place: columns.find(name)?, name: name.clone() })
+                    };
+                    Self::Between { from: named(from)?, to: named(to)? }
                 }
                 _ => continue,
             });
         }
         Ok(all)
+    }
+
+    /// Where the column of this name is, if the stage is made of it.
+    fn place_of(&self, name: &str) -> Option<usize> {
+        let Self::Between { from, to } = self else { return None };
+        [from, to].into_iter().find(|column| column.name == name).map(|column| column.place)
     }
 }
 
@@ -238,6 +329,14 @@ struct ByEvent {
     open: HashMap<Vec<u8>, Vec<Option<Instant>>>,
     /// In the order in which they were opened.
     order: VecDeque<Vec<u8>>,
+    /// How often each known event came.
+    seen: Vec<u64>,
+    /// The first other events, by their names.
+    others: Vec<Vec<u8>>,
+    /// Which of the known events each rule of order is about.
+    rules: Vec<(Option<usize>, Option<usize>)>,
+    /// When the known events of a transaction were last, for those rules.
+    ordered: HashMap<Vec<u8>, Vec<Option<Instant>>>,
 }
 
 impl ByEvent {
@@ -249,7 +348,16 @@ impl ByEvent {
             *known.entry(name).or_insert(next)
         };
         let stages = map.stage.iter().map(|it| (index(&it.from), index(&it.to))).collect();
+        let place = |name: &str| known.get(name.as_bytes()).copied();
+        let rules = order::rules(map)
+            .iter()
+            .map(|rule| (place(&rule.first), place(&rule.second)))
+            .collect();
         Ok(Self {
+            seen: vec![0; known.len()],
+            others: Vec::new(),
+            rules,
+            ordered: HashMap::new(),
             time: columns.find(&events.time)?,
             transaction: columns.find(&events.transaction)?,
             event: columns.find(&events.event)?,
@@ -260,22 +368,87 @@ impl ByEvent {
         })
     }
 
+    /// An event of the map that the log has not.
+    fn missing(&self, map: &Map, path: &Path) -> Option<ImportError> {
+        let is_missing = |event: &str| {
+            self.known.get(event.as_bytes()).is_some_and(|place| self.seen[*place] == 0)
+        };
+        let named = |stage: &StageMap| {
+            let events = [stage.from.clone(), stage.to.clone()].into_iter().flatten();
+            let mut missing = events.filter(|event| is_missing(event));
+            missing.next().map(|event| (event, stage.operation.clone()))
+        };
+        let (event, stage) = map.stage.iter().find_map(named)?;
+        let present = self.known.iter().filter(|(_, place)| self.seen[**place] > 0);
+        let mut there: Vec<String> = present
+            .map(|(name, _)| name)
+            .chain(&self.others)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect();
+        there.sort();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        Some(ImportError::NoSuchEvent { path: path.into(), event, stage, there })
+    }
+
+    /// Holds an event against those of its transaction that came before it.
+    fn hold_in_order(
+        &mut self,
+        transaction: &[u8],
+        event: usize,
+        at: Instant,
+        reading: &mut Reading,
+    ) {
+        if reading.ordered >= ORDERED {
+            self.ordered = HashMap::new();
+            return;
+        }
+        reading.ordered += 1;
+        if self.ordered.len() >= MOST_ORDERED && !self.ordered.contains_key(transaction) {
+            self.ordered.clear();
+        }
+        let events = self.known.len();
+        let seen = self.ordered.entry(transaction.to_vec()).or_insert_with(|| vec![None; events]);
+        for ((first, second), rule) in self.rules.iter().zip(&mut reading.order) {
+            let before =
+                |place: &Option<usize>| place.and_then(|place| seen[place]).map(|then| at - then);
+            let between = if *second == Some(event) {
+                before(first)
+            } else if *first == Some(event) {
+                before(second).map(|time| -time)
+            } else {
+                None
+            };
+            // What is further apart belongs to different taps.
+            if let Some(between) = between.filter(|between| between.abs() <= LONGEST) {
+                rule.add(between);
+            }
+        }
+        seen[event] = Some(at);
+    }
+
     fn line(
         &mut self,
+        number: u64,
         line: &ByteRecord,
         format: &MomentFormat,
         reading: &mut Reading,
     ) -> Result<(), String> {
         let field = |at: usize| line.get(at).unwrap_or_default().trim_ascii();
-        let at = reading.moment(format, field(self.time))?;
+        let at = reading.moment(number, format, field(self.time))?;
         let Some(&event) = self.known.get(field(self.event)) else {
             reading.other_events += 1;
+            let name = field(self.event);
+            if self.others.len() < TOLD_EVENTS && !self.others.iter().any(|other| other == name) {
+                self.others.push(name.to_vec());
+            }
             return Ok(());
         };
+        self.seen[event] += 1;
         let transaction = field(self.transaction);
         if transaction.is_empty() {
             return Err("the transaction is missing".into());
         }
+        self.hold_in_order(transaction, event, at, reading);
         if !self.open.contains_key(transaction) {
             self.make_room(reading);
             self.open.insert(transaction.to_vec(), vec![None; self.known.len()]);
