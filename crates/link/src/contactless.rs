@@ -51,7 +51,8 @@ pub enum InterfaceType {
     B,
 }
 
-/// The bit rates of part 2: fc/128, fc/64, fc/32, fc/16.
+/// The bit rates of part 2: fc/128 to fc/16, and since its amendments of 2012 fc/8 to fc/2.
+/// Frames are taken to look as at the lower rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u16")]
 pub enum BitRate {
@@ -63,6 +64,12 @@ pub enum BitRate {
     K424,
     /// fc/16, 848 kbit/s in both directions.
     K848,
+    /// fc/8, 1695 kbit/s in both directions.
+    K1695,
+    /// fc/4, 3390 kbit/s in both directions.
+    K3390,
+    /// fc/2, 6780 kbit/s in both directions.
+    K6780,
 }
 
 const fn default_frame() -> u16 {
@@ -98,6 +105,9 @@ impl BitRate {
             Self::K212 => 212,
             Self::K424 => 424,
             Self::K848 => 848,
+            Self::K1695 => 1695,
+            Self::K3390 => 3390,
+            Self::K6780 => 6780,
         }
     }
 }
@@ -111,11 +121,14 @@ impl TryFrom<u16> for BitRate {
             212 => Ok(Self::K212),
             424 => Ok(Self::K424),
             848 => Ok(Self::K848),
+            1695 => Ok(Self::K1695),
+            3390 => Ok(Self::K3390),
+            6780 => Ok(Self::K6780),
             _ => Err(LinkError {
                 field: "kbit_per_second",
                 value: kbit.into(),
                 why: "not a bit rate of ISO 14443-2",
-                hint: "106, 212, 424 or 848",
+                hint: "106, 212, 424, 848, 1695, 3390 or 6780",
             }),
         }
     }
@@ -213,6 +226,9 @@ impl ContactlessLink {
             BitRate::K212 => 64,
             BitRate::K424 => 32,
             BitRate::K848 => 16,
+            BitRate::K1695 => 8,
+            BitRate::K3390 => 4,
+            BitRate::K6780 => 2,
         };
         transfer_time(bits * carrier_periods, CARRIER_HZ)
     }
