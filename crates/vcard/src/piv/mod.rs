@@ -19,7 +19,7 @@ pub mod work;
 
 use tapstone_apdu::{CommandApdu, StatusWord, tlv};
 
-pub use self::card_data::{CardData, CardDataError, Recipe};
+pub use self::card_data::{CardData, CardDataError, CertificateStorage, Recipe};
 pub use self::key::PivAlgorithm;
 use self::object::Access;
 use self::pin::PinReference;

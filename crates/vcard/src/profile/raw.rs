@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::{Spanned, Table};
 
 use super::ProfileOrigin;
-use crate::piv::PivAlgorithm;
+use crate::piv::{CertificateStorage, PivAlgorithm};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +36,8 @@ pub(super) struct RawApplet {
     #[serde(alias = "personality")]
     pub(super) card_data: Option<RawCardData>,
     pub(super) chuid_bytes: Option<Spanned<RawCount>>,
+    pub(super) certificate_bytes: Option<Spanned<RawCount>>,
+    pub(super) certificates: Option<CertificateStorage>,
 }
 
 /// The algorithms of a generated card; what is left out is as on any generated card.

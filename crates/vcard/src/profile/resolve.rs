@@ -114,7 +114,12 @@ fn applets(
     let mut applets = Vec::new();
     let mut seen = Vec::new();
     for applet in raw {
-        let RawApplet { name, card_data, chuid_bytes } = applet.get_ref();
+        let RawApplet { name, card_data, chuid_bytes, certificate_bytes, certificates } =
+            applet.get_ref();
+        let is_of_piv = card_data.is_some()
+            || chuid_bytes.is_some()
+            || certificate_bytes.is_some()
+            || certificates.is_some();
         let known = name.get_ref().as_str();
         if seen.contains(&known) {
             let problem = format!("a second {known} applet\nhint: remove one of the two");
@@ -133,10 +138,15 @@ fn applets(
                     management: of.and_then(|p| p.management).unwrap_or(default.management),
                     card: of.and_then(|p| p.card).unwrap_or(default.card),
                     chuid_bytes: chuid_bytes.as_ref().map(|count| count.get_ref().bytes),
+                    certificate_bytes: certificate_bytes
+                        .as_ref()
+                        .map(|count| count.get_ref().bytes),
+                    certificates: certificates.unwrap_or_default(),
                 })
             }
-            names::BENCH if card_data.is_some() || chuid_bytes.is_some() => {
-                let problem = "`card_data` and `chuid_bytes` are of the piv applet\n\
+            names::BENCH if is_of_piv => {
+                let problem = "`card_data`, `chuid_bytes`, `certificate_bytes` and `certificates` \
+                               are of the piv applet\n\
                                hint: leave them out";
                 return Err(source.error(applet.span(), problem));
             }

@@ -20,7 +20,7 @@ macro_rules! shipped {
     };
 }
 
-const SHIPPED: [Shipped; 9] = shipped![
+const SHIPPED: [Shipped; 11] = shipped![
     "jcop41-v2.2",
     "jcop41-v2.2.1",
     "jcop41-v2.2.1-usb",
@@ -30,6 +30,8 @@ const SHIPPED: [Shipped; 9] = shipped![
     "piv-card-3",
     "piv-card-4",
     "piv-card-5",
+    "piv-p71-rsa2048",
+    "piv-p71-p256",
 ];
 
 /// All profiles that come with Tapstone.

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use tapstone_apdu::StatusWord;
-use tapstone_vcard::piv::{CardData, CardDataError, PivApplet, Recipe};
+use tapstone_apdu::{StatusWord, tlv};
+use tapstone_vcard::piv::{CardData, CardDataError, CertificateStorage, PivApplet, Recipe};
 
 use crate::support::{Desk, card, folder, get_data, openssl, other_folder, other_recipe, verify};
 
@@ -157,6 +157,61 @@ fn a_card_that_is_there_is_used_again_or_refused() {
     let wanted = Recipe { chuid_bytes: Some(2000), ..Recipe::default() };
     let error = CardData::open_or_generate(folder(), &wanted).unwrap_err().to_string();
     assert!(error.contains("not 2000\nhint:"), "{error}");
+}
+
+/// Curve keys only: this is about certificates.
+fn with_certificates(bytes: Option<usize>, certificates: CertificateStorage) -> Recipe {
+    let p256 = tapstone_vcard::piv::PivAlgorithm::P256;
+    Recipe {
+        authentication: p256,
+        signature: p256,
+        certificate_bytes: bytes,
+        certificates,
+        ..Recipe::default()
+    }
+}
+
+/// What GET DATA answers for the certificate of 9E.
+fn certificate_object(path: &Path, recipe: &Recipe) -> Vec<u8> {
+    let card_data = CardData::open_or_generate(path, recipe).unwrap();
+    get_data(&mut PivApplet::new(card_data), &[0x5F, 0xC1, 0x01]).data
+}
+
+#[test]
+fn a_certificate_has_the_bytes_that_are_asked_for_and_is_valid() {
+    for bytes in [800, 1314, 1517] {
+        let desk = Desk::new();
+        let path = desk.path("card");
+        let recipe = with_certificates(Some(bytes), CertificateStorage::Plain);
+        certificate_object(&path, &recipe);
+        let certificate = path.join("card_authentication_9e.der");
+        assert_eq!(fs::read(&certificate).unwrap().len(), bytes);
+        let pem = |der: &Path| openssl(&format!("x509 -inform DER -in {}", der.display())).unwrap();
+        let ca = desk.put("ca.pem", pem(&path.join("ca.der")).as_bytes());
+        let leaf = desk.put("leaf.pem", pem(&certificate).as_bytes());
+        let verified = openssl(&format!("verify -CAfile {ca} {leaf}"));
+        assert!(verified.is_some_and(|said| said.contains(": OK")), "{bytes}");
+        let other = with_certificates(Some(bytes + 1), CertificateStorage::Plain);
+        let error = CardData::open_or_generate(&path, &other).unwrap_err().to_string();
+        assert!(error.contains("the certificate of 9E has"), "{error}");
+    }
+    let short = with_certificates(Some(100), CertificateStorage::Plain);
+    assert!(CardData::generate(&short).is_err());
+}
+
+/// SP 800-73-5 part 1, appendix A: 70 with gzip, 71 with CertInfo 01. gzip itself is the judge.
+#[test]
+fn a_compressed_certificate_is_the_same_in_fewer_bytes() {
+    let desk = Desk::new();
+    let path = desk.path("card");
+    let plain = certificate_object(&path, &with_certificates(None, CertificateStorage::Plain));
+    let packed = certificate_object(&path, &with_certificates(None, CertificateStorage::Gzip));
+    assert!(packed.len() < plain.len(), "{} {}", packed.len(), plain.len());
+    let elements = tlv::elements(tlv::only(0x53, &packed).unwrap()).unwrap();
+    assert_eq!((elements[1].0, elements[1].1), (0x71, &[0x01][..]));
+    let file = desk.put("certificate.gz", elements[0].1);
+    let unpacked = std::process::Command::new("gzip").args(["-dc", &file]).output().unwrap();
+    assert_eq!(unpacked.stdout, fs::read(path.join("card_authentication_9e.der")).unwrap());
 }
 
 #[test]

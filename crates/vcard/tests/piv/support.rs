@@ -34,6 +34,7 @@ pub(crate) fn other_recipe() -> Recipe {
         management: PivAlgorithm::Rsa2048,
         card: PivAlgorithm::Rsa3072,
         chuid_bytes: Some(2339),
+        ..Recipe::default()
     }
 }
 

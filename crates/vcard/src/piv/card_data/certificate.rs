@@ -1,6 +1,7 @@
 //! The CA of a generated card and the certificates it issues: RFC 5280, and the profiles that
 //! FIPS 201-3, 4.2.2 asks for.
 
+use std::cmp::Ordering;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -100,13 +101,40 @@ impl Issuer {
         })
     }
 
-    /// The certificate of one of the card's keys.
+    /// The certificate of one of the card's keys, of `wanted` bytes if that is said: a comment, which
+    /// no path validation looks at, makes up for what is missing.
     pub(super) fn card_certificate(
         &self,
         reference: u8,
         key: &PrivateKey,
         subject: &str,
         card: &Identifiers,
+        wanted: Option<usize>,
+    ) -> Result<Vec<u8>, CardDataError> {
+        let bare = self.commented_certificate(reference, key, subject, card, None)?;
+        let Some(wanted) = wanted else { return Ok(bare) };
+        // An ECDSA signature varies by a byte or two, and the comment has headers of its own.
+        let mut comment = wanted.saturating_sub(bare.len() + COMMENT_HEADERS);
+        for _ in 0..MOST_TRIES {
+            let made = self.commented_certificate(reference, key, subject, card, Some(comment))?;
+            match made.len().cmp(&wanted) {
+                Ordering::Equal => return Ok(made),
+                Ordering::Less => comment += 1,
+                Ordering::Greater => comment = comment.saturating_sub(1),
+            }
+        }
+        let least = bare.len() + COMMENT_HEADERS;
+        let why = format!("it cannot have {wanted} bytes: a generated one has {least} or more");
+        Err(CardDataError::Make { what: "a certificate of the card", why })
+    }
+
+    fn commented_certificate(
+        &self,
+        reference: u8,
+        key: &PrivateKey,
+        subject: &str,
+        card: &Identifiers,
+        comment: Option<usize>,
     ) -> Result<Vec<u8>, CardDataError> {
         make("a certificate of the card", || {
             let mut builder = self.certificate_for(name(subject)?, key.public_key_info()?)?;
@@ -128,6 +156,9 @@ impl Issuer {
                     builder.add_extension(&ExtendedKeyUsage(vec![EMAIL_PROTECTION]))?;
                     builder.add_extension(&issued_under(HARDWARE))?;
                 }
+            }
+            if let Some(bytes) = comment {
+                builder.add_extension(&Comment::with_bytes(bytes)?)?;
             }
             Ok(builder.build::<DerSignature>()?.to_der()?)
         })
@@ -187,6 +218,45 @@ fn card_names(card: &Identifiers) -> Result<SubjectAltName, Error> {
         GeneralName::OtherName(OtherName { type_id: FASC_N, value }),
         GeneralName::UniformResourceIdentifier(Ia5String::new(&uuid)?),
     ]))
+}
+
+/// netscape-comment: text that clients ignore, here as the addresses that other issuers put in.
+struct Comment(Ia5String);
+
+/// Tag, identifier and lengths of an extension of more than 255 bytes.
+const COMMENT_HEADERS: usize = 26;
+
+/// Each try meets the length about one time in two.
+const MOST_TRIES: usize = 64;
+
+impl Comment {
+    fn with_bytes(bytes: usize) -> Result<Self, Error> {
+        let mut digits = vec![0; bytes.div_ceil(2)];
+        OsRng.fill_bytes(&mut digits);
+        let mut text = hex::encode(digits);
+        text.truncate(bytes);
+        Ok(Self(Ia5String::new(&text)?))
+    }
+}
+
+impl AssociatedOid for Comment {
+    const OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.113730.1.13");
+}
+
+impl Encode for Comment {
+    fn encoded_len(&self) -> der::Result<Length> {
+        self.0.encoded_len()
+    }
+
+    fn encode(&self, writer: &mut impl Writer) -> der::Result<()> {
+        self.0.encode(writer)
+    }
+}
+
+impl AsExtension for Comment {
+    fn critical(&self, _: &Name, _: &[x509_cert::ext::Extension]) -> bool {
+        false
+    }
 }
 
 /// As RFC 9562 writes it.

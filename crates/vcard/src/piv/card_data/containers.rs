@@ -1,6 +1,23 @@
 //! The contents of data objects that are not signed by themselves: SP 800-73-5 part 1, appendix A.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Deserialize;
+
 use crate::piv::{AID, tlv};
+
+/// How certificates stand in their objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CertificateStorage {
+    /// As DER.
+    #[default]
+    Plain,
+    /// Compressed with gzip.
+    Gzip,
+}
 
 /// Error detection code: empty, and last in every container.
 pub(super) fn error_detection_code() -> Vec<u8> {
@@ -12,9 +29,19 @@ fn container(elements: &[(u8, &[u8])]) -> Vec<u8> {
     elements.chain([error_detection_code()]).collect::<Vec<_>>().concat()
 }
 
-/// A certificate's container; CertInfo 00 says that it is not compressed.
-pub(super) fn certificate(der: &[u8]) -> Vec<u8> {
-    container(&[(0x70, der), (0x71, &[0x00])])
+/// A certificate's container. CertInfo says whether it is compressed (bit 1), with gzip.
+pub(super) fn certificate(der: &[u8], stored: CertificateStorage) -> Vec<u8> {
+    match stored {
+        CertificateStorage::Plain => container(&[(0x70, der), (0x71, &[0x00])]),
+        CertificateStorage::Gzip => container(&[(0x70, &gzip(der)), (0x71, &[0x01])]),
+    }
+}
+
+/// RFC 1952, as small as it gets.
+fn gzip(der: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(der).and_then(|()| encoder.finish());
+    written.expect("memory takes everything that is written to it")
 }
 
 /// The card capability container, which only old middleware reads: GSC-IS 2.1, 6.1.

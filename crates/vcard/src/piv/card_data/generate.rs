@@ -38,7 +38,8 @@ pub(super) fn files(recipe: &Recipe) -> Result<Files, CardDataError> {
     for (reference, algorithm) in recipe.keys() {
         let key = PrivateKey::generate(algorithm).map_err(|error| failed(error.to_string()))?;
         let subject = format!("Virtual PIV card {card} {reference:02X}");
-        let certificate = ca.card_certificate(reference, &key, &subject, &identifiers)?;
+        let wanted = recipe.certificate_bytes.filter(|_| reference == 0x9E);
+        let certificate = ca.card_certificate(reference, &key, &subject, &identifiers, wanted)?;
         let key = key.to_pkcs8().map_err(|error| failed(error.to_string()))?;
         files.insert(key_file(reference), key);
         files.insert(certificate_file(reference).into(), Zeroizing::new(certificate));

@@ -34,6 +34,7 @@ use std::path::Path;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+pub use self::containers::CertificateStorage;
 pub use self::error::CardDataError;
 use super::key::{PivAlgorithm, PrivateKey};
 use super::object::{self, ObjectContent};
@@ -57,6 +58,8 @@ pub struct CardData {
     /// What GET DATA answers, by tag.
     objects: BTreeMap<u32, Vec<u8>>,
     keys: BTreeMap<u8, PrivateKey>,
+    /// The bytes of the certificate for card authentication, as DER.
+    certificate: usize,
 }
 
 /// What a generated card is to be.
@@ -73,6 +76,11 @@ pub struct Recipe {
     pub card: PivAlgorithm,
     /// How many bytes the CHUID is to have, without its tag 53; `None`: as many as it takes.
     pub chuid_bytes: Option<usize>,
+    /// How many bytes the certificate for card authentication is to have; `None`: as many as it
+    /// takes.
+    pub certificate_bytes: Option<usize>,
+    /// How certificates stand on the card. The files hold them as DER in any case.
+    pub certificates: CertificateStorage,
 }
 
 impl Default for Recipe {
@@ -83,6 +91,8 @@ impl Default for Recipe {
             management: PivAlgorithm::P256,
             card: PivAlgorithm::P256,
             chuid_bytes: None,
+            certificate_bytes: None,
+            certificates: CertificateStorage::Plain,
         }
     }
 }
@@ -100,7 +110,11 @@ impl CardData {
     /// # Errors
     /// When it cannot be read, holds nothing, or holds something that is not what its name says.
     pub fn open(path: &Path) -> Result<Self, CardDataError> {
-        Self::from_files(path, &store::read(path)?)
+        Self::open_with(path, CertificateStorage::Plain)
+    }
+
+    fn open_with(path: &Path, certificates: CertificateStorage) -> Result<Self, CardDataError> {
+        Self::from_files(path, &store::read(path)?, certificates)
     }
 
     /// Makes a card with its own CA: PIN 123456, PUK 12345678. RSA keys take some seconds.
@@ -108,7 +122,7 @@ impl CardData {
     /// # Errors
     /// When the CHUID cannot have the wanted length.
     pub fn generate(recipe: &Recipe) -> Result<Self, CardDataError> {
-        Self::from_files(Path::new("(generated)"), &generate::files(recipe)?)
+        Self::from_files(Path::new("(generated)"), &generate::files(recipe)?, recipe.certificates)
     }
 
     /// Reads the folder or file, or makes the folder with a new card when there is none or an empty
@@ -122,7 +136,7 @@ impl CardData {
         if store::is_free(path)? {
             store::write(path, &generate::files(recipe)?)?;
         }
-        let card_data = Self::open(path)?;
+        let card_data = Self::open_with(path, recipe.certificates)?;
         match card_data.unlike(recipe) {
             None => Ok(card_data),
             Some(what) => Err(CardDataError::Unlike { path: path.into(), what }),
@@ -168,7 +182,7 @@ impl CardData {
 
     /// What is not as the recipe says, which says nothing when it is the default one.
     fn unlike(&self, recipe: &Recipe) -> Option<String> {
-        if *recipe == Recipe::default() {
+        if (Recipe { certificates: CertificateStorage::Plain, ..*recipe }) == Recipe::default() {
             return None;
         }
         for (reference, wanted) in recipe.keys() {
@@ -178,16 +192,25 @@ impl CardData {
                 return Some(format!("{reference:02X} has {found}, not {wanted}"));
             }
         }
+        if let Some(wanted) = recipe.certificate_bytes.filter(|wanted| *wanted != self.certificate)
+        {
+            let found = self.certificate;
+            return Some(format!("the certificate of 9E has {found} bytes, not {wanted}"));
+        }
         let wanted = recipe.chuid_bytes?;
         let found = self.content(object::CHUID).map_or(0, <[u8]>::len);
         (found != wanted).then(|| format!("the CHUID has {found} bytes, not {wanted}"))
     }
 
-    fn from_files(path: &Path, files: &Files) -> Result<Self, CardDataError> {
+    fn from_files(
+        path: &Path,
+        files: &Files,
+        certificates: CertificateStorage,
+    ) -> Result<Self, CardDataError> {
         let mut objects = BTreeMap::new();
         for (name, content) in files {
             if let Some(object) = object::by_file(name) {
-                objects.insert(object.tag, response(object.content, content));
+                objects.insert(object.tag, response(object.content, content, certificates));
             }
         }
         let mut keys = BTreeMap::new();
@@ -210,16 +233,19 @@ impl CardData {
         };
         let pin = typed("pin", DEFAULT_PIN, PinSecret::pin)?;
         let puk = typed("puk", DEFAULT_PUK, PinSecret::puk)?;
-        Ok(Self { pin, puk, objects, keys })
+        let certificate = files.get(certificate_file(0x9E)).map_or(0, |der| der.len());
+        Ok(Self { pin, puk, objects, keys, certificate })
     }
 }
 
 /// What GET DATA answers for an object with this content.
-fn response(kind: ObjectContent, content: &[u8]) -> Vec<u8> {
+fn response(kind: ObjectContent, content: &[u8], certificates: CertificateStorage) -> Vec<u8> {
     match kind {
         ObjectContent::Whole => content.to_vec(),
         ObjectContent::Data => tlv::element(0x53, content),
-        ObjectContent::Certificate => tlv::element(0x53, &containers::certificate(content)),
+        ObjectContent::Certificate => {
+            tlv::element(0x53, &containers::certificate(content, certificates))
+        }
     }
 }
 
