@@ -57,6 +57,7 @@ fn part(part: &PathPart, total: Millis) -> BudgetPart {
         kind: part.role.kind(),
         time_ns: part.mean().exactly(),
         share: share(part.mean(), total),
+        by_formula_ns: part.mean_by_formula().map(Millis::nanos),
         provenance: part.provenance,
         source: part.source.clone(),
     }
@@ -70,11 +71,12 @@ fn saved(overlapped: Millis, total: Millis) -> BudgetPart {
         kind: PartKind::Waiting,
         time_ns: Estimate { estimate: -estimate, low: -estimate, high: -estimate },
         share: share(Millis(-overlapped.0), total),
+        by_formula_ns: None,
         provenance: Provenance::Derived,
         source: None,
     }
 }
 
-fn share(of: Millis, total: Millis) -> Fraction {
+pub(crate) fn share(of: Millis, total: Millis) -> Fraction {
     Fraction(if total.0 > 0.0 { of.0 / total.0 } else { 0.0 })
 }

@@ -1,9 +1,12 @@
 //! A change to a path: what it is, what it needs to be safe, and what it does to the time.
 
-use tapstone_link::Hop;
+use tapstone_link::{BitRate, Hop};
 use tapstone_record::Provenance;
 
-use crate::path::{AuthenticationPath, CHUID_START, Role, StepFilter, formula, step};
+use crate::content::{CertificateBytes, KeyKind, LengthFields};
+use crate::millis::Millis;
+use crate::path::{AuthenticationPath, CHUID_START, Role, StepFilter, step};
+use crate::resend::{resend, send_content};
 
 /// The kinds of changes, in the order in which they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,8 +15,18 @@ pub enum ChangeKind {
     Algorithm,
     /// A card that computes faster.
     FasterCard,
+    /// A module between reader and controller that computes faster.
+    FasterModule,
     /// More bits per second between card and reader.
     BitRate,
+    /// Longer frames between card and reader.
+    Frames,
+    /// Commands and responses that are not chained.
+    ExtendedLength,
+    /// A certificate with fewer bytes.
+    SmallerCertificate,
+    /// A certificate that is stored compressed.
+    GzipCertificate,
     /// Another kind of link behind the reader.
     Link,
     /// The controller authenticates, and there is no module.
@@ -35,7 +48,12 @@ impl ChangeKind {
         match self {
             Self::Algorithm => "algorithm",
             Self::FasterCard => "faster-card",
+            Self::FasterModule => "faster-module",
             Self::BitRate => "bit-rate",
+            Self::Frames => "frames",
+            Self::ExtendedLength => "extended-length",
+            Self::SmallerCertificate => "smaller-certificate",
+            Self::GzipCertificate => "gzip-certificate",
             Self::Link => "link",
             Self::ControllerSide => "controller-side",
             Self::KnownCard => "known-card",
@@ -50,7 +68,12 @@ impl ChangeKind {
         match self {
             Self::Algorithm => "another algorithm on the card",
             Self::FasterCard => "a faster card",
+            Self::FasterModule => "a module that computes faster",
             Self::BitRate => "more kbit/s between card and reader",
+            Self::Frames => "longer frames between card and reader",
+            Self::ExtendedLength => "commands and responses of extended length, without chaining",
+            Self::SmallerCertificate => "a certificate with fewer bytes",
+            Self::GzipCertificate => "the certificate is stored compressed",
             Self::Link => "another link",
             Self::ControllerSide => "the controller authenticates, without a link from a module",
             Self::KnownCard => "the card's key is known: its certificate is not read again",
@@ -60,39 +83,72 @@ impl ChangeKind {
         }
     }
 
-    /// Under which condition it is as secure, or possible at all.
+    /// Under which condition it is as secure, or possible at all, and by which standard.
     const fn condition(self) -> &'static str {
         match self {
             Self::Algorithm => {
                 "cards with a key and a certificate of that algorithm are issued, and every reader \
-                 and trust anchor on the way accepts it (SP 800-78-5)"
+                 and trust anchor on the way accepts it (SP 800-78-5, table 6)"
             }
-            Self::FasterCard => "people carry such cards: cards are replaced as they expire",
+            Self::FasterCard => {
+                "people carry such cards: cards are replaced as they expire (FIPS 201-3, 2.9.1), \
+                 and the new ones are validated too (FIPS 140-3)"
+            }
+            Self::FasterModule => {
+                "the module is replaced by one whose processor validates a path and checks a \
+                 signature in that time (RFC 5280, section 6); it still checks every signature, \
+                 and its keys are as protected as before (FIPS 140-3)"
+            }
             Self::BitRate => {
-                "card and reader both offer the rate (ISO 14443-4, PPS), and the antenna holds it \
-                 in the field that there is"
+                "card and reader both offer the rate (ISO/IEC 14443-4, PPS), and the antenna holds \
+                 it in the field that there is (ISO/IEC 14443-2)"
             }
-            Self::Link => "readers, cabling and panel speak it; in the open, encrypted",
+            Self::Frames => {
+                "the card's FSCI and the reader's FSDI announce it, and both have the memory \
+                 (ISO/IEC 14443-4, 5.1 and 5.2.3); a longer frame that is disturbed is sent again \
+                 whole"
+            }
+            Self::ExtendedLength => {
+                "card, reader and its driver take extended length fields, and the card announces \
+                 them (ISO/IEC 7816-4, 5.2 and 12.7); SP 800-73-5 part 2 asks for chaining alone, \
+                 so that a reader falls back to it"
+            }
+            Self::SmallerCertificate => {
+                "the issuing CA signs with P-256 (SP 800-78-5, table 3) and leaves out what its \
+                 profile lets it; FASC-N, UUID, policy, and where CRLs are, stay (FIPS 201-3, \
+                 4.2.2.2; RFC 5280)"
+            }
+            Self::GzipCertificate => {
+                "the issuer stores it compressed and says so in CertInfo (SP 800-73-5 part 1, \
+                 appendix A; RFC 1952); every reader expands it within a limit, and refuses what \
+                 expands to more"
+            }
+            Self::Link => {
+                "readers, cabling and panel speak it (SIA OSDP, IEC 60839-11-5; RFC 9293); in the \
+                 open, encrypted (OSDP's secure channel; RFC 8446)"
+            }
             Self::ControllerSide => {
                 "the controller has the keys of trust anchors and the speed of the module, and the \
-                 line from the reader to it is as protected as the module was"
+                 line from the reader to it is as protected as the module was (SP 800-116 Rev. 1)"
             }
             Self::KnownCard => {
                 "the key is registered only after one full reading, is looked up by identifier and \
                  key hash, is challenged every time, and the stored certificate's validity and \
-                 revocation are checked every time; a miss falls back to the full reading"
+                 revocation are checked every time; a miss falls back to the full reading \
+                 (SP 800-116 Rev. 1; FIPS 201-3, 6.2.3.2)"
             }
             Self::BackgroundValidation => {
                 "results have an age limit, so a revocation counts only after at most that long, \
-                 and a certificate that is not known is validated at the door"
+                 and a certificate that is not known is validated at the door (SP 800-116 Rev. 1; \
+                 RFC 5280, 6.3)"
             }
             Self::Overlap => {
                 "the door opens only when the signature and the path are both good; a card with a \
-                 bad path is challenged in vain"
+                 bad path is challenged in vain (FIPS 201-3, 6.2.3.2)"
             }
             Self::SelfCheckPolicy => {
-                "the card's FIPS 140 validation allows the check at first use or on a timer instead \
-                 of at every power-up"
+                "the card's validation allows the check at first use or on a timer instead of at \
+                 every power-up (FIPS 140-3; ISO/IEC 19790, 7.10.3)"
             }
         }
     }
@@ -100,10 +156,17 @@ impl ChangeKind {
     /// What it takes, where a setting is 1, software 2, wiring 4 and a card for everybody 8.
     const fn effort(self) -> u32 {
         match self {
-            Self::BitRate => 1,
-            Self::KnownCard | Self::BackgroundValidation | Self::Overlap => 2,
-            Self::Link | Self::ControllerSide => 4,
-            Self::Algorithm | Self::FasterCard | Self::SelfCheckPolicy => 8,
+            Self::BitRate | Self::Frames => 1,
+            Self::ExtendedLength
+            | Self::GzipCertificate
+            | Self::KnownCard
+            | Self::BackgroundValidation
+            | Self::Overlap => 2,
+            Self::Link | Self::ControllerSide | Self::FasterModule => 4,
+            Self::Algorithm
+            | Self::FasterCard
+            | Self::SmallerCertificate
+            | Self::SelfCheckPolicy => 8,
         }
     }
 
@@ -130,6 +193,8 @@ pub struct PathChange {
     pub effort: u32,
     /// How well its gain is known: `assumed` where it rests on how a time was split into steps.
     pub provenance: Provenance,
+    /// The change without which this one is none: a chip that is fast in an algorithm needs it.
+    pub needs: Option<String>,
     pub(crate) edit: Edit,
 }
 
@@ -138,8 +203,29 @@ pub struct PathChange {
 pub(crate) enum Edit {
     /// These parts times a factor.
     Factor { factor: f64, over: Vec<String> },
+    /// Another key and its certificate; what that does not save by its bytes, these parts do, or
+    /// steps of the card take other times.
+    Algorithm {
+        key: KeyKind,
+        certificate: CertificateBytes,
+        factor: f64,
+        over: Vec<String>,
+        times: Option<(String, Vec<(String, Millis)>)>,
+    },
+    /// These steps of a part take so long.
+    Steps { part: String, times: Vec<(String, Millis)> },
     /// Another link in this part.
     Link { part: String, hop: Hop },
+    /// Another bit rate of a field.
+    BitRate { part: String, rate: BitRate },
+    /// Frames of so many bytes in a field, in both directions.
+    Frames { part: String, bytes: u16 },
+    /// Commands are not chained.
+    ExtendedLength,
+    /// The smaller certificate.
+    SmallCertificate,
+    /// The compressed certificate.
+    GzipCertificate,
     /// The part of this name is taken away.
     Drop { part: String },
     /// The certificate is not read, and its path not built.
@@ -156,7 +242,9 @@ impl PathChange {
             if name.is_empty() { kind.name().into() } else { format!("{}:{name}", kind.name()) };
         let what = match (&edit, kind) {
             (Edit::Link { hop, part }, ChangeKind::Link) => format!("{part} by {}", hop.name()),
-            (Edit::Link { .. }, _) => format!("{name} kbit/s between card and reader"),
+            (Edit::BitRate { .. }, _) => format!("{name} kbit/s between card and reader"),
+            (Edit::Frames { .. }, _) => format!("frames of {name} bytes between card and reader"),
+            (_, ChangeKind::FasterModule) => format!("a module as fast as {name}"),
             (_, ChangeKind::Algorithm) => format!("{name} in the place of the card's algorithm"),
             (_, ChangeKind::FasterCard) => format!("a card as fast as {name}"),
             _ => kind.what().into(),
@@ -169,6 +257,7 @@ impl PathChange {
             condition,
             effort: kind.effort(),
             provenance: kind.provenance(),
+            needs: None,
             edit,
         }
     }
@@ -183,8 +272,12 @@ impl PathChange {
         let pair = |one: ChangeKind, two: ChangeKind| {
             (self.kind, other.kind) == (one, two) || (other.kind, self.kind) == (one, two)
         };
-        // Of one thing there is one. How fast another card is was measured with its algorithm.
-        // What was validated beforehand cannot overlap.
+        // Of one thing there is one. How fast another card is was measured with its algorithm,
+        // which is today's unless it says otherwise. What was validated beforehand cannot overlap.
+        let needs = |one: &Self, two: &Self| one.needs.as_deref() == Some(two.id.as_str());
+        if needs(self, other) || needs(other, self) {
+            return false;
+        }
         let same = self.kind == other.kind && self.kind != ChangeKind::Link;
         same || pair(Algorithm, FasterCard)
             || pair(BackgroundValidation, Overlap)
@@ -217,11 +310,35 @@ pub(crate) fn apply(path: &AuthenticationPath, changes: &[PathChange]) -> Authen
 fn edit(path: &mut AuthenticationPath, edit: &Edit) {
     match edit {
         Edit::Factor { factor, over } => scale(path, over, *factor),
-        Edit::Link { part, hop } => {
+        Edit::Algorithm { key, certificate, factor, over, times } => {
+            scale(path, over, *factor);
+            if let Some((part, times)) = times
+                && let Some(part) = path.part_mut(part)
+            {
+                part.replace_steps(times);
+            }
+            send_content(path, |content| {
+                content.key = *key;
+                content.certificate = *certificate;
+            });
+        }
+        Edit::Steps { part, times } => {
             if let Some(part) = path.part_mut(part) {
-                relink(part, hop);
+                part.replace_steps(times);
             }
         }
+        Edit::Link { part, hop } => relink(path, part, |_| Some(hop.clone())),
+        Edit::BitRate { part, rate } => {
+            relink(path, part, |hop| field_with(hop, Some(*rate), None))
+        }
+        Edit::Frames { part, bytes } => {
+            relink(path, part, |hop| field_with(hop, None, Some(*bytes)));
+        }
+        Edit::ExtendedLength => {
+            send_content(path, |content| content.lengths = LengthFields::Extended);
+        }
+        Edit::SmallCertificate => send_content(path, |content| content.is_small = true),
+        Edit::GzipCertificate => send_content(path, |content| content.is_gzip = true),
         Edit::Drop { part } => path.parts.retain(|there| &there.name != part),
         Edit::KnownCard => known_card(path),
         Edit::Background => without(path, &[step::VALIDATE, step::REVOCATION]),
@@ -236,21 +353,27 @@ fn scale(path: &mut AuthenticationPath, over: &[String], factor: f64) {
     }
 }
 
-/// By how much the formula of the new link is faster than that of the old, step by step: a time
-/// that was published or measured keeps what the formulas do not know.
-fn relink(part: &mut crate::PathPart, hop: &Hop) {
-    let Some(old) = &part.hop else { return };
-    let before = formula(old, &part.messages);
-    let after = formula(hop, &part.messages);
-    for (step, then) in &after {
-        let now = before.get(step).copied().unwrap_or_default();
-        if now.0 > 0.0 {
-            part.scale(StepFilter::Only(&[step]), then.0 / now.0);
-        }
-    }
-    part.hop = Some(hop.clone());
-    part.provenance = Provenance::Derived;
+/// The link of this part by another formula, with the same messages.
+fn relink(path: &mut AuthenticationPath, part: &str, other: impl Fn(&Hop) -> Option<Hop>) {
+    let Some(part) = path.part_mut(part) else { return };
+    let Some(hop) = part.hop.as_ref().and_then(other) else { return };
+    let messages = part.messages.clone();
     part.source = Some(hop.name());
+    resend(part, hop, messages);
+}
+
+/// The field at another rate, or with other frames. `None` where it is no field.
+pub(crate) fn field_with(hop: &Hop, rate: Option<BitRate>, frame: Option<u16>) -> Option<Hop> {
+    let Hop::Contactless(link) = hop else { return None };
+    let mut parameters = link.parameters().clone();
+    if let Some(rate) = rate {
+        parameters.kbit_per_second = rate;
+    }
+    if let Some(frame) = frame {
+        parameters.fsc = frame;
+        parameters.fsd = frame;
+    }
+    Some(Hop::Contactless(parameters.try_into().ok()?))
 }
 
 fn known_card(path: &mut AuthenticationPath) {
@@ -261,10 +384,15 @@ fn known_card(path: &mut AuthenticationPath) {
     // The start of the CHUID is read, for the identifier. Where none was read before, that takes
     // what one of the certificate's responses took.
     let certificate = if reads_chuid { 0.0 } else { CHUID_START };
+    let knows_bytes = path.content.is_some();
     for part in &mut path.parts {
-        part.scale(StepFilter::Only(&[step::READ_CERTIFICATE]), certificate);
-        part.scale(StepFilter::Only(&[step::READ_CHUID]), path.chuid_start);
+        // Where it is known what is sent, its bytes say what is left.
+        if !(knows_bytes && part.carries_commands) {
+            part.scale_work(StepFilter::Only(&[step::READ_CERTIFICATE]), certificate);
+        }
+        part.scale_work(StepFilter::Only(&[step::READ_CHUID]), path.chuid_start);
     }
+    send_content(path, |content| content.is_known = true);
     without(path, &[step::VALIDATE]);
 }
 

@@ -31,6 +31,11 @@ pub enum TimeDistribution {
         /// The longest time that occurs.
         high: Millis,
     },
+    /// Exponential: as long to come, however long it has been.
+    Exponential {
+        /// The mean of the distribution.
+        mean: Millis,
+    },
     /// By quantiles, a straight line between each two.
     Quantiles(Vec<Quantile>),
 }
@@ -55,7 +60,9 @@ impl TimeDistribution {
     #[must_use]
     pub fn mean(&self) -> Millis {
         match self {
-            Self::Fixed(time) | Self::Normal { mean: time, .. } => *time,
+            Self::Fixed(time)
+            | Self::Normal { mean: time, .. }
+            | Self::Exponential { mean: time } => *time,
             Self::Uniform { low, high } => (*low + *high) * 0.5,
             Self::Triangular { low, mode, high } => (*low + *mode + *high) * (1.0 / 3.0),
             Self::Quantiles(points) => {
@@ -88,6 +95,7 @@ impl TimeDistribution {
             },
             Self::Uniform { low, high } => *low + (*high - *low) * random.unit(),
             Self::Triangular { low, mode, high } => triangular(*low, *mode, *high, random.unit()),
+            Self::Exponential { mean } => *mean * random.exponential(),
             Self::Quantiles(points) => quantile(points, random.unit()),
         }
     }

@@ -45,9 +45,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bank;
 mod budget;
 mod card;
 mod change;
+mod content;
 mod distribution;
 mod millis;
 mod path;
@@ -55,17 +57,21 @@ mod people;
 mod probability;
 mod queue;
 mod random;
+mod resend;
 mod scenario;
 mod simulate;
+mod tally;
+mod visit;
 mod what_if;
 
 pub use budget::budget;
 pub use card::{CardError, with_card};
 pub use change::{ChangeKind, PathChange};
+pub use content::{CardContent, CertificateBytes, KeyKind, LengthFields};
 pub use distribution::{Quantile, TimeDistribution};
 pub use millis::Millis;
 pub use path::{AuthenticationPath, LinkEnd, Message, PathPart, Role, StepTime};
-pub use people::People;
-pub use scenario::{SHIPPED, Scenario, UnknownScenario};
+pub use people::{CardKind, People};
+pub use scenario::{ChangesError, SHIPPED, Scenario, UnknownScenario};
 pub use simulate::{Crowd, SimulateError, simulate};
 pub use what_if::{UnknownChange, WhatIfQuestion, what_if};

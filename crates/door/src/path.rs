@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tapstone_link::Hop;
 use tapstone_record::{PartKind, Provenance};
 
+use crate::content::CardContent;
 use crate::distribution::TimeDistribution;
 use crate::millis::Millis;
 use crate::random::RandomStream;
@@ -96,6 +97,18 @@ impl StepTime {
         Self { time, steps: BTreeMap::from([(step.to_owned(), 1.0)]) }
     }
 
+    pub(crate) fn scale(&mut self, of: StepFilter<'_>, factor: f64) {
+        for (step, weight) in &mut self.steps {
+            let meant = match of {
+                StepFilter::All => true,
+                StepFilter::Only(steps) => steps.contains(&step.as_str()),
+            };
+            if meant {
+                *weight *= factor;
+            }
+        }
+    }
+
     fn weight(&self, of: StepFilter<'_>) -> f64 {
         let wanted = |step: &str| match of {
             StepFilter::All => true,
@@ -138,6 +151,10 @@ pub struct PathPart {
     pub hop: Option<Hop>,
     /// What is sent over it, if that is known.
     pub messages: Vec<Message>,
+    /// Whether these messages are the commands that the path's content needs.
+    pub carries_commands: bool,
+    /// Which of its pieces is a fixed time for each command, if one is.
+    pub per_command: Option<usize>,
     /// Where its time is from.
     pub provenance: Provenance,
     /// The source of its time: a study, a record's file, a formula.
@@ -160,17 +177,47 @@ impl PathPart {
         formula(hop, &self.messages)
     }
 
-    /// Takes a part of the time of some steps away, or adds to it.
-    pub(crate) fn scale(&mut self, steps: StepFilter<'_>, factor: f64) {
-        for (step, weight) in self.pieces.iter_mut().flat_map(|piece| &mut piece.steps) {
-            let meant = match steps {
-                StepFilter::All => true,
-                StepFilter::Only(steps) => steps.contains(&step.as_str()),
-            };
-            if meant {
-                *weight *= factor;
+    /// Its time by its formula, where its own is from elsewhere.
+    pub(crate) fn mean_by_formula(&self) -> Option<Millis> {
+        let from_elsewhere = self.provenance != Provenance::Derived && !self.messages.is_empty();
+        let hop = self.hop.as_ref().filter(|_| from_elsewhere)?;
+        Some(self.by_formula(hop).into_values().sum())
+    }
+
+    /// All bytes that are sent here, in both directions.
+    pub(crate) fn bytes(&self) -> u64 {
+        let each =
+            |it: &Message| u64::from(it.count) * u64::from(it.command_bytes + it.response_bytes);
+        self.messages.iter().map(each).sum()
+    }
+
+    /// These steps take so long, whatever they took before; what each command takes stays.
+    pub(crate) fn replace_steps(&mut self, times: &[(String, Millis)]) {
+        let steps: Vec<&str> = times.iter().map(|(step, _)| step.as_str()).collect();
+        for (at, piece) in self.pieces.iter_mut().enumerate() {
+            if Some(at) != self.per_command {
+                piece.scale(StepFilter::Only(&steps), 0.0);
             }
         }
+        let fixed = |(step, time): &(String, Millis)| {
+            StepTime::for_step(step, TimeDistribution::Fixed(*time))
+        };
+        self.pieces.extend(times.iter().map(fixed));
+        self.provenance = Provenance::Derived;
+    }
+
+    /// The same but for what each command takes, of which their number decides.
+    pub(crate) fn scale_work(&mut self, steps: StepFilter<'_>, factor: f64) {
+        for (at, piece) in self.pieces.iter_mut().enumerate() {
+            if Some(at) != self.per_command {
+                piece.scale(steps, factor);
+            }
+        }
+    }
+
+    /// Takes a part of the time of some steps away, or adds to it.
+    pub(crate) fn scale(&mut self, steps: StepFilter<'_>, factor: f64) {
+        self.pieces.iter_mut().for_each(|piece| piece.scale(steps, factor));
     }
 }
 
@@ -192,6 +239,8 @@ pub(crate) fn formula(hop: &Hop, messages: &[Message]) -> BTreeMap<String, Milli
 pub struct AuthenticationPath {
     /// Its parts. The self-check of the card, where there is one, is the last.
     pub parts: Vec<PathPart>,
+    /// What is read and signed, where that is known.
+    pub content: Option<CardContent>,
     /// Whether the card signs while the host validates.
     pub overlaps: bool,
     /// The part of reading the CHUID that reads its start, where the identifiers are.
@@ -247,7 +296,8 @@ impl AuthenticationPath {
 
     /// One authentication, and how much of it the card is needed.
     pub(crate) fn draw(&self, random: &mut RandomStream) -> Drawn {
-        let mut drawn = Drawn { total: Millis::ZERO, card_needed: Millis::ZERO };
+        let mut drawn =
+            Drawn { total: Millis::ZERO, card_needed: Millis::ZERO, controller: Millis::ZERO };
         let mut signing = Millis::ZERO;
         let mut validating = Millis::ZERO;
         for part in &self.parts {
@@ -255,6 +305,9 @@ impl AuthenticationPath {
                 let time = piece.time.draw(random);
                 let whole = time * piece.weight(StepFilter::All);
                 drawn.total = drawn.total + whole;
+                if part.role == Role::Controller {
+                    drawn.controller = drawn.controller + whole;
+                }
                 if part.needs_card() {
                     drawn.card_needed = drawn.card_needed + whole;
                 }
@@ -267,6 +320,8 @@ impl AuthenticationPath {
             }
         }
         drawn.total = drawn.total - Millis(signing.0.min(validating.0));
+        // What the controller does while the card signs delays nobody.
+        drawn.controller = Millis(drawn.controller.0.min(drawn.total.0));
         drawn
     }
 
@@ -312,6 +367,8 @@ pub(crate) struct Drawn {
     pub(crate) total: Millis,
     /// How long of it the card must stay in the field.
     pub(crate) card_needed: Millis,
+    /// How long of it the controller works.
+    pub(crate) controller: Millis,
 }
 
 #[cfg(test)]
@@ -328,6 +385,8 @@ mod tests {
             pieces: pieces.collect(),
             hop: None,
             messages: Vec::new(),
+            carries_commands: false,
+            per_command: None,
             provenance: Provenance::Assumed,
             source: None,
         }
@@ -344,7 +403,7 @@ mod tests {
             part(Role::Door, &[(step::OTHER, 80.0)]),
             part(Role::SelfCheck, &[(step::OTHER, 160.0)]),
         ];
-        AuthenticationPath { parts, overlaps, chuid_start: CHUID_START }
+        AuthenticationPath { parts, content: None, overlaps, chuid_start: CHUID_START }
     }
 
     #[test]

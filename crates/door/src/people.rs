@@ -2,6 +2,7 @@
 
 use crate::distribution::TimeDistribution;
 use crate::millis::Millis;
+use crate::path::AuthenticationPath;
 
 /// What people do at a door.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,21 @@ pub struct People {
     pub patience: Option<TimeDistribution>,
     /// From the open door to the next one's turn.
     pub pass: TimeDistribution,
+    /// How many doors there are, each with a queue of its own, at one controller.
+    pub doors: u32,
+    /// The kinds of card that people hold; without any, all hold the scenario's.
+    pub cards: Vec<CardKind>,
+}
+
+/// A kind of card that some people hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardKind {
+    /// As its figures are called.
+    pub name: String,
+    /// The part of all people who hold one.
+    pub share: f64,
+    /// The way of its authentication.
+    pub path: AuthenticationPath,
 }
 
 impl Default for People {
@@ -33,6 +49,8 @@ impl Default for People {
             attempts: 3,
             patience: None,
             pass: TimeDistribution::Fixed(Millis(1500.0)),
+            doors: 1,
+            cards: Vec::new(),
         }
     }
 }

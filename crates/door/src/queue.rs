@@ -135,6 +135,37 @@ pub(crate) fn rate(moments: &[f64], start: f64, unit: f64) -> Estimate {
         .map_or(around(rate, 0.0), |of| around(rate, (of.high - of.low) / 2.0))
 }
 
+/// The part of the time since `start` in which something was in use, of so many that there are, from
+/// 32 stretches of equal length.
+pub(crate) fn busy_share(in_use: &[(f64, f64)], start: f64, of: f64) -> Estimate {
+    const STRETCHES: usize = 32;
+    let end = in_use.iter().map(|(_, to)| *to).fold(start, f64::max);
+    let length = (end - start) / STRETCHES as f64;
+    if length <= 0.0 {
+        return Estimate { estimate: 0.0, low: 0.0, high: 0.0 };
+    }
+    let mut busy = [0.0; STRETCHES];
+    for (from, to) in in_use {
+        let from = from.max(start);
+        let first = (((from - start) / length) as usize).min(STRETCHES - 1);
+        let last = (((to - start) / length) as usize).min(STRETCHES - 1);
+        for (at, share) in busy.iter_mut().enumerate().take(last + 1).skip(first) {
+            let begins = start + at as f64 * length;
+            *share += (to.min(begins + length) - from.max(begins)).max(0.0) / length / of;
+        }
+    }
+    let share = busy.iter().sum::<f64>() / STRETCHES as f64;
+    let interval = interval::Estimate::mean_of(&busy);
+    let half = interval.map_or(0.0, |it| (it.high - it.low) / 2.0);
+    let clamped = |share: f64| share.clamp(0.0, 1.0);
+    Estimate { estimate: clamped(share), low: clamped(share - half), high: clamped(share + half) }
+}
+
+/// The mean of a value of each person, with its interval.
+pub(crate) fn mean(values: &[f64]) -> Estimate {
+    WaitBatches::from_values(values).interval()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,12 +4,15 @@
 //! and what is wrong is named by file, line and field.
 
 mod changes;
+mod content;
 mod figure;
+mod people;
 mod raw;
 mod resolve;
 mod shipped;
 
 use tapstone_source::{Mistake, Source};
+use thiserror::Error;
 
 use crate::change::{self, PathChange};
 use crate::millis::Millis;
@@ -47,6 +50,8 @@ pub(crate) struct PublishedProjection {
     pub(crate) says: String,
     pub(crate) with: Vec<String>,
     pub(crate) of: Projected,
+    /// The last part that is in the source's figure; without it all, and the self-check.
+    pub(crate) until: Option<String>,
     pub(crate) published: Millis,
 }
 
@@ -59,6 +64,25 @@ pub(crate) enum Projected {
     Total,
     /// What is missing to the target with them.
     Still,
+}
+
+/// Changes that cannot be made together.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChangesError {
+    /// The scenario has no such change.
+    #[error("there is no change {name:?}\nhint: {}", known.join(", "))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The one leaves nothing for the other.
+    #[error("{0} excludes {1}\nhint: choose one")]
+    Excludes(String, String),
+    /// A change is none without another one.
+    #[error("{0} needs {1}\nhint: add it")]
+    Needs(String, String),
 }
 
 impl Scenario {
@@ -78,6 +102,32 @@ impl Scenario {
         let text = shipped::text(name)?;
         Ok(Self::read(text, name)
             .expect("shipped scenarios are compiled in, and a test reads each"))
+    }
+
+    /// The scenario with these changes made, by name, in whatever order.
+    ///
+    /// # Errors
+    /// When a change is not known, excludes another one, or needs one that is not made.
+    pub fn with_changes(self, names: &[String]) -> Result<Self, ChangesError> {
+        let mut made: Vec<PathChange> = Vec::new();
+        for name in names {
+            let known = || self.changes.iter().map(|change| change.id.clone()).collect();
+            let change = self.changes.iter().find(|change| &change.id == name);
+            let change = change
+                .ok_or_else(|| ChangesError::Unknown { name: name.clone(), known: known() })?;
+            if let Some(other) = made.iter().find(|other| other.excludes(change)) {
+                return Err(ChangesError::Excludes(other.id.clone(), change.id.clone()));
+            }
+            made.push(change.clone());
+        }
+        for change in &made {
+            let Some(needs) = &change.needs else { continue };
+            if !names.contains(needs) {
+                return Err(ChangesError::Needs(change.id.clone(), needs.clone()));
+            }
+        }
+        made.sort_by_key(|change| self.changes.iter().position(|known| known.id == change.id));
+        Ok(self.changed(&made))
     }
 
     /// The scenario with these changes made: they, and what they exclude, can be made no more.

@@ -1,26 +1,25 @@
-//! A queue of people at one door: they arrive at random, wait, hold a card, and pass.
+//! People at doors: they arrive at random, wait, hold a card, and pass.
 //!
-//! First come, first served. Arrivals are a Poisson process. A person's service ends when that one
-//! has passed or given up. Where nobody leaves the queue this is M/G/1, of which the mean wait is
-//! known (Pollaczek and Khinchine), and M/D/1 where all service times are equal.
+//! First come, first served, at each door. Arrivals are a Poisson process; of several doors each
+//! person takes one at random. A person's service ends when that one has passed or given up. All
+//! doors share one controller, which answers one request after the other. Where nobody leaves the
+//! queue and nobody waits for the controller, each door is M/G/1, of which the mean wait is known
+//! (Pollaczek and Khinchine), M/D/1 where all service times are equal, and M/M/1 where they are
+//! exponential.
 
-use tapstone_record::{Fraction, Latency, Queue, QueueFormula};
+use tapstone_record::Queue;
 use thiserror::Error;
 
-use crate::budget::named;
-use crate::millis::Millis;
-use crate::people::People;
-use crate::probability::wilson;
-use crate::queue::{WaitBatches, latency};
-use crate::random::RandomStream;
+use crate::bank::DoorBank;
 use crate::scenario::Scenario;
+use crate::tally::QueueTally;
 
 /// How many people arrive, at which rate, and the seed of their random numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crowd {
-    people: u64,
-    per_hour: f64,
-    seed: u64,
+    pub(crate) people: u64,
+    pub(crate) per_hour: f64,
+    pub(crate) seed: u64,
 }
 
 /// A crowd that cannot be simulated.
@@ -50,220 +49,29 @@ impl Crowd {
     }
 }
 
-const HOUR_MS: f64 = 3.6e6;
-const MINUTE_MS: f64 = 6e4;
+pub(crate) const HOUR_MS: f64 = 3.6e6;
 /// The part of the people who come while the queue settles: it starts empty, which it seldom is.
 const SETTLING: u64 = 20;
-/// Relative error of sums of up to ten million equal times.
-const ROUNDING: f64 = 1e-6;
-/// The streams of random numbers: what one person does must not move another's arrival.
-const ARRIVALS: u64 = 2;
-const VISITS: u64 = 3;
 
 /// Lets people come; `name` is what the scenario was called by.
 #[must_use]
 pub fn simulate(scenario: &Scenario, name: &str, crowd: &Crowd) -> Queue {
     let settling = crowd.people / SETTLING;
-    let mut tally = QueueTally::new(crowd, settling);
-    let mut arrivals = RandomStream::new(crowd.seed, ARRIVALS);
-    let mut random = RandomStream::new(crowd.seed, VISITS);
-    let between = HOUR_MS / crowd.per_hour;
-    let mut now = 0.0_f64;
-    let mut free = 0.0_f64;
-    for person in 0..crowd.people {
-        now += between * arrivals.exponential();
-        if person == settling {
-            tally.opens = now;
-        }
-        let counts = person >= settling;
-        let start = now.max(free);
-        let patience = scenario.people.patience.as_ref().map(|it| it.draw(&mut random).0);
-        if patience.is_some_and(|patience| patience < start - now) {
-            if counts {
-                tally.left_the_queue += 1;
-            }
-            continue;
-        }
-        let visit = Visit::take(scenario, &mut random);
-        free = start + visit.time.0;
-        if counts {
-            tally.count(now, start, free, &visit);
-        }
-    }
+    let mut tally = QueueTally::new(crowd, settling, scenario);
+    DoorBank::new(scenario, crowd).serve_all(&mut tally);
     tally.figures(scenario, name)
-}
-
-/// One person's service at the door.
-struct Visit {
-    time: Millis,
-    passed: bool,
-    readings: u32,
-    removed: u32,
-}
-
-impl Visit {
-    fn take(scenario: &Scenario, random: &mut RandomStream) -> Self {
-        let People { tap, hold, again, read_failure, attempts, pass, .. } = &scenario.people;
-        let mut visit = Self { time: tap.draw(random), passed: false, readings: 0, removed: 0 };
-        while visit.readings < *attempts && !visit.passed {
-            if visit.readings > 0 {
-                visit.time = visit.time + again.draw(random);
-            }
-            visit.readings += 1;
-            let drawn = scenario.path.draw(random);
-            let held = hold.as_ref().map(|hold| hold.draw(random));
-            if let Some(held) = held.filter(|held| *held < drawn.card_needed) {
-                visit.removed += 1;
-                visit.time = visit.time + held;
-            } else if *read_failure > 0.0 && random.unit() < *read_failure {
-                visit.time = visit.time + drawn.card_needed;
-            } else {
-                visit.passed = true;
-                visit.time = visit.time + drawn.total + pass.draw(random);
-            }
-        }
-        visit
-    }
-}
-
-/// What is counted once the queue has settled.
-struct QueueTally<'a> {
-    crowd: &'a Crowd,
-    settling: u64,
-    /// When the counting starts, and when the last one left the door.
-    opens: f64,
-    closes: f64,
-    waits: Vec<f64>,
-    times_in_system: Vec<f64>,
-    /// Sum of the service times, in ms; `squares` is the sum of their squares.
-    service_times: f64,
-    squares: f64,
-    shortest: f64,
-    longest: f64,
-    passed: u64,
-    passed_at: Vec<f64>,
-    gave_up_at_door: u64,
-    left_the_queue: u64,
-    readings: u64,
-    removed: u64,
-}
-
-impl<'a> QueueTally<'a> {
-    fn new(crowd: &'a Crowd, settling: u64) -> Self {
-        let room = (crowd.people - settling) as usize;
-        Self {
-            crowd,
-            settling,
-            opens: 0.0,
-            closes: 0.0,
-            waits: Vec::with_capacity(room),
-            times_in_system: Vec::with_capacity(room),
-            service_times: 0.0,
-            squares: 0.0,
-            shortest: f64::INFINITY,
-            longest: 0.0,
-            passed: 0,
-            passed_at: Vec::with_capacity(room),
-            gave_up_at_door: 0,
-            left_the_queue: 0,
-            readings: 0,
-            removed: 0,
-        }
-    }
-
-    fn count(&mut self, came: f64, start: f64, left: f64, visit: &Visit) {
-        self.waits.push(start - came);
-        self.service_times += visit.time.0;
-        self.squares += visit.time.0 * visit.time.0;
-        self.shortest = self.shortest.min(visit.time.0);
-        self.longest = self.longest.max(visit.time.0);
-        self.readings += u64::from(visit.readings);
-        self.removed += u64::from(visit.removed);
-        self.closes = self.closes.max(left);
-        if visit.passed {
-            self.passed += 1;
-            self.passed_at.push(left);
-            self.times_in_system.push(left - came);
-        } else {
-            self.gave_up_at_door += 1;
-        }
-    }
-
-    fn figures(self, scenario: &Scenario, name: &str) -> Queue {
-        let counted = self.crowd.people - self.settling;
-        let served = self.waits.len().max(1) as f64;
-        let mean_service = self.service_times / served;
-        let waits = WaitBatches::from_values(&self.waits);
-        let load = self.crowd.per_hour / HOUR_MS * mean_service;
-        let leaves = scenario.people.patience.is_some();
-        let overloaded = load >= 1.0 - self.load_uncertainty(mean_service, served);
-        let formula =
-            (!leaves && !overloaded).then(|| self.formula(mean_service, load, served, &waits));
-        // A queue that grows without bound has no mean wait: it would be a figure of how many
-        // people were simulated.
-        let is_bounded = leaves || !overloaded;
-        let passing = self.passed as f64 / served;
-        let span = self.closes - self.opens;
-        Queue {
-            scenario: named(scenario, name),
-            people: self.crowd.people,
-            settling: self.settling,
-            arrivals_per_hour: self.crowd.per_hour,
-            seed: self.crowd.seed,
-            capacity_per_minute: passing * MINUTE_MS / mean_service,
-            passed_per_minute: crate::queue::rate(&self.passed_at, self.opens, MINUTE_MS),
-            utilisation: Fraction((self.service_times / span).clamp(0.0, 1.0)),
-            overloaded,
-            wait_ns: if is_bounded { latency(&self.waits, &waits) } else { Latency::default() },
-            whole_ns: if self.times_in_system.is_empty() || !is_bounded {
-                Latency::default()
-            } else {
-                latency(&self.times_in_system, &WaitBatches::from_values(&self.times_in_system))
-            },
-            gave_up: wilson(self.gave_up_at_door + self.left_the_queue, counted),
-            left_queue: leaves.then(|| wilson(self.left_the_queue, counted)),
-            removed_early: wilson(self.removed, self.readings),
-            readings_per_person: self.readings as f64 / served,
-            formula,
-        }
-    }
-
-    /// By how much the offered load may be off: three standard errors of the simulated mean service
-    /// time. Sums of equal service times differ from multiples of them in the last digits, so that
-    /// a load of exactly 1 may come out below it.
-    fn load_uncertainty(&self, mean_service: f64, served: f64) -> f64 {
-        let variance = (self.squares / served - mean_service * mean_service).max(0.0);
-        let standard_error = (variance / served).sqrt();
-        (3.0 * self.crowd.per_hour / HOUR_MS * standard_error).max(ROUNDING)
-    }
-
-    /// Pollaczek and Khinchine: the mean wait is λ E\[S²\] / (2 (1 - ρ)).
-    fn formula(
-        &self,
-        mean_service: f64,
-        load: f64,
-        served: f64,
-        waits: &WaitBatches,
-    ) -> QueueFormula {
-        // Sums of equal service times differ from multiples of them in the last digits.
-        let same = self.longest - self.shortest <= 1e-6 * self.longest;
-        let square = if same { mean_service * mean_service } else { self.squares / served };
-        let arrivals = self.crowd.per_hour / HOUR_MS;
-        let wait = Millis(arrivals * square / (2.0 * (1.0 - load)));
-        let error = waits.standard_error();
-        let off = if error > 0.0 { (waits.mean() - wait.0) / error } else { 0.0 };
-        QueueFormula {
-            name: if same { "M/D/1" } else { "M/G/1" }.into(),
-            mean_wait_ns: wait.nanos(),
-            standard_errors: off,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use tapstone_record::Latency;
+
     use super::*;
     use crate::distribution::TimeDistribution;
+    use crate::millis::Millis;
+    use crate::people::CardKind;
+    use crate::random::RandomStream;
+    use crate::visit::Visit;
 
     fn door(turn_ms: f64) -> Scenario {
         let mut scenario = Scenario::shipped("hid-rsa2048").unwrap();
@@ -415,7 +223,7 @@ mod tests {
     }
 
     fn visit(scenario: &Scenario) -> Visit {
-        Visit::take(scenario, &mut RandomStream::new(1, VISITS))
+        Visit::take(&scenario.people, &scenario.path, &mut RandomStream::new(1, 3))
     }
 
     fn assert_time(visit: &Visit, expected_ms: f64) {
@@ -442,7 +250,7 @@ mod tests {
     #[test]
     fn a_card_that_is_held_exactly_as_long_as_it_is_needed_is_read() {
         let mut scenario = fixed();
-        let drawn = scenario.path.draw(&mut RandomStream::new(1, VISITS));
+        let drawn = scenario.path.draw(&mut RandomStream::new(1, 3));
         scenario.people.hold = Some(TimeDistribution::Fixed(drawn.card_needed));
         assert!(visit(&scenario).passed);
     }
@@ -451,7 +259,7 @@ mod tests {
     fn readings_that_fail_cost_the_time_for_which_the_card_is_needed() {
         let mut scenario = fixed();
         scenario.people.read_failure = 1.0 - 1e-9;
-        let needed = scenario.path.draw(&mut RandomStream::new(1, VISITS)).card_needed.0;
+        let needed = scenario.path.draw(&mut RandomStream::new(1, 3)).card_needed.0;
         let visit = visit(&scenario);
         assert_eq!((visit.passed, visit.readings, visit.removed), (false, 3, 0));
         assert_time(&visit, 300.0 + 3.0 * needed + 2.0 * 1000.0);
@@ -489,5 +297,121 @@ mod tests {
         }
         assert!(Crowd::new(100, f64::NAN, 1).is_err());
         assert!(Crowd::new(100, 1e-3, 1).is_ok() && Crowd::new(10_000_000, 1e6, 1).is_ok());
+    }
+
+    /// A door at which nothing takes time but passing.
+    fn bare(pass: TimeDistribution) -> Scenario {
+        let text = "title = 'x'\ntarget_ms = 1500\n\
+                    [[component]]\nkind = 'card'\nfrom = 'assumed'\ntime_ms = 0\n";
+        let mut scenario = Scenario::read(text, "test").unwrap();
+        scenario.people.tap = TimeDistribution::Fixed(Millis::ZERO);
+        scenario.people.pass = pass;
+        scenario
+    }
+
+    /// How many of some seeds have the theory within the interval of the simulation: of the mean
+    /// wait, the time in system and the utilisation. `square` is E[S²] over E[S]², 6 s long.
+    fn held(pass: TimeDistribution, square: f64, name: &str, load: f64) -> [usize; 3] {
+        let scenario = bare(pass);
+        let wait = load * 6e9 * square / (2.0 * (1.0 - load));
+        let mut held = [0; 3];
+        for seed in 1..=SEEDS as u64 {
+            let queue = simulate(&scenario, "x", &crowd(20_000, load, 6000.0, seed));
+            assert_eq!(queue.formula.unwrap().name, name);
+            let means = [queue.wait_ns.mean, queue.whole_ns.mean, queue.utilisation_interval];
+            for (at, truth) in [wait, wait + 6e9, load].into_iter().enumerate() {
+                let interval = means[at].unwrap();
+                held[at] += usize::from((interval.low..=interval.high).contains(&truth));
+            }
+        }
+        held
+    }
+
+    const SEEDS: usize = 20;
+
+    /// Of twenty 95 % intervals nineteen hold the truth; fewer than fifteen would be one chance in
+    /// three hundred.
+    #[test]
+    fn waiting_time_in_system_and_utilisation_hold_what_theory_says() {
+        let s6 = Millis(6000.0);
+        for load in [0.3, 0.7] {
+            for (pass, square, name) in [
+                (TimeDistribution::Exponential { mean: s6 }, 2.0, "M/M/1"),
+                (TimeDistribution::Fixed(s6), 1.0, "M/D/1"),
+                // E[S²] of an even spread from 0 to 2 is 4/3.
+                (
+                    TimeDistribution::Uniform { low: Millis::ZERO, high: s6 * 2.0 },
+                    4.0 / 3.0,
+                    "M/G/1",
+                ),
+            ] {
+                let held = held(pass, square, name, load);
+                assert!(held.iter().all(|held| *held >= 15), "{name} at {load}: {held:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn doors_that_share_nothing_are_so_many_single_ones() {
+        let mut scenario = bare(TimeDistribution::Exponential { mean: Millis(6000.0) });
+        scenario.people.doors = 4;
+        let queue = simulate(&scenario, "x", &crowd(80_000, 4.0 * 0.6, 6000.0, 1));
+        assert_eq!((queue.doors, queue.controller.is_none()), (4, true));
+        let formula = queue.formula.clone().unwrap();
+        assert!(formula.standard_errors.abs() < 4.0, "{formula:?}");
+        assert!((queue.utilisation.0 - 0.6).abs() < 0.02, "{}", queue.utilisation.0);
+        assert!((formula.mean_wait_ns / 9e9 - 1.0).abs() < 0.05, "{formula:?}");
+    }
+
+    /// Doors whose people take no time but at the controller are one queue before it: what
+    /// the doors wait there and people wait at the doors is together that of M/D/1.
+    #[test]
+    fn doors_wait_for_their_controller() {
+        let text = "title = 'x'\ntarget_ms = 1500\n\
+                    [[component]]\nkind = 'controller'\nfrom = 'assumed'\ntime_ms = 1000\n";
+        let mut scenario = Scenario::read(text, "test").unwrap();
+        scenario.people.tap = TimeDistribution::Fixed(Millis::ZERO);
+        scenario.people.pass = TimeDistribution::Fixed(Millis::ZERO);
+        // So many doors that hardly anybody meets another one there.
+        scenario.people.doors = 1000;
+        let queue = simulate(&scenario, "x", &crowd(40_000, 0.6, 1000.0, 1));
+        let controller = queue.controller.clone().unwrap();
+        let wait = controller.wait_ns.mean.unwrap();
+        let expected = 0.6 * 1e9 / (2.0 * 0.4);
+        assert!((wait.estimate / expected - 1.0).abs() < 0.08, "{wait:?} for {expected}");
+        assert!((controller.utilisation.estimate - 0.6).abs() < 0.02, "{controller:?}");
+        assert!(queue.formula.is_none(), "no formula knows what doors share");
+        let answered = queue.capacity_per_minute;
+        assert!((answered - 60.0).abs() < 1e-6, "one answer a second: {answered}");
+    }
+
+    #[test]
+    fn a_controller_that_is_asked_too_much_overloads_its_doors() {
+        let text = "title = 'x'\ntarget_ms = 1500\n\
+                    [[component]]\nkind = 'controller'\nfrom = 'assumed'\ntime_ms = 1000\n";
+        let mut scenario = Scenario::read(text, "test").unwrap();
+        scenario.people.doors = 4;
+        let queue = simulate(&scenario, "x", &crowd(20_000, 1.2, 1000.0, 1));
+        assert!(queue.overloaded && queue.wait_ns == Latency::default(), "{queue:?}");
+        assert_eq!(queue.controller.unwrap().wait_ns, Latency::default());
+    }
+
+    #[test]
+    fn kinds_of_card_take_their_own_time() {
+        let mut scenario = fixed();
+        let half = |name: &str, path: &crate::AuthenticationPath| CardKind {
+            name: name.into(),
+            share: 0.5,
+            path: path.clone(),
+        };
+        let quick = Scenario::shipped("hid-p256").unwrap().path;
+        scenario.people.cards = vec![half("old", &scenario.path), half("new", &quick)];
+        let queue = simulate(&scenario, "x", &Crowd::new(20_000, 60.0, 1).unwrap());
+        let [old, new] = &queue.cards[..] else { panic!("{:?}", queue.cards) };
+        assert!((old.people.estimate - 0.5).abs() < 0.02, "{old:?}");
+        let faster = old.authentication_ns - new.authentication_ns;
+        assert!((faster - 1080e6).abs() < 1.0, "{faster}");
+        let mean = |of: &tapstone_record::CardKindFigures| of.whole_ns.mean.unwrap().estimate;
+        assert!((mean(old) - mean(new) - faster).abs() < 300e6, "{old:?} {new:?}");
     }
 }

@@ -75,6 +75,10 @@ pub struct BudgetPart {
     pub time_ns: Estimate,
     /// Its part of the total.
     pub share: Fraction,
+    /// Its time by the formula of its link, in nanoseconds, where that is known beside a time from
+    /// elsewhere. The difference is what the formula does not explain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_formula_ns: Option<f64>,
     /// Where its time came from.
     pub provenance: Provenance,
     /// The source of a time that was not measured.

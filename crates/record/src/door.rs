@@ -29,6 +29,13 @@ pub struct WhatIf {
     pub sets_found: u64,
     /// The set that takes the least time, whether it reaches the target or not.
     pub fastest: WhatIfSet,
+    /// What `fastest` still takes, the longest part first: what holds a target up that no set
+    /// reaches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<RemainingPart>,
+    /// By how much `fastest` misses the target, in nanoseconds; absent where it reaches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_ns: Option<f64>,
     /// What the source of the scenario itself expects of changes, beside what the model gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub projections: Vec<Projection>,
@@ -52,6 +59,50 @@ pub struct WhatIfChange {
     pub provenance: Provenance,
     /// The changes that cannot be made beside it.
     pub excludes: Vec<String>,
+    /// The change without which it cannot be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
+    /// The parts that it makes faster, and how that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ChangedPart>,
+}
+
+/// A part of the path that a change makes faster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedPart {
+    /// The component, or the pair of components with the link between them.
+    pub component: String,
+    /// What the change saves there, in nanoseconds.
+    pub saves_ns: f64,
+    /// The bytes that are sent there before and after; absent where the bytes are not what changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<[u64; 2]>,
+    /// How the saving is known.
+    pub basis: SavingBasis,
+}
+
+/// How a saving is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SavingBasis {
+    /// By the formula of the link, from what is sent.
+    Bytes,
+    /// What is left of a published total when all that is known was taken from it: nothing else
+    /// explains it.
+    Remainder,
+    /// By a figure or a formula of its own.
+    Figure,
+}
+
+/// What a part of the path still takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemainingPart {
+    /// The component, or the pair of components with the link between them.
+    pub component: String,
+    /// Its time, in nanoseconds.
+    pub time_ns: f64,
+    /// Its part of the whole.
+    pub share: Fraction,
 }
 
 /// Changes that are made together, and the time that they reach.
@@ -107,12 +158,18 @@ pub struct Queue {
     pub arrivals_per_hour: f64,
     /// The seed of the simulation's random numbers: the same one gives the same queue.
     pub seed: u64,
+    /// How many doors there are, each with a queue of its own, at one controller.
+    #[serde(default = "one_door")]
+    pub doors: u32,
     /// How many can pass per minute at most: one after the other without a gap.
     pub capacity_per_minute: f64,
     /// How many did pass per minute.
     pub passed_per_minute: Estimate,
     /// The part of the time in which the door was in use.
     pub utilisation: Fraction,
+    /// The same with its interval, over stretches of the simulated time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation_interval: Option<Estimate>,
     /// Whether at least as many come as can pass. The queue then grows without bound, unless
     /// people leave it (`left_queue`); where it grows, `wait_ns` and `whole_ns` have neither mean
     /// nor quantiles.
@@ -131,6 +188,15 @@ pub struct Queue {
     pub removed_early: Estimate,
     /// Readings per person who came to their turn.
     pub readings_per_person: f64,
+    /// The same with its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readings_interval: Option<Estimate>,
+    /// The controller that several doors share; absent where there is one door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<SharedStation>,
+    /// The people by the kind of card that they hold; empty where all hold the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<CardKindFigures>,
     /// The mean wait by a formula of queueing theory, where one holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<QueueFormula>,
@@ -139,10 +205,61 @@ pub struct Queue {
 /// The mean wait by a formula of queueing theory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueFormula {
-    /// Which one: `M/D/1` or `M/G/1`.
+    /// Which one: `M/M/1`, `M/D/1` or `M/G/1`.
     pub name: String,
     /// The mean wait, in nanoseconds.
     pub mean_wait_ns: f64,
+    /// The mean time in system, in nanoseconds; absent where somebody gives up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_whole_ns: Option<f64>,
+    /// The part of the time in which the door is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<Fraction>,
     /// By how many standard errors of the simulation the simulated mean is above it.
     pub standard_errors: f64,
+}
+
+/// What several doors share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedStation {
+    /// The part of the time in which it works.
+    pub utilisation: Estimate,
+    /// How long a door waits until it is answered, in nanoseconds, without the answering itself.
+    pub wait_ns: Latency,
+}
+
+/// The people who hold one kind of card.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CardKindFigures {
+    /// The kind, as the scenario calls it.
+    pub name: String,
+    /// The part of all people who came to a turn with one.
+    pub people: Estimate,
+    /// The mean of its authentication, in nanoseconds.
+    pub authentication_ns: f64,
+    /// From coming to having passed, in nanoseconds.
+    pub whole_ns: Latency,
+    /// The part of them who gave up at the door.
+    pub gave_up: Estimate,
+}
+
+const fn one_door() -> u32 {
+    1
+}
+
+/// What a model of the door says of an authentication, beside what it took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelPrediction {
+    /// The case that was measured.
+    pub operation: String,
+    /// The scenario of the model.
+    pub scenario: ScenarioName,
+    /// The changes that were made to it: those of the card, and those of the strategy.
+    pub changes: Vec<String>,
+    /// What the model says, in nanoseconds.
+    pub predicted_ns: f64,
+    /// The mean that was measured, in nanoseconds.
+    pub executed_ns: Estimate,
+    /// By which part of the measured time the prediction is above it.
+    pub off: f64,
 }

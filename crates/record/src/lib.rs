@@ -72,7 +72,10 @@ pub use comparison::{
     Quantity, Side, SideBySide, SideBySideRow, Threshold,
 };
 pub use cost::Cost;
-pub use door::{Projection, Queue, QueueFormula, WaterfallStep, WhatIf, WhatIfChange, WhatIfSet};
+pub use door::{
+    CardKindFigures, ChangedPart, ModelPrediction, Projection, Queue, QueueFormula, RemainingPart,
+    SavingBasis, SharedStation, WaterfallStep, WhatIf, WhatIfChange, WhatIfSet,
+};
 pub use environment::{ClockPrecision, Environment, SystemLoad};
 pub use error::RecordError;
 pub use figures::{

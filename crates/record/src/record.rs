@@ -9,7 +9,7 @@ use crate::case_result::CaseResult;
 use crate::claim::Claim;
 use crate::comparison::{Comparison, SideBySide};
 use crate::cost::Cost;
-use crate::door::{Queue, WhatIf};
+use crate::door::{ModelPrediction, Queue, WhatIf};
 use crate::environment::Environment;
 use crate::finding::{Finding, Trial};
 use crate::host::Host;
@@ -62,6 +62,9 @@ pub struct Record {
     /// People at a door, simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// What a model says of the authentications that were measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_predictions: Vec<ModelPrediction>,
     /// Two things measured against one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
@@ -131,6 +134,7 @@ impl Record {
             budget: None,
             what_if: None,
             queue: None,
+            model_predictions: Vec::new(),
             comparison: None,
             side_by_side: None,
             command_time: None,

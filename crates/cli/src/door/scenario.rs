@@ -17,9 +17,12 @@ use crate::output::{Format, OutputArguments};
 #[derive(Clone, Debug, Args)]
 pub(super) struct ScenarioArguments {
     /// A scenario: a TOML file, or the name of a shipped one (hid-rsa2048, hid-p256,
-    /// osdp-ip-rsa2048, osdp-ip-p256)
+    /// osdp-ip-rsa2048, osdp-ip-p256, virtual-p71)
     #[arg(value_name = "SCENARIO")]
     name: String,
+    /// Changes that are made to the scenario first, as `door what-if` names them
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
+    with: Vec<String>,
     /// A record of `tapstone door measure`: its times take the place of the card's
     #[arg(long, value_name = "RECORD")]
     card: Option<PathBuf>,
@@ -40,34 +43,35 @@ impl ScenarioArguments {
     }
 
     pub(super) fn open(&self) -> anyhow::Result<OpenedScenario> {
-        let mut scenario = self.read()?;
+        let mut scenario = read_scenario(&self.name)?;
         let mut emulated = None;
         if let Some(card) = &self.card {
             let record = Record::read(card)?;
             scenario = with_card(scenario, &record, &card.display().to_string())?;
             emulated = record.target.emulated;
         }
+        scenario = scenario.with_changes(&self.with)?;
         Ok(OpenedScenario { name: self.name.clone(), scenario, emulated })
     }
+}
 
-    /// A file of that name goes before a shipped scenario: it is the nearer one.
-    fn read(&self) -> anyhow::Result<Scenario> {
-        let path = Path::new(&self.name);
-        let is_path = self.name.contains('/') || path.extension().is_some();
-        if !is_path && !path.is_file() {
-            return Ok(Scenario::shipped(&self.name)?);
-        }
-        let unreadable = |error: std::io::Error| {
-            let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-            anyhow::anyhow!(
-                "cannot read {}: {error}\nhint: name a TOML file, or one of {}",
-                self.name,
-                shipped.join(", ")
-            )
-        };
-        let text = read_text(path, Limit::TOML).map_err(unreadable)?;
-        Ok(Scenario::read(&text, &self.name)?)
+/// The scenario of this name. A file of that name goes before a shipped scenario: it is the nearer
+/// one.
+pub(super) fn read_scenario(name: &str) -> anyhow::Result<Scenario> {
+    let path = Path::new(name);
+    let is_path = name.contains('/') || path.extension().is_some();
+    if !is_path && !path.is_file() {
+        return Ok(Scenario::shipped(name)?);
     }
+    let unreadable = |error: std::io::Error| {
+        let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        anyhow::anyhow!(
+            "cannot read {name}: {error}\nhint: name a TOML file, or one of {}",
+            shipped.join(", ")
+        )
+    };
+    let text = read_text(path, Limit::TOML).map_err(unreadable)?;
+    Ok(Scenario::read(&text, name)?)
 }
 
 impl OpenedScenario {

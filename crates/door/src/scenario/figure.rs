@@ -128,7 +128,8 @@ fn checked(ms: f64) -> Result<Millis, String> {
 /// `{ normal = { mean = 200, deviation = 20 } }` and the others.
 fn distribution(table: &Table) -> Result<TimeDistribution, String> {
     let hint = "hint: { normal = { mean = 200, deviation = 20 } }, { uniform = { low = 1, high = \
-                2 } }, { triangular = { low = 1, mode = 2, high = 4 } }, { quantiles = [[0.5, \
+                2 } }, { triangular = { low = 1, mode = 2, high = 4 } }, { \
+                exponential = { mean = 200 } }, { quantiles = [[0.5, \
                 100], [0.95, 180]] } or { reference = \"piv-door:…\" }";
     let mut entries = table.iter();
     let (Some((name, value)), None) = (entries.next(), entries.next()) else {
@@ -165,6 +166,10 @@ fn distribution(table: &Table) -> Result<TimeDistribution, String> {
                 Ok(TimeDistribution::Triangular { low, mode, high })
             }
             _ => Err(format!("low, mode and high are not in this order\n{hint}")),
+        },
+        "exponential" => match fields(&["mean"])?[..] {
+            [mean] => Ok(TimeDistribution::Exponential { mean }),
+            _ => Err(format!("exponential needs `mean`\n{hint}")),
         },
         "quantiles" => quantiles(value).map_err(|why| format!("{why}\n{hint}")),
         other => Err(format!("there is no distribution {other:?}\n{hint}")),

@@ -8,11 +8,10 @@ use toml::{Spanned, Value};
 
 use super::changes;
 use super::figure::{FigureSource, ScenarioFigure};
-use super::raw::{
-    RawComponent, RawKind, RawLink, RawMessage, RawPeople, RawProjection, RawScenario,
-};
-use super::{Projected, PublishedProjection, Scenario};
+use super::raw::{RawComponent, RawKind, RawLink, RawMessage, RawProjection, RawScenario};
+use super::{Projected, PublishedProjection, Scenario, content, people};
 use crate::change::PathChange;
+use crate::content::CardContent;
 use crate::distribution::TimeDistribution;
 use crate::millis::Millis;
 use crate::path::{
@@ -23,7 +22,7 @@ use crate::people::People;
 /// What PKI-CAK at a door is called.
 const OPERATION: &str = "door.pki-cak";
 
-type ScenarioResult<T> = Result<T, Mistake>;
+pub(super) type ScenarioResult<T> = Result<T, Mistake>;
 
 pub(super) fn scenario(source: &Source<'_>) -> ScenarioResult<Scenario> {
     let hint = "`tapstone door budget --show hid-rsa2048` prints a scenario to compare with";
@@ -37,8 +36,9 @@ pub(super) fn scenario(source: &Source<'_>) -> ScenarioResult<Scenario> {
     if let Some(target) = &raw.target_ms {
         scenario.target = source.one_figure(target)?;
     }
-    if let Some(people) = &raw.people {
-        scenario.people = self::people(source, people)?;
+    if let Some(crowd) = &raw.people {
+        scenario.people = people::people(source, crowd)?;
+        scenario.people.cards = people::card_kinds(source, &crowd.card, &scenario)?;
     }
     Ok(scenario)
 }
@@ -52,16 +52,7 @@ fn on(source: &Source<'_>, base: &Spanned<String>, raw: &RawScenario) -> Scenari
                        write the whole path, or leave them out";
         return Err(here(problem.into()));
     }
-    let mut made: Vec<PathChange> = Vec::new();
-    for id in &raw.with {
-        let change = known(source, &scenario.changes, id)?;
-        if let Some(other) = made.iter().find(|other| other.excludes(&change)) {
-            let problem = format!("{} excludes {}\nhint: choose one", other.id, change.id);
-            return Err(source.error(id.span(), problem));
-        }
-        made.push(change);
-    }
-    made.sort_by_key(|change| scenario.changes.iter().position(|known| known.id == change.id));
+    let made = together_made(source, &raw.with, &scenario.changes)?;
     let mut scenario = scenario.changed(&made);
     // What the source expects of changes, it expects from where it started.
     scenario.projections.clear();
@@ -91,13 +82,14 @@ fn from_parts(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Scenario
     }
     let path = path(source, raw)?;
     let changes = changes::possible_changes(source, raw, &path)?;
-    let projections = raw.projection.iter().map(|raw| projection(source, raw, &changes));
+    let projections = raw.projection.iter().map(|raw| projection(source, raw, &changes, &path));
+    let projections = projections.collect::<ScenarioResult<_>>()?;
     Ok(Scenario {
         title: raw.title.clone(),
         operation: raw.operation.clone().unwrap_or_else(|| OPERATION.into()),
         source: raw.source.clone(),
         target: source.one_figure(target)?,
-        projections: projections.collect::<ScenarioResult<_>>()?,
+        projections,
         path,
         changes,
         people: People::default(),
@@ -107,9 +99,10 @@ fn from_parts(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Scenario
 
 /// Components in their order, each followed by its link to the next; the self-check last.
 fn path(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<AuthenticationPath> {
+    let content = raw.content.as_ref().map(|raw| content::content(source, raw)).transpose()?;
     let mut components: Vec<(LinkEnd, PathPart)> = Vec::new();
     for component in &raw.component {
-        let (end, part) = self::component(source, component.get_ref(), raw)?;
+        let (end, part) = self::component(source, component.get_ref(), raw, content.as_ref())?;
         if components.iter().any(|(_, other)| other.name == part.name || other.role == part.role) {
             let problem = format!("a second {}\nhint: a path has one of each", part.name);
             return Err(source.error(component.span(), problem));
@@ -122,7 +115,7 @@ fn path(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Authentication
     }
     let mut links: BTreeMap<usize, PathPart> = BTreeMap::new();
     for link in &raw.link {
-        let (at, part) = self::link(source, link, &components, raw)?;
+        let (at, part) = self::link(source, link, &components, raw, content.as_ref())?;
         if links.insert(at, part).is_some() {
             let problem = "a second link between these two\nhint: remove one";
             return Err(source.error(link.get_ref().between.span(), problem));
@@ -143,17 +136,24 @@ fn path(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Authentication
             pieces: vec![StepTime::for_step(step::OTHER, figure.time)],
             hop: None,
             messages: Vec::new(),
+            carries_commands: false,
+            per_command: None,
             provenance,
             source: said,
         });
     }
-    Ok(AuthenticationPath { parts, overlaps: false, chuid_start: CHUID_START })
+    // What a card takes beside its commands and their bytes it takes for each object, however much
+    // of it is read.
+    let is_by_object = parts.iter().any(|part| part.per_command.is_some());
+    let chuid_start = if is_by_object { 1.0 } else { CHUID_START };
+    Ok(AuthenticationPath { parts, content, overlaps: false, chuid_start })
 }
 
 fn component(
     source: &Source<'_>,
     raw: &RawComponent,
     all: &RawScenario,
+    content: Option<&CardContent>,
 ) -> ScenarioResult<(LinkEnd, PathPart)> {
     let (role, end, name) = match raw.kind.get_ref() {
         RawKind::Card => (Role::Card, LinkEnd::Card, "card"),
@@ -182,12 +182,33 @@ fn component(
         origins.push(origin(source, &work.time_ms, &figure, from(), all)?);
         pieces.push(StepTime::for_step(work.step.get_ref(), figure.time));
     }
+    let mut per_command = None;
+    if let Some(each) = &raw.command_ms {
+        let Some(content) = content else { return Err(no_content(source, each.span())) };
+        let figure = source.figure(each)?;
+        origins.push(origin(source, each, &figure, from(), all)?);
+        per_command = Some(pieces.len());
+        pieces.push(StepTime { time: figure.time, steps: content.commands() });
+    }
     let (provenance, said) = together(origins);
-    let name = name.to_owned();
-    Ok((
-        end,
-        PathPart { name, role, pieces, hop: None, messages: Vec::new(), provenance, source: said },
-    ))
+    let part = PathPart {
+        name: name.to_owned(),
+        role,
+        pieces,
+        hop: None,
+        messages: Vec::new(),
+        carries_commands: false,
+        per_command,
+        provenance,
+        source: said,
+    };
+    Ok((end, part))
+}
+
+fn no_content(source: &Source<'_>, at: std::ops::Range<usize>) -> Mistake {
+    let problem = "which commands there are is not known\nhint: [content] with key and certificate \
+                   says it";
+    source.error(at, problem)
 }
 
 /// Of several, the least certain: a sum is no better than its worst part.
@@ -238,6 +259,7 @@ fn link(
     raw: &Spanned<RawLink>,
     components: &[(LinkEnd, PathPart)],
     all: &RawScenario,
+    content: Option<&CardContent>,
 ) -> ScenarioResult<(usize, PathPart)> {
     let span = raw.span();
     let raw = raw.get_ref();
@@ -257,7 +279,16 @@ fn link(
         );
         return Err(source.error(raw.between.span(), problem));
     }
-    let messages = messages(source, &raw.message)?;
+    let messages = match (&raw.carries, content) {
+        (None, _) => messages(source, &raw.message)?,
+        (Some(carries), None) => return Err(no_content(source, carries.span())),
+        (Some(carries), Some(_)) if !raw.message.is_empty() => {
+            let problem = "it carries the content's commands, and messages of its own\nhint: leave \
+                           out one of the two";
+            return Err(source.error(carries.span(), problem));
+        }
+        (Some(_), Some(content)) => content.messages(),
+    };
     let hop = raw.by.as_ref().map(|hop| hop.get_ref().clone());
     let by_formula = hop.as_ref().map(|hop| formula(hop, &messages)).unwrap_or_default();
     let (piece, provenance, said) = match (&raw.time_ms, &hop) {
@@ -286,7 +317,18 @@ fn link(
     };
     let role = Role::Link(components[at].0, components[at + 1].0);
     let name = format!("{from}-{to}");
-    Ok((at, PathPart { name, role, pieces: vec![piece], hop, messages, provenance, source: said }))
+    let part = PathPart {
+        name,
+        role,
+        pieces: vec![piece],
+        hop,
+        messages,
+        carries_commands: raw.carries.is_some(),
+        per_command: None,
+        provenance,
+        source: said,
+    };
+    Ok((at, part))
 }
 
 fn messages(source: &Source<'_>, raw: &[RawMessage]) -> ScenarioResult<Vec<Message>> {
@@ -344,9 +386,17 @@ fn projection(
     source: &Source<'_>,
     raw: &RawProjection,
     changes: &[PathChange],
+    path: &AuthenticationPath,
 ) -> ScenarioResult<PublishedProjection> {
     for id in &raw.with {
         known(source, changes, id)?;
+    }
+    if let Some(until) = &raw.until
+        && path.parts.iter().all(|part| &part.name != until.get_ref())
+    {
+        let known: Vec<&str> = path.parts.iter().map(|part| part.name.as_str()).collect();
+        let problem = format!("there is no part {:?}\nhint: {}", until.get_ref(), known.join(", "));
+        return Err(source.error(until.span(), problem));
     }
     let (of, published) = match (&raw.saving_ms, &raw.total_ms, &raw.still_ms) {
         (Some(time), None, None) => (Projected::Saving, time),
@@ -364,34 +414,33 @@ fn projection(
         says: raw.says.clone(),
         with: raw.with.iter().map(|id| id.get_ref().clone()).collect(),
         of,
+        until: raw.until.as_ref().map(|until| until.get_ref().clone()),
         published: source.one_figure(published)?,
     })
 }
 
-fn people(source: &Source<'_>, raw: &RawPeople) -> ScenarioResult<People> {
-    let usual = People::default();
-    let time = |raw: &Option<Spanned<Value>>| -> ScenarioResult<Option<TimeDistribution>> {
-        raw.as_ref().map(|raw| Ok(source.figure(raw)?.time)).transpose()
-    };
-    let read_failure = raw.read_failure.as_ref().map_or(Ok(usual.read_failure), |raw| {
-        let part = *raw.get_ref();
-        let fits = (0.0..1.0).contains(&part);
-        let problem = format!("{part} is no part of all readings\nhint: 0.02 is 2 %");
-        fits.then_some(part).ok_or_else(|| source.error(raw.span(), problem))
-    })?;
-    let attempts = raw.attempts.as_ref().map_or(Ok(usual.attempts), |raw| {
-        let attempts = *raw.get_ref();
-        let problem = "people try at least once\nhint: 1 to 1000";
-        let fits = (1..=1000).contains(&attempts);
-        fits.then_some(attempts).ok_or_else(|| source.error(raw.span(), problem))
-    })?;
-    Ok(People {
-        tap: time(&raw.tap_ms)?.unwrap_or(usual.tap),
-        hold: time(&raw.hold_ms)?,
-        again: time(&raw.again_ms)?.unwrap_or(usual.again),
-        read_failure,
-        attempts,
-        patience: time(&raw.patience_ms)?,
-        pass: time(&raw.pass_ms)?.unwrap_or(usual.pass),
-    })
+/// Changes that are made together, in the order in which they apply.
+pub(super) fn together_made(
+    source: &Source<'_>,
+    with: &[Spanned<String>],
+    changes: &[PathChange],
+) -> ScenarioResult<Vec<PathChange>> {
+    let mut made: Vec<PathChange> = Vec::new();
+    for id in with {
+        let change = known(source, changes, id)?;
+        if let Some(other) = made.iter().find(|other| other.excludes(&change)) {
+            let problem = format!("{} excludes {}\nhint: choose one", other.id, change.id);
+            return Err(source.error(id.span(), problem));
+        }
+        made.push(change);
+    }
+    for (change, id) in made.iter().zip(with) {
+        let Some(needs) = &change.needs else { continue };
+        if !made.iter().any(|other| &other.id == needs) {
+            let problem = format!("{} needs {needs}\nhint: add it", change.id);
+            return Err(source.error(id.span(), problem));
+        }
+    }
+    made.sort_by_key(|change| changes.iter().position(|known| known.id == change.id));
+    Ok(made)
 }

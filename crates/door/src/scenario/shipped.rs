@@ -8,6 +8,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("hid-p256", include_str!("../../../../scenarios/hid-p256.toml")),
     ("osdp-ip-rsa2048", include_str!("../../../../scenarios/osdp-ip-rsa2048.toml")),
     ("osdp-ip-p256", include_str!("../../../../scenarios/osdp-ip-p256.toml")),
+    ("virtual-p71", include_str!("../../../../scenarios/virtual-p71.toml")),
 ];
 
 /// The text of a shipped scenario.

@@ -55,6 +55,11 @@ fn parts(budget: &Budget, with_source: bool, width: usize) -> Grid {
         left("", Keep::Rank(2)),
         left("from", Keep::Rank(3)),
     ];
+    let with_formula = budget.parts.iter().any(|part| part.by_formula_ns.is_some());
+    if with_formula {
+        columns.push(right("by formula", Keep::Rank(4)));
+        columns.push(right("unexplained", Keep::Rank(4)));
+    }
     if with_source {
         columns.push(left("source", Keep::Rank(1)));
     }
@@ -68,6 +73,12 @@ fn parts(budget: &Budget, with_source: bool, width: usize) -> Grid {
             Span::bar(part.share.0 / longest, (width / 5).min(24), Tint::Accent),
             Span::faint(words::provenance(part.provenance)),
         ];
+        if with_formula {
+            let unexplained = part.by_formula_ns.map(|formula| part.time_ns.estimate - formula);
+            let figure =
+                |time: Option<f64>| Span::plain(time.map_or_else(|| figures::NONE.to_owned(), ms));
+            cells.extend([figure(part.by_formula_ns), figure(unexplained)]);
+        }
         if with_source {
             cells.push(Span::faint(part.source.as_deref().unwrap_or_default()));
         }

@@ -1,7 +1,7 @@
 //! A card at a door: where the time of an authentication goes, step by step, and what the other
 //! ways to carry it out bring, beside what was predicted.
 
-use tapstone_record::{CaseResult, Phase, Record, TargetKind, Trial};
+use tapstone_record::{CaseResult, ModelPrediction, Phase, Record, TargetKind, Trial};
 
 use super::super::charts;
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
@@ -50,6 +50,32 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
             page.hanging(&name, &Span::plain(condition));
         }
     }
+    if let Some(first) = record.model_predictions.first() {
+        let of = format!("scenario {}, beside the mean that was measured", first.scenario.name);
+        page.heading("what the model says", &of);
+        page.grid(&model(&record.model_predictions));
+    }
+}
+
+/// What a model says of each way, beside what it took.
+fn model(predictions: &[ModelPrediction]) -> Grid {
+    let columns = vec![
+        left("case", Keep::Always),
+        right("model", Keep::Always),
+        right("executed", Keep::Always),
+        right("off", Keep::Always),
+        left("changes", Keep::Rank(1)),
+    ];
+    let cells = |prediction: &ModelPrediction| {
+        Entry::Cells(vec![
+            Span::plain(&prediction.operation),
+            Span::plain(figures::time(prediction.predicted_ns)),
+            Span::new(figures::time(prediction.executed_ns.estimate), Tint::Strong),
+            Span::plain(format!("{:+.1} %", 100.0 * prediction.off)),
+            Span::faint(prediction.changes.join(", ")),
+        ])
+    };
+    Grid { columns, entries: predictions.iter().map(cells).collect() }
 }
 
 fn entry(phase: &Phase, case: Option<&CaseResult>) -> Entry {

@@ -1,6 +1,6 @@
 //! People at a door: how many pass, how long they wait, and how many give up.
 
-use tapstone_record::{Estimate, Fraction, Latency, Queue};
+use tapstone_record::{CardKindFigures, Estimate, Fraction, Latency, Queue, SharedStation};
 use tapstone_text::{thousands, three_digits};
 
 use super::scenario;
@@ -21,7 +21,11 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
         thousands(queue.settling)
     );
     page.fact("people", Span::plain(people));
-    page.heading("queue", "one door, first come, first served");
+    let doors = match queue.doors {
+        1 => "one door, first come, first served".to_owned(),
+        doors => format!("{doors} doors at one controller, first come, first served at each"),
+    };
+    page.heading("queue", &doors);
     let passed = &queue.passed_per_minute;
     let pass = format!(
         "{} a minute {}; at most {} one after the other",
@@ -34,11 +38,21 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
         page.chart(charts::queue(queue));
     }
     page.fact("passed", Span::plain(pass));
-    page.fact("utilisation", Span::plain(figures::share(queue.utilisation)));
+    let utilisation = queue.utilisation_interval.as_ref().map_or_else(
+        || figures::share(queue.utilisation),
+        |share| figures::with_interval(share, |share| figures::share(Fraction(share))),
+    );
+    page.fact("utilisation", Span::plain(utilisation));
+    if let Some(controller) = &queue.controller {
+        page.fact("controller", Span::plain(self::controller(controller)));
+    }
     page.fact("gave up", Span::plain(part(&queue.gave_up, "of the people")));
     let readings = format!(
         "{} a person; taken away too early: {}",
-        three_digits(queue.readings_per_person),
+        match &queue.readings_interval {
+            Some(readings) => figures::with_interval(readings, three_digits),
+            None => three_digits(queue.readings_per_person),
+        },
         part(&queue.removed_early, "of the readings")
     );
     page.fact("readings", Span::plain(readings));
@@ -48,7 +62,51 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
         return;
     }
     page.grid(&times(queue));
+    if !queue.cards.is_empty() {
+        page.blank();
+        page.grid(&cards(queue));
+    }
     sentences(page, queue);
+}
+
+/// How much the shared controller works, and how long doors wait for it.
+fn controller(station: &SharedStation) -> String {
+    let share = |share| figures::share(Fraction(share));
+    let wait = station.wait_ns.mean.as_ref().map_or_else(String::new, |mean| {
+        format!("; a door waits {} for it", figures::with_interval(mean, figures::time))
+    });
+    format!("in use {}{wait}", figures::with_interval(&station.utilisation, share))
+}
+
+/// One line for each kind of card.
+fn cards(queue: &Queue) -> Grid {
+    let columns = vec![
+        left("card", Keep::Always),
+        right("people", Keep::Always),
+        right("authentication", Keep::Always),
+        right("time in system", Keep::Always),
+        right("p95", Keep::Rank(1)),
+        right("gave up", Keep::Rank(2)),
+    ];
+    let time = |estimate: &Option<Estimate>| {
+        estimate.as_ref().map_or(figures::NONE.into(), |it| figures::time(it.estimate))
+    };
+    let entry = |card: &CardKindFigures| {
+        Entry::Cells(vec![
+            Span::plain(&card.name),
+            Span::plain(figures::share(Fraction(card.people.estimate))),
+            Span::plain(figures::time(card.authentication_ns)),
+            Span::new(
+                card.whole_ns.mean.as_ref().map_or(figures::NONE.into(), |mean| {
+                    figures::with_interval(mean, figures::time)
+                }),
+                Tint::Strong,
+            ),
+            Span::plain(time(&card.whole_ns.p95)),
+            Span::plain(figures::share(Fraction(card.gave_up.estimate))),
+        ])
+    };
+    Grid { columns, entries: queue.cards.iter().map(entry).collect() }
 }
 
 fn number(value: f64) -> String {
@@ -103,5 +161,13 @@ fn sentences(page: &mut Page, queue: &Queue) {
             three_digits(formula.standard_errors.abs())
         );
         page.hanging(&Span::plain("  "), &Span::plain(text));
+        if let (Some(whole), Some(mean)) = (formula.mean_whole_ns, &queue.whole_ns.mean) {
+            let text = format!(
+                "The mean time in system is {}; by the formula it is {}.",
+                figures::with_interval(mean, figures::time),
+                figures::time(whole)
+            );
+            page.hanging(&Span::plain("  "), &Span::plain(text));
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! What changes would bring: each alone, then the cheapest sets as waterfalls, then what each needs.
 
-use tapstone_record::{Projection, Verdict, WhatIf, WhatIfChange, WhatIfSet};
+use tapstone_record::{
+    ChangedPart, Projection, RemainingPart, SavingBasis, Verdict, WhatIf, WhatIfChange, WhatIfSet,
+};
+use tapstone_text::thousands;
 
 use super::{chance, scenario};
-use crate::figures::ms;
+use crate::figures::{self, ms};
 use crate::sections::charts;
 use crate::sections::grid::{Entry, Grid, Keep, figures as right, words as left};
 use crate::sections::page::Page;
@@ -18,6 +21,9 @@ pub(super) fn add_what_if(page: &mut Page, what_if: &WhatIf) {
     page.heading("each change alone", &what_if.operation);
     page.chart(charts::what_if(what_if));
     page.grid(&alone(&what_if.considered));
+    for change in what_if.considered.iter().filter(|change| is_calibrated(change)) {
+        calibration(page, change);
+    }
     summary(page, what_if, target);
     for (at, set) in what_if.sets.iter().enumerate() {
         let title = format!("set {}", at + 1);
@@ -43,7 +49,10 @@ fn alone(changes: &[WhatIfChange]) -> Grid {
     ];
     let entry = |change: &WhatIfChange| {
         Entry::Cells(vec![
-            Span::plain(&change.change),
+            Span::plain(match &change.needs {
+                Some(needs) => format!("{} after {needs}", change.change),
+                None => change.change.clone(),
+            }),
             Span::new(ms(change.saves_ns), Tint::Strong),
             Span::plain(change.effort.to_string()),
             Span::faint(words::provenance(change.provenance)),
@@ -53,13 +62,64 @@ fn alone(changes: &[WhatIfChange]) -> Grid {
     Grid { columns, entries: changes.iter().map(entry).collect() }
 }
 
+/// Whether a part of the saving is only what is left of a published total.
+fn is_calibrated(change: &WhatIfChange) -> bool {
+    change.parts.iter().any(|part| part.basis == SavingBasis::Remainder)
+}
+
+/// Where a published saving comes from, and how much of it nothing explains.
+fn calibration(page: &mut Page, change: &WhatIfChange) {
+    page.heading(&format!("where {} saves", change.change), "from what is sent, and the rest");
+    let columns = vec![
+        left("part", Keep::Always),
+        right("bytes", Keep::Rank(1)),
+        right("saves", Keep::Always),
+        left("how it is known", Keep::Always),
+    ];
+    let entry = |part: &ChangedPart| {
+        let bytes = part
+            .bytes
+            .map(|[before, after]| format!("{} → {}", thousands(before), thousands(after)));
+        Entry::Cells(vec![
+            Span::plain(&part.component),
+            Span::plain(bytes.unwrap_or_else(|| figures::NONE.to_owned())),
+            Span::new(ms(part.saves_ns), Tint::Strong),
+            Span::faint(match part.basis {
+                SavingBasis::Bytes => "by its bytes",
+                SavingBasis::Remainder => "the rest of the published saving: unexplained",
+                SavingBasis::Figure => "by a figure of its own",
+            }),
+        ])
+    };
+    page.grid(&Grid { columns, entries: change.parts.iter().map(entry).collect() });
+}
+
+/// What holds up a target that no set reaches: the largest parts of the fastest one.
+fn held_up(what_if: &WhatIf) -> String {
+    let part = |part: &RemainingPart| {
+        format!("{} {} ({})", part.component, ms(part.time_ns), figures::share(part.share))
+    };
+    let largest: Vec<String> = what_if.left.iter().take(3).map(part).collect();
+    match largest.split_first() {
+        None => String::new(),
+        Some((first, [])) => format!(" It is held up by {first}."),
+        Some((first, others)) => format!(
+            " It is held up most by {first}, then by {}; no change in the list makes those faster \
+             than that.",
+            others.join(" and ")
+        ),
+    }
+}
+
 fn summary(page: &mut Page, what_if: &WhatIf, target: f64) {
     let fastest = &what_if.fastest;
     let reached = match what_if.sets_found {
         0 => format!(
-            "No set of these changes reaches {}: the fastest takes {}.",
+            "No set of these changes reaches {}: the fastest takes {}, {} too much.{}",
             ms(target),
-            ms(fastest.total_ns)
+            ms(fastest.total_ns),
+            ms(what_if.missing_ns.unwrap_or(fastest.total_ns - target)),
+            held_up(what_if)
         ),
         found => format!(
             "{} can be reached with {}, of which no change can be left out; {}. The fastest \
@@ -142,6 +202,7 @@ fn projections(projections: &[Projection]) -> Grid {
         left("", Keep::Always),
         right("source", Keep::Always),
         right("model", Keep::Always),
+        right("unexplained", Keep::Always),
         left("changes", Keep::Rank(1)),
     ];
     let entry = |projection: &Projection| {
@@ -149,6 +210,7 @@ fn projections(projections: &[Projection]) -> Grid {
             Span::plain(&projection.says),
             Span::plain(ms(projection.published_ns)),
             Span::new(ms(projection.computed_ns), Tint::Strong),
+            Span::plain(ms(projection.published_ns - projection.computed_ns)),
             Span::faint(projection.changes.join(", ")),
         ])
     };

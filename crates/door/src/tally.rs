@@ -1,0 +1,276 @@
+//! What is counted of a simulated queue once it has settled, and the figures that it makes.
+
+use tapstone_record::{CardKindFigures, Fraction, Latency, Queue, QueueFormula, SharedStation};
+
+use crate::budget::named;
+use crate::distribution::TimeDistribution;
+use crate::millis::Millis;
+use crate::people::People;
+use crate::probability::wilson;
+use crate::queue::{self, WaitBatches, latency};
+use crate::scenario::Scenario;
+use crate::simulate::{Crowd, HOUR_MS};
+use crate::visit::Visit;
+
+const MINUTE_MS: f64 = 6e4;
+/// Relative error of sums of up to ten million equal times.
+const ROUNDING: f64 = 1e-6;
+
+/// One person who came to a turn: when, for how long, and what came of it. Times are in ms.
+pub(crate) struct ServedPerson {
+    pub(crate) number: u64,
+    /// Which of the kinds of card.
+    pub(crate) kind: usize,
+    pub(crate) came: f64,
+    pub(crate) start: f64,
+    pub(crate) left: f64,
+    /// How long the door waited for the controller.
+    pub(crate) asked_wait: f64,
+    pub(crate) visit: Visit,
+}
+
+/// What is counted once the queue has settled.
+pub(crate) struct QueueTally<'a> {
+    crowd: &'a Crowd,
+    settling: u64,
+    doors: f64,
+    /// When the counting starts, and when the last one left the door.
+    opens: f64,
+    closes: f64,
+    waits: Vec<f64>,
+    times_in_system: Vec<f64>,
+    readings_of_each: Vec<f64>,
+    /// When doors were in use, and the controller.
+    in_use: Vec<(f64, f64)>,
+    controller_in_use: Vec<(f64, f64)>,
+    controller_waits: Vec<f64>,
+    /// Sum of the service times, in ms; `squares` is the sum of their squares.
+    service_times: f64,
+    squares: f64,
+    shortest: f64,
+    longest: f64,
+    passed: u64,
+    passed_at: Vec<f64>,
+    gave_up_at_door: u64,
+    left_the_queue: u64,
+    readings: u64,
+    removed: u64,
+    kinds: Vec<KindTally>,
+}
+
+/// The people with one kind of card.
+#[derive(Clone, Default)]
+struct KindTally {
+    people: u64,
+    passed: u64,
+    times_in_system: Vec<f64>,
+}
+
+impl<'a> QueueTally<'a> {
+    pub(crate) fn new(crowd: &'a Crowd, settling: u64, scenario: &Scenario) -> Self {
+        let room = (crowd.people - settling) as usize;
+        Self {
+            crowd,
+            settling,
+            doors: f64::from(scenario.people.doors),
+            opens: 0.0,
+            closes: 0.0,
+            waits: Vec::with_capacity(room),
+            times_in_system: Vec::with_capacity(room),
+            readings_of_each: Vec::with_capacity(room),
+            in_use: Vec::with_capacity(room),
+            controller_in_use: Vec::new(),
+            controller_waits: Vec::new(),
+            service_times: 0.0,
+            squares: 0.0,
+            shortest: f64::INFINITY,
+            longest: 0.0,
+            passed: 0,
+            passed_at: Vec::with_capacity(room),
+            gave_up_at_door: 0,
+            left_the_queue: 0,
+            readings: 0,
+            removed: 0,
+            kinds: vec![KindTally::default(); scenario.people.cards.len().max(1)],
+        }
+    }
+
+    pub(crate) fn arrives(&mut self, number: u64, now: f64) {
+        if number == self.settling {
+            self.opens = now;
+        }
+    }
+
+    pub(crate) fn leaves_the_queue(&mut self, number: u64) {
+        self.left_the_queue += u64::from(number >= self.settling);
+    }
+
+    pub(crate) fn count(&mut self, person: &ServedPerson) {
+        if person.number < self.settling {
+            return;
+        }
+        let ServedPerson { kind, came, start, left, asked_wait, visit, .. } = person;
+        let service = visit.time.0 + asked_wait;
+        self.waits.push(start - came);
+        self.service_times += service;
+        self.squares += service * service;
+        self.shortest = self.shortest.min(service);
+        self.longest = self.longest.max(service);
+        self.readings += u64::from(visit.readings);
+        self.readings_of_each.push(f64::from(visit.readings));
+        self.removed += u64::from(visit.removed);
+        self.closes = self.closes.max(*left);
+        self.in_use.push((*start, *left));
+        if visit.shared.0 > 0.0 {
+            let answered = left - visit.after.0;
+            self.controller_in_use.push((answered - visit.shared.0, answered));
+            self.controller_waits.push(*asked_wait);
+        }
+        let kind = &mut self.kinds[*kind];
+        kind.people += 1;
+        if visit.passed {
+            self.passed += 1;
+            self.passed_at.push(*left);
+            self.times_in_system.push(left - came);
+            kind.passed += 1;
+            kind.times_in_system.push(left - came);
+        } else {
+            self.gave_up_at_door += 1;
+        }
+    }
+
+    pub(crate) fn figures(self, scenario: &Scenario, name: &str) -> Queue {
+        let counted = self.crowd.people - self.settling;
+        let served = self.waits.len().max(1) as f64;
+        let mean_service = self.service_times / served;
+        let waits = WaitBatches::from_values(&self.waits);
+        let load = self.arrivals_at_a_door() * mean_service;
+        let leaves = scenario.people.patience.is_some();
+        let overloaded = load >= 1.0 - self.load_uncertainty(mean_service, served);
+        let is_alone = self.controller_waits.iter().all(|wait| *wait <= 0.0);
+        let has_formula = !leaves && !overloaded && is_alone;
+        let formula = has_formula
+            .then(|| self.formula(&scenario.people, scenario, mean_service, load, served, &waits));
+        // A queue that grows without bound has no mean wait: it would be a figure of how many
+        // people were simulated.
+        let is_bounded = leaves || !overloaded;
+        let passing = self.passed as f64 / served;
+        let span = self.closes - self.opens;
+        let times = |values: &[f64]| match values {
+            [] => Latency::default(),
+            _ if !is_bounded => Latency::default(),
+            values => latency(values, &WaitBatches::from_values(values)),
+        };
+        Queue {
+            scenario: named(scenario, name),
+            people: self.crowd.people,
+            settling: self.settling,
+            arrivals_per_hour: self.crowd.per_hour,
+            seed: self.crowd.seed,
+            doors: scenario.people.doors,
+            capacity_per_minute: self.capacity(passing, mean_service),
+            passed_per_minute: queue::rate(&self.passed_at, self.opens, MINUTE_MS),
+            utilisation: Fraction((self.service_times / span / self.doors).clamp(0.0, 1.0)),
+            utilisation_interval: Some(queue::busy_share(&self.in_use, self.opens, self.doors)),
+            overloaded,
+            wait_ns: if is_bounded { latency(&self.waits, &waits) } else { Latency::default() },
+            whole_ns: times(&self.times_in_system),
+            gave_up: wilson(self.gave_up_at_door + self.left_the_queue, counted),
+            left_queue: leaves.then(|| wilson(self.left_the_queue, counted)),
+            removed_early: wilson(self.removed, self.readings),
+            readings_per_person: self.readings as f64 / served,
+            readings_interval: Some(queue::mean(&self.readings_of_each)),
+            controller: (self.doors > 1.0 && !self.controller_waits.is_empty()).then(|| {
+                SharedStation {
+                    utilisation: queue::busy_share(&self.controller_in_use, self.opens, 1.0),
+                    wait_ns: times(&self.controller_waits),
+                }
+            }),
+            cards: self.card_kinds(&scenario.people, counted, &times),
+            formula,
+        }
+    }
+
+    fn card_kinds(
+        &self,
+        people: &People,
+        counted: u64,
+        times: &impl Fn(&[f64]) -> Latency,
+    ) -> Vec<CardKindFigures> {
+        let figures = |(kind, tally): (&crate::people::CardKind, &KindTally)| CardKindFigures {
+            name: kind.name.clone(),
+            people: wilson(tally.people, counted),
+            authentication_ns: kind.path.total_with_self_check().nanos(),
+            whole_ns: times(&tally.times_in_system),
+            gave_up: wilson(tally.people - tally.passed, tally.people),
+        };
+        people.cards.iter().zip(&self.kinds).map(figures).collect()
+    }
+
+    /// How many people come to each door in a millisecond.
+    fn arrivals_at_a_door(&self) -> f64 {
+        self.crowd.per_hour / HOUR_MS / self.doors
+    }
+
+    /// What all doors can pass, or their controller can answer.
+    fn capacity(&self, passing: f64, mean_service: f64) -> f64 {
+        let at_doors = passing * MINUTE_MS / mean_service * self.doors;
+        let asked: f64 = self.controller_in_use.iter().map(|(from, to)| to - from).sum();
+        let answered = self.controller_in_use.len() as f64 * MINUTE_MS / asked;
+        if self.doors > 1.0 && answered.is_finite() { at_doors.min(answered) } else { at_doors }
+    }
+
+    /// By how much the offered load may be off: three standard errors of the simulated mean service
+    /// time. Sums of equal service times differ from multiples of them in the last digits, so that
+    /// a load of exactly 1 may come out below it.
+    fn load_uncertainty(&self, mean_service: f64, served: f64) -> f64 {
+        let variance = (self.squares / served - mean_service * mean_service).max(0.0);
+        let standard_error = (variance / served).sqrt();
+        (3.0 * self.arrivals_at_a_door() * standard_error).max(ROUNDING)
+    }
+
+    /// Pollaczek and Khinchine: the mean wait is λ E\[S²\] / (2 (1 - ρ)).
+    fn formula(
+        &self,
+        people: &People,
+        scenario: &Scenario,
+        mean_service: f64,
+        load: f64,
+        served: f64,
+        waits: &WaitBatches,
+    ) -> QueueFormula {
+        // Sums of equal service times differ from multiples of them in the last digits.
+        let same = self.longest - self.shortest <= 1e-6 * self.longest;
+        let square = if same { mean_service * mean_service } else { self.squares / served };
+        let wait = Millis(self.arrivals_at_a_door() * square / (2.0 * (1.0 - load)));
+        let error = waits.standard_error();
+        let off = if error > 0.0 { (waits.mean() - wait.0) / error } else { 0.0 };
+        let name = match same {
+            true => "M/D/1",
+            false if is_exponential(people, scenario) => "M/M/1",
+            false => "M/G/1",
+        };
+        let all_pass = self.gave_up_at_door == 0;
+        QueueFormula {
+            name: name.into(),
+            mean_wait_ns: wait.nanos(),
+            mean_whole_ns: all_pass.then(|| (wait + Millis(mean_service)).nanos()),
+            utilisation: Some(Fraction(load)),
+            standard_errors: off,
+        }
+    }
+}
+
+/// Whether a turn is one exponential time and nothing beside it.
+fn is_exponential(people: &People, scenario: &Scenario) -> bool {
+    let nothing = |time: &TimeDistribution| time.is_fixed() && time.mean() == Millis::ZERO;
+    let exponential =
+        |time: &TimeDistribution| matches!(time, TimeDistribution::Exponential { .. });
+    people.cards.is_empty()
+        && people.hold.is_none()
+        && people.read_failure <= 0.0
+        && scenario.path.is_fixed()
+        && scenario.path.total_with_self_check() == Millis::ZERO
+        && ((nothing(&people.tap) && exponential(&people.pass))
+            || (exponential(&people.tap) && nothing(&people.pass)))
+}
