@@ -3,8 +3,7 @@
 
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::linear::{Observation, fit};
-use tapstone_measure::units::Nanos;
-use tapstone_piv::{ApduExchange, DialogueLog, DialogueStep, Strategy};
+use tapstone_piv::{ApduExchange, CommandLengths, DialogueLog, DialogueStep, Strategy};
 use tapstone_record as record;
 
 /// Bytes of the answer to GET DATA for the start of a CHUID: 65 and a status word.
@@ -102,27 +101,57 @@ impl Model {
     }
 }
 
+/// Bytes that a command costs which only continues another: its header and Le, or its header and Lc,
+/// and a status word.
+const CONTINUATION: f64 = 5.0 + 2.0;
+
 /// What a strategy should save, by one plain dialogue, in nanoseconds.
 pub(crate) fn predicted(strategy: Strategy, log: &DialogueLog, model: Option<&Model>) -> f64 {
-    let step = |step| log.step(step).unwrap_or_default();
+    let time = |step| log.step(step).unwrap_or_default().0 as f64;
     let [certificate, chuid, challenge, validate] = [
         DialogueStep::ReadCertificate,
         DialogueStep::ReadChuid,
         DialogueStep::Challenge,
         DialogueStep::Validate,
     ]
-    .map(step);
-    let saved = match strategy {
-        Strategy::Plain => Nanos::ZERO,
-        Strategy::NoChuid => chuid,
-        Strategy::KnownCard => {
-            let all = certificate + chuid + validate;
-            return all.0 as f64 - start_of_chuid(log, model);
+    .map(time);
+    let whole = |steps: &[DialogueStep]| match strategy.lengths() {
+        CommandLengths::Short => 0.0,
+        CommandLengths::Extended => {
+            steps.iter().map(|step| not_chained(*step, log, model)).sum::<f64>()
         }
-        Strategy::Overlap => validate.min(challenge + chuid),
-        Strategy::BackgroundValidation => validate,
     };
-    saved.0 as f64
+    let signing = [DialogueStep::Challenge, DialogueStep::ReadChuid];
+    match strategy.way() {
+        Strategy::NoChuid => chuid,
+        // Of the CHUID only a start is read, which is whole as it is; validation is a look at what
+        // is stored, so that there is nothing left to hide behind the card.
+        Strategy::KnownCard => {
+            certificate + chuid + validate - start_of_chuid(log, model)
+                + whole(&[DialogueStep::Select, DialogueStep::Challenge])
+        }
+        Strategy::Overlap => {
+            let read = whole(&[DialogueStep::Select, DialogueStep::ReadCertificate]);
+            let sign = whole(&signing);
+            read + sign + validate.min(challenge + chuid - sign)
+        }
+        Strategy::BackgroundValidation => validate,
+        _ => whole(&[
+            DialogueStep::Select,
+            DialogueStep::ReadCertificate,
+            DialogueStep::Challenge,
+            DialogueStep::ReadChuid,
+        ]),
+    }
+}
+
+/// What a step takes for commands that only continue another: their own cost and the bytes around
+/// their data, which travels all the same.
+fn not_chained(step: DialogueStep, log: &DialogueLog, model: Option<&Model>) -> f64 {
+    let Some(model) = model else { return 0.0 };
+    let continues = |exchange: &&ApduExchange| exchange.step == step && exchange.is_transfer();
+    let count = log.exchanges.iter().filter(continues).count() as f64;
+    count * (model.fixed.estimate + CONTINUATION * model.byte())
 }
 
 /// The first command that reads the CHUID, with fewer bytes in its answer.

@@ -10,9 +10,13 @@ use crate::key::Challenge;
 use crate::log::{ApduExchange, DialogueLog, DialogueStep};
 use crate::object::{APPLICATION, DataObject};
 use crate::pin::PivPin;
+use crate::strategy::CommandLengths;
 
 /// The longest data field of a command that every card takes.
 const SHORT: usize = 255;
+
+/// The longest data field of an extended command (ISO/IEC 7816-4, 5.2).
+const EXTENDED: usize = 65_535;
 
 /// CLA of a command whose chain goes on (ISO 7816-4, 5.3.3).
 const CHAINED: u8 = 0x10;
@@ -47,13 +51,15 @@ pub(crate) struct CardChannel<'a> {
     card: &'a mut dyn CardConnection,
     step: DialogueStep,
     response: Vec<u8>,
+    pub(crate) lengths: CommandLengths,
     pub(crate) log: DialogueLog,
 }
 
 impl<'a> CardChannel<'a> {
     pub(crate) fn new(card: &'a mut dyn CardConnection) -> Self {
         let response = Vec::with_capacity(ROOM);
-        Self { card, step: DialogueStep::Select, response, log: DialogueLog::with_room() }
+        let lengths = CommandLengths::default();
+        Self { card, step: DialogueStep::Select, response, lengths, log: DialogueLog::with_room() }
     }
 
     /// Something that belongs to a step, timed.
@@ -83,7 +89,8 @@ impl<'a> CardChannel<'a> {
         object: DataObject,
         most: usize,
     ) -> Result<Vec<u8>, DialogueEnd> {
-        let expected = Expected::bytes(most.min(256) as u32).unwrap_or(Expected::SHORT);
+        let limit = self.expected();
+        let expected = Expected::bytes(most.min(limit.count()) as u32).unwrap_or(limit);
         let tag = tlv::element(0x5C, &object.tag);
         let command = CommandApdu::new(0, 0xCB, 0x3F, 0xFF).with_data(&tag).expecting(expected);
         let (status, data) = self.answer(&command, most)?;
@@ -99,14 +106,19 @@ impl<'a> CardChannel<'a> {
     pub(crate) fn sign(&mut self, challenge: &Challenge, key: u8) -> Result<Vec<u8>, DialogueEnd> {
         const NAME: &str = "GENERAL AUTHENTICATE";
         let header = |cla| CommandApdu::new(cla, 0x87, challenge.algorithm, key);
-        let mut parts = challenge.template.chunks(SHORT).peekable();
+        let longest = match self.lengths {
+            CommandLengths::Short => SHORT,
+            CommandLengths::Extended => EXTENDED,
+        };
+        let expected = self.expected();
+        let mut parts = challenge.template.chunks(longest).peekable();
         while let Some(part) = parts.next() {
             if parts.peek().is_some() {
                 let status = self.exchange(&header(CHAINED).with_data(part))?;
                 succeeded(NAME, status)?;
                 continue;
             }
-            let command = header(0).with_data(part).expecting(Expected::SHORT);
+            let command = header(0).with_data(part).expecting(expected);
             let (status, data) = self.answer(&command, usize::MAX)?;
             succeeded(NAME, status)?;
             let signature = tlv::only(0x7C, &data).and_then(|inside| tlv::only(0x82, inside));
@@ -116,6 +128,14 @@ impl<'a> CardChannel<'a> {
             });
         }
         unreachable!("a template has bytes")
+    }
+
+    /// As much as one response may have.
+    const fn expected(&self) -> Expected {
+        match self.lengths {
+            CommandLengths::Short => Expected::SHORT,
+            CommandLengths::Extended => Expected::EXTENDED,
+        }
     }
 
     /// How many tries of the PIN are left (SP 800-73-5 part 2, 3.2.1).

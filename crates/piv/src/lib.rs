@@ -86,7 +86,7 @@ pub use relying_system::{AuthenticationMechanism, Dialogue, PolicyRule, RelyingS
 pub use revocation::{
     BadIndex, IndexedList, NotACrl, OcspRules, OcspSource, RevocationList, RevocationRule,
 };
-pub use strategy::Strategy;
+pub use strategy::{CommandLengths, Strategy};
 pub use time::Time;
 pub use trust::{CertificationPath, PathDemands, Trust, TrustError};
 

@@ -23,7 +23,7 @@ use crate::object::{self, DataObject};
 use crate::path::PolicyInputs;
 use crate::pin::PivPin;
 use crate::profile::CertificatePurpose;
-use crate::strategy::Strategy;
+use crate::strategy::{CommandLengths, Strategy};
 use crate::time::Time;
 use crate::trust::{CertificationPath, PathDemands, Trust};
 
@@ -53,6 +53,14 @@ impl AuthenticationMechanism {
     #[must_use]
     pub const fn needs_pin(self) -> bool {
         matches!(self, Self::PkiAuth | Self::Contact)
+    }
+
+    /// How long its commands may be.
+    const fn lengths(self) -> CommandLengths {
+        match self {
+            Self::PkiCak(strategy) => strategy.lengths(),
+            Self::Chuid | Self::PkiAuth | Self::Contact => CommandLengths::Short,
+        }
     }
 }
 
@@ -145,10 +153,11 @@ impl RelyingSystem {
         at: Time,
     ) -> Dialogue {
         let mut channel = CardChannel::new(card);
+        channel.lengths = mechanism.lengths();
         let mut fell_back = false;
         let ended = match mechanism {
-            AuthenticationMechanism::PkiCak(Strategy::KnownCard) => {
-                self.known_card(&mut channel, at, &mut fell_back)
+            AuthenticationMechanism::PkiCak(strategy) if strategy.way() == Strategy::KnownCard => {
+                self.known_card(&mut channel, strategy, at, &mut fell_back)
             }
             AuthenticationMechanism::PkiCak(strategy) => {
                 self.full(&mut channel, strategy, at, &mut fell_back).map(|full| full.identity)
@@ -178,8 +187,10 @@ impl RelyingSystem {
     ) -> Result<(), CardLost> {
         let mut channel = CardChannel::new(card);
         let prepared = match mechanism {
-            AuthenticationMechanism::PkiCak(Strategy::KnownCard) if self.known.is_empty() => {
-                self.known_card(&mut channel, at, &mut false).map(|_| ())
+            AuthenticationMechanism::PkiCak(strategy)
+                if strategy.way() == Strategy::KnownCard && self.known.is_empty() =>
+            {
+                self.known_card(&mut channel, strategy, at, &mut false).map(|_| ())
             }
             AuthenticationMechanism::PkiCak(Strategy::BackgroundValidation)
                 if self.checked.is_empty() =>
@@ -256,7 +267,7 @@ impl RelyingSystem {
     ) -> Result<Full, DialogueEnd> {
         channel.select()?;
         let certificate = self.read_certificate(channel, object::CARD_AUTHENTICATION)?;
-        let (path, chuid) = match strategy {
+        let (path, chuid) = match strategy.way() {
             Strategy::Overlap => self.overlapped(channel, &certificate, at)?,
             Strategy::BackgroundValidation => {
                 let path = channel.step(DialogueStep::Validate, |channel| {
@@ -265,7 +276,7 @@ impl RelyingSystem {
                 challenge(channel, &certificate, KEY_9E)?;
                 (path, Some(read_chuid(channel)?))
             }
-            Strategy::Plain | Strategy::KnownCard | Strategy::NoChuid => {
+            _ => {
                 let path = channel.step(DialogueStep::Validate, |channel| {
                     let (path, replayed) = self.module(&certificate, at);
                     channel.log.replayed = replayed;
@@ -373,12 +384,13 @@ impl RelyingSystem {
     fn known_card(
         &mut self,
         channel: &mut CardChannel<'_>,
+        strategy: Strategy,
         at: Time,
         fell_back: &mut bool,
     ) -> Result<CardIdentity, DialogueEnd> {
         if !self.known.is_empty() {
             channel.select()?;
-            if let Some(identity) = self.recognised(channel, at)? {
+            if let Some(identity) = self.recognised(channel, strategy, at)? {
                 return Ok(identity);
             }
         }
@@ -392,6 +404,7 @@ impl RelyingSystem {
     fn recognised(
         &mut self,
         channel: &mut CardChannel<'_>,
+        strategy: Strategy,
         at: Time,
     ) -> Result<Option<CardIdentity>, DialogueEnd> {
         let start = channel.step(DialogueStep::ReadChuid, |channel| {
@@ -400,6 +413,9 @@ impl RelyingSystem {
         })?;
         start.in_time(at)?;
         let Some((identity, path)) = self.known.registered(&start) else { return Ok(None) };
+        if strategy.rechecks_meanwhile() {
+            return self.recognised_meanwhile(channel, &path, identity, at);
+        }
         let rechecked = channel.step(DialogueStep::Validate, |_| self.trust.recheck(&path, at));
         let Ok(unchecked) = rechecked else {
             self.known.forget(&identity);
@@ -412,6 +428,40 @@ impl RelyingSystem {
             }
             Err(DialogueEnd::Lost(lost)) => Err(lost.into()),
             // Another key, or another kind of key: the full reading says what it is.
+            Err(DialogueEnd::Refused(_)) => Ok(None),
+        }
+    }
+
+    /// The card signs while its stored path is looked at again. Only both together recognise it.
+    fn recognised_meanwhile(
+        &mut self,
+        channel: &mut CardChannel<'_>,
+        path: &CertificationPath,
+        identity: CardIdentity,
+        at: Time,
+    ) -> Result<Option<CardIdentity>, DialogueEnd> {
+        let trust = &self.trust;
+        let (rechecked, signed) = std::thread::scope(|scope| {
+            let recheck = scope.spawn(|| {
+                let start = Monotonic.now();
+                (trust.recheck(path, at), Monotonic.now() - start)
+            });
+            let signed = challenge(channel, path.certificate(), KEY_9E);
+            (recheck.join(), signed)
+        });
+        // Only a bug panics there, and then nobody may enter.
+        let (rechecked, time) = rechecked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        channel.took(DialogueStep::Validate, time);
+        let Ok(unchecked) = rechecked else {
+            self.known.forget(&identity);
+            return Ok(None);
+        };
+        match signed {
+            Ok(()) => {
+                channel.log.unchecked = unchecked;
+                Ok(Some(identity))
+            }
+            Err(DialogueEnd::Lost(lost)) => Err(lost.into()),
             Err(DialogueEnd::Refused(_)) => Ok(None),
         }
     }

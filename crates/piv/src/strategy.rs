@@ -17,12 +17,74 @@ pub enum Strategy {
     Overlap,
     /// Path and revocation were checked beforehand.
     BackgroundValidation,
+    /// Commands and responses are whole: nothing is chained, and nothing fetched in pieces.
+    ExtendedLength,
+    /// A registered key, and nothing is chained.
+    KnownCardExtendedLength,
+    /// The card signs while the host validates, and nothing is chained.
+    OverlapExtendedLength,
+    /// A registered key, whose path is looked at again while the card signs.
+    KnownCardOverlap,
+    /// All three.
+    KnownCardOverlapExtendedLength,
+}
+
+/// How long a command and its response may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandLengths {
+    /// Short: what is longer is chained and fetched by GET RESPONSE (ISO/IEC 7816-4, 5.3.3).
+    #[default]
+    Short,
+    /// Extended: in one (ISO/IEC 7816-4, 5.2).
+    Extended,
 }
 
 impl Strategy {
     /// All of them, the plain one first.
     pub const ALL: [Self; 5] =
         [Self::Plain, Self::NoChuid, Self::KnownCard, Self::Overlap, Self::BackgroundValidation];
+
+    /// Everything that a relying system can combine, the plain one first.
+    pub const COMBINATIONS: [Self; 8] = [
+        Self::Plain,
+        Self::KnownCard,
+        Self::Overlap,
+        Self::ExtendedLength,
+        Self::KnownCardExtendedLength,
+        Self::OverlapExtendedLength,
+        Self::KnownCardOverlap,
+        Self::KnownCardOverlapExtendedLength,
+    ];
+
+    /// The order of the dialogue, whatever the length of its commands.
+    #[must_use]
+    pub const fn way(self) -> Self {
+        match self {
+            Self::ExtendedLength => Self::Plain,
+            Self::KnownCardExtendedLength
+            | Self::KnownCardOverlap
+            | Self::KnownCardOverlapExtendedLength => Self::KnownCard,
+            Self::OverlapExtendedLength => Self::Overlap,
+            way => way,
+        }
+    }
+
+    /// How long its commands may be.
+    #[must_use]
+    pub const fn lengths(self) -> CommandLengths {
+        match self {
+            Self::ExtendedLength
+            | Self::KnownCardExtendedLength
+            | Self::OverlapExtendedLength
+            | Self::KnownCardOverlapExtendedLength => CommandLengths::Extended,
+            _ => CommandLengths::Short,
+        }
+    }
+
+    /// Whether the stored path of a registered key is looked at while the card signs.
+    pub(crate) const fn rechecks_meanwhile(self) -> bool {
+        matches!(self, Self::KnownCardOverlap | Self::KnownCardOverlapExtendedLength)
+    }
 
     /// As options and cases spell it.
     #[must_use]
@@ -33,6 +95,11 @@ impl Strategy {
             Self::KnownCard => "known-card",
             Self::Overlap => "overlap",
             Self::BackgroundValidation => "background-validation",
+            Self::ExtendedLength => "extended-length",
+            Self::KnownCardExtendedLength => "known-card+extended-length",
+            Self::OverlapExtendedLength => "overlap+extended-length",
+            Self::KnownCardOverlap => "known-card+overlap",
+            Self::KnownCardOverlapExtendedLength => "known-card+overlap+extended-length",
         }
     }
 
@@ -40,6 +107,20 @@ impl Strategy {
     #[must_use]
     pub const fn condition(self) -> &'static str {
         match self {
+            Self::ExtendedLength => {
+                "safe, because the same is read and checked; possible where card, reader and its \
+                 driver take extended length fields (ISO/IEC 7816-4, 5.2), which SP 800-73-5 does \
+                 not ask of a card"
+            }
+            Self::KnownCardExtendedLength => "what known-card and extended-length each ask for",
+            Self::OverlapExtendedLength => "what overlap and extended-length each ask for",
+            Self::KnownCardOverlap => {
+                "what known-card asks for; nothing is opened before the stored path was looked at \
+                 again and the signature is good"
+            }
+            Self::KnownCardOverlapExtendedLength => {
+                "what known-card+overlap and extended-length each ask for"
+            }
             Self::Plain => {
                 "everything, one after the other: certificate, path, challenge, CHUID; the yardstick"
             }

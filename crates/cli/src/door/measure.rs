@@ -1,6 +1,7 @@
 //! `tapstone door measure`: the real dialogue with a real card.
 
 mod arguments;
+mod model;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ use crate::{interrupt, token};
 pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
     let mechanisms = arguments.mechanisms()?;
+    let model = arguments.model.open()?;
     let (trust_files, left_out) = trust_files(arguments)?;
     let rule = trust_files.rule;
     let pin = token::read_pin(&arguments.pin)?;
@@ -70,6 +72,9 @@ pub(crate) fn run_door_measure(arguments: &Arguments) -> anyhow::Result<Exit> {
     let run = run?;
     machine.add_to(&mut record.environment.load);
     let decided = tapstone_door_measure::fill_record(&mut record, &run);
+    if let Some(model) = &model {
+        record.model_predictions = model.predictions(&record, &run.mechanisms);
+    }
     for line in &decided.lines {
         say!("{line}");
     }

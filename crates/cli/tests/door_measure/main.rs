@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod bad_input;
+mod combinations;
 mod decisions;
 mod icam;
 mod people;

@@ -13,6 +13,7 @@ use tapstone_piv::{
     AuthenticationMechanism, CARD_AUTHENTICATION_POLICY, Oid, RevocationRule, Strategy,
 };
 
+use super::model::ModelArguments;
 use crate::output::OutputArguments;
 use crate::token::PinSourceArguments;
 use crate::values;
@@ -92,6 +93,9 @@ pub(crate) struct Arguments {
     pub(crate) module_time: Nanos,
 
     #[command(flatten)]
+    pub(crate) model: ModelArguments,
+
+    #[command(flatten)]
     pub(crate) pin: PinSourceArguments,
 
     /// How long a command may take before the card counts as hung
@@ -136,18 +140,23 @@ impl Arguments {
     pub(crate) fn mechanisms(&self) -> anyhow::Result<Vec<AuthenticationMechanism>> {
         let one = match self.mechanism {
             MechanismArgument::PkiCak => {
-                let chosen = |strategy: &Strategy| {
-                    let named = |choice: &Choice| choice.0.is_none_or(|one| one == *strategy);
-                    *strategy == Strategy::Plain || self.strategy.iter().any(named)
+                let named = |strategy: &Strategy| {
+                    self.strategy.iter().any(|choice| choice.strategies().contains(strategy))
                 };
-                let strategies = Strategy::ALL.into_iter().filter(chosen);
+                let mut strategies = vec![Strategy::Plain];
+                for strategy in Strategy::ALL.into_iter().chain(Strategy::COMBINATIONS) {
+                    if named(&strategy) && !strategies.contains(&strategy) {
+                        strategies.push(strategy);
+                    }
+                }
+                let strategies = strategies.into_iter();
                 return Ok(strategies.map(AuthenticationMechanism::PkiCak).collect());
             }
             MechanismArgument::Chuid => AuthenticationMechanism::Chuid,
             MechanismArgument::PkiAuth => AuthenticationMechanism::PkiAuth,
             MechanismArgument::Contact => AuthenticationMechanism::Contact,
         };
-        let named = self.strategy.iter().any(|choice| choice.0.is_some());
+        let named = self.strategy.iter().any(|choice| *choice != Choice::All);
         anyhow::ensure!(!named, "--strategy is for --mechanism pki-cak\nhint: leave it out");
         Ok(vec![one])
     }
@@ -177,27 +186,52 @@ pub(crate) enum MechanismArgument {
     Contact,
 }
 
-/// A strategy, or all of them.
+/// A strategy, or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice(pub(crate) Option<Strategy>);
+pub(crate) enum Choice {
+    /// Every way to carry out the dialogue.
+    All,
+    /// Every combination of what a relying system can change by itself.
+    Combinations,
+    /// A single strategy.
+    One(Strategy),
+}
+
+impl Choice {
+    fn strategies(&self) -> &[Strategy] {
+        match self {
+            Self::All => &Strategy::ALL,
+            Self::Combinations => &Strategy::COMBINATIONS,
+            Self::One(strategy) => std::slice::from_ref(strategy),
+        }
+    }
+}
 
 impl ValueEnum for Choice {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [Choice; 6] = [
-            Choice(None),
-            Choice(Some(Strategy::Plain)),
-            Choice(Some(Strategy::NoChuid)),
-            Choice(Some(Strategy::KnownCard)),
-            Choice(Some(Strategy::Overlap)),
-            Choice(Some(Strategy::BackgroundValidation)),
+        const ALL: [Choice; 12] = [
+            Choice::All,
+            Choice::Combinations,
+            Choice::One(Strategy::Plain),
+            Choice::One(Strategy::NoChuid),
+            Choice::One(Strategy::KnownCard),
+            Choice::One(Strategy::Overlap),
+            Choice::One(Strategy::BackgroundValidation),
+            Choice::One(Strategy::ExtendedLength),
+            Choice::One(Strategy::KnownCardExtendedLength),
+            Choice::One(Strategy::OverlapExtendedLength),
+            Choice::One(Strategy::KnownCardOverlap),
+            Choice::One(Strategy::KnownCardOverlapExtendedLength),
         ];
         &ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self.0 {
-            None => PossibleValue::new("all").help("all of them"),
-            Some(strategy) => PossibleValue::new(strategy.name()).help(strategy.condition()),
+        Some(match self {
+            Self::All => PossibleValue::new("all").help("all ways, none combined"),
+            Self::Combinations => PossibleValue::new("combinations")
+                .help("known-card, overlap, extended-length, and all their combinations"),
+            Self::One(strategy) => PossibleValue::new(strategy.name()).help(strategy.condition()),
         })
     }
 }
@@ -223,6 +257,7 @@ Examples:
   tapstone door measure --anchors root.cer --intermediates cas/     PKI-CAK, all strategies
   tapstone door measure --anchors root.cer --crl crls/ --output run.json
   tapstone door measure --anchors root.cer --policy any --strategy known-card --rounds 100
+  tapstone door measure --anchors root.cer --strategy combinations --module-time 200ms
   tapstone door measure --anchors root.cer --mechanism pki-auth --pin-prompt
 
 Exit codes: 0 done and granted, 1 refused, 2 could not measure.";
