@@ -59,6 +59,8 @@ pub enum Event {
     Alive(Nanos),
     /// By exec(3) another program began on the thread: calls that were open are gone.
     Executed(Nanos),
+    /// A process ended in good order.
+    ProcessEnded(ProcessEnd),
     /// A watched function was called.
     CallBegun(CallBegun),
     /// A watched function returned, or was left in another way.
@@ -85,6 +87,28 @@ pub struct Program {
     pub program: String,
     /// When the observer began in it.
     pub started: Nanos,
+}
+
+/// What a process took, as it knew when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// Its id.
+    pub process: u32,
+    /// When it ended, on CLOCK_MONOTONIC.
+    pub at: Nanos,
+    /// How its first thread was scheduled; `None` where the kernel does not say.
+    pub first_thread: Option<Scheduled>,
+    /// User and system time of all its threads.
+    pub processor: Nanos,
+}
+
+/// How a thread was scheduled (`/proc/self/schedstat`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// On a processor.
+    pub ran: Nanos,
+    /// Ready to run, and without a processor.
+    pub waited: Nanos,
 }
 
 /// Which function of which library, called by which: a [`CalledFunction`] by its number.
@@ -124,8 +148,8 @@ pub struct CallBegun {
     pub function: FunctionId,
     /// Its first argument: a session, a context, a card.
     pub handle: u64,
-    /// Its second: a mechanism, a slot, a time limit in milliseconds; 0 where `sent` or `reader` say
-    /// more.
+    /// Its second: a mechanism, a slot, a time limit in milliseconds; of C_FindObjectsInit a digest
+    /// of the template under the run's own key; 0 where `sent` or `reader` say more.
     pub detail: u64,
     /// It makes an object that stays on the token (CKA_TOKEN).
     pub on_token: bool,
@@ -165,8 +189,15 @@ pub struct CallEnded {
 /// What a call gave beside its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A session, a card, a context, or a number of objects; 0 where there is nothing.
+    /// A session, a card or a context; 0 where there is nothing.
     Made(u64),
+    /// Objects of a token.
+    Found {
+        /// How many.
+        count: u32,
+        /// A digest of their handles.
+        digest: u32,
+    },
     /// A card's response APDU.
     Response {
         /// Bytes from the card, status word included.

@@ -58,6 +58,8 @@ pub enum Fix {
     Memoise(WatchedFunction),
     /// `cache-apdu`: a reading command's first answer is given again.
     CacheApdu,
+    /// `cache-find`: what a search for objects found is given again.
+    CacheFind,
     /// `whole-read`: a length probe reads all there is.
     WholeRead,
     /// `tcp-nodelay`: small segments do not wait for an acknowledgement.
@@ -65,11 +67,12 @@ pub enum Fix {
 }
 
 /// The names of all fixes, as their usage shows them.
-const USAGE: [&str; 7] = [
+const USAGE: [&str; 8] = [
     "no-sleep[:FUNCTION]",
     "no-busy-wait[:FUNCTION]",
     "memoise:FUNCTION",
     "cache-apdu",
+    "cache-find",
     "whole-read",
     "tcp-nodelay",
     "delay:FUNCTION=1ms..10ms",
@@ -138,6 +141,7 @@ impl Fix {
             Self::NoBusyWait(_) => "no-busy-wait",
             Self::Memoise(_) => "memoise",
             Self::CacheApdu => "cache-apdu",
+            Self::CacheFind => "cache-find",
             Self::WholeRead => "whole-read",
             Self::TcpNodelay => "tcp-nodelay",
         }
@@ -163,6 +167,9 @@ impl Fix {
             }
             Self::CacheApdu => {
                 Some("a card that another program changes meanwhile is not read again")
+            }
+            Self::CacheFind => {
+                Some("objects that another program makes or removes meanwhile are not noticed")
             }
             Self::Memoise(_) => Some("a change of the database is not seen while the program runs"),
             Self::Delay { .. } | Self::WholeRead | Self::TcpNodelay => None,
@@ -218,6 +225,7 @@ impl FromStr for Fix {
                 Ok(Self::Memoise(function))
             }
             "cache-apdu" => plain(Self::CacheApdu),
+            "cache-find" => plain(Self::CacheFind),
             "whole-read" => plain(Self::WholeRead),
             "tcp-nodelay" => plain(Self::TcpNodelay),
             _ => Err(FixError::Unknown(text.to_owned())),

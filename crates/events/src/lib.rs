@@ -33,7 +33,7 @@ mod unseen;
 pub use self::blind::Blind;
 pub use self::event::{
     CallBegun, CallEnded, CalledFunction, End, Event, EventSource, FunctionId, LibcCalls,
-    ObservedRun, On, Outcome, Program, SentCommand, StubId, TextId,
+    ObservedRun, On, Outcome, ProcessEnd, Program, Scheduled, SentCommand, StubId, TextId,
 };
 pub use self::exit::Exit;
 pub use self::fix::{Fix, FixError, WatchedFunction};

@@ -3,7 +3,7 @@
 //!
 //! It is the innermost call, except that a call that waits belongs to what it waits for: on pcscd's
 //! socket to what is below PC/SC, on a terminal or for a card to be put in to the user, on a lock
-//! to the lock. Sleeps and spins belong to the call that made them. PKCS#11 is kept apart by
+//! to the lock, for another process to that. Sleeps and spins belong to the call that made them. PKCS#11 is kept apart by
 //! module: a proxy and the module behind it are two owners.
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +31,8 @@ pub enum Owner {
     Driver,
     /// Another thread or process that holds a lock.
     Lock,
+    /// A process that this one has started.
+    Children,
     /// A person: a terminal, or a card that is to be put in.
     User,
 }
@@ -48,6 +50,7 @@ impl Owner {
             Self::Service => "pcscd".to_owned(),
             Self::Driver => "driver-and-card".to_owned(),
             Self::Lock => "lock".to_owned(),
+            Self::Children => "children".to_owned(),
             Self::User => "user".to_owned(),
         }
     }
@@ -136,6 +139,7 @@ fn waits_for(timeline: &Timeline, thread: &Thread, leaf: &Leaf) -> Option<Owner>
     let Family::Libc(kind) = timeline.call(leaf.call).family else { return None };
     match (kind, leaf.on) {
         (Kind::Lock, _) => Some(Owner::Lock),
+        (Kind::Children, _) => Some(Owner::Children),
         // Without a time limit there is no waiting: it asks.
         (Kind::Poll, _) if leaf.b == 0 => None,
         (Kind::Poll | Kind::Read, On::Service) => {

@@ -44,6 +44,12 @@ impl TimelineReading {
                 timeline.threads.extend(thread.take().and_then(OpenThread::finish));
                 *thread = Some(OpenThread::new(process, id));
             }
+            Event::ProcessEnded(end) => {
+                timeline.ends.push(end);
+                if let Some(thread) = thread {
+                    thread.seen(end.at);
+                }
+            }
             of_thread => {
                 if let Some(thread) = thread {
                     thread.take(of_thread, &mut timeline.exchanges);
@@ -138,6 +144,7 @@ impl OpenThread {
                 }
             }
             Event::Program(_)
+            | Event::ProcessEnded(_)
             | Event::Unseen(_)
             | Event::Function(_)
             | Event::Text(_)
@@ -181,6 +188,7 @@ impl OpenThread {
             handle: begun.handle,
             detail: begun.detail,
             made: 0,
+            answer: 0,
             exchange,
             text: begun.reader,
             on_token: begun.on_token,
@@ -213,6 +221,10 @@ impl OpenThread {
                 exchange.answer = digest;
             }
             (Outcome::Made(made), None) => span.made = made,
+            (Outcome::Found { count, digest }, None) => {
+                span.made = u64::from(count);
+                span.answer = digest;
+            }
             // A beginning and an end that tell of different functions.
             _ => {}
         }

@@ -19,6 +19,7 @@ const fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
         handle: 7,
         detail: 0,
         made: 0,
+        answer: 0,
         exchange: None,
         text: None,
         on_token: false,
@@ -71,6 +72,7 @@ pub(crate) fn signature() -> Timeline {
     };
     let select = b"\x00\xA4\x04\x00\x0B\xA0\x00\x00\x03\x08\x00\x00\x10\x00\x01\x00\x00";
     Timeline {
+        ends: Vec::new(),
         processes: vec![Program {
             id: 4211,
             parent: 1,

@@ -145,6 +145,7 @@ impl ThreadStory<'_> {
             handle: 0,
             detail: 0,
             made: 0,
+            answer: 0,
             exchange: None,
             text: None,
             injected: Nanos::ZERO,

@@ -6,14 +6,16 @@
 
 use tapstone_measure::units::Nanos;
 
-use tapstone_events::UnseenProgram;
 pub use tapstone_events::{CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId};
+use tapstone_events::{ProcessEnd, UnseenProgram};
 
 /// All that was observed of one run, thread by thread.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Programs that ran, in the order in which they began.
     pub processes: Vec<Program>,
+    /// What those took that ended in good order.
+    pub ends: Vec<ProcessEnd>,
     /// Their threads. A thread that has done nothing that is watched is not here.
     pub threads: Vec<Thread>,
     /// What was called: functions of a library, by a library.
@@ -73,10 +75,13 @@ pub struct Span {
     pub result: u64,
     /// Its first argument: a session, a context, a card.
     pub handle: u64,
-    /// Its second: a mechanism, a slot, a time limit in milliseconds.
+    /// Its second: a mechanism, a slot, a time limit in milliseconds; of C_FindObjectsInit a digest
+    /// of the template.
     pub detail: u64,
     /// What it made: a session, a card, a context, or a number of objects.
     pub made: u64,
+    /// A digest of the objects that C_FindObjects found; 0 of all else.
+    pub answer: u32,
     /// What it said to a card.
     pub exchange: Option<ExchangeId>,
     /// A reader's name, where it takes one.
@@ -175,6 +180,7 @@ impl Timeline {
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);
         self.unseen.extend(other.unseen);
+        self.ends.extend(other.ends);
         for mut thread in other.threads {
             thread.keep_within(self.started, self.ended);
             for span in &mut thread.spans {

@@ -34,6 +34,13 @@ pub fn reason(program: &Path) -> Option<Blind> {
     None
 }
 
+/// Whether a program's dynamic linker is one that could not load the probe, and would say so on
+/// the program's own standard error.
+pub(crate) fn is_for_another_machine(program: &Path) -> bool {
+    let is_elf = fs::read(program).is_ok_and(|content| content.starts_with(&elf::ELFMAG));
+    is_elf && matches!(reason(program), Some(Blind::OtherMachine(_)))
+}
+
 /// The program that runs a script (execve(2), "Interpreter scripts").
 fn interpreter(script: &[u8]) -> Option<PathBuf> {
     let line = script.get(HEAD..)?.split(|byte| *byte == b'\n').next()?;

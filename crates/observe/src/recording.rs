@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use tapstone_events::{
     CallBegun, CallEnded, CalledFunction, End, Event, EventSource, FUNCTIONS, Family, FunctionId,
-    Kind, LibcCalls, ObservedRun, On, Outcome, Program, SentCommand, StubId, TextId, UnseenProgram,
+    Kind, LibcCalls, ObservedRun, On, Outcome, ProcessEnd, Program, Scheduled, SentCommand, StubId,
+    TextId, UnseenProgram,
 };
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
@@ -19,8 +20,8 @@ use thiserror::Error;
 use crate::clock::Scale;
 use crate::starts::{self, Start};
 use crate::wire::{
-    self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENTER, EVENT_EXIT, EVENT_FIXED,
-    EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
+    self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT,
+    EVENT_FIXED, EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
     FLAG_ABANDONED, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, HEADER_BYTES,
     STARTS_CHILD,
 };
@@ -365,6 +366,7 @@ impl Decoder<'_> {
                     Some(function) => Event::Libc(self.libc_calls(event, at, function)),
                     None => Event::Alive(at),
                 },
+                EVENT_ENDS => Event::ProcessEnded(process_end(event, at)),
                 EVENT_FIXED => Event::Injected { at, time: Nanos(event.word(0)) },
                 _ => Event::Alive(at),
             };
@@ -421,6 +423,8 @@ impl Decoder<'_> {
                     bytes: (word >> 16) as u32 & 0xFFFF,
                     digest: (word >> 32) as u32,
                 }
+            } else if name == Some("C_FindObjects") {
+                Outcome::Found { count: word as u32, digest: (word >> 32) as u32 }
             } else {
                 Outcome::Made(word)
             },
@@ -470,6 +474,17 @@ impl Decoder<'_> {
         self.texts.insert(text.into(), id);
         (self.take)(Event::Text(text.into()));
         id
+    }
+}
+
+fn process_end(event: WireEvent<'_>, at: Nanos) -> ProcessEnd {
+    let ran = Nanos(event.word(1));
+    let waited = Nanos(event.word(2));
+    ProcessEnd {
+        process: event.word(0) as u32,
+        at,
+        first_thread: (ran > Nanos::ZERO).then_some(Scheduled { ran, waited }),
+        processor: Nanos(event.word(3)),
     }
 }
 

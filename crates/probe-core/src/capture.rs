@@ -1,6 +1,7 @@
 //! What is kept of a call's arguments and results: numbers, names and lengths; of APDUs the header,
 //! and of data only what tells which object is read. No PIN, no key, no data of other commands.
 
+use core::hash::Hasher;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::apdu::{LONGEST_APDU, fnv1a, kept_of_command, only_reads, response_word};
@@ -66,13 +67,21 @@ pub struct Beginning {
     pub flags: u8,
 }
 
-/// What is kept of a call of PKCS#11, PC/SC or a driver that begins. `options` are those of the
-/// file's header.
+/// What a file's header says of what may be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct CaptureRules {
+    /// [`CAPTURE_DATA`](crate::wire::CAPTURE_DATA) or 0.
+    pub options: u32,
+    /// The run's own key: digests of arguments say nothing outside of it.
+    pub key: [u64; 2],
+}
+
+/// What is kept of a call of PKCS#11, PC/SC or a driver that begins.
 ///
 /// # Safety
 /// The frame is a call of that function, and the result is dropped before it returns.
-pub unsafe fn capture_beginning(function: u32, frame: &Frame, options: u32) -> Beginning {
-    let [first, second, ..] = frame.arguments;
+pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRules) -> Beginning {
+    let [first, second, third, ..] = frame.arguments;
     // Numbers tell something, addresses nothing.
     let mut words = [first, if is_address(second) { 0 } else { second }, 0];
     let mut bytes: &[u8] = &[];
@@ -90,6 +99,10 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, options: u32) -> B
             // SAFETY: the function reads it itself.
             words[1] = if mechanism.is_null() { 0 } else { unsafe { *mechanism } };
         }
+        known::C_FIND_OBJECTS_INIT => {
+            // SAFETY: as many attributes as the caller says.
+            words[1] = unsafe { template_digest(second, third, rules.key) };
+        }
         known::SCARD_CONNECT => {
             // SAFETY: a reader's name ends with a zero.
             bytes = unsafe { text_argument(second) };
@@ -102,7 +115,7 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, options: u32) -> B
                     unsafe { core::slice::from_raw_parts(exchange.command, exchange.sent) };
                 words[1] = if only_reads(command) { fnv1a(command) } else { 0 };
                 words[2] = exchange.sent as u64;
-                bytes = kept_of_command(command, options);
+                bytes = kept_of_command(command, rules.options);
             }
         }
         _ => {}
@@ -110,6 +123,37 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, options: u32) -> B
     // SAFETY: a call of that function.
     let on_token = unsafe { makes_token_object(function, frame) };
     Beginning { words, bytes, flags: if on_token { FLAG_TOKEN } else { 0 } }
+}
+
+/// A digest of a template under a key: types, lengths and values in their order, of which nothing
+/// else is kept. 0 where it is no template, or too long to be looked through.
+///
+/// # Safety
+/// `template` is null or has so many attributes.
+pub unsafe fn template_digest(template: u64, count: u64, key: [u64; 2]) -> u64 {
+    const LONGEST_VALUE: u64 = 1 << 16;
+    if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
+        return 0;
+    }
+    let [first, second] = key;
+    #[allow(deprecated, reason = "SipHash-2-4 with a key, which has no other name in core")]
+    let mut digest = core::hash::SipHasher::new_with_keys(first, second);
+    digest.write_u64(count);
+    for at in 0..count as usize {
+        // SAFETY: inside the template; a value has as many bytes as it says.
+        unsafe {
+            let [kind, value, length] = *(template as *const [u64; 3]).add(at);
+            if length > LONGEST_VALUE || (value == 0 && length > 0) {
+                return 0;
+            }
+            digest.write_u64(kind);
+            digest.write_u64(length);
+            if length > 0 {
+                digest.write(core::slice::from_raw_parts(value as *const u8, length as usize));
+            }
+        }
+    }
+    digest.finish().max(1)
 }
 
 /// Of the program's half of the address space, above what a number could be.
@@ -176,13 +220,17 @@ unsafe fn token_attribute(template: u64, count: u64) -> Option<bool> {
 /// # Safety
 /// The frame is a call of that function, which has returned.
 pub unsafe fn capture_end(function: u32, frame: &Frame) -> u64 {
-    let [_, _, _, third, fourth, _] = frame.arguments;
+    let [_, second, _, third, fourth, _] = frame.arguments;
     if frame.result != 0 {
         return 0;
     }
+    if function == known::C_FIND_OBJECTS {
+        // SAFETY: a call of that function, which has succeeded.
+        return unsafe { found_objects(second as *const u64, third as *const u64) };
+    }
     let out = match function {
         known::C_OPEN_SESSION | known::SCARD_CONNECT => fourth,
-        known::C_FIND_OBJECTS | known::SCARD_ESTABLISH_CONTEXT => third,
+        known::SCARD_ESTABLISH_CONTEXT => third,
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function, which has succeeded.
             return unsafe { apdu_exchange(function, frame).map_or(0, |over| response_of(over)) };
@@ -191,6 +239,23 @@ pub unsafe fn capture_end(function: u32, frame: &Frame) -> u64 {
     } as *const u64;
     // SAFETY: where the function has just written its result.
     if out.is_null() { 0 } else { unsafe { *out } }
+}
+
+/// How many objects were found, and half of a hash of their handles.
+///
+/// # Safety
+/// Where C_FindObjects has just written its result.
+unsafe fn found_objects(objects: *const u64, count: *const u64) -> u64 {
+    const MOST: u64 = 1 << 16;
+    if objects.is_null() || count.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let count = (*count).min(MOST);
+        let handles = core::slice::from_raw_parts(objects.cast::<u8>(), count as usize * 8);
+        count | fnv1a(handles) << 32
+    }
 }
 
 /// Status word, length, and half of a hash.
@@ -245,7 +310,7 @@ pub unsafe fn capture_leaf(function: u32, kind: Kind, frame: &Frame) -> LeafWord
         Kind::LookupNumber => (u64::from(first as u32), 0),
         Kind::Lock if function == known::FLOCK => (u64::from(first as u32), second),
         Kind::Lock => (first, 0),
-        Kind::Clock | Kind::Open | Kind::Stat | Kind::LookupName => (0, 0),
+        Kind::Clock | Kind::Open | Kind::Stat | Kind::LookupName | Kind::Children => (0, 0),
     };
     LeafWords { a, b }
 }
@@ -270,6 +335,24 @@ unsafe fn sleep_nanos(function: u32, frame: &Frame) -> u64 {
     }
 }
 
+/// Whether a call does not wait: a lock that is free, or a question for children that have ended
+/// (WNOHANG), as handlers of SIGCHLD ask. Of these nothing is written.
+///
+/// # Safety
+/// The frame is a call of that function.
+#[inline(always)]
+pub unsafe fn does_not_wait(function: u32, frame: &Frame) -> bool {
+    const WNOHANG: u64 = 1;
+    let [_, second, third, fourth, ..] = frame.arguments;
+    match function {
+        known::WAIT3 => second & WNOHANG != 0,
+        known::WAITPID | known::WAIT4 => third & WNOHANG != 0,
+        known::WAITID => fourth & WNOHANG != 0,
+        // SAFETY: the caller's promise.
+        _ => unsafe { is_free_lock(function, frame) },
+    }
+}
+
 /// Whether a lock is there to be taken: most are, libraries take thousands, and none of those is
 /// written about. glibc keeps the state of a mutex (0: free) and of a read-write lock (bit 1: a
 /// writer has it, from bit 3: readers) in the first word.
@@ -277,7 +360,7 @@ unsafe fn sleep_nanos(function: u32, frame: &Frame) -> u64 {
 /// # Safety
 /// The frame is a call of that function.
 #[inline(always)]
-pub unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
+unsafe fn is_free_lock(function: u32, frame: &Frame) -> bool {
     const WRITER: u32 = 2;
     const READERS: u32 = !7;
     let word = frame.arguments[0] as *const AtomicU32;

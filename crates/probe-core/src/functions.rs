@@ -38,6 +38,8 @@ pub enum Kind {
     Connect,
     /// Waits for another thread.
     Lock,
+    /// Waits for another process, one that this one has started.
+    Children,
     /// Asks a database by a name, which the bytes are.
     LookupName,
     /// Asks a database by a number `a`.
@@ -241,7 +243,7 @@ const DRIVER: [&str; 7] = [
     "IFDHICCPresence",
 ];
 
-const LIBC: [(Kind, &str); 64] = [
+const LIBC: [(Kind, &str); 71] = [
     (Kind::Sleep, "sleep"),
     (Kind::Sleep, "usleep"),
     (Kind::Sleep, "nanosleep"),
@@ -288,6 +290,13 @@ const LIBC: [(Kind, &str); 64] = [
     (Kind::Lock, "sem_wait"),
     (Kind::Lock, "sem_timedwait"),
     (Kind::Lock, "flock"),
+    (Kind::Children, "wait"),
+    (Kind::Children, "wait3"),
+    (Kind::Children, "wait4"),
+    (Kind::Children, "waitpid"),
+    (Kind::Children, "waitid"),
+    (Kind::Children, "system"),
+    (Kind::Children, "pclose"),
     (Kind::LookupName, "getprotobyname"),
     (Kind::LookupNumber, "getprotobynumber"),
     (Kind::LookupName, "getservbyname"),

@@ -32,11 +32,9 @@ pub fn leaf_timing(kind: Kind, amount: u64, depth: usize) -> LeafTiming {
         Kind::Poll => amount == 0,
         _ => false,
     };
-    // Outside of any call, what a program does with clocks and locks is its own affair.
-    let is_own_affair =
-        kind == Kind::Lock || (is_quick && kind != Kind::Close && kind != Kind::Write);
+    // Outside of any call, what a program does with clocks is its own affair.
     match (depth, is_quick) {
-        (0, _) if is_own_affair => LeafTiming::Unwritten,
+        (0, _) if kind == Kind::Clock => LeafTiming::Unwritten,
         (_, true) => LeafTiming::AtEnd,
         (_, false) => LeafTiming::AtBeginning,
     }
@@ -147,7 +145,7 @@ impl Leaf {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 13] = [
         Kind::Sleep,
         Kind::Poll,
         Kind::Clock,
@@ -158,6 +156,7 @@ mod tests {
         Kind::Write,
         Kind::Connect,
         Kind::Lock,
+        Kind::Children,
         Kind::LookupName,
         Kind::LookupNumber,
     ];
@@ -175,16 +174,16 @@ mod tests {
     }
 
     #[test]
-    fn outside_of_calls_clocks_and_locks_are_not_written() {
+    fn outside_of_calls_clocks_are_not_written() {
         for kind in ALL {
             let expected = match kind {
-                Kind::Clock | Kind::Lock => LeafTiming::Unwritten,
+                Kind::Clock => LeafTiming::Unwritten,
                 Kind::Write | Kind::Close => LeafTiming::AtEnd,
                 _ => LeafTiming::AtBeginning,
             };
             assert_eq!(leaf_timing(kind, 1, 0), expected, "{kind:?}");
         }
-        assert_eq!(leaf_timing(Kind::Poll, 0, 0), LeafTiming::Unwritten);
+        assert_eq!(leaf_timing(Kind::Poll, 0, 0), LeafTiming::AtEnd);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! - [`journal`]: where a thread writes its events.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
-//! - [`apdu_cache`], [`lookup`], [`busy_wait`], [`delay`]: what the fixes of a trial decide.
+//! - [`apdu_cache`], [`find_cache`], [`lookup`], [`busy_wait`], [`delay`]: what the fixes of a trial decide.
 #![no_std]
 
 #[cfg(test)]
@@ -24,6 +24,7 @@ pub mod capture;
 pub mod chunks;
 pub mod delay;
 pub mod descriptors;
+pub mod find_cache;
 mod fix;
 pub mod frame;
 pub mod functions;

@@ -6,9 +6,9 @@ use crate::functions::{FUNCTIONS, Family, Kind};
 /// returning, that the program limits its memory, and that it starts another one. Their numbers
 /// follow those of [`FUNCTIONS`].
 ///
-/// Those of the exec family that take any number of arguments (execl and the like) are not among
-/// them: a stub passes on nine.
-pub const HOOKS: [&str; 16] = [
+/// Some take any number of arguments (execl and the like): what follows a hook finds the stack as
+/// its caller left it.
+pub const HOOKS: [&str; 22] = [
     "longjmp",
     "_longjmp",
     "siglongjmp",
@@ -23,8 +23,14 @@ pub const HOOKS: [&str; 16] = [
     "execv",
     "execvp",
     "execvpe",
+    "execl",
+    "execlp",
+    "execle",
     "posix_spawn",
     "posix_spawnp",
+    "_exit",
+    "_Exit",
+    "quick_exit",
 ];
 
 /// What one of [`HOOKS`] says, and in which of its arguments.
@@ -44,6 +50,8 @@ pub enum Hook {
     Exec,
     /// posix_spawn(3): the second argument is a path; a child becomes it.
     Spawn,
+    /// _exit(2): the process ends now, and no object is closed before.
+    Exit,
 }
 
 /// What the hook of that number says: a place in [`HOOKS`].
@@ -54,8 +62,9 @@ pub fn hook(number: usize) -> Hook {
         5 | 6 => Hook::SetLimit,
         7 | 8 => Hook::SetLimitOf,
         9 => Hook::LockMemory,
-        10..14 => Hook::Exec,
-        _ => Hook::Spawn,
+        10..17 => Hook::Exec,
+        17 | 18 => Hook::Spawn,
+        _ => Hook::Exit,
     }
 }
 
@@ -162,7 +171,23 @@ pub mod known {
 
     numbers! {
         C_OPEN_SESSION = "C_OpenSession";
+        C_FIND_OBJECTS_INIT = "C_FindObjectsInit";
         C_FIND_OBJECTS = "C_FindObjects";
+        C_FIND_OBJECTS_FINAL = "C_FindObjectsFinal";
+        C_INITIALIZE = "C_Initialize";
+        C_CLOSE_SESSION = "C_CloseSession";
+        C_CLOSE_ALL_SESSIONS = "C_CloseAllSessions";
+        C_FINALIZE = "C_Finalize";
+        C_INIT_TOKEN = "C_InitToken";
+        C_INIT_PIN = "C_InitPIN";
+        C_SET_PIN = "C_SetPIN";
+        C_LOGIN = "C_Login";
+        C_LOGOUT = "C_Logout";
+        C_LOGIN_USER = "C_LoginUser";
+        C_SESSION_CANCEL = "C_SessionCancel";
+        C_DESTROY_OBJECT = "C_DestroyObject";
+        C_SET_ATTRIBUTE_VALUE = "C_SetAttributeValue";
+        C_WAIT_FOR_SLOT_EVENT = "C_WaitForSlotEvent";
         C_CREATE_OBJECT = "C_CreateObject";
         C_COPY_OBJECT = "C_CopyObject";
         C_GENERATE_KEY_PAIR = "C_GenerateKeyPair";
@@ -205,6 +230,10 @@ pub mod known {
         MUTEX_LOCK = "pthread_mutex_lock";
         RDLOCK = "pthread_rwlock_rdlock";
         WRLOCK = "pthread_rwlock_wrlock";
+        WAIT3 = "wait3";
+        WAIT4 = "wait4";
+        WAITPID = "waitpid";
+        WAITID = "waitid";
         RECVMSG = "recvmsg";
         SENDMSG = "sendmsg";
     }
@@ -277,8 +306,11 @@ mod tests {
         assert_eq!(said("prlimit"), Hook::SetLimitOf);
         assert_eq!(said("prlimit64"), Hook::SetLimitOf);
         assert_eq!(said("mlockall"), Hook::LockMemory);
-        for name in ["execve", "execv", "execvp", "execvpe"] {
+        for name in ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle"] {
             assert_eq!(said(name), Hook::Exec, "{name}");
+        }
+        for name in ["_exit", "_Exit", "quick_exit"] {
+            assert_eq!(said(name), Hook::Exit, "{name}");
         }
         assert_eq!(said("posix_spawn"), Hook::Spawn);
         assert_eq!(said("posix_spawnp"), Hook::Spawn);

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -73,6 +73,9 @@ pub struct Header {
     pub fix_count: u32,
     /// Ticks a microsecond, for those fixes that wait or count time.
     pub ticks_per_micro: u32,
+    /// Digests of arguments are made under this key, which is the run's own, and wiped when it is
+    /// over: nobody can try values on them later.
+    pub key: [u64; 2],
     /// What is changed in the program's calls.
     pub fixes: [Fix; FIXES],
     /// What the tracer writes when all is over, for whoever reads the file later.
@@ -135,6 +138,8 @@ pub const FIX_CACHE_APDU: u32 = 5;
 pub const FIX_WHOLE_READ: u32 = 6;
 /// Small segments do not wait for an acknowledgement.
 pub const FIX_TCP_NODELAY: u32 = 7;
+/// What a search for objects found is kept.
+pub const FIX_CACHE_FIND: u32 = 8;
 
 /// The beginning of a chunk.
 #[repr(C)]
@@ -190,6 +195,10 @@ pub const EVENT_THREAD: u8 = 8;
 /// Another program is about to be started: the process and [`STARTS_HERE`] or [`STARTS_CHILD`] (a
 /// word), then the path or the name.
 pub const EVENT_STARTS: u8 = 9;
+/// A process is about to end. Its id; how long its first thread ran, and how long it could have and
+/// had no processor, in nanoseconds (`/proc/self/schedstat`, zero where that cannot be read); and the
+/// processor time of all its threads.
+pub const EVENT_ENDS: u8 = 10;
 /// In this process, unless exec(3) fails.
 pub const STARTS_HERE: u64 = 0;
 /// In a child of this process, unless posix_spawn(3) fails.

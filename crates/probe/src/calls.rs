@@ -8,7 +8,7 @@
 use core::sync::atomic::Ordering;
 
 use tapstone_probe_core::apdu::fnv1a;
-use tapstone_probe_core::capture::{self, Beginning, LeafWords};
+use tapstone_probe_core::capture::{self, Beginning, CaptureRules, LeafWords};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{FUNCTIONS, Kind};
 use tapstone_probe_core::leaf::{
@@ -37,6 +37,11 @@ fn ticks() -> Ticks {
     Ticks { per_micro: state().header().ticks_per_micro }
 }
 
+fn capture_rules() -> CaptureRules {
+    let header = state().header();
+    CaptureRules { options: header.options, key: header.key }
+}
+
 /// Before the call. Returns what to call; null when a fix has answered.
 pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
     let slot = slot(frame.slot as u32);
@@ -45,7 +50,7 @@ pub(crate) unsafe extern "C" fn enter(frame: &mut Frame) -> usize {
     frame.state = NOT_WATCHED;
     frame.function = function;
     // SAFETY: a call of that function.
-    if unsafe { capture::is_free_lock(function, frame) } {
+    if unsafe { capture::does_not_wait(function, frame) } {
         return original;
     }
     enter_watched(frame, slot, original)
@@ -105,7 +110,7 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     let function = frame.function;
     // SAFETY: the arguments are that function's.
     let Beginning { words, bytes, flags } =
-        unsafe { capture::capture_beginning(function, frame, state().header().options) };
+        unsafe { capture::capture_beginning(function, frame, capture_rules()) };
     thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
     frame.start = now();

@@ -1,16 +1,16 @@
 //! Functions that are not recorded, but say what the probe has to know: that calls are left without
-//! returning, that the program limits its memory, and that it starts another one, in which the
-//! probe then begins, or does not.
+//! returning, that the program limits its memory, that it starts another one, in which the probe
+//! then begins, or does not, and that it ends.
 
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::{Hook, hook};
 use tapstone_probe_core::text::text_argument;
-use tapstone_probe_core::wire::{EVENT_STARTS, Head, STARTS_CHILD, STARTS_HERE};
+use tapstone_probe_core::wire::{EVENT_ENDS, EVENT_STARTS, Head, STARTS_CHILD, STARTS_HERE};
 
 use crate::file::SharedFile;
 use crate::process::now;
 use crate::thread;
-use crate::{limit, sys};
+use crate::{limit, process, sys};
 
 /// Before one of them is called: the number is its place in
 /// [`HOOKS`](tapstone_probe_core::names::HOOKS).
@@ -37,6 +37,26 @@ pub(crate) unsafe fn hook_called(number: usize, frame: &Frame) {
         Hook::Exec => unsafe { program_starts(here, first, STARTS_HERE) },
         // SAFETY: as above.
         Hook::Spawn => unsafe { program_starts(here, second, STARTS_CHILD) },
+        Hook::Exit => process_ends(here),
+    }
+}
+
+/// The process is about to end: what it took is known to it alone, since whoever waits for it may
+/// wait for others too.
+pub(crate) fn process_ends(here: usize) {
+    if process::is_borrowed() {
+        return;
+    }
+    let id = u64::from(sys::process());
+    let [mut ran, waited] = sys::scheduled().unwrap_or_default();
+    if sys::thread_from_kernel() == sys::process() {
+        // What the kernel tells in /proc is from its last look at the thread.
+        ran = sys::thread_nanos();
+    }
+    if let Some(thread) = thread::enter(here) {
+        let words = [id, ran, waited, sys::process_nanos()];
+        thread.journal.write_event(&SharedFile, Head::new(now(), EVENT_ENDS, 0), words, &[]);
+        thread.leave();
     }
 }
 

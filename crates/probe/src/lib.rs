@@ -202,6 +202,10 @@ pub unsafe extern "C" fn la_objopen(
 pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
     // SAFETY: the number that la_objopen left there.
     let number = unsafe { *cookie };
+    if number == objects::PROGRAM {
+        // exit(3) closes all objects, the program's own first.
+        hooks::process_ends(thread::here());
+    }
     if !objects::is_shared(number) {
         stubs::release(number);
         tables::close(number);

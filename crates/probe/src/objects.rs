@@ -15,6 +15,8 @@ const OBJECTS: usize = 2048;
 /// More objects than that share the last number; they have no name, and their slots stay.
 const LAST: usize = OBJECTS - 1;
 const NAME: usize = 128;
+/// The program itself: the linker opens it first.
+pub(crate) const PROGRAM: usize = 0;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Numbers that can be given again.
@@ -178,9 +180,9 @@ pub(crate) fn each_waiting(mut visit: impl FnMut(usize, &LinkMap)) {
     }
 }
 
-/// The program headers of the program itself, for its own number: 0.
+/// The program headers of the program itself, for its own number.
 pub(crate) fn program_headers(number: usize) -> Option<Headers> {
-    (number == 0).then(|| Headers {
+    (number == PROGRAM).then(|| Headers {
         at: PROGRAM_HEADERS.load(Ordering::Relaxed),
         count: PROGRAM_HEADER_COUNT.load(Ordering::Relaxed),
     })

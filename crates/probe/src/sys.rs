@@ -4,6 +4,7 @@
 use core::arch::{asm, global_asm};
 use core::ops::Range;
 
+const READ: usize = 0;
 const OPEN: usize = 2;
 const CLOSE: usize = 3;
 const FSTAT: usize = 5;
@@ -11,6 +12,7 @@ const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
 const IOCTL: usize = 16;
+const SCHED_YIELD: usize = 24;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
@@ -137,10 +139,57 @@ pub(crate) fn ticks() -> u64 {
 }
 
 pub(crate) fn monotonic_nanos() -> u64 {
+    clock_nanos(CLOCK_MONOTONIC)
+}
+
+fn clock_nanos(clock: usize) -> u64 {
     let mut time = [0_u64; 2];
     // SAFETY: the kernel writes two words.
-    unsafe { call(CLOCK_GETTIME, [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    unsafe { call(CLOCK_GETTIME, [clock, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     time[0] * 1_000_000_000 + time[1]
+}
+
+/// How long this process's first thread ran, and how long it could have and had no processor, in
+/// nanoseconds (proc_pid_schedstat(5)).
+pub(crate) fn scheduled() -> Option<[u64; 2]> {
+    let path = c"/proc/self/schedstat".as_ptr() as usize;
+    let mut text = [0_u8; 64];
+    // SAFETY: the path ends with a zero; the kernel fills the buffer.
+    let length = unsafe {
+        let file = call(OPEN, [path, O_CLOEXEC, 0, 0, 0, 0]);
+        if file < 0 {
+            return None;
+        }
+        let read = call(READ, [file as usize, text.as_mut_ptr() as usize, text.len(), 0, 0, 0]);
+        call(CLOSE, [file as usize, 0, 0, 0, 0, 0]);
+        read.max(0) as usize
+    };
+    let mut numbers = text.get(..length)?.split(|byte| *byte == b' ').map(number);
+    Some([numbers.next()??, numbers.next()??])
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    text.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        Some(number.wrapping_mul(10).wrapping_add(digit))
+    })
+}
+
+/// The processor time of all threads of this process, in nanoseconds.
+pub(crate) fn process_nanos() -> u64 {
+    const CLOCK_PROCESS_CPUTIME_ID: usize = 2;
+    clock_nanos(CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// The processor time of this thread, in nanoseconds.
+pub(crate) fn thread_nanos() -> u64 {
+    const CLOCK_THREAD_CPUTIME_ID: usize = 3;
+    clock_nanos(CLOCK_THREAD_CPUTIME_ID)
+}
+
+pub(crate) fn give_way() {
+    // SAFETY: touches nothing.
+    unsafe { call(SCHED_YIELD, [0; 6]) };
 }
 
 pub(crate) fn sleep(nanos: u64) {

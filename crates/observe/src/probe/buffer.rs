@@ -9,7 +9,7 @@
 //! the scheduler puts the program: that cost pkcs11-tool on a virtual card 3 % of its time.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,7 @@ impl Buffer {
             header.most = most;
             header.ready = AtomicU64::new(first);
             header.options = if options.data { CAPTURE_DATA } else { 0 };
+            header.key = random_key()?;
             header.on = u32::from(options.on).into();
             header.fix_count = options.fixes.len().min(FIXES) as u32;
             for (to, fix) in header.fixes.iter_mut().zip(&options.fixes) {
@@ -202,6 +203,8 @@ impl Buffer {
     pub fn sign(&self, scale: &Scale, started: Nanos, ended: Nanos) -> io::Result<()> {
         let [first, last] = scale.readings().map(ClockReading::both);
         let words = [first[0], first[1], last[0], last[1], started.0, ended.0];
+        // Whoever reads the file later cannot try values on its digests.
+        self.file.write_all_at(&[0; 16], offset_of!(Header, key) as u64)?;
         let at = offset_of!(Header, run);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.file.write_all_at(&bytes, at as u64)
@@ -212,6 +215,14 @@ impl Buffer {
     pub fn started(&self) -> Nanos {
         self.start.nanos()
     }
+}
+
+/// A key that nobody can guess (random(4)).
+fn random_key() -> io::Result<[u64; 2]> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let [first, second] = [0, 8].map(|at| &bytes[at..at + 8]);
+    Ok([first, second].map(|half| u64::from_ne_bytes(half.try_into().expect("eight bytes"))))
 }
 
 /// Gives chunks space on the disk. Their first pages are written too: a program that is the first

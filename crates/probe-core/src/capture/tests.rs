@@ -18,7 +18,7 @@ fn call(name: &str, arguments: [u64; 6]) -> Frame {
 /// The beginning of a call that reads nothing but its own arguments.
 fn beginning(frame: &Frame, options: u32) -> Beginning {
     // SAFETY: tests pass what the function is given.
-    unsafe { capture_beginning(frame.function, frame, options) }
+    unsafe { capture_beginning(frame.function, frame, CaptureRules { options, key: [1, 2] }) }
 }
 
 fn end(frame: &Frame) -> u64 {
@@ -171,12 +171,9 @@ fn the_longest_response_is_looked_at_and_no_longer_one() {
 #[test]
 fn handles_are_read_where_functions_leave_them() {
     let handle = 0x77_u64;
-    for (name, argument) in [
-        ("C_OpenSession", 4),
-        ("SCardConnect", 4),
-        ("C_FindObjects", 3),
-        ("SCardEstablishContext", 3),
-    ] {
+    for (name, argument) in
+        [("C_OpenSession", 4), ("SCardConnect", 4), ("SCardEstablishContext", 3)]
+    {
         let mut arguments = [0; 6];
         arguments[argument] = at(&handle);
         let mut frame = call(name, arguments);
@@ -383,7 +380,7 @@ fn a_lock_is_free_when_its_first_word_says_so() {
         let word = AtomicU32::new(word);
         let frame = call(name, [at(&word), 0, 0, 0, 0, 0]);
         // SAFETY: the argument points to a word.
-        unsafe { is_free_lock(frame.function, &frame) }
+        unsafe { does_not_wait(frame.function, &frame) }
     };
     assert!(is_free("pthread_mutex_lock", 0));
     assert!(!is_free("pthread_mutex_lock", 1));
@@ -422,4 +419,64 @@ fn descriptors_change_hands_by_connect_close_and_open() {
     assert_eq!(change("close", [3, 0, 0, 0, 0, 0], 0, 3), expect(3, false));
     assert_eq!(change("open", [0; 6], 8, 0), expect(8, false));
     assert_eq!(change("read", [3, 0, 0, 0, 0, 0], 8, 3), None);
+}
+
+#[test]
+fn found_objects_are_a_number_and_a_digest_of_their_handles() {
+    let of = |handles: &[u64]| {
+        let count = handles.len() as u64;
+        let arguments = [0, at(&handles[0]), 8, at(&count), 0, 0];
+        end(&call("C_FindObjects", arguments))
+    };
+    let two = of(&[5, 6]);
+    assert_eq!(two as u32, 2);
+    assert_ne!(two >> 32, 0);
+    assert_eq!(of(&[5, 6]), two);
+    for other in [of(&[6, 5]), of(&[5, 7]), of(&[5])] {
+        assert_ne!(other >> 32, two >> 32);
+    }
+    assert_eq!(end(&call("C_FindObjects", [0; 6])), 0);
+}
+
+/// The digest of a template of one attribute under a key.
+fn digest_of(kind: u64, value: &[u8], key: [u64; 2]) -> u64 {
+    let template = [kind, value.as_ptr() as u64, value.len() as u64];
+    // SAFETY: one attribute, whose value is as long as it says.
+    unsafe { template_digest(at(&template), 1, key) }
+}
+
+#[test]
+fn templates_are_told_apart_by_a_digest_that_needs_the_key() {
+    let signing = digest_of(3, b"signing", [1, 2]);
+    assert_eq!(digest_of(3, b"signing", [1, 2]), signing);
+    for other in [
+        digest_of(3, b"signing", [1, 3]),
+        digest_of(3, b"signinG", [1, 2]),
+        digest_of(3, b"signin", [1, 2]),
+        digest_of(0x102, b"signing", [1, 2]),
+    ] {
+        assert!(other != signing && other != 0);
+    }
+    // SAFETY: no attribute is looked at.
+    let none = |template, count| unsafe { template_digest(template, count, [1, 2]) };
+    assert_ne!(none(0, 0), 0, "all objects are searched for by an empty template");
+    assert_eq!((none(0, 1), none(8, LONGEST_TEMPLATE + 1)), (0, 0));
+    let null_value = [3_u64, 0, 7];
+    assert_eq!(none(at(&null_value), 1), 0);
+}
+
+#[test]
+fn children_that_are_only_asked_for_are_not_waited_for() {
+    let waits = |name: &str, arguments: [u64; 6]| {
+        let frame = call(name, arguments);
+        // SAFETY: none of these is a lock.
+        !unsafe { does_not_wait(frame.function, &frame) }
+    };
+    for (name, options) in [("wait3", 1), ("waitpid", 2), ("wait4", 2), ("waitid", 3)] {
+        let mut arguments = [0; 6];
+        assert!(waits(name, arguments), "{name}");
+        arguments[options] = 1;
+        assert!(!waits(name, arguments), "{name} with WNOHANG");
+    }
+    assert!(waits("wait", [1; 6]) && waits("system", [1; 6]));
 }

@@ -3,18 +3,22 @@
 
 mod apdu;
 mod delay;
+mod find;
 mod lookup;
 mod nodelay;
 mod wait;
 
 use tapstone_probe_core::busy_wait::Polled;
 use tapstone_probe_core::frame::Frame;
-use tapstone_probe_core::functions::Kind;
+use tapstone_probe_core::functions::{Kind, PKCS11_V3_2};
 use tapstone_probe_core::leaf::LeafTiming;
 use tapstone_probe_core::wire::Fix;
 
 use crate::state;
 use crate::thread::Thread;
+
+/// Functions of PKCS#11 come first in the list of those that are watched.
+const PKCS11_FUNCTIONS: u32 = PKCS11_V3_2 as u32;
 
 /// Whether to call the function.
 pub(crate) enum FixAnswer {
@@ -54,6 +58,10 @@ pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> FixAnswer 
     if none() {
         return FixAnswer::Call;
     }
+    if function < PKCS11_FUNCTIONS {
+        // SAFETY: as above.
+        return unsafe { find::before_call(frame, function) };
+    }
     // SAFETY: as above.
     unsafe { apdu::before_call(frame, function) }
 }
@@ -72,7 +80,10 @@ pub(crate) unsafe fn after_span(
     if none() {
         return false;
     }
-    if by == AnsweredBy::Function {
+    if by == AnsweredBy::Function && function < PKCS11_FUNCTIONS {
+        // SAFETY: as above.
+        unsafe { find::after_call(frame, function) };
+    } else if by == AnsweredBy::Function {
         // SAFETY: as above.
         unsafe { apdu::after_call(frame, function) };
     }
