@@ -6,6 +6,7 @@
 //! - [`reading`], [`timeline`]: events as calls inside calls, thread by thread.
 //! - [`owners`], [`operation`]: whose time it was, and what counts as one operation.
 //! - [`system_calls`]: the system calls of a run beside its timeline.
+//! - `process_time`: what each process did with its time.
 //! - [`findings`]: time that is wasted, and what removing it would save.
 //! - [`tables`], [`exchanges`], [`codes`]: what was seen, for a record.
 //! - [`perfetto`], [`folded`]: what was seen, for other programs.
@@ -19,6 +20,7 @@ pub mod folded;
 pub mod operation;
 pub mod owners;
 pub mod perfetto;
+mod process_time;
 pub mod reading;
 pub mod system_calls;
 pub mod tables;

@@ -11,9 +11,10 @@ use tapstone_record as record;
 
 use crate::codes;
 use crate::exchanges;
-use crate::findings::{self, FileCall, prediction};
+use crate::findings::{self, FileCall, LOOKED_FOR, prediction};
 use crate::operation::{Operation, Operations};
 use crate::owners::{self, Owners};
+use crate::process_time::process_times;
 use crate::system_calls::SystemCalls;
 use crate::timeline::{CalledFunction, End, Family, Span, Thread, Timeline};
 
@@ -32,7 +33,9 @@ pub fn describe(
     let owners: Vec<Owners> =
         timeline.threads.iter().map(|thread| owners::of_thread(timeline, thread)).collect();
     let operations = Operations::cut(operation, timeline, &system_calls.returns);
+    record.processes = process_times(timeline);
     record.layers = layers(timeline, &owners);
+    worker_first(record);
     let (mut calls, cases) = calls(timeline, &owners);
     if !operations.is_whole && operations.count() > 0 {
         for call in &mut calls {
@@ -67,6 +70,8 @@ pub fn describe(
         described
     });
     record.findings.extend(described);
+    record.search =
+        Some(record::WasteSearch { looked_for: LOOKED_FOR.to_vec(), unseen: Vec::new() });
 }
 
 /// Whether any program called PC/SC.
@@ -112,7 +117,7 @@ fn apdus(timeline: &Timeline) -> Vec<record::Apdu> {
     all
 }
 
-/// The layers of every thread, the first program's first thread in front.
+/// The layers of every thread, in the order in which they began.
 #[must_use]
 pub fn layers(timeline: &Timeline, owners: &[Owners]) -> Vec<record::Layer> {
     let mut layers = Vec::new();
@@ -129,6 +134,12 @@ pub fn layers(timeline: &Timeline, owners: &[Owners]) -> Vec<record::Layer> {
         }));
     }
     layers
+}
+
+/// Puts the first thread of the process that worked most in front, where it has one.
+fn worker_first(record: &mut record::Record) {
+    let Some(worked) = record.processes.first().map(|process| process.process) else { return };
+    record.layers.sort_by_key(|layer| (layer.process, layer.thread) != (worked, worked));
 }
 
 /// One function of one module.

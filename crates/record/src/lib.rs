@@ -93,7 +93,10 @@ pub use schema::{SCHEMA_JSON, schema};
 pub use target::{
     Card, Daemon, Emulated, Library, Module, Program, Reader, Slot, Target, TargetKind, Token,
 };
-pub use trace::{Apdu, Call, CommandTime, Layer, Origin, SystemCall};
+pub use trace::{
+    Apdu, Call, CommandTime, Layer, Origin, ProcessTime, SystemCall, TimeKind, TimePart,
+    WasteSearch,
+};
 pub use within::{
     ArrivalKind, GeneratorState, OfferedLevel, RateWithin, RateWithinOutcome, RateWithinStop,
 };

@@ -15,7 +15,7 @@ use crate::finding::{Finding, Trial};
 use crate::host::Host;
 use crate::knee::Knee;
 use crate::target::Target;
-use crate::trace::{Apdu, Call, CommandTime, Layer, SystemCall};
+use crate::trace::{Apdu, Call, CommandTime, Layer, ProcessTime, SystemCall, WasteSearch};
 use crate::within::RateWithin;
 
 /// One run of Tapstone: what was run, on what, and what came out.
@@ -74,6 +74,9 @@ pub struct Record {
     /// What a traced command took, with whatever observing it cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_time: Option<CommandTime>,
+    /// The processes of a traced command, the one that worked most in front.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessTime>,
     /// Where the time of a traced program went: the time of each thread by the layer that owns it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
@@ -89,6 +92,9 @@ pub struct Record {
     /// Events that a trace had no room for; more than 0 makes its counts lower bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
+    /// What waste was looked for in a traced program, and what of it could not be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<WasteSearch>,
     /// Waste that a trace shows, each with its evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
@@ -138,11 +144,13 @@ impl Record {
             comparison: None,
             side_by_side: None,
             command_time: None,
+            processes: Vec::new(),
             layers: Vec::new(),
             calls: Vec::new(),
             apdus: Vec::new(),
             system_calls: Vec::new(),
             dropped: None,
+            search: None,
             findings: Vec::new(),
             trials: Vec::new(),
             claims: Vec::new(),

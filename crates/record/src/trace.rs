@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 
 use crate::figures::Fraction;
+use crate::finding::FindingKind;
 
 /// What a whole command took: user and system time are of all its processes that were waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,70 @@ pub struct CommandTime {
     /// Processor time in the kernel, in nanoseconds.
     #[schemars(with = "u64")]
     pub system_ns: Nanos,
+}
+
+/// What a process of a traced command did with its time, as far as its first thread tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessTime {
+    /// The id of the process, as the kernel numbers it.
+    pub process: u32,
+    /// The file name of the last program that it ran; empty when that is not known.
+    pub program: String,
+    /// From its first event to its end, in nanoseconds; of the command itself its whole time.
+    #[schemars(with = "u64")]
+    pub wall_ns: Nanos,
+    /// Processor time of all its threads; null when it did not end in good order.
+    #[schemars(with = "Option<u64>")]
+    pub processor_ns: Option<Nanos>,
+    /// What its first thread did, the longest first. Running and waits are known from different
+    /// sources, so that they add up to `wall_ns` only nearly.
+    pub parts: Vec<TimePart>,
+}
+
+/// A part of a thread's time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimePart {
+    /// What it did.
+    pub kind: TimeKind,
+    /// How long, in nanoseconds.
+    #[schemars(with = "u64")]
+    pub time_ns: Nanos,
+    /// Its part of the process's time.
+    pub share: Fraction,
+}
+
+/// What a thread does with its time. Readers must expect kinds that are not in this list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeKind {
+    /// On a processor.
+    Running,
+    /// Ready to run, and without a processor.
+    Runnable,
+    /// In a call that sleeps.
+    Sleeping,
+    /// For something to read, or to become ready.
+    Input,
+    /// For another thread.
+    Lock,
+    /// For a process that it started.
+    Children,
+    /// Not known: blocked in something that is not watched, or running where the kernel does not
+    /// say for how long.
+    Unknown,
+    /// A kind that a later version of the tool knows.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// What was looked for in a traced program. Where `findings` is empty, this is what it means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WasteSearch {
+    /// The kinds of waste that were looked for.
+    pub looked_for: Vec<FindingKind>,
+    /// What could not be seen, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
 }
 
 /// The time of one thread that one layer owns. The layers of a thread add up to its wall time;

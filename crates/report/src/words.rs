@@ -177,6 +177,7 @@ pub(crate) fn layer(name: &str) -> String {
         "pcscd" => "below PC/SC: pcscd",
         "driver-and-card" => "below PC/SC: driver and card",
         "lock" => "waiting for a lock",
+        "children" => "waiting for children",
         "user" => "waiting for the user",
         other => match other.strip_prefix("pkcs11") {
             Some(module) => return format!("PKCS#11{module}"),

@@ -102,14 +102,22 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     card_controller::mark_emulated(&mut record);
     // Where a file ends too early, programs may have begun that it does not tell of.
     let unseen = if missing > 0 { &[] } else { &timeline.unseen[..] };
-    record.warnings.extend(losses.sentences(unseen));
+    let missed = losses.sentences(unseen);
+    if let Some(search) = &mut record.search {
+        search.unseen.clone_from(&missed);
+    }
+    record.warnings.extend(missed);
     if missing > 0 {
         let file = file.display();
         let missing = thousands(missing);
-        record.warnings.push(format!(
+        let cut = format!(
             "{file} was cut short by {missing} bytes: every count and every time here is a lower \
              bound"
-        ));
+        );
+        if let Some(search) = &mut record.search {
+            search.unseen.push(cut.clone());
+        }
+        record.warnings.push(cut);
     }
     let put = arguments.output.put_aside(&record, access(arguments));
     let exported = export(arguments, &timeline, None);
@@ -154,12 +162,19 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen, tim
     card_controller::note_cards(&mut record.target, timeline);
     card_controller::mark_emulated(record);
     record.warnings.extend(seen.warnings.iter().chain(&seen.left_behind).cloned());
+    let mut unseen: Vec<String> =
+        seen.lost.iter().chain(&seen.unseen).chain(&seen.left_behind).cloned().collect();
     if let Some(blind) = &seen.blind {
         let told = match seen.system_calls {
             Some(_) => blind.beside_system_calls(),
             None => blind.to_string(),
         };
-        record.warnings.push(told.replace("\nhint: ", "; "));
+        let told = told.replace("\nhint: ", "; ");
+        unseen.push(told.clone());
+        record.warnings.push(told);
+    }
+    if let Some(search) = &mut record.search {
+        search.unseen = unseen;
     }
     if seen.blind.is_none() && timeline.threads.is_empty() {
         let nothing =

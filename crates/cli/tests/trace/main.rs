@@ -17,6 +17,7 @@ mod kept;
 mod languages;
 mod limits;
 mod modules;
+mod nothing;
 mod program;
 mod repetition;
 #[path = "../run/mod.rs"]

@@ -9,6 +9,7 @@
 mod busy_wait;
 mod delayed_ack;
 mod files;
+mod own_waits;
 mod poll_quantum;
 pub mod prediction;
 mod repeated_command;
@@ -32,6 +33,7 @@ pub use tapstone_record::FindingKind;
 
 pub use self::files::{FileCall, Origin};
 use self::scene::Scene;
+pub(crate) use self::scene::waited;
 pub(crate) use self::stops::Stops;
 use crate::operation::Operations;
 use crate::timeline::Timeline;
@@ -77,6 +79,18 @@ pub struct Removed {
     pub end: Nanos,
 }
 
+/// The kinds of waste that [`find`] looks for.
+pub const LOOKED_FOR: [FindingKind; 8] = [
+    FindingKind::Sleep,
+    FindingKind::BusyWait,
+    FindingKind::PollQuantum,
+    FindingKind::RepeatedLookup,
+    FindingKind::RepeatedCommand,
+    FindingKind::DelayedAck,
+    FindingKind::Serialised,
+    FindingKind::SessionChurn,
+];
+
 /// All waste of at least 1 % of an operation, the longest first. `files` are system calls on
 /// files with the stacks that made them, when those were observed; or none.
 #[must_use]
@@ -88,6 +102,7 @@ pub fn find<'a>(
     let scene = Scene::new(timeline, operations);
     let mut findings = sleep::find(&scene);
     findings.extend(busy_wait::find(&scene));
+    findings.extend(own_waits::find(&scene));
     findings.extend(poll_quantum::find(&scene));
     findings.extend(repeated_lookup::find(&scene, files));
     findings.extend(repeated_command::find(&scene));

@@ -202,9 +202,11 @@ pub(super) fn life(thread: &Thread) -> Stretches {
 const WAITED: Nanos = Nanos(20_000);
 
 /// Whether a call of libc is known to have waited.
-pub(super) fn waited(timeline: &Timeline, leaf: &Leaf) -> bool {
+pub(crate) fn waited(timeline: &Timeline, leaf: &Leaf) -> bool {
     let waits = match timeline.call(leaf.call).family {
-        Family::Libc(Kind::Sleep | Kind::Lock | Kind::Read | Kind::Connect) => true,
+        Family::Libc(Kind::Sleep | Kind::Lock | Kind::Children | Kind::Read | Kind::Connect) => {
+            true
+        }
         Family::Libc(Kind::Poll) => leaf.b > 0,
         _ => false,
     };

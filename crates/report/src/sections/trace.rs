@@ -6,6 +6,8 @@ mod calls;
 mod findings;
 mod layers;
 mod next;
+mod nothing;
+mod processes;
 mod system_calls;
 mod trials;
 mod words;
@@ -25,8 +27,9 @@ pub(super) fn add_trace(page: &mut Page, record: &Record, style: &Style) {
     if record.target.kind != TargetKind::Command {
         return;
     }
-    layers::add_layers(page, &record.layers, style);
+    layers::add_layers(page, record, style);
     command_time(page, record.command_time);
+    processes::add_processes(page, &record.processes, style);
     if let Some(dropped @ 1..) = record.dropped {
         let text = format!(
             "{} events found no room: every count and every time here is a lower bound",
@@ -38,7 +41,8 @@ pub(super) fn add_trace(page: &mut Page, record: &Record, style: &Style) {
     apdus::add_apdus(page, &record.apdus, style);
     system_calls::add_system_calls(page, &record.system_calls, style);
     // Whoever only tries a fix has not looked for others.
-    if !record.findings.is_empty() || (!record.layers.is_empty() && record.trials.is_empty()) {
+    let searched = !record.layers.is_empty() || record.search.is_some();
+    if !record.findings.is_empty() || (searched && record.trials.is_empty()) {
         findings::add_findings(page, record);
     }
     trials::add_trials(page, &record.trials, style);

@@ -6,8 +6,8 @@ use tapstone_text::{thousands, three_digits};
 use super::super::comparison::verdict;
 use super::super::page::Page;
 use super::super::span::{Span, Tint};
-use super::next;
 use super::words::remedy;
+use super::{next, nothing};
 use crate::{figures, words};
 
 pub(super) fn add_findings(page: &mut Page, record: &Record) {
@@ -18,14 +18,14 @@ pub(super) fn add_findings(page: &mut Page, record: &Record) {
     };
     page.heading_of_conclusions("findings", about);
     if findings.is_empty() {
-        let none = if is_of_calls_only(record) {
-            "Found nothing in what was watched: no sleep, no wait for another thread and no session \
-             opened again and again in calls of PKCS#11. Busy waits, lookups and commands to cards \
-             are not seen from outside."
+        if is_of_calls_only(record) {
+            let none = "Found nothing in what was watched: no sleep, no wait for another thread \
+                        and no session opened again and again in calls of PKCS#11. Busy waits, \
+                        lookups and commands to cards are not seen from outside.";
+            page.hanging(&Span::new("  ", Tint::Good), &Span::plain(none));
         } else {
-            "Found nothing: no sleep, no busy wait, nothing done twice that takes time."
-        };
-        page.hanging(&Span::new("  ", Tint::Good), &Span::plain(none));
+            nothing::add_nothing_found(page, record);
+        }
     }
     for (number, finding) in findings.iter().enumerate() {
         let mark = format!("{:>3}  ", number + 1);

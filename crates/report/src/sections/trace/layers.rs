@@ -2,8 +2,8 @@
 //! Threads run at the same time, so nothing is ever added over them.
 
 use tapstone_measure::units::Nanos;
-use tapstone_record::Layer;
-use tapstone_text::thousands;
+use tapstone_record::{Layer, Record};
+use tapstone_text::{Foreign, thousands};
 
 use super::super::charts;
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
@@ -25,14 +25,20 @@ struct ThreadLayers<'a> {
     layers: Vec<&'a Layer>,
 }
 
-pub(super) fn add_layers(page: &mut Page, layers: &[Layer], style: &Style) {
-    let threads = threads(layers);
+pub(super) fn add_layers(page: &mut Page, record: &Record, style: &Style) {
+    let threads = threads(&record.layers);
     let Some((main, others)) = threads.split_first() else { return };
     let name = match (main.process, main.id) {
         (process, thread) if process == thread => format!("main thread {thread}"),
         (process, thread) => format!("thread {thread} of process {process}"),
     };
-    let about = format!("{name} · {}", main.wall());
+    // Where there are several, the one in front may be none that the user has named.
+    let program = record.processes.iter().find(|it| it.process == main.process);
+    let of = match program.filter(|_| record.processes.len() > 1) {
+        Some(process) => format!(" of {}", Foreign::new(process.program.as_str())),
+        None => String::new(),
+    };
+    let about = format!("{name}{of} · {}", main.wall());
     page.heading_of_conclusions("time by layer", &about);
     page.chart(charts::layers(&main.layers));
     page.grid(&grid(main, (page.width() / 4).min(40)));
