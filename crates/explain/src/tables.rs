@@ -64,7 +64,7 @@ pub fn describe(
     let objections = system_calls.stops.objections(&findings);
     let described = findings.iter().zip(objections).map(|(finding, objection)| {
         let predicts = !finding.removed.is_empty() && objection.is_none();
-        let saving = || prediction::saving(timeline, &operations, &finding.removed);
+        let saving = || prediction::saving(timeline, &operations, &prediction::union([finding]));
         let mut described = finding.record(predicts.then(saving));
         described.evidence.extend(objection);
         described

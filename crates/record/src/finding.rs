@@ -48,6 +48,8 @@ pub enum FindingKind {
     Sleep,
     /// A library call asks again and again whether something is ready.
     BusyWait,
+    /// The same search for objects of a token, with the same answer, again.
+    RepeatedSearch,
     /// Waits last a multiple of a fixed interval.
     PollQuantum,
     /// The same file is read, or the same lookup made, again.

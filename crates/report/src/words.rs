@@ -193,6 +193,7 @@ pub(crate) fn finding(kind: &FindingKind) -> &str {
         FindingKind::BusyWait => "busy wait",
         FindingKind::PollQuantum => "poll quantum",
         FindingKind::RepeatedLookup => "repeated lookup",
+        FindingKind::RepeatedSearch => "repeated search",
         FindingKind::RepeatedCommand => "repeated command",
         FindingKind::DelayedAck => "delayed acknowledgement",
         FindingKind::Serialised => "serialised threads",

@@ -101,6 +101,9 @@ fn describe(
             tables::describe(record, &timeline, wall, &arguments.operation, none);
             // Nobody has seen the program begin and end.
             record.results.retain(|case| case.operation != "command");
+            // Nor what it waits for, or all kinds of waste.
+            record.processes.clear();
+            record.search = None;
             exported = super::export(arguments, &timeline, None);
             if watched.has_unseen_returns {
                 conclude_nothing(record);

@@ -23,6 +23,7 @@ mod repetition;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod run;
+mod searches;
 mod secrets;
 mod signals;
 #[path = "../softhsm/support/mod.rs"]

@@ -13,6 +13,7 @@ mod programs;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod run;
+mod searches;
 #[path = "../softhsm/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod softhsm;

@@ -14,6 +14,7 @@ mod poll_quantum;
 pub mod prediction;
 mod repeated_command;
 mod repeated_lookup;
+mod repeated_search;
 mod scene;
 mod serialised;
 mod session_churn;
@@ -62,6 +63,8 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// The time that would go: by thread, in order, without overlap.
     pub removed: Vec<Removed>,
+    /// What may go beside it: what the program does with the answer, and what others wait for.
+    pub perhaps: Vec<Removed>,
     /// The fix to try.
     pub trial: Option<Fix>,
     /// What to change, where there is no fix to try.
@@ -80,11 +83,12 @@ pub struct Removed {
 }
 
 /// The kinds of waste that [`find`] looks for.
-pub const LOOKED_FOR: [FindingKind; 8] = [
+pub const LOOKED_FOR: [FindingKind; 9] = [
     FindingKind::Sleep,
     FindingKind::BusyWait,
     FindingKind::PollQuantum,
     FindingKind::RepeatedLookup,
+    FindingKind::RepeatedSearch,
     FindingKind::RepeatedCommand,
     FindingKind::DelayedAck,
     FindingKind::Serialised,
@@ -108,6 +112,7 @@ pub fn find<'a>(
     findings.extend(repeated_command::find(&scene));
     findings.extend(delayed_ack::find(&scene));
     findings.extend(serialised::find(&scene));
+    findings = repeated_search::with_searches(&scene, findings);
     findings.extend(session_churn::find(&scene));
     findings.sort_by_key(|finding| Reverse(finding.time));
     findings

@@ -25,8 +25,17 @@ pub const ROUNDS: usize = 10;
 pub struct Saving {
     /// At least: what is removed while no other thread of its program works.
     pub low: f64,
-    /// At most: all that is removed.
+    /// At most: all that is removed, and what may go beside it.
     pub high: f64,
+}
+
+/// What fixes would take away: by thread, in order, without overlap.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Removable {
+    /// What goes in any case.
+    pub surely: Vec<Removed>,
+    /// That, and what may go beside it.
+    pub at_most: Vec<Removed>,
 }
 
 /// A saving that several rounds have in common.
@@ -57,9 +66,20 @@ impl Prediction {
 
 /// What several fixes would remove together.
 #[must_use]
-pub fn union<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Removed> {
+pub fn union<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Removable {
+    let mut surely = Vec::new();
+    let mut perhaps = Vec::new();
+    for finding in findings {
+        surely.extend(&finding.removed);
+        perhaps.extend(&finding.perhaps);
+    }
+    perhaps.extend(&surely);
+    Removable { surely: merged(surely), at_most: merged(perhaps) }
+}
+
+fn merged(all: Vec<Removed>) -> Vec<Removed> {
     let mut threads: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-    for removed in findings.into_iter().flat_map(|finding| &finding.removed) {
+    for removed in all {
         threads.entry(removed.thread).or_default().push((removed.start, removed.end));
     }
     let flat = |(thread, all): (usize, Vec<_>)| {
@@ -71,9 +91,9 @@ pub fn union<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Removed
 
 /// What one round says of what an operation would save.
 #[must_use]
-pub fn saving(timeline: &Timeline, operations: &Operations, removed: &[Removed]) -> Saving {
-    let removed = by_thread(timeline, removed);
-    let alone = alone(timeline, &removed);
+pub fn saving(timeline: &Timeline, operations: &Operations, removable: &Removable) -> Saving {
+    let surely = by_thread(timeline, &removable.surely);
+    let alone = alone(timeline, &surely);
     let each = |sets: &[Stretches]| {
         let sum: Nanos = threads_with_operations(operations, sets)
             .map(|(thread, set)| {
@@ -83,7 +103,7 @@ pub fn saving(timeline: &Timeline, operations: &Operations, removed: &[Removed])
             .sum();
         sum.0 as f64 / operations.count().max(1) as f64
     };
-    Saving { low: each(&alone), high: each(&removed) }
+    Saving { low: each(&alone), high: each(&by_thread(timeline, &removable.at_most)) }
 }
 
 /// For each thread that makes operations, its own time and that of the threads that make none (a
@@ -144,8 +164,12 @@ mod tests {
         Removed { thread, start: millis(start), end: millis(end) }
     }
 
+    fn only(removed: &[Removed]) -> Removable {
+        Removable { surely: removed.to_vec(), at_most: removed.to_vec() }
+    }
+
     fn of_whole(timeline: &Timeline, removed: &[Removed]) -> (f64, f64) {
-        let Saving { low, high } = saving(timeline, &Operations::whole(timeline), removed);
+        let Saving { low, high } = saving(timeline, &Operations::whole(timeline), &only(removed));
         (low / MILLI, high / MILLI)
     }
 
@@ -227,7 +251,7 @@ mod tests {
         let operations = Operations::cut(&Operation::Call("C_Sign"), &timeline, &[]);
         // Before them, in the first, and in both by the daemon.
         let all = [removed(0, 0, 5), removed(0, 6, 8), removed(1, 7, 11)];
-        let saving = saving(&timeline, &operations, &all);
+        let saving = saving(&timeline, &operations, &only(&all));
         assert_eq!((saving.low / MILLI, saving.high / MILLI), (2.5, 2.5));
     }
 

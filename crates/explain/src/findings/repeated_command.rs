@@ -370,7 +370,7 @@ mod tests {
         let all: Vec<_> = findings.iter().map(|finding| (finding.count, finding.time)).collect();
         assert_eq!(all, [(2, millis(5)), (2, millis(4))]);
         let union = crate::findings::prediction::union(&findings);
-        let union: Nanos = union.iter().map(|stretch| stretch.end - stretch.start).sum();
+        let union: Nanos = union.surely.iter().map(|stretch| stretch.end - stretch.start).sum();
         assert_eq!(union, millis(7));
     }
 

@@ -175,6 +175,7 @@ impl<'a> Scene<'a> {
             share: part(time, wall),
             evidence: waste.evidence,
             removed: flat.collect(),
+            perhaps: Vec::new(),
             trial,
             advice,
         })

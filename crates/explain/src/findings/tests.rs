@@ -112,7 +112,7 @@ mod together {
         let findings = find(&timeline, &operations, []);
         let kinds: Vec<_> = findings.iter().map(|finding| &finding.kind).collect();
         assert_eq!(kinds, [&FindingKind::RepeatedLookup, &FindingKind::Sleep]);
-        let saving = prediction::saving(&timeline, &operations, &findings[1].removed);
+        let saving = prediction::saving(&timeline, &operations, &prediction::union([&findings[1]]));
         let record = findings[1].record(Some(saving));
         assert_eq!(record.place, "SCardEndTransaction");
         assert_eq!((record.count, record.time_ns, record.share.0), (3, millis(6), 0.12));
@@ -197,12 +197,12 @@ mod together {
             }
             let union = prediction::union(&findings);
             let sum: Nanos = findings.iter().map(|finding| finding.time).sum();
-            prop_assert!(total(&union) <= sum);
+            prop_assert!(total(&union.surely) <= sum);
             let saving = prediction::saving(&timeline, &operations, &union);
             prop_assert!(saving.low <= saving.high);
             prop_assert!(saving.high <= timeline.wall().0 as f64);
             let alone = findings.iter().map(|finding| {
-                prediction::saving(&timeline, &operations, &finding.removed).high
+                prediction::saving(&timeline, &operations, &prediction::union([finding])).high
             });
             prop_assert!(saving.high <= alone.sum::<f64>() + 1.0);
         }

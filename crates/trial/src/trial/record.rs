@@ -79,8 +79,8 @@ impl Tried {
         let saving = |timeline: &Timeline| {
             let operations = Operations::whole(timeline);
             let findings = findings::find(timeline, &operations, []);
-            let removed = prediction::union(findings.iter().filter(meant));
-            prediction::saving(timeline, &operations, &removed)
+            let removable = prediction::union(findings.iter().filter(meant));
+            prediction::saving(timeline, &operations, &removable)
         };
         let savings: Vec<Saving> = self.timelines.iter().map(saving).collect();
         let prediction = Prediction::over(&savings);

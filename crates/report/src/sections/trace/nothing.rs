@@ -41,6 +41,7 @@ fn looked_for(kind: &FindingKind) -> &str {
         FindingKind::BusyWait => "busy waits inside one",
         FindingKind::PollQuantum => "waits in fixed steps inside one",
         FindingKind::RepeatedLookup => "files opened and lookups made again",
+        FindingKind::RepeatedSearch => "searches of a token repeated",
         FindingKind::RepeatedCommand => "commands to a card repeated",
         FindingKind::DelayedAck => "delayed acknowledgements",
         FindingKind::Serialised => "threads that wait for one another inside one",

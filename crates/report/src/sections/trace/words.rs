@@ -11,6 +11,7 @@ pub(super) const fn remedy(kind: &FindingKind) -> &'static str {
             "wait for the event itself, or look for it at shorter intervals"
         }
         FindingKind::RepeatedLookup => "keep the answer, or look it up only when it is needed",
+        FindingKind::RepeatedSearch => "search once, and keep the handles",
         FindingKind::RepeatedCommand => "keep the response as long as nothing can have changed it",
         FindingKind::DelayedAck => "send each command in one write, or set TCP_NODELAY",
         FindingKind::Serialised => {
