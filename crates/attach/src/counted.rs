@@ -1,5 +1,6 @@
 //! Calls that were counted where they happened, without being handed over one by one.
 
+use tapstone_events::Family;
 use tapstone_measure::bucket::bucket_of;
 use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
@@ -18,7 +19,9 @@ pub struct CountedCall {
     pub module: String,
     /// The function's name.
     pub function: &'static str,
-    /// CK_RV; `None` where returns are not watched.
+    /// Which interface it belongs to.
+    pub family: Family,
+    /// CK_RV, or the code of PC/SC or of a driver; `None` where returns are not watched.
     pub result: Option<u64>,
     /// How many calls.
     pub count: u64,

@@ -26,9 +26,9 @@ pub enum AttachError {
     /// Rights are missing.
     #[error("{0}")]
     Rights(String),
-    /// A process has no PKCS#11 functions.
+    /// A process has no functions that are watched.
     #[error(
-        "process {process} ({program}) has no PKCS#11 module loaded{anonymous}\nhint: watch it when it \
+        "process {process} ({program}) has no PKCS#11 module, PC/SC library or reader driver loaded{anonymous}\nhint: watch it when it \
          has loaded one; the module's users are found by --users-of MODULE"
     )]
     NoModules {

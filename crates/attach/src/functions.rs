@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tapstone_events::Family;
+
 use crate::calibration::RESERVED;
 use crate::counted::CountedCall;
 use crate::layout::{Record, RecordKind};
@@ -10,6 +12,7 @@ use crate::layout::{Record, RecordKind};
 #[derive(Clone, Debug)]
 pub(crate) struct WatchedFunction {
     pub(crate) name: &'static str,
+    pub(crate) family: Family,
     pub(crate) module: String,
     pub(crate) is_stepped: bool,
     /// Others that share an entry with it.

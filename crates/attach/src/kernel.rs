@@ -15,7 +15,6 @@ use crate::layout::{self, BUCKETS, Settings, Totals};
 pub(crate) struct KernelPlan {
     /// Each call one by one; otherwise counts and times only.
     pub(crate) with_events: bool,
-    pub(crate) with_children: bool,
     /// Pairs of probes, as before kernel 6.13.
     pub(crate) as_pairs: bool,
     /// How many functions may come.
@@ -68,7 +67,7 @@ impl Kernel {
         let field = |name| types.field("task_struct", name).unwrap_or(0);
         let settings = Settings {
             is_enabled: false,
-            with_children: plan.with_children,
+            with_children: false,
             process_at: field("tgid"),
             thread_at: field("pid"),
         };
@@ -96,6 +95,13 @@ impl Kernel {
     pub(crate) fn enable(&mut self, is_enabled: bool) -> io::Result<()> {
         self.settings.is_enabled = is_enabled;
         self.map("settings").update(&0_u32.to_ne_bytes(), &self.settings.bytes())
+    }
+
+    /// Children of watched processes are watched too, from now on.
+    pub(crate) fn watch_children(&mut self) -> io::Result<()> {
+        self.settings.with_children = true;
+        let is_enabled = self.settings.is_enabled;
+        self.enable(is_enabled)
     }
 
     pub(crate) fn watch_process(&self, process: u32) -> io::Result<()> {

@@ -120,7 +120,7 @@ impl Telling<'_> {
         };
         let function = self.function(CalledFunction {
             function: watched.name,
-            family: Family::Pkcs11,
+            family: watched.family,
             module: watched.module.clone(),
             caller: self.events.caller(record),
         });

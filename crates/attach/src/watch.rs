@@ -113,11 +113,12 @@ impl Watch {
         }
         let mut kernel = Kernel::load(KernelPlan {
             with_events: plan.with_events,
-            with_children: true,
             as_pairs: plan.as_pairs,
             functions: TIMED_FUNCTIONS,
         })?;
         let cost = calibration::calibrate(&mut kernel, plan.with_events)?;
+        // Not before: this process was watched for a moment, and may start others.
+        kernel.watch_children()?;
         let before = kernel.totals()?;
         let spool = plan.with_events.then(|| Spool::new(plan.most_events)).transpose()?;
         let mut watch = Self {
@@ -349,7 +350,7 @@ impl Watch {
             if !self.probed.insert((module.inode, *offset)) {
                 continue;
             }
-            let blocks = function.name() == "C_WaitForSlotEvent";
+            let blocks = matches!(function.name(), "C_WaitForSlotEvent" | "SCardGetStatusChange");
             let is_entry_only = !self.plan.with_returns && (blocks || may_be_left);
             let Some(number) = self.number(module, function) else { continue };
             let others = function.names.iter().skip(1).map(|it| FUNCTIONS[usize::from(*it)].name);
@@ -384,6 +385,7 @@ impl Watch {
         let module = process::file_name(&module.name);
         self.functions.push(WatchedFunction {
             name: FUNCTIONS[usize::from(name)].name,
+            family: FUNCTIONS[usize::from(name)].family,
             module: module.clone(),
             is_stepped,
             others: BTreeSet::new(),
@@ -426,6 +428,7 @@ impl Watch {
             thread: tally.thread,
             module: function.module.clone(),
             function: function.name,
+            family: function.family,
             result: (tally.result != RESULT_UNSEEN).then_some(tally.result),
             count: tally.count,
             time: Nanos(tally.total_ns.saturating_sub(cost)),

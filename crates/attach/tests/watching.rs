@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use tapstone_attach::modules;
@@ -13,8 +14,10 @@ use tapstone_attach::{AttachError, Watch, WatchPlan, Watched};
 
 const REFUSED: u64 = 0x91;
 
-/// The client, built once for this test program.
-fn client() -> Option<PathBuf> {
+/// The client, built once for all tests.
+static CLIENT: LazyLock<Option<PathBuf>> = LazyLock::new(build_client);
+
+fn build_client() -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("attach-client");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let partial = program.with_extension(std::process::id().to_string());
@@ -43,7 +46,7 @@ type Known = [u64; 5];
 
 impl Running {
     fn start(module: &Path, words: &[u64]) -> Option<Self> {
-        let mut child = Command::new(client()?)
+        let mut child = Command::new(CLIENT.as_deref()?)
             .arg(module)
             .args(words.iter().map(u64::to_string))
             .stdin(Stdio::piped())
@@ -247,7 +250,7 @@ fn what_cannot_be_watched_is_said() {
     let none = of(vec![sleeper.id()], Vec::new());
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    assert!(none.contains("has no PKCS#11 module loaded\nhint: "), "{none}");
+    assert!(none.contains("has no PKCS#11 module, PC/SC library"), "{none}");
 }
 
 /// The program ends while it is watched; so does the watching.
@@ -261,4 +264,48 @@ fn an_end_of_the_program_is_noticed() {
     watch.look_around().unwrap();
     assert!(!watch.has_processes());
     watch.detach().unwrap();
+}
+
+/// What a call takes for the client, which reads a clock before and after, in nanoseconds.
+fn digest_time(module: &Path, plan: Option<WatchPlan>) -> Option<(f64, Option<Watched>)> {
+    let mut running = Running::start(module, &[1, 200_000])?;
+    let (known, seen) = match plan {
+        Some(plan) => watched(&mut running, plan).map(|(known, seen)| (known, Some(seen)))?,
+        None => {
+            running.go_on();
+            (running.known(), None)
+        }
+    };
+    let [_, well, refused, _, nanos] = known;
+    Some((nanos as f64 / (well + refused) as f64, seen))
+}
+
+/// Prints what watching costs a call of C_Digest, and how near the medians come.
+#[test]
+#[ignore = "a measurement, for a quiet machine"]
+fn cost_of_a_watched_call() {
+    let softhsm = PathBuf::from("/usr/lib/softhsm/libsofthsm2.so");
+    for module in [null_module(), softhsm].into_iter().filter(|it| it.exists()) {
+        let Some((alone, _)) = digest_time(&module, None) else { return };
+        eprintln!("{}: {alone:.0} ns a call of C_Digest unwatched", module.display());
+        for (with_events, as_pairs) in [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let most_events = 1 << 30;
+            let plan = WatchPlan { with_events, as_pairs, most_events, ..WatchPlan::default() };
+            let Some((watched, Some(seen))) = digest_time(&module, Some(plan)) else { return };
+            let times = seen.times.iter().find(|it| it.function == "C_Digest");
+            let median = times.and_then(|it| it.series.total().quantile(0.5));
+            eprintln!(
+                "  {} {}: {:.0} ns more; median {median:?}; {:?}; probes inside {:?}; attach {:.1} ms, \
+                 detach {:.1} ms",
+                if with_events { "events" } else { "counts" },
+                if as_pairs { "by pairs" } else { "by sessions" },
+                watched - alone,
+                seen.totals,
+                seen.cost,
+                seen.attach_time.0 as f64 / 1e6,
+                seen.detach_time.0 as f64 / 1e6,
+            );
+        }
+    }
 }

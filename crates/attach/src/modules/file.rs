@@ -9,6 +9,7 @@ use object::read::elf::ElfFile64;
 use object::{
     Object, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget,
 };
+use tapstone_events::{FUNCTIONS, Family, Function};
 
 /// A function longer than this is looked at no further, in bytes.
 const LONGEST_BODY: u64 = 4096;
@@ -29,6 +30,8 @@ pub(crate) struct ModuleFile {
     pub(super) pointers: Vec<(u64, u64)>,
     /// It hands out lists of functions.
     pub(super) is_module: bool,
+    /// Functions of PC/SC and of reader drivers that it exports: numbers and addresses.
+    pub(super) exports: Vec<(u16, u64)>,
     unwinds: bool,
 }
 
@@ -51,8 +54,9 @@ impl ModuleFile {
         let names = |name: &[u8]| elf.dynamic_symbols().any(|it| it.name_bytes() == Ok(name));
         let is_module = names(b"C_GetFunctionList") || names(b"C_GetInterface");
         let unwinds = imports_unwinding(&elf);
+        let exports = exports(&elf);
         let pointers = if is_module { pointers(&elf) } else { Vec::new() };
-        Some(Self { segments, pointers, is_module, unwinds, content })
+        Some(Self { segments, pointers, is_module, exports, unwinds, content })
     }
 
     pub(crate) const fn unwinds(&self) -> bool {
@@ -86,6 +90,21 @@ impl ModuleFile {
         let inside = |it: &&Segment| (it.address..it.address + it.bytes).contains(&address);
         self.segments.iter().find(inside).map(|it| address - it.address + it.offset)
     }
+}
+
+/// These have no lists: whoever calls them knows their names.
+fn exports(elf: &ElfFile64<'_>) -> Vec<(u16, u64)> {
+    let wanted = |name: &[u8]| {
+        let of = |it: &Function| it.name.as_bytes() == name && it.family != Family::Pkcs11;
+        FUNCTIONS.iter().position(of).map(|number| number as u16)
+    };
+    let may_be = |name: &[u8]| name.starts_with(b"SCard") || name.starts_with(b"IFDH");
+    let symbols = elf.dynamic_symbols().filter(|it| it.is_definition());
+    let found = symbols.filter_map(|symbol| {
+        let name = symbol.name_bytes().ok().filter(|name| may_be(name))?;
+        Some((wanted(name)?, symbol.address()))
+    });
+    found.collect()
 }
 
 /// Whether calls may be left by other ways than a return.

@@ -1,9 +1,9 @@
-//! The PKCS#11 functions that a process has in its memory, found without its help: by the lists of
+//! The functions of PKCS#11 that a process has in its memory, found without its help: by the lists of
 //! functions (CK_FUNCTION_LIST) that modules hand out.
 //!
 //! A list is a version and then 68, 92 or 104 addresses in one module's code (PKCS#11 2.40, 3.0,
 //! 3.2). First those that a module's file tells, by its relocations; then those in memory, which are
-//! known by their shape.
+//! known by their shape. Functions of PC/SC and of reader drivers are found by their names.
 
 mod file;
 mod lists;
@@ -83,6 +83,7 @@ pub fn find_modules(process: u32) -> io::Result<ProcessModules> {
     for list in lists {
         add_list(&mut found, &mut modules, &list, &mappings, &mut files);
     }
+    add_exports(&mut modules, &mappings, &mut files);
     found.modules = modules.into_values().collect();
     for module in &mut found.modules {
         place_probes(module, &mut files);
@@ -144,6 +145,30 @@ fn add_list(
         let Some(mapping) = code(*address).filter(|it| it.inode == first.inode) else { continue };
         let offset = address - mapping.start + mapping.offset;
         module.functions.entry(offset).or_default().names.insert(number as u16);
+    }
+}
+
+/// Functions of PC/SC and of reader drivers, by the names under which libraries export them.
+fn add_exports(modules: &mut BTreeMap<u64, Module>, mappings: &[Mapping], files: &mut Files<'_>) {
+    let process = files.process;
+    for mapping in mappings.iter().filter(|it| it.is_executable && it.has_file()) {
+        let Some(file) = files.get(mapping).filter(|file| !file.exports.is_empty()) else {
+            continue;
+        };
+        let Some(path) = process::reachable_path(process, mapping) else { continue };
+        let module = modules.entry(mapping.inode).or_insert_with(|| Module {
+            name: mapping.name.clone(),
+            inode: mapping.inode,
+            path,
+            functions: BTreeMap::new(),
+            lists: 0,
+            unwinds: file.unwinds(),
+        });
+        for (number, address) in &file.exports {
+            if let Some(offset) = file.offset(*address) {
+                module.functions.entry(offset).or_default().names.insert(*number);
+            }
+        }
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "A program that already runs (root)")]
 pub(crate) struct AttachArguments {
-    /// Start nothing: watch this process and its children, in its calls of PKCS#11; may be repeated
+    /// Start nothing: watch this process and its children; may be repeated
     #[arg(long = "pid", value_name = "PID", conflicts_with_all = STARTED)]
     pub(crate) pids: Vec<u32>,
     /// Watch every process that has this module loaded: a path, or a file name

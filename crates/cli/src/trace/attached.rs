@@ -10,13 +10,14 @@ use anyhow::Context;
 use tapstone_attach::counted::{CountedCall, FunctionTimes};
 use tapstone_attach::{Watch, WatchPlan, Watched};
 use tapstone_command::command::Command;
-use tapstone_events::Program;
+use tapstone_events::{Family, Program};
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::system_calls::SystemCalls;
 use tapstone_explain::tables;
 use tapstone_files::Access;
 use tapstone_measure::summary::{Conditions, Summary};
 use tapstone_measure::units::Nanos;
+use tapstone_names::pcsc::PcscCode;
 use tapstone_names::pkcs11::Rv;
 use tapstone_record as record;
 
@@ -113,7 +114,9 @@ fn describe(
     }
     record.warnings.extend(watched.warnings.iter().cloned());
     if record.calls.is_empty() {
-        record.warnings.push("no call of PKCS#11 was made while it was watched".to_owned());
+        record.warnings.push(
+            "no call of PKCS#11, PC/SC or a reader driver was made while it was watched".to_owned(),
+        );
     }
     let put = arguments.output.put_aside(record, Access::Everybody);
     put?;
@@ -164,7 +167,11 @@ fn describe_counts(record: &mut record::Record, watched: &Watched) {
 fn call(counted: &CountedCall) -> record::Call {
     record::Call {
         module: counted.module.clone(),
-        layer: format!("pkcs11 {}", counted.module),
+        layer: match counted.family {
+            Family::Pkcs11 => format!("pkcs11 {}", counted.module),
+            Family::Pcsc => "pcsc".to_owned(),
+            Family::Driver | Family::Libc(_) => "driver-and-card".to_owned(),
+        },
         function: counted.function.to_owned(),
         count: 0,
         per_operation: None,
@@ -179,7 +186,12 @@ fn add(call: &mut record::Call, counted: &CountedCall) {
     call.total_ns += counted.time;
     call.own_ns += counted.time;
     if let Some(code) = counted.result.filter(|code| *code != 0) {
-        *call.failed.entry(Rv(code).to_string()).or_default() += counted.count;
+        let code = match counted.family {
+            Family::Pkcs11 => Rv(code).to_string(),
+            Family::Pcsc => PcscCode(code as u32).to_string(),
+            Family::Driver | Family::Libc(_) => (code as i32).to_string(),
+        };
+        *call.failed.entry(code).or_default() += counted.count;
     }
 }
 
