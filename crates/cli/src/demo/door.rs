@@ -30,7 +30,7 @@ pub(super) fn demonstrate_door(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Resu
     };
     let trust = card_data.join("ca.der");
     let measure =
-        words([&"door", &"measure", &"--reader", &READER, &"--trust", &trust, &"--rounds", &"10"]);
+        words([&"door", &"measure", &"--reader", &READER, &"--anchors", &trust, &"--rounds", &"10"]);
     records.push(run.verb("door.json", &measure, &[])?);
     Ok(records)
 }
