@@ -2,6 +2,7 @@
 //! is refused and why, in every strategy. OpenSSL judges the same certificates.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod attacks;
 mod bad_cards;
 mod granted;
 mod icam;

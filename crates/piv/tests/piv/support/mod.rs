@@ -2,6 +2,7 @@
 
 mod cards;
 mod mint;
+mod world;
 
 use tapstone_piv::{
     AuthenticationMechanism, CardIdentity, Certificate, Denial, Dialogue, PolicyRule,
@@ -12,6 +13,7 @@ pub(crate) use tapstone_testing::skip;
 
 pub(crate) use self::cards::{Files, Plastic, generated};
 pub(crate) use self::mint::{Ca, Leaf, crl, spki};
+pub(crate) use self::world::*;
 
 /// The moment of the tests: 2026-11-21 12:00 UTC. Everything minted is valid around it.
 pub(crate) const NOW: Time = Time(1_795_262_400);

@@ -1,0 +1,226 @@
+//! Paths that do not hold: RFC 5280, section 6.1.
+
+use tapstone_piv::{PolicyInputs, Time};
+use x509_cert::ext::pkix::KeyUsages;
+
+use crate::support::{
+    CA, NOW, ROOT, Spec, World, attack, basic, inhibit_any, key_usage, mapping, name, oid,
+    policies, policy_constraints, unknown,
+};
+
+const P1: &str = "1.3.6.1.4.1.99999.10.1";
+const P2: &str = "1.3.6.1.4.1.99999.10.2";
+const ANY: &str = "2.5.29.32.0";
+
+/// A second CA between the first one and the card.
+fn longer() -> World {
+    let mut world = World::new();
+    world.cas.push(Spec::ca("CN=Below,O=Tests", CA, [2, 1], 3));
+    world.leaf.issuer = name("CN=Below,O=Tests");
+    world.leaf.signer = 2;
+    world
+}
+
+#[test]
+fn signatures_and_names() {
+    let world = World::new;
+    attack("a forged card", "tampered", world, |w| w.leaf.signer = 5, |w| w.leaf.signer = 1);
+    attack("a forged CA", "tampered", world, |w| w.cas[0].signer = 5, |w| w.cas[0].signer = 0);
+    let stranger = name("CN=Other,O=Tests");
+    attack(
+        "an issuer of another name",
+        "untrusted",
+        world,
+        |w| w.leaf.issuer = stranger.clone(),
+        |w| w.leaf.issuer = name("CN=ca,O=TESTS"),
+    );
+    attack(
+        "another algorithm inside than outside",
+        "tampered",
+        world,
+        |w| w.leaf.inside = oid("1.2.840.10045.4.3.3"),
+        |w| w.leaf.inside = oid("1.2.840.10045.4.3.2"),
+    );
+    // The CA is self-signed, and stands among the intermediates or among the anchors.
+    let own = || {
+        let mut world = World::new();
+        world.cas[0] = Spec::ca(CA, CA, [1, 1], 2);
+        world
+    };
+    attack(
+        "a CA that trusts itself",
+        "untrusted",
+        own,
+        |_| {},
+        |w| {
+            let ca = w.cas.remove(0);
+            w.anchors.push(ca);
+        },
+    );
+    attack(
+        "a ring of CAs",
+        "untrusted",
+        longer,
+        |w| w.cas[0] = Spec::ca(CA, "CN=Below,O=Tests", [1, 2], 2),
+        |w| w.cas.push(Spec::ca(CA, "CN=Below,O=Tests", [1, 2], 9)),
+    );
+}
+
+#[test]
+fn moments() {
+    let second = |time: Time, more: i64| Time(time.0.saturating_add_signed(more));
+    let world = World::new;
+    let ends = |w: &mut World, more| w.leaf.until = second(NOW, more);
+    attack("a card that expired", "expired", world, move |w| ends(w, -1), move |w| ends(w, 0));
+    let begins = |w: &mut World, more| w.leaf.from = second(NOW, more);
+    attack("a card to come", "not-yet-valid", world, move |w| begins(w, 1), move |w| begins(w, 0));
+    let ca = |w: &mut World, more| w.cas[0].until = second(NOW, more);
+    attack("a CA that expired", "expired", world, move |w| ca(w, -1), move |w| ca(w, 0));
+    let root = |w: &mut World, more| w.anchors[0].until = second(NOW, more);
+    attack("an anchor that expired", "expired", world, move |w| root(w, -1), move |w| root(w, 0));
+}
+
+#[test]
+fn authorities() {
+    let world = World::new;
+    attack(
+        "a CA without basic constraints",
+        "not-a-ca",
+        world,
+        |w| w.cas[0].remove(oid("2.5.29.19")),
+        |w| w.cas[0].set(basic(true, None)),
+    );
+    attack(
+        "an end entity that issues",
+        "not-a-ca",
+        world,
+        |w| w.cas[0].set(basic(false, None)),
+        |w| w.cas[0].set(basic(true, Some(0))),
+    );
+    attack(
+        "a CA whose key may not sign certificates",
+        "not-a-ca",
+        world,
+        |w| w.cas[0].set(key_usage(KeyUsages::CRLSign)),
+        |w| w.cas[0].set(key_usage(KeyUsages::KeyCertSign)),
+    );
+    let length =
+        |place: usize, most| move |w: &mut World| w.cas[place].set(basic(true, Some(most)));
+    attack("a path that is too long", "path-too-long", longer, length(0, 0), length(0, 1));
+    let root = |most| move |w: &mut World| w.anchors[0].set(basic(true, Some(most)));
+    attack("longer than the anchor allows", "path-too-long", longer, root(1), root(2));
+}
+
+#[test]
+fn extensions() {
+    let world = World::new;
+    let code = "critical-extension";
+    let set = |critical| move |w: &mut World| w.leaf.set(unknown(critical));
+    attack("an unknown critical extension of a card", code, world, set(true), set(false));
+    let ca = |critical| move |w: &mut World| w.cas[0].set(unknown(critical));
+    attack("an unknown critical extension of a CA", code, world, ca(true), ca(false));
+    let root = |critical| move |w: &mut World| w.anchors[0].set(unknown(critical));
+    attack("an unknown critical extension of an anchor", code, world, root(true), root(false));
+    attack(
+        "an extension of a card twice",
+        "not-a-certificate",
+        world,
+        |w| w.leaf.extensions.push(key_usage(KeyUsages::DigitalSignature)),
+        |w| w.leaf.set(key_usage(KeyUsages::DigitalSignature)),
+    );
+    attack(
+        "an extension of a CA twice",
+        "untrusted",
+        world,
+        |w| w.cas[0].extensions.push(basic(true, None)),
+        |w| w.cas[0].set(basic(true, None)),
+    );
+}
+
+/// P1 is asked for, and the whole path asserts it unless a test changes that.
+fn under_p1() -> World {
+    let mut world = longer();
+    world.policies = PolicyInputs::one_of([oid(P1)]);
+    for ca in &mut world.cas {
+        ca.set(policies(&[P1]));
+    }
+    world.leaf.set(policies(&[P1]));
+    world
+}
+
+#[test]
+fn policies_along_a_path() {
+    let leaf = |policy| move |w: &mut World| w.leaf.set(policies(&[policy]));
+    attack("another policy", "policy", under_p1, leaf(P2), leaf(P1));
+    let ca = |policy| move |w: &mut World| w.cas[0].set(policies(&[policy]));
+    attack("a CA that does not issue under it", "policy", under_p1, ca(P2), ca(ANY));
+    // Below the first CA it is called P2.
+    let mapped = |from, to| {
+        move |w: &mut World| {
+            w.cas[0].set(mapping(from, to));
+            w.cas[1].set(policies(&[P2]));
+            w.leaf.set(policies(&[P2]));
+        }
+    };
+    attack("a mapping of something else", "policy", under_p1, mapped(P2, P1), mapped(P1, P2));
+    attack("a mapping of any policy", "policy-mapping", under_p1, mapped(ANY, P2), mapped(P1, P2));
+    attack("a mapping to any policy", "policy-mapping", under_p1, mapped(P1, ANY), mapped(P1, P2));
+    // The second CA maps what the first one may inhibit.
+    let inhibits = |skip| {
+        move |w: &mut World| {
+            w.cas[0].set(policy_constraints(None, Some(skip)));
+            w.cas[1].set(mapping(P1, P2));
+            w.leaf.set(policies(&[P2]));
+        }
+    };
+    attack("a mapping that is inhibited", "policy", under_p1, inhibits(0), inhibits(1));
+    let any = |skip| {
+        move |w: &mut World| {
+            w.cas[0].set(inhibit_any(skip));
+            w.leaf.set(policies(&[ANY]));
+        }
+    };
+    attack("any policy where it is inhibited", "policy", under_p1, any(1), any(2));
+    let explicit = |skip| {
+        move |w: &mut World| {
+            w.policies = PolicyInputs::default();
+            w.cas[0].set(policy_constraints(Some(skip), None));
+            w.leaf.remove(oid("2.5.29.32"));
+        }
+    };
+    attack("no policy where one is demanded", "policy", under_p1, explicit(1), explicit(3));
+    attack(
+        "a policy of the wrong half of a path",
+        "policy",
+        under_p1,
+        |w| w.cas[1].remove(oid("2.5.29.32")),
+        |w| w.cas[1].set(policies(&[P2, P1])),
+    );
+}
+
+/// A web of cross-certificates has more paths than can be walked; the search ends, and a short path
+/// beside it is found.
+#[test]
+fn a_web_of_cross_certificates_ends() {
+    let started = std::time::Instant::now();
+    let web = || {
+        let mut world = World::new();
+        for number in 0..40 {
+            let serial = 20 + number;
+            world.cas.push(Spec::ca("CN=Web,O=Tests", "CN=Web,O=Tests", [3, 3], serial));
+        }
+        world.leaf.issuer = name("CN=Web,O=Tests");
+        world.leaf.signer = 3;
+        world
+    };
+    attack(
+        "a web of CAs",
+        "too-many-paths",
+        web,
+        |_| {},
+        |w| {
+            w.cas.insert(0, Spec::ca("CN=Web,O=Tests", ROOT, [3, 0], 99));
+        },
+    );
+    assert!(started.elapsed() < std::time::Duration::from_secs(60));
+}

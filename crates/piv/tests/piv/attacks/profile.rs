@@ -1,0 +1,121 @@
+//! Certificates that are valid and not for this: FIPS 201-3 and the Common Policy's profiles.
+
+use tapstone_piv::CertificatePurpose::{
+    self, CardAuthentication, ContentSigning, DigitalSignature, KeyManagement, PivAuthentication,
+};
+use x509_cert::ext::pkix::KeyUsages;
+
+use crate::support::{World, attack, basic, extended, key_usage, oid, policies};
+
+const CLIENT: &str = "1.3.6.1.5.5.7.3.2";
+const ANY: &str = "2.5.29.37.0";
+const LOGON: &str = "1.3.6.1.4.1.311.20.2.2";
+const OCSP: &str = "1.3.6.1.5.5.7.3.9";
+const CARD: &str = "2.16.840.1.101.3.6.8";
+const CONTENT: &str = "2.16.840.1.101.3.6.7";
+const PIV_I_CONTENT: &str = "2.16.840.1.101.3.8.7";
+
+fn world(purpose: CertificatePurpose) -> impl Fn() -> World {
+    move || World { purpose: Some(purpose), ..World::new() }
+}
+
+/// A change of the leaf's extended key usage; empty: without the extension.
+fn for_usages(usages: &'static [&'static str]) -> impl Fn(&mut World) {
+    move |world| match usages.is_empty() {
+        true => world.leaf.remove(oid("2.5.29.37")),
+        false => world.leaf.set(extended(usages)),
+    }
+}
+
+#[test]
+fn extended_key_usages() {
+    let slots: [(&str, CertificatePurpose, &[&str], &[&str]); 11] = [
+        ("9E in place of 9A", PivAuthentication, &[CARD], &[CLIENT]),
+        ("9E and 9A in one", PivAuthentication, &[CLIENT, CARD], &[CLIENT, ANY]),
+        ("a content signer in place of 9A", PivAuthentication, &[CONTENT], &[ANY]),
+        ("a PIV-I content signer in place of 9A", PivAuthentication, &[PIV_I_CONTENT], &[]),
+        ("a responder in place of 9A", PivAuthentication, &[CLIENT, OCSP], &[LOGON]),
+        ("9A in place of 9E", CardAuthentication, &[CLIENT], &[CARD]),
+        ("9E without its usage", CardAuthentication, &[], &[CARD]),
+        ("9E for everything", CardAuthentication, &[ANY], &[CARD]),
+        ("9E that signs content", CardAuthentication, &[CARD, CONTENT], &[CARD]),
+        ("9E in place of a content signer", ContentSigning, &[CARD], &[PIV_I_CONTENT]),
+        ("anybody in place of a content signer", ContentSigning, &[], &[CONTENT]),
+    ];
+    for (name, purpose, bad, good) in slots {
+        attack(name, "usage", world(purpose), for_usages(bad), for_usages(good));
+    }
+}
+
+#[test]
+fn key_usages() {
+    let usage = |usage: der::flagset::FlagSet<KeyUsages>| {
+        move |world: &mut World| world.leaf.set(key_usage(usage))
+    };
+    let signature = KeyUsages::DigitalSignature;
+    let both = signature | KeyUsages::NonRepudiation;
+    let missing = |world: &mut World| world.leaf.remove(oid("2.5.29.15"));
+    let card = world(CardAuthentication);
+    attack("9E without key usages", "usage", &card, missing, usage(signature.into()));
+    attack("9E that commits", "usage", &card, usage(both), usage(signature.into()));
+    let enciphers = usage(KeyUsages::KeyEncipherment.into());
+    attack("9E that enciphers", "usage", &card, enciphers, usage(signature.into()));
+    let plain = |purpose| {
+        move || {
+            let mut world = world(purpose)();
+            world.leaf.remove(oid("2.5.29.37"));
+            world
+        }
+    };
+    let signs = plain(DigitalSignature);
+    attack("9C that does not commit", "usage", signs, usage(signature.into()), usage(both));
+    let agrees = usage(KeyUsages::KeyAgreement.into());
+    attack("9D that signs", "usage", plain(KeyManagement), usage(signature.into()), agrees);
+    attack(
+        "a CA in place of a card",
+        "usage",
+        &card,
+        |world| world.leaf.set(basic(true, None)),
+        |world| world.leaf.set(basic(false, None)),
+    );
+}
+
+/// The policies by mechanism, as a door asks for them without being told.
+#[test]
+fn usual_policies() {
+    let asserting = |policy: &'static str| {
+        move |world: &mut World| {
+            world.policies = world.purpose.unwrap().usual_policies();
+            world.cas[0].set(policies(&["2.5.29.32.0"]));
+            match policy {
+                "" => {}
+                policy => world.leaf.set(policies(&[policy])),
+            }
+        }
+    };
+    let common = |last: &str| -> &'static str {
+        Box::leak(format!("2.16.840.1.101.3.2.1.3.{last}").into_boxed_str())
+    };
+    let card = world(CardAuthentication);
+    let authentication = || {
+        let mut world = world(PivAuthentication)();
+        world.leaf.set(extended(&[CLIENT]));
+        world
+    };
+    let signer = || {
+        let mut world = world(ContentSigning)();
+        world.leaf.set(extended(&[CONTENT]));
+        world
+    };
+    let cases: [(&str, &dyn Fn() -> World, &str, &str); 6] = [
+        ("9E under 9A's policy", &card, common("13"), common("17")),
+        ("9E under none", &card, "", common("19")),
+        ("9E under one for tests", &card, "2.16.840.1.101.3.2.1.48.13", common("17")),
+        ("9A under 9E's policy", &authentication, common("17"), common("13")),
+        ("9A under a PIV-I card's", &authentication, common("19"), common("18")),
+        ("a content signer under a card's", &signer, common("17"), common("39")),
+    ];
+    for (name, world, bad, good) in cases {
+        attack(name, "policy", world, asserting(bad), asserting(good));
+    }
+}
