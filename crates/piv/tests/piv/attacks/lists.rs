@@ -1,0 +1,354 @@
+//! CRLs that say it, CRLs that must not be believed, and CRLs that are about something else: RFC
+//! 5280, sections 5 and 6.3.
+
+use std::sync::Arc;
+
+use der::asn1::{Ia5String, ObjectIdentifier};
+use tapstone_piv::{Certificate, PathDemands, RevocationRule};
+use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::crl::dp::{DistributionPoint, IssuingDistributionPoint, Reasons};
+use x509_cert::ext::pkix::crl::{CrlDistributionPoints, CrlReason};
+use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
+use x509_cert::ext::pkix::{KeyUsages, crl::dp::ReasonFlags};
+
+use crate::support::{
+    CA, CA_SERIAL, CARD_SERIAL, ListSpec, NOW, ROOT, Spec, World, attack, crl_number, days,
+    extension, key_usage, name, unknown,
+};
+
+const DELTA: &str = "2.5.29.27";
+
+fn uri(text: &str) -> DistributionPointName {
+    let uri = GeneralName::UniformResourceIdentifier(Ia5String::new(text).unwrap());
+    DistributionPointName::FullName(vec![uri])
+}
+
+/// An issuing distribution point about everything.
+fn everything() -> IssuingDistributionPoint {
+    IssuingDistributionPoint {
+        distribution_point: None,
+        only_contains_user_certs: false,
+        only_contains_ca_certs: false,
+        only_some_reasons: None,
+        indirect_crl: false,
+        only_contains_attribute_certs: false,
+    }
+}
+
+fn scope(critical: bool, point: &IssuingDistributionPoint) -> Extension {
+    extension("2.5.29.28", critical, point)
+}
+
+fn points(points: Vec<DistributionPoint>) -> Extension {
+    extension("2.5.29.31", false, &CrlDistributionPoints(points))
+}
+
+/// The CA's list, which is the second one.
+fn of_ca(world: &mut World) -> &mut ListSpec {
+    &mut world.lists[1]
+}
+
+#[test]
+fn what_they_list() {
+    let world = World::listed;
+    let lists = |serial| move |w: &mut World| of_ca(w).revoked.push((serial, Vec::new()));
+    attack("a revoked card", "revoked", world, lists(CARD_SERIAL), lists(CARD_SERIAL + 1));
+    let root = |serial| move |w: &mut World| w.lists[0].revoked.push((serial, Vec::new()));
+    attack("a revoked CA", "revoked", world, root(CA_SERIAL), root(CARD_SERIAL));
+    // The newer one by number, whichever comes first.
+    let two = |older: Vec<u8>, newer: Vec<u8>| {
+        move |w: &mut World| {
+            w.lists.insert(0, ListSpec::new(CA, 1, 9, &newer));
+            *of_ca(w) = ListSpec::new(ROOT, 0, 1, &[]);
+            w.lists[2] = ListSpec::new(CA, 1, 8, &older);
+        }
+    };
+    let card = vec![CARD_SERIAL];
+    attack(
+        "revoked by the newer list",
+        "revoked",
+        world,
+        two(vec![], card.clone()),
+        two(card, vec![]),
+    );
+    let old = |days_ago: i64| {
+        move |w: &mut World| {
+            let mut list = ListSpec::new(CA, 1, 1, &[CARD_SERIAL]);
+            list.extensions.clear();
+            list.from = days(-days_ago);
+            of_ca(w).extensions.clear();
+            w.lists.push(list);
+        }
+    };
+    attack("revoked by the list of a later date", "revoked", world, old(1), old(3));
+}
+
+#[test]
+fn whose_they_are() {
+    let world = World::listed;
+    let signer = |key| move |w: &mut World| of_ca(w).signer = key;
+    attack("a forged list", "no-crl", world, signer(5), signer(1));
+    attack(
+        "a key that may not sign lists",
+        "no-crl",
+        world,
+        |w| w.cas[0].set(key_usage(KeyUsages::KeyCertSign)),
+        |w| w.cas[0].set(key_usage(KeyUsages::KeyCertSign | KeyUsages::CRLSign)),
+    );
+    let issuer = |text: &'static str| move |w: &mut World| of_ca(w).issuer = name(text);
+    attack("a list of another CA", "no-crl", world, issuer("CN=X"), issuer("CN=ca,O=tests"));
+    attack("no list at all", "no-crl", world, |w| drop(w.lists.remove(1)), |_| {});
+    // The CA has a key of its own for lists, with a certificate of the root's or of nobody's.
+    let apart = |by: usize| {
+        move |w: &mut World| {
+            let usage = key_usage(KeyUsages::CRLSign);
+            let mut signer = Spec::ca(CA, ROOT, [4, by], 8).with(usage);
+            signer.remove(ObjectIdentifier::new_unwrap("2.5.29.19"));
+            w.cas.push(signer);
+            of_ca(w).signer = 4;
+        }
+    };
+    attack("a list by a key without a path", "no-crl", world, apart(5), apart(0));
+    let revoked = |serial| {
+        move |w: &mut World| {
+            apart(0)(w);
+            w.lists[0].revoked.push((serial, Vec::new()));
+        }
+    };
+    attack("a list by a revoked key", "no-crl", world, revoked(8), revoked(9));
+}
+
+#[test]
+fn when_they_are() {
+    let world = World::listed;
+    let until =
+        |more: i64| move |w: &mut World| of_ca(w).until.0 = NOW.0.saturating_add_signed(more);
+    attack("a list that expired", "crl-expired", world, until(-1), until(0));
+    let from = |more: i64| move |w: &mut World| of_ca(w).from.0 = NOW.0.saturating_add_signed(more);
+    attack("a list to come", "crl-not-yet-valid", world, from(1), from(0));
+    // A list to come does not take the place of the one that there is.
+    let newer = |more| {
+        move |w: &mut World| {
+            let mut list = ListSpec::new(CA, 1, 9, &[CARD_SERIAL]);
+            list.from = days(more);
+            w.lists.push(list);
+        }
+    };
+    attack("a newer list", "revoked", world, newer(0), newer(1));
+}
+
+#[test]
+fn what_is_not_understood() {
+    let world = World::listed;
+    let critical = |critical| move |w: &mut World| of_ca(w).extensions.push(unknown(critical));
+    attack("a list with a critical extension", "no-crl", world, critical(true), critical(false));
+    let entry =
+        |critical| move |w: &mut World| of_ca(w).revoked.push((99, vec![unknown(critical)]));
+    attack("an entry with a critical extension", "no-crl", world, entry(true), entry(false));
+    let twice = |id: &'static str| {
+        move |w: &mut World| {
+            of_ca(w).extensions.push(crl_number(id, 3));
+        }
+    };
+    attack("an extension of a list twice", "no-crl", world, twice("2.5.29.20"), |_| {});
+    // One that cannot be used spoils no other.
+    attack(
+        "a bad list alone",
+        "no-crl",
+        world,
+        |w| of_ca(w).extensions.push(unknown(true)),
+        |w| {
+            let bad = of_ca(w).clone().with(unknown(true));
+            w.lists.insert(0, bad);
+            w.raw_lists.push(b"no list".to_vec());
+        },
+    );
+}
+
+#[test]
+fn what_they_are_about() {
+    let world = World::listed;
+    for critical in [true, false] {
+        let point = |change: fn(&mut IssuingDistributionPoint)| {
+            move |w: &mut World| {
+                let mut point = everything();
+                change(&mut point);
+                of_ca(w).extensions.push(scope(critical, &point));
+            }
+        };
+        let users = || point(|point| point.only_contains_user_certs = true);
+        let cas = point(|point| point.only_contains_ca_certs = true);
+        attack("a list of CAs", "no-crl", world, cas, users());
+        let attributes = point(|point| point.only_contains_attribute_certs = true);
+        attack("a list of attribute certificates", "no-crl", world, attributes, users());
+        let other = point(|point| point.distribution_point = Some(uri("http://a/other.crl")));
+        let own = move |w: &mut World| {
+            let distribution_point = Some(uri("http://a/own.crl"));
+            let own = IssuingDistributionPoint { distribution_point, ..everything() };
+            of_ca(w).extensions.push(scope(critical, &own));
+            w.leaf.set(points(vec![DistributionPoint {
+                distribution_point: Some(uri("http://a/own.crl")),
+                reasons: None,
+                crl_issuer: None,
+            }]));
+        };
+        attack("a list of another partition", "no-crl", world, other, own);
+    }
+    let reasons = |reasons: ReasonFlags| IssuingDistributionPoint {
+        only_some_reasons: Some(reasons),
+        ..everything()
+    };
+    let compromised: ReasonFlags = Reasons::KeyCompromise.into();
+    let others = ReasonFlags::full() - Reasons::KeyCompromise;
+    attack(
+        "a list of some reasons",
+        "no-crl",
+        world,
+        |w| of_ca(w).extensions.push(scope(true, &reasons(compromised))),
+        |w| {
+            of_ca(w).extensions.push(scope(true, &reasons(compromised)));
+            let rest = ListSpec::new(CA, 1, 1, &[]).with(scope(true, &reasons(others)));
+            w.lists.push(rest);
+        },
+    );
+}
+
+#[test]
+fn lists_of_others() {
+    const LISTER: &str = "CN=Lister,O=Tests";
+    let indirect = IssuingDistributionPoint { indirect_crl: true, ..everything() };
+    let directory = |text| GeneralName::DirectoryName(name(text));
+    let of = |text| extension("2.5.29.29", true, &vec![directory(text)]);
+    // A lister below the root signs for the CA; entries carry whose certificates they are.
+    let world = move || {
+        let mut world = World::listed();
+        let usage = key_usage(KeyUsages::CRLSign);
+        world.cas.push(Spec::ca(LISTER, ROOT, [4, 0], 8).with(usage));
+        let mut list = ListSpec::new(LISTER, 4, 1, &[]).with(scope(true, &indirect));
+        list.revoked.push((99, vec![of(CA)]));
+        world.lists[1] = list;
+        world.leaf.set(points(vec![DistributionPoint {
+            distribution_point: None,
+            reasons: None,
+            crl_issuer: Some(vec![directory(LISTER)]),
+        }]));
+        world
+    };
+    attack(
+        "a lister whom the card does not name",
+        "no-crl",
+        &world,
+        |w| w.leaf.remove(ObjectIdentifier::new_unwrap("2.5.29.31")),
+        |_| {},
+    );
+    attack(
+        "a lister that is not indirect",
+        "no-crl",
+        &world,
+        |w| drop(w.lists[1].extensions.pop()),
+        |_| {},
+    );
+    // The issuer of an entry is that of the one before it, unless it says so.
+    let listed = move |issuer: &'static str| {
+        move |w: &mut World| w.lists[1].revoked.push((CARD_SERIAL, vec![of(issuer)]))
+    };
+    attack("revoked by a lister", "revoked", &world, listed(CA), listed(ROOT));
+    attack(
+        "revoked by a lister, after another of the CA",
+        "revoked",
+        &world,
+        |w| w.lists[1].revoked.push((CARD_SERIAL, Vec::new())),
+        |w| w.lists[1].revoked.insert(0, (CARD_SERIAL, Vec::new())),
+    );
+}
+
+#[test]
+fn changes_of_lists() {
+    let removes = || vec![extension("2.5.29.21", false, &CrlReason::RemoveFromCRL)];
+    // List 5 holds the card; a delta of this base takes it off.
+    let with_delta = move |base, number| {
+        move |w: &mut World| {
+            *of_ca(w) = ListSpec::new(CA, 1, 5, &[CARD_SERIAL]);
+            let mut delta = ListSpec::new(CA, 1, number, &[]).with(crl_number(DELTA, base));
+            delta.revoked.push((CARD_SERIAL, removes()));
+            w.lists.push(delta);
+        }
+    };
+    let world = World::listed;
+    attack("a delta of a later list", "revoked", world, with_delta(6, 7), with_delta(5, 7));
+    attack("a delta before the list", "revoked", world, with_delta(3, 4), with_delta(3, 6));
+    let expired = move |until| {
+        move |w: &mut World| {
+            with_delta(5, 7)(w);
+            w.lists[2].until = days(until);
+        }
+    };
+    attack("a delta that expired", "revoked", world, expired(-1), expired(1));
+    let adds = |serial| {
+        move |w: &mut World| {
+            w.lists.push(ListSpec::new(CA, 1, 2, &[serial]).with(crl_number(DELTA, 1)));
+        }
+    };
+    attack("revoked by a delta", "revoked", world, adds(CARD_SERIAL), adds(99));
+    // Whether it is critical or not: it is no complete list.
+    let alone = |w: &mut World| {
+        let mut mark = crl_number(DELTA, 1);
+        mark.critical = false;
+        of_ca(w).extensions.push(mark);
+    };
+    attack("a delta without its base", "no-crl", world, alone, |w| {
+        let base = of_ca(w).clone();
+        alone(w);
+        w.lists.push(base);
+    });
+    let in_complete = |reason| move |w: &mut World| of_ca(w).revoked.push((CARD_SERIAL, reason));
+    let other = |w: &mut World| of_ca(w).revoked.push((CARD_SERIAL + 1, Vec::new()));
+    attack("removed by a complete list", "revoked", world, |w| in_complete(removes())(w), other);
+}
+
+/// What nothing is known of: refused, granted and told, or not asked for.
+#[test]
+fn when_nothing_is_fresh() {
+    let decide = |rule, revoked: &[u8], until| {
+        let mut world = World::listed();
+        world.rule = rule;
+        *of_ca(&mut world) = ListSpec::new(CA, 1, 1, revoked);
+        of_ca(&mut world).until = days(until);
+        world.decide()
+    };
+    assert_eq!(decide(RevocationRule::Require, &[], -1), Err("crl-expired"));
+    let told = decide(RevocationRule::Prefer, &[], -1).unwrap();
+    assert!(told.len() == 1 && told[0].contains("has expired"), "{told:?}");
+    assert_eq!(decide(RevocationRule::Prefer, &[], 1), Ok(Vec::new()));
+    assert_eq!(decide(RevocationRule::Prefer, &[CARD_SERIAL], -1), Err("revoked"));
+    assert_eq!(decide(RevocationRule::Off, &[CARD_SERIAL], -1), Ok(Vec::new()));
+}
+
+/// The index of a list says what the list says, and a damaged one says nothing.
+#[test]
+fn an_index_is_as_good_as_its_list() {
+    let world = World::listed();
+    let trust = || {
+        let anchors = world.anchors.iter().map(|spec| Certificate::parse(&spec.der()).unwrap());
+        let cas = world.cas.iter().map(|spec| Certificate::parse(&spec.der()).unwrap());
+        let trust = tapstone_piv::Trust::new(anchors.collect(), cas.collect()).unwrap();
+        trust.checking_revocation(RevocationRule::Require, &[world.lists[0].der()])
+    };
+    let leaf = Arc::new(Certificate::parse(&world.leaf.der()).unwrap());
+    for (serials, code) in [(vec![1, 3, 200], None), (vec![200, CARD_SERIAL], Some("revoked"))] {
+        let list = trust().parse_list(&ListSpec::new(CA, 1, 4, &serials).der()).unwrap();
+        let mut bytes = Vec::new();
+        list.write_index([7; 32], &mut bytes).unwrap();
+        let kept = tapstone_piv::RevocationList::read_index(&mut &bytes[..]).unwrap();
+        assert_eq!((kept.crl_sha256, kept.list.entries()), ([7; 32], serials.len()));
+        let path = trust().with_list(kept.list).validate(&leaf, &PathDemands::default(), NOW);
+        assert_eq!(path.err().map(|refusal| refusal.code()), code);
+        for place in (0..bytes.len()).step_by(7) {
+            let mut changed = bytes.clone();
+            changed[place] ^= 0x10;
+            let read = tapstone_piv::RevocationList::read_index(&mut &changed[..]);
+            assert!(read.is_err(), "a changed byte {place}");
+            assert!(tapstone_piv::RevocationList::read_index(&mut &bytes[..place]).is_err());
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! OCSP answers that say it, and answers that must not be believed: RFC 6960.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use der::asn1::{ObjectIdentifier, OctetString};
+use der::{Any, Decode, Encode};
+use sha1::{Digest, Sha1};
+use tapstone_piv::{OcspRules, OcspSource, RevocationRule, Time};
+use x509_cert::ext::Extension;
+use x509_cert::spki::AlgorithmIdentifierOwned;
+use x509_ocsp::{
+    AsResponseBytes, BasicOcspResponse, CertId, CertStatus, OcspGeneralizedTime, OcspRequest,
+    OcspResponse, ResponderId, ResponseData, RevokedInfo, SingleResponse, Version,
+};
+
+use crate::support::{
+    CA, CARD_SERIAL, ECDSA_SHA256, ListSpec, NOW, ROOT, Spec, World, attack, days, extended,
+    extension, generalized, key, key_usage, name, oid, signed, spki, unknown,
+};
+use x509_cert::ext::pkix::KeyUsages;
+
+const SIGNER: &str = "CN=Responder,O=Tests";
+const OCSP_SIGNING: &str = "1.3.6.1.5.5.7.3.9";
+const NO_CHECK: &str = "1.3.6.1.5.5.7.48.1.5";
+const NONCE: &str = "1.3.6.1.5.5.7.48.1.2";
+
+/// An answer that is to be.
+#[derive(Clone, Debug)]
+struct AnswerSpec {
+    serial: u8,
+    issuer_name: &'static str,
+    issuer_key: usize,
+    status: CertStatus,
+    from: Time,
+    until: Option<Time>,
+    signer: usize,
+    responder: &'static str,
+    delegate: Option<Vec<u8>>,
+    nonce: Option<Vec<u8>>,
+    single: Option<Extension>,
+}
+
+impl AnswerSpec {
+    /// By the CA itself, about the card.
+    fn new() -> Self {
+        Self {
+            serial: CARD_SERIAL,
+            issuer_name: CA,
+            issuer_key: 1,
+            status: CertStatus::good(),
+            from: days(-1),
+            until: Some(days(1)),
+            signer: 1,
+            responder: CA,
+            delegate: None,
+            nonce: None,
+            single: None,
+        }
+    }
+
+    /// By a delegate.
+    fn delegated(spec: &Spec) -> Self {
+        Self { signer: 4, responder: SIGNER, delegate: Some(spec.der()), ..Self::new() }
+    }
+
+    fn der(&self) -> Vec<u8> {
+        let key_bits = spki(key(self.issuer_key)).subject_public_key;
+        let hash = |bytes: &[u8]| OctetString::new(&Sha1::digest(bytes)[..]).unwrap();
+        let cert_id = CertId {
+            hash_algorithm: AlgorithmIdentifierOwned {
+                oid: oid("1.3.14.3.2.26"),
+                parameters: Some(Any::null()),
+            },
+            issuer_name_hash: hash(&name(self.issuer_name).to_der().unwrap()),
+            issuer_key_hash: hash(key_bits.raw_bytes()),
+            serial_number: x509_cert::serial_number::SerialNumber::from(self.serial),
+        };
+        let single = SingleResponse {
+            cert_id,
+            cert_status: self.status,
+            this_update: OcspGeneralizedTime(generalized(self.from)),
+            next_update: self.until.map(|until| OcspGeneralizedTime(generalized(until))),
+            single_extensions: self.single.clone().map(|single| vec![single]),
+        };
+        let nonce = self
+            .nonce
+            .as_ref()
+            .map(|nonce| vec![extension(NONCE, false, &OctetString::new(nonce.clone()).unwrap())]);
+        let data = ResponseData {
+            version: Version::V1,
+            responder_id: ResponderId::ByName(name(self.responder)),
+            produced_at: OcspGeneralizedTime(generalized(self.from)),
+            responses: vec![single],
+            response_extensions: nonce,
+        };
+        let basic = BasicOcspResponse {
+            signature: signed(self.signer, &data),
+            tbs_response_data: data,
+            signature_algorithm: AlgorithmIdentifierOwned { oid: ECDSA_SHA256, parameters: None },
+            certs: self
+                .delegate
+                .as_ref()
+                .map(|der| vec![x509_cert::Certificate::from_der(der).unwrap()]),
+        };
+        let response_bytes = Some(basic.to_response_bytes().unwrap());
+        let response_status = x509_ocsp::OcspResponseStatus::Successful;
+        OcspResponse { response_status, response_bytes }.to_der().unwrap()
+    }
+}
+
+/// A delegate of the CA, which need not be asked about.
+fn delegate() -> Spec {
+    let mut spec = Spec::ca(SIGNER, CA, [4, 1], 44)
+        .with(key_usage(KeyUsages::DigitalSignature))
+        .with(extended(&[OCSP_SIGNING]))
+        .with(extension(NO_CHECK, false, &der::asn1::Null));
+    spec.remove(oid("2.5.29.19"));
+    spec
+}
+
+/// The root's list is there, and the CA's is not: the card's status is for OCSP to say.
+fn world() -> World {
+    let mut world = World::listed();
+    world.lists.truncate(1);
+    world
+}
+
+fn answer(change: impl Fn(&mut AnswerSpec)) -> impl Fn(&mut World) {
+    move |world| {
+        let mut spec = AnswerSpec::new();
+        change(&mut spec);
+        world.answers.push(spec.der());
+    }
+}
+
+fn revoked() -> CertStatus {
+    let revocation_time = OcspGeneralizedTime(generalized(days(-3)));
+    CertStatus::Revoked(RevokedInfo { revocation_time, revocation_reason: None })
+}
+
+#[test]
+fn what_they_say() {
+    let good = || answer(|_| {});
+    attack("a revoked card", "revoked", world, answer(|a| a.status = revoked()), good());
+    let unknown_status = answer(|a| a.status = CertStatus::unknown());
+    attack("a card that is not known", "ocsp-unknown", world, unknown_status, good());
+    attack("nothing fresh", "no-crl", world, |_| {}, good());
+    attack("another card", "no-crl", world, answer(|a| a.serial = 99), good());
+    attack("another CA's key", "no-crl", world, answer(|a| a.issuer_key = 3), good());
+    attack("another CA's name", "no-crl", world, answer(|a| a.issuer_name = ROOT), good());
+    let single = |critical| answer(move |a| a.single = Some(unknown(critical)));
+    attack("a critical extension", "no-crl", world, single(true), single(false));
+    // Whoever says that it was revoked is believed.
+    let both = |serial| {
+        move |w: &mut World| {
+            answer(|_| {})(w);
+            w.lists.push(ListSpec::new(CA, 1, 1, &[serial]));
+        }
+    };
+    attack("revoked by the CRL alone", "revoked", world, both(CARD_SERIAL), both(99));
+}
+
+#[test]
+fn when_they_are() {
+    let second = |more: i64| Time(NOW.0.saturating_add_signed(more));
+    let until = |more| answer(move |a| a.until = Some(second(more)));
+    attack("an answer that expired", "no-crl", world, until(-1), until(0));
+    let from = |more| answer(move |a| a.from = second(more));
+    attack("an answer to come", "no-crl", world, from(61), from(60));
+    let age = |seconds: i64| {
+        move |w: &mut World| {
+            w.rules = OcspRules { max_age: Duration::from_secs(3600), ..OcspRules::default() };
+            let old = |a: &mut AnswerSpec| {
+                a.until = None;
+                a.from = second(-seconds);
+            };
+            answer(old)(w);
+        }
+    };
+    attack("an old answer without an end", "no-crl", world, age(3601), age(3600));
+}
+
+#[test]
+fn who_signs_them() {
+    attack("a forged answer", "no-crl", world, answer(|a| a.signer = 5), answer(|_| {}));
+    let named = |responder| answer(move |a| a.responder = responder);
+    attack("an answer in another's name", "no-crl", world, named(ROOT), named("CN=ca,O=TESTS"));
+    let by = |change: fn(&mut Spec)| {
+        move |w: &mut World| {
+            let mut spec = delegate();
+            change(&mut spec);
+            w.answers.push(AnswerSpec::delegated(&spec).der());
+        }
+    };
+    let good = || by(|_| {});
+    let usage: fn(&mut Spec) = |spec| spec.set(extended(&["1.3.6.1.5.5.7.3.2"]));
+    attack("a delegate that may not", "no-crl", world, by(usage), good());
+    attack(
+        "a delegate without usages",
+        "no-crl",
+        world,
+        by(|s| s.remove(oid("2.5.29.37"))),
+        good(),
+    );
+    let enciphers: fn(&mut Spec) = |spec| spec.set(key_usage(KeyUsages::KeyEncipherment));
+    attack("a delegate that does not sign", "no-crl", world, by(enciphers), good());
+    attack("a delegate of the root", "no-crl", world, by(|s| s.signer = 0), good());
+    attack("a delegate of another name", "no-crl", world, by(|s| s.issuer = name(ROOT)), good());
+    attack("a delegate that expired", "no-crl", world, by(|s| s.until = days(-1)), good());
+    let critical: fn(&mut Spec) = |spec| spec.set(unknown(true));
+    attack("a delegate that is not understood", "no-crl", world, by(critical), good());
+    // Without nocheck its own status is asked for: here of a CRL, which is not about the card.
+    let asked = |has_list: bool, serial| {
+        move |w: &mut World| {
+            by(|spec| spec.remove(ObjectIdentifier::new_unwrap(NO_CHECK)))(w);
+            if has_list {
+                w.lists.push(ListSpec::new(CA, 1, 1, &[serial]));
+            }
+        }
+    };
+    attack("a delegate without a status", "no-crl", world, asked(false, 0), asked(true, 99));
+    // The card's CRL has expired; it still says whom it revoked.
+    attack(
+        "a delegate that was revoked",
+        "crl-expired",
+        world,
+        |w| {
+            asked(true, 44)(w);
+            w.lists[1].until = days(-1);
+        },
+        good(),
+    );
+}
+
+/// A responder that answers what a test wants.
+#[derive(Debug)]
+struct Responder {
+    spec: AnswerSpec,
+    nonce: ToldNonce,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ToldNonce {
+    Same,
+    None,
+    Other,
+    /// Nobody answers.
+    Silence,
+}
+
+impl OcspSource for Responder {
+    fn ask(&self, _: &[String], request: &[u8]) -> Result<Vec<u8>, String> {
+        let request = OcspRequest::from_der(request).unwrap();
+        let mut spec = self.spec.clone();
+        spec.nonce = match self.nonce {
+            ToldNonce::Same => Some(request.nonce().unwrap().0.as_bytes().to_vec()),
+            ToldNonce::None => None,
+            ToldNonce::Other => Some(vec![1; 32]),
+            ToldNonce::Silence => return Err("connection refused".to_owned()),
+        };
+        Ok(spec.der())
+    }
+}
+
+fn live(nonce: ToldNonce, require_nonce: bool) -> impl Fn(&mut World) {
+    move |world| {
+        let responder = Responder { spec: AnswerSpec::new(), nonce };
+        world.source = Some(Arc::new(responder));
+        world.rules = OcspRules { require_nonce, ..OcspRules::default() };
+    }
+}
+
+#[test]
+fn live_answers() {
+    let nonce = "ocsp-nonce";
+    let same = || live(ToldNonce::Same, true);
+    attack("an answer with another nonce", nonce, world, live(ToldNonce::Other, false), same());
+    let without = |required| live(ToldNonce::None, required);
+    attack("an answer without a nonce", nonce, world, without(true), without(false));
+    attack("a responder that is silent", "ocsp", world, live(ToldNonce::Silence, false), same());
+    let preferred = |nonce| {
+        let mut world = world();
+        world.rule = RevocationRule::Prefer;
+        live(nonce, false)(&mut world);
+        world.decide()
+    };
+    let told = preferred(ToldNonce::Silence).unwrap();
+    assert!(told.len() == 1 && told[0].contains("connection refused"), "{told:?}");
+    assert_eq!(preferred(ToldNonce::Same), Ok(Vec::new()));
+    assert_eq!(preferred(ToldNonce::Other), Err(nonce), "an old answer is no missing one");
+}
+
+/// Nobody is told which cards come to a door before their path is valid.
+#[test]
+fn nobody_is_asked_about_a_forged_card() {
+    #[derive(Debug)]
+    struct Nobody;
+    impl OcspSource for Nobody {
+        fn ask(&self, _: &[String], _: &[u8]) -> Result<Vec<u8>, String> {
+            panic!("a responder was asked")
+        }
+    }
+    let mut world = world();
+    world.source = Some(Arc::new(Nobody));
+    world.leaf.signer = 5;
+    assert_eq!(world.decide(), Err("tampered"));
+    world.leaf.signer = 1;
+    world.cas[0].until = days(-1);
+    assert_eq!(world.decide(), Err("expired"));
+}
