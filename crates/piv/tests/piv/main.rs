@@ -6,6 +6,7 @@ mod attacks;
 mod bad_cards;
 mod granted;
 mod icam;
+mod identity;
 mod openssl;
 mod path;
 mod pins;
