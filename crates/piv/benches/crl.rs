@@ -113,15 +113,14 @@ fn peak_megabytes() -> u64 {
 
 /// Certificates and a CRL, written out by hand: a million entries fit into no other's patience.
 mod mint {
-    use p256::pkcs8::EncodePublicKey;
-
     use super::{DerSignature, NOW, Signer, SigningKey};
 
     fn element(tag: u8, content: &[u8]) -> Vec<u8> {
         let length = content.len();
         let mut bytes = match length {
             0..0x80 => vec![tag, length as u8],
-            0x80..0x1_0000 => vec![tag, 0x82, (length >> 8) as u8, length as u8],
+            0x80..0x100 => vec![tag, 0x81, length as u8],
+            0x100..0x1_0000 => vec![tag, 0x82, (length >> 8) as u8, length as u8],
             _ => {
                 let length = (length as u32).to_be_bytes();
                 [&[tag, 0x84][..], &length].concat()
@@ -132,6 +131,11 @@ mod mint {
     }
 
     const ALGORITHM: [u8; 12] = [0x30, 10, 6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 4, 3, 2];
+    /// id-ecPublicKey on P-256.
+    const EC_P256: [u8; 21] = [
+        0x30, 19, 6, 7, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1, 6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 3,
+        1, 7,
+    ];
     /// CN=CA.
     const NAME: [u8; 15] = [0x30, 13, 0x31, 11, 0x30, 9, 6, 3, 0x55, 4, 3, 0x0C, 2, b'C', b'A'];
     const FROM: &[u8] = b"260101000000Z";
@@ -145,7 +149,9 @@ mod mint {
     }
 
     pub(super) fn certificate(key: &SigningKey, serial: u8, is_ca: bool) -> Vec<u8> {
-        let spki = key.verifying_key().to_public_key_der().unwrap().into_vec();
+        let point = key.verifying_key().to_encoded_point(false);
+        let bits = element(3, &[&[0], point.as_bytes()].concat());
+        let spki = element(0x30, &[&EC_P256[..], &bits].concat());
         let validity = element(0x30, &[element(0x17, FROM), element(0x17, UNTIL)].concat());
         let basic = [0x30, 15, 6, 3, 0x55, 0x1D, 0x13, 1, 1, 0xFF, 4, 5, 0x30, 3, 1, 1, 0xFF];
         let extensions = match is_ca {

@@ -29,8 +29,16 @@ pub(super) fn demonstrate_door(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Resu
         inserted => inserted?,
     };
     let trust = card_data.join("ca.der");
-    let measure =
-        words([&"door", &"measure", &"--reader", &READER, &"--anchors", &trust, &"--rounds", &"10"]);
+    let measure = words([
+        &"door",
+        &"measure",
+        &"--reader",
+        &READER,
+        &"--anchors",
+        &trust,
+        &"--rounds",
+        &"10",
+    ]);
     records.push(run.verb("door.json", &measure, &[])?);
     Ok(records)
 }
