@@ -112,7 +112,11 @@ fn key_path(options: &Options, copy: u32) -> PathBuf {
     let path = &options.config.packet_key;
     match options.copies {
         1 => path.clone(),
-        _ => path.with_added_extension(format!("{:03}", copy + 1)),
+        _ => {
+            let mut numbered = path.as_os_str().to_owned();
+            numbered.push(format!(".{:03}", copy + 1));
+            numbered.into()
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tapstone_measure::units::Nanos;
 
-use crate::discovery::DiscoveryAnswer;
+use crate::envelope::{self, Direction};
+use crate::identity::Identity;
 use crate::moments;
 use crate::stream::{Incoming, Outgoing};
-use crate::wire::{Body, Claim, Claimed, Facts, FromAgent, Packet, ToAgent, printable};
+use crate::wire::{Answer, Body, Facts, FromAgent, Packet, Question, ToAgent, printable};
 
 /// Both ends of a run's stream, which have heard these packets.
 #[derive(Debug)]
@@ -70,13 +71,15 @@ pub fn message_of_run(bytes: &[u8], offset_ns: i64) {
     }
 }
 
-/// Discovery and claims, in JSON.
+/// Envelopes, and the questions and answers in them, which are JSON.
 pub fn outside_of_runs(bytes: &[u8]) {
-    let _ = serde_json::from_slice::<Claim>(bytes);
-    let _ = serde_json::from_slice::<Claimed>(bytes);
-    if let Ok(answer) = serde_json::from_slice::<DiscoveryAnswer>(bytes) {
-        let _ = answer.calling.is_ours();
-        let _ = serde_json::from_value::<Facts>(answer.facts);
+    let receiver = Identity([0; 32]);
+    for direction in [Direction::Question, Direction::ToAgent] {
+        let _ = envelope::open(bytes, receiver, direction, |_| true);
+    }
+    let _ = serde_json::from_slice::<Question>(bytes);
+    if let Ok(Answer::Facts { facts, .. }) = serde_json::from_slice(bytes) {
+        let _ = serde_json::from_value::<Facts>(facts);
     }
 }
 

@@ -142,7 +142,7 @@ mod mint {
     const UNTIL: &[u8] = b"280101000000Z";
 
     fn signed(key: &SigningKey, body: Vec<u8>) -> Vec<u8> {
-        assert!(NOW.0 > 1_767_225_600, "after {FROM:?}");
+        const { assert!(NOW.0 > 1_767_225_600, "after FROM") };
         let signature: DerSignature = key.sign(&body);
         let bits = [&[0], &signature.to_bytes()[..]].concat();
         element(0x30, &[body, ALGORITHM.to_vec(), element(3, &bits)].concat())
