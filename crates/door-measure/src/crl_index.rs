@@ -128,10 +128,174 @@ fn write_index(list: &RevocationList, digest: [u8; 32], path: &Path) -> Option<S
     if !list.is_signed() {
         return None;
     }
+    // One that others could write to would keep its mode.
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() || !is_private(&found)) {
+        let _ = fs::remove_file(path);
+    }
     let written = write_whole(path, Access::Owner, |to| list.write_index(digest, to));
     written.err().map(|error| format!("{}: {error}: the CRL is parsed each time", path.display()))
 }
 
 fn is_private(found: &fs::Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::str::FromStr;
+    use std::time::Duration;
+
+    use der::Encode;
+    use der::asn1::{BitString, OctetString, Uint};
+    use p256::ecdsa::signature::Signer;
+    use p256::ecdsa::{DerSignature, SigningKey};
+    use rsa::rand_core::OsRng;
+    use tapstone_piv::Certificate;
+    use x509_cert::builder::{Builder, CertificateBuilder, Profile};
+    use x509_cert::crl::{CertificateList, RevokedCert, TbsCertList};
+    use x509_cert::ext::Extension;
+    use x509_cert::name::Name;
+    use x509_cert::serial_number::SerialNumber;
+    use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+    use x509_cert::time::Validity;
+
+    use super::*;
+
+    struct Issuer {
+        key: SigningKey,
+        validity: Validity,
+        trust: Trust,
+    }
+
+    impl Issuer {
+        fn new() -> Self {
+            let key = SigningKey::random(&mut OsRng);
+            let public = SubjectPublicKeyInfoOwned::from_key(*key.verifying_key()).unwrap();
+            let validity = Validity::from_now(Duration::from_secs(3600)).unwrap();
+            let serial = SerialNumber::from(1_u8);
+            let name = Name::from_str("CN=CA").unwrap();
+            let builder =
+                CertificateBuilder::new(Profile::Root, serial, validity, name, public, &key);
+            let ca = builder.unwrap().build::<DerSignature>().unwrap().to_der().unwrap();
+            let trust = Trust::new(vec![Certificate::parse(&ca).unwrap()], Vec::new()).unwrap();
+            Self { key, validity, trust }
+        }
+
+        fn list(&self, number: u8, entries: u8) -> Vec<u8> {
+            let oid = der::asn1::ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
+            let algorithm = AlgorithmIdentifierOwned { oid, parameters: None };
+            let Validity { not_before, not_after } = self.validity;
+            let revoked = |serial: u8| RevokedCert {
+                serial_number: SerialNumber::from(serial),
+                revocation_date: not_before,
+                crl_entry_extensions: None,
+            };
+            let number = Uint::new(&[number]).unwrap().to_der().unwrap();
+            let list = TbsCertList {
+                version: x509_cert::Version::V2,
+                signature: algorithm.clone(),
+                issuer: Name::from_str("CN=CA").unwrap(),
+                this_update: not_before,
+                next_update: Some(not_after),
+                revoked_certificates: Some((1..=entries).map(revoked).collect()),
+                crl_extensions: Some(vec![Extension {
+                    extn_id: der::asn1::ObjectIdentifier::new_unwrap("2.5.29.20"),
+                    critical: false,
+                    extn_value: OctetString::new(number).unwrap(),
+                }]),
+            };
+            let signature: DerSignature = self.key.sign(&list.to_der().unwrap());
+            let signature = BitString::from_bytes(&signature.to_bytes()).unwrap();
+            let list =
+                CertificateList { tbs_cert_list: list, signature_algorithm: algorithm, signature };
+            list.to_der().unwrap()
+        }
+    }
+
+    /// What is found for a list: its entries, and what was said.
+    fn found(issuer: &Issuer, folder: &Path, der: &[u8]) -> (usize, Option<String>) {
+        let file = folder.join("list.crl");
+        fs::write(&file, der).unwrap();
+        let indexes = IndexFolder::open(&folder.join("indexes")).unwrap();
+        let found = list(Some(&indexes), &file, &issuer.trust).unwrap();
+        (found.list.entries(), found.note)
+    }
+
+    fn only_index(folder: &Path) -> PathBuf {
+        let mut inside = fs::read_dir(folder.join("indexes")).unwrap();
+        let path = inside.next().unwrap().unwrap().path();
+        assert!(inside.next().is_none(), "one index a series");
+        path
+    }
+
+    #[test]
+    fn a_newer_list_takes_the_place_of_an_older_one_and_not_the_reverse() {
+        let issuer = Issuer::new();
+        let folder = tempfile::tempdir().unwrap();
+        let lists = [issuer.list(5, 5), issuer.list(6, 6)];
+        assert_eq!(found(&issuer, folder.path(), &lists[0]), (5, None));
+        let index = only_index(folder.path());
+        assert_eq!(fs::metadata(&index).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(found(&issuer, folder.path(), &lists[0]), (5, None));
+        assert_eq!(found(&issuer, folder.path(), &lists[1]), (6, None));
+        let (entries, note) = found(&issuer, folder.path(), &lists[0]);
+        assert_eq!(entries, 6, "the newer one is used");
+        assert!(note.unwrap().contains("is older than a CRL of \"CN=CA\""));
+        only_index(folder.path());
+    }
+
+    #[test]
+    fn a_damaged_index_or_one_of_others_is_made_again() {
+        let issuer = Issuer::new();
+        let folder = tempfile::tempdir().unwrap();
+        let der = issuer.list(5, 5);
+        found(&issuer, folder.path(), &der);
+        let index = only_index(folder.path());
+        let whole = fs::read(&index).unwrap();
+        let mut changed = whole.clone();
+        changed[whole.len() / 2] ^= 1;
+        for damaged in [&changed[..], &whole[..40], b""] {
+            fs::write(&index, damaged).unwrap();
+            assert_eq!(found(&issuer, folder.path(), &der), (5, None));
+            assert_eq!(fs::read(&index).unwrap(), whole);
+        }
+        // Somebody else could have written it.
+        fs::set_permissions(&index, fs::Permissions::from_mode(0o620)).unwrap();
+        assert!(read_index(&index).is_none());
+        assert_eq!(found(&issuer, folder.path(), &der), (5, None));
+        assert_eq!(fs::metadata(&index).unwrap().mode() & 0o777, 0o600);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&index, &link).unwrap();
+        assert!(read_index(&link).is_none());
+    }
+
+    #[test]
+    fn a_list_of_a_stranger_gets_no_index() {
+        let issuer = Issuer::new();
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(found(&issuer, folder.path(), &Issuer::new().list(9, 9)), (9, None));
+        assert!(fs::read_dir(folder.path().join("indexes")).unwrap().next().is_none());
+        // Nor does it take the place of the issuer's.
+        found(&issuer, folder.path(), &issuer.list(5, 5));
+        found(&issuer, folder.path(), &Issuer::new().list(9, 9));
+        assert_eq!(read_index(&only_index(folder.path())).unwrap().list.entries(), 5);
+    }
+
+    #[test]
+    fn a_folder_that_others_look_into_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("indexes");
+        IndexFolder::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        for mode in [0o755, 0o770, 0o701] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(IndexFolder::open(&path).is_err(), "{mode:o}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        IndexFolder::open(&path).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(IndexFolder::open(&link).is_err());
+    }
 }

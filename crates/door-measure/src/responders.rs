@@ -57,3 +57,80 @@ impl OcspSource for HttpResponders {
         Err(why)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    use super::*;
+
+    /// A responder that gives one answer, and what it was sent.
+    fn responder(answer: Vec<u8>) -> (String, JoinHandle<Vec<u8>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/ocsp", listener.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut sent = Vec::new();
+            let mut part = [0; 1024];
+            while !sent.ends_with(b"question") {
+                let read = stream.read(&mut part).unwrap();
+                sent.extend_from_slice(&part[..read]);
+            }
+            // Whoever had enough has gone.
+            let _ = stream.write_all(&answer);
+            sent
+        });
+        (address, served)
+    }
+
+    fn http(status: &str, body: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    }
+
+    fn ask(instead: Option<&str>, named: &[&str]) -> Result<Vec<u8>, String> {
+        let named: Vec<String> = named.iter().map(ToString::to_string).collect();
+        let timeout = Duration::from_millis(1500);
+        HttpResponders::new(timeout, instead.map(str::to_owned)).ask(&named, b"question")
+    }
+
+    #[test]
+    fn a_request_is_posted_as_rfc_6960_has_it() {
+        let (address, served) = responder(http("200 OK", b"answer"));
+        assert_eq!(ask(None, &["http://127.0.0.1:1/nobody", &address]).unwrap(), b"answer");
+        let sent = String::from_utf8(served.join().unwrap()).unwrap().to_ascii_lowercase();
+        assert!(sent.starts_with("post /ocsp http/1.1\r\n"), "{sent}");
+        assert!(sent.contains("content-type: application/ocsp-request\r\n"), "{sent}");
+    }
+
+    #[test]
+    fn the_named_responder_is_asked_instead() {
+        let (address, served) = responder(http("200 OK", b"answer"));
+        assert_eq!(ask(Some(&address), &["http://127.0.0.1:1/"]).unwrap(), b"answer");
+        served.join().unwrap();
+    }
+
+    #[test]
+    fn answers_that_are_none() {
+        let large = http("200 OK", &vec![0; LARGEST_ANSWER_BYTES as usize + 1]);
+        let elsewhere = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n".to_vec();
+        for answer in [large, elsewhere, http("500 No", b"answer"), b"no HTTP\r\n\r\n".to_vec()] {
+            let (address, served) = responder(answer);
+            let found = ask(None, &[&address]);
+            assert!(!matches!(&found, Ok(body) if !body.is_empty()), "{found:?}");
+            served.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn only_plain_http_and_only_for_so_long() {
+        assert!(ask(None, &["https://127.0.0.1/"]).unwrap_err().contains("only http://"));
+        assert!(ask(None, &[]).unwrap_err().contains("names no responder"));
+        // Somebody who never answers.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent = format!("http://{}/", listener.local_addr().unwrap());
+        assert!(ask(None, &[&silent]).is_err());
+    }
+}
