@@ -23,7 +23,15 @@ fn files_that_say_nothing() {
 fn options_that_contradict_each_other() {
     let said = measure("--trust text.der --mechanism chuid --strategy overlap").refusal();
     assert!(said.contains("--strategy is for --mechanism pki-cak"), "{said}");
-    for arguments in ["", "--trust x --policy common", "--trust x --at yesterday"] {
+    let said = measure("--anchors text.der --revocation require").refusal();
+    assert!(said.contains("no X.509 certificate"), "{said}");
+    for arguments in [
+        "",
+        "--intermediates x",
+        "--trust x --policy common",
+        "--trust x --at yesterday",
+        "--trust x --revocation maybe",
+    ] {
         assert!(!measure(arguments).exits(2).stderr.is_empty());
     }
 }
