@@ -1,7 +1,7 @@
 //! Changes that keep an input's structure: where bytes stand behind their length, a change of the
 //! bytes alone is refused at the length, and what reads the bytes is never reached.
 //!
-//! An input is taken apart into [`Piece`]s, one of them is changed, removed, doubled or replaced by
+//! An input is taken apart into pieces, one of them is changed, removed, doubled or replaced by
 //! another one, and the whole is put together again with the lengths that follow.
 
 use rand_chacha::ChaCha8Rng;

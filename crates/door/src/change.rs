@@ -88,7 +88,7 @@ impl ChangeKind {
         match self {
             Self::Algorithm => {
                 "cards with a key and a certificate of that algorithm are issued, and every reader \
-                 and trust anchor on the way accepts it (SP 800-78-5, table 6)"
+                 and trust anchor on the way accepts it (SP 800-78-5)"
             }
             Self::FasterCard => {
                 "people carry such cards: cards are replaced as they expire (FIPS 201-3, 2.9.1), \
@@ -110,11 +110,11 @@ impl ChangeKind {
             }
             Self::ExtendedLength => {
                 "card, reader and its driver take extended length fields, and the card announces \
-                 them (ISO/IEC 7816-4, 5.2 and 12.7); SP 800-73-5 part 2 asks for chaining alone, \
+                 them (ISO/IEC 7816-4, 5.2); SP 800-73-5 part 2 asks for chaining alone, \
                  so that a reader falls back to it"
             }
             Self::SmallerCertificate => {
-                "the issuing CA signs with P-256 (SP 800-78-5, table 3) and leaves out what its \
+                "the issuing CA signs with P-256 (SP 800-78-5) and leaves out what its \
                  profile lets it; FASC-N, UUID, policy, and where CRLs are, stay (FIPS 201-3, \
                  4.2.2.2; RFC 5280)"
             }

@@ -19,7 +19,7 @@ use crate::Target;
 use crate::structure::{Structure, messages};
 
 /// A file is 64 KiB and more, nearly all of it zero: the first message is what its header says
-/// ([`write_header`]), each other one is a chunk: process, thread, events.
+/// (`write_header`), each other one is a chunk: process, thread, events.
 pub const TARGET: Target = Target {
     name: "events",
     reads: "kept events",

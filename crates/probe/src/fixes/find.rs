@@ -5,9 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use tapstone_probe_core::capture::template_digest;
-use tapstone_probe_core::find_cache::{
-    Begun, FindCache, FindCall, SessionKey, find_call, is_lost,
-};
+use tapstone_probe_core::find_cache::{Begun, FindCache, FindCall, SessionKey, find_call, is_lost};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::wire::{FIX_CACHE_FIND, Fix};
 
