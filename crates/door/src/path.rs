@@ -250,7 +250,7 @@ pub struct AuthenticationPath {
 /// The start of a CHUID is one response, of about six that a signed one takes.
 pub(crate) const CHUID_START: f64 = 1.0 / 6.0;
 
-/// What the card does while a host validates.
+/// What the card does, and its link carries, while a host validates.
 const SIGNING: StepFilter<'_> = StepFilter::Only(&[step::CHALLENGE, step::READ_CHUID]);
 /// What a host can do while the card signs.
 const VALIDATING: StepFilter<'_> = StepFilter::Only(&[step::VALIDATE, step::REVOCATION]);
@@ -351,8 +351,9 @@ impl PathPart {
         )
     }
 
+    /// While a host validates, the card works and its link to the reader carries what it says.
     fn signs(&self) -> bool {
-        self.role == Role::Card
+        self.role == Role::Card || self.role.is_card_link()
     }
 
     fn validates(&self) -> bool {
@@ -417,6 +418,8 @@ mod tests {
         let mut quick = path(true);
         quick.parts[0].scale(StepFilter::Only(&[step::CHALLENGE]), 0.5);
         assert_eq!((quick.overlapped(), quick.total()), (Millis(300.0), Millis(850.0)));
+        quick.parts[1] = part(quick.parts[1].role, &[(step::CHALLENGE, 10.0)]);
+        assert_eq!(quick.overlapped(), Millis(310.0), "the link carries what is signed");
     }
 
     /// The card must stay until its last answer has left it: through both of its links.
