@@ -106,9 +106,9 @@ impl OcspAnswers {
         question: StatusQuestion<'_>,
         delegate: DelegateStatus<'_>,
     ) -> Option<Result<(), Denial>> {
-        let remembered = self.remembered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let remembered = self.remembered_of(question);
         let mut good = None;
-        for answer in self.prefetched.iter().chain(remembered.iter()) {
+        for answer in self.prefetched.iter().chain(&remembered) {
             match answer.status(question, self.rules, None, delegate) {
                 Some(Ok(())) => good = Some(Ok(())),
                 // An answer that does not count says nothing; a bad one among them does.
@@ -117,6 +117,13 @@ impl OcspAnswers {
             }
         }
         good
+    }
+
+    /// Copies: whoever judges an answer may have to ask for the status of its signer, and so comes
+    /// back here.
+    fn remembered_of(&self, question: StatusQuestion<'_>) -> Vec<OcspAnswer> {
+        let all = self.remembered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.iter().filter(|answer| answer.singles(question).next().is_some()).cloned().collect()
     }
 
     /// Asks a responder, and remembers its answer.

@@ -233,6 +233,28 @@ fn who_signs_them() {
     );
 }
 
+/// The delegate's status is on a CRL by another key of the CA's, and the status of that key is asked
+/// for while the delegate's answer is being judged.
+#[test]
+fn a_delegate_on_the_list_of_another_key_is_judged() {
+    let mut world = World::listed();
+    let mut lister = Spec::ca(CA, ROOT, [6, 0], 8).with(key_usage(KeyUsages::CRLSign));
+    lister.remove(oid("2.5.29.19"));
+    world.cas.push(lister);
+    world.lists[1].signer = 6;
+    let mut asked = delegate();
+    asked.remove(oid(NO_CHECK));
+    world.answers.push(AnswerSpec::delegated(&asked).der());
+    let decide = |world: World| {
+        let (told, decision) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(world.decide()));
+        decision.recv_timeout(Duration::from_secs(60)).expect("a decision, and no standstill")
+    };
+    assert_eq!(decide(world.clone()), Ok(Vec::new()));
+    world.lists[0].revoked.push((8, Vec::new()));
+    assert_eq!(decide(world), Err("no-crl"), "the list's key was revoked");
+}
+
 /// A responder that answers what a test wants.
 #[derive(Debug)]
 struct Responder {
