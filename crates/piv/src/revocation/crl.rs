@@ -253,6 +253,14 @@ impl CrlFacts {
         self.issuer == other.issuer && self.signers == other.signers && self.scope == other.scope
     }
 
+    /// Whether this delta changes this list, or an older one of the series (5.2.4), and is valid now.
+    pub(super) fn may_remove_from(&self, list: &Self, at: Time) -> bool {
+        let by_size = |number: &[u8]| (number.len(), number.to_vec());
+        let base = self.base_number.as_deref().unwrap_or_default();
+        let is_of_list = list.number.as_deref().is_some_and(|of| by_size(base) <= by_size(of));
+        is_of_list && self.authority_key_id == list.authority_key_id && at <= self.next_update
+    }
+
     /// Newer lists are greater: by number (5.2.3), then by date.
     pub(super) fn age(&self) -> (usize, &[u8], Time) {
         let number = self.number.as_deref().unwrap_or_default();

@@ -194,11 +194,16 @@ impl RevocationLists {
         for point in PointOfCertificate::all(question.certificate) {
             for crl in self.newest_of_scope(&point, question) {
                 let reasons = point.reasons & crl.facts.scope.reasons;
+                let said = self.ask(crl, question);
+                // Every list of a good signer may say that it was revoked; only for the rest is it
+                // enough to have asked for each reason once.
+                let is_news =
+                    matches!(said, Err(Denial::Revoked { .. })) || reasons & !covered != 0;
                 let signer = CrlSigner { crl: &crl.facts, is_named: point.names_crl_issuer() };
-                if reasons & !covered == 0 || !signers.is_good_signer(&signer) {
+                if reasons == 0 || !is_news || !signers.is_good_signer(&signer) {
                     continue;
                 }
-                match self.ask(crl, question) {
+                match said {
                     Ok(()) => covered |= reasons,
                     Err(revoked @ Denial::Revoked { .. }) => return Err(revoked),
                     Err(error) => why = Some(error),
@@ -234,14 +239,10 @@ impl RevocationLists {
         newest
     }
 
-    /// What a list says, with the changes of its newest delta.
+    /// What a list says, with the changes of its deltas.
     fn ask(&self, crl: &Crl, question: StatusQuestion<'_>) -> Result<(), Denial> {
         let StatusQuestion { certificate, at, .. } = question;
-        let find = |crl: &Crl, is_delta| {
-            crl.entries.find(&certificate.issuer_name, certificate.serial(), is_delta)
-        };
-        let delta = self.newest_delta(crl, at);
-        let listed = delta.and_then(|delta| find(delta, true)).or_else(|| find(crl, false));
+        let listed = self.changed(crl, question).or_else(|| crl.find(certificate, false));
         if let Some(Listed::Revoked(on)) = listed {
             return Err(Denial::Revoked { subject: certificate.subject(), on });
         }
@@ -256,20 +257,31 @@ impl RevocationLists {
         Ok(())
     }
 
-    /// A delta of this list, or of an older one of the series (5.2.4), that is valid now.
-    fn newest_delta(&self, crl: &Crl, at: Time) -> Option<&Crl> {
-        let number = crl.facts.number.as_deref()?;
-        let by_size = |number: &[u8]| (number.len(), number.to_vec());
-        let usable = self.deltas.iter().filter(|delta| {
+    /// What the deltas of this list's series say, the newest first. One that revokes is believed
+    /// even when it has expired or changes another list; to take a certificate from the list, it
+    /// must be valid now and be about this list. One that does not list a certificate changes
+    /// nothing (RFC 5280, 5.2.4).
+    fn changed(&self, crl: &Crl, question: StatusQuestion<'_>) -> Option<Listed> {
+        let StatusQuestion { certificate, at, .. } = question;
+        let is_newer = |delta: &&Crl| {
             let facts = &delta.facts;
-            let base = facts.base_number.as_deref().unwrap_or_default();
-            facts.is_of_series(&crl.facts)
-                && facts.authority_key_id == crl.facts.authority_key_id
-                && by_size(base) <= by_size(number)
-                && facts.age() > crl.facts.age()
-                && facts.this_update <= at
-                && at <= facts.next_update
-        });
-        usable.max_by(|one, other| one.facts.age().cmp(&other.facts.age()))
+            let newer = match crl.facts.number {
+                Some(_) => facts.age() > crl.facts.age(),
+                None => facts.this_update > crl.facts.this_update,
+            };
+            facts.is_of_series(&crl.facts) && newer && facts.this_update <= at
+        };
+        let mut deltas: Vec<&Crl> = self.deltas.iter().filter(is_newer).collect();
+        deltas.sort_by(|one, other| other.facts.age().cmp(&one.facts.age()));
+        deltas.into_iter().find_map(|delta| match delta.find(certificate, true)? {
+            Listed::Removed if !delta.facts.may_remove_from(&crl.facts, at) => None,
+            listed => Some(listed),
+        })
+    }
+}
+
+impl Crl {
+    fn find(&self, certificate: &Certificate, is_delta: bool) -> Option<Listed> {
+        self.entries.find(&certificate.issuer_name, certificate.serial(), is_delta)
     }
 }

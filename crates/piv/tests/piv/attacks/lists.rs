@@ -306,6 +306,67 @@ fn changes_of_lists() {
     attack("removed by a complete list", "revoked", world, |w| in_complete(removes())(w), other);
 }
 
+/// The CA's older key and its newer one signed a list each, and one of them has the card: whichever
+/// file comes first, and whichever is about less.
+#[test]
+fn every_list_of_a_good_signer_is_asked() {
+    let two = |serial: u8, first: usize, by: usize| {
+        move |w: &mut World| {
+            let mut lister = Spec::ca(CA, ROOT, [4, by], 8).with(key_usage(KeyUsages::CRLSign));
+            lister.remove(ObjectIdentifier::new_unwrap("2.5.29.19"));
+            w.cas.push(lister);
+            w.lists.insert(first, ListSpec::new(CA, 4, 1, &[serial]));
+        }
+    };
+    for first in [0, 1, 2] {
+        let bad = two(CARD_SERIAL, first, 0);
+        attack("revoked by one list of two", "revoked", World::listed, bad, two(99, first, 0));
+        let stranger = two(CARD_SERIAL, first, 5);
+        let bad = two(CARD_SERIAL, first, 0);
+        attack("revoked by a stranger too", "revoked", World::listed, bad, stranger);
+    }
+}
+
+/// What a delta revokes stays revoked when the delta expires, or its own base is not here.
+#[test]
+fn a_delta_that_revokes_needs_less_than_one_that_removes() {
+    let delta = |base, number, until| {
+        move |w: &mut World| {
+            let mark = crl_number(DELTA, base);
+            let mut delta = ListSpec::new(CA, 1, number, &[CARD_SERIAL]).with(mark);
+            delta.until = days(until);
+            w.lists.push(delta);
+        }
+    };
+    let world = || {
+        let mut world = World::listed();
+        *of_ca(&mut world) = ListSpec::new(CA, 1, 5, &[]);
+        world
+    };
+    attack("a delta that expired", "revoked", world, delta(5, 6, -1), delta(3, 4, 1));
+    attack("a delta of a later list", "revoked", world, delta(6, 7, 1), delta(3, 5, 1));
+    let to_come = move |from| {
+        move |w: &mut World| {
+            delta(5, 6, 9)(w);
+            w.lists[2].from = days(from);
+        }
+    };
+    attack("a delta of now", "revoked", world, to_come(0), to_come(1));
+    // A newer delta takes it off again, if it is valid itself; one that is silent does not.
+    let then = move |serial, until| {
+        move |w: &mut World| {
+            delta(5, 6, -1)(w);
+            let removes = vec![extension("2.5.29.21", false, &CrlReason::RemoveFromCRL)];
+            let mut newer = ListSpec::new(CA, 1, 7, &[]).with(crl_number(DELTA, 5));
+            newer.revoked.push((serial, removes));
+            newer.until = days(until);
+            w.lists.insert(0, newer);
+        }
+    };
+    attack("an expired removal", "revoked", world, then(CARD_SERIAL, -1), then(CARD_SERIAL, 1));
+    attack("a removal of another", "revoked", world, then(99, 1), then(CARD_SERIAL, 1));
+}
+
 /// What nothing is known of: refused, granted and told, or not asked for.
 #[test]
 fn when_nothing_is_fresh() {
