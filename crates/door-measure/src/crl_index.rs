@@ -96,15 +96,20 @@ struct NewFile<'a> {
     file: &'a Path,
 }
 
-/// A newer list takes the place of the one that is kept; an older one does not.
+/// A newer list of the same signer takes the place of the one that is kept; an older one does not,
+/// and neither does one of a stranger, who may put into it whatever he likes.
 fn replaced(kept: IndexedList, new: &NewFile<'_>, trust: &Trust) -> Result<FoundList, String> {
     let list = trust.parse_list(new.der).map_err(|error| error.to_string())?;
-    if list.is_older_than(&kept.list) && trust.knows_signer(&kept.list) {
+    let why_not = match trust.knows_signer(&list) {
+        false => Some("is not signed by any key that is known here"),
+        true if list.is_older_than(&kept.list) => Some("is older"),
+        true => None,
+    };
+    if let Some(why_not) = why_not.filter(|_| trust.knows_signer(&kept.list)) {
         let note = format!(
-            "{} is older than a CRL of \"{}\" that was here before, and is left out: the newer one \
-             is used",
+            "{} {why_not}, and is left out: the CRL of \"{}\" that was here before is used",
             new.file.display(),
-            list.issuer()
+            list.issuer(),
         );
         return Ok(FoundList { list: kept.list, note: Some(note) });
     }
@@ -241,7 +246,7 @@ mod tests {
         assert_eq!(found(&issuer, folder.path(), &lists[1]), (6, None));
         let (entries, note) = found(&issuer, folder.path(), &lists[0]);
         assert_eq!(entries, 6, "the newer one is used");
-        assert!(note.unwrap().contains("is older than a CRL of \"CN=CA\""));
+        assert!(note.unwrap().contains("is older, and is left out: the CRL of \"CN=CA\""));
         only_index(folder.path());
     }
 
@@ -278,7 +283,9 @@ mod tests {
         assert!(fs::read_dir(folder.path().join("indexes")).unwrap().next().is_none());
         // Nor does it take the place of the issuer's.
         found(&issuer, folder.path(), &issuer.list(5, 5));
-        found(&issuer, folder.path(), &Issuer::new().list(9, 9));
+        let (entries, note) = found(&issuer, folder.path(), &Issuer::new().list(9, 9));
+        assert_eq!(entries, 5, "what the issuer signed is used");
+        assert!(note.unwrap().contains("is not signed by any key that is known here"));
         assert_eq!(read_index(&only_index(folder.path())).unwrap().list.entries(), 5);
     }
 
