@@ -362,7 +362,7 @@ impl RelyingSystem {
     ) -> Result<CertificationPath, Denial> {
         if let Some(found) = self.checked.young(certificate, at, self.rules.age_limit) {
             let path = found.clone()?;
-            self.trust.in_time(&path, at)?;
+            self.trust.still_holds(&path, at)?;
             return Ok(path);
         }
         *fell_back = true;
@@ -507,14 +507,17 @@ impl RelyingSystem {
     ) -> Result<CardIdentity, DialogueEnd> {
         channel.select()?;
         let chuid = read_chuid(channel)?;
-        self.verify_pin(channel, pin)?;
         let Some((certificate, path)) = self.contact.clone() else {
             let object = object::PIV_AUTHENTICATION.name.to_owned();
             let status = tapstone_apdu::StatusWord::NOT_FOUND.0;
             return Err(Denial::Missing { object, status }.into());
         };
+        // A card that is not trusted gets no PIN.
+        let path = path?;
+        self.trust.still_holds(&path, at)?;
+        self.verify_pin(channel, pin)?;
         challenge(channel, &certificate, KEY_9A)?;
-        channel.log.unchecked = path?.unchecked().to_vec();
+        channel.log.unchecked = path.unchecked().to_vec();
         is_of_this_card(&certificate, &chuid, at)?;
         Ok(CardIdentity::from_certificate(&certificate).proven()?)
     }

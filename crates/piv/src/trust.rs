@@ -68,6 +68,10 @@ pub struct PathDemands {
 pub struct CertificationPath {
     leaf: Arc<Certificate>,
     issuers: Vec<usize>,
+    /// Its keys had to be of the strength that PIV wants.
+    needs_strength: bool,
+    /// The first end of what says that none of it was revoked; `None` where nothing does.
+    status_until: Option<Time>,
     /// What nothing fresh says anything about, in sentences.
     unchecked: Vec<String>,
 }
@@ -77,6 +81,11 @@ impl CertificationPath {
     #[must_use]
     pub fn certificate(&self) -> &Arc<Certificate> {
         &self.leaf
+    }
+
+    /// Whether what said that none of it was revoked still says so.
+    pub(crate) fn has_fresh_status(&self, at: Time) -> bool {
+        self.status_until.is_none_or(|until| at <= until)
     }
 
     /// Why the status of some of its certificates is not known.
@@ -205,23 +214,31 @@ impl Trust {
         }
         let mut search = PathSearch::new(self, leaf, demands, at);
         search.climb(leaf, 0)?;
-        let PathSearch { issuers, unchecked, .. } = search;
-        Ok(CertificationPath { leaf: Arc::clone(leaf), issuers, unchecked })
+        let PathSearch { issuers, unchecked, status_until, .. } = search;
+        let leaf = Arc::clone(leaf);
+        let needs_strength = demands.purpose.is_some();
+        Ok(CertificationPath { leaf, issuers, needs_strength, status_until, unchecked })
     }
 
-    /// Whether all of a path is still valid at this moment.
-    pub(crate) fn in_time(&self, path: &CertificationPath, at: Time) -> Result<(), Denial> {
-        in_time(&path.leaf, at)?;
-        path.issuers.iter().try_for_each(|issuer| in_time(&self.certificates[*issuer], at))
+    /// Whether all of a path is still valid at this moment, and its keys still strong enough.
+    pub(crate) fn still_holds(&self, path: &CertificationPath, at: Time) -> Result<(), Denial> {
+        let issuers = path.issuers.iter().map(|issuer| &self.certificates[*issuer]);
+        for certificate in std::iter::once(&path.leaf).chain(issuers) {
+            in_time(certificate, at)?;
+            if path.needs_strength {
+                check_strength(certificate, at)?;
+            }
+        }
+        Ok(())
     }
 
-    /// Checks again what time changes: validity and revocation. Signatures and constraints stay as
-    /// they are. Returns what nothing fresh says anything about.
+    /// Checks again what time changes: validity, the strength of keys, and revocation. Signatures and
+    /// constraints stay as they are. Returns what nothing fresh says anything about.
     ///
     /// # Errors
     /// Why it is good no longer.
     pub fn recheck(&self, path: &CertificationPath, at: Time) -> Result<Vec<String>, Denial> {
-        self.in_time(path, at)?;
+        self.still_holds(path, at)?;
         let demands = PathDemands::default();
         let mut search = PathSearch::new(self, &path.leaf, &demands, at);
         search.issuers.clone_from(&path.issuers);
@@ -245,6 +262,7 @@ struct PathSearch<'a> {
     anchor: Option<usize>,
     /// Signers of CRLs whose paths are being looked at.
     crl_signers: Vec<[u8; 32]>,
+    status_until: Option<Time>,
     unchecked: Vec<String>,
 }
 
@@ -277,6 +295,7 @@ impl<'a> PathSearch<'a> {
             tried: 0,
             anchor: None,
             crl_signers: Vec::new(),
+            status_until: None,
             unchecked: Vec::new(),
         }
     }
@@ -373,6 +392,7 @@ impl<'a> PathSearch<'a> {
     /// From the anchor downwards: whoever says something about a certificate was looked at before.
     fn check_revocation(&mut self) -> Result<(), Denial> {
         self.unchecked.clear();
+        self.status_until = None;
         let trust = self.trust;
         if trust.rule == RevocationRule::Off {
             return Ok(());
@@ -387,22 +407,25 @@ impl<'a> PathSearch<'a> {
             match self.status(question, place == 0) {
                 Err(why) if is_refused(&why, trust.rule) => return Err(why),
                 Err(why) => self.unchecked.push(why.to_string()),
-                Ok(()) => {}
+                Ok(until) => {
+                    self.status_until = Some(self.status_until.map_or(until, |end| end.min(until)));
+                }
             }
         }
         Ok(())
     }
 
     /// Who says that it was revoked is believed; otherwise OCSP before CRLs. A responder is asked
-    /// only about the leaf, and not for the path of a CRL's signer.
-    fn status(&self, question: StatusQuestion<'_>, is_leaf: bool) -> Result<(), Denial> {
+    /// only about the leaf, and not for the path of a CRL's signer. Returns until when that holds.
+    fn status(&self, question: StatusQuestion<'_>, is_leaf: bool) -> Result<Time, Denial> {
         let trust = self.trust;
         let by_list = self.by_list(question);
         if matches!(by_list, Err(Denial::Revoked { .. })) {
             return by_list;
         }
         let mut delegate = |certificate: &Certificate| {
-            self.by_list(StatusQuestion { certificate, issuer: question.issuer, at: question.at })
+            let own = StatusQuestion { certificate, issuer: question.issuer, at: question.at };
+            self.by_list(own).map(|_| ())
         };
         if let Some(status) = trust.ocsp.known(question, &mut delegate) {
             return status;
@@ -419,7 +442,7 @@ impl<'a> PathSearch<'a> {
 }
 
 impl PathSearch<'_> {
-    fn by_list(&self, question: StatusQuestion<'_>) -> Result<(), Denial> {
+    fn by_list(&self, question: StatusQuestion<'_>) -> Result<Time, Denial> {
         self.trust.lists.check(question, &mut SignersOfPath { search: self, question })
     }
 }

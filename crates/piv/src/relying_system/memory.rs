@@ -59,6 +59,13 @@ struct PriorCheck {
     at: Time,
 }
 
+impl PriorCheck {
+    fn is_young(&self, at: Time, limit: Duration) -> bool {
+        let is_fresh = self.found.as_ref().map_or(true, |path| path.has_fresh_status(at));
+        is_fresh && at.since(self.at).is_some_and(|age| age <= limit)
+    }
+}
+
 impl PriorChecks {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -74,7 +81,8 @@ impl PriorChecks {
         self.0.insert(Sha256::digest(certificate.der()).into(), check);
     }
 
-    /// What was found, at most so long ago; a check of a time to come says nothing.
+    /// What was found, at most so long ago. A check of a time to come says nothing, nor does one
+    /// that rests on a CRL or OCSP answer which has ended since.
     pub(super) fn young(
         &self,
         certificate: &Certificate,
@@ -83,12 +91,12 @@ impl PriorChecks {
     ) -> Option<&Result<CertificationPath, Denial>> {
         let hash: [u8; 32] = Sha256::digest(certificate.der()).into();
         let check = self.0.get(&hash)?;
-        at.since(check.at).filter(|age| *age <= limit).map(|_| &check.found)
+        check.is_young(at, limit).then_some(&check.found)
     }
 
-    /// Certificates whose check is older.
+    /// Certificates whose check says nothing any more.
     pub(super) fn ageing(&self, at: Time, limit: Duration) -> Vec<Arc<Certificate>> {
-        let old = |check: &&PriorCheck| at.since(check.at).is_none_or(|age| age > limit);
+        let old = |check: &&PriorCheck| !check.is_young(at, limit);
         self.0.values().filter(old).map(|check| Arc::clone(&check.certificate)).collect()
     }
 }

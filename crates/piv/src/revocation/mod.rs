@@ -182,14 +182,15 @@ impl RevocationLists {
         }
     }
 
-    /// RFC 5280, 6.3.3: not revoked, and every reason was asked for.
+    /// RFC 5280, 6.3.3: not revoked, and every reason was asked for. Returns until when that holds.
     pub(crate) fn check(
         &self,
         question: StatusQuestion<'_>,
         signers: &mut dyn CrlSigners,
-    ) -> Result<(), Denial> {
+    ) -> Result<Time, Denial> {
         let subject = || question.certificate.subject();
         let mut covered = 0;
+        let mut until = Time(u64::MAX);
         let mut why = None;
         for point in PointOfCertificate::all(question.certificate) {
             for crl in self.newest_of_scope(&point, question) {
@@ -204,14 +205,17 @@ impl RevocationLists {
                     continue;
                 }
                 match said {
-                    Ok(()) => covered |= reasons,
+                    Ok(end) => {
+                        covered |= reasons;
+                        until = until.min(end);
+                    }
                     Err(revoked @ Denial::Revoked { .. }) => return Err(revoked),
                     Err(error) => why = Some(error),
                 }
             }
         }
         match covered {
-            ALL_REASONS => Ok(()),
+            ALL_REASONS => Ok(until),
             0 => Err(why.unwrap_or_else(|| Denial::NoCrl { subject: subject() })),
             _ => Err(why.unwrap_or_else(|| Denial::NotAllReasons { subject: subject() })),
         }
@@ -239,8 +243,8 @@ impl RevocationLists {
         newest
     }
 
-    /// What a list says, with the changes of its deltas.
-    fn ask(&self, crl: &Crl, question: StatusQuestion<'_>) -> Result<(), Denial> {
+    /// What a list says, with the changes of its deltas, and until when.
+    fn ask(&self, crl: &Crl, question: StatusQuestion<'_>) -> Result<Time, Denial> {
         let StatusQuestion { certificate, at, .. } = question;
         let listed = self.changed(crl, question).or_else(|| crl.find(certificate, false));
         if let Some(Listed::Revoked(on)) = listed {
@@ -254,7 +258,8 @@ impl RevocationLists {
         if at > facts.next_update {
             return Err(Denial::CrlExpired { issuer: issuer(), until: facts.next_update, at });
         }
-        Ok(())
+        let ends = self.deltas_of(crl, at).into_iter().map(|delta| delta.facts.next_update);
+        Ok(ends.filter(|end| at <= *end).fold(facts.next_update, Time::min))
     }
 
     /// What the deltas of this list's series say, the newest first. One that revokes is believed
@@ -263,6 +268,16 @@ impl RevocationLists {
     /// nothing (RFC 5280, 5.2.4).
     fn changed(&self, crl: &Crl, question: StatusQuestion<'_>) -> Option<Listed> {
         let StatusQuestion { certificate, at, .. } = question;
+        let deltas = self.deltas_of(crl, at);
+        deltas.into_iter().find_map(|delta| match delta.find(certificate, true)? {
+            Listed::Removed if !delta.facts.may_remove_from(&crl.facts, at) => None,
+            listed => Some(listed),
+        })
+    }
+
+    /// Those that are newer than a list of the same series, and not of a time to come: the newest
+    /// first.
+    fn deltas_of(&self, crl: &Crl, at: Time) -> Vec<&Crl> {
         let is_newer = |delta: &&Crl| {
             let facts = &delta.facts;
             let newer = match crl.facts.number {
@@ -273,10 +288,7 @@ impl RevocationLists {
         };
         let mut deltas: Vec<&Crl> = self.deltas.iter().filter(is_newer).collect();
         deltas.sort_by(|one, other| other.facts.age().cmp(&one.facts.age()));
-        deltas.into_iter().find_map(|delta| match delta.find(certificate, true)? {
-            Listed::Removed if !delta.facts.may_remove_from(&crl.facts, at) => None,
-            listed => Some(listed),
-        })
+        deltas
     }
 }
 

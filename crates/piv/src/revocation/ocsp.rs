@@ -100,23 +100,23 @@ impl OcspAnswers {
         self.source.is_some()
     }
 
-    /// What the answers that are here say; `None` when none of them is fresh.
+    /// What the answers that are here say, and until when; `None` when none of them is fresh.
     pub(crate) fn known(
         &self,
         question: StatusQuestion<'_>,
         delegate: DelegateStatus<'_>,
-    ) -> Option<Result<(), Denial>> {
+    ) -> Option<Result<Time, Denial>> {
         let remembered = self.remembered_of(question);
-        let mut good = None;
+        let mut good: Option<Time> = None;
         for answer in self.prefetched.iter().chain(&remembered) {
             match answer.status(question, self.rules, None, delegate) {
-                Some(Ok(())) => good = Some(Ok(())),
+                Some(Ok(until)) => good = good.max(Some(until)),
                 // An answer that does not count says nothing; a bad one among them does.
                 Some(Err(Denial::Ocsp { .. })) | None => {}
                 Some(Err(bad)) => return Some(Err(bad)),
             }
         }
-        good
+        good.map(Ok)
     }
 
     /// Copies: whoever judges an answer may have to ask for the status of its signer, and so comes
@@ -126,12 +126,12 @@ impl OcspAnswers {
         all.iter().filter(|answer| answer.singles(question).next().is_some()).cloned().collect()
     }
 
-    /// Asks a responder, and remembers its answer.
+    /// Asks a responder, and remembers its answer. Returns until when it holds.
     pub(crate) fn ask(
         &self,
         question: StatusQuestion<'_>,
         delegate: DelegateStatus<'_>,
-    ) -> Result<(), Denial> {
+    ) -> Result<Time, Denial> {
         let failed = |why: String| denial(question, why);
         let source = self.source.as_ref().ok_or_else(|| failed("nobody is asked".to_owned()))?;
         let mut nonce = [0; 32];
@@ -142,7 +142,7 @@ impl OcspAnswers {
         let answer = OcspAnswer::parse(&bytes).map_err(failed)?;
         let status = answer.status(question, self.rules, Some(&nonce), delegate);
         let status = status.unwrap_or_else(|| Err(failed("it is about another one".to_owned())));
-        if matches!(status, Ok(()) | Err(Denial::Revoked { .. })) {
+        if matches!(status, Ok(_) | Err(Denial::Revoked { .. })) {
             self.remember(answer, question);
         }
         status
@@ -180,7 +180,7 @@ impl OcspAnswer {
         rules: OcspRules,
         nonce: Option<&[u8]>,
         delegate: DelegateStatus<'_>,
-    ) -> Option<Result<(), Denial>> {
+    ) -> Option<Result<Time, Denial>> {
         let singles: Vec<&SingleResponse> = self.singles(question).collect();
         if singles.is_empty() {
             return None;
@@ -195,7 +195,7 @@ impl OcspAnswer {
         rules: OcspRules,
         nonce: Option<&[u8]>,
         delegate: DelegateStatus<'_>,
-    ) -> Result<(), Denial> {
+    ) -> Result<Time, Denial> {
         let failed = |why: &str| denial(question, why.to_owned());
         self.check_extensions(singles).map_err(|why| denial(question, why))?;
         self.check_signer(question, delegate).map_err(|why| denial(question, why))?;
@@ -221,10 +221,8 @@ impl OcspAnswer {
                 CertStatus::Unknown(_) => return Err(Denial::OcspUnknown { subject: subject() }),
             }
         }
-        match singles.iter().any(|single| self.is_fresh(single, question.at, rules)) {
-            true => Ok(()),
-            false => Err(failed("it is not of this time")),
-        }
+        let ends = singles.iter().filter_map(|single| self.fresh_until(single, question.at, rules));
+        ends.max().ok_or_else(|| failed("it is not of this time"))
     }
 
     /// The parts that are about this certificate of this issuer.
@@ -239,15 +237,18 @@ impl OcspAnswer {
             .filter(move |single| is_about(&single.cert_id, question))
     }
 
-    fn is_fresh(&self, single: &SingleResponse, at: Time, rules: OcspRules) -> bool {
+    /// The last moment of a part that is fresh now.
+    fn fresh_until(&self, single: &SingleResponse, at: Time, rules: OcspRules) -> Option<Time> {
         let not_of_the_future =
             |time: &OcspGeneralizedTime| moment(time).0 <= at.0 + CLOCKS_DIFFER_SECONDS;
-        let ends = match &single.next_update {
-            Some(next) => at <= moment(next),
-            None => at.0.saturating_sub(moment(&single.this_update).0) <= rules.max_age.as_secs(),
+        let until = match &single.next_update {
+            Some(next) => moment(next),
+            None => Time(moment(&single.this_update).0.saturating_add(rules.max_age.as_secs())),
         };
-        ends && not_of_the_future(&single.this_update)
-            && not_of_the_future(&self.basic.tbs_response_data.produced_at)
+        let is_fresh = at <= until
+            && not_of_the_future(&single.this_update)
+            && not_of_the_future(&self.basic.tbs_response_data.produced_at);
+        is_fresh.then_some(until)
     }
 
     /// Critical extensions, of which nothing here is known, are refused (RFC 6960, 4.4).

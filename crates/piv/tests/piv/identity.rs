@@ -115,6 +115,8 @@ fn a_contact_card_needs_a_path_too() {
         door.prepare(&mut card, contact, Time::now()).unwrap();
         let ran = door.authenticate(&mut card, contact, Some(&pin), Time::now());
         assert_eq!(ran.outcome.unwrap().err().map(|refusal| refusal.code()), code);
+        let pins = usize::from(code.is_none());
+        assert_eq!(card.count(0x20), pins, "a card that is not trusted gets no PIN");
     }
 }
 

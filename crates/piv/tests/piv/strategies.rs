@@ -1,14 +1,20 @@
 //! What each strategy saves, and that it saves no security.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use p256::ecdsa::SigningKey;
+use rsa::RsaPrivateKey;
 use rsa::rand_core::OsRng;
 use tapstone_measure::units::Nanos;
-use tapstone_piv::{AuthenticationMechanism, DialogueStep, RelyingSystem, Rules, Strategy};
+use tapstone_piv::{
+    AuthenticationMechanism, Certificate, CertificatePurpose, DialogueStep, PathDemands,
+    RelyingSystem, Rules, Strategy, Time,
+};
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::support::{
-    Ca, Files, Leaf, NOW, crl, days, decision, dialogue, relying_system, rules, trust,
+    Ca, DAY, Files, Leaf, NOW, crl, days, decision, dialogue, relying_system, rules, trust,
 };
 
 const KNOWN: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strategy::KnownCard);
@@ -135,14 +141,52 @@ fn a_checked_certificate_is_not_another_one() {
 #[test]
 fn a_checked_certificate_expires() {
     let ca = Ca::root("root");
-    let leaf = Leaf { until: tapstone_piv::Time(NOW.0 + 3600), ..Leaf::of_card() };
+    let leaf = Leaf { until: Time(NOW.0 + 3600), ..Leaf::of_card() };
     let files = Files::with(&ca, &leaf);
     let mut relying_system = relying_system(&[&ca.der()], None);
     relying_system.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
-    let later = tapstone_piv::Time(NOW.0 + 7200);
+    let later = Time(NOW.0 + 7200);
     let ran = relying_system.authenticate(&mut files.card(), BACKGROUND, None, later);
     assert!(!ran.fell_back);
     assert_eq!(ran.outcome.unwrap().unwrap_err().code(), "expired");
+}
+
+/// RSA of 2048 bits is strong enough until the end of 2030, whatever was found before.
+#[test]
+fn a_known_key_grows_weak() {
+    let end = Time(1_924_992_000);
+    let before = Time(end.0 - 3600);
+    let ca = Ca::lasting_root("root");
+    let weak = RsaPrivateKey::new(&mut OsRng, 2048).unwrap();
+    let weak = SubjectPublicKeyInfoOwned::from_key(weak.to_public_key()).unwrap();
+    let strong = crate::support::spki(&SigningKey::random(&mut OsRng));
+    let valid = Leaf { from: days(-1), until: Time(end.0 + DAY), ..Leaf::of_card() };
+    for (key, code) in [(weak, Some("strength")), (strong, None)] {
+        let certificate = Arc::new(Certificate::parse(&ca.leaf(key, &valid)).unwrap());
+        let purpose = Some(CertificatePurpose::CardAuthentication);
+        let demands = PathDemands { purpose, ..PathDemands::default() };
+        let trust = trust(&[&ca.der()], None);
+        let path = trust.validate(&certificate, &demands, before).unwrap();
+        trust.recheck(&path, before).unwrap();
+        assert_eq!(trust.recheck(&path, end).err().map(|refusal| refusal.code()), code);
+    }
+}
+
+/// The check is young enough, and what said that the card was not revoked holds no longer.
+#[test]
+fn a_check_lasts_no_longer_than_what_it_rests_on() {
+    let ca = Ca::root("root");
+    let files = Files::with(&ca, &Leaf::of_card());
+    let hours = |number: u64| Time(NOW.0 + number * 3600);
+    let list = [crl(&ca, &[], days(-1), hours(2))];
+    let mut relying_system = relying_system(&[&ca.der()], Some(&list));
+    relying_system.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
+    let mut at_door = |at| relying_system.authenticate(&mut files.card(), BACKGROUND, None, at);
+    let fresh = at_door(hours(2));
+    assert!(!fresh.fell_back && fresh.outcome.unwrap().is_ok());
+    let late = at_door(hours(3));
+    assert!(late.fell_back);
+    assert_eq!(late.outcome.unwrap().unwrap_err().code(), "crl-expired");
 }
 
 #[test]

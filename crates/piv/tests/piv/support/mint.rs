@@ -97,6 +97,11 @@ impl Ca {
         Self::rooted(common, around())
     }
 
+    /// Until far into the next decade.
+    pub(crate) fn lasting_root(common: &str) -> Self {
+        Self::rooted(common, validity(Time(NOW.0 - DAY), Time(NOW.0 + 4000 * DAY)))
+    }
+
     pub(crate) fn expired_root(common: &str) -> Self {
         Self::rooted(common, validity(Time(NOW.0 - 10 * DAY), Time(NOW.0 - DAY)))
     }
