@@ -83,15 +83,56 @@ pub(crate) fn text(value: &Any) -> Option<Cow<'_, str>> {
     }
 }
 
-/// RFC 4518, as far as names have need of it: compatibility forms, case, and runs of white space.
+/// RFC 4518, as far as names have need of it: characters that nobody sees, compatibility forms,
+/// case, and runs of white space.
 fn prepared(text: &str) -> String {
-    let lower = if text.is_ascii() {
-        text.to_ascii_lowercase()
+    let seen = text.chars().filter(|character| !is_mapped_to_nothing(*character));
+    let folded = if text.is_ascii() {
+        seen.map(|character| character.to_ascii_lowercase()).collect()
     } else {
         const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
-        NFKC.normalize(&NFKC.normalize(text).to_lowercase()).into_owned()
+        NFKC.normalize(&case_folded(&NFKC.normalize(&seen.collect::<String>()))).into_owned()
     };
-    lower.split_whitespace().collect::<Vec<_>>().join(" ")
+    // White space is what section 2.2 maps to a space: separators, and the controls of lines.
+    folded.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// By way of the capitals, so that letters of which one form alone has a capital are the same: "ß"
+/// is "SS" there. A character at a time, because the lower case of a whole word depends on where in
+/// it a sigma stands.
+fn case_folded(text: &str) -> String {
+    text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
+/// RFC 4518, section 2.2: hyphens and joiners that are not shown, variation selectors, control
+/// characters and control functions. The controls that separate are white space, and stay.
+const fn is_mapped_to_nothing(character: char) -> bool {
+    matches!(
+        character,
+        '\u{00AD}'
+            | '\u{1806}'
+            | '\u{034F}'
+            | '\u{180B}'..='\u{180D}'
+            | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FFFC}'
+            | '\u{200B}'
+            | '\u{0000}'..='\u{0008}'
+            | '\u{000E}'..='\u{001F}'
+            | '\u{007F}'..='\u{0084}'
+            | '\u{0086}'..='\u{009F}'
+            | '\u{06DD}'
+            | '\u{070F}'
+            | '\u{180E}'
+            | '\u{200C}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2063}'
+            | '\u{206A}'..='\u{206F}'
+            | '\u{FEFF}'
+            | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0001}'
+            | '\u{E0020}'..='\u{E007F}'
+    )
 }
 
 #[cfg(test)]
@@ -100,7 +141,7 @@ mod tests {
 
     use x509_cert::name::{Name, RdnSequence};
 
-    use super::CanonicalName;
+    use super::{CanonicalName, prepared};
 
     fn canonical(text: &str) -> CanonicalName {
         CanonicalName::from_name(&Name::from_str(text).expect("a name"))
@@ -113,6 +154,31 @@ mod tests {
         assert_ne!(canonical("CN=A Card,O=Tests"), canonical("CN=ACard,O=Tests"));
         assert_ne!(canonical("CN=a,O=b"), canonical("O=b,CN=a"));
         assert_ne!(canonical("CN=a"), canonical("O=a"));
+    }
+
+    /// RFC 4518, sections 2.2 and 2.3.
+    #[test]
+    fn what_is_not_seen_does_not_count() {
+        let hidden = "\u{AD}\u{1806}\u{34F}\u{180C}\u{FE0F}\u{FFFC}\u{200B}\u{1}\u{7F}\u{9F}\u{200D}\
+                      \u{202E}\u{2060}\u{FEFF}\u{FFFA}\u{1D173}\u{E0001}\u{E0041}";
+        for character in hidden.chars() {
+            assert_eq!(prepared(&format!("B{character}ad")), "bad", "{character:?}");
+        }
+        let spaces = "\t\n\u{B}\u{C}\r\u{85}\u{A0}\u{1680}\u{2003}\u{2028}\u{202F}\u{3000}";
+        for character in spaces.chars() {
+            assert_eq!(prepared(&format!("A{character} Card{character}")), "a card");
+        }
+        // What is hidden between a letter and its accent does not keep them apart.
+        assert_eq!(prepared("e\u{AD}\u{301}"), prepared("\u{C9}"));
+    }
+
+    #[test]
+    fn letters_are_the_same_in_all_their_cases() {
+        let same = [("STRASSE", "Straße"), ("ΟΔΟΣ", "οδος"), ("ΟΔΟΣ", "οδοσ"), ("ſ", "S")];
+        for (one, other) in same {
+            assert_eq!(prepared(one), prepared(other));
+        }
+        assert_ne!(prepared("Strase"), prepared("Straße"));
     }
 
     #[test]

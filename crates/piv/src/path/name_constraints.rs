@@ -186,13 +186,17 @@ fn mail_holds(base: &str, name: &str) -> Option<bool> {
     // The local part counts case (RFC 5321, 2.4), the host does not.
     let (local, host) = name.rsplit_once('@')?;
     Some(match base.rsplit_once('@') {
-        Some((wanted, of)) => wanted == local && host.eq_ignore_ascii_case(of),
+        Some((wanted, of)) => {
+            wanted == local && without_root(host).eq_ignore_ascii_case(without_root(of))
+        }
         None => host_holds(&base.to_ascii_lowercase(), &host.to_ascii_lowercase()),
     })
 }
 
 /// The name itself, or labels in front of it.
 fn dns_holds(base: &str, name: &str) -> bool {
+    let name = without_root(name);
+    let base = without_root(base);
     let base = base.strip_prefix('.').unwrap_or(base);
     base.is_empty()
         || name.strip_suffix(base).is_some_and(|labels| labels.is_empty() || labels.ends_with('.'))
@@ -200,13 +204,21 @@ fn dns_holds(base: &str, name: &str) -> bool {
 
 /// One host; or with a leading period all below it, but not itself.
 fn host_holds(base: &str, host: &str) -> bool {
+    let base = without_root(base);
+    let host = without_root(host);
     match base.strip_prefix('.') {
         Some(_) => host.len() > base.len() && host.ends_with(base),
         None => host == base,
     }
 }
 
-/// The host of a URI; `None` where there is none, or an address: then RFC 5280 wants a refusal.
+/// A host with the period of the root at its end is the same host.
+fn without_root(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The host of a URI; `None` where there is none, or an address: then RFC 5280 wants a refusal. One
+/// that is written with % could be any.
 fn uri_host(uri: &str) -> Option<&str> {
     let (_, after) = uri.split_once("://")?;
     let authority = after.split(['/', '?', '#']).next()?;
@@ -215,7 +227,9 @@ fn uri_host(uri: &str) -> Option<&str> {
         return None;
     }
     let host = host.split_once(':').map_or(host, |(host, _)| host);
-    let named = !host.is_empty() && host.parse::<std::net::Ipv4Addr>().is_err();
+    let plain = without_root(host);
+    let is_address = plain.parse::<std::net::Ipv4Addr>().is_ok();
+    let named = !plain.is_empty() && !plain.contains('%') && !is_address;
     named.then_some(host)
 }
 

@@ -1,7 +1,7 @@
 //! A parsed CRL as bytes that are read whole: opening a million entries takes milliseconds, and
 //! their signature was verified when the index was made.
 //!
-//! `TSCRLIX1`, the header's length, the header, the records, and a CRC-32 over all of it. The CRC
+//! `TSCRLIX2`, the header's length, the header, the records, and a CRC-32 over all of it. The CRC
 //! finds damage; who may write the file is for its folder to decide.
 
 use std::io::{self, Read, Write};
@@ -14,7 +14,8 @@ use super::crl::{Crl, CrlFacts};
 use super::entries::{CrlEntries, RECORD_BYTES};
 use crate::name::CanonicalName;
 
-const MAGIC: [u8; 8] = *b"TSCRLIX1";
+/// The form of names is a part of the format.
+const MAGIC: [u8; 8] = *b"TSCRLIX2";
 /// Room for the issuers of a large indirect CRL.
 const MOST_HEADER_BYTES: u32 = 1 << 24;
 /// 32 bytes each: two gigabytes.

@@ -175,3 +175,32 @@ fn a_subtree_that_begins_somewhere() {
     };
     attack("a subtree with a minimum", "name-constraint", World::new, from(1), from(0));
 }
+
+/// What looks like an excluded name is one.
+#[test]
+fn names_that_hide() {
+    let org = |text: &'static str| {
+        move |world: &mut World| {
+            world.cas[0].set(excluded(directory("O=Bad")));
+            world.leaf.subject = name(text);
+        }
+    };
+    for text in ["O=B\u{AD}ad", "O=Ba\u{200B}d", "O=\u{FEFF}BAD", "O=\u{FF22}ad", "O=B\u{7F}ad"] {
+        attack(text, "name-constraint", World::new, org(text), org("O=B ad"));
+    }
+    let hosts = [
+        (excluded(dns("a.gov")), dns("b.a.gov."), dns("ba.gov.")),
+        (excluded(dns("a.gov.")), dns("a.gov"), dns("b.gov")),
+        (excluded(mail("a.gov")), mail("x@a.gov."), mail("x@b.a.gov.")),
+        (excluded(mail("x@a.gov")), mail("x@a.gov."), mail("y@a.gov.")),
+        (excluded(uri("a.gov")), uri("http://a.gov./"), uri("http://b.gov./")),
+        (excluded(uri("a.gov")), uri("http://%61.gov/"), uri("http://b.gov/%61")),
+        (excluded(uri("a.gov")), uri("http://10.0.0.1./"), uri("http://b.gov/")),
+        (excluded(upn("@a.gov")), upn("x@a.gov."), upn("x@b.gov.")),
+    ];
+    for (constraint, bad, good) in hosts {
+        let text = format!("{bad:?}");
+        let code = "name-constraint";
+        attack(&text, code, World::new, named(&constraint, &bad), named(&constraint, &good));
+    }
+}
