@@ -80,6 +80,8 @@ pub enum Denial {
     FascNMismatch,
     #[error("the UUID of the certificate is not the GUID of the CHUID")]
     UuidMismatch,
+    #[error("\"{subject}\" has {what}: it does not say whose card it is")]
+    BadIdentifier { subject: String, what: String },
     #[error("the certificate has neither a FASC-N nor a UUID")]
     NoIdentifier,
     #[error("the card did not take the PIN: {}, {}; it is not tried again", word(.status), meaning(.status))]
@@ -124,6 +126,7 @@ impl Denial {
             Self::ChuidSignature { .. } => "chuid-signature",
             Self::FascNMismatch => "fasc-n-mismatch",
             Self::UuidMismatch => "uuid-mismatch",
+            Self::BadIdentifier { .. } => "bad-identifier",
             Self::NoIdentifier => "no-identifier",
             Self::Pin { .. } => "pin",
             Self::PinNotSent { .. } => "pin-not-sent",

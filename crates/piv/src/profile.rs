@@ -72,6 +72,10 @@ impl CertificatePurpose {
         if certificate.extensions.is_ca() {
             return Err(other_usage(certificate, "a CA"));
         }
+        if let Some(what) = certificate.extensions.bad_identifier {
+            let what = what.to_owned();
+            return Err(Denial::BadIdentifier { subject: certificate.subject(), what });
+        }
         self.check_key_usage(certificate)?;
         self.check_extended(certificate)
     }

@@ -2,7 +2,7 @@
 
 use der::asn1::{ObjectIdentifier, OctetStringRef};
 use der::oid::AssociatedOid;
-use der::{Decode, ErrorKind, Tag};
+use der::{Any, Decode, ErrorKind, Tag};
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::crl::CrlDistributionPoints;
 use x509_cert::ext::pkix::crl::dp::DistributionPoint;
@@ -15,6 +15,7 @@ use x509_cert::ext::pkix::{
 
 /// FIPS 201-3, appendix B.
 const FASC_N: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.6.6");
+const FASC_N_BYTES: usize = 25;
 /// id-pkix-ocsp-nocheck (RFC 6960, 4.2.2.2.1).
 const OCSP_NO_CHECK: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.5");
 /// Where a certificate's OCSP responder and its issuer's certificate are (RFC 5280, 4.2.2.1).
@@ -47,6 +48,8 @@ pub(crate) struct Extensions {
     pub(crate) critical: Option<ObjectIdentifier>,
     pub(crate) fasc_n: Option<Vec<u8>>,
     pub(crate) uuid: Option<[u8; 16]>,
+    /// What is wrong with FASC-N or UUID: it cannot be said whose card it is.
+    pub(crate) bad_identifier: Option<&'static str>,
 }
 
 impl Extensions {
@@ -133,24 +136,44 @@ impl Extensions {
         Ok(())
     }
 
-    /// FASC-N and UUID (FIPS 201-3, 4.2.2).
+    /// FASC-N and UUID (FIPS 201-3, 4.2.2): one of each, or none. A certificate of a card in which
+    /// they are anything else is refused, that of a CA may be.
     fn read_names(&mut self, names: SubjectAltName) {
         for name in &names.0 {
             match name {
                 GeneralName::OtherName(other) if other.type_id == FASC_N => {
-                    let octets = other.value.decode_as::<OctetStringRef<'_>>();
-                    self.fasc_n = octets.ok().map(|octets| octets.as_bytes().to_vec());
+                    self.add_fasc_n(&other.value);
                 }
-                GeneralName::UniformResourceIdentifier(uri) => {
-                    let text = uri.as_str().to_ascii_lowercase();
-                    let digits = text.strip_prefix("urn:uuid:").map(|text| text.replace('-', ""));
-                    let bytes = digits.and_then(|digits| hex::decode(digits).ok());
-                    self.uuid = self.uuid.or(bytes.and_then(|bytes| bytes.try_into().ok()));
-                }
+                GeneralName::UniformResourceIdentifier(uri) => self.add_uuid(uri.as_str()),
                 _ => {}
             }
         }
         self.alternative_names = names.0;
+    }
+
+    fn add_fasc_n(&mut self, value: &Any) {
+        let octets = value.decode_as::<OctetStringRef<'_>>().map(|octets| octets.as_bytes());
+        match octets {
+            Ok(octets) if octets.len() == FASC_N_BYTES && self.fasc_n.is_none() => {
+                self.fasc_n = Some(octets.to_vec());
+            }
+            Ok(octets) if octets.len() == FASC_N_BYTES => {
+                self.bad_identifier = Some("more than one FASC-N");
+            }
+            Ok(_) => self.bad_identifier = Some("a FASC-N that has not 25 bytes"),
+            Err(_) => self.bad_identifier = Some("a FASC-N that is no OCTET STRING"),
+        }
+    }
+
+    fn add_uuid(&mut self, uri: &str) {
+        let text = uri.to_ascii_lowercase();
+        let Some(digits) = text.strip_prefix("urn:uuid:") else { return };
+        let bytes = hex::decode(digits.replace('-', "")).ok();
+        match bytes.and_then(|bytes| bytes.try_into().ok()) {
+            Some(uuid) if self.uuid.is_none() => self.uuid = Some(uuid),
+            Some(_) => self.bad_identifier = Some("more than one UUID"),
+            None => self.bad_identifier = Some("a UUID that has not 32 hexadecimal digits"),
+        }
     }
 
     fn read_access(&mut self, access: &AuthorityInfoAccessSyntax) {

@@ -1,11 +1,15 @@
 //! Certificates that are valid and not for this: FIPS 201-3 and the Common Policy's profiles.
 
+use der::{Any, Tag};
 use tapstone_piv::CertificatePurpose::{
     self, CardAuthentication, ContentSigning, DigitalSignature, KeyManagement, PivAuthentication,
 };
 use x509_cert::ext::pkix::KeyUsages;
+use x509_cert::ext::pkix::name::{GeneralName, OtherName};
 
-use crate::support::{World, attack, basic, extended, key_usage, oid, policies};
+use crate::support::{
+    World, attack, basic, extended, ia5, key_usage, names as alternative, oid, policies,
+};
 
 const CLIENT: &str = "1.3.6.1.5.5.7.3.2";
 const ANY: &str = "2.5.29.37.0";
@@ -117,5 +121,42 @@ fn usual_policies() {
     ];
     for (name, world, bad, good) in cases {
         attack(name, "policy", world, asserting(bad), asserting(good));
+    }
+}
+
+/// FIPS 201-3, 4.2.2: a certificate says once, and in one way, whose card it is.
+#[test]
+fn identifiers() {
+    let fasc_n = |tag, bytes: &[u8]| {
+        let value = Any::new(tag, bytes).unwrap();
+        GeneralName::OtherName(OtherName { type_id: oid("2.16.840.1.101.3.6.6"), value })
+    };
+    let fasc = || fasc_n(Tag::OctetString, &[7; 25]);
+    let urn = |text| GeneralName::UniformResourceIdentifier(ia5(text));
+    let uuid = || urn("urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6");
+    let other = urn("URN:UUID:f81d4fae-7dec-11d0-a765-00a0c91e6bf7");
+    let has = |names: Vec<GeneralName>| move |w: &mut World| w.leaf.set(alternative(names.clone()));
+    let good = || has(vec![fasc(), uuid(), urn("http://a.gov/")]);
+    let slots = [
+        ("two FASC-Ns", vec![fasc(), uuid(), fasc_n(Tag::OctetString, &[8; 25])]),
+        ("the same FASC-N twice", vec![fasc(), fasc()]),
+        ("a FASC-N that is none, after one that is", vec![fasc(), fasc_n(Tag::Null, &[])]),
+        ("a FASC-N of another type", vec![fasc_n(Tag::Utf8String, &[7; 25])]),
+        ("a short FASC-N", vec![fasc_n(Tag::OctetString, &[7; 24])]),
+        ("a long FASC-N", vec![fasc_n(Tag::OctetString, &[7; 26])]),
+        ("two UUIDs", vec![uuid(), other]),
+        ("a short UUID", vec![fasc(), urn("urn:uuid:f81d4fae")]),
+    ];
+    for (name, bad) in slots {
+        for purpose in [CardAuthentication, PivAuthentication] {
+            let world = || {
+                let mut world = World { purpose: Some(purpose), ..World::new() };
+                if purpose == PivAuthentication {
+                    world.leaf.set(extended(&[CLIENT]));
+                }
+                world
+            };
+            attack(name, "bad-identifier", world, has(bad.clone()), good());
+        }
     }
 }
