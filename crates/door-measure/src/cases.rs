@@ -260,15 +260,13 @@ fn object(step: DialogueStep) -> Option<&'static str> {
     }
 }
 
-/// A strategy against the baseline, over the rounds in which both were granted.
+/// A strategy against the baseline, over the rounds in which both granted the same one.
 fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::Trial> {
     let AuthenticationMechanism::PkiCak(strategy) = run.mechanisms[place] else { return None };
-    let both = |round: &'_ DoorRound| {
-        let [plain, way] = [0, place].map(|place| round.0[place].clone().filter(is_granted));
-        plain.zip(way)
-    };
-    let pairs: Vec<(Authentication, Authentication)> = run.rounds.iter().filter_map(both).collect();
-    let times = |(plain, way): &(Authentication, Authentication)| compare::PairedTimes {
+    let granted: Vec<_> =
+        run.rounds.iter().filter_map(|round| both_granted(round, place)).collect();
+    let pairs: Vec<_> = granted.iter().copied().filter(is_of_one_holder).collect();
+    let times = |(plain, way): &PairOfRound<'_>| compare::PairedTimes {
         before: plain.latency,
         after: way.latency,
     };
@@ -281,6 +279,11 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
     let left = Estimate::mean_of(&left)?;
     let compare::MeanComparison { before, after, speedup, verdict } = comparison;
     let off = left.estimate / after.estimate - 1.0;
+    let mut notes = vec![
+        format!("predicted {}, which is {:+.1} % off", time(left.estimate), off * 100.0),
+        strategy.condition().to_owned(),
+    ];
+    notes.extend(holders_note(&granted, pairs.len()));
     Some(record::Trial {
         processor_ns: None,
         user_ns: None,
@@ -298,14 +301,44 @@ fn trial(run: &DoorRun, place: usize, model: Option<&Model>) -> Option<record::T
         verdict: verdict.into(),
         changed: None,
         bare_ns: None,
-        // Only granted ones are compared.
+        // Only those that granted the same one are compared.
         behaviour: record::Behaviour::Same,
         masked: 0,
         differences: Vec::new(),
-        notes: vec![
-            format!("predicted {}, which is {:+.1} % off", time(left.estimate), off * 100.0),
-            strategy.condition().to_owned(),
-        ],
+        notes,
+    })
+}
+
+/// The baseline's authentication of a round, and a strategy's.
+type PairOfRound<'a> = (&'a Authentication, &'a Authentication);
+
+fn both_granted(round: &DoorRound, place: usize) -> Option<PairOfRound<'_>> {
+    let [plain, way] =
+        [0, place].map(|place| round.0[place].as_ref().filter(|ran| is_granted(ran)));
+    plain.zip(way)
+}
+
+/// Of two that were granted: whether it was the same one.
+fn is_of_one_holder((plain, way): &PairOfRound<'_>) -> bool {
+    plain.dialogue.outcome == way.dialogue.outcome
+}
+
+/// More than one card was at the door: that some were quicker is then not the strategy's doing.
+fn holders_note(granted: &[PairOfRound<'_>], compared: usize) -> Option<String> {
+    let all = granted.iter().flat_map(|(plain, way)| [plain, way]);
+    let holder = |ran: &&Authentication| match &ran.dialogue.outcome {
+        Ok(Ok(identity)) => Some(identity.to_string()),
+        _ => None,
+    };
+    let holders: BTreeSet<String> = all.filter_map(holder).collect();
+    (holders.len() > 1).then(|| {
+        format!(
+            "{} identities were granted ({}): of {} rounds, {compared} granted the same one both \
+             times, and only those are compared",
+            holders.len(),
+            holders.into_iter().collect::<Vec<_>>().join(", "),
+            granted.len(),
+        )
     })
 }
 
@@ -379,5 +412,48 @@ fn case_name(mechanism: AuthenticationMechanism) -> String {
         AuthenticationMechanism::Chuid => "door.chuid".to_owned(),
         AuthenticationMechanism::PkiAuth => "door.pki-auth".to_owned(),
         AuthenticationMechanism::Contact => "door.contact".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapstone_piv::{CardIdentity, Dialogue};
+
+    use super::*;
+
+    const WAY: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strategy::Overlap);
+
+    fn granted(holder: u8, millis: u64) -> Option<Authentication> {
+        let identity = CardIdentity { fasc_n: None, uuid: Some([holder; 16]) };
+        let log = DialogueLog::default();
+        let dialogue = Dialogue { outcome: Ok(Ok(identity)), fell_back: false, log };
+        let latency = Nanos::from_millis(millis);
+        Some(Authentication { start: Nanos::ZERO, latency, dialogue, gave_up: false })
+    }
+
+    fn trial_of(rounds: &[[u8; 2]]) -> Option<record::Trial> {
+        let plain = AuthenticationMechanism::PkiCak(Strategy::Plain);
+        let round = |(number, [one, other]): (usize, &[u8; 2])| {
+            let millis = 1000 + number as u64;
+            DoorRound(vec![granted(*one, millis), granted(*other, millis / 2)])
+        };
+        let rounds = rounds.iter().enumerate().map(round).collect();
+        let run = DoorRun { mechanisms: vec![plain, WAY], rounds, seed: 1, interrupted: false };
+        trial(&run, 1, None)
+    }
+
+    /// Cards were changed during the run.
+    #[test]
+    fn only_rounds_that_granted_the_same_one_are_compared() {
+        let one = trial_of(&[[1, 1]; 20]).unwrap();
+        assert_eq!((one.rounds, one.notes.len()), (20, 2));
+        let mut rounds = vec![[1, 1]; 12];
+        rounds.extend([[1, 2], [2, 1], [2, 2], [2, 2]]);
+        let two = trial_of(&rounds).unwrap();
+        assert_eq!(two.rounds, 14);
+        let note = two.notes.last().unwrap();
+        assert!(note.starts_with("2 identities were granted (01010101-"), "{note}");
+        assert!(note.contains("of 16 rounds, 14 granted the same one"), "{note}");
+        assert!(trial_of(&[[1, 2]; 20]).is_none(), "nothing is left to compare");
     }
 }
