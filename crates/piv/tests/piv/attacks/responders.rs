@@ -6,7 +6,9 @@ use std::time::Duration;
 use der::asn1::{ObjectIdentifier, OctetString};
 use der::{Any, Decode, Encode};
 use sha1::{Digest, Sha1};
-use tapstone_piv::{OcspRules, OcspSource, RevocationRule, Time};
+use tapstone_piv::{
+    AuthenticationMechanism, OcspRules, OcspSource, RelyingSystem, RevocationRule, Strategy, Time,
+};
 use x509_cert::ext::Extension;
 use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_ocsp::{
@@ -15,10 +17,12 @@ use x509_ocsp::{
 };
 
 use crate::support::{
-    CA, CARD_SERIAL, ECDSA_SHA256, ListSpec, NOW, ROOT, Spec, World, attack, days, extended,
-    extension, generalized, key, key_usage, name, oid, signed, spki, unknown,
+    CA, CARD_SERIAL, ECDSA_SHA256, Files, Leaf, ListSpec, NOW, ROOT, Spec, World, attack, days,
+    extended, extension, generalized, ia5, key, key_usage, name, names, oid, rules, signed, spki,
+    unknown,
 };
 use x509_cert::ext::pkix::KeyUsages;
+use x509_cert::ext::pkix::name::GeneralName;
 
 const SIGNER: &str = "CN=Responder,O=Tests";
 const OCSP_SIGNING: &str = "1.3.6.1.5.5.7.3.9";
@@ -311,6 +315,40 @@ fn live_answers() {
     assert!(told.len() == 1 && told[0].contains("connection refused"), "{told:?}");
     assert_eq!(preferred(ToldNonce::Same), Ok(Vec::new()));
     assert_eq!(preferred(ToldNonce::Other), Err(nonce), "an old answer is no missing one");
+}
+
+/// A check made beforehand rests on an OCSP answer, and lasts no longer than that.
+#[test]
+fn a_check_ends_with_its_answer() {
+    const BACKGROUND: AuthenticationMechanism =
+        AuthenticationMechanism::PkiCak(Strategy::BackgroundValidation);
+    let files = Files::new();
+    let own = Leaf::of_card().uuid.unwrap();
+    let uuid = ia5(&format!("urn:uuid:{}", hex::encode(own)));
+    let second = |more: u64| Time(NOW.0 + more);
+    let ends: [fn(&mut AnswerSpec); 2] = [
+        |answer| answer.until = Some(Time(NOW.0 + 3600)),
+        |answer| {
+            answer.until = None;
+            answer.from = NOW;
+        },
+    ];
+    for end in ends {
+        let mut world = world();
+        world.rules.max_age = Duration::from_secs(3600);
+        world.leaf.set(names(vec![GeneralName::UniformResourceIdentifier(uuid.clone())]));
+        answer(end)(&mut world);
+        files.put("card_authentication_9e.der", &world.leaf.der());
+        files.put_key(key(9));
+        let mut door = RelyingSystem::new(world.trust().unwrap(), rules());
+        door.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
+        let mut at_door = |at| {
+            let ran = door.authenticate(&mut files.card(), BACKGROUND, None, at);
+            (ran.fell_back, ran.outcome.unwrap().err().map(|refusal| refusal.code()))
+        };
+        assert_eq!(at_door(second(3600)), (false, None));
+        assert_eq!(at_door(second(3601)), (true, Some("no-crl")));
+    }
 }
 
 /// Nobody is told which cards come to a door before their path is valid.
