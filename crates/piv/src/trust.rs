@@ -3,19 +3,22 @@
 //! Paths are searched from the leaf upwards, through cross-certificates and rolled-over keys, until
 //! one of them holds: its signatures, section 6 of RFC 5280 ([`crate::path`]), and revocation.
 
+mod crl_signers;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use self::crl_signers::SignersOfPath;
 use crate::certificate::Certificate;
 use crate::denial::Denial;
 use crate::key::BadSignature;
 use crate::path::{PolicyInputs, in_time, is_issuing_ca, understood, validate_path};
 use crate::profile::{CertificatePurpose, check_strength};
 use crate::revocation::{
-    CrlSigner, CrlSigners, NotACrl, OcspAnswers, OcspRules, OcspSource, RevocationList,
-    RevocationLists, RevocationRule, StatusQuestion,
+    NotACrl, OcspAnswers, OcspRules, OcspSource, RevocationList, RevocationLists, RevocationRule,
+    StatusQuestion,
 };
 use crate::time::Time;
 
@@ -25,9 +28,6 @@ const LONGEST_PATH: usize = 10;
 /// So many issuers are tried for one leaf. A hostile web of cross-certificates has more ways than
 /// anybody can walk.
 const MOST_ISSUERS: usize = 400;
-
-/// CRLs whose signers' certificates are on CRLs of other signers, and so on.
-const MOST_CRL_SIGNERS: usize = 4;
 
 /// Trust anchors, other CAs, and revocation.
 #[derive(Debug)]
@@ -454,50 +454,6 @@ fn is_refused(why: &Denial, rule: RevocationRule) -> bool {
         Denial::Revoked { .. } | Denial::OcspUnknown { .. } | Denial::OcspNonce { .. }
     );
     is_said || rule == RevocationRule::Require
-}
-
-/// Who may sign CRLs about the certificates of a path.
-struct SignersOfPath<'a, 'b> {
-    search: &'b PathSearch<'a>,
-    question: StatusQuestion<'b>,
-}
-
-impl CrlSigners for SignersOfPath<'_, '_> {
-    /// The issuer in the path itself, or a certificate with a path of its own from the same anchor
-    /// (RFC 5280, 6.3.3 (f)).
-    fn is_good_signer(&mut self, signer: &CrlSigner<'_>) -> bool {
-        let trust = self.search.trust;
-        if signer.is(self.question.issuer) {
-            return true;
-        }
-        let Some(anchor) = self.search.issuers.last().copied() else { return false };
-        trust.certificates.iter().enumerate().filter(|(_, one)| signer.is(one)).any(
-            |(place, one)| match place < trust.anchors {
-                true => place == anchor,
-                false => self.has_path(one, anchor, signer),
-            },
-        )
-    }
-}
-
-impl SignersOfPath<'_, '_> {
-    fn has_path(&self, signer: &Arc<Certificate>, anchor: usize, of: &CrlSigner<'_>) -> bool {
-        let search = self.search;
-        if search.crl_signers.contains(&signer.sha256) {
-            // Its list is about itself: only where its issuer wrote into it that it is to be asked.
-            return of.is_named && signer.sha256 == self.question.certificate.sha256;
-        }
-        if search.crl_signers.len() == MOST_CRL_SIGNERS {
-            return false;
-        }
-        let demands = PathDemands::default();
-        let usable = in_time(signer, search.at).and_then(|()| understood(signer));
-        let mut own = PathSearch::new(search.trust, signer, &demands, search.at);
-        own.anchor = Some(anchor);
-        own.crl_signers.clone_from(&search.crl_signers);
-        own.crl_signers.push(signer.sha256);
-        usable.and_then(|()| own.climb(signer, 0)).is_ok()
-    }
 }
 
 /// Whether a certificate names this one as its issuer: by name, and by key identifier where both
