@@ -8,14 +8,14 @@ use super::judge::Judge;
 use super::prepare::{MadeInputs, inputs_of_lanes};
 use super::verify::by_key;
 use crate::catalogue::Variant;
-use crate::material::{By, Effort, MaterialError, Output};
+use crate::material::{By, Effort, KeyMaterial, MaterialError, Output};
 use crate::protocol::{Broken, Job, LaneReady, LaneTally, Report, Ring};
 
 /// See the module's text.
 pub(super) struct AgentCase {
     job: Job,
     /// What the worker said of its keys; empty until it has.
-    pub(super) ready: Vec<LaneReady>,
+    ready: Vec<LaneReady>,
     judges: Vec<Vec<Judge>>,
     /// While results are fetched to be judged.
     fetched: Option<Fetched>,
@@ -34,6 +34,17 @@ struct Fetched {
 impl AgentCase {
     pub(super) const fn new(job: Job) -> Self {
         Self { job, ready: Vec::new(), judges: Vec::new(), fetched: None }
+    }
+
+    /// Keeps what the worker said of its keys; what of it may leave this machine. The value of a key
+    /// may be readable here, and is nobody else's business.
+    pub(super) fn keep_ready(&mut self, ready: Vec<LaneReady>) -> Vec<LaneReady> {
+        let mut told = ready.clone();
+        for key in told.iter_mut().flat_map(|lane| &mut lane.keys) {
+            key.material = KeyMaterial::None;
+        }
+        self.ready = ready;
+        told
     }
 
     /// The inputs for the worker; `seed_of` gives the seed of the key of a number.
@@ -100,3 +111,40 @@ impl AgentCase {
 
 /// Inputs in a ring, whatever is asked for.
 const MOST_INPUTS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{KeyReady, KeyUse, NewKeys};
+
+    #[test]
+    fn what_was_read_of_keys_stays_on_their_machine() {
+        let job = Job {
+            run: "r".into(),
+            lanes: Vec::new(),
+            first_worker: 0,
+            verify: true,
+            key_use: KeyUse::InTurn,
+            new_keys: NewKeys::ForSession,
+            extra_objects: 0,
+            idle_sessions: 0,
+        };
+        let mut case = AgentCase::new(job);
+        let key = |material| KeyReady {
+            material,
+            on_token: true,
+            sensitive: Some(false),
+            extractable: Some(true),
+            always_authenticate: false,
+        };
+        let secret = KeyMaterial::secret(&[0x5a; 32]);
+        let lane = |material| LaneReady { keys: vec![key(material)], hardware: Some(true) };
+        let told = case.keep_ready(vec![lane(secret.clone()), lane(KeyMaterial::None)]);
+        assert_eq!(case.ready[0].keys[0].material, secret, "results are judged with it");
+        assert!(told.iter().flat_map(|lane| &lane.keys).all(|key| {
+            key.material == KeyMaterial::None && key.on_token && key.extractable == Some(true)
+        }));
+        let sent = postcard::to_stdvec(&Report::Prepared(Ok(told))).unwrap();
+        assert!(!sent.windows(4).any(|bytes| bytes == [0x5a; 4]));
+    }
+}

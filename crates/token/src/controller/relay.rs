@@ -159,9 +159,10 @@ impl Relay {
                 case.take_outputs(lane, outputs, broken)?
             }
             (Report::Prepared(Ok(ready)), Some(case)) => {
-                case.ready.clone_from(&ready);
-                Report::Prepared(Ok(ready))
+                Report::Prepared(Ok(case.keep_ready(ready)))
             }
+            // What a worker made, or read of its keys, goes nowhere without a case to judge it.
+            (Report::Outputs { .. } | Report::Prepared(Ok(_)), None) => return None,
             (report, _) => report,
         };
         Some((number, Heard::Report(report)))
