@@ -203,7 +203,7 @@ mod tests {
     /// With a packet key and a coordinator.
     fn read(text: &str) -> Result<Config, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let lab = "ab".repeat(32);
+        let lab = "cd".repeat(32);
         let keys = format!("packet-key = 'k'\ncoordinators = {{ lab = '{lab}' }}\n");
         fs::write(file.path(), keys + text).unwrap();
         Config::read(file.path()).map_err(|error| error.to_string())

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::rand::{SystemRandom, fill};
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use ed25519_dalek::VerifyingKey;
 use pkcs8::SecretDocument;
 use pkcs8::der::pem::LineEnding;
 use serde::de::Error as _;
@@ -29,6 +30,16 @@ const PEM_LABEL: &str = "PRIVATE KEY";
 pub struct Identity(pub(crate) [u8; 32]);
 
 impl Identity {
+    /// The hexadecimal digits of a key that is only compared with enrolled ones.
+    pub(crate) fn from_digits(text: &str) -> Result<Self, String> {
+        let mut key = [0; 32];
+        hex::decode_to_slice(text, &mut key).map_err(|_| {
+            let digits = text.chars().count();
+            format!("a public packet key has 64 hexadecimal digits, and this has {digits} characters or others")
+        })?;
+        Ok(Self(key))
+    }
+
     /// Whether this identity signed the message.
     pub(crate) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.0).verify(message, signature).is_ok()
@@ -51,12 +62,14 @@ impl std::str::FromStr for Identity {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut key = [0; 32];
-        hex::decode_to_slice(text, &mut key).map_err(|_| {
-            let digits = text.chars().count();
-            format!("a public packet key has 64 hexadecimal digits, and this has {digits} characters or others")
-        })?;
-        Ok(Self(key))
+        let read = Self::from_digits(text)?;
+        let key = VerifyingKey::from_bytes(&read.0)
+            .map_err(|_| format!("{text} is no public packet key: no private key belongs to it"))?;
+        // Under such a key everybody can sign, and the library that verifies does not mind.
+        if key.is_weak() {
+            return Err(format!("{text} is no packet key: everybody could sign for it"));
+        }
+        Ok(read)
     }
 }
 
@@ -187,6 +200,38 @@ mod tests {
         assert_eq!(made.identity().to_string().parse(), Ok(made.identity()));
         let again = PacketKey::create(&path).unwrap_err().to_string();
         assert!(again.contains("there already") && again.contains("\nhint: "), "{again}");
+    }
+
+    /// All encodings of points of small order, which are those that libsodium refuses in
+    /// `ge25519_has_small_order`, with either sign.
+    #[test]
+    fn a_key_for_which_everybody_can_sign_is_refused() {
+        let weak = [
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "0100000000000000000000000000000000000000000000000000000000000000",
+            "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+            "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+            "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        ];
+        for text in weak {
+            let mut other_sign: Vec<u8> = hex::decode(text).unwrap();
+            other_sign[31] |= 0x80;
+            for text in [text.to_owned(), hex::encode(other_sign)] {
+                let refused = text.parse::<Identity>().unwrap_err();
+                // The neutral point and the one opposite have no second sign.
+                assert!(refused.contains("packet key: "), "{refused}");
+            }
+            assert!(text.parse::<Identity>().unwrap_err().contains("everybody could sign"));
+        }
+        // Why: this signature is of no message in particular, with the neutral point as R and 0 as S.
+        let mut signature = [0; SIGNATURE_BYTES];
+        signature[0] = 1;
+        let neutral = Identity::from_digits(weak[1]).unwrap();
+        assert!(neutral.signed(b"words", &signature), "the library verifies it");
+        let typed = "ab".repeat(32).parse::<Identity>().unwrap_err();
+        assert!(typed.contains("no private key belongs to it"), "{typed}");
     }
 
     #[test]

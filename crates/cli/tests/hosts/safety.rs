@@ -311,8 +311,17 @@ fn a_configuration_that_cannot_be_used_is_refused() {
             .arg(config);
         lab.run().exits(2).stderr
     };
-    // All is well with the shipped one, but for the module of a vendor that nobody is.
+    // The shipped one names no key that somebody could have.
     let stderr = started(&shipped);
+    assert!(stderr.contains("a public packet key has 64 hexadecimal digits"), "{stderr}");
+    // With one all is well, but for the module of a vendor that nobody is.
+    let directory = tempfile::tempdir().unwrap();
+    let filled_in = directory.path().join("agent.toml");
+    let text = std::fs::read_to_string(shipped).unwrap();
+    let digits = "the 64 digits of the coordinator's public packet key";
+    assert!(text.contains(digits));
+    std::fs::write(&filled_in, text.replace(digits, &identity_of("lab"))).unwrap();
+    let stderr = started(&filled_in);
     assert!(
         stderr.contains("target hsm-a: /opt/vendor/lib/libpkcs11.so: no such module"),
         "{stderr}"

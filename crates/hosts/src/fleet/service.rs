@@ -278,7 +278,7 @@ impl Service {
     /// is true.
     fn open(&mut self, bytes: &[u8], subject: &str) -> Result<(usize, u64, Body), Dropped> {
         let sender = subject.rsplit('.').next().unwrap_or_default();
-        let sender: Identity = sender.parse().map_err(|_| Dropped::Foreign)?;
+        let sender = Identity::from_digits(sender).map_err(|_| Dropped::Foreign)?;
         let is_it = |member: &Member| member.host.calling.agent == sender;
         let place = self.members.iter().position(is_it).ok_or(Dropped::Foreign)?;
         let packet = self.members[place].peer.open(bytes)?;
@@ -306,7 +306,7 @@ impl Service {
 
     /// The server says that nobody listens at an agent's subjects.
     fn note_absence(&mut self, subject: &str) {
-        let agent = subject.rsplit('.').next().and_then(|token| token.parse::<Identity>().ok());
+        let agent = subject.rsplit('.').next().and_then(|token| Identity::from_digits(token).ok());
         let is_it = |member: &&mut Member| Some(member.host.calling.agent) == agent;
         let Some(member) = self.members.iter_mut().find(is_it) else { return };
         let now = Instant::now();
