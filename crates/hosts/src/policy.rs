@@ -130,7 +130,12 @@ impl Policy {
         }
     }
 
-    /// A worker is gone, and with it its case.
+    /// Whether a worker's case has not ended. It takes no other until then.
+    pub(crate) fn has_case(&self, worker: u32) -> bool {
+        self.cases.contains_key(&worker)
+    }
+
+    /// A worker's case has ended, or the worker is gone.
     pub(crate) fn forget(&mut self, worker: u32) {
         self.cases.remove(&worker);
     }
@@ -190,7 +195,16 @@ impl Policy {
     fn refusal_of_run(&mut self, worker: u32, run: &CaseRun) -> Option<String> {
         let rate = match run.pace {
             Pace::Closed | Pace::Chained => 0.0,
-            Pace::Constant(rate) | Pace::Poisson(rate) => rate.0,
+            Pace::Constant(rate) | Pace::Poisson(rate) if rate.0.is_finite() && rate.0 > 0.0 => {
+                rate.0
+            }
+            Pace::Constant(rate) | Pace::Poisson(rate) => {
+                let target = &self.target;
+                return Some(format!(
+                    "target {target}: {} operations a second are no rate",
+                    rate.0
+                ));
+            }
         };
         let operations = run.counts.iter().flatten().fold(0u64, |sum, n| sum.saturating_add(*n));
         let load = CaseLoad { threads: u64::from(run.threads), rate, operations };
@@ -253,4 +267,57 @@ impl Policy {
 fn list(names: &BTreeSet<String>) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     format!("[{}]", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use tapstone_measure::recorder::SliceGrid;
+    use tapstone_measure::units::PerSecond;
+
+    use super::*;
+
+    fn policy() -> Policy {
+        Policy::new("hsm-a", &toml::from_str("module = 'm.so'").unwrap())
+    }
+
+    fn run(pace: Pace) -> Task {
+        Task::Run(Box::new(CaseRun {
+            threads: 200,
+            pace,
+            first: 0,
+            counts: None,
+            grid: SliceGrid::default(),
+            warm_up: Nanos::ZERO,
+            keep_bytes: 0,
+            seed: 0,
+            mix: Vec::new(),
+            samples: false,
+            phases: false,
+            max_failures: 1,
+            reconnect: false,
+        }))
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused() {
+        for rate in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+            for pace in [Pace::Constant(PerSecond(rate)), Pace::Poisson(PerSecond(rate))] {
+                let mut policy = policy();
+                let refused = policy.refusal(0, &run(pace)).unwrap();
+                assert!(refused.contains("hsm-a") && refused.contains("no rate"), "{refused}");
+                assert!(!policy.has_case(0));
+            }
+        }
+        assert_eq!(policy().refusal(0, &run(Pace::Constant(PerSecond(100.0)))), None);
+    }
+
+    #[test]
+    fn load_is_counted_until_its_case_ends() {
+        let mut policy = policy();
+        assert_eq!(policy.refusal(0, &run(Pace::Closed)), None);
+        assert!(policy.refusal(1, &run(Pace::Closed)).unwrap().contains("limits.threads = 400"));
+        assert!(policy.has_case(0) && !policy.has_case(1));
+        policy.forget(0);
+        assert_eq!(policy.refusal(1, &run(Pace::Closed)), None);
+    }
 }

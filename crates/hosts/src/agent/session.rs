@@ -39,6 +39,14 @@ fn input_seeds() -> InputSeeds {
     })
 }
 
+/// The longest that a call of the module may take, whatever a claim asks for: so long, at most, a
+/// plan that was dropped waits for one that hangs.
+const LONGEST_CALL: Duration = Duration::from_secs(300);
+
+fn time_limit(claim: &Claim) -> Duration {
+    Duration::from_millis(claim.timeout_ms.max(1)).min(LONGEST_CALL)
+}
+
 /// One run: its coordinator and the thread that carries out the plan.
 pub(super) struct AgentSession {
     ends: Ends,
@@ -73,7 +81,7 @@ impl AgentSession {
             tokens: vec![target.token()],
             login: pin.map_or(Login::None, Login::Pin),
             accept_low_count: options.config.accept_low_count,
-            timeout: Duration::from_millis(claim.timeout_ms.max(1)),
+            timeout: time_limit(claim),
             interrupt: Arc::clone(&abandon),
             announce: options.say,
         };
@@ -87,7 +95,7 @@ impl AgentSession {
             relay,
             inbox,
             (ends.run, news),
-            Arc::clone(&backlog),
+            (Arc::clone(&backlog), Arc::clone(&abandon)),
             (name, refused),
             policy,
         );
@@ -173,5 +181,21 @@ impl AgentSession {
 
     pub(super) async fn bye(&mut self, client: &Client, why: &str) {
         self.peer.bye(client, why).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_claim_makes_a_call_last_for_ever() {
+        let limit = |timeout_ms| {
+            let nonce = String::new();
+            time_limit(&Claim { nonce, coordinator: "lab".into(), target: "t".into(), timeout_ms })
+        };
+        assert_eq!(limit(u64::MAX), LONGEST_CALL);
+        assert_eq!(limit(30_000), Duration::from_secs(30));
+        assert_eq!(limit(0), Duration::from_millis(1));
     }
 }

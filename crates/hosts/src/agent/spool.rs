@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
+use std::iter;
 
 use tapstone_token::protocol::RawSample;
 use tapstone_worker::{receive, send};
@@ -37,19 +38,18 @@ impl Spool {
         send(file, samples)
     }
 
-    /// Hands over all that was kept, batch by batch; then it is empty.
-    pub(crate) fn empty(&mut self, mut take: impl FnMut(Vec<RawSample>)) {
+    /// All that was kept, batch by batch; the spool is empty from now on.
+    pub(crate) fn batches(&mut self) -> impl Iterator<Item = Vec<RawSample>> + use<> {
         self.lost = 0;
-        let Some(file) = self.file.take() else { return };
-        let Ok(mut file) = file.into_inner() else { return };
-        if file.seek(SeekFrom::Start(0)).is_err() {
-            return;
-        }
-        let mut batches = BufReader::new(file);
-        while let Ok(Some(batch)) = receive(&mut batches) {
-            take(batch);
-        }
+        let mut kept = self.file.take().and_then(from_its_start).map(BufReader::new);
+        iter::from_fn(move || receive(kept.as_mut()?).ok().flatten())
     }
+}
+
+fn from_its_start(file: BufWriter<File>) -> Option<File> {
+    let mut file = file.into_inner().ok()?;
+    file.seek(SeekFrom::Start(0)).ok()?;
+    Some(file)
 }
 
 #[cfg(test)]
@@ -69,10 +69,9 @@ mod tests {
         let mut spool = Spool::default();
         spool.keep(&vec![sample(1), sample(2)]);
         spool.keep(&vec![sample(3)]);
-        let mut all = Vec::new();
-        spool.empty(|batch| all.extend(batch));
+        let all: Vec<RawSample> = spool.batches().flatten().collect();
         assert_eq!(all, [sample(1), sample(2), sample(3)]);
-        spool.empty(|_| panic!("it is empty"));
+        assert_eq!(spool.batches().count(), 0, "it is empty");
         assert_eq!(spool.lost(), 0);
     }
 }

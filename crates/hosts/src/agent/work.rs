@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_token::controller::{Lost, Relay, TokenMeasureError};
-use tapstone_token::protocol::{Report, Task, TokenProtocol, Trouble};
+use tapstone_token::protocol::{RawSample, Report, Task, TokenProtocol, Trouble};
 use tapstone_worker::{Heard, HeardOf};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -37,6 +37,8 @@ pub(super) struct Work {
     run: u64,
     news: UnboundedSender<(u64, News)>,
     backlog: Arc<AtomicUsize>,
+    /// The plan is being dropped: nothing is waited for.
+    abandon: Arc<AtomicBool>,
     target: String,
     refused: RefusedPins,
     policy: Policy,
@@ -57,18 +59,18 @@ impl Work {
         relay: Relay,
         orders: Receiver<ToAgent>,
         (run, news): (u64, UnboundedSender<(u64, News)>),
-        backlog: Arc<AtomicUsize>,
+        (backlog, abandon): (Arc<AtomicUsize>, Arc<AtomicBool>),
         (target, refused): (String, RefusedPins),
         policy: Policy,
     ) -> Self {
         let workers = BTreeMap::new();
-        Self { relay, orders, run, news, backlog, target, refused, policy, workers }
+        Self { relay, orders, run, news, backlog, abandon, target, refused, policy, workers }
     }
 
     /// Serves until nobody has orders any more; then everything is cleaned up.
     pub(super) fn serve(mut self) {
-        while self.obey() {
-            if let Some((number, heard)) = self.relay.hear(TICK) {
+        while let Some(patience) = self.obey() {
+            if let Some((number, heard)) = self.relay.hear(patience) {
                 self.pass_on(number, heard);
             }
             self.end_the_overdue();
@@ -77,28 +79,32 @@ impl Work {
         let _ = self.news.send((self.run, News::Ended(trouble)));
     }
 
-    /// Carries out the orders that are there; whether there will be more.
-    fn obey(&mut self) -> bool {
-        loop {
-            match self.orders.try_recv() {
-                Ok(ToAgent::Join { worker }) => self.join(worker),
-                Ok(ToAgent::Task { worker, task: Task::Samples }) => self.hand_over(worker),
-                Ok(ToAgent::Task { worker, task }) => self.give(worker, task),
-                Ok(ToAgent::Kill { worker }) => {
-                    if let Some(known) = self.workers.remove(&worker) {
-                        self.relay.kill(known.number);
-                        self.policy.forget(worker);
-                    }
+    /// Carries out one order, if one is there, so that deadlines are looked at between any two. How
+    /// long workers may be listened to then; `None`: there will be no more orders.
+    fn obey(&mut self) -> Option<Duration> {
+        match self.orders.try_recv() {
+            Ok(ToAgent::Join { worker }) => self.join(worker),
+            Ok(ToAgent::Task { worker, task: Task::Samples }) => self.hand_over(worker),
+            Ok(ToAgent::Task { worker, task }) => self.give(worker, task),
+            Ok(ToAgent::Kill { worker }) => {
+                if let Some(known) = self.workers.remove(&worker) {
+                    self.relay.kill(known.number);
+                    self.policy.forget(worker);
                 }
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => return false,
             }
+            Err(TryRecvError::Empty) => return Some(TICK),
+            Err(TryRecvError::Disconnected) => return None,
         }
+        Some(Duration::ZERO)
     }
 
     /// Gives a worker a task, if the policy lets it.
     fn give(&mut self, worker: u32, task: Task) {
         let Some(known) = self.workers.get_mut(&worker) else { return };
+        if matches!(task, Task::Run(_) | Task::Prepare(_)) && self.policy.has_case(worker) {
+            let why = "its worker was given a case before the one that it has ended";
+            return self.lose(worker, why.into());
+        }
         let now = Monotonic.now();
         let refusal = self
             .policy
@@ -197,9 +203,11 @@ impl Work {
         match heard {
             Heard::Report(Report::Samples(samples)) => known.samples.keep(&samples),
             Heard::Report(mut report) => {
-                if let Report::Done(done) = &mut report {
+                if matches!(report, Report::Done(_) | Report::Ready(Err(_))) {
                     known.deadline = None;
                     self.policy.forget(worker);
+                }
+                if let Report::Done(done) = &mut report {
                     done.samples_dropped += known.samples.lost();
                 }
                 self.send(FromAgent::Report { worker, report: Box::new(report) });
@@ -215,24 +223,29 @@ impl Work {
 
     /// Sends a worker's samples, no faster than they are taken; an empty batch ends them.
     fn hand_over(&mut self, worker: u32) {
-        let news = &self.news;
-        let run = self.run;
-        let backlog = &self.backlog;
-        let send = |samples| {
-            let report = Box::new(Report::Samples(samples));
-            let _ = news.send((run, News::Message(FromAgent::Report { worker, report })));
-        };
-        if let Some(known) = self.workers.get_mut(&worker) {
-            known.samples.empty(|samples| {
-                send(samples);
-                // The other thread says how much is under way a little later.
-                thread::sleep(Duration::from_millis(1));
-                while backlog.load(Relaxed) > BACKLOG_BYTES && !news.is_closed() {
-                    thread::sleep(Duration::from_millis(5));
-                }
-            });
+        let samples = self.workers.get_mut(&worker).map(|known| known.samples.batches());
+        for batch in samples.into_iter().flatten() {
+            self.send_samples(worker, batch);
+            // The other thread says how much is under way a little later.
+            thread::sleep(Duration::from_millis(1));
+            while self.backlog.load(Relaxed) > BACKLOG_BYTES && !self.is_abandoned() {
+                self.end_the_overdue();
+                thread::sleep(Duration::from_millis(5));
+            }
+            if self.is_abandoned() {
+                return;
+            }
         }
-        send(Vec::new());
+        self.send_samples(worker, Vec::new());
+    }
+
+    /// Whether nobody takes anything any more.
+    fn is_abandoned(&self) -> bool {
+        self.abandon.load(Relaxed) || self.news.is_closed()
+    }
+
+    fn send_samples(&self, worker: u32, samples: Vec<RawSample>) {
+        self.send(FromAgent::Report { worker, report: Box::new(Report::Samples(samples)) });
     }
 
     fn send(&self, message: FromAgent) {
@@ -253,4 +266,120 @@ fn in_agents_words(error: &TokenMeasureError) -> String {
             "choose one by --token-label, --token-serial or --slot",
             "name one in the agent's configuration",
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, Sender};
+    use std::time::Instant;
+
+    use tapstone_measure::recorder::SliceGrid;
+    use tapstone_token::controller::{TokenChoice, TokenOptions, WorkerCommand};
+    use tapstone_token::protocol::{CaseRun, Login, Pace};
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    /// A plan's thread with one worker of number 7, which has no process.
+    fn work() -> (Work, Sender<ToAgent>, UnboundedReceiver<(u64, News)>) {
+        let abandon = Arc::new(AtomicBool::new(false));
+        let options = TokenOptions {
+            worker: WorkerCommand { program: "none".into(), arguments: vec![], hidden: vec![] },
+            module: "none.so".into(),
+            module_arguments: None,
+            tokens: vec![TokenChoice::Only],
+            login: Login::None,
+            accept_low_count: false,
+            timeout: Duration::from_secs(1),
+            interrupt: Arc::clone(&abandon),
+            announce: |_| (),
+        };
+        let relay = Relay::new(options, 1, Box::new(|seed, _, _| seed)).unwrap();
+        let (orders, inbox) = mpsc::channel();
+        let (news, told) = unbounded_channel();
+        let backlog = Arc::new(AtomicUsize::new(0));
+        let policy = Policy::new("t", &toml::from_str("module = 'none.so'").unwrap());
+        let names = ("t".to_owned(), RefusedPins::default());
+        let mut work = Work::new(relay, inbox, (1, news), (backlog, abandon), names, policy);
+        let samples = Spool::default();
+        work.workers.insert(7, NumberedWorker { number: 0, samples, deadline: None });
+        (work, orders, told)
+    }
+
+    fn run() -> Task {
+        Task::Run(Box::new(CaseRun {
+            threads: 1,
+            pace: Pace::Closed,
+            first: 0,
+            counts: None,
+            grid: SliceGrid::default(),
+            warm_up: Nanos::ZERO,
+            keep_bytes: 0,
+            seed: 0,
+            mix: Vec::new(),
+            samples: true,
+            phases: false,
+            max_failures: 1,
+            reconnect: false,
+        }))
+    }
+
+    #[test]
+    fn a_second_load_before_the_first_has_ended_loses_its_worker() {
+        let (mut work, _orders, mut told) = work();
+        work.give(7, run());
+        let deadline = work.workers[&7].deadline.unwrap();
+        work.give(7, Task::Open { at: Nanos::ZERO, closes: Some(Nanos::ZERO) });
+        assert!(work.workers[&7].deadline.unwrap() < deadline);
+        work.give(7, run());
+        assert!(work.workers.is_empty() && !work.policy.has_case(7));
+        let Ok((1, News::Message(FromAgent::Lost { worker: 7, lost }))) = told.try_recv() else {
+            panic!("the coordinator is told");
+        };
+        assert!(lost.to_string().contains("before the one that it has ended"), "{lost}");
+    }
+
+    #[test]
+    fn a_load_that_cannot_begin_has_ended() {
+        let (mut work, _orders, _told) = work();
+        work.give(7, run());
+        let failure = serde_json::from_str(r#"{"call":"C_Sign","code":5}"#).unwrap();
+        work.pass_on(0, Heard::Report(Report::Ready(Err(failure))));
+        assert!(work.workers[&7].deadline.is_none() && !work.policy.has_case(7));
+        work.give(7, run());
+        assert!(work.workers.contains_key(&7), "it may be tried again");
+    }
+
+    #[test]
+    fn samples_that_nobody_takes_hold_nothing_up() {
+        let (mut work, orders, _told) = work();
+        work.give(7, run());
+        let known = work.workers.get_mut(&7).unwrap();
+        known.deadline = Some(Nanos::ZERO);
+        known.samples.keep(&Vec::new());
+        work.backlog.store(BACKLOG_BYTES + 1, Relaxed);
+        let abandon = Arc::clone(&work.abandon);
+        let ender = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            abandon.store(true, Relaxed);
+        });
+        orders.send(ToAgent::Task { worker: 7, task: Task::Samples }).unwrap();
+        let begun = Instant::now();
+        assert_eq!(work.obey(), Some(Duration::ZERO));
+        assert!(begun.elapsed() >= Duration::from_millis(100));
+        assert!(work.workers.is_empty(), "its time was over meanwhile");
+        ender.join().unwrap();
+    }
+
+    #[test]
+    fn orders_come_one_by_one() {
+        let (mut work, orders, _told) = work();
+        for _ in 0..2 {
+            orders.send(ToAgent::Task { worker: 7, task: Task::Ping }).unwrap();
+        }
+        assert_eq!(work.obey(), Some(Duration::ZERO));
+        drop(orders);
+        assert_eq!(work.obey(), Some(Duration::ZERO));
+        assert_eq!(work.obey(), None);
+    }
 }
