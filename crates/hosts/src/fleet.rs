@@ -28,7 +28,7 @@ use crate::connection::Server;
 use crate::enrolment::Enrolment;
 use crate::error::HostsError;
 use crate::runtime::runtime;
-use crate::wire::{Calling, Entered, Facts, TargetFacts};
+use crate::wire::{Calling, Entered, Facts, TargetFacts, printable_line};
 
 /// What is wanted of the network.
 #[derive(Clone, Debug)]
@@ -68,6 +68,18 @@ impl Host {
             return Lost::Unreachable(why.to_owned());
         }
         Lost::Unreachable(format!("{} was lost: {why}", self.calling.name))
+    }
+}
+
+/// A worker that an agent says is gone: in its own name, and as one line that acts on no terminal.
+/// An agent can say anything, but not in the name of another, or of the server.
+fn told_by(name: &str, lost: Lost) -> Lost {
+    match lost {
+        Lost::Unreachable(text) => Lost::Unreachable(format!("{name}: {}", printable_line(&text))),
+        Lost::Garbled(text) => Lost::Garbled(printable_line(&text)),
+        Lost::Crashed { how, call } => Lost::Crashed { how: printable_line(&how), call },
+        Lost::BeyondBuffer { how, call } => Lost::BeyondBuffer { how: printable_line(&how), call },
+        lost @ Lost::Hung { .. } => lost,
     }
 }
 
@@ -391,5 +403,25 @@ pub fn clock_of(clock: HostClock) -> record::HostClock {
         offset_ns: clock.offset_ns,
         bound_ns: clock.bound,
         round_trip_ns: clock.round_trip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_speaks_in_its_own_name_only() {
+        let blame = "client-2 was lost: it is broken\n\x1b[2Jerror: client-2";
+        for lost in [Lost::Unreachable(blame.into()), Lost::Unreachable(SERVER_GONE.into())] {
+            let told = told_by("client-1", lost).to_string();
+            assert!(told.starts_with("client-1: "), "{told}");
+            assert!(!told.contains(char::is_control), "{told}");
+        }
+        let how = blame.to_owned();
+        for lost in [Lost::Garbled(blame.into()), Lost::Crashed { how, call: None }] {
+            let told = told_by("client-1", lost).to_string();
+            assert!(!told.contains(char::is_control), "{told}");
+        }
     }
 }

@@ -59,6 +59,11 @@ pub(crate) fn printable(text: &str) -> String {
     Foreign::with_lines(text).to_string()
 }
 
+/// The same on one line, so that it cannot look like somebody else's words.
+pub(crate) fn printable_line(text: &str) -> String {
+    Foreign::new(text.trim_end().replace('\n', "; ")).to_string()
+}
+
 /// An agent, as its coordinator knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calling {

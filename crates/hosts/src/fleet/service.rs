@@ -16,7 +16,9 @@ use tapstone_worker::ReportSender;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 
-use super::{Adopt, Command, DiscoveryAnswer, Host, HostStates, SERVER_GONE, State, Wish, claims};
+use super::{
+    Adopt, Command, DiscoveryAnswer, Host, HostStates, SERVER_GONE, State, Wish, claims, told_by,
+};
 use crate::clock::{ClockTrouble, Offset, RoundTrip};
 use crate::coordinator::Coordinator;
 use crate::discovery::clocks;
@@ -27,7 +29,7 @@ use crate::identity::Identity;
 use crate::moments;
 use crate::peer::{Ends, Peer, settle};
 use crate::wire::{Body, FromAgent, LEASE, ToAgent};
-use crate::wire::{coordinator_subject, inbox_prefix, presence_subject, printable};
+use crate::wire::{coordinator_subject, inbox_prefix, presence_subject, printable, printable_line};
 
 /// Round trips to each agent's clock.
 pub(crate) type Trips = BTreeMap<Identity, Vec<RoundTrip>>;
@@ -293,7 +295,7 @@ impl Service {
         }
         if let Body::Bye(why) = &body {
             member.gone = true;
-            return self.lose(place, printable(why)).await;
+            return self.lose(place, format!("it says: {}", printable_line(why))).await;
         }
         let message = member.peer.take(ack, body);
         if let Some(message) = message {
@@ -515,7 +517,7 @@ impl Member {
             FromAgent::Lost { worker, lost } => {
                 let number = worker as usize;
                 if let Some(worker) = self.workers.remove(&number) {
-                    worker.lose(number, lost);
+                    worker.lose(number, told_by(&self.host.calling.name, lost));
                 }
             }
         }
