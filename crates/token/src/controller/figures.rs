@@ -125,7 +125,7 @@ impl CaseFigures<'_> {
         // A module that answers what cannot be is not to be trusted, whenever it did.
         let outside = self.ran.broken_outside(lane).first().map(|broken| broken.first);
         if !failed && outside.is_none() {
-            return record::Status::OK;
+            return if_measured(lane.is_some() && self.plan.lanes.len() > 1, total);
         }
         let outcome =
             if total.completed == 0 { record::Outcome::Failed } else { record::Outcome::Partial };
@@ -345,5 +345,29 @@ impl CaseFigures<'_> {
             p999: late.quantile(0.999),
             max: late.max,
         });
+    }
+}
+
+/// Where nothing failed: a case in which no operation completed has no figures all the same. A rare
+/// operation of a mix may have had no turn.
+fn if_measured(of_mix: bool, total: &Slice) -> record::Status {
+    if total.completed == 0 && !of_mix {
+        let code = "no operation completed in the window";
+        return record::Status::at(record::Outcome::Failed, "window", code);
+    }
+    record::Status::OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_without_an_operation_is_not_ok() {
+        let none = Slice::empty();
+        assert_eq!(if_measured(false, &none).outcome, record::Outcome::Failed);
+        assert_eq!(if_measured(true, &none), record::Status::OK);
+        let some = Slice { completed: 1, ..none };
+        assert_eq!(if_measured(false, &some), record::Status::OK);
     }
 }

@@ -96,7 +96,7 @@ impl TokenController {
     }
 
     /// The name of the host that a worker runs on.
-    fn host_name(&self, number: usize) -> String {
+    pub(super) fn host_name(&self, number: usize) -> String {
         let names = self.hosts().map(|hosts| hosts.names()).unwrap_or_default();
         let host = self.entered.get(&number).and_then(|host| names.get(*host));
         host.cloned().unwrap_or_default()

@@ -68,6 +68,9 @@ const GRACE: Nanos = Nanos::from_secs(5);
 /// The same once the user has asked to end.
 const GRACE_AFTER_INTERRUPT: Nanos = Nanos::from_secs(2);
 
+/// A connection may be away for so long, and its host takes part all the same.
+const LONGEST_BREAK: Nanos = Nanos::from_secs(5);
+
 /// When the rate's interval is first looked at; then at twice that, and so on. Looking all the
 /// time and stopping at the first narrow interval would believe luck.
 const FIRST_LOOK: Nanos = Nanos::from_secs(2);
@@ -227,6 +230,16 @@ fn split(count: u64, workers: u32, first: u32, threads: u32) -> Vec<u64> {
     (first..first + threads).map(|worker| each + u64::from(u64::from(worker) < rest)).collect()
 }
 
+/// The latest moment at which another machine can have opened a window that was announced for
+/// `announced`, if it says so `now`: none that is still to come, and none after a break of its
+/// connection that costs nothing. `slack` is for its clock, and for words on their way.
+fn latest_opening(announced: Nanos, now: Nanos, slack: Nanos) -> Nanos {
+    if announced == Nanos::NEVER {
+        return Nanos::ZERO;
+    }
+    announced.max(now).min(announced + LONGEST_BREAK) + slack
+}
+
 /// Processor time of this process, which measures nothing itself.
 fn own_processor_time() -> Nanos {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -352,22 +365,13 @@ impl CaseSteering<'_, '_> {
 
     /// Other machines that have not ended in time are not waited for.
     fn give_up_the_overdue(&mut self) {
-        let Some(hosts) = self.controller.hosts() else { return };
-        let now = Monotonic.now();
-        if now <= self.deadline() {
+        if self.controller.hosts().is_none() || Monotonic.now() <= self.deadline() {
             return;
         }
-        let names = hosts.names();
         for (place, number) in self.numbers.iter().enumerate() {
-            if self.gathered.done[place].is_some() || !self.controller.workers.is_alive(*number) {
-                continue;
+            if self.gathered.done[place].is_none() && self.controller.workers.is_alive(*number) {
+                self.give_up_host(place, "it did not end its load in time after the window");
             }
-            let host = self.controller.entered.get(number).and_then(|host| names.get(*host));
-            let name = host.map_or("a host", String::as_str);
-            let why = format!("{name} did not end its load within the time after the window");
-            let lost = Lost::Unreachable(why);
-            self.controller.workers.kill(*number, lost.clone());
-            self.lose(place, lost);
         }
     }
 
@@ -397,10 +401,7 @@ impl CaseSteering<'_, '_> {
                     self.open();
                 }
             }
-            Report::Opened { from } => {
-                // Another machine may say anything: nothing opens after it has closed.
-                self.known_to_all = self.known_to_all.max(from.min(self.gathered.closed));
-            }
+            Report::Opened { from } => self.take_opening(place, from),
             Report::Slices(slices) => {
                 for (lane, slice) in slices {
                     if !self.can_be(&slice) {
@@ -413,6 +414,27 @@ impl CaseSteering<'_, '_> {
             Report::Done(done) => self.gathered.done[place] = Some(*done),
             _ => {}
         }
+    }
+
+    /// A worker knew that the window was open from this moment on. Another machine may say anything,
+    /// and would shorten the window of all.
+    fn take_opening(&mut self, place: usize, from: Nanos) {
+        let slack = self.controller.notice(OPEN_NOTICE);
+        let latest = latest_opening(self.gathered.opened, Monotonic.now(), slack);
+        if self.controller.hosts().is_some() && from > latest {
+            return self.give_up_host(place, "it opened its window at a moment that cannot be");
+        }
+        // Nothing opens after it has closed.
+        self.known_to_all = self.known_to_all.max(from.min(self.gathered.closed));
+    }
+
+    /// Ends a worker of another machine, and says which machine that is.
+    fn give_up_host(&mut self, place: usize, why: &str) {
+        let number = self.numbers[place];
+        let name = self.controller.host_name(number);
+        let lost = Lost::Unreachable(format!("{name} was lost: {why}"));
+        self.controller.workers.kill(number, lost.clone());
+        self.lose(place, lost);
     }
 
     /// Samples that were kept where they were made, now that nobody measures any more.
@@ -538,6 +560,18 @@ impl CaseSteering<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_not_opened_in_the_future_nor_long_after_it_was_announced() {
+        let second = |n| Nanos::from_secs(n);
+        let slack = Nanos::from_millis(10);
+        // Told ahead: at the moment itself.
+        assert_eq!(latest_opening(second(10), second(9), slack), second(10) + slack);
+        // Heard late, and not later than it says so.
+        assert_eq!(latest_opening(second(10), second(12), slack), second(12) + slack);
+        assert_eq!(latest_opening(second(10), second(60), slack), second(15) + slack);
+        assert_eq!(latest_opening(Nanos::NEVER, second(60), slack), Nanos::ZERO);
+    }
 
     #[test]
     fn a_count_is_split_among_all_threads_of_all_workers() {
