@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
@@ -71,6 +71,13 @@ impl Host {
     }
 }
 
+/// How long hosts may take to start workers that load a module and enter a token: some calls, each
+/// of which may take so long, for each of them.
+fn joining_time(call: Duration, workers: usize) -> Duration {
+    const CALLS: u32 = 10;
+    Duration::from_secs(60) + (call * CALLS).saturating_mul(workers.max(1) as u32)
+}
+
 /// A worker that an agent says is gone: in its own name, and as one line that acts on no terminal.
 /// An agent can say anything, but not in the name of another, or of the server.
 fn told_by(name: &str, lost: Lost) -> Lost {
@@ -89,6 +96,8 @@ pub struct Fleet {
     target: String,
     run: u64,
     interrupt: Arc<AtomicBool>,
+    /// How long a call of the module may take.
+    timeout: Duration,
     commands: UnboundedSender<Command>,
     shared: Arc<HostStates>,
     thread: Option<JoinHandle<()>>,
@@ -164,6 +173,7 @@ impl Fleet {
         let shared = Arc::new(HostStates::default());
         let target = wish.target.clone();
         let interrupt = Arc::clone(&wish.interrupt);
+        let timeout = wish.timeout;
         let service = (commands.clone(), Arc::clone(&shared));
         let thread = thread::Builder::new().name("hosts".into()).spawn(move || {
             let runtime = match runtime() {
@@ -183,7 +193,7 @@ impl Fleet {
         let thread = thread.map_err(HostsError::Start)?;
         let gone = || Err(HostsError::Start(io::Error::other("its thread ended")));
         let (run, hosts) = gathered.recv().unwrap_or_else(|_| gone())?;
-        Ok(Self { hosts, target, run, interrupt, commands, shared, thread: Some(thread) })
+        Ok(Self { hosts, target, run, interrupt, timeout, commands, shared, thread: Some(thread) })
     }
 
     /// The hosts for a record, which follows them while they work.
@@ -204,22 +214,32 @@ impl Fleet {
         }
         drop(answer);
         let mut joined: Vec<Option<DiscoveryAnswer>> = wanted.iter().map(|_| None).collect();
-        while let Some((number, answer)) = self.wait(&answers) {
+        // A host starts its workers one after the other.
+        let limit = joining_time(self.timeout, wanted.len());
+        let deadline = Instant::now() + limit;
+        while let Some((number, answer)) = self.wait(&answers, deadline) {
             if let Some(place) = wanted.iter().position(|wanted| wanted.number == number) {
                 joined[place] = Some(answer);
+            }
+        }
+        if Instant::now() >= deadline {
+            let text = format!("did not start its worker within {} s", limit.as_secs());
+            for answer in &mut joined {
+                answer.get_or_insert_with(|| Err(text.clone()));
             }
         }
         let pairs = wanted.iter().zip(joined);
         pairs.map(|(wanted, answer)| self.joining(*wanted, answer)).collect()
     }
 
-    /// The next answer; `None` when all are in, or the user wants no more.
-    fn wait<T>(&self, answers: &Receiver<T>) -> Option<T> {
+    /// The next answer; `None` when all are in, the time is over, or the user wants no more.
+    fn wait<T>(&self, answers: &Receiver<T>, deadline: Instant) -> Option<T> {
         loop {
             match answers.recv_timeout(Duration::from_millis(50)) {
                 Ok(answer) => return Some(answer),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) if self.interrupt.load(Relaxed) => return None,
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -235,6 +255,7 @@ impl Fleet {
             Some(Ok((entered, lost))) => Ok(Joined {
                 worker: Box::new(AgentWorker {
                     host: wanted.host,
+                    name: host.calling.name.clone(),
                     number: wanted.number,
                     commands: self.commands.clone(),
                     lost,
@@ -319,6 +340,8 @@ impl Drop for Fleet {
 /// A worker on another machine.
 struct AgentWorker {
     host: usize,
+    /// What that host is called.
+    name: String,
     number: usize,
     commands: UnboundedSender<Command>,
     lost: Arc<Mutex<Option<Lost>>>,
@@ -327,6 +350,10 @@ struct AgentWorker {
 impl RemoteWorker<TokenProtocol> for AgentWorker {
     fn send_task(&mut self, task: Task) {
         let _ = self.commands.send(Command::Task { host: self.host, number: self.number, task });
+    }
+
+    fn machine(&self) -> &str {
+        &self.name
     }
 
     fn post_mortem(&mut self) -> Lost {

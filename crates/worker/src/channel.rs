@@ -9,6 +9,9 @@ pub trait RemoteWorker<P: Protocol>: Send {
     /// Sends a task. That the worker is gone is noticed by [`ReportSender::end`](crate::ReportSender::end).
     fn send_task(&mut self, task: P::Task);
 
+    /// The machine that it is on, as the user knows it.
+    fn machine(&self) -> &str;
+
     /// How a worker ended whose reports have ended.
     fn post_mortem(&mut self) -> Lost<P::Call>;
 

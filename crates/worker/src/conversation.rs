@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// [`hear`](Self::hear) or as the answer to a question, is the only one who does.
 pub struct Conversation<P: Protocol> {
     timeouts: Timeouts,
+    /// How long another machine may take to answer.
+    remote_patience: Duration,
     interrupt: Interrupt,
     /// By number; `None` for those that are gone.
     workers: Vec<Option<Worker<P>>>,
@@ -69,7 +71,9 @@ impl<P: Protocol> Conversation<P> {
         let (sender, inbox) = mpsc::channel();
         let workers = Vec::new();
         let sender = ReportSender(sender);
-        Self { timeouts, interrupt, workers, sender, inbox, last_look: Instant::now() }
+        let remote_patience = Duration::MAX;
+        let last_look = Instant::now();
+        Self { timeouts, remote_patience, interrupt, workers, sender, inbox, last_look }
     }
 
     /// How long workers may take.
@@ -81,6 +85,12 @@ impl<P: Protocol> Conversation<P> {
     /// How long workers may take from now on. Workers that run already keep their time to clean up.
     pub fn set_timeouts(&mut self, timeouts: Timeouts) {
         self.timeouts = timeouts;
+    }
+
+    /// How long another machine may take to answer a question from now on. Its calls are watched
+    /// there, and nobody here sees whether they go on.
+    pub const fn set_remote_patience(&mut self, patience: Duration) {
+        self.remote_patience = patience;
     }
 
     /// The user has asked to end.
@@ -221,7 +231,16 @@ impl<P: Protocol> Conversation<P> {
             let gone = worker.is_none().then(|| Err(Unanswered::Lost(no_process())));
             answers.push(gone);
         }
+        let begun = Instant::now();
         while answers.iter().any(Option::is_none) {
+            if begun.elapsed() > self.remote_patience {
+                for (answer, number) in answers.iter_mut().zip(numbers) {
+                    if answer.is_none() {
+                        *answer =
+                            self.lose_overdue(*number).map(|lost| Err(Unanswered::Lost(lost)));
+                    }
+                }
+            }
             if let Some((number, heard)) = self.hear(LOOK) {
                 // What is heard of workers that were not asked means nothing here.
                 let place = numbers.iter().position(|other| *other == number);
@@ -288,8 +307,17 @@ impl<P: Protocol> Conversation<P> {
         worker.watch.restart();
         worker.channel.send_task(task);
         let mut first = None;
+        let mut last_report = Instant::now();
         loop {
+            if last_report.elapsed() > self.remote_patience
+                && let Some(lost) = self.lose_overdue(number)
+            {
+                return first.or(Some(lost));
+            }
             let Some((from, heard)) = self.hear(LOOK) else { continue };
+            if from == number {
+                last_report = Instant::now();
+            }
             let ended = match heard {
                 Heard::Report(report) => from == number && take(report),
                 Heard::Waits => false,
@@ -328,6 +356,15 @@ impl<P: Protocol> Conversation<P> {
     pub fn give_up(&mut self, number: usize, why: String) {
         // The conversation holds the other end itself.
         let _ = self.sender.0.send((number, Word::Garbled(why)));
+    }
+
+    /// Ends a worker of another machine that has not answered in time.
+    fn lose_overdue(&mut self, number: usize) -> Option<Lost<P::Call>> {
+        let patience = self.remote_patience.as_secs();
+        let Channel::Remote(remote) = &self.worker(number)?.channel else { return None };
+        let machine = remote.machine();
+        let why = format!("{machine} was lost: it did not answer within {patience} s");
+        Some(self.end_lost(number, Some(Lost::Unreachable(why))))
     }
 
     fn is_remote(&self, number: usize) -> bool {

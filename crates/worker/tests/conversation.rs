@@ -268,11 +268,37 @@ impl RemoteWorker<Toy> for Far {
         let _ = self.tasks.send(task);
     }
 
+    fn machine(&self) -> &'static str {
+        "far"
+    }
+
     fn post_mortem(&mut self) -> Lost<Call> {
         Lost::Unreachable("far was lost".to_owned())
     }
 
     fn kill(&mut self) {}
+}
+
+fn a_remote_worker_that_never_answers_is_lost_by_name() {
+    let mut toys = toys(PATIENT);
+    toys.set_remote_patience(SHORT);
+    let (tasks, _told) = mpsc::channel();
+    for question in [0, 1] {
+        let number = toys.next_number();
+        toys.add_remote(Box::new(Far { tasks: tasks.clone() }));
+        // What it says meanwhile is no answer.
+        toys.report_sender().report(number, 7);
+        let lost = match question {
+            0 => match toys.answer(number, |_| None::<u32>, || ()) {
+                Err(Unanswered::Lost(lost)) => Some(lost),
+                other => panic!("{other:?}"),
+            },
+            _ => toys.fetch(number, Order::Echo(1), |_| false),
+        };
+        let told = lost.unwrap().to_string();
+        assert!(told.starts_with("far was lost: it did not answer within"), "{told}");
+        assert!(!toys.is_alive(number));
+    }
 }
 
 fn a_remote_worker_is_heard_like_any_other() {
@@ -309,7 +335,7 @@ fn a_controller_can_be_woken() {
     assert!(begun.elapsed() < LONG / 2);
 }
 
-const TESTS: [(&str, fn()); 12] = [
+const TESTS: [(&str, fn()); 13] = [
     ("workers_answer_in_the_order_of_the_question", workers_answer_in_the_order_of_the_question),
     (
         "a_crash_is_heard_once_with_its_signal_and_call",
@@ -335,6 +361,10 @@ const TESTS: [(&str, fn()); 12] = [
         an_interrupt_shortens_a_call_where_the_policy_is_to_wait,
     ),
     ("a_worker_that_does_not_end_is_killed", a_worker_that_does_not_end_is_killed),
+    (
+        "a_remote_worker_that_never_answers_is_lost_by_name",
+        a_remote_worker_that_never_answers_is_lost_by_name,
+    ),
     ("a_remote_worker_is_heard_like_any_other", a_remote_worker_is_heard_like_any_other),
     ("a_controller_can_be_woken", a_controller_can_be_woken),
 ];

@@ -1,6 +1,8 @@
 //! Before and after a case: keys made or found, inputs prepared, one operation tried; and keys gone
 //! again, whatever happened in between.
 
+use std::time::Duration;
+
 use super::error::TokenMeasureError;
 use super::judge::{self, Judge};
 use super::outcome::CaseNotMeasured;
@@ -58,6 +60,7 @@ impl TokenController {
         prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();
         let jobs: Vec<Job> =
             prepared.first_workers.iter().map(|first| self.job(plan, *first)).collect();
+        self.workers.set_remote_patience(self.answering_time(plan));
         let order = |place: usize| Task::Prepare(Box::new(jobs[place].clone()));
         let answers = self.ask_all(&numbers, order, |report| match report {
             Report::Prepared(ready) => Some(ready),
@@ -83,6 +86,25 @@ impl TokenController {
             self.try_inputs(&numbers, |place| Task::Inputs(inputs[place].clone()))?;
         }
         Ok(prepared)
+    }
+
+    /// How long another machine may take to answer a question of a case: as long as all its calls may
+    /// take that one after the other make or remove an object, and a minute for everything else.
+    fn answering_time(&self, plan: &CasePlan) -> Duration {
+        const CALLS: u32 = 10;
+        const CALLS_PER_OBJECT: u32 = 4;
+        let keys = match &plan.keys {
+            KeysPlan::Existing { .. } => 0,
+            KeysPlan::Own { count: KeyCount::Number(number), .. } => *number,
+            KeysPlan::Own { .. } => plan.threads,
+        };
+        let keys = keys.saturating_mul(plan.lanes.len() as u32);
+        let objects = [plan.threads, plan.common.extra_objects, plan.common.idle_sessions];
+        let objects = objects.into_iter().fold(keys, u32::saturating_add);
+        let calls = objects.saturating_mul(CALLS_PER_OBJECT).saturating_add(CALLS);
+        let calls = self.workers.timeouts().call.saturating_mul(calls);
+        let warm_up = Duration::from(plan.common.warm_up);
+        calls.saturating_add(warm_up).saturating_add(Duration::from_secs(60))
     }
 
     /// Each agent makes its own inputs: they are sent nowhere.
