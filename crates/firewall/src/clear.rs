@@ -122,6 +122,7 @@ impl Firewall {
         command: &'a [u8],
         declared: Declared,
     ) -> Result<Cleared<'a>, Refusal> {
+        self.context.settle();
         match self.judge(command, declared) {
             Ok(telling) => {
                 if let Some(Telling::Outcome(reference)) = telling {

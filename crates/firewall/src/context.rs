@@ -9,10 +9,17 @@ use crate::effect::{Effect, Selection, Surroundings, effect};
 use crate::refusal::Why;
 
 const SELECT: u8 = 0xA4;
+const SELECT_TLV: u8 = 0xA5;
 const ENVELOPE: u8 = 0xC2;
 const ENVELOPE_TLV: u8 = 0xC3;
 const MANAGE_SECURITY_ENVIRONMENT: u8 = 0x22;
 const MANAGE_CHANNEL: u8 = 0x70;
+
+const ONLY_THE_BASIC_ONE: [bool; Class::CHANNELS as usize] = {
+    let mut open = [false; Class::CHANNELS as usize];
+    open[0] = true;
+    open
+};
 
 /// What was selected where, as far as the answers told; what they did not is taken at its worst.
 #[derive(Clone)]
@@ -20,6 +27,8 @@ pub struct Context {
     channels: [Surroundings; Class::CHANNELS as usize],
     chain: Option<Chain>,
     sent: Option<Sent>,
+    /// The channels that the card has said it has.
+    open: [bool; Class::CHANNELS as usize],
     /// How many selections nobody knows.
     unknown: u64,
 }
@@ -29,7 +38,8 @@ impl Default for Context {
     fn default() -> Self {
         let nothing = Surroundings { selected: None, name: Selection::Unknown(0), pace: false };
         let channels = [nothing; Class::CHANNELS as usize];
-        let mut context = Self { channels, chain: None, sent: None, unknown: 0 };
+        let mut context =
+            Self { channels, chain: None, sent: None, open: ONLY_THE_BASIC_ONE, unknown: 0 };
         context.lose(0..Class::CHANNELS.into());
         context
     }
@@ -48,7 +58,8 @@ struct Chain {
 struct Sent {
     command: CommandApdu,
     chained: bool,
-    enveloped: bool,
+    /// It belongs to a chain, perhaps as its last part.
+    in_chain: bool,
 }
 
 impl Drop for Sent {
@@ -84,25 +95,14 @@ impl Context {
     /// The same with the command, unwrapped.
     pub(crate) fn judge(&self, bytes: &[u8]) -> Result<Judged, Why> {
         let (command, chained) = self.whole(bytes)?;
-        let class = Class(command.cla);
         let in_chain = chained || self.chain.is_some();
         let judged = match command.ins {
-            ENVELOPE_TLV if !class.is_proprietary() => return Err(Why::Envelope),
-            // A part of an envelope is judged with the last one, which is what a card acts upon.
-            ENVELOPE if !class.is_proprietary() && chained => {
-                Judged { command, effect: Effect::Reads, plain: false }
-            }
-            ENVELOPE if !class.is_proprietary() => {
-                let (mut inside, _) =
-                    CommandApdu::parse(&command.data).map_err(|_| Why::Envelope)?;
-                admissible(&inside)?;
-                if matches!(inside.ins, ENVELOPE | ENVELOPE_TLV) || inside.is_chained() {
-                    return Err(Why::Envelope);
-                }
-                // Under T=0 the data may follow in another envelope (ISO 7816-4, 11.10.1).
-                if inside.data.is_empty() {
-                    inside.data.push(0);
-                }
+            // Cards have it in proprietary classes too. A card may act upon a part of a chain as
+            // soon as a whole command is there, so that no part of an envelope can be judged.
+            ENVELOPE_TLV => return Err(Why::Envelope),
+            ENVELOPE if in_chain || command.is_chained() => return Err(Why::Envelope),
+            ENVELOPE => {
+                let inside = opened(&command)?;
                 let effect = effect(&inside, self.around(&inside))?;
                 Judged { command: inside, effect, plain: false }
             }
@@ -157,53 +157,113 @@ impl Context {
 
     /// The command is on its way.
     pub fn sent(&mut self, bytes: &[u8]) {
+        self.settle();
         let Ok((command, chained)) = self.whole(bytes) else { return };
-        let envelope = command.ins == ENVELOPE && !Class(command.cla).is_proprietary();
-        self.sent = Some(Sent { command, chained, enveloped: envelope && !chained });
+        let in_chain = chained || self.chain.is_some();
+        self.sent = Some(Sent { command, chained, in_chain });
+    }
+
+    /// If a command never got its answer, nobody knows what it did.
+    pub(crate) fn settle(&mut self) {
+        if self.sent.take().is_some() {
+            self.chain = None;
+            self.forget();
+        }
     }
 
     /// What the card said to it.
     pub fn answered(&mut self, status: StatusWord) {
         let Some(sent) = self.sent.take() else { return };
-        let Sent { command, chained, enveloped } = &sent;
-        let chained = *chained;
-        let enveloped = *enveloped;
-        // After another answer than 9000 a chain is over (ISO 7816-4, 5.3.3). Of an envelope that is
-        // not relied upon: what is in it would be judged without its beginning.
-        let goes_on = chained && (status == StatusWord::OK || command.ins == ENVELOPE);
+        let command = &sent.command;
+        // After another answer than 9000 a chain is over (ISO 7816-4, 5.3.3).
+        let goes_on = sent.chained && status == StatusWord::OK;
         self.chain = goes_on
             .then(|| Chain { header: header(command), data: Zeroizing::new(command.data.clone()) });
         let class = Class(command.cla);
-        if chained || class.is_proprietary() {
-            return;
-        }
         let number = usize::from(class.channel());
         match command.ins {
             // Whatever it was, it may have selected something, or begun PACE, on any channel.
-            _ if enveloped => {
-                self.lose(0..self.channels.len());
-                self.channels.iter_mut().for_each(|channel| channel.pace = true);
+            ENVELOPE | ENVELOPE_TLV => self.forget(),
+            SELECT => self.selects(&sent, number, status),
+            // Of OpenPGP cards it is SELECT DATA, elsewhere perhaps another SELECT.
+            SELECT_TLV if self.channels[number].selected != Some(Application::OpenPgp) => {
+                self.selects(&sent, number, status);
             }
-            SELECT => match selected(command, status) {
-                Some((application, name)) => {
-                    let channel = &mut self.channels[number];
-                    (channel.selected, channel.name) = (Some(application), name);
-                }
-                None => self.lose([number]),
-            },
-            MANAGE_SECURITY_ENVIRONMENT if command.p2 == 0xA4 && command.p1 & 0xC0 == 0xC0 => {
-                self.channels[number].pace = true;
+            MANAGE_SECURITY_ENVIRONMENT if !class.is_proprietary() => {
+                self.environment(command, number);
             }
-            // What is selected on a new channel is the card's affair.
-            MANAGE_CHANNEL => self.lose(1..self.channels.len()),
+            MANAGE_CHANNEL => self.manages_channels(command, status),
             _ => {}
         }
+    }
+
+    /// A SELECT was answered. A card that has one channel only takes every class for that one.
+    fn selects(&mut self, sent: &Sent, number: usize, status: StatusWord) {
+        self.lose(self.perhaps_same(number).filter(|other| *other != number));
+        let is_plain = sent.command.ins == SELECT
+            && !sent.in_chain
+            && !Class(sent.command.cla).is_proprietary();
+        match selected(&sent.command, status).filter(|_| is_plain) {
+            Some((application, name)) => {
+                let channel = &mut self.channels[number];
+                (channel.selected, channel.name) = (Some(application), name);
+            }
+            None => self.lose([number]),
+        }
+    }
+
+    /// SET of a template for PACE begins it, RESTORE may; both may bring other PINs under the same
+    /// numbers. Those of PIV and OpenPGP are fixed.
+    fn environment(&mut self, command: &CommandApdu, number: usize) {
+        let sets_pace = command.p2 == 0xA4 && command.p1 & 0xC0 == 0xC0;
+        if sets_pace || command.p1 & 0x0F == 0x03 {
+            for other in self.perhaps_same(number) {
+                self.channels[other].pace = true;
+            }
+        }
+        if !matches!(self.channels[number].name, Selection::Only(_)) {
+            self.unknown += 1;
+            self.channels[number].name = Selection::Unknown(self.unknown);
+        }
+    }
+
+    /// What is selected on a new channel is the card's affair.
+    fn manages_channels(&mut self, command: &CommandApdu, status: StatusWord) {
+        let is_iso = !Class(command.cla).is_proprietary();
+        let number = usize::from(command.p2);
+        match command.p1 {
+            0x00 if is_iso => {
+                self.lose(1..self.channels.len());
+                if status == StatusWord::OK && (1..self.channels.len()).contains(&number) {
+                    self.open[number] = true;
+                }
+            }
+            0x80 if is_iso => {
+                self.lose(1..self.channels.len());
+                self.open = ONLY_THE_BASIC_ONE;
+            }
+            _ => self.forget(),
+        }
+    }
+
+    /// The channels that the card may take for this one: all of which nobody knows that it has them.
+    fn perhaps_same(&self, number: usize) -> impl Iterator<Item = usize> + use<> {
+        let open = self.open;
+        (0..open.len()).filter(move |other| *other == number || !(open[*other] && open[number]))
+    }
+
+    /// Anything may be selected, PACE may have begun, and any channel may be closed.
+    fn forget(&mut self) {
+        self.lose(0..self.channels.len());
+        self.channels.iter_mut().for_each(|channel| channel.pace = true);
+        self.open = ONLY_THE_BASIC_ONE;
     }
 
     /// The card was reset or powered: whatever was selected is not.
     pub fn reset(&mut self) {
         self.chain = None;
         self.sent = None;
+        self.open = ONLY_THE_BASIC_ONE;
         self.lose(0..self.channels.len());
         self.channels.iter_mut().for_each(|channel| channel.pace = false);
     }
@@ -231,6 +291,22 @@ fn selected(command: &CommandApdu, status: StatusWord) -> Option<(Application, S
             Some((application, Selection::Named(name)))
         }
     }
+}
+
+/// The command in an envelope.
+fn opened(envelope: &CommandApdu) -> Result<CommandApdu, Why> {
+    let (mut inside, _) = CommandApdu::parse(&envelope.data).map_err(|_| Why::Envelope)?;
+    admissible(&inside)?;
+    // Of two channels nobody knows which one the card takes.
+    let is_elsewhere = Class(inside.cla).channel() != Class(envelope.cla).channel();
+    if matches!(inside.ins, ENVELOPE | ENVELOPE_TLV) || inside.is_chained() || is_elsewhere {
+        return Err(Why::Envelope);
+    }
+    // Under T=0 the data may follow in another envelope (ISO 7816-4, 11.10.1).
+    if inside.data.is_empty() {
+        inside.data.push(0);
+    }
+    Ok(inside)
 }
 
 fn header(command: &CommandApdu) -> [u8; 4] {

@@ -44,7 +44,7 @@ pub(crate) enum Selection {
 pub(crate) fn effect(command: &CommandApdu, around: Surroundings) -> Result<Effect, Why> {
     if Class(command.cla).is_proprietary() {
         let own = match around.selected {
-            Some(Application::Benchmark) => benchmark(command),
+            Some(Application::Benchmark) if is_benchmark_class(command.cla) => benchmark(command),
             _ => None,
         };
         own.map_or_else(|| proprietary(command, around.selected), Ok)
@@ -55,6 +55,8 @@ pub(crate) fn effect(command: &CommandApdu, around: Surroundings) -> Result<Effe
             Some(_) => None,
             // YubiKeys reset their PIV application by FB.
             None if command.ins == 0xFB => return Err(Why::Destroys),
+            // What else they write with, in PIV and in OpenPGP.
+            None if matches!(command.ins, 0xF2 | 0xF6 | 0xFA | 0xFF) => Some(Effect::Writes),
             None => None,
         };
         own.map_or_else(|| interindustry(command, around), Ok)
@@ -77,8 +79,10 @@ fn interindustry(command: &CommandApdu, around: Surroundings) -> Result<Effect, 
         },
         // CHANGE REFERENCE DATA, RESET RETRY COUNTER; DISABLE, ENABLE VERIFICATION REQUIREMENT.
         0x24 | 0x25 | 0x2C | 0x2D | 0x26 | 0x28 => comparing(command, Effect::Writes),
-        // EXTERNAL and MUTUAL AUTHENTICATE.
-        0x82 | 0x83 => comparing(command, Effect::Reads),
+        // PERFORM USER OPERATION, PERFORM BIOMETRIC OPERATION.
+        0x14 | 0x2E | 0x2F => comparing(command, Effect::Writes),
+        // COMPARE; EXTERNAL and MUTUAL AUTHENTICATE.
+        0x33 | 0x82 | 0x83 => comparing(command, Effect::Reads),
         0x86 | 0x87 => general_authenticate(command, around),
         // MANAGE SECURITY ENVIRONMENT: SET and RESTORE are of this session; STORE and ERASE are not.
         0x22 => match command.p1 & 0x0F {
@@ -87,8 +91,12 @@ fn interindustry(command: &CommandApdu, around: Surroundings) -> Result<Effect, 
             _ => Effect::Unknown,
         },
         // SELECT, MANAGE CHANNEL, GET CHALLENGE, INTERNAL AUTHENTICATE, PERFORM SECURITY OPERATION,
-        // SEARCH, READ BINARY, READ RECORD, GET RESPONSE, GET DATA, GET NEXT DATA.
+        // GET ATTRIBUTE, SEARCH, SELECT DATA, READ BINARY, READ RECORD, GET RESPONSE, GET DATA, GET
+        // NEXT DATA.
         0xA4
+        | 0xA5
+        | 0x34
+        | 0x35
         | 0x70
         | 0x84
         | 0x88
@@ -100,13 +108,15 @@ fn interindustry(command: &CommandApdu, around: Surroundings) -> Result<Effect, 
         | 0xCA..=0xCD => Effect::Reads,
         // TERMINATE DF, TERMINATE EF, TERMINATE CARD USAGE.
         0xE6 | 0xE8 | 0xFE => return Err(Why::Destroys),
+        // PERFORM SCQL and TRANSACTION OPERATION, APPLICATION MANAGEMENT REQUEST.
+        0x10 | 0x12 | 0x40 | 0x41 => Effect::Writes,
         ins if changes_stored_data(ins) => Effect::Writes,
         _ => Effect::Unknown,
     })
 }
 
-/// ISO 7816-4, -8 and -9: deactivate, activate, erase, generate, write, update, put, create, append,
-/// delete.
+/// ISO 7816-4, -8, -9 and -13: deactivate, activate, erase, generate, manage, write, update, put,
+/// create, append, delete, load, remove.
 const fn changes_stored_data(ins: u8) -> bool {
     matches!(
         ins,
@@ -118,13 +128,13 @@ const fn changes_stored_data(ins: u8) -> bool {
             | 0x44
             | 0x46
             | 0x47
+            | 0xCF
             | 0xD0..=0xD3
-            | 0xD6
-            | 0xD7
-            | 0xDA..=0xDD
+            | 0xD6..=0xDF
             | 0xE0
             | 0xE2
             | 0xE4
+            | 0xEA..=0xEE
     )
 }
 
@@ -141,9 +151,10 @@ fn general_authenticate(command: &CommandApdu, around: Surroundings) -> Effect {
         _ if around.pace => Effect::SpendsTry,
         0x9B => Effect::SpendsTry,
         key if is_piv_key(key) => Effect::Reads,
-        // What begins PACE may not have been seen.
-        _ if around.selected.is_none() => Effect::SpendsTry,
-        _ => Effect::Unknown,
+        // Of PIV there is no other; elsewhere it is a key's or a password's, and what begins PACE
+        // may not have been seen.
+        _ if around.selected == Some(Application::Piv) => Effect::Unknown,
+        _ => Effect::SpendsTry,
     }
 }
 
@@ -158,10 +169,12 @@ fn piv(command: &CommandApdu) -> Result<Option<Effect>, Why> {
     }
 }
 
-/// OpenPGP card 3.4, 7.2.14: GENERATE ASYMMETRIC KEY PAIR with P1 = 81 reads the public key.
+/// OpenPGP card 3.4, 7.2.14: GENERATE ASYMMETRIC KEY PAIR with P1 = 81 reads the public key. YubiKeys
+/// add SET PIN RETRIES.
 const fn openpgp(command: &CommandApdu) -> Option<Effect> {
     match (command.ins, command.p1) {
         (0x47, 0x81) => Some(Effect::Reads),
+        (0xF2, _) => Some(Effect::Writes),
         _ => None,
     }
 }
@@ -182,14 +195,19 @@ fn proprietary(command: &CommandApdu, selected: Option<Application>) -> Result<E
         0xF0 if command.p1 == 0x80 && matches!(command.p2, 0x7F | 0xFF) => {
             return Err(Why::Destroys);
         }
-        // PUT KEY, INSTALL, LOAD, SET STATUS.
-        0xD8 | 0xE6 | 0xE8 | 0xF0 => Effect::Writes,
+        // INSTALL, LOAD, SET STATUS; PUT KEY has the number of PUT NEXT DATA.
+        0xE6 | 0xE8 | 0xF0 => Effect::Writes,
         ins if changes_stored_data(ins) => Effect::Writes,
         // GET DATA, GET RESPONSE; the card manager's GET STATUS and GET CHALLENGE.
         0xCA | 0xCB | 0xC0 => Effect::Reads,
         0xF2 | 0x84 if of_the_issuer => Effect::Reads,
         _ => Effect::Unknown,
     })
+}
+
+/// Without secure messaging and chaining: its own commands are in no other class.
+const fn is_benchmark_class(cla: u8) -> bool {
+    matches!(cla, 0x80..=0x83 | 0xC0..=0xCF)
 }
 
 /// Tapstone's benchmark applet (applet/COMMANDS.md). Its buffers are gone with the power, its keys
@@ -199,9 +217,7 @@ fn benchmark(command: &CommandApdu) -> Option<Effect> {
         // REPEAT of algorithms that generate a key pair, or write to EEPROM.
         (0x60, 0x0D | 0x10) => Effect::Writes,
         (0x24 | 0x60, _) => Effect::Reads,
-        (0x12 | 0x20 | 0x21 | 0x23 | 0x26 | 0x40 | 0x50..=0x52, _) => {
-            comparing(command, Effect::Reads)
-        }
+        (0x12 | 0x20..=0x23 | 0x26 | 0x40 | 0x50..=0x52, _) => comparing(command, Effect::Reads),
         // PUT KEY PART, CLEAR KEY.
         (0x30 | 0x31, _) => Effect::Writes,
         _ => return None,

@@ -3,6 +3,7 @@
 
 use tapstone_apdu::{CommandApdu, StatusWord};
 use tapstone_firewall::{Context, Declared, Effect, Firewall, Permissions, Why};
+use tapstone_names::apdu::{Application, describe};
 
 const PIN: [u8; 8] = *b"123456\xFF\xFF";
 const PIV: &[u8] = b"\xA0\x00\x00\x03\x08\x00\x00\x10\x00\x01\x00";
@@ -84,25 +85,33 @@ fn what_can_cost_a_try_is_known_whatever_is_selected() {
     }
     // What begins PACE may have been missed where nothing is known.
     all(&[], Effect::SpendsTry, &["00 86 00 00 02 7C 00"]);
-    all(FOREIGN, Effect::Unknown, &["00 86 00 00 02 7C 00"]);
+    all(FOREIGN, Effect::SpendsTry, &["00 86 00 00 02 7C 00", "00 87 00 01 02 7C 00"]);
+    all(PIV, Effect::Unknown, &["00 86 00 00 02 7C 00"]);
 }
 
 #[test]
 fn pace_makes_every_general_authenticate_a_try() {
     let mut context = within(FOREIGN);
+    exchanged(&mut context, "00 70 00 01", 0x9000);
     context.sent(&bytes("00 22 C1 A4 01 80"));
     // Whatever the card says: it may have begun.
     context.answered(StatusWord::WRONG_DATA);
     assert_eq!(effect(&context, "00 86 00 00 02 7C 00"), Ok(Effect::SpendsTry));
     assert_eq!(effect(&context, "00 87 07 9A 02 7C 00"), Ok(Effect::SpendsTry));
-    // On another channel it was not.
+    // On another channel that was opened it was not.
     assert_eq!(effect(&context, "01 87 07 9A 02 7C 00"), Ok(Effect::Reads));
 }
 
 /// However it was begun, and whatever was selected since, only the power ends it.
 #[test]
 fn pace_is_not_forgotten() {
-    let begins = ["00 22 C1 A4 01 80", "00 C2 00 00 06 00 22 C1 A4 01 80"];
+    let begins = [
+        "00 22 C1 A4 01 80",
+        "00 C2 00 00 06 00 22 C1 A4 01 80",
+        // A part of it, and an environment that the card keeps.
+        "10 22 C1 A4 01 80",
+        "00 22 F3 01",
+    ];
     for begin in begins {
         for (then, said) in [
             ("00 A4 04 00 05 A0 00 00 00 01", StatusWord::NOT_FOUND),
@@ -111,7 +120,10 @@ fn pace_is_not_forgotten() {
             ("00 C2 00 00 04 00 A4 04 00", StatusWord::OK),
         ] {
             let mut context = within(PIV);
-            for (command, status) in [(begin, StatusWord::OK), (then, said)] {
+            // A chain ends with another answer than 9000.
+            let chained = begin.starts_with("10");
+            let begun = if chained { StatusWord::WRONG_DATA } else { StatusWord::OK };
+            for (command, status) in [(begin, begun), (then, said)] {
                 context.sent(&bytes(command));
                 context.answered(status);
             }
@@ -188,7 +200,7 @@ fn what_writes_is_known() {
 
 #[test]
 fn what_no_standard_knows_is_unknown() {
-    all(PIV, Effect::Unknown, &["00 FD 00 00 00", "00 F7 00 9A 00", "00 10 00 00", "80 12 00 00"]);
+    all(PIV, Effect::Unknown, &["00 FD 00 00 00", "00 F7 00 9A 00", "80 12 00 00"]);
     all(
         FOREIGN,
         Effect::Unknown,
@@ -236,18 +248,179 @@ fn a_failed_or_partial_select_leaves_nothing_known() {
     assert_eq!(effect(&context, write), Ok(Effect::SpendsTry));
 }
 
+/// A card may act upon the first part already: a whole VERIFY is in it.
 #[test]
-fn an_envelope_is_opened_whole() {
+fn a_part_of_an_envelope_is_never_sent() {
+    let mut firewall = with_pin();
+    passes(&mut firewall, &CommandApdu::select(PIV).encode(), 0x9000);
+    let whole = "C2 00 00 0D 00 20 00 80 08 39 39 39 39 39 39 39 39";
+    for class in ["10", "90", "B0", "50"] {
+        assert_eq!(refused(&mut firewall, &bytes(&format!("{class} {whole}"))), Why::Envelope);
+    }
+    never(PIV, Why::Envelope, &["10 C2 00 00 03 00 20 00", "10 C3 00 00 03 00 20 00"]);
+}
+
+#[test]
+fn an_envelope_is_opened_in_every_class() {
+    for aid in [&[][..], PIV, FOREIGN, BENCHMARK] {
+        all(
+            aid,
+            Effect::SpendsTry,
+            &["80 C2 00 00 06 00 20 00 80 01 31", "A0 C2 00 00 06 00 20 00 80 01 31"],
+        );
+        all(aid, Effect::Writes, &["80 C2 00 00 06 00 D6 00 00 01 31"]);
+        all(aid, Effect::Reads, &["80 C2 00 00 06 00 A4 00 00 01 31"]);
+        never(aid, Why::Envelope, &["80 C3 00 00 01 31", "A0 C3 00 00 01 31"]);
+    }
     let mut context = within(PIV);
-    let [first, last] = ["10 C2 00 00 03 00 20 00", "00 C2 00 00 03 80 01 31"];
-    for said in [StatusWord::OK, StatusWord::WRONG_DATA] {
-        assert_eq!(effect(&context, first), Ok(Effect::Reads));
-        context.sent(&bytes(first));
-        context.answered(said);
-        assert_eq!(effect(&context, last), Ok(Effect::SpendsTry), "after {said}");
-        // Nothing comes between.
-        assert_eq!(effect(&context, "00 B0 00 00"), Err(Why::OpenChain));
-        context.reset();
+    exchanged(&mut context, "80 C2 00 00 07 00 A4 00 00 02 3F 00", 0x9000);
+    assert_eq!(effect(&context, "00 87 07 9A 02 7C 00"), Ok(Effect::SpendsTry));
+}
+
+#[test]
+fn an_envelope_is_for_the_channel_of_its_command() {
+    never(PIV, Why::Envelope, &["00 C2 00 00 05 01 B0 00 00 00", "02 C2 00 00 05 01 B0 00 00 00"]);
+    all(PIV, Effect::Reads, &["01 C2 00 00 05 01 B0 00 00 00"]);
+}
+
+/// No word of a suite stands above a standard.
+#[test]
+fn every_command_with_a_name_of_iso_is_in_a_table() {
+    for aid in [&[][..], FOREIGN, OPENPGP] {
+        for ins in 0..=u8::MAX {
+            // The other parameters of MANAGE SECURITY ENVIRONMENT are no command of ISO's.
+            let p1 = if ins == 0x22 { 0x41 } else { 0 };
+            if describe(&[0, ins, p1, 0], Some(Application::Other)).name == "unknown command" {
+                continue;
+            }
+            for command in [vec![0, ins, p1, 0], vec![0, ins, p1, 0, 1, 0x31]] {
+                let known = within(aid).effect(&command);
+                assert_ne!(known, Ok(Effect::Unknown), "{command:02X?}");
+            }
+        }
+    }
+    all(
+        FOREIGN,
+        Effect::SpendsTry,
+        &["00 2E 00 00 01 31", "00 14 00 00 01 31", "00 33 00 00 01 31"],
+    );
+    all(
+        FOREIGN,
+        Effect::Writes,
+        &["00 EE 00 00", "00 DE 00 00 01 31", "00 D8 00 00 01 31", "00 EC 00 00", "00 10 00 80"],
+    );
+    all(OPENPGP, Effect::Reads, &["00 A5 00 04 01 31", "00 34 00 00"]);
+}
+
+#[test]
+fn what_a_yubikey_writes_is_known_where_nothing_is_selected() {
+    all(&[], Effect::Writes, &["00 F6 00 9A", "00 FA 03 03", "00 FF FF FF 01 31", "00 F2 00 00"]);
+    all(OPENPGP, Effect::Writes, &["00 F2 00 00 03 03 03 03"]);
+    all(FOREIGN, Effect::Unknown, &["00 F6 00 9A", "00 FA 03 03", "00 FF FF FF 01 31"]);
+}
+
+#[test]
+fn the_benchmark_applet_has_its_own_classes_only() {
+    all(BENCHMARK, Effect::Reads, &["80 22 01 00", "80 24 00 00 01 31", "80 60 01 00"]);
+    for class in ["90", "A0", "B0", "F0"] {
+        let context = within(BENCHMARK);
+        let said = effect(&context, &format!("{class} 24 00 00 01 31"));
+        assert!(matches!(said, Ok(Effect::SpendsTry) | Err(Why::SecureMessaging)), "{class}");
+    }
+}
+
+/// Of a known selection the benchmark applet's WRITE is known, else it is CHANGE REFERENCE DATA.
+fn knows(context: &Context, class: &str) -> bool {
+    effect(context, &format!("{class} 24 00 00 01 31")) == Ok(Effect::Reads)
+}
+
+fn exchanged(context: &mut Context, hex: &str, status: u16) {
+    context.sent(&bytes(hex));
+    context.answered(StatusWord(status));
+}
+
+#[test]
+fn a_command_without_an_answer_leaves_nothing_known() {
+    let mut firewall = Firewall::new(Permissions::default());
+    passes(&mut firewall, &CommandApdu::select(BENCHMARK).encode(), 0x9000);
+    passes(&mut firewall, &bytes("80 24 00 00 01 31"), 0x9000);
+    let select = CommandApdu::select(FOREIGN).encode();
+    firewall.clear(&select, Declared::Nothing).unwrap();
+    assert_eq!(refused(&mut firewall, &bytes("80 24 00 00 01 31")), Why::OtherTry);
+    let mut context = within(BENCHMARK);
+    context.sent(&bytes("10 CB 3F FF 01 31"));
+    exchanged(&mut context, "00 B0 00 00", 0x9000);
+    assert!(!knows(&context, "80"));
+    // No chain is open, and PACE may have begun.
+    assert_eq!(effect(&context, "00 87 07 9A 02 7C 00"), Ok(Effect::SpendsTry));
+}
+
+#[test]
+fn whatever_may_select_loses_the_selection() {
+    for (command, is_known) in [
+        ("80 A4 00 00 02 3F 00", false),
+        ("A0 A4 00 00 02 3F 00", false),
+        ("00 A5 00 00 02 3F 00", false),
+        ("80 70 00 00", false),
+        ("00 70 40 00", false),
+        ("00 70 01 00", false),
+        ("10 A4 04 00 0A F0 54 41 50 53 54 4F 4E 45 01", false),
+        ("00 70 00 01", true),
+        ("00 70 80 01", true),
+        ("00 B0 00 00", true),
+    ] {
+        let mut context = within(BENCHMARK);
+        exchanged(&mut context, command, 0x9000);
+        context.sent(&bytes("00 B0 00 00"));
+        let mut plain = context.clone();
+        plain.answered(StatusWord::OK);
+        if command.starts_with("10") {
+            // The part that ends a chain selects nothing that is certain.
+            context.answered(StatusWord::OK);
+            exchanged(&mut context, "00 A4 04 00", 0x9000);
+            plain = context;
+        }
+        assert_eq!(knows(&plain, "80"), is_known, "{command}");
+    }
+}
+
+/// Cards with one channel take every class for that one.
+#[test]
+fn a_select_on_a_channel_that_was_not_opened_loses_the_others() {
+    let select = "01 A4 04 00 05 F0 53 4F 4D 45";
+    for (opens, is_known) in [
+        (None, false),
+        (Some(("00 70 00 01", 0x9000)), true),
+        (Some(("00 70 00 01", 0x6881)), false),
+        (Some(("00 70 00 02", 0x9000)), false),
+        (Some(("00 70 00 00 01", 0x9000)), false),
+    ] {
+        let mut context = within(BENCHMARK);
+        if let Some((open, status)) = opens {
+            exchanged(&mut context, open, status);
+        }
+        exchanged(&mut context, select, 0x9000);
+        assert_eq!(knows(&context, "80"), is_known, "{opens:02X?}");
+    }
+    // So does one on the basic channel.
+    let mut context = Context::default();
+    exchanged(&mut context, "01 A4 04 00 0A F0 54 41 50 53 54 4F 4E 45 01", 0x9000);
+    assert!(knows(&context, "81"));
+    exchanged(&mut context, "00 A4 04 00 05 F0 53 4F 4D 45", 0x9000);
+    assert!(!knows(&context, "81"));
+}
+
+#[test]
+fn an_environment_may_have_other_pins_under_the_same_numbers() {
+    for (aid, is_lost) in [(FOREIGN, true), (PIV, false)] {
+        let mut firewall = with_pin();
+        passes(&mut firewall, &CommandApdu::select(aid).encode(), 0x9000);
+        passes(&mut firewall, ASKS, 0x63C3);
+        passes(&mut firewall, &bytes("00 22 41 B6 03 84 01 02"), 0x9000);
+        match is_lost {
+            true => assert_eq!(refused(&mut firewall, &verify(0x80, &PIN)), Why::Counter(None)),
+            false => passes(&mut firewall, &verify(0x80, &PIN), 0x9000),
+        }
     }
 }
 
