@@ -11,6 +11,7 @@ use crate::effect::{Effect, Selection};
 use crate::refusal::{Refusal, Why};
 
 const VERIFY: u8 = 0x20;
+const VERIFY_TLV: u8 = 0x21;
 
 const OPENPGP: Selection = Selection::Only(Application::OpenPgp);
 
@@ -90,6 +91,8 @@ enum Telling {
     PasswordStatus,
     /// VERIFY with the PIN: whether it was right.
     Outcome(Reference),
+    /// Nothing; but it may change counters.
+    Changes,
 }
 
 /// Follows what is said to a card, and judges what is to be sent next.
@@ -103,6 +106,10 @@ pub struct Firewall {
     telling: Option<Telling>,
     /// The PIN was tried, and this, or nothing yet, is what came back.
     tried: Option<Option<StatusWord>>,
+    /// What the card told of its counters since anything was sent that may change one.
+    told: Vec<(Reference, u8)>,
+    /// It told less without a try: asking costs.
+    asking_costs: bool,
 }
 
 impl Firewall {
@@ -129,6 +136,9 @@ impl Firewall {
                     self.reference = Some(reference);
                     self.tried = Some(None);
                 }
+                if let Some(Telling::Outcome(_) | Telling::Changes) = telling {
+                    self.told.clear();
+                }
                 self.telling = telling;
                 self.context.sent(command);
                 Ok(Cleared(command))
@@ -140,6 +150,9 @@ impl Firewall {
     fn judge(&self, bytes: &[u8], declared: Declared) -> Result<Option<Telling>, Why> {
         let judged = self.context.judge(bytes)?;
         let writes_are_declared = declared == Declared::Writes;
+        if is_empty_verify(&judged) {
+            self.may_ask(&judged, declared)?;
+        }
         match judged.effect {
             Effect::Reads => Ok(self.telling(&judged)),
             Effect::Writes if !writes_are_declared => Err(Why::NotDeclared),
@@ -147,9 +160,39 @@ impl Firewall {
             Effect::Writes | Effect::Unknown if writes_are_declared && !self.permissions.writes => {
                 Err(Why::NotAllowed)
             }
+            Effect::Writes | Effect::Unknown if writes_are_declared => Ok(Some(Telling::Changes)),
             Effect::Writes | Effect::Unknown => Ok(None),
             Effect::SpendsTry => self.try_of(&judged).map(|it| Some(Telling::Outcome(it))),
         }
+    }
+
+    /// PIV and OpenPGP cards answer an empty VERIFY with the counter. Of others some count it as a
+    /// wrong PIN, so that somebody has to want it: with a PIN that was named, or in the suite.
+    fn may_ask(&self, judged: &Judged, declared: Declared) -> Result<(), Why> {
+        if self.asking_costs {
+            return Err(Why::AskingCosts);
+        }
+        let asked = match self.telling(judged) {
+            Some(Telling::Tries((Selection::Only(_), _))) => true,
+            Some(Telling::Tries(reference)) => {
+                let is_last = |told: &(Reference, u8)| told.1 == 1 && may_be_one(told.0, reference);
+                if self.told.iter().any(is_last) {
+                    return Err(Why::AskingMayBlock);
+                }
+                let is_for_another = self.reference.is_some_and(|first| first != reference);
+                self.permissions.pin.is_some() && !is_for_another
+            }
+            _ => false,
+        };
+        if asked || declared != Declared::Nothing { Ok(()) } else { Err(Why::Asking) }
+    }
+
+    /// The card has told a counter. With nothing in between that may change it, it is what it was.
+    fn compare(&mut self, reference: Reference, left: u8) {
+        let known = self.told.iter().filter(|(of, _)| may_be_one(*of, reference));
+        self.asking_costs |= known.map(|(_, before)| *before).max().is_some_and(|it| left < it);
+        self.told.retain(|(of, _)| *of != reference);
+        self.told.push((reference, left));
     }
 
     /// What the answer to a command that reads will tell of a counter.
@@ -240,6 +283,9 @@ impl Firewall {
         self.context.answered(status);
         match self.telling.take() {
             Some(Telling::Tries(reference)) => {
+                if let Some(left) = status.tries() {
+                    self.compare(reference, left);
+                }
                 let counter = match (status.tries(), self.counter(reference)) {
                     (Some(left), _) => Counter::Left(left),
                     // It says that the PIN counts as given, which this run did.
@@ -265,7 +311,7 @@ impl Firewall {
                 }
                 status => self.tried = Some(Some(status)),
             },
-            None => {}
+            Some(Telling::Changes) | None => {}
         }
     }
 
@@ -290,4 +336,17 @@ impl Firewall {
         }
         text
     }
+}
+
+/// VERIFY without data, for whatever the card makes of it.
+fn is_empty_verify(judged: &Judged) -> bool {
+    let command = &judged.command;
+    let is_verify = matches!(command.ins, VERIFY | VERIFY_TLV);
+    is_verify && judged.effect == Effect::Reads && !Class(command.cla).is_proprietary()
+}
+
+/// Where nobody knows what is selected, two references of one number may be one.
+fn may_be_one(one: Reference, other: Reference) -> bool {
+    let are_unknown = matches!((one.0, other.0), (Selection::Unknown(_), Selection::Unknown(_)));
+    one == other || are_unknown && one.1 == other.1
 }

@@ -63,6 +63,15 @@ pub enum Why {
     /// The counter was not read, or the card did not tell it.
     #[error("the card does not tell how many tries of the PIN are left{}", asked(*.0))]
     Counter(Option<StatusWord>),
+    /// An empty VERIFY of an application whose cards may count it.
+    #[error("it asks for a retry counter, and some cards count that as a wrong PIN")]
+    Asking,
+    /// The counter went down without a try.
+    #[error("the card's retry counter went down with no PIN tried: asking for it costs a try")]
+    AskingCosts,
+    /// If asking costs a try, it costs the last.
+    #[error("one try is left (63C1), and on some cards asking again costs it")]
+    AskingMayBlock,
     /// A wrong one would block the PIN: one try is left (ISO 7816-4, 11.6.6).
     #[error("the card has one try of the PIN left (63C1): Tapstone does not risk it")]
     LastTry,
@@ -94,7 +103,10 @@ fn hint(why: &Why) -> String {
         Why::NotThePin => "write {pin}, and how long it is with pin_bytes",
         Why::Counter(Some(StatusWord::OK)) => "take the card out and put it in again",
         Why::Counter(_) => "is this the PIN's own VERIFY, and the right application selected?",
-        Why::LastTry => "give the right PIN once with the card's own tool; that resets the counter",
+        Why::Asking => "say effect = \"read\" in its step, or name the PIN with --pin-file",
+        Why::LastTry | Why::AskingCosts | Why::AskingMayBlock => {
+            "give the right PIN once with the card's own tool; that resets the counter"
+        }
         Why::Blocked => "unblock it with the PUK, with the card's own tool",
         Why::Tried(_) => "look at the PIN before you try again",
         _ => return String::new(),

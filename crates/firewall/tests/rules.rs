@@ -424,6 +424,78 @@ fn an_environment_may_have_other_pins_under_the_same_numbers() {
     }
 }
 
+/// Some cards count an empty VERIFY as a wrong PIN.
+#[test]
+fn a_counter_that_goes_down_by_itself_is_not_asked_again() {
+    let foreign = CommandApdu::select(FOREIGN).encode();
+    let asked = |between: &[u8]| {
+        let mut firewall = with_pin();
+        passes(&mut firewall, &foreign, 0x9000);
+        passes(&mut firewall, ASKS, 0x63C4);
+        firewall.clear(between, Declared::Reads).unwrap();
+        firewall.answered(StatusWord::OK, &[]);
+        passes(&mut firewall, ASKS, 0x63C3);
+        firewall
+    };
+    // Whatever was selected in between, if nobody knows it is not another application.
+    for between in [&bytes("00 B0 00 00 00")[..], &foreign, &bytes("00 FD 00 00 00")] {
+        let mut firewall = asked(between);
+        assert_eq!(refused(&mut firewall, ASKS), Why::AskingCosts);
+        firewall.reset();
+        for other in ["00 20 00 81", "00 21 00 80", "01 20 00 80", "10 20 00 80"] {
+            let why = firewall.clear(&bytes(other), Declared::Reads).unwrap_err().why;
+            assert_eq!(why, Why::AskingCosts, "{other}");
+        }
+    }
+    let mut firewall = with_pin();
+    for word in [0x63C4, 0x63C3] {
+        passes(&mut firewall, &bytes("00 A4 00 00 02 3F 00"), 0x9000);
+        passes(&mut firewall, ASKS, word);
+    }
+    assert_eq!(refused(&mut firewall, ASKS), Why::AskingCosts);
+    // After a try it may be less, and after a write that was allowed.
+    let mut firewall = with_pin();
+    passes(&mut firewall, ASKS, 0x63C3);
+    passes(&mut firewall, &verify(0x80, &PIN), 0x63C2);
+    for _ in 0..3 {
+        passes(&mut firewall, ASKS, 0x63C2);
+    }
+    let mut firewall = Firewall::new(Permissions::default().with_pin(&PIN).with_writes());
+    passes(&mut firewall, ASKS, 0x63C5);
+    firewall.clear(&bytes("00 FA 03 03"), Declared::Writes).unwrap();
+    firewall.answered(StatusWord::OK, &[]);
+    for _ in 0..3 {
+        passes(&mut firewall, ASKS, 0x63C3);
+    }
+}
+
+#[test]
+fn an_empty_verify_is_free_in_piv_and_openpgp_only() {
+    for (aid, is_free) in [(PIV, true), (OPENPGP, true), (FOREIGN, false), (BENCHMARK, false)] {
+        let mut firewall = Firewall::new(Permissions::default());
+        passes(&mut firewall, &CommandApdu::select(aid).encode(), 0x9000);
+        match is_free {
+            true => passes(&mut firewall, ASKS, 0x63C1),
+            false => assert_eq!(refused(&mut firewall, ASKS), Why::Asking),
+        }
+        // Where the counter does not come as the answer nobody said what it does.
+        assert_eq!(refused(&mut firewall, &bytes("00 21 00 80")), Why::Asking);
+        assert!(firewall.clear(&bytes("00 21 00 80"), Declared::Reads).is_ok());
+    }
+    let mut firewall = Firewall::new(Permissions::default());
+    assert!(firewall.clear(ASKS, Declared::Reads).is_ok());
+    firewall.answered(StatusWord(0x63C1), &[]);
+    let again = firewall.clear(ASKS, Declared::Reads).unwrap_err().why;
+    assert_eq!(again, Why::AskingMayBlock);
+    // The PIN that was named is for one reference.
+    let mut firewall = with_pin();
+    passes(&mut firewall, &CommandApdu::select(FOREIGN).encode(), 0x9000);
+    passes(&mut firewall, ASKS, 0x63C3);
+    passes(&mut firewall, &verify(0x80, &PIN), 0x9000);
+    passes(&mut firewall, ASKS, 0x9000);
+    assert_eq!(refused(&mut firewall, &bytes("00 20 00 81")), Why::Asking);
+}
+
 fn with_pin() -> Firewall {
     Firewall::new(Permissions::default().with_pin(&PIN))
 }
