@@ -1,7 +1,7 @@
 //! Ten thousand suites as nobody would write them, on cards that count what is tried and written.
 
 use tapstone_firewall::Cleared;
-use tapstone_names::pcsc::PcscFailure;
+use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 use tapstone_testing::{CountingCard, Manner, Random, random_suite};
 
 use super::file::SuiteText;
@@ -19,6 +19,8 @@ struct Port<'a> {
     card: &'a mut CountingCard,
     connected: bool,
     protocol: Protocol,
+    /// From then on no transaction begins.
+    fails_to_begin: bool,
 }
 
 impl CardPort for Port<'_> {
@@ -36,6 +38,12 @@ impl CardPort for Port<'_> {
     }
 
     fn begin(&mut self) -> Result<(), PcscFailure> {
+        if self.fails_to_begin && self.card.powered_off > 0 {
+            return Err(PcscFailure {
+                call: PcscFunction::BeginTransaction,
+                code: PcscCode::RESET_CARD,
+            });
+        }
         Ok(())
     }
 
@@ -96,7 +104,7 @@ fn one(seed: u64, totals: &mut Totals) {
         return;
     };
     let protocol = *random.one(&[Protocol::T0, Protocol::T1]);
-    let port = Port { card: &mut card, connected: true, protocol };
+    let port = Port { card: &mut card, connected: true, protocol, fails_to_begin: false };
     match SuiteRun::new(&plan.job, port, &mut || false) {
         Err(_) => totals.refused_in_run += 1,
         Ok(mut run) => {
@@ -131,4 +139,33 @@ fn ten_thousand_suites_cost_nobody_a_card() {
     assert!(totals.ran > 4000 && totals.refused_in_run > 500, "{totals:?}");
     assert!(totals.commands > 10_000, "{totals:?}");
     assert!(totals.presented > 300 && totals.written > 80, "{totals:?}");
+}
+
+/// What was selected is not, from the moment on that the power goes: after an error too.
+#[test]
+fn a_card_that_lost_its_power_has_nothing_selected() {
+    let text = r#"
+title = "cold"
+[values]
+byte = "24"
+[[prepare]]
+name = "selected"
+steps = [{ name = "SELECT", apdu = "00 A4 04 00", data = "F0 54 41 50 53 54 4F 4E 45 01", expect = [] }]
+clean_up = [{ name = "WRITE", apdu = "80 {byte} 00 00", data = "31", expect = [] }]
+[[test]]
+name = "card.cold"
+title = "cold"
+needs = ["selected"]
+cold = true
+measure = [{ name = "READ", apdu = "00 B0 00 00", expect = [] }]
+"#;
+    let source = SuiteText { name: "cold".to_owned(), text: text.to_owned() };
+    let suite = source.parse().unwrap();
+    let plan = Plan::from_suite(&source, &suite, &Wishes::default()).unwrap();
+    let mut card = CountingCard::new(Manner::Honest { tries: 3 }, &PIN, 1);
+    let port =
+        Port { card: &mut card, connected: true, protocol: Protocol::T1, fails_to_begin: true };
+    assert!(SuiteRun::new(&plan.job, port, &mut || false).is_err());
+    assert_eq!(card.powered_off, 1);
+    assert_eq!(card.presented, []);
 }

@@ -202,7 +202,10 @@ impl<P: CardPort> SuiteRun<P> {
         self.exchanges.clear();
         if lane.cold && self.port.is_connected() {
             self.port.end()?;
-            self.port.disconnect(Disposition::Unpower)?;
+            let gone = self.port.disconnect(Disposition::Unpower);
+            // Before anything else can fail: what comes then is sent to whatever is there.
+            self.firewall.reset();
+            gone?;
         }
         Ok(())
     }
@@ -299,12 +302,12 @@ impl<P: CardPort> SuiteRun<P> {
     /// Connects to an unpowered card and takes it for itself: the first steps of a cold operation.
     /// Another program may come in between, and is then in the time of the second.
     fn connect(&mut self) -> Result<(), Fault> {
+        self.firewall.reset();
         let start = Monotonic.now();
         self.port.connect()?;
         let connected = Monotonic.now();
         self.port.begin()?;
         let begun = Monotonic.now();
-        self.firewall.reset();
         for (step, time) in [(0, connected - start), (1, begun - connected)] {
             self.exchanges.push(Exchange { step, time, sent: 0, received: 0, fetched: false });
         }
