@@ -43,7 +43,9 @@ pub struct CountingCard {
     enveloped: Vec<u8>,
     pace: bool,
     benchmark: bool,
-    told: HashMap<u8, u8>,
+    /// The name of what was selected last; empty: nobody knows.
+    selected: Vec<u8>,
+    told: HashMap<(Vec<u8>, u8), u8>,
     /// What was presented, in order.
     pub presented: Vec<Presented>,
     /// Headers of commands that change what is stored.
@@ -101,6 +103,7 @@ impl CountingCard {
             enveloped: Vec::new(),
             pace: false,
             benchmark: false,
+            selected: Vec::new(),
             told: HashMap::new(),
             presented: Vec::new(),
             written: Vec::new(),
@@ -136,6 +139,9 @@ impl CountingCard {
         self.enveloped.clear();
         self.pace = false;
         self.benchmark = false;
+        self.selected.clear();
+        // What was selected before nobody knows.
+        self.told.retain(|(selected, _), _| !selected.is_empty());
     }
 
     /// Takes a command; the answer with its status word.
@@ -152,6 +158,10 @@ impl CountingCard {
         if self.chain.0 != header {
             self.chain = (header, Vec::new());
         }
+        // In any class, in a chain or not, as soon as a command is there.
+        if matches!(ins, 0xC2 | 0xC3) {
+            return self.open_envelope(data);
+        }
         if cla < 0x80 && cla & 0x10 != 0 {
             self.chain.1.extend_from_slice(data);
             // What a careless card would do with the first part alone.
@@ -159,31 +169,14 @@ impl CountingCard {
             return self.say(false);
         }
         let whole = [&std::mem::take(&mut self.chain.1)[..], data].concat();
-        if cla < 0x80 && ins == 0xC2 {
-            self.enveloped.extend_from_slice(&whole);
-            let inside = self.enveloped.clone();
-            if let [cla, ins, p1, p2, body @ ..] = &inside[..] {
-                let data = data_of(body).to_vec();
-                let noted = self.note(*cla, *ins, *p1, *p2, &data);
-                if noted || !data.is_empty() {
-                    self.enveloped.clear();
-                }
-            }
-            return self.say(false);
-        }
         self.enveloped.clear();
-        if ins == 0xA4 && p1 == 0x04 && cla < 0x80 {
-            // It has every application, and none of another's commands.
-            self.benchmark = whole == *b"\xF0TAPSTONE\x01";
-        }
-        if ins == 0x22 && p2 == 0xA4 && cla < 0x80 {
-            self.pace = true;
-        }
+        self.enter(cla, ins, p1, p2, &whole);
         let before = self.presented.len();
         self.note(cla, ins, p1, p2, &whole);
         let asks = cla < 0x80 && ins == 0x20 && whole.is_empty();
         // Without an application most suites would end before they begin.
         if ins == 0xA4 && p1 == 0x04 && self.random.chance(70) {
+            self.selected = whole;
             return vec![0x90, 0x00];
         }
         let mut answer = if self.presented.len() > before && ins == 0x20 {
@@ -193,8 +186,11 @@ impl CountingCard {
         };
         // ISO 7816-4, 11.6.6: what an empty VERIFY is answered with.
         match answer[answer.len().saturating_sub(2)..] {
-            [0x63, low @ 0xC0..=0xCF] if asks => drop(self.told.insert(p2, low & 0x0F)),
-            _ if asks => drop(self.told.remove(&p2)),
+            [0x63, low @ 0xC0..=0xCF] if asks => {
+                self.told.insert((self.selected.clone(), p2), low & 0x0F);
+            }
+            _ if asks => drop(self.told.remove(&(self.selected.clone(), p2))),
+            [0x90, 0x00] | [0x61, _] if ins == 0xA4 && p1 == 0x04 => self.selected = whole,
             _ => {}
         }
         // What was presented has its answer.
@@ -210,6 +206,31 @@ impl CountingCard {
         answer
     }
 
+    /// What is in an envelope goes on in the next, until it is a command.
+    fn open_envelope(&mut self, part: &[u8]) -> Vec<u8> {
+        self.enveloped.extend_from_slice(part);
+        let inside = self.enveloped.clone();
+        if let [cla, ins, p1, p2, body @ ..] = &inside[..] {
+            let data = data_of(body);
+            self.enter(*cla, *ins, *p1, *p2, data);
+            if self.note(*cla, *ins, *p1, *p2, data) || !data.is_empty() {
+                self.enveloped.clear();
+            }
+        }
+        self.say(false)
+    }
+
+    /// What later commands mean.
+    fn enter(&mut self, cla: u8, ins: u8, p1: u8, p2: u8, data: &[u8]) {
+        if ins == 0xA4 && p1 == 0x04 && cla < 0x80 {
+            // It has every application, and none of another's commands.
+            self.benchmark = data == b"\xF0TAPSTONE\x01";
+        }
+        if ins == 0x22 && p2 == 0xA4 && cla < 0x80 {
+            self.pace = true;
+        }
+    }
+
     /// Counts a command for what it is; whether it was worth counting.
     fn note(&mut self, cla: u8, ins: u8, p1: u8, p2: u8, data: &[u8]) -> bool {
         let iso = cla < 0x80;
@@ -217,6 +238,7 @@ impl CountingCard {
             0x20 | 0x21 | 0x24 | 0x25 | 0x2C | 0x2D | 0x26 | 0x28 | 0x82 | 0x83 => {
                 iso || !self.benchmark
             }
+            0x14 | 0x2E | 0x2F | 0x33 => iso,
             0x86 | 0x87 => iso && (p2 == 0x9B || self.pace),
             0x50 => !iso && !self.benchmark,
             _ => false,
@@ -227,16 +249,31 @@ impl CountingCard {
                 reference: p2,
                 data: data.to_vec(),
                 status: [0, 0],
-                told: self.told.get(&p2).copied(),
+                told: self.told.get(&(self.selected.clone(), p2)).copied(),
             });
             return true;
         }
         let writes = match ins {
             0x24 | 0x2C | 0x26 | 0x28 if iso => true,
-            0x04 | 0x0E | 0x0F | 0x44 | 0x46 | 0xD0 | 0xD1 | 0xD2 | 0xD6 | 0xD7 | 0xDA | 0xDB
-            | 0xDC | 0xDD | 0xE0 | 0xE2 | 0xE4 => true,
+            0x10 | 0x12 | 0x40 | 0x41 if iso => true,
+            0x47 => p1 != 0x81,
+            0x04
+            | 0x06
+            | 0x08
+            | 0x0C
+            | 0x0E
+            | 0x0F
+            | 0x44
+            | 0x46
+            | 0xCF
+            | 0xD0..=0xD3
+            | 0xD6..=0xDF
+            | 0xE0
+            | 0xE2
+            | 0xE4
+            | 0xEA..=0xEE => true,
             0xE6 | 0xE8 | 0xFE if iso => true,
-            0xD8 | 0xE6 | 0xE8 | 0xF0 if !iso => true,
+            0xE6 | 0xE8 | 0xF0 if !iso => true,
             0x30 | 0x31 => !iso && self.benchmark,
             _ => false,
         };
@@ -317,5 +354,42 @@ fn data_of(body: &[u8]) -> &[u8] {
             let length = usize::from(length);
             cut(rest, length).map_or(&[], |length| &rest[..length])
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A VERIFY counts wherever it is put.
+    #[test]
+    fn what_is_in_an_envelope_is_counted_in_every_class_and_in_parts() {
+        let verify = [0x00, 0x20, 0x00, 0x80, 0x02, 0x39, 0x39];
+        for class in [0x00, 0x10, 0x80, 0x90, 0xA0] {
+            for ins in [0xC2, 0xC3] {
+                let card = || CountingCard::new(Manner::Honest { tries: 3 }, b"1234", 1);
+                let mut whole = card();
+                whole.answer(&[&[class, ins, 0, 0, 7][..], &verify].concat());
+                assert_eq!(whole.presented.len(), 1, "{class:02X} {ins:02X}");
+                let mut parts = card();
+                parts.answer(&[&[class, ins, 0, 0, 4][..], &verify[..4]].concat());
+                parts.answer(&[&[class & !0x10, ins, 0, 0, 3][..], &verify[4..]].concat());
+                assert_eq!(parts.presented.len(), 1, "{class:02X} {ins:02X}");
+            }
+        }
+    }
+
+    /// What was told of one application's PIN says nothing of another's.
+    #[test]
+    fn a_counter_is_told_of_one_application() {
+        let mut card = CountingCard::new(Manner::Honest { tries: 3 }, b"1234", 1);
+        card.answer(&[0, 0xA4, 4, 0, 1, 0xF0]);
+        card.answer(&[0, 0x20, 0, 0x80]);
+        card.answer(&[0, 0xA4, 4, 0, 1, 0xF1]);
+        card.answer(&[0, 0x20, 0, 0x80, 1, 0x39]);
+        card.answer(&[0, 0xA4, 4, 0, 1, 0xF0]);
+        card.answer(&[0, 0x20, 0, 0x80, 1, 0x39]);
+        let told: Vec<_> = card.presented.iter().map(|it| it.told).collect();
+        assert_eq!(told, [None, Some(3)]);
     }
 }
