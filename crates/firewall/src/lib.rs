@@ -14,7 +14,7 @@
 //! let mut firewall = Firewall::new(Permissions::default().with_pin(b"123456\xFF\xFF"));
 //! let verify = b"\x00\x20\x00\x80\x08123456\xFF\xFF";
 //!
-//! // The retry counter comes first: an empty VERIFY asks for it. It is sent because a PIN was named.
+//! // The retry counter comes first: an empty VERIFY asks for it, and passes since a PIN was named.
 //! let refusal = firewall.clear(verify, Declared::Nothing).unwrap_err();
 //! assert_eq!(refusal.why, Why::Counter(None));
 //! firewall.clear(b"\x00\x20\x00\x80", Declared::Nothing).unwrap();
