@@ -27,6 +27,7 @@ pub(crate) use self::arguments::Arguments;
 use crate::card_controller;
 use crate::exit::Exit;
 use crate::output;
+use crate::print::say;
 
 pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
@@ -138,7 +139,13 @@ fn export(
         output::write_file(path, access, |to| perfetto::write_trace(timeline, system_calls, to))
     });
     let folded = arguments.folded.as_deref().map_or(Ok(()), |path| {
-        output::write_file(path, access, |to| folded::write_folded(timeline, to))
+        let mut stacks = Vec::new();
+        folded::write_folded(timeline, &mut stacks)?;
+        if stacks.is_empty() {
+            say!("{}: not written, since no call was seen", path.display());
+            return Ok(());
+        }
+        output::write_file(path, access, |to| to.write_all(&stacks))
     });
     perfetto.and(folded)
 }
