@@ -33,10 +33,10 @@
 pub mod answers;
 pub mod controller;
 mod journal;
-pub mod module;
-pub mod pin;
 pub mod pin_source;
 pub mod protocol;
 pub mod worker;
 
+pub use tapstone_module as module;
+pub use tapstone_module::pin;
 pub use tapstone_token_operations::{catalogue, material};

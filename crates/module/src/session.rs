@@ -11,16 +11,18 @@ use super::{Module, ck};
 use crate::pin::Pin;
 
 /// One open session, closed when it is dropped, unless it is lent.
-pub(crate) struct Session {
-    pub(crate) module: Arc<Module>,
-    pub(crate) handle: CK_SESSION_HANDLE,
+pub struct Session {
+    /// The module that it is of.
+    pub module: Arc<Module>,
+    /// `CK_SESSION_HANDLE`.
+    pub handle: CK_SESSION_HANDLE,
     /// It is somebody else's, who closes it.
     is_lent: bool,
 }
 
 impl Session {
     /// Opens a session; read-only on a token that takes no other.
-    pub(crate) fn open(
+    pub fn open(
         module: &Arc<Module>,
         slot: CK_SLOT_ID,
         read_only: bool,
@@ -35,17 +37,17 @@ impl Session {
     }
 
     /// The same session for somebody who uses it while its owner does not, and never closes it.
-    pub(crate) fn lend(&self) -> Self {
+    pub fn lend(&self) -> Self {
         Self { module: Arc::clone(&self.module), handle: self.handle, is_lent: true }
     }
 
     /// Whether somebody else closes it.
-    pub(crate) const fn is_lent(&self) -> bool {
+    pub const fn is_lent(&self) -> bool {
         self.is_lent
     }
 
     /// C_Login as user; `None`: the token asks for the PIN itself.
-    pub(crate) fn login(&self, pin: Option<&Pin>) -> Result<(), Pkcs11Failure> {
+    pub fn login(&self, pin: Option<&Pin>) -> Result<(), Pkcs11Failure> {
         let (bytes, length) = match pin {
             Some(pin) => (pin.expose().as_ptr().cast_mut(), pin.expose().len()),
             None => (ptr::null_mut(), 0),
@@ -55,12 +57,12 @@ impl Session {
     }
 
     /// C_Logout: at the very end, for it destroys the private session objects of all sessions.
-    pub(crate) fn logout(&self) -> Result<(), Pkcs11Failure> {
+    pub fn logout(&self) -> Result<(), Pkcs11Failure> {
         ck!(&self.module, C_Logout(self.handle))
     }
 
     /// C_CloseSession, once; from then on the handle is none.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         let handle = std::mem::replace(&mut self.handle, CK_INVALID_HANDLE);
         if handle != CK_INVALID_HANDLE && !self.is_lent {
             self.module.live_sessions.release(handle as u64);

@@ -7,14 +7,11 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv, Violation};
 
 use super::{Session, Template, ck};
-use crate::catalogue::MAX_MESSAGE_BYTES;
+use tapstone_token_operations::catalogue::MAX_MESSAGE_BYTES;
 
 impl Session {
     /// Creates a small public session object that only has a label.
-    pub(crate) fn create_labelled_object(
-        &self,
-        label: &str,
-    ) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
+    pub fn create_labelled_object(&self, label: &str) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let template = Template::new()
             .number(CKA_CLASS, CKO_DATA)
             .flag(CKA_TOKEN, false)
@@ -25,7 +22,7 @@ impl Session {
     }
 
     /// C_GenerateKey.
-    pub(crate) fn generate_key(
+    pub fn generate_key(
         &self,
         mechanism: CK_MECHANISM_TYPE,
         template: Template,
@@ -42,7 +39,7 @@ impl Session {
     }
 
     /// C_GenerateKeyPair: the public key, then the private.
-    pub(crate) fn generate_key_pair(
+    pub fn generate_key_pair(
         &self,
         mechanism: CK_MECHANISM_TYPE,
         public: Template,
@@ -72,10 +69,7 @@ impl Session {
     }
 
     /// C_CreateObject.
-    pub(crate) fn create_object(
-        &self,
-        template: Template,
-    ) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
+    pub fn create_object(&self, template: Template) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let mut raw = template.into_raw();
         let mut object = CK_INVALID_HANDLE;
         // The template is as long as it says; all outlive the call.
@@ -99,13 +93,13 @@ impl Session {
     }
 
     /// C_DestroyObject. The caller knows that the object is Tapstone's own.
-    pub(crate) fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Pkcs11Failure> {
+    pub fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Pkcs11Failure> {
         self.module.live_objects.release(object as u64);
         ck!(&self.module, C_DestroyObject(self.handle, object))
     }
 
     /// The objects that match a template, at most `limit` of them.
-    pub(crate) fn find_objects(
+    pub fn find_objects(
         &self,
         template: Template,
         limit: usize,
@@ -156,7 +150,7 @@ impl Session {
     }
 
     /// The bytes of one attribute of an object (C_GetAttributeValue).
-    pub(crate) fn attribute(
+    pub fn attribute(
         &self,
         object: CK_OBJECT_HANDLE,
         attribute: CK_ATTRIBUTE_TYPE,
@@ -188,11 +182,7 @@ impl Session {
     }
 
     /// A `CK_BBOOL` attribute; `None` where the token does not tell.
-    pub(crate) fn flag(
-        &self,
-        object: CK_OBJECT_HANDLE,
-        attribute: CK_ATTRIBUTE_TYPE,
-    ) -> Option<bool> {
+    pub fn flag(&self, object: CK_OBJECT_HANDLE, attribute: CK_ATTRIBUTE_TYPE) -> Option<bool> {
         self.attribute(object, attribute).ok()?.first().map(|byte| *byte != 0)
     }
 }

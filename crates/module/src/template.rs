@@ -6,34 +6,34 @@ use cryptoki_sys::*;
 
 /// A list of attributes that owns its values.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Template {
+pub struct Template {
     attributes: Vec<(CK_ATTRIBUTE_TYPE, Vec<u8>)>,
 }
 
 impl Template {
     /// A template without attributes.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds an attribute whose value is a CK_BBOOL.
-    pub(crate) fn flag(self, attribute: CK_ATTRIBUTE_TYPE, value: bool) -> Self {
+    pub fn flag(self, attribute: CK_ATTRIBUTE_TYPE, value: bool) -> Self {
         self.bytes(attribute, &[u8::from(value)])
     }
 
     /// Adds an attribute whose value is a CK_ULONG.
-    pub(crate) fn number(self, attribute: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Self {
+    pub fn number(self, attribute: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Self {
         self.bytes(attribute, &value.to_ne_bytes())
     }
 
     /// Adds an attribute whose value is a byte array.
-    pub(crate) fn bytes(mut self, attribute: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Self {
+    pub fn bytes(mut self, attribute: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Self {
         self.attributes.push((attribute, value.to_vec()));
         self
     }
 
     /// The attributes as the calls take them, ready to be used many times.
-    pub(crate) fn into_raw(self) -> RawTemplate {
+    pub fn into_raw(self) -> RawTemplate {
         let mut values: Vec<Vec<u8>> = Vec::with_capacity(self.attributes.len());
         let mut raw = Vec::with_capacity(self.attributes.len());
         for (attribute, mut value) in self.attributes {
@@ -50,7 +50,7 @@ impl Template {
 
 /// `CK_ATTRIBUTE`s with the values that they point to: heap memory, which stays where it is when
 /// this moves, and which nothing else reaches.
-pub(crate) struct RawTemplate {
+pub struct RawTemplate {
     raw: Vec<CK_ATTRIBUTE>,
     _values: Vec<Vec<u8>>,
 }
@@ -59,11 +59,16 @@ pub(crate) struct RawTemplate {
 unsafe impl Send for RawTemplate {}
 
 impl RawTemplate {
-    pub(crate) fn as_mut_ptr(&mut self) -> *mut CK_ATTRIBUTE {
+    /// Where they begin, as the calls take it.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut CK_ATTRIBUTE {
         self.raw.as_mut_ptr()
     }
 
-    pub(crate) fn len(&self) -> CK_ULONG {
+    /// How many there are, as the calls take it.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "only calls take it")]
+    pub fn len(&self) -> CK_ULONG {
         self.raw.len() as CK_ULONG
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Handles of one kind that are in use in this process.
-pub(crate) struct LiveHandles {
+pub struct LiveHandles {
     places: Box<[AtomicU64]>,
 }
 
@@ -27,7 +27,7 @@ impl LiveHandles {
 
     /// Notes a new handle; false when it is in use already.
     #[inline]
-    pub(crate) fn claim(&self, handle: u64) -> bool {
+    pub fn claim(&self, handle: u64) -> bool {
         let mut free = None;
         for place in self.probe(handle) {
             match place.load(Relaxed) {
@@ -45,14 +45,14 @@ impl LiveHandles {
 
     /// Forgets a handle, before the call that ends it: from then on it may be given again.
     #[inline]
-    pub(crate) fn release(&self, handle: u64) {
+    pub fn release(&self, handle: u64) {
         for place in self.probe(handle) {
             let _ = place.compare_exchange(handle, FREE, Relaxed, Relaxed);
         }
     }
 
     /// Forgets all: what a device held went with it.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         for place in &self.places {
             place.store(FREE, Relaxed);
         }

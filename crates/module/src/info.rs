@@ -150,7 +150,7 @@ impl MechanismInfo {
 
 impl Module {
     /// All slots, with their tokens.
-    pub(crate) fn slots(&self) -> Result<Vec<SlotInfo>, Pkcs11Failure> {
+    pub fn slots(&self) -> Result<Vec<SlotInfo>, Pkcs11Failure> {
         let mut count = 0;
         // A null list asks for the count (PKCS #11 3.2, 5.5.1); `count` outlives the call.
         ck!(self, C_GetSlotList(CK_FALSE, ptr::null_mut(), &mut count))?;
@@ -162,7 +162,7 @@ impl Module {
     }
 
     /// All slots, with the mechanisms of their tokens if asked.
-    pub(crate) fn slots_with_mechanisms(
+    pub fn slots_with_mechanisms(
         &self,
         mechanisms: bool,
     ) -> Result<Vec<(SlotInfo, Vec<MechanismInfo>)>, Pkcs11Failure> {
@@ -190,7 +190,7 @@ impl Module {
     }
 
     /// C_GetTokenInfo: also what tells how many tries a PIN has left.
-    pub(crate) fn token(&self, slot: CK_SLOT_ID) -> Result<TokenInfo, Pkcs11Failure> {
+    pub fn token(&self, slot: CK_SLOT_ID) -> Result<TokenInfo, Pkcs11Failure> {
         let mut info = CK_TOKEN_INFO::default();
         // `info` outlives the call.
         ck!(self, C_GetTokenInfo(slot, &mut info))?;
@@ -209,7 +209,7 @@ impl Module {
     }
 
     /// The mechanisms of a token.
-    pub(crate) fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<MechanismInfo>, Pkcs11Failure> {
+    pub fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<MechanismInfo>, Pkcs11Failure> {
         let mut count = 0;
         // A null list asks for the count; `count` outlives the call.
         ck!(self, C_GetMechanismList(slot, ptr::null_mut(), &mut count))?;
@@ -222,7 +222,7 @@ impl Module {
     }
 
     /// C_GetMechanismInfo.
-    pub(crate) fn mechanism(
+    pub fn mechanism(
         &self,
         slot: CK_SLOT_ID,
         mechanism: CK_MECHANISM_TYPE,

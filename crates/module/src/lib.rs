@@ -1,11 +1,14 @@
 //! A PKCS #11 module in this process: loaded, initialised, its function table, and the calls that
-//! prepare a measurement. The calls that are measured are in [`crate::worker`].
+//! prepare a measurement. The calls that are measured are in the workers of `tapstone-token`.
+
+#![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
 mod info;
 mod interfaces;
 mod live_handles;
 mod module_arguments;
 mod objects;
+pub mod pin;
 mod session;
 mod template;
 
@@ -18,10 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cryptoki_sys::*;
 
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
-use self::live_handles::LiveHandles;
+pub use self::live_handles::LiveHandles;
 pub use self::module_arguments::ModuleArguments;
-pub(crate) use self::session::Session;
-pub(crate) use self::template::{RawTemplate, Template};
+pub use self::session::Session;
+pub use self::template::{RawTemplate, Template};
 use tapstone_worker::BoardCell;
 
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Violation};
@@ -30,9 +33,10 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Violation};
 ///
 /// The caller's SAFETY comment covers the arguments; that the function is called with the types
 /// that it has is checked by the table's type.
+#[macro_export]
 macro_rules! ck {
     ($module:expr, $name:ident ( $($argument:expr),* $(,)? )) => {{
-        let module: &$crate::module::Module = $module;
+        let module: &$crate::Module = $module;
         let name = tapstone_names::pkcs11::Pkcs11Function::$name;
         match module.functions.$name {
             None => Err(tapstone_names::pkcs11::Pkcs11Failure {
@@ -40,7 +44,11 @@ macro_rules! ck {
                 code: tapstone_names::pkcs11::Rv::NOT_IN_FUNCTION_LIST,
             }),
             Some(function) => {
-                module.place.enter(name as u8, $crate::module::next_call());
+                module.place.enter(name as u8, $crate::next_call());
+                #[allow(
+                    clippy::macro_metavars_in_unsafe,
+                    reason = "arguments are values; a comment at each use says why they are right"
+                )]
                 // SAFETY: see the comment at the place of use.
                 let code = unsafe { function($($argument),*) };
                 module.place.leave();
@@ -50,10 +58,10 @@ macro_rules! ck {
         }
     }};
 }
-pub(crate) use ck;
 
 /// A number for the board, so that two equal calls in a row are not taken for one that hangs.
-pub(crate) fn next_call() -> u64 {
+#[inline]
+pub fn next_call() -> u64 {
     static CALLS: AtomicU64 = AtomicU64::new(1);
     CALLS.fetch_add(1, Relaxed)
 }
@@ -84,13 +92,15 @@ struct InitializeArguments {
 }
 
 /// A loaded and initialised module.
-pub(crate) struct Module {
-    pub(crate) functions: CK_FUNCTION_LIST_3_2,
-    pub(crate) place: BoardCell,
+pub struct Module {
+    /// The functions of its newest table.
+    pub functions: CK_FUNCTION_LIST_3_2,
+    /// Where this process says what it is calling.
+    pub place: BoardCell,
     /// Objects that this process made and has not destroyed.
-    pub(crate) live_objects: LiveHandles,
+    pub live_objects: LiveHandles,
     /// Sessions that this process has open.
-    pub(crate) live_sessions: LiveHandles,
+    pub live_sessions: LiveHandles,
     /// Answers that cannot be, the first of each kind with how many there were, until
     /// [`Module::take_violations`] asks for them.
     violations: Mutex<Vec<(Pkcs11Failure, u64)>>,
@@ -100,7 +110,7 @@ pub(crate) struct Module {
 
 impl Module {
     /// Loads the library, gets its newest table and calls C_Initialize for use by many threads.
-    pub(crate) fn load(
+    pub fn load(
         path: &Path,
         arguments: Option<&ModuleArguments>,
         place: BoardCell,
@@ -120,7 +130,7 @@ impl Module {
     }
 
     /// The same with a table of functions in this program.
-    pub(crate) fn from_table(
+    pub fn from_table(
         functions: CK_FUNCTION_LIST_3_2,
         place: BoardCell,
     ) -> Result<Arc<Self>, Pkcs11Failure> {
@@ -162,7 +172,7 @@ impl Module {
     }
 
     /// A call whose answer cannot be. It is kept, since not every caller can fail for it.
-    pub(crate) fn broken(&self, call: Pkcs11Function, violation: Violation) -> Pkcs11Failure {
+    pub fn broken(&self, call: Pkcs11Function, violation: Violation) -> Pkcs11Failure {
         let failure = Pkcs11Failure { call, code: violation.code() };
         let mut kept = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |first: Pkcs11Failure| {
@@ -176,12 +186,12 @@ impl Module {
     }
 
     /// The answers that cannot be since this was asked last.
-    pub(crate) fn take_violations(&self) -> Vec<(Pkcs11Failure, u64)> {
+    pub fn take_violations(&self) -> Vec<(Pkcs11Failure, u64)> {
         std::mem::take(&mut self.violations.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes a new session, whose handle no other open one has.
-    pub(crate) fn take_session(&self, handle: CK_SESSION_HANDLE) -> Result<(), Pkcs11Failure> {
+    pub fn take_session(&self, handle: CK_SESSION_HANDLE) -> Result<(), Pkcs11Failure> {
         // Whoever opens a session fails for it.
         let broken = |violation: Violation| Pkcs11Failure {
             call: Pkcs11Function::C_OpenSession,
@@ -197,18 +207,18 @@ impl Module {
     }
 
     /// Forgets objects and sessions: they went with a lost device.
-    pub(crate) fn forget_handles(&self) {
+    pub fn forget_handles(&self) {
         self.live_objects.clear();
         self.live_sessions.clear();
     }
 
     /// Ends the use of the module by this process.
-    pub(crate) fn finalize(&self) -> Result<(), Pkcs11Failure> {
+    pub fn finalize(&self) -> Result<(), Pkcs11Failure> {
         ck!(self, C_Finalize(ptr::null_mut()))
     }
 
     /// C_GetInfo.
-    pub(crate) fn library(&self) -> Result<LibraryInfo, Pkcs11Failure> {
+    pub fn library(&self) -> Result<LibraryInfo, Pkcs11Failure> {
         let mut info = CK_INFO::default();
         ck!(self, C_GetInfo(&mut info))?;
         Ok(LibraryInfo::from(&info))
