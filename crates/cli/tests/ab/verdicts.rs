@@ -76,7 +76,8 @@ fn the_record_has_every_run_of_both_sides() {
 fn a_seed_decides_the_order() {
     let order = |seed: &str| {
         let folder = Folder::new();
-        let (a, b) = (folder.work("a", 10), folder.work("b", 10));
+        let a = folder.work("a", 10);
+        let b = folder.work("b", 10);
         folder.ab(&["--seed", seed, "--rounds", "8", "--", &a, &b]).exits(0);
         folder.log().concat()
     };

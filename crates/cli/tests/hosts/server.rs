@@ -148,7 +148,8 @@ fn each_hears_and_says_what_is_its_own() {
             });
             texts.collect::<Vec<_>>().join("\n")
         };
-        let (at_agent, at_lab) = (refused(&at_agent), refused(&at_lab));
+        let at_agent = refused(&at_agent);
+        let at_lab = refused(&at_lab);
         for subject in not_the_agents.iter().chain(&not_the_agents_ears) {
             assert!(at_agent.contains(&subject.to_lowercase()), "{subject}: {at_agent}");
         }

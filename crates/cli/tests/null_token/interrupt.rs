@@ -56,7 +56,8 @@ fn a_key_that_is_being_made_is_waited_for_and_removed() {
 #[test]
 fn a_key_that_is_being_made_is_removed_when_the_controller_is_killed() {
     let run = making_a_key_for("1s");
-    let (workers, store) = (run.workers(), run.path("store"));
+    let workers = run.workers();
+    let store = run.path("store");
     let _directory = run.kill();
     let gone = || workers.iter().all(|worker| test_kill_process(*worker).is_err());
     assert!(eventually(Duration::from_secs(30), gone));

@@ -35,7 +35,8 @@ fn directory(text: &str) -> GeneralName {
 
 /// A card with this alternative name below a CA with this constraint.
 fn named(constraint: &Extension, own: &GeneralName) -> impl Fn(&mut World) {
-    let (constraint, own) = (constraint.clone(), own.clone());
+    let constraint = constraint.clone();
+    let own = own.clone();
     move |world| {
         world.cas[0].set(constraint.clone());
         world.leaf.set(names(vec![own.clone()]));
