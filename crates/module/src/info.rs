@@ -152,11 +152,11 @@ impl Module {
     /// All slots, with their tokens.
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Pkcs11Failure> {
         let mut count = 0;
-        // A null list asks for the count (PKCS #11 3.2, 5.5.1); `count` outlives the call.
-        ck!(self, C_GetSlotList(CK_FALSE, ptr::null_mut(), &mut count))?;
+        // SAFETY: a null list asks for the count (PKCS #11 3.2, 5.5.1); `count` outlives the call.
+        unsafe { ck!(self, C_GetSlotList(CK_FALSE, ptr::null_mut(), &mut count)) }?;
         let mut ids = list_of(Pkcs11Function::C_GetSlotList, count)?;
-        // The list is as long as `count` says.
-        ck!(self, C_GetSlotList(CK_FALSE, ids.as_mut_ptr(), &mut count))?;
+        // SAFETY: the list is as long as `count` says.
+        unsafe { ck!(self, C_GetSlotList(CK_FALSE, ids.as_mut_ptr(), &mut count)) }?;
         cut_list(Pkcs11Function::C_GetSlotList, &mut ids, count)?;
         ids.into_iter().map(|id| self.slot(id)).collect()
     }
@@ -176,8 +176,8 @@ impl Module {
 
     fn slot(&self, id: CK_SLOT_ID) -> Result<SlotInfo, Pkcs11Failure> {
         let mut info = CK_SLOT_INFO::default();
-        // `info` outlives the call.
-        ck!(self, C_GetSlotInfo(id, &mut info))?;
+        // SAFETY: `info` outlives the call.
+        unsafe { ck!(self, C_GetSlotInfo(id, &mut info)) }?;
         let present = info.flags & CKF_TOKEN_PRESENT != 0;
         // A token that cannot be read is as good as none: its slot is still listed.
         let token = if present { self.token(id).ok() } else { None };
@@ -192,8 +192,8 @@ impl Module {
     /// C_GetTokenInfo: also what tells how many tries a PIN has left.
     pub fn token(&self, slot: CK_SLOT_ID) -> Result<TokenInfo, Pkcs11Failure> {
         let mut info = CK_TOKEN_INFO::default();
-        // `info` outlives the call.
-        ck!(self, C_GetTokenInfo(slot, &mut info))?;
+        // SAFETY: `info` outlives the call.
+        unsafe { ck!(self, C_GetTokenInfo(slot, &mut info)) }?;
         let limit = info.ulMaxSessionCount;
         let unlimited = limit == CK_EFFECTIVELY_INFINITE || limit == CK_UNAVAILABLE_INFORMATION;
         Ok(TokenInfo {
@@ -211,11 +211,11 @@ impl Module {
     /// The mechanisms of a token.
     pub fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<MechanismInfo>, Pkcs11Failure> {
         let mut count = 0;
-        // A null list asks for the count; `count` outlives the call.
-        ck!(self, C_GetMechanismList(slot, ptr::null_mut(), &mut count))?;
+        // SAFETY: a null list asks for the count; `count` outlives the call.
+        unsafe { ck!(self, C_GetMechanismList(slot, ptr::null_mut(), &mut count)) }?;
         let mut list = list_of(Pkcs11Function::C_GetMechanismList, count)?;
-        // The list is as long as `count` says.
-        ck!(self, C_GetMechanismList(slot, list.as_mut_ptr(), &mut count))?;
+        // SAFETY: the list is as long as `count` says.
+        unsafe { ck!(self, C_GetMechanismList(slot, list.as_mut_ptr(), &mut count)) }?;
         cut_list(Pkcs11Function::C_GetMechanismList, &mut list, count)?;
         // A mechanism that is listed but has no information is left out.
         Ok(list.into_iter().filter_map(|one| self.mechanism(slot, one).ok()).collect())
@@ -228,8 +228,8 @@ impl Module {
         mechanism: CK_MECHANISM_TYPE,
     ) -> Result<MechanismInfo, Pkcs11Failure> {
         let mut info = CK_MECHANISM_INFO::default();
-        // `info` outlives the call.
-        ck!(self, C_GetMechanismInfo(slot, mechanism, &mut info))?;
+        // SAFETY: `info` outlives the call.
+        unsafe { ck!(self, C_GetMechanismInfo(slot, mechanism, &mut info)) }?;
         Ok(MechanismInfo {
             mechanism: mechanism as u64,
             min_key_size: info.ulMinKeySize as u64,

@@ -31,8 +31,8 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Violation};
 
 /// Calls a function of the module's table, with its name on the board while it runs.
 ///
-/// The caller's SAFETY comment covers the arguments; that the function is called with the types
-/// that it has is checked by the table's type.
+/// It stands in an `unsafe` block, whose SAFETY comment covers the arguments. That the function is
+/// called with the types that it has is checked by the table's type.
 #[macro_export]
 macro_rules! ck {
     ($module:expr, $name:ident ( $($argument:expr),* $(,)? )) => {{
@@ -45,12 +45,7 @@ macro_rules! ck {
             }),
             Some(function) => {
                 module.place.enter(name as u8, $crate::next_call());
-                #[allow(
-                    clippy::macro_metavars_in_unsafe,
-                    reason = "arguments are values; a comment at each use says why they are right"
-                )]
-                // SAFETY: see the comment at the place of use.
-                let code = unsafe { function($($argument),*) };
+                let code = function($($argument),*);
                 module.place.leave();
                 tapstone_names::pkcs11::Rv::check(code)
                     .map_err(|code| tapstone_names::pkcs11::Pkcs11Failure { call: name, code })
@@ -167,8 +162,8 @@ impl Module {
             },
             reserved_of_nss: ptr::null_mut(),
         };
-        // `arguments` and `text` outlive the call.
-        ck!(self, C_Initialize(ptr::from_mut(&mut arguments).cast()))
+        // SAFETY: `arguments` and `text` outlive the call.
+        unsafe { ck!(self, C_Initialize(ptr::from_mut(&mut arguments).cast())) }
     }
 
     /// A call whose answer cannot be. It is kept, since not every caller can fail for it.
@@ -214,13 +209,15 @@ impl Module {
 
     /// Ends the use of the module by this process.
     pub fn finalize(&self) -> Result<(), Pkcs11Failure> {
-        ck!(self, C_Finalize(ptr::null_mut()))
+        // SAFETY: the argument is reserved and null (PKCS #11 3.2, 5.4.2).
+        unsafe { ck!(self, C_Finalize(ptr::null_mut())) }
     }
 
     /// C_GetInfo.
     pub fn library(&self) -> Result<LibraryInfo, Pkcs11Failure> {
         let mut info = CK_INFO::default();
-        ck!(self, C_GetInfo(&mut info))?;
+        // SAFETY: `info` outlives the call.
+        unsafe { ck!(self, C_GetInfo(&mut info)) }?;
         Ok(LibraryInfo::from(&info))
     }
 }

@@ -30,11 +30,13 @@ impl Session {
         let mut mechanism = bare(mechanism);
         let mut raw = template.into_raw();
         let mut key = CK_INVALID_HANDLE;
-        // The template is as long as it says; all outlive the call.
-        ck!(
-            &self.module,
-            C_GenerateKey(self.handle, &mut mechanism, raw.as_mut_ptr(), raw.len(), &mut key)
-        )?;
+        // SAFETY: the template is as long as it says; all outlive the call.
+        unsafe {
+            ck!(
+                &self.module,
+                C_GenerateKey(self.handle, &mut mechanism, raw.as_mut_ptr(), raw.count(), &mut key)
+            )
+        }?;
         self.made(Pkcs11Function::C_GenerateKey, key)
     }
 
@@ -50,20 +52,22 @@ impl Session {
         let mut private = private.into_raw();
         let mut public_key = CK_INVALID_HANDLE;
         let mut private_key = CK_INVALID_HANDLE;
-        // The templates are as long as they say; all outlive the call.
-        ck!(
-            &self.module,
-            C_GenerateKeyPair(
-                self.handle,
-                &mut mechanism,
-                public.as_mut_ptr(),
-                public.len(),
-                private.as_mut_ptr(),
-                private.len(),
-                &mut public_key,
-                &mut private_key,
+        // SAFETY: the templates are as long as they say; all outlive the call.
+        unsafe {
+            ck!(
+                &self.module,
+                C_GenerateKeyPair(
+                    self.handle,
+                    &mut mechanism,
+                    public.as_mut_ptr(),
+                    public.count(),
+                    private.as_mut_ptr(),
+                    private.count(),
+                    &mut public_key,
+                    &mut private_key,
+                )
             )
-        )?;
+        }?;
         let call = Pkcs11Function::C_GenerateKeyPair;
         Ok((self.made(call, public_key)?, self.made(call, private_key)?))
     }
@@ -72,8 +76,13 @@ impl Session {
     pub fn create_object(&self, template: Template) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let mut raw = template.into_raw();
         let mut object = CK_INVALID_HANDLE;
-        // The template is as long as it says; all outlive the call.
-        ck!(&self.module, C_CreateObject(self.handle, raw.as_mut_ptr(), raw.len(), &mut object))?;
+        // SAFETY: the template is as long as it says; all outlive the call.
+        unsafe {
+            ck!(
+                &self.module,
+                C_CreateObject(self.handle, raw.as_mut_ptr(), raw.count(), &mut object)
+            )
+        }?;
         self.made(Pkcs11Function::C_CreateObject, object)
     }
 
@@ -95,7 +104,8 @@ impl Session {
     /// C_DestroyObject. The caller knows that the object is Tapstone's own.
     pub fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Pkcs11Failure> {
         self.module.live_objects.release(object as u64);
-        ck!(&self.module, C_DestroyObject(self.handle, object))
+        // SAFETY: only values are passed.
+        unsafe { ck!(&self.module, C_DestroyObject(self.handle, object)) }
     }
 
     /// The objects that match a template, at most `limit` of them.
@@ -105,11 +115,14 @@ impl Session {
         limit: usize,
     ) -> Result<Vec<CK_OBJECT_HANDLE>, Pkcs11Failure> {
         let mut raw = template.into_raw();
-        // The template is as long as it says and outlives the call.
-        ck!(&self.module, C_FindObjectsInit(self.handle, raw.as_mut_ptr(), raw.len()))?;
+        // SAFETY: the template is as long as it says and outlives the call.
+        unsafe {
+            ck!(&self.module, C_FindObjectsInit(self.handle, raw.as_mut_ptr(), raw.count()))
+        }?;
         let found = self.find_next(limit);
         // The search must end whatever came of it, or the session is of no more use.
-        let ended = ck!(&self.module, C_FindObjectsFinal(self.handle));
+        // SAFETY: only values are passed.
+        let ended = unsafe { ck!(&self.module, C_FindObjectsFinal(self.handle)) };
         let found = found?;
         ended?;
         Ok(found)
@@ -122,8 +135,10 @@ impl Session {
         while found.len() < limit {
             let room = batch.len().min(limit - found.len()) as CK_ULONG;
             let mut count = 0;
-            // `batch` has room for `room` handles; all outlive the call.
-            ck!(&self.module, C_FindObjects(self.handle, batch.as_mut_ptr(), room, &mut count))?;
+            // SAFETY: `batch` has room for `room` handles; all outlive the call.
+            unsafe {
+                ck!(&self.module, C_FindObjects(self.handle, batch.as_mut_ptr(), room, &mut count))
+            }?;
             if count == 0 {
                 break;
             }
@@ -156,8 +171,8 @@ impl Session {
         attribute: CK_ATTRIBUTE_TYPE,
     ) -> Result<Vec<u8>, Pkcs11Failure> {
         let mut raw = CK_ATTRIBUTE { type_: attribute, pValue: ptr::null_mut(), ulValueLen: 0 };
-        // A null value asks for the length (PKCS #11 3.2, 5.7.5); `raw` outlives the call.
-        ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1))?;
+        // SAFETY: a null value asks for the length (PKCS #11 3.2, 5.7.5); `raw` outlives the call.
+        unsafe { ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1)) }?;
         if raw.ulValueLen == CK_UNAVAILABLE_INFORMATION {
             let code = Rv(CKR_ATTRIBUTE_SENSITIVE);
             return Err(Pkcs11Failure { call: Pkcs11Function::C_GetAttributeValue, code });
@@ -170,8 +185,8 @@ impl Session {
         }
         let mut value = vec![0; room as usize];
         raw.pValue = value.as_mut_ptr().cast();
-        // `value` has room for the length that the module named.
-        ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1))?;
+        // SAFETY: `value` has room for the length that the module named.
+        unsafe { ck!(&self.module, C_GetAttributeValue(self.handle, object, &mut raw, 1)) }?;
         if raw.ulValueLen as u64 > room {
             let violation =
                 Violation::BeyondBuffer(Violation::numbers(raw.ulValueLen as u64, room));

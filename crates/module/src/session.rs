@@ -30,8 +30,8 @@ impl Session {
         let flags =
             if read_only { CKF_SERIAL_SESSION } else { CKF_SERIAL_SESSION | CKF_RW_SESSION };
         let mut handle = CK_INVALID_HANDLE;
-        // No callback is given; `handle` outlives the call.
-        ck!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle))?;
+        // SAFETY: no callback is given; `handle` outlives the call.
+        unsafe { ck!(module, C_OpenSession(slot, flags, ptr::null_mut(), None, &mut handle)) }?;
         module.take_session(handle)?;
         Ok(Self { module: Arc::clone(module), handle, is_lent: false })
     }
@@ -52,13 +52,14 @@ impl Session {
             Some(pin) => (pin.expose().as_ptr().cast_mut(), pin.expose().len()),
             None => (ptr::null_mut(), 0),
         };
-        // The PIN is `length` bytes long and is only read (PKCS #11 3.2, 5.6.8).
-        ck!(&self.module, C_Login(self.handle, CKU_USER, bytes, length as CK_ULONG))
+        // SAFETY: the PIN is `length` bytes long and is only read (PKCS #11 3.2, 5.6.8).
+        unsafe { ck!(&self.module, C_Login(self.handle, CKU_USER, bytes, length as CK_ULONG)) }
     }
 
     /// C_Logout: at the very end, for it destroys the private session objects of all sessions.
     pub fn logout(&self) -> Result<(), Pkcs11Failure> {
-        ck!(&self.module, C_Logout(self.handle))
+        // SAFETY: only values are passed.
+        unsafe { ck!(&self.module, C_Logout(self.handle)) }
     }
 
     /// C_CloseSession, once; from then on the handle is none.
@@ -67,7 +68,8 @@ impl Session {
         if handle != CK_INVALID_HANDLE && !self.is_lent {
             self.module.live_sessions.release(handle as u64);
             // A session that is gone already needs no closing.
-            let _ = ck!(&self.module, C_CloseSession(handle));
+            // SAFETY: only values are passed.
+            let _ = unsafe { ck!(&self.module, C_CloseSession(handle)) };
         }
     }
 }

@@ -67,8 +67,7 @@ impl RawTemplate {
 
     /// How many there are, as the calls take it.
     #[inline]
-    #[allow(clippy::len_without_is_empty, reason = "only calls take it")]
-    pub fn len(&self) -> CK_ULONG {
+    pub fn count(&self) -> CK_ULONG {
         self.raw.len() as CK_ULONG
     }
 }

@@ -161,7 +161,8 @@ impl Bench {
     fn renew(&mut self) -> Result<(), Pkcs11Failure> {
         let Some(session) = &self.session else { return self.reopen() };
         let all = CKF_SIGN | CKF_ENCRYPT | CKF_DECRYPT | CKF_DIGEST | CKF_FIND_OBJECTS;
-        match ck!(&session.module, C_SessionCancel(session.handle, all)) {
+        // SAFETY: only values are passed.
+        match unsafe { ck!(&session.module, C_SessionCancel(session.handle, all)) } {
             Ok(()) => Ok(()),
             // With the main session the login and the keys would go.
             Err(failure) if session.is_lent() => Err(failure),

@@ -34,9 +34,10 @@ impl RoundTrip<'_> {
         let mut length = result.len() as CK_ULONG;
         let bytes = input.bytes.as_mut_ptr();
         let count = message.len() as CK_ULONG;
-        // The mechanism is armed; message and result are as long as the lengths say.
-        ck!(module, C_EncryptInit(session, mechanism, self.key))?;
-        ck!(module, C_Encrypt(session, bytes, count, result.as_mut_ptr(), &mut length))?;
+        // SAFETY: the mechanism is armed; message and result are as long as the lengths say.
+        unsafe { ck!(module, C_EncryptInit(session, mechanism, self.key)) }?;
+        // SAFETY: as above.
+        unsafe { ck!(module, C_Encrypt(session, bytes, count, result.as_mut_ptr(), &mut length)) }?;
         cut_to_length(Pkcs11Function::C_Encrypt, result, length)
     }
 
@@ -56,9 +57,10 @@ impl RoundTrip<'_> {
         let mut length = result.len() as CK_ULONG;
         let bytes = input.bytes.as_mut_ptr();
         let count = text.len() as CK_ULONG;
-        // The mechanism is armed; text and result are as long as the lengths say.
-        ck!(module, C_DecryptInit(session, mechanism, self.key))?;
-        ck!(module, C_Decrypt(session, bytes, count, result.as_mut_ptr(), &mut length))?;
+        // SAFETY: the mechanism is armed; text and result are as long as the lengths say.
+        unsafe { ck!(module, C_DecryptInit(session, mechanism, self.key)) }?;
+        // SAFETY: as above.
+        unsafe { ck!(module, C_Decrypt(session, bytes, count, result.as_mut_ptr(), &mut length)) }?;
         cut_to_length(Pkcs11Function::C_Decrypt, result, length)
     }
 
@@ -76,12 +78,15 @@ impl RoundTrip<'_> {
         let session = self.session.handle;
         let bytes = input.bytes.as_mut_ptr();
         let count = message.len() as CK_ULONG;
-        // The mechanism is armed; message and code are only read, within their lengths.
-        ck!(module, C_VerifyInit(session, mechanism, self.key))?;
-        ck!(
-            module,
-            C_Verify(session, bytes, count, code.as_ptr().cast_mut(), code.len() as CK_ULONG)
-        )
+        // SAFETY: the mechanism is armed; message and code are only read, within their lengths.
+        unsafe { ck!(module, C_VerifyInit(session, mechanism, self.key)) }?;
+        // SAFETY: as above.
+        unsafe {
+            ck!(
+                module,
+                C_Verify(session, bytes, count, code.as_ptr().cast_mut(), code.len() as CK_ULONG)
+            )
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl TimedCalls for DeriveCalls {
                 operation.mechanism,
                 operation.key,
                 self.template.as_mut_ptr(),
-                self.template.len(),
+                self.template.count(),
                 &mut object,
             )
         })?;
@@ -120,7 +120,7 @@ impl TimedCalls for UnwrapCalls {
                 operation.data,
                 operation.data_length,
                 self.template.as_mut_ptr(),
-                self.template.len(),
+                self.template.count(),
                 &mut object,
             )
         })?;
@@ -170,7 +170,7 @@ impl TimedCalls for GenerateKeyCalls {
                 operation.session,
                 operation.mechanism,
                 self.template.as_mut_ptr(),
-                self.template.len(),
+                self.template.count(),
                 &mut object,
             )
         })?;
@@ -233,9 +233,9 @@ impl TimedCalls for GenerateKeyPairCalls {
                 operation.session,
                 operation.mechanism,
                 self.public.as_mut_ptr(),
-                self.public.len(),
+                self.public.count(),
                 self.private.as_mut_ptr(),
-                self.private.len(),
+                self.private.count(),
                 &mut public,
                 &mut private,
             )
@@ -312,7 +312,7 @@ impl TimedCalls for EncapsulateCalls {
                 operation.mechanism,
                 public,
                 self.template.as_mut_ptr(),
-                self.template.len(),
+                self.template.count(),
                 operation.result,
                 &mut operation.result_length,
                 &mut object,
@@ -360,7 +360,7 @@ impl TimedCalls for DecapsulateCalls {
                 operation.mechanism,
                 operation.key,
                 self.template.as_mut_ptr(),
-                self.template.len(),
+                self.template.count(),
                 operation.data,
                 operation.data_length,
                 &mut object,

@@ -91,7 +91,7 @@ impl TimedCalls for FindCalls {
         operation.enter(Function::C_FindObjectsInit);
         // SAFETY: the template is as long as it says and outlives the call.
         call_function(Function::C_FindObjectsInit, functions.C_FindObjectsInit, |f| unsafe {
-            f(session, template.as_mut_ptr(), template.len())
+            f(session, template.as_mut_ptr(), template.count())
         })?;
         let mut found = [CK_INVALID_HANDLE; 2];
         let mut count = 0;
