@@ -150,6 +150,10 @@ impl MechanismInfo {
 
 impl Module {
     /// All slots, with their tokens.
+    ///
+    /// # Errors
+    /// The code of C_GetSlotList or C_GetSlotInfo, or [`Violation::BeyondRoom`] where a list is longer
+    /// than a module can have.
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Pkcs11Failure> {
         let mut count = 0;
         // SAFETY: a null list asks for the count (PKCS #11 3.2, 5.5.1); `count` outlives the call.
@@ -162,6 +166,9 @@ impl Module {
     }
 
     /// All slots, with the mechanisms of their tokens if asked.
+    ///
+    /// # Errors
+    /// As [`Module::slots`], and the code of C_GetMechanismList.
     pub fn slots_with_mechanisms(
         &self,
         mechanisms: bool,
@@ -190,6 +197,9 @@ impl Module {
     }
 
     /// C_GetTokenInfo: also what tells how many tries a PIN has left.
+    ///
+    /// # Errors
+    /// The code of C_GetTokenInfo: CKR_TOKEN_NOT_PRESENT for an empty slot.
     pub fn token(&self, slot: CK_SLOT_ID) -> Result<TokenInfo, Pkcs11Failure> {
         let mut info = CK_TOKEN_INFO::default();
         // SAFETY: `info` outlives the call.
@@ -209,6 +219,9 @@ impl Module {
     }
 
     /// The mechanisms of a token.
+    ///
+    /// # Errors
+    /// The code of C_GetMechanismList, or a violation where the list cannot be that long.
     pub fn mechanisms(&self, slot: CK_SLOT_ID) -> Result<Vec<MechanismInfo>, Pkcs11Failure> {
         let mut count = 0;
         // SAFETY: a null list asks for the count; `count` outlives the call.
@@ -221,7 +234,10 @@ impl Module {
         Ok(list.into_iter().filter_map(|one| self.mechanism(slot, one).ok()).collect())
     }
 
-    /// C_GetMechanismInfo.
+    /// The key sizes and flags of one mechanism (C_GetMechanismInfo).
+    ///
+    /// # Errors
+    /// The code of the call: CKR_MECHANISM_INVALID for one that the token does not have.
     pub fn mechanism(
         &self,
         slot: CK_SLOT_ID,

@@ -105,6 +105,10 @@ pub struct Module {
 
 impl Module {
     /// Loads the library, gets its newest table and calls C_Initialize for use by many threads.
+    ///
+    /// # Errors
+    /// The linker's text, a library without a function list, arguments with a zero inside, or the
+    /// code of C_Initialize.
     pub fn load(
         path: &Path,
         arguments: Option<&ModuleArguments>,
@@ -125,6 +129,9 @@ impl Module {
     }
 
     /// The same with a table of functions in this program.
+    ///
+    /// # Errors
+    /// The code of C_Initialize.
     pub fn from_table(
         functions: CK_FUNCTION_LIST_3_2,
         place: BoardCell,
@@ -186,6 +193,9 @@ impl Module {
     }
 
     /// Notes a new session, whose handle no other open one has.
+    ///
+    /// # Errors
+    /// [`Violation::InvalidHandle`] for zero, [`Violation::LiveHandle`] for one that is open already.
     pub fn take_session(&self, handle: CK_SESSION_HANDLE) -> Result<(), Pkcs11Failure> {
         // Whoever opens a session fails for it.
         let broken = |violation: Violation| Pkcs11Failure {
@@ -208,12 +218,18 @@ impl Module {
     }
 
     /// Ends the use of the module by this process.
+    ///
+    /// # Errors
+    /// The code of C_Finalize.
     pub fn finalize(&self) -> Result<(), Pkcs11Failure> {
         // SAFETY: the argument is reserved and null (PKCS #11 3.2, 5.4.2).
         unsafe { ck!(self, C_Finalize(ptr::null_mut())) }
     }
 
-    /// C_GetInfo.
+    /// Who made the library, and its versions (C_GetInfo).
+    ///
+    /// # Errors
+    /// The code of the call.
     pub fn library(&self) -> Result<LibraryInfo, Pkcs11Failure> {
         let mut info = CK_INFO::default();
         // SAFETY: `info` outlives the call.

@@ -11,6 +11,9 @@ use tapstone_token_operations::catalogue::MAX_MESSAGE_BYTES;
 
 impl Session {
     /// Creates a small public session object that only has a label.
+    ///
+    /// # Errors
+    /// As [`Session::create_object`].
     pub fn create_labelled_object(&self, label: &str) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let template = Template::new()
             .number(CKA_CLASS, CKO_DATA)
@@ -21,7 +24,11 @@ impl Session {
         self.create_object(template)
     }
 
-    /// C_GenerateKey.
+    /// Makes a secret key (C_GenerateKey) and gives its handle.
+    ///
+    /// # Errors
+    /// The code of the call, or a violation where the handle is zero or that of a live
+    /// object.
     pub fn generate_key(
         &self,
         mechanism: CK_MECHANISM_TYPE,
@@ -41,6 +48,9 @@ impl Session {
     }
 
     /// C_GenerateKeyPair: the public key, then the private.
+    ///
+    /// # Errors
+    /// The code of the call, or a violation where a handle is zero or that of a live object.
     pub fn generate_key_pair(
         &self,
         mechanism: CK_MECHANISM_TYPE,
@@ -72,7 +82,11 @@ impl Session {
         Ok((self.made(call, public_key)?, self.made(call, private_key)?))
     }
 
-    /// C_CreateObject.
+    /// Makes an object of given values (C_CreateObject) and gives its handle.
+    ///
+    /// # Errors
+    /// The code of the call, or a violation where the handle is zero or that of a live
+    /// object.
     pub fn create_object(&self, template: Template) -> Result<CK_OBJECT_HANDLE, Pkcs11Failure> {
         let mut raw = template.into_raw();
         let mut object = CK_INVALID_HANDLE;
@@ -102,6 +116,9 @@ impl Session {
     }
 
     /// C_DestroyObject. The caller knows that the object is Tapstone's own.
+    ///
+    /// # Errors
+    /// The code of the call. The handle is free either way.
     pub fn destroy_object(&self, object: CK_OBJECT_HANDLE) -> Result<(), Pkcs11Failure> {
         self.module.live_objects.release(object as u64);
         // SAFETY: only values are passed.
@@ -109,6 +126,10 @@ impl Session {
     }
 
     /// The objects that match a template, at most `limit` of them.
+    ///
+    /// # Errors
+    /// The code of a call of the search, or a violation: more handles than there was room for, zero, or
+    /// one twice.
     pub fn find_objects(
         &self,
         template: Template,
@@ -165,6 +186,10 @@ impl Session {
     }
 
     /// The bytes of one attribute of an object (C_GetAttributeValue).
+    ///
+    /// # Errors
+    /// The code of the call, CKR_ATTRIBUTE_SENSITIVE where the value is withheld, or a violation where
+    /// its length cannot be.
     pub fn attribute(
         &self,
         object: CK_OBJECT_HANDLE,

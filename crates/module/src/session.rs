@@ -22,6 +22,9 @@ pub struct Session {
 
 impl Session {
     /// Opens a session; read-only on a token that takes no other.
+    ///
+    /// # Errors
+    /// The code of C_OpenSession, or a violation where the handle is zero or that of an open session.
     pub fn open(
         module: &Arc<Module>,
         slot: CK_SLOT_ID,
@@ -47,6 +50,9 @@ impl Session {
     }
 
     /// C_Login as user; `None`: the token asks for the PIN itself.
+    ///
+    /// # Errors
+    /// The code of C_Login. CKR_PIN_INCORRECT has spent a try: nobody here asks again.
     pub fn login(&self, pin: Option<&Pin>) -> Result<(), Pkcs11Failure> {
         let (bytes, length) = match pin {
             Some(pin) => (pin.expose().as_ptr().cast_mut(), pin.expose().len()),
@@ -57,6 +63,9 @@ impl Session {
     }
 
     /// C_Logout: at the very end, for it destroys the private session objects of all sessions.
+    ///
+    /// # Errors
+    /// The code of C_Logout.
     pub fn logout(&self) -> Result<(), Pkcs11Failure> {
         // SAFETY: only values are passed.
         unsafe { ck!(&self.module, C_Logout(self.handle)) }
