@@ -105,6 +105,9 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    if tapstone_files::standard_output_was_closed() {
+        return print::without_output();
+    }
     if let Err(error) = interrupt::survive_file_limits() {
         say!("error: signals cannot be handled: {error}");
         return Exit::NotMeasured.into();

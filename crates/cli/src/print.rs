@@ -73,6 +73,15 @@ pub(crate) fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
+/// Nothing is begun whose results nobody could see.
+pub(crate) fn without_output() -> ExitCode {
+    say!(
+        "error: standard output is closed (EBADF), so no result could be shown\n\
+         hint: send it to a file, or to /dev/null"
+    );
+    Exit::NotMeasured.into()
+}
+
 fn note(what: &str, error: &io::Error) {
     FAILED.get_or_init(|| format!("{what}: {error}"));
 }

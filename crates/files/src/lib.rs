@@ -9,14 +9,16 @@
 //! assert_eq!(read_text(&path, Limit::TOML)?, "rounds = 5\n");
 //! # Ok::<(), std::io::Error>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod input;
 mod output;
+mod standard_output;
 mod target;
 
 pub use self::input::{Limit, LimitedFile, read_bytes, read_text};
 pub use self::output::{
     Access, check_writable, create_beside, hold_files, sync_folder_of, write_whole,
 };
+pub use self::standard_output::standard_output_was_closed;
 pub use self::target::{Target, target};

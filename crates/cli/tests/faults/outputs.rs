@@ -41,6 +41,18 @@ fn a_file_that_fails_beside_a_closed_output_is_put_aside() {
     assert!(left.rescued().is_some(), "{}", left.stderr);
 }
 
+/// `>&-`: the standard library would write into /dev/null, without an error.
+#[test]
+fn without_a_standard_output_nothing_is_begun() {
+    for verb in VERBS {
+        let left = Workplace::new(verb).run(verb, "exec >&-");
+        let written = left.holds(&[2]);
+        assert_eq!(written.len(), verb.outputs.len(), "{}: something was written", verb.name);
+        let told = left.stderr.contains("error: standard output is closed (EBADF)");
+        assert!(told, "{}: {}", verb.name, left.stderr);
+    }
+}
+
 #[test]
 fn a_full_standard_error_ends_no_run() {
     for verb in VERBS {
