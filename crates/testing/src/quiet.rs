@@ -17,6 +17,9 @@ const SPARE: f64 = 0.5;
 /// Tries before the machine is given up as too busy.
 const TRIES: usize = 6;
 
+/// After so long no further try begins: a busy machine does not make the tests take hours.
+const ENOUGH: Duration = Duration::from_secs(60);
+
 /// Measures until the figures are `within` their bounds, as [`figures`] does, but only while the
 /// machine does nothing else. `None`: never quiet, which has been said then.
 ///
@@ -53,7 +56,11 @@ pub fn undisturbed<T>(
 /// nobody to be seen.
 fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -> Option<T> {
     let all = available_parallelism().unwrap().get() as f64;
-    for _ in 0..TRIES {
+    let begun = Instant::now();
+    for nth in 0..TRIES {
+        if nth > 0 && begun.elapsed() > ENOUGH {
+            break;
+        }
         let before = ProcessorTime::now();
         let (figure, late) = with_witnesses(&mut measure);
         let used = ProcessorTime::now().used_since(&before) * all;

@@ -81,7 +81,7 @@ fn what_is_missing_is_skipped_aloud() {
     let nothing = folder.path().join("scratch");
     let without =
         |parts: &[&str]| demo(folder.path(), parts).env("PATH", &nothing).output().unwrap();
-    let output = without(&["token", "trace", "door"]);
+    let output = without(&["token", "trace", "card"]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("SKIPPED: there is no softhsm2-util (Debian: softhsm2)"), "{said}");
