@@ -190,7 +190,6 @@ impl Agent {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.options.interrupt.load(Relaxed) {
             tokio::select! {
-                biased;
                 Some(message) = self.questions.next() => self.answer(message).await,
                 Some((run, news)) = self.news.recv() => self.pass_on(run, news).await,
                 Some(message) = self.packets.next() => self.hear(&message.payload).await,

@@ -107,13 +107,15 @@ pub(crate) struct Incoming {
     message: Vec<u8>,
 }
 
-/// No message of a run is as long: what would be is somebody else's.
-const LONGEST_MESSAGE: usize = 1 << 30;
+/// No message of a run is as long, in bytes. Of a longer one nothing more is taken, so that a peer
+/// costs this machine no more memory than that.
+const LONGEST_MESSAGE: usize = 64 << 20;
 
 impl Incoming {
     /// Takes a chunk; a message, if it completes one. What came before, or too early, is dropped.
     pub(crate) fn take(&mut self, chunk: MessageChunk) -> Option<Vec<u8>> {
-        if chunk.number != self.expected || self.message.len() > LONGEST_MESSAGE {
+        let is_too_long = self.message.len() + chunk.bytes.len() > LONGEST_MESSAGE;
+        if chunk.number != self.expected || is_too_long {
             // Say again how far this is, so that the other side goes on from there.
             self.acknowledged = self.acknowledged.min(self.expected.saturating_sub(1));
             return None;
@@ -139,6 +141,17 @@ impl Incoming {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_message_without_an_end_takes_no_more_than_the_longest() {
+        let mut into = Incoming::default();
+        let chunk = |number| MessageChunk { number, last: false, bytes: vec![0; 1 << 20] };
+        for number in 0..200 {
+            assert_eq!(into.take(chunk(number)), None);
+        }
+        assert_eq!(into.message.len(), LONGEST_MESSAGE);
+        assert_eq!(into.ack(), 64, "what is beyond is never acknowledged");
+    }
 
     proptest! {
         /// Packets get lost, doubled and out of order; every message arrives once, in order.

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use rustix::time::{ClockId, clock_gettime};
 use tapstone_record::{HostState, Outcome as RowOutcome, Record, ShareKind, StoppedBy};
+use tapstone_testing::{hold, undisturbed};
 use tempfile::TempDir;
 
 use crate::laboratory::{Agent, Away, Home, LEASE, TIME_LIMIT, objects, within};
@@ -15,6 +17,9 @@ use crate::support::{Nats, eventually};
 
 /// After a lease has run out, workers have five seconds to clean up, and verification follows.
 const END: Duration = Duration::from_secs(LEASE.as_secs() + 10);
+
+/// What a signature of the model takes.
+const SERVICE: Duration = Duration::from_millis(2);
 
 const MODEL: [(&str, &str); 2] = [("SERVICE", "2ms"), ("WAIT", "sleep")];
 
@@ -114,6 +119,55 @@ fn an_agent_is_ended_by_its_administrator() {
     assert!(outcome.stderr.contains("its agent was ended"), "{}", outcome.stderr);
     wait_until_clean(store.path());
     assert_eq!(lost.wait(), Some(0));
+}
+
+/// Who is asked to end begins no call 200 ms later, and has ended after two seconds.
+#[test]
+fn a_signal_to_an_agent_or_a_coordinator_ends_the_load_at_once() {
+    for to_agent in [true, false] {
+        let ended = undisturbed(
+            1.5,
+            2.0,
+            || {
+                let Middle { nats: _nats, store, mut lost, other, run } = Middle::reach()?;
+                if to_agent {
+                    lost.signal(Signal::TERM)
+                } else {
+                    run.signal(Signal::TERM)
+                }
+                let signalled = monotonic();
+                let begun = Instant::now();
+                if to_agent {
+                    assert_eq!(lost.wait_for_end(), Some(0));
+                } else {
+                    run.wait().exits(2);
+                }
+                let whole = begun.elapsed();
+                wait_until_clean(store.path());
+                drop(other);
+                Some((last_end(&lost.home).saturating_sub(signalled), whole))
+            },
+            |ended| {
+                let Some((load, whole)) = ended else { return Ok(()) };
+                println!("the last call ended after {load:.0?}, all after {whole:.2?}");
+                let is_at_once = *load <= Duration::from_millis(200) + SERVICE;
+                hold(is_at_once && *whole <= Duration::from_secs(2), format_args!("{ended:?}"))
+            },
+        );
+        if ended.is_none_or(|ended| ended.is_none()) {
+            return;
+        }
+    }
+}
+
+fn monotonic() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// When the module's last signature ended, on the clock of [`monotonic`].
+fn last_end(home: &Home) -> Duration {
+    Duration::from_nanos(home.ends_ns().into_iter().max().unwrap())
 }
 
 #[test]

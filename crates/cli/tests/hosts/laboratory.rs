@@ -137,6 +137,10 @@ impl Agent {
     }
 
     pub(crate) fn wait(mut self) -> Option<i32> {
+        self.wait_for_end()
+    }
+
+    pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
         let mut status = None;
         let ended = eventually(TIME_LIMIT, || {
             status = self.child.try_wait().unwrap();
