@@ -60,6 +60,8 @@ pub enum Fix {
     CacheApdu,
     /// `cache-find`: what a search for objects found is given again.
     CacheFind,
+    /// `cache-attributes`: what was read of an object's public attributes is given again.
+    CacheAttributes,
     /// `whole-read`: a length probe reads all there is.
     WholeRead,
     /// `tcp-nodelay`: small segments do not wait for an acknowledgement.
@@ -67,12 +69,13 @@ pub enum Fix {
 }
 
 /// The names of all fixes, as their usage shows them.
-const USAGE: [&str; 8] = [
+const USAGE: [&str; 9] = [
     "no-sleep[:FUNCTION]",
     "no-busy-wait[:FUNCTION]",
     "memoise:FUNCTION",
     "cache-apdu",
     "cache-find",
+    "cache-attributes",
     "whole-read",
     "tcp-nodelay",
     "delay:FUNCTION=1ms..10ms",
@@ -142,6 +145,7 @@ impl Fix {
             Self::Memoise(_) => "memoise",
             Self::CacheApdu => "cache-apdu",
             Self::CacheFind => "cache-find",
+            Self::CacheAttributes => "cache-attributes",
             Self::WholeRead => "whole-read",
             Self::TcpNodelay => "tcp-nodelay",
         }
@@ -170,6 +174,9 @@ impl Fix {
             }
             Self::CacheFind => {
                 Some("objects that another program makes or removes meanwhile are not noticed")
+            }
+            Self::CacheAttributes => {
+                Some("attributes that another program changes meanwhile are not noticed")
             }
             Self::Memoise(_) => Some("a change of the database is not seen while the program runs"),
             Self::Delay { .. } | Self::WholeRead | Self::TcpNodelay => None,
@@ -226,6 +233,7 @@ impl FromStr for Fix {
             }
             "cache-apdu" => plain(Self::CacheApdu),
             "cache-find" => plain(Self::CacheFind),
+            "cache-attributes" => plain(Self::CacheAttributes),
             "whole-read" => plain(Self::WholeRead),
             "tcp-nodelay" => plain(Self::TcpNodelay),
             _ => Err(FixError::Unknown(text.to_owned())),
@@ -276,6 +284,8 @@ mod tests {
             "no-busy-wait:SCardGetStatusChange",
             "memoise:getprotobynumber",
             "cache-apdu",
+            "cache-find",
+            "cache-attributes",
             "whole-read",
             "tcp-nodelay",
         ] {
@@ -321,6 +331,8 @@ mod tests {
             ("no-sleep", Some("gives up earlier")),
             ("no-busy-wait", Some("time limits become shorter")),
             ("cache-apdu", Some("not read again")),
+            ("cache-find", Some("not noticed")),
+            ("cache-attributes", Some("not noticed")),
             ("memoise:getpwnam", Some("a change of the database")),
             ("delay:C_Sign=1ms", None),
             ("whole-read", None),

@@ -423,7 +423,7 @@ impl Decoder<'_> {
                     bytes: (word >> 16) as u32 & 0xFFFF,
                     digest: (word >> 32) as u32,
                 }
-            } else if name == Some("C_FindObjects") {
+            } else if name.is_some_and(has_digest) {
                 Outcome::Found { count: word as u32, digest: (word >> 32) as u32 }
             } else {
                 Outcome::Made(word)
@@ -491,6 +491,21 @@ fn process_end(event: WireEvent<'_>, at: Nanos) -> ProcessEnd {
 /// Whether a function sends a command to a card and returns its response.
 fn exchanges(function: &str) -> bool {
     matches!(function, "SCardTransmit" | "IFDHTransmitToICC")
+}
+
+/// Whether what a function answered is kept as a digest, so that it can be compared.
+fn has_digest(function: &str) -> bool {
+    matches!(
+        function,
+        "C_FindObjects"
+            | "C_GetAttributeValue"
+            | "C_GetInfo"
+            | "C_GetSlotList"
+            | "C_GetSlotInfo"
+            | "C_GetTokenInfo"
+            | "C_GetMechanismList"
+            | "C_GetMechanismInfo"
+    )
 }
 
 /// Where a chunk begins.

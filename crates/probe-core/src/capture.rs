@@ -8,6 +8,7 @@ use crate::apdu::{LONGEST_APDU, fnv1a, kept_of_command, only_reads, response_wor
 use crate::frame::Frame;
 use crate::functions::Kind;
 use crate::names::known;
+use crate::reads::{ASKS_FOR_LENGTH, answer_of_read, asks_for_length, attribute_question};
 use crate::text::text_argument;
 use crate::wire::{ENTER_WORDS, FLAG_TOKEN};
 
@@ -103,6 +104,12 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
             // SAFETY: as many attributes as the caller says.
             words[1] = unsafe { template_digest(second, third, rules.key) };
         }
+        known::C_GET_ATTRIBUTE_VALUE => {
+            // SAFETY: as many attributes as the caller says.
+            words[1] = unsafe { attribute_question(frame, rules.key) };
+        }
+        known::C_GET_INFO => words = [0; WORDS],
+        _ if asks_for_length(function, frame) => words[1] = ASKS_FOR_LENGTH,
         known::SCARD_CONNECT => {
             // SAFETY: a reader's name ends with a zero.
             bytes = unsafe { text_argument(second) };
@@ -219,7 +226,7 @@ unsafe fn token_attribute(template: u64, count: u64) -> Option<bool> {
 ///
 /// # Safety
 /// The frame is a call of that function, which has returned.
-pub unsafe fn capture_end(function: u32, frame: &Frame) -> u64 {
+pub unsafe fn capture_end(function: u32, frame: &Frame, rules: CaptureRules) -> u64 {
     let [_, second, _, third, fourth, _] = frame.arguments;
     if frame.result != 0 {
         return 0;
@@ -229,13 +236,19 @@ pub unsafe fn capture_end(function: u32, frame: &Frame) -> u64 {
         return unsafe { found_objects(second as *const u64, third as *const u64) };
     }
     let out = match function {
-        known::C_OPEN_SESSION | known::SCARD_CONNECT => fourth,
+        known::C_OPEN_SESSION | known::SCARD_CONNECT | known::C_GENERATE_KEY => fourth,
+        known::C_CREATE_OBJECT => third,
+        // SAFETY: the count of the template, and where the key's handle goes.
+        known::C_UNWRAP_KEY => unsafe { *frame.stack.add(1) },
+        // SAFETY: where the handles of both keys go.
+        known::C_GENERATE_KEY_PAIR => unsafe { *frame.stack.add(1) },
         known::SCARD_ESTABLISH_CONTEXT => third,
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function, which has succeeded.
             return unsafe { apdu_exchange(function, frame).map_or(0, |over| response_of(over)) };
         }
-        _ => 0,
+        // SAFETY: as above.
+        _ => return unsafe { answer_of_read(function, frame, rules.key) },
     } as *const u64;
     // SAFETY: where the function has just written its result.
     if out.is_null() { 0 } else { unsafe { *out } }

@@ -30,8 +30,8 @@ pub struct Frame {
     pub function: u32,
     /// What events call the stub.
     pub id: u32,
-    /// Keeps the stack aligned.
-    pub reserved: u64,
+    /// What a read asks for, where a fix keeps its answer; else 0.
+    pub question: u64,
 }
 
 const _: () = assert!(size_of::<Frame>() == 128);
@@ -51,7 +51,7 @@ impl Frame {
             note: 0,
             function,
             id: 0,
-            reserved: 0,
+            question: 0,
         }
     }
 

@@ -7,11 +7,12 @@
 //! - [`wire`]: the file that the probe writes and the tracer reads; [`chunks`]: the parts of it
 //!   that a process takes and gives back.
 //! - [`functions`], [`names`]: the functions that are watched, by number and by name.
-//! - [`frame`], [`capture`], [`apdu`], [`text`]: a call, and what is kept of it.
+//! - [`frame`], [`capture`], [`reads`], [`apdu`], [`text`]: a call, and what is kept of it.
 //! - [`journal`]: where a thread writes its events.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
-//! - [`apdu_cache`], [`find_cache`], [`lookup`], [`busy_wait`], [`delay`]: what the fixes of a trial decide.
+//! - [`apdu_cache`], [`find_cache`], [`attribute_cache`], [`lookup`], [`busy_wait`], [`delay`]: what
+//!   the fixes of a trial decide.
 #![no_std]
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ extern crate std;
 
 pub mod apdu;
 pub mod apdu_cache;
+pub mod attribute_cache;
 pub mod busy_wait;
 pub mod capture;
 pub mod chunks;
@@ -32,5 +34,6 @@ pub mod journal;
 pub mod leaf;
 pub mod lookup;
 pub mod names;
+pub mod reads;
 pub mod text;
 pub mod wire;

@@ -140,6 +140,8 @@ pub const FIX_WHOLE_READ: u32 = 6;
 pub const FIX_TCP_NODELAY: u32 = 7;
 /// What a search for objects found is kept.
 pub const FIX_CACHE_FIND: u32 = 8;
+/// What was read of an object's public attributes is kept.
+pub const FIX_CACHE_ATTRIBUTES: u32 = 9;
 
 /// The beginning of a chunk.
 #[repr(C)]

@@ -128,7 +128,7 @@ fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
         end = now();
     }
     // SAFETY: as above.
-    let word = unsafe { capture::capture_end(function, frame) };
+    let word = unsafe { capture::capture_end(function, frame, capture_rules()) };
     if thread.pop(frame.place()) {
         let head = Head::new(end, EVENT_EXIT, frame.id).with_flags(replaced_flag(frame));
         thread.journal.write_event(&SharedFile, head, [frame.result, word], &[]);

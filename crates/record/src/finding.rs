@@ -50,6 +50,15 @@ pub enum FindingKind {
     BusyWait,
     /// The same search for objects of a token, with the same answer, again.
     RepeatedSearch,
+    /// The same attributes of an object, or the same facts about a token, a slot or a mechanism, are
+    /// read again, with the same answer.
+    RepeatedRead,
+    /// A call only asks how long its answer is, before the one that wants it.
+    LengthProbe,
+    /// A message in one piece is passed in parts.
+    MultiPart,
+    /// Keys are made for one operation and destroyed again.
+    KeyChurn,
     /// Waits last a multiple of a fixed interval.
     PollQuantum,
     /// The same file is read, or the same lookup made, again.

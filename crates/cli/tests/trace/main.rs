@@ -18,7 +18,9 @@ mod languages;
 mod limits;
 mod modules;
 mod nothing;
+mod ordinary;
 mod program;
+mod reads;
 mod repetition;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]

@@ -10,6 +10,7 @@ mod cards;
 mod fixtures;
 mod guards;
 mod programs;
+mod reads;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod run;

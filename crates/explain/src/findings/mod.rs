@@ -9,11 +9,13 @@
 mod busy_wait;
 mod delayed_ack;
 mod files;
+mod needless_calls;
 mod own_waits;
 mod poll_quantum;
 pub mod prediction;
 mod repeated_command;
 mod repeated_lookup;
+mod repeated_read;
 mod repeated_search;
 mod scene;
 mod serialised;
@@ -23,6 +25,7 @@ mod stops;
 mod stretches;
 #[cfg(test)]
 mod tests;
+mod token_calls;
 mod unit;
 mod words;
 
@@ -83,12 +86,16 @@ pub struct Removed {
 }
 
 /// The kinds of waste that [`find`] looks for.
-pub const LOOKED_FOR: [FindingKind; 9] = [
+pub const LOOKED_FOR: [FindingKind; 13] = [
     FindingKind::Sleep,
     FindingKind::BusyWait,
     FindingKind::PollQuantum,
     FindingKind::RepeatedLookup,
     FindingKind::RepeatedSearch,
+    FindingKind::RepeatedRead,
+    FindingKind::LengthProbe,
+    FindingKind::MultiPart,
+    FindingKind::KeyChurn,
     FindingKind::RepeatedCommand,
     FindingKind::DelayedAck,
     FindingKind::Serialised,
@@ -112,6 +119,8 @@ pub fn find<'a>(
     findings.extend(repeated_command::find(&scene));
     findings.extend(delayed_ack::find(&scene));
     findings.extend(serialised::find(&scene));
+    findings.extend(repeated_read::find(&scene));
+    findings.extend(needless_calls::find(&scene));
     findings = repeated_search::with_searches(&scene, findings);
     findings.extend(session_churn::find(&scene));
     findings.sort_by_key(|finding| Reverse(finding.time));

@@ -11,9 +11,12 @@ use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::stretches::Stretches;
+use super::token_calls::{
+    blocked, changes_objects, following, outermost_calls, spans_from, stretch_of,
+};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
-use crate::timeline::{Family, Kind, Span, Thread};
+use crate::timeline::Span;
 use tapstone_events::Fix;
 
 /// Once is needed, twice can be two parts of a program, and from then on it is a habit.
@@ -118,44 +121,6 @@ fn find(scene: &Scene<'_>) -> Vec<(Finding, Stretches)> {
     searches.reports()
 }
 
-/// Calls of PKCS#11 that no other one of PKCS#11 made, of all threads, in the order in which they
-/// ended: a proxy's own calls of a module are one matter with the call of the proxy.
-fn outermost_calls<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Span)> {
-    let is_pkcs11 = |span: &Span| scene.timeline.call(span.call).family == Family::Pkcs11;
-    let mut calls = Vec::new();
-    for (number, thread) in scene.threads() {
-        let outermost = thread
-            .spans
-            .iter()
-            .filter(|span| is_pkcs11(span) && !thread.path(span.parent).any(is_pkcs11));
-        calls.extend(outermost.map(|span| (number, span)));
-    }
-    calls.sort_by_key(|(_, span)| span.end);
-    calls
-}
-
-/// Whether the objects of a token can be others after a call, to a program that sees nothing else.
-fn changes_objects(function: &str) -> bool {
-    matches!(
-        function,
-        "C_CreateObject"
-            | "C_CopyObject"
-            | "C_DestroyObject"
-            | "C_SetAttributeValue"
-            | "C_GenerateKey"
-            | "C_GenerateKeyPair"
-            | "C_UnwrapKey"
-            | "C_UnwrapKeyAuthenticated"
-            | "C_DeriveKey"
-            | "C_EncapsulateKey"
-            | "C_DecapsulateKey"
-            | "C_InitToken"
-            | "C_InitPIN"
-            | "C_SetPIN"
-            | "C_Finalize"
-    )
-}
-
 impl<'a> Searches<'_, 'a> {
     fn see(&mut self, thread: usize, span: &'a Span) {
         let timeline = self.scene.timeline;
@@ -243,7 +208,8 @@ impl<'a> Searches<'_, 'a> {
         repeats.objects.insert(search.objects);
         repeats.callers.insert(search.by);
         let unit = unit(self.scene, &search);
-        repeats.following.extend(following(self.scene, search.thread, &search));
+        let end = search.calls.last().map_or(search.start, |last| last.end);
+        repeats.following.extend(following(self.scene, search.thread, end));
         repeats.units.extend(unit);
     }
 
@@ -252,10 +218,6 @@ impl<'a> Searches<'_, 'a> {
         let often = self.places.into_iter().filter(|(_, repeats)| repeats.searches >= FEWEST);
         often.filter_map(|(place, repeats)| report(scene, place, repeats)).collect()
     }
-}
-
-fn stretch_of(thread: usize, span: &Span) -> Removed {
-    Removed { thread, start: span.start, end: span.end }
 }
 
 /// A search from its first call to its last; where the program calls something else in between,
@@ -269,27 +231,6 @@ fn unit(scene: &Scene<'_>, search: &OpenSearch<'_>) -> Vec<Removed> {
     } else {
         search.calls.clone()
     }
-}
-
-/// The thread's outermost calls that begin at a moment or later.
-fn spans_from(thread: &Thread, from: Nanos) -> impl Iterator<Item = &Span> {
-    let first = thread.spans.partition_point(|span| span.start < from);
-    thread.spans[first..].iter().filter(|span| span.parent.is_none())
-}
-
-/// What the thread does from the end of a search to its next call, but for what it is known to wait
-/// for.
-fn following(scene: &Scene<'_>, number: usize, search: &OpenSearch<'_>) -> Vec<Removed> {
-    let thread = &scene.timeline.threads[number];
-    let Some(end) = search.calls.last().map(|last| last.end) else { return Vec::new() };
-    let Some(next) = spans_from(thread, end).next() else { return Vec::new() };
-    let gap: Stretches = [(end, next.start)].into_iter().collect();
-    let first = thread.leaves.partition_point(|leaf| leaf.start < end);
-    let inside = thread.leaves[first..].iter().take_while(|leaf| leaf.start < next.start);
-    let waited = inside.filter(|leaf| super::waited(scene.timeline, leaf));
-    let waits: Stretches = waited.map(|leaf| (leaf.start, leaf.end)).collect();
-    let works = gap.without(&waits);
-    works.iter().map(|(start, end)| Removed { thread: number, start, end }).collect()
 }
 
 fn report(
@@ -338,24 +279,6 @@ fn report(
     finding.perhaps = repeats.following;
     finding.perhaps.extend(blocked);
     Some((finding, searching))
-}
-
-/// Waits for a lock in calls of the module while another thread searched.
-fn blocked(scene: &Scene<'_>, module: &str, searching: &Stretches) -> Vec<Removed> {
-    let mut blocked = Vec::new();
-    for (number, thread) in scene.threads() {
-        for leaf in &thread.leaves {
-            let in_module = scene
-                .around(thread, leaf)
-                .is_some_and(|(_, span)| scene.timeline.call(span.call).module == module);
-            if scene.kind(leaf) != Some(Kind::Lock) || !in_module {
-                continue;
-            }
-            let stretches = searching.between(leaf.start, leaf.end);
-            blocked.extend(stretches.map(|(start, end)| Removed { thread: number, start, end }));
-        }
-    }
-    blocked
 }
 
 /// A step of FNV-1a, by words.

@@ -19,6 +19,7 @@ pub(super) fn write_fix(fix: &Fix, to: &mut wire::Fix) {
         Fix::WholeRead => (wire::FIX_WHOLE_READ, None),
         Fix::TcpNodelay => (wire::FIX_TCP_NODELAY, None),
         Fix::CacheFind => (wire::FIX_CACHE_FIND, None),
+        Fix::CacheAttributes => (wire::FIX_CACHE_ATTRIBUTES, None),
     };
     to.kind = kind;
     if let Some(function) = function {

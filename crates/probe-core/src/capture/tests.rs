@@ -23,7 +23,7 @@ fn beginning(frame: &Frame, options: u32) -> Beginning {
 
 fn end(frame: &Frame) -> u64 {
     // SAFETY: tests pass what the function is given.
-    unsafe { capture_end(frame.function, frame) }
+    unsafe { capture_end(frame.function, frame, CaptureRules { options: 0, key: [1, 2] }) }
 }
 
 fn leaf(name: &str, arguments: [u64; 6]) -> LeafWords {

@@ -1,55 +1,30 @@
 //! `cache-find`: [`find_cache`](tapstone_probe_core::find_cache) around C_FindObjects and what
 //! changes objects.
 
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-
 use tapstone_probe_core::capture::template_digest;
 use tapstone_probe_core::find_cache::{Begun, FindCache, FindCall, SessionKey, find_call, is_lost};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::wire::{FIX_CACHE_FIND, Fix};
 
+use super::shared_cache::SharedCache;
 use super::{FixAnswer, are_on, of_kind};
-use crate::process::process;
+use crate::state;
 use crate::stubs::slot;
-use crate::{state, sys};
 
 const CKR_OK: u64 = 0;
 const CKR_ARGUMENTS_BAD: u64 = 7;
 
-static CACHE: AtomicPtr<FindCache> = AtomicPtr::new(ptr::null_mut());
-/// The process whose cache it is: one that was forked off has its own.
-static OWNER: AtomicU32 = AtomicU32::new(0);
-/// The process of which a thread looks into it at the moment.
-static TURN: AtomicU32 = AtomicU32::new(0);
+static CACHE: SharedCache<FindCache> = SharedCache::new();
 
 /// The fix, when it is switched on.
 fn fix_on() -> Option<&'static Fix> {
     of_kind(FIX_CACHE_FIND).next().filter(|_| are_on())
 }
 
-/// Looks into the cache, one thread at a time. `None`: there is no memory for it.
+/// Looks into the cache. `None`: there is no memory for it.
 fn with_cache<T>(look: impl FnOnce(&mut FindCache) -> T) -> Option<T> {
-    let me = process();
-    loop {
-        // Whoever had it in a process from which this one was forked off is not here.
-        let turn = TURN.load(Ordering::Relaxed);
-        let is_free = turn != me
-            && TURN.compare_exchange(turn, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if is_free {
-            break;
-        }
-        sys::give_way();
-    }
-    if OWNER.load(Ordering::Relaxed) != me {
-        // Memory of before a fork is left alone: another one is made.
-        CACHE.store(sys::memory(size_of::<FindCache>()).cast(), Ordering::Relaxed);
-        OWNER.store(me, Ordering::Relaxed);
-    }
-    // SAFETY: null, or mapped for good, zeroed, and this thread's turn.
-    let looked = unsafe { CACHE.load(Ordering::Relaxed).as_mut() }.map(look);
-    TURN.store(0, Ordering::Release);
-    looked
+    // SAFETY: zeroed memory is an empty one.
+    unsafe { CACHE.look(look) }
 }
 
 /// The same, for what has no answer.
@@ -57,7 +32,7 @@ fn update(change: impl FnOnce(&mut FindCache)) {
     let _ = with_cache(change);
 }
 
-fn session_key(frame: &Frame, handle: u64) -> SessionKey {
+pub(super) fn session_key(frame: &Frame, handle: u64) -> SessionKey {
     let (_, definer) = slot(frame.slot as u32).objects();
     SessionKey { module: definer as u64 + 1, handle }
 }

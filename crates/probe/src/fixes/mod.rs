@@ -2,10 +2,12 @@
 //! the shared file is on.
 
 mod apdu;
+mod attributes;
 mod delay;
 mod find;
 mod lookup;
 mod nodelay;
+mod shared_cache;
 mod wait;
 
 use tapstone_probe_core::busy_wait::Polled;
@@ -60,7 +62,11 @@ pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> FixAnswer 
     }
     if function < PKCS11_FUNCTIONS {
         // SAFETY: as above.
-        return unsafe { find::before_call(frame, function) };
+        return match unsafe { find::before_call(frame, function) } {
+            // SAFETY: as above.
+            FixAnswer::Call => unsafe { attributes::before_call(frame, function) },
+            answered => answered,
+        };
     }
     // SAFETY: as above.
     unsafe { apdu::before_call(frame, function) }
@@ -82,7 +88,10 @@ pub(crate) unsafe fn after_span(
     }
     if by == AnsweredBy::Function && function < PKCS11_FUNCTIONS {
         // SAFETY: as above.
-        unsafe { find::after_call(frame, function) };
+        unsafe {
+            find::after_call(frame, function);
+            attributes::after_call(frame, function);
+        }
     } else if by == AnsweredBy::Function {
         // SAFETY: as above.
         unsafe { apdu::after_call(frame, function) };

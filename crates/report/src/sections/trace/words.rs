@@ -12,6 +12,10 @@ pub(super) const fn remedy(kind: &FindingKind) -> &'static str {
         }
         FindingKind::RepeatedLookup => "keep the answer, or look it up only when it is needed",
         FindingKind::RepeatedSearch => "search once, and keep the handles",
+        FindingKind::RepeatedRead => "read once, and keep the answer",
+        FindingKind::LengthProbe => "pass a buffer that is large enough at once",
+        FindingKind::MultiPart => "pass a message that is there as a whole in one call",
+        FindingKind::KeyChurn => "make the key once, and keep its handle",
         FindingKind::RepeatedCommand => "keep the response as long as nothing can have changed it",
         FindingKind::DelayedAck => "send each command in one write, or set TCP_NODELAY",
         FindingKind::Serialised => {

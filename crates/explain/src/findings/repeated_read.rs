@@ -1,0 +1,312 @@
+//! `repeated-read`: the same attributes of the same object are read again, or a token, a slot or a
+//! mechanism is asked again what it is, with the same answer each time.
+//!
+//! Questions and answers are compared by digests under the run's own key. Of objects only public
+//! attributes are compared; a read that asks for any other one is never called a repetition. The
+//! unit that goes is the call. What the program does with the answer, up to its next call, may go
+//! with it, and so may the time for which other threads waited for a lock meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tapstone_measure::units::Nanos;
+
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
+use super::stretches::Stretches;
+use super::token_calls::{blocked, changes_objects, following, outermost_calls, stretch_of};
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+use crate::timeline::Span;
+use tapstone_events::Fix;
+
+/// Once is needed, twice can be two parts of a program, and from then on it is a habit.
+const FEWEST: u64 = 3;
+/// Where more of the reads follow the end of a session or a login, a cache would help with few.
+const MOST_STALE: f64 = 0.1;
+
+const ATTRIBUTES: &str = "C_GetAttributeValue";
+const KEEP_ATTRIBUTES: &str = "read the attributes once, and keep them with the handle";
+const KEEP_INFORMATION: &str = "ask once, when the program starts or a slot changes, and keep the \
+                                answer";
+
+/// What was asked: process and module, function, its handle (of a read of attributes the slot of
+/// the session), and what else it says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Question<'a> {
+    process: u32,
+    module: &'a str,
+    function: &'a str,
+    handle: u64,
+    detail: u64,
+}
+
+/// What is known of a question.
+struct KnownAnswer {
+    answer: u32,
+    count: u64,
+    /// Something ended since after which a cache would be empty.
+    is_stale: bool,
+}
+
+/// Questions that were asked again through one function.
+struct Repeats<'a> {
+    layer: Owner,
+    questions: BTreeSet<(u64, u64)>,
+    again: u64,
+    stale: u64,
+    units: Vec<Removed>,
+    perhaps: Vec<Removed>,
+    callers: BTreeSet<&'a str>,
+}
+
+struct Reads<'s, 'a> {
+    scene: &'s Scene<'a>,
+    slots: HashMap<(u32, &'a str, u64), u64>,
+    known: HashMap<Question<'a>, KnownAnswer>,
+    places: BTreeMap<FindingPlace<'a>, Repeats<'a>>,
+}
+
+pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
+    let mut reads =
+        Reads { scene, slots: HashMap::new(), known: HashMap::new(), places: BTreeMap::new() };
+    for (thread, span) in outermost_calls(scene) {
+        reads.see(thread, span);
+    }
+    let places = reads.places.into_iter();
+    places.filter_map(|(place, repeats)| report(scene, place, repeats)).collect()
+}
+
+impl<'a> Reads<'_, 'a> {
+    fn see(&mut self, thread: usize, span: &'a Span) {
+        let process = self.scene.timeline.threads[thread].process;
+        let call = self.scene.timeline.call(span.call);
+        let module = call.module.as_str();
+        let is_of =
+            |question: &Question<'_>| (question.process, question.module) == (process, module);
+        match call.function {
+            "C_OpenSession" if span.result == 0 => {
+                self.slots.insert((process, module, span.made), span.handle);
+            }
+            "C_CloseSession" | "C_CloseAllSessions" | "C_Login" | "C_LoginUser" | "C_Logout" => {
+                let attributes = self
+                    .known
+                    .iter_mut()
+                    .filter(|(question, _)| is_of(question) && question.function == ATTRIBUTES);
+                attributes.for_each(|(_, known)| known.is_stale = true);
+            }
+            // A token may be another one now.
+            "C_InitToken" | "C_Initialize" | "C_Finalize" | "C_WaitForSlotEvent" => {
+                self.known.retain(|question, _| !is_of(question));
+            }
+            function if changes_objects(function) => {
+                self.known
+                    .retain(|question, _| !is_of(question) || question.function != ATTRIBUTES);
+            }
+            "C_FindObjects" => {}
+            function if span.answer != 0 && span.result == 0 => {
+                let is_of_object = function == ATTRIBUTES;
+                let handle = if is_of_object {
+                    self.slots.get(&(process, module, span.handle)).copied().unwrap_or_default()
+                } else {
+                    span.handle
+                };
+                let question = Question { process, module, function, handle, detail: span.detail };
+                // Nothing is known of what a program reads that is not public.
+                if !is_of_object || span.detail != 0 {
+                    self.asked(thread, span, question);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, thread: usize, span: &'a Span, question: Question<'a>) {
+        let known = self.known.entry(question).or_insert(KnownAnswer {
+            answer: span.answer,
+            count: 0,
+            is_stale: false,
+        });
+        let was_stale = std::mem::take(&mut known.is_stale);
+        if known.answer != span.answer {
+            *known = KnownAnswer { answer: span.answer, count: 1, is_stale: false };
+            return;
+        }
+        known.count += 1;
+        if known.count == 1 || !self.scene.counts(thread, span.start) {
+            return;
+        }
+        let call = self.scene.timeline.call(span.call);
+        let repeats = self.places.entry(self.scene.place(call)).or_insert_with(|| Repeats {
+            layer: self.scene.layer(Some(span)),
+            questions: BTreeSet::new(),
+            again: 0,
+            stale: 0,
+            units: Vec::new(),
+            perhaps: Vec::new(),
+            callers: BTreeSet::new(),
+        });
+        repeats.questions.insert((question.handle, question.detail));
+        repeats.again += 1;
+        repeats.stale += u64::from(was_stale);
+        repeats.units.push(stretch_of(thread, span));
+        repeats.perhaps.extend(following(self.scene, thread, span.end));
+        repeats.callers.insert(&call.caller);
+    }
+}
+
+fn report(scene: &Scene<'_>, place: FindingPlace<'_>, mut repeats: Repeats<'_>) -> Option<Finding> {
+    let questions = repeats.questions.len() as u64;
+    // On average each question was asked as often.
+    if repeats.again < (FEWEST - 1) * questions {
+        return None;
+    }
+    let reading: Stretches = repeats.units.iter().map(|unit| (unit.start, unit.end)).collect();
+    let blocked = blocked(scene, place.module, &reading);
+    let blocked_for: Nanos = blocked.iter().map(|wait| wait.end - wait.start).sum();
+    let is_of_objects = place.function == ATTRIBUTES;
+    let mut evidence = vec![told(place, &repeats, questions)];
+    if blocked_for > Nanos::ZERO {
+        evidence.push(format!(
+            "other threads waited {blocked_for} for a lock meanwhile; whether that goes too \
+             depends on what else holds it"
+        ));
+    }
+    evidence.push(words::called(place.module, repeats.callers));
+    let stale = repeats.stale as f64 > MOST_STALE * repeats.again as f64;
+    let remedy = match (is_of_objects, stale) {
+        (true, false) => Remedy::Try(Fix::CacheAttributes),
+        (true, true) => Remedy::Change(format!(
+            "{KEEP_ATTRIBUTES}, and the session and its login for the next operation"
+        )),
+        (false, _) => Remedy::Change(KEEP_INFORMATION.to_owned()),
+    };
+    repeats.perhaps.extend(blocked);
+    let mut finding = scene.report(Waste {
+        kind: FindingKind::RepeatedRead,
+        place,
+        layer: repeats.layer,
+        count: repeats.again,
+        removed: repeats.units,
+        evidence,
+        remedy,
+    })?;
+    finding.perhaps = repeats.perhaps;
+    Some(finding)
+}
+
+fn told(place: FindingPlace<'_>, repeats: &Repeats<'_>, questions: u64) -> String {
+    let time: Nanos = repeats.units.iter().map(|unit| unit.end - unit.start).sum();
+    let again = words::counted(repeats.again, "repetition");
+    let (module, function) = (place.module, place.function);
+    if function == ATTRIBUTES {
+        let reads = words::counted(questions, "read");
+        format!(
+            "{reads} of public attributes of {module} had {again}, with the same values each time: \
+             these took {time}"
+        )
+    } else {
+        let questions = words::counted(questions, "question");
+        format!("{questions} of {function} had {again}, with the same answer: these took {time}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::prediction;
+    use crate::findings::tests::{only, trial, whole};
+    use crate::operation::Operations;
+    use crate::synthetic::{Story, ThreadStory, micros, millis};
+    use crate::timeline::Timeline;
+
+    /// A read of attributes: what is asked, and what is answered.
+    fn read(told: &mut ThreadStory<'_>, session: u64, question: u64, answer: u32) {
+        told.enter(ATTRIBUTES).given(session, question).advance(micros(400));
+        let span = told.last_span();
+        span.made = 1;
+        span.answer = answer;
+        told.exit();
+    }
+
+    fn ask(told: &mut ThreadStory<'_>, function: &str, slot: u64, answer: u32) {
+        told.enter(function).given(slot, 0).advance(micros(400));
+        told.last_span().answer = answer;
+        told.exit();
+    }
+
+    fn ten(mut tell: impl FnMut(&mut ThreadStory<'_>, u32)) -> Timeline {
+        Story::new()
+            .thread(|told| {
+                told.makes("C_OpenSession", 7, 1, micros(10));
+                for number in 0..10 {
+                    tell(told, number);
+                    told.advance(micros(100)).call("C_Sign", 1, millis(1));
+                }
+            })
+            .timeline()
+    }
+
+    #[test]
+    fn the_same_attributes_before_every_signature_are_found_with_what_follows() {
+        let timeline = ten(|told, _| read(told, 1, 0xABC, 5));
+        let finding = only(whole(&timeline, find));
+        assert_eq!(finding.kind, FindingKind::RepeatedRead);
+        assert_eq!((finding.count, finding.time), (9, micros(9 * 400)));
+        assert_eq!(trial(&finding).as_deref(), Some("cache-attributes"));
+        let operations = Operations::whole(&timeline);
+        let saving = prediction::saving(&timeline, &operations, &prediction::union([&finding]));
+        assert_eq!((saving.low, saving.high), (3.6e6, 4.5e6));
+    }
+
+    #[test]
+    fn another_answer_a_change_or_a_hidden_attribute_is_no_repetition() {
+        let of = |tell: fn(&mut ThreadStory<'_>, u32)| whole(&ten(tell), find).len();
+        assert_eq!(of(|told, number| read(told, 1, 0xABC, number + 1)), 0);
+        assert_eq!(of(|told, number| read(told, 1, u64::from(number) + 2, 5)), 0);
+        // Not looked at, or asked of a module whose calls are seen without their arguments.
+        assert_eq!(of(|told, _| read(told, 1, 0, 5)), 0);
+        assert_eq!(of(|told, _| read(told, 1, 0xABC, 0)), 0);
+        let changed = |told: &mut ThreadStory<'_>, _| {
+            told.call("C_SetAttributeValue", 1, micros(10));
+            read(told, 1, 0xABC, 5);
+        };
+        assert_eq!(of(changed), 0);
+        // Two parts of a program that read the same.
+        let twice = |told: &mut ThreadStory<'_>, number| {
+            read(told, 1, u64::from(number / 2) + 2, 5);
+        };
+        assert_eq!(of(twice), 0);
+    }
+
+    #[test]
+    fn where_sessions_end_in_between_no_cache_would_help() {
+        let timeline = Story::new()
+            .thread(|told| {
+                for session in 1..10 {
+                    told.makes("C_OpenSession", 7, session, micros(10));
+                    read(told, session, 0xABC, 5);
+                    told.call("C_CloseSession", session, micros(10));
+                }
+            })
+            .timeline();
+        let finding = only(whole(&timeline, find));
+        assert_eq!(finding.trial, None);
+        assert!(finding.advice.unwrap().contains("and the session"));
+    }
+
+    #[test]
+    fn a_token_that_is_asked_again_what_it_is_is_found() {
+        for function in ["C_GetSlotList", "C_GetTokenInfo", "C_GetMechanismInfo", "C_GetInfo"] {
+            let finding = only(whole(&ten(|told, _| ask(told, function, 7, 5)), find));
+            assert_eq!((finding.count, finding.trial.as_ref()), (9, None), "{function}");
+            assert!(finding.advice.unwrap().starts_with("ask once"), "{function}");
+        }
+        // Two slots in turn are two questions, and both are asked again.
+        let turns = ten(|told, number| ask(told, "C_GetTokenInfo", u64::from(number % 2), 5));
+        assert_eq!(only(whole(&turns, find)).count, 8);
+        let waits = ten(|told, _| {
+            told.call("C_WaitForSlotEvent", 1, micros(10));
+            ask(told, "C_GetSlotList", 1, 5);
+        });
+        assert_eq!(whole(&waits, find), []);
+    }
+}

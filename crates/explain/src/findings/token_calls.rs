@@ -1,0 +1,89 @@
+//! What the detectors of repeated questions to a token have in common: its calls in their order,
+//! what changes objects, and what goes along with a call that is not made.
+
+use tapstone_measure::units::Nanos;
+
+use super::Removed;
+use super::scene::Scene;
+use super::stretches::Stretches;
+use crate::timeline::{Family, Kind, Span, Thread};
+
+/// Calls of PKCS#11 that no other one of PKCS#11 made, of all threads, in the order in which they
+/// ended: a proxy's own calls of a module are one matter with the call of the proxy.
+pub(super) fn outermost_calls<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Span)> {
+    let is_pkcs11 = |span: &Span| scene.timeline.call(span.call).family == Family::Pkcs11;
+    let mut calls = Vec::new();
+    for (number, thread) in scene.threads() {
+        let outermost = thread
+            .spans
+            .iter()
+            .filter(|span| is_pkcs11(span) && !thread.path(span.parent).any(is_pkcs11));
+        calls.extend(outermost.map(|span| (number, span)));
+    }
+    calls.sort_by_key(|(_, span)| span.end);
+    calls
+}
+
+/// Whether the objects of a token can be others after a call, to a program that sees nothing else.
+pub(super) fn changes_objects(function: &str) -> bool {
+    matches!(
+        function,
+        "C_CreateObject"
+            | "C_CopyObject"
+            | "C_DestroyObject"
+            | "C_SetAttributeValue"
+            | "C_GenerateKey"
+            | "C_GenerateKeyPair"
+            | "C_UnwrapKey"
+            | "C_UnwrapKeyAuthenticated"
+            | "C_DeriveKey"
+            | "C_EncapsulateKey"
+            | "C_DecapsulateKey"
+            | "C_InitToken"
+            | "C_InitPIN"
+            | "C_SetPIN"
+            | "C_Finalize"
+    )
+}
+
+/// From the beginning of a call to its end.
+pub(super) fn stretch_of(thread: usize, span: &Span) -> Removed {
+    Removed { thread, start: span.start, end: span.end }
+}
+
+/// The thread's outermost calls that begin at a moment or later.
+pub(super) fn spans_from(thread: &Thread, from: Nanos) -> impl Iterator<Item = &Span> {
+    let first = thread.spans.partition_point(|span| span.start < from);
+    thread.spans[first..].iter().filter(|span| span.parent.is_none())
+}
+
+/// What a thread does from a moment to its next call, but for what it is known to wait for.
+pub(super) fn following(scene: &Scene<'_>, number: usize, end: Nanos) -> Vec<Removed> {
+    let thread = &scene.timeline.threads[number];
+    let Some(next) = spans_from(thread, end).next() else { return Vec::new() };
+    let gap: Stretches = [(end, next.start)].into_iter().collect();
+    let first = thread.leaves.partition_point(|leaf| leaf.start < end);
+    let inside = thread.leaves[first..].iter().take_while(|leaf| leaf.start < next.start);
+    let waited = inside.filter(|leaf| super::waited(scene.timeline, leaf));
+    let waits: Stretches = waited.map(|leaf| (leaf.start, leaf.end)).collect();
+    let works = gap.without(&waits);
+    works.iter().map(|(start, end)| Removed { thread: number, start, end }).collect()
+}
+
+/// Waits for a lock in calls of the module while another thread searched.
+pub(super) fn blocked(scene: &Scene<'_>, module: &str, searching: &Stretches) -> Vec<Removed> {
+    let mut blocked = Vec::new();
+    for (number, thread) in scene.threads() {
+        for leaf in &thread.leaves {
+            let in_module = scene
+                .around(thread, leaf)
+                .is_some_and(|(_, span)| scene.timeline.call(span.call).module == module);
+            if scene.kind(leaf) != Some(Kind::Lock) || !in_module {
+                continue;
+            }
+            let stretches = searching.between(leaf.start, leaf.end);
+            blocked.extend(stretches.map(|(start, end)| Removed { thread: number, start, end }));
+        }
+    }
+    blocked
+}
