@@ -50,6 +50,8 @@ struct AskedCount<'a> {
     /// Those that belong to operations, but for the first.
     again: u64,
     removed: Vec<Removed>,
+    /// Of files: from the open to the end, and what is done with them up to the thread's next call.
+    perhaps: Vec<Removed>,
     /// System calls by name.
     calls: BTreeMap<&'a str, u64>,
 }
@@ -105,9 +107,16 @@ impl<'a> Questions<'a> {
     fn number(&mut self, asker: Asker<'a>, layer: Owner, question: Question<'a>) -> usize {
         let all = &mut self.all;
         *self.places.entry((asker, question)).or_insert_with(|| {
-            let removed = Vec::new();
-            let calls = BTreeMap::new();
-            all.push(AskedCount { asker, layer, question, count: 0, again: 0, removed, calls });
+            all.push(AskedCount {
+                asker,
+                layer,
+                question,
+                count: 0,
+                again: 0,
+                removed: Vec::new(),
+                perhaps: Vec::new(),
+                calls: BTreeMap::new(),
+            });
             all.len() - 1
         })
     }
@@ -133,13 +142,43 @@ impl AskedCount<'_> {
             self.removed.push(Removed { thread, start, end: start + time });
         }
     }
+
+    /// What may go with a file that was read before. What is done with the answer of a lookup stays:
+    /// a fix gives the answer too.
+    fn add_whole(&mut self, scene: &Scene<'_>, thread: usize, start: Nanos, end: Nanos) {
+        if self.count > 1 && scene.counts(thread, start) {
+            self.perhaps.push(Removed { thread, start, end });
+        }
+    }
+}
+
+/// When a thread is next known to do something else than with what a call gave it: its next call of
+/// any kind, or the end of the call around.
+fn next_moment(thread: &Thread, leaf: &Leaf) -> Nanos {
+    let next_leaf = thread.leaves.partition_point(|other| other.start < leaf.end);
+    let next_span = thread.spans.partition_point(|span| span.start < leaf.end);
+    let moments = [
+        thread.leaves.get(next_leaf).map(|other| other.start),
+        thread.spans.get(next_span).map(|span| span.start),
+        leaf.parent.map(|around| thread.spans[around as usize].end),
+    ];
+    moments.into_iter().flatten().min().map_or(leaf.end, |next| next.max(leaf.end))
+}
+
+/// A file that is open.
+#[derive(Clone, Copy)]
+struct OpenFile {
+    /// Its place among the questions.
+    at: usize,
+    start: Nanos,
+    until: Nanos,
 }
 
 /// Lookups, and files that were opened, with reads and ends by descriptor.
 fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
     let mut questions = Questions::default();
     for (number, thread) in scene.threads() {
-        let mut open: HashMap<u64, (usize, Nanos)> = HashMap::new();
+        let mut open: HashMap<u64, OpenFile> = HashMap::new();
         for leaf in &thread.leaves {
             let Some(kind) = scene.kind(leaf) else { continue };
             match kind {
@@ -150,16 +189,19 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
                     let count = u64::from(leaf.count.max(1));
                     questions.all[at].add(scene, number, leaf.start, count, leaf.time);
                     if kind == Kind::Open {
-                        open.insert(leaf.result as u64, (at, leaf.end));
+                        let file = OpenFile { at, start: leaf.start, until: leaf.end };
+                        open.insert(leaf.result as u64, file);
                     }
                 }
                 // A descriptor that was closed unseen.
                 Kind::Connect => drop(open.remove(&leaf.a)),
                 Kind::Read | Kind::Close if leaf.on == On::Something => {
-                    let Some((at, until)) = open.get(&leaf.a).copied() else { continue };
-                    questions.all[at].add_part(scene, number, leaf.start, leaf.time);
+                    let Some(file) = open.get(&leaf.a).copied() else { continue };
+                    let asked = &mut questions.all[file.at];
+                    asked.add_part(scene, number, leaf.start, leaf.time);
                     // The descriptor may be that of the next of several that were counted.
-                    if kind == Kind::Close && leaf.start >= until {
+                    if kind == Kind::Close && leaf.start >= file.until {
+                        asked.add_whole(scene, number, file.start, next_moment(thread, leaf));
                         open.remove(&leaf.a);
                     }
                 }
@@ -279,14 +321,15 @@ fn argument(question: &Question<'_>) -> String {
 fn report(
     scene: &Scene<'_>,
     asker: &Asker<'_>,
-    asked: Vec<AskedCount<'_>>,
+    mut asked: Vec<AskedCount<'_>>,
     evidence: Vec<String>,
 ) -> Option<Finding> {
     let layer = asked.first()?.layer.clone();
     let count = asked.iter().map(|asked| asked.again).sum();
     let fix = format!("memoise:{}", asker.place.function);
     let change = "ask once and keep the answer, or ask only when it is used";
-    scene.report(Waste {
+    let perhaps = asked.iter_mut().flat_map(|asked| std::mem::take(&mut asked.perhaps)).collect();
+    let mut finding = scene.report(Waste {
         kind: FindingKind::RepeatedLookup,
         place: asker.place,
         layer,
@@ -294,7 +337,9 @@ fn report(
         removed: asked.into_iter().flat_map(|asked| asked.removed).collect(),
         evidence,
         remedy: Remedy::fix_or(&fix, change),
-    })
+    })?;
+    finding.perhaps = perhaps;
+    Some(finding)
 }
 
 #[cfg(test)]
@@ -385,6 +430,28 @@ mod tests {
         assert_eq!((finding.layer.as_str(), finding.trial), ("pkcs11 module.so", None));
         let says = "/etc/module.conf was opened 5 times by C_Sign of module.so";
         assert_eq!(finding.evidence, [says]);
+    }
+
+    /// What is read is read into something: that goes too where the file is kept.
+    #[test]
+    fn a_file_is_a_unit_from_its_open_to_the_next_call() {
+        let timeline = one(|told| {
+            for _ in 0..5 {
+                told.leaf("open", micros(30)).about("/etc/client.conf").with(|it| it.result = 5);
+                told.advance(micros(10)).leaf("read", micros(50)).with(|leaf| leaf.a = 5);
+                told.advance(micros(200)).leaf("close", micros(20)).with(|leaf| leaf.a = 5);
+                told.advance(micros(300)).call("C_Sign", 1, millis(1));
+            }
+        });
+        let finding = only(whole(&timeline, leaves));
+        assert_eq!(finding.time, micros(4 * 100));
+        let operations = crate::operation::Operations::whole(&timeline);
+        let removable = crate::findings::prediction::union([&finding]);
+        let saving = crate::findings::prediction::saving(&timeline, &operations, &removable);
+        assert_eq!((saving.low, saving.high), (4.0 * 100e3, 4.0 * 610e3));
+        // Of lookups what is done with the answer stays.
+        let timeline = one(|told| packets(told, 100));
+        assert_eq!(only(whole(&timeline, leaves)).perhaps, []);
     }
 
     #[test]
