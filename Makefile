@@ -1,6 +1,6 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts faults \
+.PHONY: help demo test setup build lint bench bpf within within-real attribution twins interrupts faults \
 	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs clean
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
+	@echo 'make twins   what a trace predicts, beside what repairs by hand save'
 	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'
 	@echo 'make faults  every verb under every fault, which go on where they were stopped, and a table of them'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
@@ -59,6 +60,10 @@ within-real:
 # after a change of the program. RUNS=26 makes fewer, SEED=900 others.
 attribution:
 	RUNS=$(or $(RUNS),240) SEED=$(or $(SEED),1) cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
+
+# A few minutes, on a machine that does nothing else.
+twins:
+	cargo test --locked -p tapstone --test trial repair_by_hand -- --ignored --nocapture
 
 # Ten minutes, in which it takes all processors.
 interrupts:

@@ -21,6 +21,7 @@ mod softhsm;
 #[path = "../card/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;
+mod twins;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
