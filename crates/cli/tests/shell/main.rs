@@ -85,3 +85,23 @@ fn a_build_says_what_it_is() {
         _ => skip("a checkout with git, for the commit"),
     }
 }
+
+/// What keeps a release able to start on old systems; here it reads this build, which is none.
+#[test]
+fn versions_of_the_c_library_are_held_against_a_floor() {
+    if Command::new("readelf").arg("--version").output().is_err() {
+        return skip("readelf");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/needed-versions");
+    let needed = |file: &str, floor: &str| Command::new(&script).args([file, floor]).output();
+    let program = env!("CARGO_BIN_EXE_tapstone");
+    let all = printed(needed(program, "99.0").unwrap());
+    // dlopen moved into the C library with 2.34; whichever it is, memcpy's version stays.
+    assert!(all.contains("GLIBC_2.14: ") && all.contains("memcpy"), "{all}");
+    let above = needed(program, "2.13").unwrap();
+    assert_eq!(above.status.code(), Some(1), "{above:?}");
+    let named = String::from_utf8(above.stdout).unwrap();
+    assert!(named.contains("GLIBC_2.14  above GLIBC_2.13: "), "{named}");
+    assert!(!named.contains("GLIBC_2.2.5  above"), "{named}");
+    assert_eq!(needed("Cargo.toml", "2.28").unwrap().status.code(), Some(2));
+}
