@@ -2,6 +2,8 @@
 
 .PHONY: help demo test setup build lint bench bpf within within-real attribution twins interrupts faults \
 	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs clean
+.PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts faults \
+	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -20,6 +22,11 @@ help:
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
 	@echo 'make fuzz MINUTES=10   whatever others write, Tapstone reads it: TARGET=record,apdu for some'
 	@echo 'make fuzz-bugs   whether the fuzz targets find bugs that are put into a copy'
+	@echo 'make dist    packages for Linux with glibc 2.28 or later: target/dist'
+	@echo 'make dist-test  installs them in fresh roots, measures there, removes them: as root'
+	@echo 'make book    all pages as a book: target/book/html/index.html'
+	@echo 'make words   how many words the pages have'
+	@echo 'make picture  the session in README.md, played again'
 	@echo 'make clean   remove what was built'
 
 demo:
@@ -94,6 +101,28 @@ fuzz-minimise:
 # Bugs are put into a copy of the sources; each must be found by its target.
 fuzz-bugs:
 	@MINUTES="$(MINUTES)" scripts/fuzz bugs
+
+# Twenty minutes the first time, with its tools half an hour. JOBS=1 leaves a processor free.
+dist:
+	@scripts/dist
+
+# ON="bookworm rpm" for some of the systems.
+dist-test:
+	@scripts/setup dist
+	@scripts/dist-test $(ON)
+
+book:
+	@scripts/setup book
+	@scripts/book
+
+words:
+	@scripts/words
+
+picture:
+	@scripts/setup demo
+	@scripts/setup picture
+	@"$${CARGO_TARGET_DIR:-target}/tools/picture/bin/python" scripts/picture \
+		"$(or $(PROGRAM),$${CARGO_TARGET_DIR:-target}/release/tapstone)" docs/images/session.svg
 
 clean:
 	cargo clean
