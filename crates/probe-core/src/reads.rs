@@ -152,8 +152,8 @@ pub unsafe fn answer_of_read(function: u32, frame: &Frame, key: [u64; 2]) -> u64
     let (at, parts): (u64, &[(usize, usize)]) = match function {
         // SAFETY: as above.
         known::C_GET_ATTRIBUTE_VALUE => return unsafe { attribute_answer(frame, key) },
-        // SAFETY: as above.
         known::C_GET_SLOT_LIST | known::C_GET_MECHANISM_LIST => {
+            // SAFETY: as above.
             return unsafe { list_answer(second, third, key) };
         }
         known::C_GET_INFO => (first, &[(0, 34), (40, 82)]),

@@ -35,7 +35,7 @@ fn a_program_that_sleeps_is_told_that_it_slept() {
     assert_eq!((program.as_str(), kind), ("sleep", TimeKind::Sleeping));
     assert!(share > 0.5, "{:?}", record.processes);
     let said = report(&sleep);
-    for text in ["Found nothing of what was looked for", "sought", "sleeping 20"] {
+    for text in ["Found nothing of what was looked for", "sought", "sleeping 2"] {
         assert!(said.contains(text), "{said}");
     }
     assert!(!said.contains("no sleep"), "{said}");

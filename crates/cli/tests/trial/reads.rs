@@ -9,7 +9,7 @@ use crate::softhsm::Hsm;
 use crate::support::undisturbed;
 use crate::{fixtures, run, trial, turn};
 
-/// The client signs 200 times, and reads three attributes of its key twenty times before each.
+/// The client signs 100 times, and reads three attributes of its key twenty times before each.
 #[test]
 fn attributes_that_are_kept_bring_what_was_predicted() {
     let _turn = turn();
@@ -23,7 +23,7 @@ fn attributes_that_are_kept_bring_what_was_predicted() {
         .status();
     assert!(prepare.unwrap().success());
     let client = searcher.to_str().unwrap();
-    let command = [client, &module, "200", "--prepared", "--keep", "--read", "20"];
+    let command = [client, &module, "100", "--prepared", "--keep", "--read", "20"];
     let tried = || trial("cache-attributes", "--rounds 20", &variables, &command);
     undisturbed(0.0, 1.0, tried, |trial| {
         hold(trial.verdict == Change::Faster, format_args!("{trial:?}"))?;
