@@ -5,7 +5,6 @@ mod timeline;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jiff::Timestamp;
 use tapstone_compare::NamedRecord;
 
 use tapstone_files::Access;
@@ -55,12 +54,20 @@ struct Opened {
     record: Record,
     timeline: Option<html::Timeline>,
     note: Option<String>,
+    /// What repeats it, instead of the record's own command.
+    again: Option<Vec<String>>,
 }
 
 impl Opened {
     fn entry(&self) -> html::PageEntry<'_> {
-        let Self { name, record, timeline, note } = self;
-        html::PageEntry { name, record, timeline: timeline.as_ref(), note: note.as_deref() }
+        let Self { name, record, timeline, note, again } = self;
+        html::PageEntry {
+            name,
+            record,
+            timeline: timeline.as_ref(),
+            note: note.as_deref(),
+            again: again.as_deref(),
+        }
     }
 }
 
@@ -79,9 +86,17 @@ pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// A record, and the command that repeats it where its own names what is gone by now.
+pub(crate) struct Repeatable {
+    pub(crate) record: PathBuf,
+    pub(crate) again: Vec<String>,
+}
+
 /// Writes the page of these records.
-pub(crate) fn write_page(records: &[PathBuf], page: &Path) -> anyhow::Result<()> {
-    let opened = open_all(records, None)?;
+pub(crate) fn write_page(records: &[Repeatable], page: &Path) -> anyhow::Result<()> {
+    let open =
+        |of: &Repeatable| Ok(Opened { again: Some(of.again.clone()), ..open(&of.record, None)? });
+    let opened = records.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
     write_html(page, &self::page(opened))
 }
 
@@ -122,7 +137,7 @@ fn open(path: &Path, events: Option<&Path>) -> anyhow::Result<Opened> {
         Found::Gone(note) => (None, Some(note)),
         Found::Events(timeline) => (Some(timeline), None),
     };
-    Ok(Opened { name: path.display().to_string(), record, timeline, note })
+    Ok(Opened { name: path.display().to_string(), record, timeline, note, again: None })
 }
 
 /// A measured card among those that others have published.
@@ -138,10 +153,12 @@ fn beside_published(one: &Opened) -> Vec<Opened> {
             tapstone_compare::compare_with_reference(&reference, None, named, None).ok()?;
         let environment = one.record.environment.clone();
         let target = one.record.target.clone();
-        let mut record = Record::new(tool(), Timestamp::now(), environment, target);
+        // Nothing was measured since.
+        let began = one.record.started_at;
+        let mut record = Record::new(tool(), began, environment, target);
         record.comparison = Some(comparison);
         let name = format!("{} beside {name}", one.name);
-        Some(Opened { name, record, timeline: None, note: None })
+        Some(Opened { name, record, timeline: None, note: None, again: one.again.clone() })
     };
     tapstone_reference::names().into_iter().filter_map(compared).collect()
 }

@@ -186,18 +186,49 @@ pub(crate) struct Bars {
     pub(crate) axis: Axis,
     pub(crate) bars: Vec<Bar>,
     pub(crate) marks: Vec<Mark>,
+    /// From where to where a value says that nothing has changed.
+    pub(crate) zone: Option<(f64, f64)>,
     /// What the tones of the parts stand for.
     pub(crate) legend: Vec<(Tone, String)>,
 }
 
-/// A bar: its name, its parts in their order, and an interval.
+/// A bar: its name, its parts in their order, or dots where parts would not add up; and the interval
+/// of the first dot, or of the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<BarPart>,
+    pub(crate) dots: Vec<Dot>,
     pub(crate) interval: Option<(f64, f64)>,
     /// The figure, beside the bar.
     pub(crate) figure: String,
+}
+
+impl Bar {
+    /// A dot with its interval: a bar would begin somewhere, and a mean or a ratio does not.
+    pub(crate) fn dot(name: impl Into<String>, tone: Tone, at: &Estimate, figure: String) -> Self {
+        let dots = vec![Dot { tone, at: at.estimate, name: "" }];
+        let interval = (at.high > at.low).then_some((at.low, at.high));
+        Self { name: name.into(), parts: Vec::new(), dots, interval, figure }
+    }
+
+    /// Parts one behind the other.
+    pub(crate) fn of_parts(
+        name: impl Into<String>,
+        parts: Vec<BarPart>,
+        figure: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), parts, dots: Vec::new(), interval: None, figure: figure.into() }
+    }
+}
+
+/// A value of a bar that is not its length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Dot {
+    pub(crate) tone: Tone,
+    pub(crate) at: f64,
+    /// What value it is: `median`; nothing where the axis says it.
+    pub(crate) name: &'static str,
 }
 
 /// A part of a bar.

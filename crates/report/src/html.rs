@@ -10,6 +10,7 @@ mod blocks;
 mod draw;
 mod environment;
 mod loops;
+mod overview;
 mod timeline;
 
 use base64::Engine;
@@ -19,7 +20,7 @@ use sha2::{Digest, Sha256};
 use tapstone_record::Record;
 
 use crate::text::clean;
-use blocks::{Fold, Link};
+use article::{Article, Several};
 pub use timeline::{Timeline, TimelineLane, TimelineLayer, TimelineSpan};
 
 const STYLE: &str = include_str!("html/page.css");
@@ -38,40 +39,65 @@ pub struct PageEntry<'a> {
     pub timeline: Option<&'a Timeline>,
     /// What else is to be known, beside the record's own warnings.
     pub note: Option<&'a str>,
+    /// The command that repeats it, where the record's own names what is gone by now.
+    pub again: Option<&'a [String]>,
 }
 
 /// How much is put into a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fill {
     Everything,
-    /// Without the charts and the histograms of single results, which their tables tell.
+    /// Without the charts and the histograms of single results.
     Less,
+    /// Without a section for each result.
+    Least,
 }
 
-/// A larger page is slow to open, and too large for a mail.
+/// A larger page is slow to open, and too large for a mail. One of several records is an overview:
+/// what it leaves out stands in a page of one.
 const LARGEST: usize = 1_900_000;
+const LARGEST_OF_SEVERAL: usize = 600_000;
 
-/// All entries as one HTML document. Where it would be larger than 1.9 MB, it leaves out the charts
-/// and histograms of single results.
+/// All entries as one HTML document. Where it would be larger than 1.9 MB, or 600 kB when there are
+/// several, it leaves out the charts and histograms of single results, from the largest record on, and then
+/// their sections.
 #[must_use]
 pub fn render(entries: &[PageEntry<'_>]) -> String {
-    let whole = filled(entries, Fill::Everything);
-    if whole.len() <= LARGEST { whole } else { filled(entries, Fill::Less) }
+    let (several, largest) = match entries {
+        [_] => (Several::No, LARGEST),
+        _ => (Several::Yes, LARGEST_OF_SEVERAL),
+    };
+    let of = |place: usize, fill| article::article(&entries[place], place + 1, fill, several);
+    let mut articles: Vec<_> =
+        (0..entries.len()).map(|place| of(place, Fill::Everything)).collect();
+    let length = |articles: &[Article]| articles.iter().map(|it| it.markup.0.len()).sum::<usize>();
+    let page = assembled(entries, &articles);
+    let beside = page.len() - length(&articles);
+    if page.len() <= largest {
+        return page;
+    }
+    for fill in [Fill::Less, Fill::Least] {
+        for place in largest_first(&articles) {
+            if length(&articles) + beside > largest {
+                articles[place] = of(place, fill);
+            }
+        }
+    }
+    assembled(entries, &articles)
 }
 
-fn filled(entries: &[PageEntry<'_>], fill: Fill) -> String {
-    // A record on its own is what one came for, and its only result is shown.
-    let fold = if entries.len() == 1 { Fold::Open } else { Fold::Folded };
-    let articles: Vec<_> = entries
-        .iter()
-        .enumerate()
-        .map(|(number, entry)| article::article(entry, number + 1, fill, fold))
-        .collect();
-    let title = match &articles[..] {
+fn largest_first(articles: &[Article]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..articles.len()).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(articles[*place].markup.0.len()));
+    places
+}
+
+/// The document, of entries and what is shown of each.
+fn assembled(entries: &[PageEntry<'_>], articles: &[Article]) -> String {
+    let title = match articles {
         [only] => only.title.clone(),
         all => format!("{} records", all.len()),
     };
-    let links: Vec<&Link> = articles.iter().map(|article| &article.link).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -86,9 +112,10 @@ fn filled(entries: &[PageEntry<'_>], fill: Fill) -> String {
             body {
                 a.skip href="#main" { "Skip to the results" }
                 div.page {
-                    (masthead(entries, &links))
+                    (masthead(entries))
                     main #main {
-                        @for article in &articles { (article.markup) }
+                        (overview::section(entries, articles))
+                        @for article in articles { (article.markup) }
                         (loops::sections(entries))
                     }
                     footer { p {
@@ -103,16 +130,11 @@ fn filled(entries: &[PageEntry<'_>], fill: Fill) -> String {
     page.into_string()
 }
 
-fn masthead(entries: &[PageEntry<'_>], links: &[&Link]) -> Markup {
+fn masthead(entries: &[PageEntry<'_>]) -> Markup {
     let tool = entries.first().map(|entry| &entry.record.tool);
     html! {
         header.masthead {
             h1 { "Tapstone" @if let Some(tool) = tool { " " small { (clean(&tool.version, true)) } } }
-            @if links.len() > 1 {
-                nav aria-label="records" {
-                    ul { @for link in links { li { a href=(format!("#{}", link.to)) { (clean(&link.text, true)) } } } }
-                }
-            }
         }
     }
 }

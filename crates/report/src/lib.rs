@@ -36,7 +36,7 @@
 //! # fn main() -> Result<(), tapstone_record::RecordError> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/examples/card.json");
 //! let record = Record::read(path)?;
-//! let entry = PageEntry { name: "card.json", record: &record, timeline: None, note: None };
+//! let entry = PageEntry { name: "card.json", record: &record, timeline: None, note: None, again: None };
 //! let page = html::render(&[entry]);
 //!
 //! assert!(page.starts_with("<!DOCTYPE html>"));
@@ -73,7 +73,9 @@ pub mod door_csv;
 mod figures;
 pub mod html;
 mod sections;
+mod shell;
 mod style;
+mod summary;
 pub mod terminal;
 mod text;
 pub mod verdict;

@@ -29,6 +29,7 @@ use tapstone_record::{CaseResult, Comparison, Cost, Outcome, Pairing, Record};
 use tapstone_reference::Reference;
 
 use crate::style::Style;
+pub(crate) use claims::measured as measured_for_claim;
 use page::Page;
 
 /// Which results have a line, and a section, of their own.

@@ -20,7 +20,7 @@ pub(crate) fn title(record: &Record) -> String {
         name => format!("{what} {name}"),
     };
     if let Some(comparison) = &record.comparison {
-        return format!("{} against {}", comparison.candidate.name, comparison.baseline.name);
+        return compared_title(comparison);
     }
     if let Some(all) = &record.side_by_side {
         return counted(all.sides.len() as u64, "device", "devices side by side");
@@ -51,6 +51,25 @@ pub(crate) fn title(record: &Record) -> String {
             named("Program", path.rsplit('/').next().unwrap_or(path))
         }
     }
+}
+
+/// Sides are called by their files without folder and ending; two of one name, or without one, by
+/// what was compared.
+fn compared_title(of: &Comparison) -> String {
+    let short = |name: &str| {
+        let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        file.strip_suffix(".json").unwrap_or(file).trim().to_owned()
+    };
+    let candidate = short(&of.candidate.name);
+    let baseline = short(&of.baseline.name);
+    if candidate.is_empty() || baseline.is_empty() || candidate == baseline {
+        let what = match &of.rows[..] {
+            [only] => only.operation.clone(),
+            rows => counted(rows.len() as u64, "operation", "operations"),
+        };
+        return format!("Two runs compared: {what}");
+    }
+    format!("{candidate} against {baseline}")
 }
 
 /// What the record says, sentence by sentence.
@@ -98,7 +117,7 @@ fn strategies(record: &Record) -> Option<Span> {
 }
 
 /// What must be known before any figure.
-fn wrong(cases: &[CaseResult]) -> Option<Span> {
+pub(crate) fn wrong(cases: &[CaseResult]) -> Option<Span> {
     // What a device does not offer is no trouble: the table says so.
     let supported = |case: &&CaseResult| case.status.outcome != Outcome::Unsupported;
     let troubled =
@@ -169,13 +188,13 @@ fn compared(of: &Comparison) -> Vec<Span> {
         let text = format!(
             "{}: candidate over baseline {ratio}, {}{}.",
             case.operation,
-            change(case.verdict),
+            words::change(case.verdict),
             words::provenance_marks(case)
         );
         said.push(Span::plain(text));
     } else if !of.rows.is_empty() {
         let parts = [Change::Faster, Change::Slower, Change::Inconclusive]
-            .map(|change_| format!("{} {}", verdicts(change_), change(change_)));
+            .map(|change| format!("{} {}", verdicts(change), words::change(change)));
         let all = counted(of.rows.len() as u64, "comparison", "comparisons");
         said.push(Span::plain(format!("Of {all}: {}.", parts.join(", "))));
     }
@@ -188,14 +207,6 @@ fn compared(of: &Comparison) -> Vec<Span> {
         said.push(Span::new(text, tint));
     }
     said
-}
-
-const fn change(change: Change) -> &'static str {
-    match change {
-        Change::Faster => "faster",
-        Change::Slower => "slower",
-        Change::Inconclusive => "inconclusive",
-    }
 }
 
 fn door(record: &Record) -> Vec<Span> {
@@ -309,7 +320,7 @@ fn tint(verdict: Change, behaviour: Behaviour) -> Tint {
 }
 
 /// Nothing was concluded: the only figure, or how many there are and which is the longest.
-fn results(cases: &[CaseResult]) -> Option<Span> {
+pub(crate) fn results(cases: &[CaseResult]) -> Option<Span> {
     let median =
         |case: &CaseResult| case.latency_ns.and_then(|latency| latency.p50.or(latency.mean));
     if let [case] = cases {

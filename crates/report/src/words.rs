@@ -2,9 +2,9 @@
 //! sentences for people.
 
 use tapstone_record::{
-    CaseResult, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind, NoNumber,
-    Outcome, Provenance, Queue, ShareKind, Status, StoppedBy, Throughput, Variation, Verdict,
-    Verification, Verifier,
+    CaseResult, Change, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind,
+    NoNumber, Outcome, Provenance, Queue, ShareKind, Status, StoppedBy, Throughput, Variation,
+    Verdict, Verification, Verifier,
 };
 use tapstone_text::thousands;
 
@@ -148,6 +148,15 @@ pub(crate) const fn party(kind: ShareKind) -> &'static str {
         ShareKind::Process => "processes",
         ShareKind::Host => "hosts",
         ShareKind::Thread => "threads",
+    }
+}
+
+/// What the interval of a ratio says.
+pub(crate) const fn change(change: Change) -> &'static str {
+    match change {
+        Change::Faster => "faster",
+        Change::Slower => "slower",
+        Change::Inconclusive => "inconclusive",
     }
 }
 

@@ -23,7 +23,7 @@ use self::components::Pcscd;
 use self::run::DemoRun;
 use crate::exit::Exit;
 use crate::print::{outln, say};
-use crate::report;
+use crate::report::{self, Repeatable};
 
 /// Show everything on a software token and a virtual card, and make one page of it.
 ///
@@ -77,6 +77,12 @@ impl DemoPart {
         }
     }
 
+    /// What makes its records again.
+    fn command(self) -> Vec<String> {
+        let part = self.to_possible_value().map(|value| value.get_name().to_owned());
+        ["tapstone", "demo"].map(str::to_owned).into_iter().chain(part).collect()
+    }
+
     /// The records that it made, in the order of the page.
     fn demonstrate(self, run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
         match self {
@@ -113,7 +119,11 @@ pub(crate) fn run_demo(arguments: &Arguments) -> anyhow::Result<Exit> {
         match part.demonstrate(&run, &pcscd) {
             Ok(made) => {
                 made.iter().try_for_each(learnt)?;
-                records.extend(made);
+                // The token and the card of the records are gone afterwards, and with them what
+                // their own commands name.
+                let again = part.command();
+                let made = made.into_iter();
+                records.extend(made.map(|record| Repeatable { record, again: again.clone() }));
             }
             Err(error) if error.is::<Skipped>() => {
                 say!("  SKIPPED: {error}");

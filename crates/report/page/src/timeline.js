@@ -7,6 +7,7 @@ import { zoom, zoomIdentity, zoomTransform } from "d3-zoom";
 import { Lane, drawAxis } from "./calls.js";
 import { moment, round, time } from "./figures.js";
 import { say } from "./say.js";
+import { Tip, element } from "./tip.js";
 
 /** Calls are drawn with a tenth of a millionth of the run: nearer, there is nothing more to see. */
 const NEAREST = 5000;
@@ -232,44 +233,4 @@ function describe({ name, lane, start, length }, wall) {
   const digits = length < 10 ? 2 : 3;
   const takes = length > 1 ? `takes ${time(length * unit, digits)}` : `takes at most ${time(unit, 2)}`;
   return [name, `begins at ${moment(start * unit, unit)}`, takes, lane.name];
-}
-
-/** What is known of a call, beside the mouse or the call. */
-class Tip {
-  constructor() {
-    this.box = element("div", "tip");
-    this.box.hidden = true;
-    // Those who hear the page are told the same.
-    this.box.setAttribute("aria-hidden", "true");
-    document.querySelector("main").append(this.box);
-  }
-
-  show(lines, path, at) {
-    this.box.replaceChildren(...lines.map((line) => element("div", "", line)));
-    this.box.hidden = false;
-    if (at) this.place(at.clientX + 12, at.clientY + 16);
-    else this.beside(path);
-  }
-
-  beside(path) {
-    const { left, bottom } = path.getBoundingClientRect();
-    this.place(left, bottom + 4);
-  }
-
-  place(x, y) {
-    const { offsetWidth: width, offsetHeight: height } = this.box;
-    this.box.style.left = `${Math.max(4, Math.min(x, innerWidth - width - 20))}px`;
-    this.box.style.top = `${y + height > innerHeight ? y - height - 28 : y}px`;
-  }
-
-  hide() {
-    this.box.hidden = true;
-  }
-}
-
-function element(name, className, text = "") {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
 }

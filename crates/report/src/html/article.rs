@@ -20,14 +20,34 @@ const LARGEST_COPY: usize = 400_000;
 /// So many notes are read before the first chart.
 const NOTES: usize = 3;
 
-/// What is shown of a record, and where it leads.
+/// What is shown of a record, and where its parts stand.
 pub(super) struct Article {
     pub(super) title: String,
-    pub(super) link: Link,
+    /// The whole of it.
+    pub(super) id: String,
+    /// Its sections, by their titles.
+    pub(super) sections: Vec<Link>,
     pub(super) markup: Markup,
 }
 
-pub(super) fn article(entry: &PageEntry<'_>, number: usize, fill: Fill, fold: Fold) -> Article {
+/// Whether a page has other records too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Several {
+    Yes,
+    No,
+}
+
+/// When it was measured, with its zone.
+pub(super) fn when(record: &Record) -> String {
+    record.started_at.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+pub(super) fn article(
+    entry: &PageEntry<'_>,
+    number: usize,
+    fill: Fill,
+    several: Several,
+) -> Article {
     let record = entry.record;
     let prefix = format!("r{number}");
     let shown = Sections::new(record, &Style::PAPER, ShownCases::Untold);
@@ -43,42 +63,60 @@ pub(super) fn article(entry: &PageEntry<'_>, number: usize, fill: Fill, fold: Fo
         shown.conclusions(page);
     });
     let mut details = blocks(&|page| shown.details(page));
-    if fill == Fill::Less {
-        details.retain(|block| !matches!(block, Block::Chart(_)));
+    let detailed = !details.is_empty();
+    match fill {
+        Fill::Everything => {}
+        Fill::Less => details.retain(|block| match block {
+            Block::Chart(_) => false,
+            Block::Grid(grid) => !grid.has_bars(),
+            _ => true,
+        }),
+        Fill::Least => details.clear(),
     }
     let (main, links) = blocks::sections(&results, &format!("{prefix}-s"), Fold::Open);
-    let fold = if shown.is_alone() { fold } else { Fold::Folded };
+    // A record on its own is what one came for, and its only result is shown.
+    let alone = several == Several::No && shown.is_alone();
+    let fold = if alone { Fold::Open } else { Fold::Folded };
     let (full, _) = blocks::sections(&details, &format!("{prefix}-d"), fold);
     let title = verdict::title(record);
     let markup = html! {
         article id=(prefix) {
             header {
                 h2 { (clean(&title, true)) }
+                p.faint { (when(record)) " · " (clean(entry.name.rsplit(['/', '\\']).next().unwrap_or_default(), true)) }
                 @if let Some(emulated) = &record.target.emulated {
                     p { (badge(&format!("emulated: {}", emulated.profile)))
                         " a virtual card: no figure here is a real device's" }
                 }
-                @for sentence in verdict::verdict_spans(record) { p.verdict { (blocks::span(&sentence)) } }
+                @if several == Several::Yes {
+                    @for sentence in verdict::verdict_spans(record) { p.verdict { (blocks::span(&sentence)) } }
+                }
                 (notes_of(after_heading(&notes)))
                 @if let Some(note) = entry.note { p.item { span.caution { "!" } " " (clean(note, true)) } }
                 @if links.len() > 2 { (contents(&links, number)) }
             }
-            (main)
             @if let Some(timeline) = entry.timeline { (super::timeline::section(timeline, &prefix)) }
-            @if !details.is_empty() {
-                @if fold == Fold::Folded { h3 { "Each result in full" } }
-                @if fill == Fill::Less {
-                    p.faint { "Charts of single results were left out: the page would be too large. \
-                        A page of fewer records has them." }
+            (main)
+            @if detailed {
+                @if fold == Fold::Folded { h3 { "Each result in full"
+                    @if let Some(emulated) = &record.target.emulated {
+                        " " (badge(&format!("emulated: {}", emulated.profile)))
+                    }
+                } }
+                @match fill {
+                    Fill::Everything => {},
+                    Fill::Less => p.faint { "Charts of single results were left out: the page would \
+                        be too large. A page of fewer records has them." },
+                    Fill::Least => p.faint { "It was left out: the page would be too large. A page \
+                        of fewer records has it." },
                 }
                 (full)
             }
-            (environment::section(record, after_heading(&head), &prefix))
+            (environment::section(record, entry.again.unwrap_or(&record.command), after_heading(&head), &prefix, several))
             (copy(entry, fill))
         }
     };
-    let text = format!("{}: {}", record.target.kind.name(), entry.name);
-    Article { title, link: Link { to: prefix, text: clean(&text, true) }, markup }
+    Article { title, id: prefix, sections: links, markup }
 }
 
 /// The first notes; the others behind a line that counts them.

@@ -66,10 +66,10 @@ pub(super) fn sections(blocks: &[Block], prefix: &str, fold: Fold) -> (Markup, V
         @for (place, section) in sections.iter().enumerate() {
             @match fold {
                 Fold::Open => section id=(id(place)) {
-                    (heading(section)) (body(section.preface)) (body(section.blocks))
+                    (heading(section, fold)) (body(section.preface)) (body(section.blocks))
                 },
                 Fold::Folded => details id=(id(place)) {
-                    summary { (heading(section)) }
+                    summary { (heading(section, fold)) }
                     (body(section.blocks))
                 },
             }
@@ -95,12 +95,14 @@ fn split(blocks: &[Block]) -> Vec<Section<'_>> {
     sections
 }
 
-fn heading(section: &Section<'_>) -> Markup {
+/// Of folded sections, which are one below the other, the mark stands above all of them.
+fn heading(section: &Section<'_>, fold: Fold) -> Markup {
+    let mark = section.emulated.filter(|_| fold == Fold::Open);
     html! {
         h3 {
             (clean(section.title, true))
             @if !section.more.is_empty() { " " small { (clean(section.more, true)) } }
-            @if let Some(mark) = section.emulated { " " (badge(mark)) }
+            @if let Some(mark) = mark { " " (badge(mark)) }
         }
     }
 }
@@ -188,12 +190,15 @@ fn alone(block: &Block) -> Markup {
                 }
             }
         }
-        Block::Command { mark, words } => html! {
-            p.deep { (span(mark)) }
-            pre.command tabindex="0" { code { (clean(&words.join(" "), true)) } }
-        },
+        // Words that cannot be shown as they are could not be copied either.
+        Block::Command { mark, words } if clean(&words.join(" "), true) == words.join(" ") => {
+            html! {
+                p.deep { (span(mark)) }
+                pre.command tabindex="0" { code { (words.join(" ")) } }
+            }
+        }
         // The page's script puts a button for copying behind commands only.
-        Block::Template { mark, words } => html! {
+        Block::Command { mark, words } | Block::Template { mark, words } => html! {
             p.deep { (span(mark)) }
             pre.template tabindex="0" { code { (clean(&words.join(" "), true)) } }
         },

@@ -5,7 +5,10 @@
 //! chart; `page.css` gives each its colour in the dark theme and on paper.
 
 mod bars;
+mod labels;
+mod ticks;
 mod tones;
+mod values;
 mod xy;
 
 use maud::{Markup, PreEscaped, html};
@@ -21,10 +24,10 @@ use crate::text::clean;
 const FONT: &str = "sans-serif";
 
 /// How large, in pixels.
-const TEXT: f64 = 12.0;
+const TEXT: f64 = 12.1;
 
-/// The width of a character, on average, over its height.
-const CHARACTER: f64 = 0.55;
+/// The width of a character over its height: a digit of a wide font, and more than most letters.
+const CHARACTER: f64 = 0.64;
 
 /// A chart that could not be drawn.
 #[derive(Debug, Error)]
@@ -53,7 +56,7 @@ impl Size {
         match self {
             Self::Wide => 880,
             Self::Narrow => 350,
-            Self::Half => 450,
+            Self::Half => 350,
         }
     }
 
@@ -82,6 +85,7 @@ pub(super) fn figure(chart: &Chart) -> Markup {
                     Err(error) => p.note { "The chart could not be drawn: " (error) ". The table has its figures." },
                 }
             }
+            (values::table(&chart.plot))
         }
     }
 }
@@ -90,12 +94,13 @@ fn svg(chart: &Chart, size: Size) -> Result<Markup, NotDrawn> {
     let width = size.width();
     let height = height(&chart.plot, size);
     let mut text = String::new();
+    let values;
     {
         let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
-        match &chart.plot {
+        values = match &chart.plot {
             Plot::Xy(xy) => xy::draw_xy(&area, xy, size)?,
             Plot::Bars(bars) => bars::draw_bars(&area, bars, size)?,
-        }
+        };
         area.present()?;
     }
     let inside = text.find('>').map_or("", |end| &text[end + 1..]);
@@ -104,6 +109,7 @@ fn svg(chart: &Chart, size: Size) -> Result<Markup, NotDrawn> {
         svg class=(size.class()) viewBox=(format!("0 0 {width} {height}"))
             width=(width) height=(height) role="img" aria-label=(clean(&chart.says, true)) {
             (PreEscaped(inside))
+            (values::places(&values))
         }
     })
 }
@@ -111,6 +117,7 @@ fn svg(chart: &Chart, size: Size) -> Result<Markup, NotDrawn> {
 /// What every element repeats is said once, by the page's style.
 fn shorter(svg: &str) -> String {
     let svg = svg.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
+    let svg = svg.replace(" stroke=\"none\"", "");
     svg.lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 

@@ -3,13 +3,20 @@
 use maud::{Markup, html};
 use tapstone_record::Record;
 
+use super::article::Several;
 use super::blocks;
-use crate::figures;
 use crate::sections::page::Block;
 use crate::text::clean;
+use crate::{figures, shell};
 
 /// What the head of a record says, and what only the record has.
-pub(super) fn section(record: &Record, head: &[Block], prefix: &str) -> Markup {
+pub(super) fn section(
+    record: &Record,
+    words: &[String],
+    head: &[Block],
+    prefix: &str,
+    several: Several,
+) -> Markup {
     let environment = &record.environment;
     let clock = environment.clock.map(|clock| {
         format!("step {}, a reading costs {}", clock.step_ns, figures::time(clock.cost_ns))
@@ -26,22 +33,41 @@ pub(super) fn section(record: &Record, head: &[Block], prefix: &str) -> Markup {
         ("tool", Some(format!("{} {}", record.tool.name, record.tool.version))),
         ("schema", Some(record.schema.as_str().to_owned())),
     ];
+    let body = html! {
+        (blocks::body(head))
+        dl {
+            @for (label, value) in rest.iter().filter_map(|(label, value)| Some((label, value.as_ref()?))) {
+                dt { (label) } dd { (clean(value, true)) }
+            }
+        }
+        (again(words))
+    };
     html! {
         section.environment id=(format!("{prefix}-environment")) {
-            h3 { "Environment" }
-            (blocks::body(head))
-            dl {
-                @for (label, value) in rest.iter().filter_map(|(label, value)| Some((label, value.as_ref()?))) {
-                    dt { (label) } dd { (clean(value, true)) }
-                }
+            // One record is looked at closely; of several it would be most of the page.
+            @match several {
+                Several::No => { h3 { "Environment" } (body) }
+                Several::Yes => details { summary { h3 { "Environment and command" } } (body) }
             }
-            @if !record.command.is_empty() {
-                @let command = clean(&record.command.join(" "), true);
-                @if command.contains('…') {
-                    pre.template tabindex="0" { code { (command) } }
-                } @else {
-                    pre.command tabindex="0" { code { (command) } }
-                }
+        }
+    }
+}
+
+/// What repeats it. A command of which the record hides words, or that cannot be shown as it is,
+/// is no command to be copied.
+fn again(words: &[String]) -> Markup {
+    let line: Vec<String> = words.iter().map(|word| shell::quoted_or_hidden(word)).collect();
+    let line = line.join(" ");
+    let shown = clean(&line, true);
+    let whole = !shell::hides(words) && shown == line;
+    html! {
+        @if !words.is_empty() {
+            p.faint { @if whole { "Measured by this command:" } @else {
+                "Measured by this command, of which the record does not keep all words:" } }
+            @if whole {
+                pre.command tabindex="0" { code { (shown) } }
+            } @else {
+                pre.template tabindex="0" { code { (shown) } }
             }
         }
     }

@@ -39,7 +39,7 @@ fn sentence(claim: &Claim, cases: &[CaseResult]) -> String {
 }
 
 /// `measured 4,980/s (4,932 … 5,029)`; of a point there is no interval.
-fn measured(figure: &Estimate, claim: &Claim) -> String {
+pub(crate) fn measured(figure: &Estimate, claim: &Claim) -> String {
     let unit = unit(&claim.text);
     let gap = if unit.is_empty() || unit.starts_with('/') { "" } else { " " };
     let value = number(figure.estimate);

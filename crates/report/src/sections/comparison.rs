@@ -123,16 +123,8 @@ fn common_quantity(comparison: &Comparison) -> Option<Quantity> {
 fn summary(rows: &[ComparisonRow]) -> String {
     let count = |change| rows.iter().filter(|row| row.verdict == change).count();
     let all = [Change::Faster, Change::Slower, Change::Inconclusive];
-    let counted = all.map(|change| format!("{} {}", count(change), verdict(change)));
+    let counted = all.map(|change| format!("{} {}", count(change), words::change(change)));
     counted.join(", ")
-}
-
-pub(super) const fn verdict(change: Change) -> &'static str {
-    match change {
-        Change::Faster => "faster",
-        Change::Slower => "slower",
-        Change::Inconclusive => "inconclusive",
-    }
 }
 
 const fn tint(change: Change) -> Tint {
@@ -182,7 +174,7 @@ fn table(rows: &[ComparisonRow], pairing: Pairing) -> Grid {
         }
         cells.push(Span::new(figures::ratio(row.ratio.estimate), Tint::Strong));
         cells.push(Span::faint(ends(row.ratio)));
-        cells.push(Span::new(verdict(row.verdict), tint(row.verdict)));
+        cells.push(Span::new(words::change(row.verdict), tint(row.verdict)));
         cells.extend(judged.then(|| row.threshold.map_or_else(Span::default, judgement)));
         Entry::Cells(cells)
     };

@@ -42,6 +42,16 @@ pub(crate) struct Grid {
     pub(crate) entries: Vec<Entry>,
 }
 
+impl Grid {
+    /// Whether it draws: a histogram, or shares of a whole.
+    pub(crate) fn has_bars(&self) -> bool {
+        self.entries.iter().any(|entry| match entry {
+            Entry::Cells(cells) => cells.iter().any(|cell| cell.bar.is_some()),
+            Entry::Sentence(..) => false,
+        })
+    }
+}
+
 /// A column of figures.
 pub(crate) const fn figures(title: &'static str, keep: Keep) -> Column {
     Column { title, lean: Lean::Right, keep }

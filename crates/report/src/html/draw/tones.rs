@@ -1,7 +1,7 @@
 //! The colours of charts. The four for things were chosen to stay apart for all kinds of colour
 //! vision (after Okabe and Ito); none is the only sign of anything.
 
-use plotters::style::{Color, RGBAColor, RGBColor};
+use plotters::style::RGBColor;
 
 use crate::chart::Tone;
 
@@ -37,9 +37,4 @@ pub(super) const fn class(tone: Tone) -> &'static str {
         Tone::Bad => "bad",
         Tone::Muted => "muted",
     }
-}
-
-/// A colour that leaves no mark: fully transparent.
-pub(super) fn nothing() -> RGBAColor {
-    INK.mix(0.0)
 }

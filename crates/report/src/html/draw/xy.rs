@@ -2,16 +2,25 @@
 
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
-use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
-use plotters::element::{Circle, PathElement, Rectangle, Text};
-use plotters::prelude::{DashedLineSeries, IntoFont, IntoLogRange, LineSeries, SVGBackend};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, TextStyle};
+use plotters::coord::ranged1d::AsRangedCoord;
+use plotters::element::{Circle, PathElement, Rectangle};
+use plotters::prelude::{DashedLineSeries, IntoLogRange, LineSeries, SVGBackend};
+use plotters::style::Color;
+use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Area, FONT, NotDrawn, Size, TEXT, fitted, is_shown, tones};
-use crate::chart::{Across, Axis, Mark, Point, Scale, Series, Shape, Xy};
+use super::labels::{LINE, Labels, Place};
+use super::ticks::ticks;
+use super::values::{self, Value};
+use super::{Area, NotDrawn, Size, is_shown, pixels, tones};
+use crate::chart::{Across, Axis, AxisUnit, Mark, Point, Scale, Series, Shape, Xy};
 
-pub(super) fn draw_xy(area: &Area<'_>, xy: &Xy, size: Size) -> Result<(), NotDrawn> {
+/// Above what is drawn: the name of what goes up.
+const ABOVE: f64 = 24.0;
+
+/// Below it: figures, and the name of what goes across.
+const BELOW: f64 = 44.0;
+
+pub(super) fn draw_xy(area: &Area<'_>, xy: &Xy, size: Size) -> Result<Vec<Value>, NotDrawn> {
     let points = || xy.series.iter().flat_map(|series| &series.points);
     let mark = |across| xy.marks.iter().filter(move |mark| mark.across == across);
     let x = Ends::of_axis(&xy.x, points().map(|it| it.x).chain(mark(Across::X).map(|it| it.at)));
@@ -63,46 +72,131 @@ type Canvas<'a, 'b, X, Y> = ChartContext<
     Cartesian2d<<X as AsRangedCoord>::CoordDescType, <Y as AsRangedCoord>::CoordDescType>,
 >;
 
-fn on<X, Y>(area: &Area<'_>, xy: &Xy, size: Size, x: X, y: Y) -> Result<(), NotDrawn>
+fn on<X, Y>(area: &Area<'_>, xy: &Xy, size: Size, x: X, y: Y) -> Result<Vec<Value>, NotDrawn>
 where
     X: AsRangedCoord<Value = f64>,
     Y: AsRangedCoord<Value = f64>,
-    X::CoordDescType: ValueFormatter<f64>,
-    Y::CoordDescType: ValueFormatter<f64>,
 {
     let mut chart = ChartBuilder::on(area)
-        .margin_top(12)
+        .margin_top(ABOVE)
         .margin_right(18)
-        .x_label_area_size(42)
-        .y_label_area_size(if size == Size::Wide { 84 } else { 64 })
+        .x_label_area_size(BELOW)
+        .y_label_area_size(widest(xy))
         .build_cartesian_2d(x, y)?;
-    let text = TextStyle::from((FONT, TEXT).into_font()).color(&tones::INK);
-    let horizontal = xy.x.unit;
-    let vertical = xy.y.unit;
-    let (across, up) =
-        (|value: &f64| horizontal.print(*value), |value: &f64| vertical.print(*value));
-    let mut mesh = chart.configure_mesh();
-    mesh.x_labels(if size == Size::Wide { 10 } else { 5 })
-        .y_labels(if xy.y.scale == Scale::Log { 12 } else { 7 })
-        .x_label_formatter(&across)
-        .y_label_formatter(&up)
-        .x_desc(&xy.x.name)
-        .label_style(text.clone())
-        .bold_line_style(tones::LINE)
-        .light_line_style(tones::nothing())
-        .axis_style(tones::LINE);
-    // On a narrow screen the caption says what goes up.
-    if size == Size::Wide {
-        mesh.y_desc(&xy.y.name);
-    }
-    mesh.draw()?;
-    drop(mesh);
+    let across = ticks(xy.x.scale, &chart.x_range(), if size == Size::Wide { 10 } else { 5 });
+    // Things are counted whole.
+    let counted = |value: &f64| xy.x.unit != AxisUnit::Count || value.fract().abs() < 1e-9;
+    let across: Vec<f64> = across.into_iter().filter(counted).collect();
+    let up = ticks(xy.y.scale, &chart.y_range(), 6);
+    let mut labels = Labels::new(area);
+    grid::<X, Y>(&chart, &across, &up, area)?;
     for series in &xy.series {
         let inside =
             |point: &&Point| is_shown(point.x, xy.x.scale) && is_shown(point.y, xy.y.scale);
         let points = series.points.iter().filter(inside).copied().collect();
         draw_series::<X, Y>(&mut chart, &Series { points, ..series.clone() })?;
     }
+    name_axes::<X, Y>(&chart, xy, &mut labels)?;
+    draw_marks::<X, Y>(&mut chart, xy, &mut labels)?;
+    figures_of_axes::<X, Y>(&chart, xy, (&across, &up), &mut labels)?;
+    Ok(values_of::<X, Y>(&chart, xy))
+}
+
+/// The width of the widest figure of the axis that goes up, with what is around it.
+fn widest(xy: &Xy) -> f64 {
+    let points = xy.series.iter().flat_map(|series| &series.points);
+    let values = points.flat_map(|point| [point.y, point.interval.map_or(point.y, |it| it.1)]);
+    let values: Vec<f64> = values.filter(|it| is_shown(*it, xy.y.scale)).collect();
+    let high = values.iter().copied().fold(1.0, f64::max);
+    let low = values.iter().copied().fold(high, f64::min);
+    let steps = ticks(xy.y.scale, &(low.min(high / 2.0)..high * 1.2), 6);
+    let texts = steps.iter().map(|it| pixels(&xy.y.unit.print(*it)));
+    texts.fold(pixels("1,000"), f64::max) + 14.0
+}
+
+fn grid<X, Y>(
+    chart: &Canvas<'_, '_, X, Y>,
+    across: &[f64],
+    up: &[f64],
+    area: &Area<'_>,
+) -> Result<(), NotDrawn>
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+{
+    let plotting = chart.plotting_area();
+    let (sides, ends) = plotting.get_pixel_range();
+    let line = |from: (i32, i32), to: (i32, i32)| {
+        area.draw(&PathElement::new(vec![from, to], tones::LINE.stroke_width(1)))
+    };
+    for value in across {
+        let (x, _) = plotting.map_coordinate(&(*value, chart.y_range().start));
+        line((x, ends.start), (x, ends.end))?;
+    }
+    for value in up {
+        let (_, y) = plotting.map_coordinate(&(chart.x_range().start, *value));
+        line((sides.start, y), (sides.end, y))?;
+    }
+    line((sides.start, ends.start), (sides.start, ends.end))?;
+    line((sides.start, ends.end), (sides.end, ends.end))?;
+    Ok(())
+}
+
+fn name_axes<X, Y>(
+    chart: &Canvas<'_, '_, X, Y>,
+    xy: &Xy,
+    labels: &mut Labels<'_, '_>,
+) -> Result<(), NotDrawn>
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+{
+    let (sides, ends) = chart.plotting_area().get_pixel_range();
+    let right = f64::from(sides.end);
+    let above = Place { x: 2.0, y: 3.0, across: HPos::Left, up: VPos::Top };
+    labels.write(&xy.y.name, tones::INK, right, &[above])?;
+    let bottom = f64::from(ends.end) + BELOW - 1.0;
+    let below = Place { x: right, y: bottom, across: HPos::Right, up: VPos::Bottom };
+    labels.write(&xy.x.name, tones::INK, right, &[below])
+}
+
+/// After the marks: a figure of an axis gives way to what is marked.
+fn figures_of_axes<X, Y>(
+    chart: &Canvas<'_, '_, X, Y>,
+    xy: &Xy,
+    (across, up): (&[f64], &[f64]),
+    labels: &mut Labels<'_, '_>,
+) -> Result<(), NotDrawn>
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+{
+    let plotting = chart.plotting_area();
+    let (sides, ends) = plotting.get_pixel_range();
+    for value in up {
+        let (_, y) = plotting.map_coordinate(&(chart.x_range().start, *value));
+        let x = f64::from(sides.start) - 7.0;
+        let place = Place { x, y: y.into(), across: HPos::Right, up: VPos::Center };
+        labels.write(&xy.y.unit.print(*value), tones::INK, x, &[place])?;
+    }
+    for value in across {
+        let (x, _) = plotting.map_coordinate(&(*value, chart.y_range().start));
+        let y = f64::from(ends.end) + 6.0;
+        let place = Place { x: x.into(), y, across: HPos::Center, up: VPos::Top };
+        labels.write(&xy.x.unit.print(*value), tones::INK, 120.0, &[place])?;
+    }
+    Ok(())
+}
+
+fn draw_marks<X, Y>(
+    chart: &mut Canvas<'_, '_, X, Y>,
+    xy: &Xy,
+    labels: &mut Labels<'_, '_>,
+) -> Result<(), NotDrawn>
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+{
     let across = chart.x_range();
     let up = chart.y_range();
     let shown = |mark: &&Mark| {
@@ -116,18 +210,82 @@ where
         };
         chart.draw_series([PathElement::new(ends, tones::MARK.stroke_width(1))])?;
         let plotting = chart.plotting_area();
-        let (place, pos) = match mark.across {
-            Across::X => ((mark.at, up.end), Pos::new(HPos::Right, VPos::Top)),
-            Across::Y => ((across.end, mark.at), Pos::new(HPos::Right, VPos::Bottom)),
+        let (sides, _) = plotting.get_pixel_range();
+        let place = match mark.across {
+            Across::X => (mark.at, up.end),
+            Across::Y => (across.end, mark.at),
         };
         let (x, y) = plotting.map_coordinate(&place);
-        let x = x - 5;
-        let y = y + if mark.across == Across::X { 3 } else { -3 };
-        let (left, _) = plotting.get_pixel_range();
-        let style = text.clone().color(&tones::MARK).pos(pos);
-        area.draw(&Text::new(fitted(&mark.text, f64::from(x - left.start)), (x, y), style))?;
+        let places = places_of_mark(mark.across, f64::from(x), f64::from(y));
+        labels.write(&mark.text, tones::MARK, f64::from(sides.end - sides.start), &places)?;
     }
     Ok(())
+}
+
+/// Beside the line, on either side, and further down or to the left where others are.
+fn places_of_mark(across: Across, x: f64, y: f64) -> Vec<Place> {
+    match across {
+        Across::X => (0..4)
+            .flat_map(|row| {
+                let y = y + 3.0 + LINE * f64::from(row);
+                [(x - 5.0, HPos::Right), (x + 5.0, HPos::Left)].map(|(x, across)| Place {
+                    x,
+                    y,
+                    across,
+                    up: VPos::Top,
+                })
+            })
+            .collect(),
+        Across::Y => (0..4)
+            .flat_map(|column| {
+                let x = x - 5.0 - 110.0 * f64::from(column);
+                [(y - 2.0, VPos::Bottom), (y + 2.0, VPos::Top)].map(|(y, up)| Place {
+                    x,
+                    y,
+                    across: HPos::Right,
+                    up,
+                })
+            })
+            .collect(),
+    }
+}
+
+/// A value for each mark; those of what was computed lie below those of what was measured.
+fn values_of<X, Y>(chart: &Canvas<'_, '_, X, Y>, xy: &Xy) -> Vec<Value>
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+{
+    let plotting = chart.plotting_area();
+    let (_, ends) = plotting.get_pixel_range();
+    let place = |point: &Point| {
+        let (x, y) = plotting.map_coordinate(&(point.x, point.y));
+        (f64::from(x), f64::from(y))
+    };
+    let is_computed = |series: &&Series| series.shape == Shape::Dashed;
+    let (under, over): (Vec<&Series>, Vec<&Series>) = xy.series.iter().partition(is_computed);
+    let mut all = Vec::new();
+    for series in under.into_iter().chain(over) {
+        let shown =
+            |point: &&&Point| is_shown(point.x, xy.x.scale) && is_shown(point.y, xy.y.scale);
+        for point in values::told(series).iter().filter(shown) {
+            let says = values::of_point(xy, series, point);
+            let (x, y) = place(point);
+            let next = series.points.iter().find(|it| it.x > point.x);
+            all.push(match (series.shape, next) {
+                // All that is above and below a column leads to it: a short one is hard to hit.
+                (Shape::Columns, Some(next)) => Value {
+                    left: x,
+                    top: f64::from(ends.start),
+                    width: (place(next).0 - x).max(1.0),
+                    height: f64::from(ends.end - ends.start),
+                    says,
+                },
+                _ => Value::around(x, y, says),
+            });
+        }
+    }
+    all
 }
 
 fn draw_series<X, Y>(chart: &mut Canvas<'_, '_, X, Y>, series: &Series) -> Result<(), NotDrawn>

@@ -9,10 +9,10 @@ use crate::chart::{
 use crate::figures;
 
 /// Columns of a histogram.
-const BINS: usize = 60;
+const BINS: usize = 40;
 
 /// Points of a course: more do not show.
-const POINTS: usize = 240;
+const POINTS: usize = 120;
 
 fn one(name: &str, tone: Tone, shape: Shape, points: Vec<Point>) -> Series {
     Series { name: name.into(), tone, shape, points }
@@ -122,7 +122,9 @@ pub(in super::super) fn course(case: &CaseResult) -> Option<Chart> {
         let seconds = to.saturating_sub(from) as f64 / 1e9;
         (seconds > 0.0).then(|| Point::new(from.saturating_sub(start) as f64, completed / seconds))
     };
-    let points: Vec<Point> = ended.chunks(each).filter_map(point).collect();
+    let whole = without_the_rest(&ended);
+    // Fewer slices than others have would be one that is no better than its noise.
+    let points: Vec<Point> = whole.chunks_exact(each).filter_map(point).collect();
     let (low, high) = points
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(low, high), it| (low.min(it.y), high.max(it.y)));
@@ -139,9 +141,22 @@ pub(in super::super) fn course(case: &CaseResult) -> Option<Chart> {
     })
 }
 
+/// Slices without a last one that the end of the window cut short: of what had begun in it, nothing
+/// could end any more, and the rate would seem to fall.
+fn without_the_rest<'a, 'b>(ended: &'b [(&'a SeriesPoint, u64)]) -> &'b [(&'a SeriesPoint, u64)] {
+    const WHOLE: f64 = 0.95;
+    let length = |(slice, end): &(&SeriesPoint, u64)| end.saturating_sub(slice.start_ns.0) as f64;
+    match ended {
+        [rest @ .., before, last] if length(last) < WHOLE * length(before) => {
+            &ended[..rest.len() + 1]
+        }
+        all => all,
+    }
+}
+
 /// Each operation by itself: above all the first ones.
 pub(in super::super) fn values(case: &CaseResult) -> Option<Chart> {
-    const MOST: usize = 600;
+    const MOST: usize = 120;
     if case.values_ns.len() < 4 {
         return None;
     }

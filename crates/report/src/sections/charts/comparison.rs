@@ -1,9 +1,9 @@
 //! Ratios with their intervals, and devices beside each other.
 
-use tapstone_record::{Change, Comparison, Estimate, Quantity, SideBySide};
+use tapstone_record::{Change, Comparison, Quantity, SideBySide};
 
 use super::{MOST_BARS, bar_chart};
-use crate::chart::{Across, Axis, AxisUnit, Bar, BarPart, Bars, Chart, Mark, Tone};
+use crate::chart::{Across, Axis, AxisUnit, Bar, Bars, Chart, Mark, Tone};
 use crate::{figures, words};
 
 pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
@@ -11,6 +11,9 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
     if rows.is_empty() {
         return None;
     }
+    // What all rows share is said once.
+    let first = words::provenance_marks(&rows[0]);
+    let shared = rows.len() > 1 && rows.iter().all(|row| words::provenance_marks(row) == first);
     let bars: Vec<Bar> = rows
         .iter()
         .take(MOST_BARS)
@@ -22,18 +25,11 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
                 Change::Inconclusive => (Tone::Muted, "inconclusive"),
             };
             // The ratio of the table: a figure that is turned over would contradict it.
-            let Estimate { estimate, low, high } = row.ratio;
-            let from = estimate.min(1.0);
-            let to = estimate.max(1.0);
-            Bar {
-                name: format!("{}{item}{}", row.operation, words::provenance_marks(row)),
-                parts: vec![BarPart { tone, from, to }],
-                interval: Some((low, high)),
-                figure: format!("× {} {word}", figures::ratio(estimate)),
-            }
+            let figure = format!("× {} {word}", figures::ratio(row.ratio.estimate));
+            let mark = if shared { String::new() } else { words::provenance_marks(row) };
+            Bar::dot(format!("{}{item}{mark}", row.operation), tone, &row.ratio, figure)
         })
         .collect();
-    let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
     let rates = rows.iter().any(|row| row.quantity == Quantity::Throughput);
     let times = rows.iter().any(|row| row.quantity != Quantity::Throughput);
     let name = match (rates, times) {
@@ -41,7 +37,8 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
         (false, _) => "time of the candidate over that of the baseline",
         (true, true) => "candidate over baseline: of rates more is faster, of times slower",
     };
-    let axis = Axis::by_spread(name, AxisUnit::Ratio, ends);
+    // Twice as long and half as long are equally far from no change.
+    let axis = Axis::log(&format!("{name} (log)"), AxisUnit::Ratio);
     let mut marks = vec![Mark { at: 1.0, across: Across::X, text: "no change".into() }];
     if let Some(threshold) = comparison.threshold {
         let part = figures::share(threshold.fail_above);
@@ -50,17 +47,23 @@ pub(in super::super) fn ratios(comparison: &Comparison) -> Option<Chart> {
         marks.extend(times.then(|| mark(1.0 + threshold.fail_above.0, "+")));
         marks.extend(rates.then(|| mark(1.0 - threshold.fail_above.0, "-")));
     }
+    let zone = comparison.threshold.map(|it| (1.0 - it.fail_above.0, 1.0 + it.fail_above.0));
+    let zone = zone.filter(|(low, _)| *low > 0.0);
     let left_out = rows.len() - bars.len();
     let more = match left_out {
         0 => String::new(),
         count => format!(" The first {MOST_BARS}; the table has {count} more."),
     };
     Some(bar_chart(
-        format!("How does the candidate compare with the baseline?{more}"),
+        format!(
+            "How does the candidate compare with the baseline?{}{more}",
+            if shared { first } else { String::new() }
+        ),
         Bars {
             axis,
             bars,
             marks,
+            zone,
             legend: vec![
                 (Tone::Good, "faster".into()),
                 (Tone::Bad, "slower".into()),
@@ -85,12 +88,9 @@ pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
             let mark = words::provenance_mark(row.provenance.get(at).copied().flatten());
             let more = excess.filter(|excess| excess.0 > 0.0);
             let more = more.map_or(" fastest".into(), |it| format!(" +{}", figures::share(it)));
-            Some(Bar {
-                name: format!("{}{mark}", side.name),
-                parts: vec![BarPart { tone: Tone::First, from: 0.0, to: figure.estimate }],
-                interval: Some((figure.low, figure.high)),
-                figure: format!("{}{more}", unit.print(figure.estimate)),
-            })
+            let name = format!("{}{mark}", side.name);
+            let said = format!("{}{more}", unit.print(figure.estimate));
+            Some(Bar::dot(name, Tone::First, figure, said))
         })
         .collect();
     let who = words::concurrency(row.concurrency);
@@ -100,6 +100,6 @@ pub(in super::super) fn side_by_side(all: &SideBySide) -> Option<Chart> {
     };
     Some(bar_chart(
         format!("{} on each, {who}", row.operation),
-        Bars { axis, bars, marks: Vec::new(), legend: Vec::new() },
+        Bars { axis, bars, marks: Vec::new(), zone: None, legend: Vec::new() },
     ))
 }

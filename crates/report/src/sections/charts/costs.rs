@@ -23,7 +23,7 @@ pub(in super::super) fn costs(costs: &[Cost]) -> Option<Chart> {
             (Tone::Third, of(cost.operation_ns, 1.0)),
         ]);
         let whole = parts.last().map_or(0.0, |part| part.to);
-        Bar { name: cost.operation.clone(), parts, interval: None, figure: figures::time(whole) }
+        Bar::of_parts(&cost.operation, parts, figures::time(whole))
     };
     let bars: Vec<Bar> = costs.iter().take(MOST_BARS).map(bar).collect();
     Some(bar_chart(
@@ -32,6 +32,7 @@ pub(in super::super) fn costs(costs: &[Cost]) -> Option<Chart> {
             axis: Axis::linear("time", AxisUnit::Time),
             bars,
             marks: Vec::new(),
+            zone: None,
             legend: vec![
                 (Tone::First, "the command itself".into()),
                 (Tone::Second, format!("transfer of {BYTES} bytes")),

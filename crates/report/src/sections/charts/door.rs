@@ -34,7 +34,7 @@ pub(in super::super) fn budget(budget: &Budget) -> Option<Chart> {
         from = to;
         let said = words::provenance(part.provenance);
         let figure = format!("{} {said}", figures::ms(part.time_ns.estimate));
-        Bar { name: format!("{}: {word}", part.component), parts, interval: None, figure }
+        Bar::of_parts(format!("{}: {word}", part.component), parts, figure)
     };
     let mut bars: Vec<Bar> = budget.parts.iter().chain(&budget.extras).map(&mut bar).collect();
     let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns);
@@ -50,6 +50,7 @@ pub(in super::super) fn budget(budget: &Budget) -> Option<Chart> {
             axis: Axis::linear("time since the card came", AxisUnit::Millis),
             bars,
             marks: budget.limit_ns.map(|limit| target(limit.0 as f64)).into_iter().collect(),
+            zone: None,
             legend: legend.map(|(tone, name)| (tone, name.to_owned())).collect(),
         }),
     })
@@ -60,6 +61,7 @@ fn total(name: &str, time: &Estimate) -> Bar {
     Bar {
         name: name.into(),
         parts: vec![BarPart { tone: Tone::Fourth, from: 0.0, to: time.estimate }],
+        dots: Vec::new(),
         interval,
         figure: figures::ms(time.estimate),
     }
@@ -72,7 +74,7 @@ pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
     let left = |name: &str, left: f64, saves: f64| {
         let tone = if left <= limit { Tone::Good } else { Tone::First };
         let parts = stacked([(tone, left), (Tone::Muted, saves)]);
-        Bar { name: name.into(), parts, interval: None, figure: figures::ms(left) }
+        Bar::of_parts(name, parts, figures::ms(left))
     };
     let mut bars = vec![left("now", what_if.base_ns, 0.0)];
     bars.extend(set.waterfall.iter().map(|step| left(&step.change, step.left_ns, step.saves_ns)));
@@ -82,6 +84,7 @@ pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
             axis: Axis::linear("time", AxisUnit::Millis),
             bars,
             marks: vec![target(limit)],
+            zone: None,
             legend: vec![
                 (Tone::First, "left".into()),
                 (Tone::Good, "left, within the target".into()),
@@ -94,23 +97,19 @@ pub(in super::super) fn what_if(what_if: &WhatIf) -> Option<Chart> {
 /// What each way takes, with what was predicted of it.
 pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
     let plain = trials.first()?.before_ns;
-    let mut bars = vec![total("plain", &plain)];
+    let mut bars = vec![Bar::dot("plain", Tone::Fourth, &plain, figures::time(plain.estimate))];
     for trial in trials {
         let after = &trial.after_ns;
-        bars.push(Bar {
-            name: trial.fix.clone(),
-            parts: vec![BarPart { tone: Tone::First, from: 0.0, to: after.estimate }],
-            interval: Some((after.low, after.high)),
-            figure: figures::time(after.estimate),
-        });
+        bars.push(Bar::dot(&trial.fix, Tone::First, after, figures::time(after.estimate)));
         let Some(saved) = trial.predicted else { continue };
-        let predicted = trial.before_ns.estimate - f64::midpoint(saved.low, saved.high);
-        bars.push(Bar {
-            name: format!("{}, predicted", trial.fix),
-            parts: vec![BarPart { tone: Tone::Muted, from: 0.0, to: predicted }],
-            interval: None,
-            figure: figures::time(predicted),
-        });
+        let before = trial.before_ns.estimate;
+        let predicted = Estimate {
+            estimate: before - f64::midpoint(saved.low, saved.high),
+            low: before - saved.high,
+            high: before - saved.low,
+        };
+        let name = format!("{}, predicted", trial.fix);
+        bars.push(Bar::dot(name, Tone::Muted, &predicted, figures::time(predicted.estimate)));
     }
     Some(bar_chart(
         "How long does each way take?",
@@ -118,6 +117,7 @@ pub(in super::super) fn strategies(trials: &[Trial]) -> Option<Chart> {
             axis: Axis::linear("time", AxisUnit::Time),
             bars,
             marks: Vec::new(),
+            zone: None,
             legend: vec![
                 (Tone::Fourth, "plain".into()),
                 (Tone::First, "measured, with interval".into()),

@@ -3,7 +3,7 @@
 use tapstone_record::{CaseResult, Latency};
 
 use super::{MOST_BARS, bar_chart};
-use crate::chart::{Axis, AxisUnit, Bar, BarPart, Bars, Chart, Tone};
+use crate::chart::{Axis, AxisUnit, Bar, Bars, Chart, Dot, Tone};
 use crate::{figures, words};
 
 pub(in super::super) fn results(cases: &[CaseResult]) -> Option<Chart> {
@@ -32,22 +32,21 @@ pub(in super::super) fn results(cases: &[CaseResult]) -> Option<Chart> {
             "How long does each take?",
             axis("time", AxisUnit::Time, &bars),
             vec![
-                (Tone::First, "up to the median, or the mean".into()),
-                (Tone::Second, "median to p95".into()),
-                (Tone::Muted, "p95 to the longest".into()),
+                (Tone::First, "median (or mean), with interval".into()),
+                (Tone::Second, "p95".into()),
+                (Tone::Muted, "longest".into()),
             ],
         ),
     };
-    let drawn = |tone: Tone| {
-        let parts = bars.iter().flat_map(|bar| &bar.parts);
-        parts.clone().any(|part| part.tone == tone && part.to > part.from)
-    };
+    let drawn =
+        |tone: Tone| bars.iter().flat_map(|bar| &bar.dots).any(|dot: &Dot| dot.tone == tone);
     let legend = legend.into_iter().filter(|(tone, _): &(Tone, String)| drawn(*tone)).collect();
-    Some(bar_chart(format!("{title}{more}"), Bars { axis, bars, marks: Vec::new(), legend }))
+    let bars = Bars { axis, bars, marks: Vec::new(), zone: None, legend };
+    Some(bar_chart(format!("{title}{more}"), bars))
 }
 
 fn axis(name: &str, unit: AxisUnit, bars: &[Bar]) -> Axis {
-    let ends = bars.iter().filter_map(|bar| bar.parts.first()).map(|part| part.to);
+    let ends = bars.iter().flat_map(|bar| &bar.dots).map(|dot| dot.at);
     Axis::by_spread(name, unit, ends)
 }
 
@@ -57,37 +56,25 @@ fn rate(case: &CaseResult) -> bool {
 
 fn by_rate(case: &CaseResult) -> Bar {
     let rate = words::rate_of(case).expect("asked for before");
-    Bar {
-        name: case.operation.clone(),
-        parts: vec![BarPart { tone: Tone::First, from: 0.0, to: rate.estimate }],
-        interval: Some((rate.low, rate.high)),
-        figure: figures::rate(rate.estimate),
-    }
+    Bar::dot(&case.operation, Tone::First, &rate, figures::rate(rate.estimate))
 }
 
+/// The middle with its interval, and how far from it the slow ones are: lengths would not add up.
 fn by_time(case: &CaseResult) -> Bar {
     let Some(Latency { mean, p50, p95, max, .. }) = case.latency_ns else {
-        return Bar {
-            name: case.operation.clone(),
-            parts: Vec::new(),
-            interval: None,
-            figure: figures::NONE.into(),
-        };
+        return Bar::of_parts(&case.operation, Vec::new(), figures::NONE);
     };
-    let middle = p50.or(mean).map_or(max.0 as f64, |it| it.estimate);
-    let high = p95.map_or(middle, |it| it.estimate.max(middle));
-    let longest = (max.0 as f64).max(high);
-    let mut parts = vec![BarPart { tone: Tone::First, from: 0.0, to: middle }];
-    parts.push(BarPart { tone: Tone::Second, from: middle, to: high });
-    parts.push(BarPart { tone: Tone::Muted, from: high, to: longest });
+    let name = if p50.is_some() { "median" } else { "mean" };
+    let middle = p50.or(mean);
+    let at = middle.map_or(max.0 as f64, |it| it.estimate);
+    let mut dots = vec![Dot { tone: Tone::First, at, name }];
+    dots.extend(p95.map(|it| Dot { tone: Tone::Second, at: it.estimate, name: "p95" }));
+    dots.push(Dot { tone: Tone::Muted, at: max.0 as f64, name: "longest" });
     Bar {
         name: case.operation.clone(),
-        parts,
-        interval: None,
-        figure: format!(
-            "{} {}",
-            if p50.is_some() { "median" } else { "mean" },
-            figures::time(middle)
-        ),
+        parts: Vec::new(),
+        dots,
+        interval: middle.map(|it| (it.low, it.high)),
+        figure: format!("{name} {}", figures::time(at)),
     }
 }

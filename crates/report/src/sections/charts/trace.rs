@@ -11,11 +11,10 @@ pub(in super::super) fn layers(layers: &[&Layer]) -> Option<Chart> {
     if layers.len() < 2 {
         return None;
     }
-    let bar = |layer: &&Layer| Bar {
-        name: words::layer(&layer.layer),
-        parts: vec![BarPart { tone: Tone::First, from: 0.0, to: layer.time_ns.0 as f64 }],
-        interval: None,
-        figure: format!("{} · {}", layer.time_ns, figures::share(layer.share)),
+    let bar = |layer: &&Layer| {
+        let parts = vec![BarPart { tone: Tone::First, from: 0.0, to: layer.time_ns.0 as f64 }];
+        let figure = format!("{} · {}", layer.time_ns, figures::share(layer.share));
+        Bar::of_parts(words::layer(&layer.layer), parts, figure)
     };
     let bars: Vec<Bar> = layers.iter().map(bar).collect();
     Some(bar_chart(
@@ -24,6 +23,7 @@ pub(in super::super) fn layers(layers: &[&Layer]) -> Option<Chart> {
             axis: Axis::linear("self time", AxisUnit::Time),
             bars,
             marks: Vec::new(),
+            zone: None,
             legend: Vec::new(),
         },
     ))
@@ -41,24 +41,18 @@ pub(in super::super) fn trials(trials: &[Trial]) -> Option<Chart> {
             (_, Change::Inconclusive) => Tone::Muted,
         };
         let differs = if trial.behaviour == Behaviour::Differs { ", differs" } else { "" };
-        let from = speedup.estimate.min(1.0);
-        let to = speedup.estimate.max(1.0);
-        Bar {
-            name: trial.fix.clone(),
-            parts: vec![BarPart { tone, from, to }],
-            interval: Some((speedup.low, speedup.high)),
-            figure: format!("× {}{differs}", figures::ratio(speedup.estimate)),
-        }
+        let figure = format!("× {}{differs}", figures::ratio(speedup.estimate));
+        Bar::dot(&trial.fix, tone, speedup, figure)
     };
     let bars: Vec<Bar> = trials.iter().map(bar).collect();
-    let ends = bars.iter().flat_map(|bar| bar.parts.iter().flat_map(|part| [part.from, part.to]));
-    let axis = Axis::by_spread("time without the fix over time with it", AxisUnit::Ratio, ends);
+    let axis = Axis::log("time without the fix over time with it (log)", AxisUnit::Ratio);
     Some(bar_chart(
         "How many times as fast is the program with the fix?",
         Bars {
             axis,
             bars,
             marks: vec![Mark { at: 1.0, across: Across::X, text: "no change".into() }],
+            zone: None,
             legend: Vec::new(),
         },
     ))

@@ -6,7 +6,7 @@ use tapstone_record::{Comparison, ComparisonRow, Concurrency, Quantity};
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::Page;
 use super::super::span::{Span, Tint};
-use super::{ends, figure, judgement, tint, verdict};
+use super::{ends, figure, judgement, tint};
 use crate::text::width;
 use crate::{figures, words};
 
@@ -70,7 +70,7 @@ fn published(row: &ComparisonRow) -> Span {
 fn ratio(row: &ComparisonRow) -> Span {
     let judged = row.threshold.map(|it| format!(" {}", judgement(it).text)).unwrap_or_default();
     let ratio = figures::ratio(row.ratio.estimate);
-    let text = format!("{ratio} {} {}{judged}", ends(row.ratio), verdict(row.verdict));
+    let text = format!("{ratio} {} {}{judged}", ends(row.ratio), words::change(row.verdict));
     Span::new(text, tint(row.verdict))
 }
 

@@ -3,12 +3,11 @@
 use tapstone_record::{Finding, Range, Record, Trial};
 use tapstone_text::{thousands, three_digits};
 
-use super::super::comparison::verdict;
 use super::super::page::Page;
 use super::super::span::{Span, Tint};
 use super::words::remedy;
 use super::{next, nothing};
-use crate::{figures, words};
+use crate::{figures, shell, words};
 
 pub(super) fn add_findings(page: &mut Page, record: &Record) {
     let findings = &record.findings;
@@ -79,7 +78,7 @@ fn tried(page: &mut Page, trials: &[Trial], finding: &Finding) {
     let trial = finding.trial.as_ref().and_then(|fix| trials.iter().find(|it| it.fix == *fix));
     let Some(trial) = trial else { return };
     let speedup = figures::with_interval(&trial.speedup, figures::ratio);
-    let text = format!("{speedup} times as fast, {}", verdict(trial.verdict));
+    let text = format!("{speedup} times as fast, {}", words::change(trial.verdict));
     page.hanging(&Span::faint("     tried   "), &Span::plain(text));
 }
 
@@ -96,7 +95,7 @@ fn advice(page: &mut Page, record: &Record, finding: &Finding) {
         let template = vec![format!("tapstone trial --fix {fix} -- COMMAND")];
         return page.template(&label("try"), &template);
     };
-    if command.iter().any(|word| word.contains(next::HIDDEN)) {
+    if shell::hides(&command) {
         page.template(&label("try"), &command);
         let hidden = "… stands for words that the record does not keep, since they can be secrets: \
                       put them in, or trace with --record-command, which keeps the whole";

@@ -1,5 +1,7 @@
 //! The command that a reader types next, made from the one that wrote the record.
 
+use crate::shell::quoted_or_hidden;
+
 /// The option of a trace that a trial of its findings needs too. What an operation is, is the
 /// trace's affair: a trial compares whole runs.
 const KEPT: &str = "--with-daemon";
@@ -22,22 +24,7 @@ pub(super) fn trial(command: &[String], fix: &str) -> Option<Vec<String>> {
     }
     words.push("--");
     words.extend(program.iter().map(String::as_str));
-    Some(words.into_iter().map(quoted).collect())
-}
-
-/// What stands in a record for words of a command line that it does not keep.
-pub(super) const HIDDEN: char = '…';
-
-/// A word as a shell takes it; one that is not kept whole stays a template.
-fn quoted(word: &str) -> String {
-    if word.ends_with(HIDDEN) && !word.contains(' ') {
-        return word.to_owned();
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    Some(words.into_iter().map(quoted_or_hidden).collect())
 }
 
 #[cfg(test)]

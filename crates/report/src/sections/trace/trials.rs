@@ -6,7 +6,6 @@ use tapstone_record::{BeforeAfter, Behaviour, Change, Estimate, Range, Trial};
 use tapstone_text::{counted, thousands};
 
 use super::super::charts;
-use super::super::comparison::verdict;
 use super::super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::super::page::Page;
 use super::super::span::{Span, Tint};
@@ -57,7 +56,7 @@ fn grid(trials: &[Trial]) -> Grid {
             Span::plain(figures::time(trial.after_ns.estimate)),
             Span::new(figures::ratio(trial.speedup.estimate), Tint::Strong),
             Span::faint(format!("[{interval}]")),
-            Span::new(verdict(trial.verdict), change(trial.verdict)),
+            Span::new(crate::words::change(trial.verdict), change(trial.verdict)),
             Span::new(words::behaviour(trial.behaviour), behaviour(trial.behaviour)),
         ])
     };
