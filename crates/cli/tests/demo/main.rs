@@ -62,6 +62,12 @@ fn every_part_is_shown_and_one_page_has_them_all() {
     ] {
         assert!(page.contains(title), "{title} is not on the page: {said}");
     }
+    // It can be sent as a mail, and what it offers for copying names nothing that is gone by now.
+    assert!(page.len() <= 600_000, "{} bytes", page.len());
+    for command in page.split("<pre class=\"command\"").skip(1) {
+        let command = command.split("</pre>").next().unwrap();
+        assert!(!command.contains("/tmp") && !command.contains("tapstone-demo"), "{command}");
+    }
     let record = |name: &str| Record::read(folder.path().join("demo").join(name)).unwrap();
     assert!(record("token.json").knee.is_some());
     assert_eq!(record("token.json").claims.len(), 1);

@@ -67,6 +67,7 @@ impl Pages {
             record: &record,
             timeline: Some(&timeline),
             note: None,
+            again: None,
         };
         self.write("timeline", &html::render(&[entry]));
     }

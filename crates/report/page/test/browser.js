@@ -9,6 +9,7 @@ import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 import { Report } from "./report.js";
+import * as charts from "./charts.js";
 import * as copying from "./copying.js";
 import * as keyboard from "./keyboard.js";
 import * as looks from "./looks.js";
@@ -48,7 +49,7 @@ async function lookAtAll(pages) {
 }
 
 async function lookAt(page) {
-  for (const checks of [looks, record, policy, keyboard, sorting, copying, timeline]) {
+  for (const checks of [looks, charts, record, policy, keyboard, sorting, copying, timeline]) {
     await checks.run({ browser, page, check: (what, body) => report.check(page.name, what, body) });
   }
 }

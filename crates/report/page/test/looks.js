@@ -27,7 +27,9 @@ export async function run({ browser, page, check }) {
           for (const width of [1440, 390]) {
             await tab.emulateMedia({ colorScheme: theme });
             await tab.setViewportSize({ width, height: 900 });
-            seen[`${theme}, ${width} pixels, ${script}`] = await look(tab);
+            // Without a script nothing has another colour or order: one view of it is enough.
+            const again = !javaScriptEnabled && (theme === "dark" || width === 390);
+            seen[`${theme}, ${width} pixels, ${script}`] = await look(tab, again);
           }
         }
       }),
@@ -63,11 +65,13 @@ async function withoutTimers(tab) {
   });
 }
 
-async function look(tab) {
+async function look(tab, withoutAxe) {
+  const seen = await tab.evaluate(measure);
+  if (withoutAxe) return seen;
   const { violations, passes } = await tab.evaluate(() =>
     axe.run(document, { preload: false, resultTypes: ["violations"] }),
   );
-  return { ...(await tab.evaluate(measure)), violations, passes };
+  return { ...seen, violations, passes };
 }
 
 async function checkView({ page, check }, how, view) {
@@ -80,6 +84,7 @@ async function checkView({ page, check }, how, view) {
   await check(`nothing is wider than the screen, in ${how}`, () => {
     ok(view.scrollWidth <= view.innerWidth, `${view.scrollWidth} of ${view.innerWidth} pixels`);
   });
+  if (!view.passes) return;
   await check(`axe-core finds nothing, in ${how}`, () => {
     deepEqual(view.violations.map(({ id, nodes }) => ({ id, html: nodes[0].html.slice(0, 300) })), []);
     ok(view.passes.length > 20, `${view.passes.length} rules applied`);
@@ -88,7 +93,8 @@ async function checkView({ page, check }, how, view) {
 
 /** In the page: thousands of calls are one picture to axe-core, which walks through all of them. */
 function thinOut() {
-  document.querySelectorAll("svg.spans path:nth-child(n + 10)").forEach((path) => path.remove());
+  const many = "svg.spans path:nth-child(n + 10), .values path:nth-child(n + 4)";
+  document.querySelectorAll(many).forEach((path) => path.remove());
 }
 
 /** In the page: what is seen of it. */

@@ -11,7 +11,7 @@ export async function opened({ browser, page }, options, body) {
   context.setDefaultTimeout(PATIENCE_MS);
   const heard = [];
   context.on("request", (request) => {
-    if (request.url() !== page.url) heard.push(`request: ${request.url().slice(0, 200)}`);
+    if (request.url() !== page.url && !request.url().startsWith(`${page.url}#`)) heard.push(`request: ${request.url().slice(0, 200)}`);
   });
   context.on("console", (message) => heard.push(`console: ${message.text()}`));
   context.on("weberror", (error) => heard.push(`error: ${error.error()}`));

@@ -17,32 +17,34 @@ export async function run({ browser, page, check }) {
   );
 }
 
+/** One heading by the keyboard; all of them by clicks inside the page, which is quicker. */
 async function sortsEach(table) {
-  const came = await rows(table);
-  const headings = table.locator("thead th");
-  for (const heading of await headings.all()) {
-    const { column, figures } = await heading.evaluate((it) => ({
-      column: it.cellIndex,
-      figures: it.classList.contains("figures"),
-    }));
+  const button = table.locator("thead button").first();
+  await button.press("Enter");
+  equal(await table.locator("[aria-sort]").count(), 1);
+  await button.press("Enter");
+  await button.press("Enter");
+  equal(await table.locator("[aria-sort]").count(), 0);
+  const { came, headings } = await table.evaluate(sortByEach);
+  for (const { column, figures, steps } of headings) {
     const orders = figures ? ["descending", "ascending"] : ["ascending", "descending"];
-    for (const order of orders) {
-      await heading.locator("button").press("Enter");
-      equal(await heading.getAttribute("aria-sort"), order);
-      equal(await table.locator("[aria-sort]").count(), 1);
-      isSorted(await rows(table), came, { column, figures, order });
+    for (const [place, order] of orders.entries()) {
+      const { said, marked, rows } = steps[place];
+      equal(said, order);
+      equal(marked, 1);
+      isSorted(rows, came, { column, figures, order });
     }
-    await heading.locator("button").press("Enter");
-    equal(await table.locator("[aria-sort]").count(), 0);
-    deepEqual(await rows(table), came);
+    equal(steps[2].marked, 0);
+    deepEqual(steps[2].rows, came);
   }
 }
 
-/** Rows with what stands below them, each with the key of each cell. */
-async function rows(table) {
-  return table.evaluate((it) => {
+/** In the page: presses each heading three times, and says what the table is each time. */
+function sortByEach(table) {
+  // Rows with what stands below them, each with the key of each cell.
+  const rows = () => {
     const all = [];
-    for (const row of it.tBodies[0].rows) {
+    for (const row of table.tBodies[0].rows) {
       const cells = [...row.cells].map((cell) => ({
         text: cell.textContent.trim(),
         sort: cell.dataset.sort,
@@ -51,7 +53,22 @@ async function rows(table) {
       else all.push({ cells, below: [] });
     }
     return all;
-  });
+  };
+  const press = (heading) => {
+    heading.querySelector("button").click();
+    return {
+      said: heading.getAttribute("aria-sort"),
+      marked: table.querySelectorAll("[aria-sort]").length,
+      rows: rows(),
+    };
+  };
+  const came = rows();
+  const headings = [...table.querySelectorAll("thead th")].map((heading) => ({
+    column: heading.cellIndex,
+    figures: heading.classList.contains("figures"),
+    steps: [press(heading), press(heading), press(heading)],
+  }));
+  return { came, headings };
 }
 
 function isSorted(now, came, { column, figures, order }) {

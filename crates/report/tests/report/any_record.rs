@@ -320,7 +320,7 @@ proptest! {
     fn is_a_page_in_which_nothing_acts(
         record in prop_oneof![record().boxed(), traced().boxed(), door().boxed()],
     ) {
-        let page = html::render(&[html::PageEntry { name: "run.json", record: &record, timeline: None, note: None }]);
+        let page = html::render(&[html::PageEntry { name: "run.json", record: &record, timeline: None, note: None, again: None }]);
         prop_assert_eq!(page.matches("<script").count(), 1);
         prop_assert!(!page.contains("<img"));
         let acts = |c: char| c.is_control() && c != '\n' && c != '\t';

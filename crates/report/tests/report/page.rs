@@ -32,7 +32,7 @@ const LINES: [&str; 16] = [
 ];
 
 pub(crate) fn page(name: &str, record: &Record, timeline: Option<&Timeline>) -> String {
-    render(&[PageEntry { name, record, timeline, note: None }])
+    render(&[PageEntry { name, record, timeline, note: None, again: None }])
 }
 
 fn example(name: &str) -> String {
