@@ -89,7 +89,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     let measured = measured?;
     machine.add_to(&mut record.environment.load);
     measured.add_to(&mut record, &ab, arguments.fail_above);
-    compare::print_comparison(&record, &arguments.output)?;
+    arguments.output.put(&record)?;
     if let Some(failure) = measured.failure() {
         say!("error: {}", Foreign::with_lines(failure.to_string()));
     }
@@ -150,7 +150,7 @@ impl AbLine {
         let quiet = arguments.output.quiet || arguments.show_output;
         let shown = !quiet && std::io::stderr().is_terminal();
         let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:20.cyan/blue} {msg}");
+        let style = ProgressStyle::with_template("{bar:20.cyan/blue} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self { bar, names: ab.sides.clone().map(|side| side.name) }
     }

@@ -1,5 +1,6 @@
 //! What the verbs for PC/SC and cards share: the controller, the record, and what is seen while they run.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -119,21 +120,23 @@ pub(crate) fn note_cards(target: &mut record::Target, timeline: &Timeline) {
 /// One line that is rewritten on a terminal; in a pipe, nothing.
 pub(crate) struct CardLine {
     bar: ProgressBar,
+    /// What is being done, before how much of it is.
+    stage: RefCell<String>,
 }
 
 impl CardLine {
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {prefix} {msg}");
+        let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar }
+        Self { bar, stage: RefCell::default() }
     }
 
     pub(crate) fn stage(&self, text: &str) {
-        self.bar.set_prefix(text.to_owned());
-        self.bar.set_message("");
+        text.clone_into(&mut self.stage.borrow_mut());
+        self.bar.set_message(text.to_owned());
     }
 
     pub(crate) fn say(&self, text: &str) {
@@ -152,6 +155,7 @@ impl CardObserver for CardLine {
 
     fn progress(&mut self, progress: CardProgress) {
         let seconds = progress.elapsed.as_secs();
-        self.bar.set_message(format!("{} done, {seconds} s", thousands(progress.completed)));
+        let done = thousands(progress.completed);
+        self.bar.set_message(format!("{} {done} done, {seconds} s", self.stage.borrow()));
     }
 }

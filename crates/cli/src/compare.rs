@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tapstone_record::{Comparison, Emulated, Judgement, Record, Target, Tool};
 use tapstone_reference::{PublishedItem, SourceConclusion};
-use tapstone_report::{comparison_csv, terminal};
+use tapstone_report::terminal;
 
 pub(crate) use self::arguments::Arguments;
 use self::baseline::Baselines;
@@ -18,7 +18,7 @@ use self::sides::{ComparedSide, OpenedRecord};
 use crate::command_line;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{self, Format, OutputArguments};
+use crate::output::{self, Format};
 use crate::print::{out, outln, say};
 
 pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -61,7 +61,7 @@ pub(crate) fn run_compare(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let exit = exit(&comparison);
     let record = record(comparison, candidate.record);
-    print_comparison(&record, &arguments.output)?;
+    arguments.output.put(&record)?;
     Ok(exit)
 }
 
@@ -94,7 +94,7 @@ fn with_baseline(arguments: &Arguments, side: ComparedSide, folder: &Path) -> an
     }
     let Some(comparison) = compared else { return Ok(Exit::Done) };
     let exit = exit(&comparison);
-    print_comparison(&record(comparison, candidate.record), &arguments.output)?;
+    arguments.output.put(&record(comparison, candidate.record))?;
     Ok(exit)
 }
 
@@ -120,12 +120,8 @@ fn beside(arguments: &Arguments, first: ComparedSide, second: &str) -> anyhow::R
     let mut record = Record::new(tool(), Timestamp::now(), environment, target);
     record.command = command_line::words();
     record.warnings = all.sides.iter().filter_map(foreign_maker).collect();
-    let csv = comparison_csv::render_side_by_side(&all)?;
     record.side_by_side = Some(all);
-    match arguments.output.format {
-        Format::Csv => arguments.output.put_shown(&record, |_| Ok(csv))?,
-        _ => arguments.output.put(&record)?,
-    }
+    arguments.output.put(&record)?;
     Ok(Exit::Done)
 }
 
@@ -169,16 +165,6 @@ pub(crate) fn tool() -> Tool {
     Tool { name: "tapstone".into(), version: env!("CARGO_PKG_VERSION").into() }
 }
 
-/// As any record, but CSV has the rows of the comparison.
-pub(crate) fn print_comparison(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
-    match (&record.comparison, output.format) {
-        (Some(comparison), Format::Csv) => {
-            output.put_shown(record, |_| Ok(comparison_csv::render(comparison)?))
-        }
-        _ => output.put(record),
-    }
-}
-
 /// A reference on its own, as JSON.
 #[derive(Serialize)]
 struct Published {
@@ -214,7 +200,7 @@ fn alone(arguments: &Arguments, side: ComparedSide) -> anyhow::Result<Exit> {
             };
             outln!("{}", serde_json::to_string_pretty(&published)?);
         }
-        Format::Csv => anyhow::bail!(
+        _ => anyhow::bail!(
             "a reference alone has no rows of a comparison\nhint: use --format json, or read the \
              file in the folder reference of the sources"
         ),

@@ -7,7 +7,9 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use tapstone_files::Access;
 use tapstone_record::Record;
-use tapstone_report::{csv, terminal};
+use tapstone_report::{
+    comparison_csv, csv, door_csv, github, junit, markdown, openmetrics, terminal,
+};
 
 use crate::print::{self, out, say};
 
@@ -37,6 +39,53 @@ pub(crate) enum Format {
     Json,
     /// A line a case
     Csv,
+    /// Tables for an issue or a wiki
+    Markdown,
+    /// A test case for each claim, comparison and operation
+    Junit,
+    /// Annotations of GitHub Actions
+    Github,
+    /// Gauges for a collector of metrics
+    Openmetrics,
+}
+
+impl Format {
+    /// These records in this format.
+    pub(crate) fn render(
+        self,
+        records: &[&Record],
+        style: &terminal::Style,
+    ) -> anyhow::Result<String> {
+        let each = |one: &dyn Fn(&Record) -> anyhow::Result<String>| -> anyhow::Result<String> {
+            records.iter().map(|record| one(record)).collect()
+        };
+        match self {
+            Self::Text => {
+                let texts: Vec<_> =
+                    records.iter().map(|record| terminal::render(record, style)).collect();
+                Ok(texts.join("\n"))
+            }
+            Self::Json => each(&|record| Ok(format!("{}\n", record.to_json()?))),
+            Self::Csv => each(&csv_of),
+            Self::Markdown => Ok(markdown::render(records)),
+            Self::Junit => Ok(junit::render(records)),
+            Self::Github => Ok(github::render(records)),
+            Self::Openmetrics => Ok(openmetrics::render(records)),
+        }
+    }
+}
+
+/// What a record came to has rows of its own: those of a comparison, of devices beside each other, of
+/// the model of a door.
+fn csv_of(record: &Record) -> anyhow::Result<String> {
+    if let Some(comparison) = &record.comparison {
+        return Ok(comparison_csv::render(comparison)?);
+    }
+    if let Some(all) = &record.side_by_side {
+        return Ok(comparison_csv::render_side_by_side(all)?);
+    }
+    let model = if record.results.is_empty() { door_csv::render(record)? } else { None };
+    Ok(model.map_or_else(|| csv::render(record), Ok)?)
 }
 
 impl OutputArguments {
@@ -85,11 +134,7 @@ impl OutputArguments {
     }
 
     fn shown(&self, record: &Record, style: &terminal::Style) -> anyhow::Result<String> {
-        Ok(match self.format {
-            Format::Text => terminal::render(record, style),
-            Format::Json => format!("{}\n", record.to_json()?),
-            Format::Csv => csv::render(record)?,
-        })
+        self.format.render(&[record], style)
     }
 }
 

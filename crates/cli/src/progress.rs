@@ -9,7 +9,8 @@ use tapstone_measure::units::Nanos;
 use tapstone_text::{Foreign, thousands};
 use tapstone_token::controller::{CaseProgress, TokenObserver};
 
-/// One line that is rewritten, with rate, latencies and the time left.
+/// One line that is rewritten, with rate, latencies and the time left. What is wider than the terminal
+/// is cut off: a line that wraps cannot be rewritten.
 pub(crate) struct Live {
     bar: ProgressBar,
     /// Cases done and in all, before the name of the case.
@@ -21,7 +22,7 @@ impl Live {
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let bar = if shown { ProgressBar::new(1000) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{prefix} {bar:20.cyan/blue} {msg}");
+        let style = ProgressStyle::with_template("{bar:12.cyan/blue} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(250));
         Self { bar, place: String::new(), quiet }
@@ -50,20 +51,18 @@ impl TokenObserver for Live {
     }
 
     fn stage(&mut self, case: &str, stage: &str) {
-        self.bar.set_prefix(format!("{}{case}", self.place));
         self.bar.set_position(0);
-        self.bar.set_message(stage.to_owned());
+        self.bar.set_message(format!("{}{case}: {stage}", self.place));
     }
 
     fn progress(&mut self, case: &str, progress: &CaseProgress) {
-        self.bar.set_prefix(format!("{}{case}", self.place));
         let share = match (progress.window, progress.count) {
             (_, Some(count)) => progress.completed as f64 / count.max(1) as f64,
             (Some(window), None) => progress.elapsed.as_secs_f64() / window.as_secs_f64(),
             (None, None) => 0.0,
         };
         self.bar.set_position((1000.0 * share.min(1.0)) as u64);
-        self.bar.set_message(describe(progress));
+        self.bar.set_message(format!("{}{case}: {}", self.place, describe(progress)));
     }
 }
 

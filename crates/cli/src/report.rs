@@ -9,16 +9,16 @@ use tapstone_compare::NamedRecord;
 
 use tapstone_files::Access;
 use tapstone_record::{Record, TargetKind};
-use tapstone_report::{html, terminal};
+use tapstone_report::html;
 
 use self::timeline::Found;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output;
-use crate::print::{out, outln, say};
+use crate::output::{self, Format};
+use crate::print::{out, say};
 
-/// Show records: as one page for a browser, or on the terminal.
+/// Show records: as one page for a browser, on the terminal, or for other programs.
 ///
 /// The page is one file that asks nothing of any server, readable without JavaScript and printable.
 /// A card that others have published figures of is shown beside them; of a traced program whose
@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Events that `tapstone trace --events` kept, where the record does not say or they were moved
     #[arg(long, value_name = "FILE", requires = "output")]
     events: Option<PathBuf>,
+    /// What goes to standard output; csv and json show one record
+    #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "output")]
+    format: Format,
     /// On the terminal, show each case at length
     #[arg(long, short, conflicts_with = "output")]
     verbose: bool,
@@ -45,6 +48,8 @@ Examples:
   tapstone report run.json
   tapstone report run.json --output report.html
   tapstone report token.json card.json trace.json --output report.html
+  tapstone report run.json --format markdown
+  tapstone report run.json --format junit > results.xml
 
 Exit codes: 0 done; 2 could not read a record or write the page.";
 
@@ -78,7 +83,7 @@ pub(crate) fn run_report(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let opened = open_all(&arguments.records, arguments.events.as_deref())?;
     let Some(path) = &arguments.output else {
-        print_records(&opened, arguments.verbose);
+        print_records(&opened, arguments)?;
         return Ok(Exit::Done);
     };
     write_html(path, &page(opened))?;
@@ -120,14 +125,16 @@ fn page(opened: Vec<Opened>) -> String {
     html::render(&entries)
 }
 
-fn print_records(opened: &[Opened], verbose: bool) {
-    let style = output::style(verbose);
-    for (place, one) in opened.iter().enumerate() {
-        if place > 0 {
-            outln!();
-        }
-        out!("{}", terminal::render(&one.record, &style));
-    }
+fn print_records(opened: &[Opened], arguments: &Arguments) -> anyhow::Result<()> {
+    let format = arguments.format;
+    anyhow::ensure!(
+        opened.len() == 1 || !matches!(format, Format::Csv | Format::Json),
+        "--format csv and json show one record, not {}\nhint: call it for each, or use another format",
+        opened.len()
+    );
+    let records: Vec<&Record> = opened.iter().map(|one| &one.record).collect();
+    out!("{}", format.render(&records, &output::style(arguments.verbose))?);
+    Ok(())
 }
 
 fn open(path: &Path, events: Option<&Path>) -> anyhow::Result<Opened> {

@@ -1,4 +1,5 @@
-//! Shows a record: as text for a terminal, as one page for a browser, as CSV for a spreadsheet.
+//! Shows a record: as text for a terminal, as one page for a browser, as CSV for a spreadsheet; and as
+//! Markdown, JUnit's XML, annotations of GitHub and OpenMetrics for other programs.
 //!
 //! A record goes in, text comes out. Nothing here measures, reads a file, or asks the system:
 //! the caller knows the width of the terminal and whether it may be coloured. Each output has a
@@ -71,7 +72,11 @@ pub mod comparison_csv;
 pub mod csv;
 pub mod door_csv;
 mod figures;
+pub mod github;
 pub mod html;
+pub mod junit;
+pub mod markdown;
+pub mod openmetrics;
 mod sections;
 mod shell;
 mod style;

@@ -5,7 +5,7 @@ use tapstone_door::budget;
 use tapstone_measure::units::Nanos;
 use tapstone_record::Verdict;
 
-use super::scenario::{self, OpenedScenario, ScenarioArguments};
+use super::scenario::{OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 use crate::print::out;
@@ -60,6 +60,6 @@ pub(crate) fn run_door_budget(arguments: &Arguments) -> anyhow::Result<Exit> {
     let missed = budget.verdict == Some(Verdict::Missed);
     record.budget = Some(budget);
     record.warnings.clone_from(&scenario.notes);
-    scenario::print_door_record(&record, &arguments.output)?;
+    arguments.output.put(&record)?;
     Ok(if missed { Exit::Missed } else { Exit::Done })
 }

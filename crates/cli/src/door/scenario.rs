@@ -7,11 +7,9 @@ use jiff::Timestamp;
 use tapstone_door::{SHIPPED, Scenario, UnknownScenario, with_card};
 use tapstone_files::{Limit, read_text};
 use tapstone_record::{Emulated, Environment, Record, Target, TargetKind};
-use tapstone_report::door_csv;
 
 use crate::command_line;
 use crate::compare::tool;
-use crate::output::{Format, OutputArguments};
 
 /// What all verbs of the model take.
 #[derive(Clone, Debug, Args)]
@@ -81,13 +79,5 @@ impl OpenedScenario {
         let mut record = Record::new(tool(), Timestamp::now(), Environment::default(), target);
         record.command = command_line::words();
         record
-    }
-}
-
-/// As any record, but CSV has the lines of the model.
-pub(super) fn print_door_record(record: &Record, output: &OutputArguments) -> anyhow::Result<()> {
-    match (output.format, door_csv::render(record)?) {
-        (Format::Csv, Some(lines)) => output.put_shown(record, |_| Ok(lines)),
-        _ => output.put(record),
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use tapstone_door::{Crowd, simulate};
 
-use super::scenario::{self, OpenedScenario, ScenarioArguments};
+use super::scenario::{OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 
@@ -64,6 +64,6 @@ pub(crate) fn run_door_simulate(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut record = opened.record();
     record.queue = Some(queue);
     record.warnings.clone_from(&scenario.notes);
-    scenario::print_door_record(&record, &arguments.output)?;
+    arguments.output.put(&record)?;
     Ok(if overloaded { Exit::Missed } else { Exit::Done })
 }

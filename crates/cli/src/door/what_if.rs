@@ -4,7 +4,7 @@ use clap::Args;
 use tapstone_door::{WhatIfQuestion, what_if};
 use tapstone_measure::units::Nanos;
 
-use super::scenario::{self, OpenedScenario, ScenarioArguments};
+use super::scenario::{OpenedScenario, ScenarioArguments};
 use crate::exit::Exit;
 use crate::output::OutputArguments;
 use crate::values;
@@ -61,6 +61,6 @@ pub(crate) fn run_door_what_if(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut record = opened.record();
     record.what_if = Some(answer);
     record.warnings = notes;
-    scenario::print_door_record(&record, &arguments.output)?;
+    arguments.output.put(&record)?;
     Ok(if found { Exit::Done } else { Exit::Missed })
 }

@@ -25,7 +25,7 @@ pub(super) fn list_leftovers(arguments: &Arguments) -> anyhow::Result<Exit> {
     controller.close();
     match arguments.output.shared.format {
         Format::Json => outln!("{}", serde_json::to_string_pretty(&left)?),
-        Format::Text | Format::Csv => print(&left, remove),
+        _ => print(&left, remove),
     }
     let is_stuck = |key: &Leftover| key.owner == KeyOwner::DeadRun && !key.removed;
     let stuck = remove && left.iter().any(is_stuck);

@@ -1,6 +1,9 @@
 //! `tapstone report`: records as a page and on the terminal, and whatever is no record.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod action;
+mod formats;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -4,6 +4,7 @@
 mod any_record;
 mod comparison;
 mod csv;
+mod formats;
 mod page;
 mod script;
 mod support;

@@ -1,0 +1,167 @@
+//! Records as JUnit's XML, which services of continuous integration show: a suite for each record, and
+//! in it a test case for each claim, each comparison and each operation.
+//!
+//! | what became of it | in the report |
+//! | --- | --- |
+//! | a claim is met, a threshold held or not asked for, an operation measured | passed |
+//! | a claim is missed, a threshold surely exceeded, a result wrong | `failure` |
+//! | a claim is void, an operation failed | `error` |
+//! | undecided, or not offered by the device | `skipped` |
+
+use maud::{Markup, html};
+use tapstone_record::{CaseResult, Claim, ComparisonRow, Judgement, Outcome, Record, Verdict};
+
+use crate::text::clean;
+use crate::{figures, sections, verdict, words};
+
+/// What became of a test case, with a sentence.
+enum End {
+    Passed,
+    Failure(String),
+    Error(String),
+    Skipped(String),
+}
+
+struct Case {
+    class: &'static str,
+    name: String,
+    seconds: Option<f64>,
+    /// The figures, whatever became of it.
+    figures: String,
+    end: End,
+}
+
+/// All records as one document.
+#[must_use]
+pub fn render(records: &[&Record]) -> String {
+    let suites: Vec<(&Record, Vec<Case>)> =
+        records.iter().map(|record| (*record, cases(record))).collect();
+    let all = || suites.iter().flat_map(|(_, cases)| cases);
+    let xml = html! {
+        testsuites name="tapstone" tests=(all().count())
+            failures=(count(all(), is_failure)) errors=(count(all(), is_error)) {
+            @for (record, cases) in &suites { "\n" (suite(record, cases)) }
+        }
+    };
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", xml.into_string())
+}
+
+fn count<'a>(cases: impl Iterator<Item = &'a Case>, is: fn(&Case) -> bool) -> usize {
+    cases.filter(|case| is(case)).count()
+}
+
+const fn is_failure(case: &Case) -> bool {
+    matches!(case.end, End::Failure(_))
+}
+
+const fn is_error(case: &Case) -> bool {
+    matches!(case.end, End::Error(_))
+}
+
+const fn is_skipped(case: &Case) -> bool {
+    matches!(case.end, End::Skipped(_))
+}
+
+fn suite(record: &Record, cases: &[Case]) -> Markup {
+    let emulated = record.target.emulated.as_ref();
+    html! {
+        testsuite name=(text(&verdict::title(record)))
+            timestamp=(record.started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+            tests=(cases.len()) failures=(count(cases.iter(), is_failure))
+            errors=(count(cases.iter(), is_error)) skipped=(count(cases.iter(), is_skipped)) {
+            @if let Some(emulated) = emulated {
+                "\n" properties { property name="emulated" value=(text(&emulated.profile)) {} }
+            }
+            @for case in cases { "\n" (test_case(case)) }
+            "\n"
+        }
+    }
+}
+
+fn test_case(case: &Case) -> Markup {
+    let seconds = case.seconds.map(|seconds| format!("{seconds:.6}"));
+    html! {
+        testcase classname=(case.class) name=(text(&case.name)) time=[seconds] {
+            @match &case.end {
+                End::Passed => {},
+                End::Failure(why) => failure type="missed" message=(text(why)) {},
+                End::Error(why) => error type="not measured" message=(text(why)) {},
+                End::Skipped(why) => skipped message=(text(why)) {},
+            }
+            @if !case.figures.is_empty() { system-out { (text(&case.figures)) } }
+        }
+    }
+}
+
+fn cases(record: &Record) -> Vec<Case> {
+    let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
+    let claims = record.claims.iter().map(of_claim);
+    claims.chain(rows.map(of_row)).chain(record.results.iter().map(of_result)).collect()
+}
+
+fn of_claim(claim: &Claim) -> Case {
+    let why = claim.arithmetic.clone();
+    let end = match claim.verdict {
+        Verdict::Met => End::Passed,
+        Verdict::Missed => End::Failure(why),
+        Verdict::Void => End::Error(why),
+        Verdict::Undecided => End::Skipped(format!("undecided: {why}")),
+    };
+    let measured = claim.measured.as_ref();
+    let figures = measured.map(|figure| sections::measured_for_claim(figure, claim));
+    Case {
+        class: "claim",
+        name: claim.text.clone(),
+        seconds: None,
+        figures: figures.unwrap_or_default(),
+        end,
+    }
+}
+
+fn of_row(row: &ComparisonRow) -> Case {
+    let ratio = figures::with_interval(&row.ratio, figures::ratio);
+    let verdict = words::change(row.verdict);
+    let marks = words::provenance_marks(row);
+    let figures = format!("candidate over baseline {ratio}, {verdict}{marks}");
+    let item = row.item.as_deref().map(|item| format!(", {item}")).unwrap_or_default();
+    let end = match row.threshold {
+        Some(Judgement::Exceeded) => End::Failure(format!("the threshold is exceeded: {figures}")),
+        Some(Judgement::Undecided) => End::Skipped(format!("undecided: {figures}")),
+        Some(Judgement::Held) | None => End::Passed,
+    };
+    Case {
+        class: "comparison",
+        name: format!("{}{item}", row.operation),
+        seconds: None,
+        figures,
+        end,
+    }
+}
+
+fn of_result(case: &CaseResult) -> Case {
+    let wrong = case.verification.map_or(0, |of| of.wrong);
+    let status = &case.status;
+    let code = status.code.clone().or_else(|| status.step.clone()).unwrap_or_default();
+    let end = match status.outcome {
+        _ if wrong > 0 => End::Failure(format!("{wrong} results were wrong")),
+        Outcome::Ok => End::Passed,
+        Outcome::Unsupported => End::Skipped(format!("unsupported {code}")),
+        Outcome::Partial | Outcome::Failed => End::Error(format!("failed {code}")),
+    };
+    let rate = words::rate_of(case).map(|rate| figures::with_interval(&rate, figures::rate));
+    let latency = case.latency_ns.and_then(|latency| latency.p50);
+    let p50 = latency.map(|p50| format!("p50 {}", figures::with_interval(&p50, figures::time)));
+    let said: Vec<String> = [rate, p50].into_iter().flatten().collect();
+    Case {
+        class: "operation",
+        name: format!("{}, {}", case.operation, words::concurrency(case.concurrency)),
+        seconds: case.window.map(|window| window.seconds.0),
+        figures: said.join(", "),
+        end,
+    }
+}
+
+/// Text that XML can hold: there are characters that it cannot, however they are written.
+fn text(text: &str) -> String {
+    clean(text, true).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}

@@ -1,0 +1,50 @@
+//! Records for other programs. Whether their parsers take it is held in the command's own tests.
+
+use tapstone_record::Record;
+use tapstone_report::{github, junit, markdown, openmetrics};
+
+use crate::support;
+
+const TOKEN: &str = include_str!("../../../record/tests/examples/token.json");
+const COMPARISON: &str = include_str!("../../../record/tests/examples/comparison.json");
+
+fn example(text: &str) -> Record {
+    Record::from_json(text, "example.json").unwrap()
+}
+
+#[test]
+fn a_record_in_each_format() {
+    let token = example(TOKEN);
+    let comparison = example(COMPARISON);
+    let records = [&token, &comparison];
+    insta::assert_snapshot!("format_markdown", markdown::render(&records));
+    insta::assert_snapshot!("format_junit", junit::render(&records));
+    insta::assert_snapshot!("format_github", github::render(&records));
+    insta::assert_snapshot!("format_openmetrics", openmetrics::render(&records));
+}
+
+#[test]
+fn a_hostile_record_stays_text_in_each_format() {
+    let mut record = support::hostile();
+    let evil = "</testcase>\"]]>\n::error::x\n# EOF\n|<img>\u{202e}\u{ffff}";
+    record.target.tokens[0].label = evil.into();
+    record.warnings = vec![evil.into()];
+    let records = [&record];
+    let all = [
+        markdown::render(&records),
+        junit::render(&records),
+        github::render(&records),
+        openmetrics::render(&records),
+    ];
+    for text in &all {
+        assert!(!text.contains(['\u{202e}', '\x1b', '\u{9b}']), "{text}");
+        assert!(!text.contains("<img>"), "{text}");
+    }
+    let [_, junit, github, metrics] = &all;
+    // XML has no way to write it.
+    assert!(!junit.contains('\u{ffff}'), "{junit}");
+    assert_eq!(junit.matches("</testsuite>").count(), 1);
+    assert!(github.lines().all(|line| line.starts_with("::")), "{github}");
+    assert!(!github.lines().any(|line| line.starts_with("::error::x")), "{github}");
+    assert_eq!(metrics.lines().filter(|line| *line == "# EOF").count(), 1);
+}
