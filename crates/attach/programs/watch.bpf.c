@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
- * What runs in the kernel while a program is watched. It keeps no value of an attribute, no PIN and
- * no data: handles, numbers of mechanisms, return codes and times only.
+ * What runs in the kernel while a program is watched. No value of an attribute, no PIN and no data
+ * leaves it: handles, numbers of mechanisms, return codes and times only, and digests of templates
+ * and of handles under a key of the run's own.
  *
  * `make bpf` builds watch.bpf.o from it. The layouts below are those of src/layout.rs.
  */
@@ -80,13 +81,13 @@ struct function_times {
 
 /* An open call. */
 struct frame {
-	u64 start, stack, handle, detail, caller, gives;
+	u64 start, stack, handle, detail, caller, gives, objects;
 	u32 function, how;
 };
 
 struct thread {
 	u32 depth, waits_in;
-	u64 wait_start, wait_argument;
+	u64 wait_start;
 	struct frame frame[DEPTH];
 };
 
@@ -109,6 +110,8 @@ enum {
 	TOTAL_CROWDED,
 	TOTAL_ENTRIES,
 	TOTAL_NOTES_LOST,
+	/* Searches whose template or answer was too long, or in no memory yet. */
+	TOTAL_NOT_COMPARED,
 	TOTALS,
 };
 
@@ -118,8 +121,16 @@ enum {
 #define HOW_MECHANISM 1
 #define HOW_GIVES_FOURTH 2
 #define HOW_GIVES_FIFTH 4
+#define HOW_TEMPLATE 8
+#define HOW_GIVES_OBJECTS 16
+
+/* The run's own. */
+struct digest_key {
+	u64 first, second;
+};
 
 struct map settings SECTION("maps") = { MAP_ARRAY, 4, sizeof(struct settings), 1, 0 };
+struct map digest_key SECTION("maps") = { MAP_ARRAY, 4, sizeof(struct digest_key), 1, 0 };
 struct map processes SECTION("maps") = { MAP_HASH, 4, 4, 32768, NO_PREALLOC };
 struct map threads SECTION("maps") = { MAP_HASH, 8, sizeof(struct thread), 65536, NO_PREALLOC };
 /* What a new thread begins as: it is too large for the stack. */
@@ -265,6 +276,126 @@ INLINE struct thread *this_thread(void)
 	return map_lookup(&threads, &id);
 }
 
+/* SipHash-2-4, by whole words. */
+struct digest {
+	u64 a, b, c, d;
+};
+
+INLINE u64 rotated(u64 word, u32 by)
+{
+	return word << by | word >> (64 - by);
+}
+
+INLINE void mix(struct digest *at)
+{
+	at->a += at->b;
+	at->b = rotated(at->b, 13) ^ at->a;
+	at->a = rotated(at->a, 32);
+	at->c += at->d;
+	at->d = rotated(at->d, 16) ^ at->c;
+	at->a += at->d;
+	at->d = rotated(at->d, 21) ^ at->a;
+	at->c += at->b;
+	at->b = rotated(at->b, 17) ^ at->c;
+	at->c = rotated(at->c, 32);
+}
+
+INLINE void digest_word(struct digest *at, u64 word)
+{
+	at->d ^= word;
+	mix(at);
+	mix(at);
+	at->a ^= word;
+}
+
+INLINE _Bool begin_digest(struct digest *at)
+{
+	u32 zero = 0;
+	struct digest_key *key = map_lookup(&digest_key, &zero);
+	if (!key)
+		return 0;
+	at->a = key->first ^ 0x736f6d6570736575ULL;
+	at->b = key->second ^ 0x646f72616e646f6dULL;
+	at->c = key->first ^ 0x6c7967656e657261ULL;
+	at->d = key->second ^ 0x7465646279746573ULL;
+	return 1;
+}
+
+INLINE u64 end_digest(struct digest *at)
+{
+	at->c ^= 0xff;
+	for (u32 i = 0; i < 4; i++)
+		mix(at);
+	return at->a ^ at->b ^ at->c ^ at->d;
+}
+
+#define MOST_ATTRIBUTES 16
+#define VALUE_WORDS 16
+#define VALUE_BYTES (8 * VALUE_WORDS)
+
+/* So many bytes of the program's memory, and zeros up to a whole word. */
+INLINE _Bool digest_bytes(struct digest *at, u64 from, u64 bytes)
+{
+	u64 value[VALUE_WORDS] = {};
+	if (bytes > VALUE_BYTES || (bytes && !from))
+		return 0;
+	if (bytes && read_user(value, bytes, (void *)from))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 word = 0; word < VALUE_WORDS; word++) {
+		if (8 * word >= bytes)
+			break;
+		digest_word(at, value[word]);
+	}
+	return 1;
+}
+
+/* CK_ATTRIBUTE: type, value, length. 0: not compared. */
+INLINE u64 template_digest(u64 template, u64 count)
+{
+	struct digest digest;
+	if (count > MOST_ATTRIBUTES || (count && !template) || !begin_digest(&digest))
+		return 0;
+	digest_word(&digest, count);
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < MOST_ATTRIBUTES; i++) {
+		if (i >= count)
+			break;
+		u64 attribute[3];
+		if (read_user(attribute, sizeof(attribute), (void *)(template + i * sizeof(attribute))))
+			return 0;
+		digest_word(&digest, attribute[0]);
+		digest_word(&digest, attribute[2]);
+		if (!digest_bytes(&digest, attribute[1], attribute[2]))
+			return 0;
+	}
+	u64 end = end_digest(&digest);
+	return end ? end : 1;
+}
+
+#define HANDLES_A_PART (VALUE_WORDS)
+#define MOST_PARTS 16
+
+/* Of the handles that a search gave. 0: not compared. */
+INLINE u32 objects_digest(u64 objects, u64 count)
+{
+	struct digest digest;
+	if (count > MOST_PARTS * HANDLES_A_PART || !begin_digest(&digest))
+		return 0;
+	u64 bytes = 8 * count;
+#pragma clang loop unroll(disable)
+	for (u32 part = 0; part < MOST_PARTS; part++) {
+		u64 before = part * VALUE_BYTES;
+		if (before >= bytes)
+			break;
+		u64 left = bytes - before;
+		if (!digest_bytes(&digest, objects + before, left < VALUE_BYTES ? left : VALUE_BYTES))
+			return 0;
+	}
+	u32 end = end_digest(&digest);
+	return end ? end : 1;
+}
+
 /* Numbers tell something, addresses nothing. */
 INLINE u64 detail_of(struct registers *ctx, u32 how)
 {
@@ -274,6 +405,12 @@ INLINE u64 detail_of(struct registers *ctx, u32 how)
 		if (second)
 			read_user(&mechanism, sizeof(mechanism), (void *)second);
 		return mechanism;
+	}
+	if (how & HOW_TEMPLATE) {
+		u64 digest = template_digest(second, *(volatile u64 *)&ctx->dx);
+		if (!digest)
+			add_to(TOTAL_NOT_COMPARED);
+		return digest;
 	}
 	return second >> 32 ? 0 : second;
 }
@@ -304,6 +441,7 @@ INLINE struct frame *begin_call(struct registers *ctx, u64 cookie, u32 *place)
 	frame->handle = ctx->di >> 47 ? 0 : ctx->di;
 	frame->detail = detail_of(ctx, how);
 	frame->gives = gives_of(ctx, how);
+	frame->objects = ctx->si;
 	frame->caller = 0;
 	read_user(&frame->caller, sizeof(frame->caller), (void *)stack);
 	at->depth = depth + 1;
@@ -325,6 +463,17 @@ INLINE struct record *new_record(u32 kind)
 	return record;
 }
 
+/* Their number, and a digest of their handles: one that comes once where they are not compared. */
+INLINE u64 found_objects(struct frame *frame, u64 count)
+{
+	u32 digest = objects_digest(frame->objects, count);
+	if (!digest) {
+		add_to(TOTAL_NOT_COMPARED);
+		digest = now();
+	}
+	return (u64)digest << 32 | (u32)count;
+}
+
 INLINE void send_call(u32 kind, struct frame *frame, u64 result, u64 end)
 {
 	struct record *record = new_record(kind);
@@ -343,6 +492,8 @@ INLINE void send_call(u32 kind, struct frame *frame, u64 result, u64 end)
 	/* A handle or a number of objects, where the call went well. */
 	if (frame->gives && result == 0)
 		read_user(&record->made, sizeof(record->made), (void *)frame->gives);
+	if (frame->how & HOW_GIVES_OBJECTS)
+		record->made = found_objects(frame, record->made);
 	ring_submit(record, NO_WAKEUP);
 	add_to(TOTAL_SENT);
 }
@@ -510,7 +661,7 @@ SECTION("raw_tp/sys_enter") int wait_begins(struct tracepoint *ctx)
 		return 0;
 	u64 id = pid_tgid();
 	struct thread *at = map_lookup(&threads, &id);
-	if (!at || at->depth == 0 || !is_enabled())
+	if (!at || !is_enabled())
 		return 0;
 	at->waits_in = (u32)call;
 	at->wait_start = now();

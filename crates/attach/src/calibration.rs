@@ -12,7 +12,7 @@ use tapstone_measure::units::Nanos;
 use crate::bpf::ProbeSite;
 use crate::error::AttachError;
 use crate::kernel::Kernel;
-use crate::layout::{self, Record};
+use crate::layout::{self, Arguments, Record};
 use crate::process;
 
 global_asm!(
@@ -66,7 +66,7 @@ pub(crate) fn calibrate(kernel: &mut Kernel, with_events: bool) -> Result<ProbeC
         let mapping = mappings.iter().find(|it| it.holds(address));
         let Some(mapping) = mapping else { return Ok(ProbeCost::default()) };
         let offset = address - mapping.start + mapping.offset;
-        sites.push(ProbeSite { offset, cookie: layout::cookie(number, "") });
+        sites.push(ProbeSite { offset, cookie: layout::cookie(number, Arguments::Ignored) });
     }
     let kept = kernel.link_count();
     kernel.watch_process(this)?;

@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use zeroize::Zeroize;
+
 use crate::bpf::{
     KernelTypes, Link, LoadError, Map, Maps, ProbeSite, Program, ProgramFile, Ring, attach_probes,
     attach_tracepoint,
@@ -41,6 +43,45 @@ pub(crate) struct Kernel {
     links: Vec<Link>,
 }
 
+impl Returns {
+    fn load(
+        with_events: bool,
+        has_sessions: bool,
+        load: &impl Fn(&'static str) -> Result<Program, LoadError>,
+    ) -> Result<Self, LoadError> {
+        let (session, end) = match with_events {
+            true => ("send_session", "pair_end_sent"),
+            false => ("count_session", "pair_end_counted"),
+        };
+        if has_sessions {
+            Ok(Self::Session(load(session)?))
+        } else {
+            Ok(Self::Pair(load("pair_begin")?, load(end)?))
+        }
+    }
+}
+
+/// What tells of processes, and with events of waits.
+fn tracepoints(
+    with_events: bool,
+    load: &impl Fn(&'static str) -> Result<Program, LoadError>,
+) -> Result<Vec<Link>, LoadError> {
+    let mut wanted = vec![
+        ("forks", c"sched_process_fork"),
+        ("executes", c"sched_process_exec"),
+        ("exits", c"sched_process_exit"),
+    ];
+    if with_events {
+        wanted.extend([("wait_begins", c"sys_enter"), ("wait_ends", c"sys_exit")]);
+    }
+    let attached = wanted.into_iter().map(|(program, tracepoint)| {
+        let program = load(program)?;
+        attach_tracepoint(program.descriptor(), tracepoint)
+            .map_err(|why| map_error("tracepoint", why))
+    });
+    attached.collect()
+}
+
 const EVENTS_RING: u32 = 16 << 20;
 const NOTES_RING: u32 = 256 << 10;
 
@@ -56,14 +97,8 @@ impl Kernel {
         })?;
         let load = |name| file.load(name, &maps, &types);
         let entry = load(if plan.with_events { "send_entry" } else { "count_entry" })?;
-        let session = if plan.with_events { "send_session" } else { "count_session" };
         let has_sessions = !plan.as_pairs && types.function("bpf_session_is_return").is_some();
-        let returns = if has_sessions {
-            Returns::Session(load(session)?)
-        } else {
-            let end = if plan.with_events { "pair_end_sent" } else { "pair_end_counted" };
-            Returns::Pair(load("pair_begin")?, load(end)?)
-        };
+        let returns = Returns::load(plan.with_events, has_sessions, &load)?;
         let field = |name| types.field("task_struct", name).unwrap_or(0);
         let settings = Settings {
             is_enabled: false,
@@ -72,23 +107,19 @@ impl Kernel {
             thread_at: field("pid"),
         };
         let ring = Ring::open(map(&maps, "ring")?).map_err(|why| map_error("ring", why))?;
-        let mut tracepoints = vec![
-            (load("forks")?, c"sched_process_fork"),
-            (load("executes")?, c"sched_process_exec"),
-            (load("exits")?, c"sched_process_exit"),
-        ];
-        if plan.with_events {
-            tracepoints.push((load("wait_begins")?, c"sys_enter"));
-            tracepoints.push((load("wait_ends")?, c"sys_exit"));
-        }
-        let links = tracepoints.iter().map(|(program, name)| {
-            attach_tracepoint(program.descriptor(), name)
-                .map_err(|why| map_error("tracepoint", why))
-        });
-        let links = links.collect::<Result<_, _>>()?;
+        let links = tracepoints(plan.with_events, &load)?;
         let mut kernel = Self { maps, ring, returns, entry, settings, links };
+        kernel.set_key().map_err(|why| map_error("digest_key", why))?;
         kernel.enable(false).map_err(|why| map_error("settings", why))?;
         Ok(kernel)
+    }
+
+    /// Nobody else knows it, and it goes with the map when watching ends.
+    fn set_key(&self) -> io::Result<()> {
+        let mut key = layout::digest_key()?;
+        let set = self.map("digest_key").update(&0_u32.to_ne_bytes(), &key);
+        key.zeroize();
+        set
     }
 
     /// Set last and cleared first, so that calls at both ends are told apart.

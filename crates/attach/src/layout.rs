@@ -48,14 +48,30 @@ pub struct Totals {
     pub entries: u64,
     /// Waits and processes that found no room on the way.
     pub notes_lost: u64,
+    /// Templates and answers of searches that could not be compared with others.
+    pub not_compared: u64,
 }
 
 impl Totals {
-    pub(crate) const COUNT: u32 = 8;
+    pub(crate) const COUNT: u32 = 9;
 
     pub(crate) const fn from_array(of: [u64; Self::COUNT as usize]) -> Self {
-        let [begun, ended, at_attach, sent, lost, crowded, entries, notes_lost] = of;
-        Self { begun, ended, at_attach, sent, lost, crowded, entries, notes_lost }
+        let [begun, ended, at_attach, sent, lost, crowded, entries, notes_lost, not_compared] = of;
+        Self { begun, ended, at_attach, sent, lost, crowded, entries, notes_lost, not_compared }
+    }
+
+    pub(crate) const fn since(self, before: Self) -> Self {
+        Self {
+            begun: self.begun - before.begun,
+            ended: self.ended - before.ended,
+            at_attach: self.at_attach - before.at_attach,
+            sent: self.sent - before.sent,
+            lost: self.lost - before.lost,
+            crowded: self.crowded - before.crowded,
+            entries: self.entries - before.entries,
+            notes_lost: self.notes_lost - before.notes_lost,
+            not_compared: self.not_compared - before.not_compared,
+        }
     }
 }
 
@@ -82,8 +98,10 @@ pub(crate) struct Record {
     pub(crate) end: u64,
     /// A session; of a fork the child.
     pub(crate) handle: u64,
+    /// A mechanism, a slot, a digest of a template.
     pub(crate) detail: u64,
     pub(crate) result: u64,
+    /// A session; of a search how many objects were found, and above that a digest of their handles.
     pub(crate) made: u64,
     /// The address that the call returns to.
     pub(crate) caller: u64,
@@ -148,28 +166,51 @@ pub(crate) fn middle_of(bucket: usize) -> u64 {
 }
 
 /// What is told to the program of a probe: which function it is, and which of its arguments matter.
-pub(crate) fn cookie(function: u16, name: &str) -> u64 {
+pub(crate) fn cookie(function: u16, arguments: Arguments<'_>) -> u64 {
     const MECHANISM: u64 = 1;
     const GIVES_FOURTH: u64 = 2;
     const GIVES_FIFTH: u64 = 4;
-    let how = match name {
-        "C_EncryptInit"
-        | "C_DecryptInit"
-        | "C_DigestInit"
-        | "C_SignInit"
-        | "C_SignRecoverInit"
-        | "C_VerifyInit"
-        | "C_VerifyRecoverInit"
-        | "C_GenerateKey"
-        | "C_GenerateKeyPair"
-        | "C_WrapKey"
-        | "C_UnwrapKey"
-        | "C_DeriveKey" => MECHANISM,
-        "C_FindObjects" => GIVES_FOURTH,
-        "C_OpenSession" => GIVES_FIFTH,
-        _ => 0,
+    const TEMPLATE: u64 = 8;
+    const GIVES_OBJECTS: u64 = 16;
+    let how = match arguments {
+        Arguments::Ignored => 0,
+        Arguments::Of(
+            "C_EncryptInit"
+            | "C_DecryptInit"
+            | "C_DigestInit"
+            | "C_SignInit"
+            | "C_SignRecoverInit"
+            | "C_VerifyInit"
+            | "C_VerifyRecoverInit"
+            | "C_GenerateKey"
+            | "C_GenerateKeyPair"
+            | "C_WrapKey"
+            | "C_UnwrapKey"
+            | "C_DeriveKey",
+        ) => MECHANISM,
+        Arguments::Of("C_FindObjectsInit") => TEMPLATE,
+        Arguments::Of("C_FindObjects") => GIVES_FOURTH | GIVES_OBJECTS,
+        Arguments::Of("C_OpenSession") => GIVES_FIFTH,
+        Arguments::Of(_) => 0,
     };
     u64::from(function) | how << 16
+}
+
+/// Whether arguments of a function are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arguments<'a> {
+    /// They may have been overwritten where the probe is.
+    Ignored,
+    /// Those of the function with that name.
+    Of(&'a str),
+}
+
+/// `struct digest_key`: bytes that nobody can know.
+pub(crate) fn digest_key() -> std::io::Result<[u8; 16]> {
+    let mut key = [0; 16];
+    // SAFETY: the key may be written to, and is as long as said.
+    let length = unsafe { libc::getrandom(key.as_mut_ptr().cast(), key.len(), 0) };
+    if length == 16 { Ok(key) } else { Err(std::io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

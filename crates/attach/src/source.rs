@@ -142,16 +142,15 @@ impl Telling<'_> {
             stub,
             end: if is_entry { End::Unseen } else { End::Returned },
             result: if is_entry { 0 } else { record.result },
-            outcome: Outcome::Made(record.made),
+            outcome: outcome_of(watched.name, record.made),
         });
     }
 
-    /// A system call that slept or waited inside a call. Who in the module made it is not known.
+    /// A system call that slept or waited. Who in the module or the program made it is not known.
     fn wait(&mut self, record: &Record) {
         let Some((name, kind)) = wait_of(record.function) else { return };
-        let Some(around) = self.open.last().map(|open| open.stub.0) else { return };
-        let number = (around as usize).checked_sub(RESERVED.into());
-        let module = number.and_then(|number| self.events.functions.get(number));
+        let around = self.open.last().and_then(|open| open.stub.0.checked_sub(RESERVED.into()));
+        let module = around.and_then(|number| self.events.functions.get(number as usize));
         let caller = module.map(|it| it.module.clone()).unwrap_or_default();
         let function = self.function(CalledFunction {
             function: name,
@@ -190,6 +189,14 @@ impl Telling<'_> {
         while let Some(ended) = self.open.pop_if(|ended| ended.at <= moment) {
             (self.take)(Event::CallEnded(ended));
         }
+    }
+}
+
+/// A session, or the objects of a search.
+fn outcome_of(function: &str, made: u64) -> Outcome {
+    match function {
+        "C_FindObjects" => Outcome::Found { count: made as u32, digest: (made >> 32) as u32 },
+        _ => Outcome::Made(made),
     }
 }
 

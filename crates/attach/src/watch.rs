@@ -1,22 +1,23 @@
 //! Watching processes: from finding their functions to taking the last probe away.
 
+mod probing;
+mod watched;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use tapstone_events::{FUNCTIONS, Program};
+use tapstone_events::Program;
 use tapstone_measure::units::Nanos;
 
-use crate::bpf::ProbeSite;
+pub use self::watched::Watched;
 use crate::calibration::{self, ProbeCost, RESERVED};
-use crate::counted::{CountedCall, FunctionTimes};
+use crate::counted::FunctionTimes;
 use crate::error::{self, AttachError};
 use crate::functions::{WatchedFunction, note_called};
-use crate::kernel::{CallTally, Kernel, KernelPlan};
-use crate::layout::{self, RESULT_UNSEEN, Record, RecordKind, Totals};
-use crate::modules::{self, FoundFunction, Module, ProcessModules};
-use crate::place::ProbePlace;
+use crate::kernel::{Kernel, KernelPlan};
+use crate::layout::{Record, RecordKind, Totals};
+use crate::modules;
 use crate::process::{self, Mapping};
-use crate::source::AttachedEvents;
 use crate::spool::Spool;
 use crate::targets::{modules_of, processes_of};
 
@@ -64,37 +65,6 @@ pub struct Watch {
     attach_time: Nanos,
 }
 
-/// What came of it.
-#[derive(Debug)]
-pub struct Watched {
-    /// The calls one by one, where that was wanted.
-    pub events: Option<AttachedEvents>,
-    /// The calls by process, thread, function and result, where they were not.
-    pub counts: Vec<CountedCall>,
-    /// How long they took, by function.
-    pub times: Vec<FunctionTimes>,
-    /// What the kernel has counted.
-    pub totals: Totals,
-    /// Programs that were watched.
-    pub programs: Vec<Program>,
-    /// When it began, on CLOCK_MONOTONIC.
-    pub started: Nanos,
-    /// When it ended.
-    pub ended: Nanos,
-    /// How long it took to set the probes.
-    pub attach_time: Nanos,
-    /// How long it took to take them away.
-    pub detach_time: Nanos,
-    /// What the probes add to a call, which was subtracted.
-    pub cost: ProbeCost,
-    /// Of some modules only the beginnings of calls were seen: how long these took is not known.
-    pub has_unseen_returns: bool,
-    /// What to know of it.
-    pub warnings: Vec<String>,
-}
-
-/// Functions that may come, later ones included.
-const MOST_FUNCTIONS: u32 = 1024;
 const TIMED_FUNCTIONS: u32 = 512;
 
 impl Watch {
@@ -111,6 +81,23 @@ impl Watch {
         for process in processes {
             found.push((process, modules_of(process)?));
         }
+        let mut watch = Self::new(plan)?;
+        let begin = Instant::now();
+        for (process, modules) in &found {
+            watch.add_process(*process, process::parent(*process), now())?;
+            watch.probe(*process, modules)?;
+        }
+        watch.started = now();
+        for program in &mut watch.programs {
+            program.started = watch.started;
+        }
+        watch.kernel.enable(true)?;
+        watch.attach_time = Nanos(begin.elapsed().as_nanos() as u64);
+        Ok(watch)
+    }
+
+    /// The kernel's side is there and calibrated, and nobody is watched yet.
+    fn new(plan: WatchPlan) -> Result<Self, AttachError> {
         let mut kernel = Kernel::load(KernelPlan {
             with_events: plan.with_events,
             as_pairs: plan.as_pairs,
@@ -121,7 +108,7 @@ impl Watch {
         kernel.watch_children()?;
         let before = kernel.totals()?;
         let spool = plan.with_events.then(|| Spool::new(plan.most_events)).transpose()?;
-        let mut watch = Self {
+        Ok(Self {
             plan,
             kernel,
             cost,
@@ -138,19 +125,7 @@ impl Watch {
             times: Vec::new(),
             started: Nanos::ZERO,
             attach_time: Nanos::ZERO,
-        };
-        let begin = Instant::now();
-        for (process, modules) in &found {
-            watch.add_process(*process, process::parent(*process), now())?;
-            watch.probe(*process, modules)?;
-        }
-        watch.started = now();
-        for program in &mut watch.programs {
-            program.started = watch.started;
-        }
-        watch.kernel.enable(true)?;
-        watch.attach_time = Nanos(begin.elapsed().as_nanos() as u64);
-        Ok(watch)
+        })
     }
 
     /// Takes in what has come, often enough that nothing is lost: each few milliseconds with
@@ -238,39 +213,7 @@ impl Watch {
         let detach_time = Nanos(begin.elapsed().as_nanos() as u64);
         self.take_in()?;
         self.note_times()?;
-        let totals = self.kernel.totals()?.since(self.before);
-        let counts = self.counts()?;
-        for counted in &counts {
-            let called = self.functions.iter_mut().filter(|it| it.is(counted));
-            called.for_each(|function| function.is_called = true);
-        }
-        let warnings = self.warnings(totals);
-        let events = match self.spool.take() {
-            None => None,
-            Some(spool) => Some(AttachedEvents::new(
-                spool.finish()?,
-                self.functions.clone(),
-                self.programs.clone(),
-                self.code.clone(),
-                (self.started, ended),
-                totals.lost,
-                self.cost,
-            )),
-        };
-        Ok(Watched {
-            events,
-            counts,
-            times: self.times,
-            totals,
-            programs: self.programs,
-            started: self.started,
-            ended,
-            attach_time: self.attach_time,
-            detach_time,
-            cost: self.cost,
-            has_unseen_returns: self.has_unseen_returns,
-            warnings,
-        })
+        self.finish(ended, detach_time)
     }
 
     fn add_process(
@@ -294,9 +237,13 @@ impl Watch {
         if self.alive.get(&process) == Some(&mappings) {
             return false;
         }
-        let code = self.code.entry(process).or_default();
-        let new: Vec<Mapping> = mappings.iter().filter(|it| !code.contains(it)).cloned().collect();
-        code.extend(new);
+        // Only who asks where a call came from needs it.
+        if self.plan.with_events {
+            let code = self.code.entry(process).or_default();
+            let new = mappings.iter().filter(|it| !code.contains(it)).cloned();
+            let new: Vec<Mapping> = new.collect();
+            code.extend(new);
+        }
         self.alive.insert(process, mappings);
         true
     }
@@ -326,115 +273,6 @@ impl Watch {
         }
     }
 
-    /// Sets the probes of a process that are not there yet.
-    fn probe(&mut self, process: u32, found: &ProcessModules) -> Result<(), AttachError> {
-        if found.anonymous_lists > 0 {
-            self.notes.insert(format!(
-                "{} of process {process} {} made at run time and in no file, so not watched: calls \
-                 are seen in the modules beneath",
-                counted(found.anonymous_lists as u64, "list of functions", "lists of functions"),
-                if found.anonymous_lists == 1 { "was" } else { "were" },
-            ));
-        }
-        for module in &found.modules {
-            self.probe_module(module, found.program_unwinds)?;
-        }
-        Ok(())
-    }
-
-    fn probe_module(&mut self, module: &Module, program_unwinds: bool) -> Result<(), AttachError> {
-        let may_be_left = module.unwinds || program_unwinds;
-        let mut with_return = Vec::new();
-        let mut entry_only = Vec::new();
-        for (offset, function) in &module.functions {
-            if !self.probed.insert((module.inode, *offset)) {
-                continue;
-            }
-            let blocks = matches!(function.name(), "C_WaitForSlotEvent" | "SCardGetStatusChange");
-            let is_entry_only = !self.plan.with_returns && (blocks || may_be_left);
-            let Some(number) = self.number(module, function) else { continue };
-            let others = function.names.iter().skip(1).map(|it| FUNCTIONS[usize::from(*it)].name);
-            self.functions[usize::from(number - RESERVED)].others.extend(others);
-            let cookie = layout::cookie(number, function.name());
-            let site = ProbeSite { offset: offset + self.place(function).behind, cookie };
-            if is_entry_only { entry_only.push(site) } else { with_return.push(site) }
-        }
-        self.note_module(module, may_be_left);
-        self.kernel
-            .probe(&module.path, &with_return, &entry_only)
-            .map_err(|why| AttachError::Probes { module: module.name.clone(), why })
-    }
-
-    const fn place(&self, function: &FoundFunction) -> ProbePlace {
-        if self.plan.with_events { function.probe } else { function.counting_probe }
-    }
-
-    fn number(&mut self, module: &Module, function: &FoundFunction) -> Option<u16> {
-        let name = *function.names.first()?;
-        let is_stepped = self.place(function).is_stepped;
-        let key = (module.inode, name, is_stepped);
-        if let Some(number) = self.numbers.get(&key) {
-            return Some(*number);
-        }
-        if self.functions.len() as u32 >= MOST_FUNCTIONS {
-            self.notes
-                .insert(format!("functions of {} are too many: some are not watched", module.name));
-            return None;
-        }
-        let number = self.functions.len() as u16 + RESERVED;
-        let module = process::file_name(&module.name);
-        self.functions.push(WatchedFunction {
-            name: FUNCTIONS[usize::from(name)].name,
-            family: FUNCTIONS[usize::from(name)].family,
-            module: module.clone(),
-            is_stepped,
-            others: BTreeSet::new(),
-            is_called: false,
-        });
-        self.times.push(FunctionTimes::new(FUNCTIONS[usize::from(name)].name, module));
-        self.numbers.insert(key, number);
-        Some(number)
-    }
-
-    fn note_module(&mut self, module: &Module, may_be_left: bool) {
-        let name = process::file_name(&module.name);
-        if may_be_left && self.plan.with_returns {
-            self.notes.insert(format!(
-                "--returns: {name} or the program can leave calls by an exception or pthread_cancel, \
-                 which aborts the program or skips its clean-up while returns are watched"
-            ));
-        } else if may_be_left {
-            self.has_unseen_returns = true;
-            self.notes.insert(format!(
-                "calls of {name} are seen where they begin only, so without return codes and times: \
-                 it or the program imports pthread_cancel, pthread_exit or _Unwind_RaiseException, \
-                 and a watched return would change what these do; --returns watches them all the same"
-            ));
-        }
-    }
-
-    fn counts(&self) -> Result<Vec<CountedCall>, AttachError> {
-        let tallies = self.kernel.tallies()?.into_iter();
-        let counted = tallies.filter_map(|tally| self.counted_call(tally)).collect();
-        Ok(counted)
-    }
-
-    fn counted_call(&self, tally: CallTally) -> Option<CountedCall> {
-        let function =
-            self.functions.get((tally.function as usize).checked_sub(RESERVED.into())?)?;
-        let cost = self.cost.of(function.is_stepped).0 * tally.count;
-        Some(CountedCall {
-            process: tally.process,
-            thread: tally.thread,
-            module: function.module.clone(),
-            function: function.name,
-            family: function.family,
-            result: (tally.result != RESULT_UNSEEN).then_some(tally.result),
-            count: tally.count,
-            time: Nanos(tally.total_ns.saturating_sub(cost)),
-        })
-    }
-
     fn note_times(&mut self) -> Result<(), AttachError> {
         if self.plan.with_events {
             return Ok(());
@@ -450,54 +288,6 @@ impl Watch {
         }
         Ok(())
     }
-
-    fn warnings(&self, totals: Totals) -> Vec<String> {
-        let cost = self.cost;
-        let mut warnings = vec![format!(
-            "watched from outside: a call costs the program 1 to 3 µs more, of which {} ns (or {} ns \
-             where the kernel has to step through the first instruction) lie inside a call's own time \
-             and were subtracted, as measured at the start on two empty functions; a mapping \
-             [uprobes] of 4 KiB stays in each process",
-            cost.carried_out.0, cost.stepped.0,
-        )];
-        warnings.extend(self.notes.iter().cloned());
-        warnings.extend(self.functions.iter().filter_map(WatchedFunction::group));
-        let open = totals.begun.saturating_sub(totals.ended);
-        for (count, what) in [
-            (totals.at_attach, "under way when watching began: not counted"),
-            (open, "not over when watching ended, or left in another way: not counted"),
-            (totals.lost, "lost on the way, for want of room"),
-            (totals.crowded, "not counted, for want of room"),
-        ] {
-            if count > 0 {
-                warnings.push(format!("{} {what}", calls(count)));
-            }
-        }
-        if totals.notes_lost > 0 {
-            let notes = counted(totals.notes_lost, "note", "notes");
-            warnings.push(format!("{notes} of waits or processes were lost on the way"));
-        }
-        if let Some(spool) = self.spool.as_ref().filter(|spool| spool.dropped > 0) {
-            let dropped = counted(spool.dropped, "event", "events");
-            warnings.push(format!("{dropped} had no room: --events-size allows more"));
-        }
-        warnings
-    }
-}
-
-impl Totals {
-    fn since(self, before: Self) -> Self {
-        Self {
-            begun: self.begun - before.begun,
-            ended: self.ended - before.ended,
-            at_attach: self.at_attach - before.at_attach,
-            sent: self.sent - before.sent,
-            lost: self.lost - before.lost,
-            crowded: self.crowded - before.crowded,
-            entries: self.entries - before.entries,
-            notes_lost: self.notes_lost - before.notes_lost,
-        }
-    }
 }
 
 pub(crate) fn now() -> Nanos {
@@ -505,13 +295,6 @@ pub(crate) fn now() -> Nanos {
     // SAFETY: `time` can be written to.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
-fn calls(count: u64) -> String {
-    match count {
-        1 => "1 call was".to_owned(),
-        count => format!("{count} calls were"),
-    }
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {

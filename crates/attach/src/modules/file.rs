@@ -33,6 +33,7 @@ pub(crate) struct ModuleFile {
     /// Functions of PC/SC and of reader drivers that it exports: numbers and addresses.
     pub(super) exports: Vec<(u16, u64)>,
     unwinds: bool,
+    throws: bool,
 }
 
 impl ModuleFile {
@@ -53,14 +54,23 @@ impl ModuleFile {
         let segments = segments.collect();
         let names = |name: &[u8]| elf.dynamic_symbols().any(|it| it.name_bytes() == Ok(name));
         let is_module = names(b"C_GetFunctionList") || names(b"C_GetInterface");
-        let unwinds = imports_unwinding(&elf);
+        let unwinds =
+            imports_any(&elf, &["pthread_cancel", "pthread_exit", "_Unwind_RaiseException"]);
+        let throws = imports_any(&elf, &["__cxa_throw", "__cxa_rethrow"]);
         let exports = exports(&elf);
         let pointers = if is_module { pointers(&elf) } else { Vec::new() };
-        Some(Self { segments, pointers, is_module, exports, unwinds, content })
+        Some(Self { segments, pointers, is_module, exports, unwinds, throws, content })
     }
 
+    /// Calls may be left by other ways than a return.
     pub(crate) const fn unwinds(&self) -> bool {
         self.unwinds
+    }
+
+    /// It is C++ and throws exceptions. Those of a module end inside of it, or would end a program in
+    /// C; those of a program leave a call of a module where the module calls the program.
+    pub(crate) const fn throws(&self) -> bool {
+        self.throws
     }
 
     /// The code from an offset on, to the next function's.
@@ -107,11 +117,10 @@ fn exports(elf: &ElfFile64<'_>) -> Vec<(u16, u64)> {
     found.collect()
 }
 
-/// Whether calls may be left by other ways than a return.
-fn imports_unwinding(elf: &ElfFile64<'_>) -> bool {
-    const WAYS: [&[u8]; 3] = [b"pthread_cancel", b"pthread_exit", b"_Unwind_RaiseException"];
+fn imports_any(elf: &ElfFile64<'_>, names: &[&str]) -> bool {
+    let is_one = |name: &[u8]| names.iter().any(|it| it.as_bytes() == name);
     let mut imported = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
-    imported.any(|symbol| symbol.name_bytes().is_ok_and(|name| WAYS.contains(&name)))
+    imported.any(|symbol| symbol.name_bytes().is_ok_and(is_one))
 }
 
 fn pointers(elf: &ElfFile64<'_>) -> Vec<(u64, u64)> {

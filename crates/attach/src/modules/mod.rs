@@ -75,7 +75,7 @@ pub fn find_modules(process: u32) -> io::Result<ProcessModules> {
     let memory = Memory::open(process)?;
     let mut files = Files::new(process, &mappings);
     let mut found = ProcessModules {
-        program_unwinds: files.program(process).is_some_and(ModuleFile::unwinds),
+        program_unwinds: files.program(process).is_some_and(|it| it.unwinds() || it.throws()),
         ..ProcessModules::default()
     };
     let lists = lists::find(&mappings, &memory, &mut files);
