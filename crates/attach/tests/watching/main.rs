@@ -2,126 +2,20 @@
 //! Needs root, Linux 6.6 and a C compiler; without them it says so and does nothing.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod client;
+mod endings;
+mod figures;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
 
 use tapstone_attach::modules;
-use tapstone_attach::{AttachError, Watch, WatchPlan, Watched};
+use tapstone_attach::{Watch, WatchPlan, Watched};
+
+use self::client::{Running, attach, null_module, watched};
 
 const REFUSED: u64 = 0x91;
-
-/// The client, built once for all tests.
-static CLIENT: LazyLock<Option<PathBuf>> = LazyLock::new(build_client);
-
-fn build_client() -> Option<PathBuf> {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("attach-client");
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let partial = program.with_extension(std::process::id().to_string());
-    let built = Command::new("cc")
-        .args(["-O2", "-Wall", "-Werror"])
-        .arg(format!("-I{}", here.join("../../fixtures/traced").display()))
-        .arg("-o")
-        .arg(&partial)
-        .arg(here.join("tests/client.c"))
-        .args(["-ldl", "-lpthread"])
-        .status();
-    built.ok().filter(std::process::ExitStatus::success)?;
-    std::fs::rename(&partial, &program).ok()?;
-    Some(program)
-}
-
-/// A client that is ready to work, and is not left behind.
-struct Running {
-    child: Child,
-    said: BufReader<ChildStdout>,
-}
-
-/// What the client knows: C_DigestInit that went well, C_Digest that went well, was refused, and
-/// failed otherwise, and the time of C_Digest.
-type Known = [u64; 5];
-
-impl Running {
-    fn start(module: &Path, words: &[u64]) -> Option<Self> {
-        let mut child = Command::new(CLIENT.as_deref()?)
-            .arg(module)
-            .args(words.iter().map(u64::to_string))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        let mut running = Self { child, said };
-        assert_eq!(running.line(), "ready\n");
-        Some(running)
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn go_on(&mut self) {
-        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
-    }
-
-    fn known(&mut self) -> Known {
-        let line = self.line();
-        let mut words = line.split_whitespace().map(|word| word.parse().unwrap());
-        std::array::from_fn(|_| words.next().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn null_module() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    tests.parent().unwrap().join("libnull_module.so")
-}
-
-/// Attaches, or says why this machine cannot.
-fn attach(plan: WatchPlan) -> Option<Watch> {
-    match Watch::attach(plan) {
-        Ok(watch) => Some(watch),
-        Err(AttachError::Kernel(why)) if !why.contains("does not take") => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(AttachError::Rights(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Watches while the client works. `None`: this machine cannot.
-fn watched(running: &mut Running, plan: WatchPlan) -> Option<(Known, Watched)> {
-    let plan = WatchPlan { processes: vec![running.child.id()], with_returns: true, ..plan };
-    let mut watch = attach(plan)?;
-    running.go_on();
-    let (done, known) = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| running.known());
-        while !worker.is_finished() {
-            watch.take_in().unwrap();
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        (Instant::now(), worker.join().unwrap())
-    });
-    watch.look_around().unwrap();
-    let seen = watch.detach().unwrap();
-    assert!(done.elapsed() < Duration::from_secs(10));
-    Some((known, seen))
-}
 
 /// Counts by function and result.
 fn counts(seen: &Watched) -> BTreeMap<(&'static str, u64), u64> {
@@ -264,48 +158,4 @@ fn an_end_of_the_program_is_noticed() {
     watch.look_around().unwrap();
     assert!(!watch.has_processes());
     watch.detach().unwrap();
-}
-
-/// What a call takes for the client, which reads a clock before and after, in nanoseconds.
-fn digest_time(module: &Path, plan: Option<WatchPlan>) -> Option<(f64, Option<Watched>)> {
-    let mut running = Running::start(module, &[1, 200_000])?;
-    let (known, seen) = match plan {
-        Some(plan) => watched(&mut running, plan).map(|(known, seen)| (known, Some(seen)))?,
-        None => {
-            running.go_on();
-            (running.known(), None)
-        }
-    };
-    let [_, well, refused, _, nanos] = known;
-    Some((nanos as f64 / (well + refused) as f64, seen))
-}
-
-/// Prints what watching costs a call of C_Digest, and how near the medians come.
-#[test]
-#[ignore = "a measurement, for a quiet machine"]
-fn cost_of_a_watched_call() {
-    let softhsm = PathBuf::from("/usr/lib/softhsm/libsofthsm2.so");
-    for module in [null_module(), softhsm].into_iter().filter(|it| it.exists()) {
-        let Some((alone, _)) = digest_time(&module, None) else { return };
-        eprintln!("{}: {alone:.0} ns a call of C_Digest unwatched", module.display());
-        for (with_events, as_pairs) in [(false, false), (true, false), (false, true), (true, true)]
-        {
-            let most_events = 1 << 30;
-            let plan = WatchPlan { with_events, as_pairs, most_events, ..WatchPlan::default() };
-            let Some((watched, Some(seen))) = digest_time(&module, Some(plan)) else { return };
-            let times = seen.times.iter().find(|it| it.function == "C_Digest");
-            let median = times.and_then(|it| it.series.total().quantile(0.5));
-            eprintln!(
-                "  {} {}: {:.0} ns more; median {median:?}; {:?}; probes inside {:?}; attach {:.1} ms, \
-                 detach {:.1} ms",
-                if with_events { "events" } else { "counts" },
-                if as_pairs { "by pairs" } else { "by sessions" },
-                watched - alone,
-                seen.totals,
-                seen.cost,
-                seen.attach_time.0 as f64 / 1e6,
-                seen.detach_time.0 as f64 / 1e6,
-            );
-        }
-    }
 }
