@@ -29,6 +29,9 @@ pub struct CountedCall {
     pub time: Nanos,
 }
 
+/// An hour of all functions is to take no more memory than some minutes; intervals need half as many.
+const MOST_SLICES: usize = 192;
+
 /// How long the calls of a function took, over the time that it was watched.
 #[derive(Clone, Debug)]
 pub struct FunctionTimes {
@@ -82,5 +85,28 @@ impl FunctionTimes {
         if slice.completed > 0 {
             self.series.add(&slice);
         }
+        if self.series.slices().len() > MOST_SLICES {
+            self.series = self.series.coarsened();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_takes_no_more_room_than_some_minutes() {
+        let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned());
+        let mut buckets = vec![0; BUCKETS];
+        let seconds = 86_400;
+        for second in 1..=seconds {
+            buckets[100] += 2000;
+            times.add(&buckets, Nanos::from_secs(second), Nanos(3));
+        }
+        assert!(times.series.slices().len() <= MOST_SLICES);
+        let total = times.series.total();
+        assert_eq!(total.completed, 2000 * seconds);
+        assert_eq!(total.min, Nanos(layout::middle_of(100) - 3));
     }
 }
