@@ -2,8 +2,8 @@
  *
  * It prints "ready", and waits for a line; without rounds it has only loaded the module then. Then each thread (and each thread of each child) opens a
  * session and does ROUNDS times C_DigestInit and C_Digest, and each tenth time C_Digest alone, which
- * fails. It prints how often each function returned what, and its own sum of the times of C_Digest,
- * and waits for another line before it ends.
+ * fails. It prints how often each function returned what, its own sum of the times of C_Digest, and
+ * their median (of the first ROUNDS), and waits for another line before it ends.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -22,6 +22,9 @@ static unsigned long rounds, pause_us;
 static struct {
     unsigned long begun, well, refused, other, nanos;
 } *counted;
+/* Times of C_Digest, of the first ROUNDS, in nanoseconds. */
+static unsigned *times;
+static unsigned long timed;
 
 static unsigned long now(void)
 {
@@ -36,7 +39,11 @@ static void digest(CK_SESSION_HANDLE session)
     CK_ULONG length = sizeof digest;
     unsigned long start = now();
     CK_RV result = module->C_Digest(session, message, sizeof message, digest, &length);
-    __atomic_fetch_add(&counted->nanos, now() - start, __ATOMIC_RELAXED);
+    unsigned long time = now() - start;
+    __atomic_fetch_add(&counted->nanos, time, __ATOMIC_RELAXED);
+    unsigned long place = __atomic_fetch_add(&timed, 1, __ATOMIC_RELAXED);
+    if (place < rounds)
+        times[place] = time;
     unsigned long *count = result == CKR_OK ? &counted->well
                            : result == 0x91 ? &counted->refused
                                             : &counted->other;
@@ -70,6 +77,19 @@ static void work_in_threads(int threads)
         pthread_join(ids[n], NULL);
 }
 
+static int by_time(const void *one, const void *other)
+{
+    unsigned a = *(const unsigned *)one, b = *(const unsigned *)other;
+    return (a > b) - (a < b);
+}
+
+static unsigned median(void)
+{
+    unsigned long known = timed < rounds ? timed : rounds;
+    qsort(times, known, sizeof *times, by_time);
+    return known ? times[known / 2] : 0;
+}
+
 int main(int count, char **words)
 {
     if (count < 4)
@@ -78,6 +98,7 @@ int main(int count, char **words)
     rounds = strtoul(words[3], NULL, 10);
     pause_us = count > 4 ? strtoul(words[4], NULL, 10) : 0;
     int children = count > 5 ? atoi(words[5]) : 0;
+    times = calloc(rounds + 1, sizeof *times);
     counted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     void *library = dlopen(words[1], RTLD_NOW);
     CK_RV (*get)(CK_FUNCTION_LIST **) = library ? dlsym(library, "C_GetFunctionList") : NULL;
@@ -102,8 +123,8 @@ int main(int count, char **words)
         work_in_threads(threads);
     while (wait(NULL) > 0)
         ;
-    printf("%lu %lu %lu %lu %lu\n", counted->begun, counted->well, counted->refused, counted->other,
-           counted->nanos);
+    printf("%lu %lu %lu %lu %lu %u\n", counted->begun, counted->well, counted->refused, counted->other,
+           counted->nanos, median());
     fflush(stdout);
     fgets(line, sizeof line, stdin);
     return 0;

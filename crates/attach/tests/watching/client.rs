@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use tapstone_attach::{AttachError, Watch, WatchPlan, Watched};
+use tapstone_testing::skip;
 
 /// Programs and modules beside this file, each built once for all tests; `None`: no compiler.
 static CLIENT: LazyLock<Option<PathBuf>> = LazyLock::new(|| build("client.c", &["cc", "-O2"]));
@@ -33,7 +34,7 @@ fn build(source: &str, compiler: &[&str]) -> Option<PathBuf> {
         .args(["-ldl", "-lpthread"])
         .status();
     let Ok(status) = built else {
-        eprintln!("skipped: no {}", compiler[0]);
+        skip(&format!("a compiler ({})", compiler[0]));
         return None;
     };
     assert!(status.success(), "{source} cannot be built");
@@ -48,8 +49,8 @@ pub(crate) struct Running {
 }
 
 /// What the client knows: C_DigestInit that went well, C_Digest that went well, was refused, and
-/// failed otherwise, and the time of C_Digest.
-pub(crate) type Known = [u64; 5];
+/// failed otherwise, the time of all C_Digest, and their median.
+pub(crate) type Known = [u64; 6];
 
 impl Running {
     pub(crate) fn start(module: &Path, words: &[u64]) -> Option<Self> {
@@ -72,6 +73,11 @@ impl Running {
         let program = if what == "throw" { &ENDS_UNCANCELLED } else { &ENDS };
         let mut command = Command::new(program.as_deref()?);
         Some(Self::start_command(command.arg(MODULE.as_deref()?).arg(what)))
+    }
+
+    /// The client of a module of which nothing is known but how long C_Digest takes.
+    pub(crate) fn start_spinning(nanos: u64, words: &[u64]) -> Option<Self> {
+        Self::start_with(MODULE.as_deref()?, words, &[("ATTACH_SPIN_NS", &nanos.to_string())])
     }
 
     /// A program that looks for the longest pause between two calls: see pauses.c.
@@ -128,16 +134,21 @@ pub(crate) fn null_module() -> PathBuf {
     tests.parent().unwrap().join("libnull_module.so")
 }
 
+/// What tests that watch need.
+pub(crate) const RIGHTS: &str = "rights and a kernel to watch processes";
+
 /// Attaches, or says why this machine cannot.
 pub(crate) fn attach(plan: WatchPlan) -> Option<Watch> {
     match Watch::attach(plan) {
         Ok(watch) => Some(watch),
         Err(AttachError::Kernel(why)) if !why.contains("does not take") => {
-            eprintln!("skipped: {why}");
+            println!("{why}");
+            skip(RIGHTS);
             None
         }
         Err(AttachError::Rights(why)) => {
-            eprintln!("skipped: {why}");
+            println!("{why}");
+            skip(RIGHTS);
             None
         }
         Err(error) => panic!("{error}"),

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tapstone_attach::{Watch, WatchPlan, Watched};
+use tapstone_testing::skip;
 
-use crate::client::{Running, attach, null_module, watched};
+use crate::client::{RIGHTS, Running, attach, null_module, watched};
 
 /// Calls of C_Digest, whether their returns were seen or not.
 fn digests(seen: &Watched) -> u64 {
@@ -93,7 +94,7 @@ fn what_returns_may_change_is_said() {
 fn a_module_of_another_mount_namespace_is_watched() {
     let unshared = Command::new("unshare").args(["--mount", "true"]).status();
     if !unshared.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: no mount namespaces here");
+        return skip(RIGHTS);
     }
     let Some(mut running) = Running::start_unshared(&null_module(), &[2, 500]) else { return };
     assert!(!std::path::Path::new("/mnt/hidden.so").exists());
@@ -131,7 +132,7 @@ fn nothing_is_left_of_a_watcher_that_is_killed() {
     watcher.kill().unwrap();
     watcher.wait().unwrap();
     if said.as_deref() != Some("watching") {
-        return eprintln!("skipped: watching is not possible here");
+        return skip(RIGHTS);
     }
     assert!(!programs.is_empty());
     // The kernel takes them away when nobody uses them any more, a moment later.
@@ -141,7 +142,7 @@ fn nothing_is_left_of_a_watcher_that_is_killed() {
         std::thread::sleep(Duration::from_millis(20));
     }
     running.go_on();
-    let [begun, well, refused, other, _] = running.known();
+    let [begun, well, refused, other, ..] = running.known();
     assert_eq!([begun, well, refused, other], [10_000, 10_000, 1_000, 0]);
 }
 

@@ -12,8 +12,9 @@ use std::process::Command;
 
 use tapstone_attach::modules;
 use tapstone_attach::{Watch, WatchPlan, Watched};
+use tapstone_testing::skip;
 
-use self::client::{Running, attach, null_module, watched};
+use self::client::{RIGHTS, Running, attach, null_module, watched};
 
 const REFUSED: u64 = 0x91;
 
@@ -30,11 +31,11 @@ fn counts(seen: &Watched) -> BTreeMap<(&'static str, u64), u64> {
 fn counts_are_exact_with_threads_and_children() {
     for as_pairs in [false, true] {
         let Some(mut running) = Running::start(&null_module(), &[4, 5000, 0, 2]) else {
-            return eprintln!("skipped: no C compiler");
+            return;
         };
         let plan = WatchPlan { as_pairs, ..WatchPlan::default() };
         let Some((known, seen)) = watched(&mut running, plan) else { return };
-        let [begun, well, refused, other, _] = known;
+        let [begun, well, refused, other, ..] = known;
         assert_eq!([begun, well, refused, other], [60_000, 60_000, 6_000, 0]);
         let counts = counts(&seen);
         assert_eq!(counts[&("C_DigestInit", 0)], begun, "{counts:?}");
@@ -68,7 +69,8 @@ fn found_in_client(module: &Path) -> Option<BTreeMap<String, Vec<modules::FoundF
     let found = match modules::find_modules(running.child.id()) {
         Ok(found) => found,
         Err(why) => {
-            eprintln!("skipped: {why}");
+            println!("{why}");
+            skip(RIGHTS);
             return None;
         }
     };
@@ -95,7 +97,7 @@ fn all_functions_of_a_module_are_found() {
         ("/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-trust.so", "p11-kit-trust.so"),
     ] {
         if !Path::new(module).exists() {
-            eprintln!("skipped: no {module}");
+            skip(module);
             continue;
         }
         let Some(found) = found_in_client(Path::new(module)) else { return };
@@ -135,7 +137,7 @@ fn what_cannot_be_watched_is_said() {
     };
     let nobody = of(Vec::new(), vec!["no-such-module.so".to_owned()]);
     if nobody.contains("CAP_") {
-        return eprintln!("skipped: {nobody}");
+        return skip(RIGHTS);
     }
     assert!(nobody.starts_with("no process has no-such-module.so loaded\nhint: "), "{nobody}");
     assert!(of(vec![u32::MAX >> 1], Vec::new()).starts_with("there is no process "));
