@@ -5,6 +5,7 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod attached;
 mod blindness;
 mod children;
 mod clients;

@@ -59,6 +59,14 @@ impl Program {
         &self.words
     }
 
+    /// To be started otherwise than here.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        private_environment(&mut command);
+        command.args(&self.words[1..]).envs(self.variables.iter().cloned());
+        command
+    }
+
     /// The program alone.
     pub(crate) fn bare(&self) -> Left {
         let mut command = Command::new(&self.words[0]);

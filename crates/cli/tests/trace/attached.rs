@@ -1,0 +1,220 @@
+//! A program that already runs, watched by `trace --pid`: the same findings as of one that was
+//! started, and the same report, record and exports.
+//!
+//! Without root or a kernel that allows it these tests skip, and say so.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+
+use tapstone_record::{Finding, FindingKind, Record};
+use tapstone_testing::skip;
+use tempfile::TempDir;
+
+use crate::fixtures;
+use crate::program::Program;
+use crate::softhsm::{Hsm, PIN};
+
+/// A program of these fixtures that was started with `--wait`, and waits.
+struct Waiting {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Waiting {
+    fn start(program: &Program) -> Self {
+        let mut command = program.clone().arg("--wait").command();
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        let mut waiting = Self { child, said };
+        assert_eq!(waiting.line(), "ready\n");
+        waiting
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Works until it ends.
+    fn work(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        assert!(self.child.wait().unwrap().success(), "{}", self.line());
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `tapstone trace --pid`, which watches until all have ended.
+struct Watcher {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    folder: TempDir,
+}
+
+impl Watcher {
+    /// `None`, which has been said then: this machine cannot.
+    fn start(programs: &[&Waiting], options: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        command.args(["trace", "--output", "record.json"]).args(options.split_whitespace());
+        for program in programs {
+            command.arg("--pid").arg(program.child.id().to_string());
+        }
+        let command = command.current_dir(folder.path()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut first = String::new();
+        said.read_line(&mut first).unwrap();
+        if first.contains("needs CAP_") || first.contains("kernel") {
+            println!("{first}");
+            skip("rights and a kernel to watch processes");
+            child.wait().unwrap();
+            return None;
+        }
+        assert!(first.starts_with("watching "), "{first}");
+        Some(Self { child, said, folder })
+    }
+
+    /// What it says and writes when all have ended.
+    fn end(mut self) -> (String, Record, TempDir) {
+        let mut report = String::new();
+        self.said.read_to_string(&mut report).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{report}");
+        let record = std::fs::read(self.folder.path().join("record.json")).unwrap();
+        (report, serde_json::from_slice(&record).unwrap(), self.folder)
+    }
+}
+
+/// Watches a program from its start to its end, at returns too.
+fn watched(program: &Program) -> Option<Record> {
+    let mut running = Waiting::start(program);
+    let watcher = Watcher::start(&[&running], "--returns")?;
+    running.work();
+    Some(watcher.end().1)
+}
+
+/// Kinds that are looked for from outside too.
+const KINDS: [FindingKind; 4] = [
+    FindingKind::RepeatedSearch,
+    FindingKind::SessionChurn,
+    FindingKind::Serialised,
+    FindingKind::Sleep,
+];
+
+fn found(record: &Record) -> BTreeSet<(String, String)> {
+    let wanted = record.findings.iter().filter(|it| KINDS.contains(&it.kind));
+    // What sleeps outside of any call has the name of a system call here, and of libc's function
+    // there.
+    let place = |it: &Finding| {
+        if it.layer == "program" { "the program".to_owned() } else { it.place.clone() }
+    };
+    wanted.map(|it| (format!("{:?}", it.kind), place(it))).collect()
+}
+
+/// The same findings, and one of that kind among them, about as often.
+#[track_caller]
+fn same_findings(program: &Program, kind: &FindingKind) {
+    let Some(watched) = watched(program) else { return };
+    let started = program.traced().exits(0).record();
+    assert_eq!(
+        found(&watched),
+        found(&started),
+        "watched {:#?}\nstarted {:#?}",
+        watched.findings,
+        started.findings
+    );
+    let count = |record: &Record| {
+        let of_kind = record.findings.iter().find(|it| it.kind == *kind);
+        of_kind.unwrap_or_else(|| panic!("no {kind:?} in {:#?}", record.findings)).count
+    };
+    if *kind != FindingKind::Serialised {
+        assert!(count(&watched).abs_diff(count(&started)) <= 2, "{watched:#?}\n{started:#?}");
+    }
+}
+
+/// A program on a token with a key pair.
+fn on_softhsm(program: &str, options: &str) -> Option<(Program, Hsm)> {
+    let (program, hsm) = fixtures::built(program).zip(Hsm::new())?;
+    let program = Program::new(program).arg(hsm.module()).args(options);
+    Some((program.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf")), hsm))
+}
+
+fn null_module() -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name("libnull_module.so")
+}
+
+/// Templates and answers are compared by digests that the kernel makes.
+#[test]
+fn repeated_searches_are_found_from_outside() {
+    let Some((searcher, _hsm)) = on_softhsm("searcher", "500") else { return };
+    same_findings(&searcher, &FindingKind::RepeatedSearch);
+    let Some((changer, _hsm)) = on_softhsm("searcher", "200 --change --keep") else { return };
+    let Some(record) = watched(&changer) else { return };
+    let search = record.findings.iter().find(|it| it.kind == FindingKind::RepeatedSearch);
+    assert_eq!(search, None, "what is searched changes each time");
+}
+
+#[test]
+fn session_churn_is_found_from_outside() {
+    let options = "--digest 5000 --sessions-per-op";
+    let Some((client, _hsm)) = on_softhsm("client", options) else { return };
+    same_findings(&client, &FindingKind::SessionChurn);
+}
+
+#[test]
+fn serialised_threads_are_found_from_outside() {
+    let options = format!("--sign 500 --rsa --threads 4 --serialised --pin {PIN}");
+    let Some((client, _hsm)) = on_softhsm("client", &options) else { return };
+    same_findings(&client, &FindingKind::Serialised);
+}
+
+#[test]
+fn sleeps_are_found_from_outside() {
+    let built = fixtures::built("client").zip(fixtures::built("stand-in-sleepy"));
+    let Some((client, module)) = built else { return };
+    let sleeper = Program::new(client).arg(module).args("--digest 50 --sessions-per-op");
+    same_findings(&sleeper, &FindingKind::Sleep);
+    let Some((pauses, _hsm)) = on_softhsm("searcher", "50 --keep --pause 5") else { return };
+    same_findings(&pauses, &FindingKind::Sleep);
+}
+
+/// Two at once, each with its calls, and all exports.
+#[test]
+fn several_programs_are_one_report() {
+    let Some(client) = fixtures::built("client") else { return };
+    let program = |count: &str| Program::new(&client).arg(null_module()).arg("--digest").arg(count);
+    let mut one = Waiting::start(&program("300"));
+    let mut other = Waiting::start(&program("200"));
+    let options = "--returns --perfetto p.pftrace --folded stacks --operation C_Digest";
+    let Some(watcher) = Watcher::start(&[&one, &other], options) else { return };
+    one.work();
+    other.work();
+    let (report, record, folder) = watcher.end();
+    assert!(report.contains("C_DigestInit"), "{report}");
+    assert!(report.contains("watched from outside"), "{report}");
+    let digests = record.calls.iter().find(|it| it.function == "C_Digest").unwrap();
+    assert_eq!((digests.count, digests.module.as_str()), (500, "libnull_module.so"));
+    let case = record.results.iter().find(|it| it.operation.contains("C_Digest"));
+    assert!(case.is_some(), "{:#?}", record.results);
+    assert!(std::fs::metadata(folder.path().join("p.pftrace")).unwrap().len() > 10_000);
+    let stacks = std::fs::read_to_string(folder.path().join("stacks")).unwrap();
+    assert!(stacks.contains("C_Digest"), "{stacks}");
+    // Events of a probe inside are kept as they are; from outside there are none of these.
+    let refused = Command::new(env!("CARGO_BIN_EXE_tapstone"))
+        .args(["trace", "--pid", "1", "--events", "kept"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--events"), "{refused:?}");
+    assert!(!folder.path().join("kept").exists());
+}
