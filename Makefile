@@ -1,6 +1,7 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
 .PHONY: help demo test setup build lint bench bpf within within-real attribution twins interrupts faults \
+.PHONY: help demo test setup build lint bench bpf watch-hour within within-real attribution interrupts faults \
 	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs clean
 .PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts faults \
 	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
@@ -13,6 +14,7 @@ help:
 	@echo 'make lint    formatting, clippy, documentation, licences: quicker than make test'
 	@echo 'make bench   what measuring itself costs'
 	@echo 'make bpf     builds the programs that trace --pid puts into the kernel, and compares them (clang)'
+	@echo 'make watch-hour   an hour of trace --pid on 2,000 calls a second: does it grow, is a call missing'
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
@@ -54,6 +56,10 @@ bench:
 # WRITE=--write puts what was built in the place of what is committed.
 bpf:
 	@crates/attach/programs/build $(WRITE)
+
+# An hour (MINUTES=60) that takes a few percent of a processor; as root.
+watch-hour:
+	MINUTES=$(or $(MINUTES),60) scripts/watch-hour
 
 # Seeds are fixed; it prints how many intervals hold the limit of M/D/1 and of M/D/4.
 within:
