@@ -253,11 +253,13 @@ mod tests {
     fn read(object: u64, kind: u64, value: &[u8], room: Option<u64>, key: [u64; 2]) -> (u64, u64) {
         let mut bytes = value.to_vec();
         let to = if room.is_some() { bytes.as_mut_ptr() } else { core::ptr::null_mut() };
-        let mut template = vec![Attribute { kind, value: to, length: room.unwrap_or_default() }];
-        let frame = of("C_GetAttributeValue", [1, object, template.as_ptr() as u64, 1, 0, 0]);
+        let mut template = [Attribute { kind, value: to, length: room.unwrap_or_default() }];
+        let asked = template.as_mut_ptr();
+        let frame = of("C_GetAttributeValue", [1, object, asked as u64, 1, 0, 0]);
         // SAFETY: a template of one attribute, whose value is as long as it says.
         let question = unsafe { attribute_question(&frame, key) };
-        template[0].length = value.len() as u64;
+        // SAFETY: it points to the attribute above, as the frame does.
+        unsafe { (*asked).length = value.len() as u64 };
         // SAFETY: as above.
         (question, unsafe { answer_of_read(frame.function, &frame, key) })
     }
