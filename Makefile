@@ -1,10 +1,7 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench bpf within within-real attribution twins interrupts faults \
-.PHONY: help demo test setup build lint bench bpf watch-hour within within-real attribution interrupts faults \
-	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs clean
-.PHONY: help demo test setup build lint bench bpf within within-real attribution interrupts faults \
-	mutants fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
+.PHONY: help demo test setup build lint bench bpf watch-hour within within-real attribution twins interrupts \
+	faults mutants fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
