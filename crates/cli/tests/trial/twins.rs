@@ -1,5 +1,5 @@
-//! Wasteful programs beside their repair by hand: what a trace of the wasteful one predicts, and
-//! what the repair saves. `make twins` prints the table; it takes a few minutes, and wants a machine
+//! Wasteful programs beside their repair by hand: what traces of the wasteful one predict, over as
+//! many rounds as a trial has, and what the repair saves. `make twins` prints the table; it takes a few minutes, and wants a machine
 //! on which nothing else works.
 
 use std::ffi::OsString;
@@ -8,12 +8,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tapstone_record::{FindingKind, Range};
+use tapstone_explain::findings::prediction::{Prediction, Saving};
+use tapstone_record::FindingKind;
 
 use crate::softhsm::Hsm;
 use crate::{fixtures, run, turn};
 
-/// Rounds in which both programs run, in turns.
+/// Rounds in which both programs run, and a trace of the wasteful one, in turns.
 const ROUNDS: u32 = 15;
 
 struct Twin {
@@ -28,7 +29,7 @@ struct Row {
     name: &'static str,
     before: f64,
     after: f64,
-    predicted: Option<Range>,
+    predicted: Option<Saving>,
 }
 
 const FILE: &str = "import json, sys\n\
@@ -111,23 +112,31 @@ fn timed(command: &[OsString], configuration: &str) -> Duration {
 }
 
 fn measured(twin: &Twin, configuration: &str) -> Row {
-    let command: Vec<&str> = twin.wasteful.iter().map(|word| word.to_str().unwrap()).collect();
-    let outcome = run("trace", "", &[("SOFTHSM2_CONF", configuration)], &command).exits(0);
-    let record = crate::record(&outcome);
-    let finding = record.findings.iter().find(|finding| finding.kind == twin.kind);
     let mut before = Duration::ZERO;
     let mut after = Duration::ZERO;
+    let mut predicted = Vec::new();
+    // In turns, so that what else the machine does is in all of them.
     for _ in 0..ROUNDS {
         before += timed(&twin.wasteful, configuration);
         after += timed(&twin.repaired, configuration);
+        predicted.extend(predicted_by_trace(twin, configuration));
     }
     let millis = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(ROUNDS);
     Row {
         name: twin.name,
         before: millis(before),
         after: millis(after),
-        predicted: finding.and_then(|finding| finding.saving),
+        predicted: Prediction::over(&predicted).map(|prediction| prediction.saving),
     }
+}
+
+/// What one trace of the wasteful program says.
+fn predicted_by_trace(twin: &Twin, configuration: &str) -> Option<Saving> {
+    let command: Vec<&str> = twin.wasteful.iter().map(|word| word.to_str().unwrap()).collect();
+    let outcome = run("trace", "", &[("SOFTHSM2_CONF", configuration)], &command).exits(0);
+    let record = crate::record(&outcome);
+    let finding = record.findings.iter().find(|finding| finding.kind == twin.kind)?;
+    finding.saving.map(|saving| Saving { low: saving.low, high: saving.high })
 }
 
 impl Row {
