@@ -131,6 +131,8 @@ impl Telling<'_> {
             function,
             handle: record.handle,
             detail: record.detail,
+            operand: 0,
+            only_length: false,
             on_token: false,
             sent: None,
             reader: None,

@@ -40,6 +40,7 @@ mod trial;
 mod values;
 mod vcard;
 mod version;
+mod workload;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

@@ -10,13 +10,15 @@ use tapstone_compare::NamedRecord;
 use tapstone_files::Access;
 use tapstone_record::{Record, TargetKind};
 use tapstone_report::html;
+use tapstone_workload::{WorkloadLimits, read_workload};
 
 use self::timeline::Found;
 use crate::compare::tool;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{self, Format};
-use crate::print::{out, say};
+use crate::print::{out, outln, say};
+use crate::workload;
 
 /// Show records: as one page for a browser, on the terminal, or for other programs.
 ///
@@ -26,7 +28,7 @@ use crate::print::{out, say};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The records, in the order in which they are shown
+    /// The records, or workloads that `tapstone trace --workload` kept, in the order in which they are shown
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
     /// Write a page to this file; without it, the records are shown here
@@ -61,11 +63,13 @@ struct Opened {
     note: Option<String>,
     /// What repeats it, instead of the record's own command.
     again: Option<Vec<String>>,
+    /// What stands before the record on a terminal.
+    preface: Option<String>,
 }
 
 impl Opened {
     fn entry(&self) -> html::PageEntry<'_> {
-        let Self { name, record, timeline, note, again } = self;
+        let Self { name, record, timeline, note, again, .. } = self;
         html::PageEntry {
             name,
             record,
@@ -132,19 +136,31 @@ fn print_records(opened: &[Opened], arguments: &Arguments) -> anyhow::Result<()>
         "--format csv and json show one record, not {}\nhint: call it for each, or use another format",
         opened.len()
     );
+    if format == Format::Text {
+        for preface in opened.iter().filter_map(|one| one.preface.as_ref()) {
+            outln!("{preface}");
+        }
+    }
     let records: Vec<&Record> = opened.iter().map(|one| &one.record).collect();
     out!("{}", format.render(&records, &output::style(arguments.verbose))?);
     Ok(())
 }
 
 fn open(path: &Path, events: Option<&Path>) -> anyhow::Result<Opened> {
+    let name = path.display().to_string();
+    if workload::is_workload(path) {
+        let workload = read_workload(path, WorkloadLimits::default())?;
+        let preface = Some(workload::workload_text(&name, &workload));
+        let record = workload::workload_record(&workload);
+        return Ok(Opened { name, record, timeline: None, note: None, again: None, preface });
+    }
     let record = Record::read(path)?;
     let (timeline, note) = match timeline::find_timeline(&record, path, events)? {
         Found::Nothing => (None, None),
         Found::Gone(note) => (None, Some(note)),
         Found::Events(timeline) => (Some(timeline), None),
     };
-    Ok(Opened { name: path.display().to_string(), record, timeline, note, again: None })
+    Ok(Opened { name, record, timeline, note, again: None, preface: None })
 }
 
 /// A measured card among those that others have published.
@@ -165,7 +181,14 @@ fn beside_published(one: &Opened) -> Vec<Opened> {
         let mut record = Record::new(tool(), began, environment, target);
         record.comparison = Some(comparison);
         let name = format!("{} beside {name}", one.name);
-        Some(Opened { name, record, timeline: None, note: None, again: one.again.clone() })
+        Some(Opened {
+            name,
+            record,
+            timeline: None,
+            note: None,
+            again: one.again.clone(),
+            preface: None,
+        })
     };
     tapstone_reference::names().into_iter().filter_map(compared).collect()
 }

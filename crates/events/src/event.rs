@@ -151,6 +151,13 @@ pub struct CallBegun {
     /// Its second: a mechanism, a slot, a time limit in milliseconds; of C_FindObjectsInit a digest
     /// of the template under the run's own key; 0 where `sent` or `reader` say more.
     pub detail: u64,
+    /// Of a call of PKCS#11 what it works on: the key of an operation that begins, the length in
+    /// bytes of what it is given, the most objects of C_FindObjects, and of C_FindObjectsInit and
+    /// C_GetAttributeValue the shape of the template (`template_shape`), of the latter with the
+    /// object in the bits above; 0 elsewhere.
+    pub operand: u64,
+    /// It has no room for a result, and only asks how long that is.
+    pub only_length: bool,
     /// It makes an object that stays on the token (CKA_TOKEN).
     pub on_token: bool,
     /// What it sends to a card.
@@ -189,7 +196,8 @@ pub struct CallEnded {
 /// What a call gave beside its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A session, a card or a context; 0 where there is nothing.
+    /// A session, a card, a context or an object; of an operation how long its result is, in
+    /// bytes; 0 where there is nothing.
     Made(u64),
     /// Objects of a token.
     Found {

@@ -286,6 +286,8 @@ mod tests {
             function: FunctionId(0),
             handle: 0,
             detail: 0,
+            operand: 0,
+            only_length: false,
             on_token: false,
             sent: None,
             reader: None,

@@ -22,8 +22,8 @@ use crate::starts::{self, Start};
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT,
     EVENT_FIXED, EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
-    FLAG_ABANDONED, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN, HEADER_BYTES,
-    STARTS_CHILD,
+    FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN,
+    HEADER_BYTES, STARTS_CHILD,
 };
 
 const WORD: usize = 8;
@@ -382,6 +382,8 @@ impl Decoder<'_> {
             function,
             handle: event.word(0),
             detail: 0,
+            operand: 0,
+            only_length: event.flags & FLAG_LENGTH != 0,
             on_token: event.flags & FLAG_TOKEN != 0,
             sent: None,
             reader: None,
@@ -395,7 +397,10 @@ impl Decoder<'_> {
                     Some(SentCommand { command: command.into(), digest: event.word(1), bytes });
             }
             "SCardConnect" => begun.reader = Some(self.text(event.text(ENTER_WORDS - HEAD))),
-            _ => begun.detail = event.word(1),
+            _ => {
+                begun.detail = event.word(1);
+                begun.operand = event.word(2);
+            }
         }
         begun
     }

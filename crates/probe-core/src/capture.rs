@@ -10,7 +10,7 @@ use crate::functions::Kind;
 use crate::names::known;
 use crate::reads::{ASKS_FOR_LENGTH, answer_of_read, asks_for_length, attribute_question};
 use crate::text::text_argument;
-use crate::wire::{ENTER_WORDS, FLAG_TOKEN};
+use crate::wire::{ENTER_WORDS, FLAG_LENGTH, FLAG_TOKEN};
 
 /// Words of an event of a call's beginning, behind its head.
 const WORDS: usize = ENTER_WORDS - 2;
@@ -64,7 +64,7 @@ pub struct Beginning {
     pub words: [u64; WORDS],
     /// A name, or what may be kept of a command. Whatever they are in, it is the program's.
     pub bytes: &'static [u8],
-    /// [`FLAG_TOKEN`] where a token is concerned, or 0.
+    /// [`FLAG_TOKEN`] where a token is concerned, [`FLAG_LENGTH`] where only a length is asked for.
     pub flags: u8,
 }
 
@@ -99,17 +99,27 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
             let mechanism = second as *const u64;
             // SAFETY: the function reads it itself.
             words[1] = if mechanism.is_null() { 0 } else { unsafe { *mechanism } };
+            words[2] = if takes_key(function) { third } else { 0 };
         }
         known::C_FIND_OBJECTS_INIT => {
             // SAFETY: as many attributes as the caller says.
             words[1] = unsafe { template_digest(second, third, rules.key) };
+            // SAFETY: as above.
+            words[2] = unsafe { template_shape(second, third) };
         }
         known::C_GET_ATTRIBUTE_VALUE => {
             // SAFETY: as many attributes as the caller says.
             words[1] = unsafe { attribute_question(frame, rules.key) };
+            // SAFETY: as above.
+            let shape = unsafe { template_shape(third, frame.arguments[3]) };
+            words[2] = shape | small_handle(second) << SHAPE_BITS;
         }
+        known::C_FIND_OBJECTS => words[2] = third,
         known::C_GET_INFO => words = [0; WORDS],
-        _ if asks_for_length(function, frame) => words[1] = ASKS_FOR_LENGTH,
+        _ if asks_for_length(function, frame) => {
+            words[1] = ASKS_FOR_LENGTH;
+            words[2] = if has_input(function) { third } else { 0 };
+        }
         known::SCARD_CONNECT => {
             // SAFETY: a reader's name ends with a zero.
             bytes = unsafe { text_argument(second) };
@@ -125,11 +135,112 @@ pub unsafe fn capture_beginning(function: u32, frame: &Frame, rules: CaptureRule
                 bytes = kept_of_command(command, rules.options);
             }
         }
-        _ => {}
+        _ => words[2] = if has_input(function) { third } else { 0 },
     }
     // SAFETY: a call of that function.
     let on_token = unsafe { makes_token_object(function, frame) };
-    Beginning { words, bytes, flags: if on_token { FLAG_TOKEN } else { 0 } }
+    let flags = if on_token { FLAG_TOKEN } else { 0 };
+    let only_length = output_place(function).is_some_and(|place| frame.arguments[place] == 0);
+    Beginning { words, bytes, flags: flags | if only_length { FLAG_LENGTH } else { 0 } }
+}
+
+/// Whether a function that begins an operation is given a key, as its third argument.
+fn takes_key(function: u32) -> bool {
+    !matches!(function, known::C_DIGEST_INIT | known::C_GENERATE_KEY | known::C_GENERATE_KEY_PAIR)
+}
+
+/// Whether the third argument is the length of what the function is given, or is asked for.
+fn has_input(function: u32) -> bool {
+    matches!(
+        function,
+        known::C_ENCRYPT
+            | known::C_ENCRYPT_UPDATE
+            | known::C_DECRYPT
+            | known::C_DECRYPT_UPDATE
+            | known::C_DIGEST
+            | known::C_DIGEST_UPDATE
+            | known::C_SIGN
+            | known::C_SIGN_UPDATE
+            | known::C_VERIFY
+            | known::C_VERIFY_UPDATE
+            | known::C_VERIFY_FINAL
+            | known::C_GENERATE_RANDOM
+            | known::C_SEED_RANDOM
+    )
+}
+
+/// Which argument of a function is the room for its result; the one behind it points to a length.
+fn output_place(function: u32) -> Option<usize> {
+    match function {
+        known::C_ENCRYPT
+        | known::C_ENCRYPT_UPDATE
+        | known::C_DECRYPT
+        | known::C_DECRYPT_UPDATE
+        | known::C_DIGEST
+        | known::C_SIGN => Some(3),
+        known::C_ENCRYPT_FINAL
+        | known::C_DECRYPT_FINAL
+        | known::C_DIGEST_FINAL
+        | known::C_SIGN_FINAL => Some(1),
+        _ => None,
+    }
+}
+
+/// Attributes whose presence in a template is kept, by their bit in [`template_shape`].
+pub const SHAPED_ATTRIBUTES: [u64; 15] = [
+    0x000, // CKA_CLASS
+    0x001, // CKA_TOKEN
+    0x002, // CKA_PRIVATE
+    0x003, // CKA_LABEL
+    0x102, // CKA_ID
+    0x100, // CKA_KEY_TYPE
+    0x011, // CKA_VALUE
+    0x080, // CKA_CERTIFICATE_TYPE
+    0x101, // CKA_SUBJECT
+    0x120, // CKA_MODULUS
+    0x122, // CKA_PUBLIC_EXPONENT
+    0x180, // CKA_EC_PARAMS
+    0x181, // CKA_EC_POINT
+    0x108, // CKA_SIGN
+    0x202, // CKA_ALWAYS_AUTHENTICATE
+];
+/// How many bits [`template_shape`] has.
+pub const SHAPE_BITS: u32 = 41;
+/// The bit of [`template_shape`] for attributes that are not in [`SHAPED_ATTRIBUTES`].
+pub const OTHER_ATTRIBUTES: u64 = 1 << 15;
+
+/// A handle that fits behind a shape; 0: another one.
+fn small_handle(handle: u64) -> u64 {
+    if handle >> (64 - SHAPE_BITS) == 0 { handle } else { 0 }
+}
+
+/// The shape of a template, without its values: from bit 0 which [`SHAPED_ATTRIBUTES`] it has, from
+/// bit 16 how many attributes it has (at most 255), from bit 24 its CKA_CLASS plus one where that is
+/// a small number, and bit 40 when no attribute has room for a value.
+///
+/// # Safety
+/// `template` is null or has so many attributes.
+pub unsafe fn template_shape(template: u64, count: u64) -> u64 {
+    const CKA_CLASS: u64 = 0;
+    if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
+        return 0;
+    }
+    let mut shape = count.min(255) << 16;
+    let mut without_room = count > 0;
+    for at in 0..count as usize {
+        // SAFETY: inside the template; a value has as many bytes as it says.
+        unsafe {
+            let [kind, value, length] = *(template as *const [u64; 3]).add(at);
+            let known = SHAPED_ATTRIBUTES.iter().position(|other| *other == kind);
+            shape |= known.map_or(OTHER_ATTRIBUTES, |bit| 1 << bit);
+            without_room &= value == 0;
+            if kind == CKA_CLASS && value != 0 && length == 8 {
+                let class = (value as *const u64).read_unaligned();
+                shape |= class.saturating_add(1).min(0xFFFF) << 24;
+            }
+        }
+    }
+    shape | u64::from(without_room) << 40
 }
 
 /// A digest of a template under a key: types, lengths and values in their order, of which nothing
@@ -235,13 +346,23 @@ pub unsafe fn capture_end(function: u32, frame: &Frame, rules: CaptureRules) -> 
         // SAFETY: a call of that function, which has succeeded.
         return unsafe { found_objects(second as *const u64, third as *const u64) };
     }
+    if function == known::C_VERIFY {
+        // How long the signature is.
+        return frame.arguments[4];
+    }
+    let stacked = |place: usize| {
+        // SAFETY: the function has so many arguments behind its sixth.
+        unsafe { *frame.stack.add(place) }
+    };
     let out = match function {
         known::C_OPEN_SESSION | known::SCARD_CONNECT | known::C_GENERATE_KEY => fourth,
         known::C_CREATE_OBJECT => third,
-        // SAFETY: the count of the template, and where the key's handle goes.
-        known::C_UNWRAP_KEY => unsafe { *frame.stack.add(1) },
-        // SAFETY: where the handles of both keys go.
-        known::C_GENERATE_KEY_PAIR => unsafe { *frame.stack.add(1) },
+        known::C_DERIVE_KEY => frame.arguments[5],
+        // The count of the template, and where the key's handle goes; or where those of both do.
+        known::C_UNWRAP_KEY | known::C_GENERATE_KEY_PAIR => stacked(1),
+        _ if output_place(function).is_some() => {
+            output_place(function).map_or(0, |place| frame.arguments[place + 1])
+        }
         known::SCARD_ESTABLISH_CONTEXT => third,
         known::SCARD_TRANSMIT | known::IFDH_TRANSMIT => {
             // SAFETY: a call of that function, which has succeeded.
@@ -312,6 +433,7 @@ pub unsafe fn capture_leaf(function: u32, kind: Kind, frame: &Frame) -> LeafWord
                 known::PPOLL => (first_polled(first, second), timespec_nanos(third, 1)),
                 known::SELECT => (first_in_set(first, second), timespec_nanos(fifth, 1_000)),
                 known::PSELECT => (first_in_set(first, second), timespec_nanos(fifth, 1)),
+                known::ACCEPT | known::ACCEPT4 => (u64::from(first as u32), u64::MAX),
                 _ => (u64::from(first as u32), millis_nanos(fourth)),
             }
         },

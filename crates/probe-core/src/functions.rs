@@ -243,7 +243,7 @@ const DRIVER: [&str; 7] = [
     "IFDHICCPresence",
 ];
 
-const LIBC: [(Kind, &str); 71] = [
+const LIBC: [(Kind, &str); 73] = [
     (Kind::Sleep, "sleep"),
     (Kind::Sleep, "usleep"),
     (Kind::Sleep, "nanosleep"),
@@ -254,6 +254,8 @@ const LIBC: [(Kind, &str); 71] = [
     (Kind::Poll, "select"),
     (Kind::Poll, "pselect"),
     (Kind::Poll, "epoll_wait"),
+    (Kind::Poll, "accept"),
+    (Kind::Poll, "accept4"),
     (Kind::Clock, "clock_gettime"),
     (Kind::Clock, "gettimeofday"),
     (Kind::Clock, "time"),

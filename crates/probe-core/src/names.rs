@@ -171,6 +171,24 @@ pub mod known {
 
     numbers! {
         C_OPEN_SESSION = "C_OpenSession";
+        C_GET_ATTRIBUTE_VALUE = "C_GetAttributeValue";
+        C_ENCRYPT = "C_Encrypt";
+        C_ENCRYPT_UPDATE = "C_EncryptUpdate";
+        C_ENCRYPT_FINAL = "C_EncryptFinal";
+        C_DECRYPT = "C_Decrypt";
+        C_DECRYPT_UPDATE = "C_DecryptUpdate";
+        C_DECRYPT_FINAL = "C_DecryptFinal";
+        C_DIGEST = "C_Digest";
+        C_DIGEST_UPDATE = "C_DigestUpdate";
+        C_DIGEST_FINAL = "C_DigestFinal";
+        C_SIGN = "C_Sign";
+        C_SIGN_UPDATE = "C_SignUpdate";
+        C_SIGN_FINAL = "C_SignFinal";
+        C_VERIFY = "C_Verify";
+        C_VERIFY_UPDATE = "C_VerifyUpdate";
+        C_VERIFY_FINAL = "C_VerifyFinal";
+        C_GENERATE_RANDOM = "C_GenerateRandom";
+        C_SEED_RANDOM = "C_SeedRandom";
         C_FIND_OBJECTS_INIT = "C_FindObjectsInit";
         C_FIND_OBJECTS = "C_FindObjects";
         C_FIND_OBJECTS_FINAL = "C_FindObjectsFinal";
@@ -210,17 +228,6 @@ pub mod known {
         C_GET_TOKEN_INFO = "C_GetTokenInfo";
         C_GET_MECHANISM_LIST = "C_GetMechanismList";
         C_GET_MECHANISM_INFO = "C_GetMechanismInfo";
-        C_GET_ATTRIBUTE_VALUE = "C_GetAttributeValue";
-        C_ENCRYPT = "C_Encrypt";
-        C_ENCRYPT_UPDATE = "C_EncryptUpdate";
-        C_ENCRYPT_FINAL = "C_EncryptFinal";
-        C_DECRYPT = "C_Decrypt";
-        C_DECRYPT_UPDATE = "C_DecryptUpdate";
-        C_DECRYPT_FINAL = "C_DecryptFinal";
-        C_DIGEST = "C_Digest";
-        C_DIGEST_FINAL = "C_DigestFinal";
-        C_SIGN = "C_Sign";
-        C_SIGN_FINAL = "C_SignFinal";
         C_SIGN_RECOVER = "C_SignRecover";
         C_VERIFY_RECOVER = "C_VerifyRecover";
         C_WRAP_KEY = "C_WrapKey";
@@ -242,6 +249,8 @@ pub mod known {
         PPOLL = "ppoll";
         SELECT = "select";
         PSELECT = "pselect";
+        ACCEPT = "accept";
+        ACCEPT4 = "accept4";
         GETTIMEOFDAY = "gettimeofday";
         TIME = "time";
         OPENAT = "openat";

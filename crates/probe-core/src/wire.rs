@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -217,6 +217,8 @@ pub const FLAG_TERMINAL: u8 = 4;
 pub const FLAG_REPLACED: u8 = 8;
 /// Of a call's beginning: it makes an object that stays on the token.
 pub const FLAG_TOKEN: u8 = 16;
+/// Of a call's beginning: it has no room for a result, and so only asks how long that is.
+pub const FLAG_LENGTH: u8 = 32;
 
 /// A call of libc, or many alike in a row inside one call.
 #[repr(C)]

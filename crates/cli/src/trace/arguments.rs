@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     /// Keep the events in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
+    /// Write the program's load on its token to this Parquet file, for `tapstone report` and
+    /// `tapstone token --workload`: calls, lengths and pauses, without data, labels, ids or keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: Option<PathBuf>,
     /// The largest size of the events
     #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = values::bytes)]
     pub(crate) events_size: usize,
@@ -95,8 +99,8 @@ pub(crate) struct AttachArguments {
 }
 
 /// What only a program that is started can have.
-const STARTED: [&str; 7] =
-    ["command", "fixes", "with_daemon", "syscalls", "data", "events", "record_command"];
+const STARTED: [&str; 8] =
+    ["command", "fixes", "with_daemon", "syscalls", "data", "events", "record_command", "workload"];
 
 impl AttachArguments {
     pub(crate) fn is_asked(&self) -> bool {
@@ -123,6 +127,7 @@ Examples:
   tapstone trace --with-daemon 'pcscd --foreground' -- opensc-tool --atr      (as root)
   tapstone trace --fix 'delay:SCardEndTransaction=1ms..10ms' -- pkcs11-tool --list-objects
   tapstone trace --events e -- ./my-program; tapstone trace --read e --operation C_Sign
+  tapstone trace --workload app.parquet -- ./my-program       its load on its token, to replay
   tapstone trace --pid 4711 --seconds 30                      a program that already runs (root)
   tapstone trace --users-of libsofthsm2.so --counts --output watched.json
 

@@ -20,6 +20,7 @@ use tapstone_files::Access;
 use tapstone_observe::kept::{self, Kept};
 use tapstone_observe::observe::{self, ObservationPlan, Seen};
 use tapstone_observe::probe::{EventBytes, ProbeOptions};
+use tapstone_observe::recording::Recording;
 use tapstone_record as record;
 use tapstone_text::thousands;
 
@@ -28,10 +29,12 @@ use crate::card_controller;
 use crate::exit::Exit;
 use crate::output;
 use crate::print::say;
+use crate::workload;
 
 pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     arguments.output.check()?;
-    for file in [&arguments.events, &arguments.perfetto, &arguments.folded].into_iter().flatten() {
+    let Arguments { events, perfetto, folded, workload, .. } = arguments;
+    for file in [events, perfetto, folded, workload].into_iter().flatten() {
         output::check(file)?;
     }
     if let Some(file) = &arguments.read {
@@ -67,8 +70,8 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     let seen = observe::observe(&plan, &signals)?;
     let timeline = read_timeline(&seen.recording)?;
     describe(&mut record, arguments, &seen, &timeline);
-    let kept = arguments.events.as_ref().filter(|_| seen.unkept.is_none());
-    record.events = kept.map(|path| record::DataFile {
+    let events = arguments.events.as_ref().filter(|_| seen.unkept.is_none());
+    record.events = events.map(|path| record::DataFile {
         file: path.display().to_string(),
         rows: timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>()
             as u64,
@@ -76,11 +79,19 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     // Whatever becomes of one of these, the others are written.
     let put = arguments.output.put_aside(&record, access(arguments));
     let exported = export(arguments, &timeline, seen.system_calls.as_ref());
+    let kept = keep_workload(arguments, &seen.recording);
     let exit = exit(&seen);
     put?;
     seen.unkept.map_or(Ok(()), Err)?;
     exported?;
+    kept?;
     Ok(exit)
+}
+
+/// The load on the token, where it was asked for.
+fn keep_workload(arguments: &Arguments, recording: &Recording) -> anyhow::Result<()> {
+    let keep = |path| workload::keep_workload(path, recording, &arguments.operation);
+    arguments.workload.as_deref().map_or(Ok(()), keep)
 }
 
 /// What an earlier run saw, looked at again.
@@ -122,8 +133,10 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     }
     let put = arguments.output.put_aside(&record, access(arguments));
     let exported = export(arguments, &timeline, None);
+    let kept = keep_workload(arguments, &recording);
     put?;
     exported?;
+    kept?;
     Ok(Exit::Done)
 }
 

@@ -37,6 +37,7 @@ mod softhsm;
 mod support;
 mod system_calls;
 mod wastes;
+mod workloads;
 
 use std::ffi::OsString;
 

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::functions::{FUNCTIONS, Family};
-use crate::wire::{CAPTURE_DATA, MOST_BYTES};
+use crate::wire::{CAPTURE_DATA, FLAG_LENGTH, MOST_BYTES};
 
 fn number(name: &str) -> u32 {
     crate::names::function_number(name.as_bytes()).unwrap() as u32
@@ -182,7 +182,54 @@ fn handles_are_read_where_functions_leave_them() {
         assert_eq!(end(&frame), 0, "{name} that failed");
         assert_eq!(end(&call(name, [0; 6])), 0, "{name} with null");
     }
-    assert_eq!(end(&call("C_Sign", [0, 0, 0, at(&handle), at(&handle), 0])), 0);
+    assert_eq!(end(&call("C_GetInfo", [0, 0, 0, at(&handle), at(&handle), 0])), 0);
+    // C_GenerateKeyPair and C_UnwrapKey leave it behind their eighth argument.
+    let stack = [0, at(&handle)];
+    for name in ["C_GenerateKeyPair", "C_UnwrapKey"] {
+        let mut frame = call(name, [0; 6]);
+        frame.stack = stack.as_ptr();
+        assert_eq!(end(&frame), 0x77, "{name}");
+    }
+}
+
+#[test]
+fn of_operations_keys_and_lengths_are_kept() {
+    let mechanism = [0x1087_u64, 0, 0];
+    for (name, key) in [("C_SignInit", 9), ("C_DecryptInit", 9), ("C_DigestInit", 0)] {
+        let frame = call(name, [7, at(&mechanism), 9, 0, 0, 0]);
+        assert_eq!(beginning(&frame, 0).words, [7, 0x1087, key], "{name}");
+    }
+    let length = 256_u64;
+    let room = [0_u8; 8];
+    for (name, place) in [("C_Sign", 3), ("C_Encrypt", 3), ("C_SignFinal", 1)] {
+        let mut arguments = [7, 1, 32, 0, 0, 0];
+        arguments[place] = at(&room);
+        arguments[place + 1] = at(&length);
+        let frame = call(name, arguments);
+        assert_eq!((beginning(&frame, 0).flags, end(&frame)), (0, 256), "{name}");
+        arguments[place] = 0;
+        let frame = call(name, arguments);
+        assert_eq!((beginning(&frame, 0).flags, end(&frame)), (FLAG_LENGTH, 256), "{name}");
+    }
+    assert_eq!(beginning(&call("C_Sign", [7, 1, 32, 1, 1, 0]), 0).words[2], 32);
+    assert_eq!(end(&call("C_Verify", [7, 1, 32, 1, 256, 0])), 256);
+    let login = beginning(&call("C_Login", [7, 1, at(&room), 8, 0, 0]), 0);
+    assert_eq!(login.words, [7, 1, 0], "no trace of a PIN");
+}
+
+#[test]
+fn a_template_is_known_by_which_attributes_it_has() {
+    let class = 3_u64;
+    let template = [[0x0, at(&class), 8], [0x3, at(&class), 7], [0x7777, at(&class), 8]];
+    let find = call("C_FindObjectsInit", [7, at(&template), 3, 0, 0, 0]);
+    let expected = 1 | 1 << 3 | OTHER_ATTRIBUTES | 3 << 16 | 4 << 24;
+    assert_eq!(beginning(&find, 0).words[2], expected);
+    let lengths = [[0x11_u64, 0, 0]];
+    let ask = call("C_GetAttributeValue", [7, 12, at(&lengths), 1, 0, 0]);
+    let words = beginning(&ask, 0).words;
+    assert_eq!(words[2], 1 << 6 | 1 << 16 | 1 << 40 | 12 << SHAPE_BITS);
+    let all = call("C_FindObjectsInit", [7, 0, 0, 0, 0, 0]);
+    assert_eq!(beginning(&all, 0).words[2], 0);
 }
 
 /// CK_ATTRIBUTE of CKA_TOKEN with that value, behind another.

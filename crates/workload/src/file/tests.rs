@@ -1,0 +1,113 @@
+//! Workloads come back as they were written, and nothing else is believed.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn any_call() -> impl Strategy<Value = WorkloadCall> {
+    let names = ["C_SignInit", "C_Sign", "C_FindObjectsInit", "C_OpenSession", "C_GetInfo"];
+    let times = (0..LONGEST, 0..LONGEST, 0..LONGEST);
+    let numbers = (0..9_u32, proptest::option::of(0..=0x8000_0001_u64), 0..9_u32);
+    let sizes = (any::<u32>(), any::<u32>(), 0..1_u64 << 41, any::<u32>(), 0..0x200_u64);
+    (proptest::sample::select(names.to_vec()), times, numbers, sizes, 0..=FLAGS).prop_map(
+        |(function, (computing, waiting, duration), (session, mechanism, object), sizes, flags)| {
+            WorkloadCall {
+                function,
+                computing: Nanos(computing),
+                waiting: Nanos(waiting),
+                after_wait: flags & FLAG_AFTER_WAIT != 0,
+                duration: Nanos(duration),
+                session,
+                mechanism,
+                object,
+                input_bytes: sizes.0,
+                output_bytes: sizes.1,
+                shape: TemplateShape(sizes.2),
+                detail: sizes.3,
+                result: sizes.4,
+                only_length: flags & FLAG_ONLY_LENGTH != 0,
+                on_token: flags & FLAG_ON_TOKEN != 0,
+                unfinished: flags & FLAG_UNFINISHED != 0,
+            }
+        },
+    )
+}
+
+fn any_workload() -> impl Strategy<Value = Workload> {
+    let calls = proptest::collection::vec(any_call(), 0..20);
+    let threads = proptest::collection::vec((0..3_u32, 0..LONGEST, calls), 0..4);
+    threads.prop_map(|threads| Workload {
+        head: WorkloadHead { program: "signer".to_owned(), ..WorkloadHead::default() },
+        threads: threads
+            .into_iter()
+            .map(|(process, start, calls)| WorkloadThread { process, start: Nanos(start), calls })
+            .collect(),
+    })
+}
+
+fn signatures(count: usize) -> Workload {
+    let call = |at: usize| {
+        let name = if at.is_multiple_of(2) { "C_SignInit" } else { "C_Sign" };
+        let noise = (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50;
+        WorkloadCall {
+            computing: Nanos(2_000 + noise),
+            duration: Nanos(700_000 + 3 * noise),
+            session: 1,
+            mechanism: (at.is_multiple_of(2)).then_some(1),
+            object: u32::from(at.is_multiple_of(2)),
+            input_bytes: 32,
+            output_bytes: 256,
+            ..WorkloadCall::named(name)
+        }
+    };
+    let calls = (0..2 * count).map(call).collect();
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    Workload { threads, ..Workload::default() }
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(workload in any_workload()) {
+        let bytes = bytes_of_workload(&workload).unwrap();
+        prop_assert_eq!(workload_of_bytes(bytes, WorkloadLimits::default()).unwrap(), workload);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_or_changed_is_refused_or_read_as_something(
+        at in any::<proptest::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+    ) {
+        let mut bytes = bytes_of_workload(&signatures(50)).unwrap();
+        let at = at.index(bytes.len());
+        if cut { bytes.truncate(at) } else { bytes[at] = byte }
+        let limits = WorkloadLimits { calls: 1_000, threads: 10, numbers: 1_000 };
+        if let Ok(read) = workload_of_bytes(bytes, limits) {
+            prop_assert!(read.threads.iter().map(|it| it.calls.len()).sum::<usize>() <= 1_000);
+        }
+    }
+}
+
+#[test]
+fn an_operation_takes_less_than_forty_bytes() {
+    let count = 20_000;
+    let bytes = bytes_of_workload(&signatures(count)).unwrap();
+    assert!(bytes.len() < 40 * count, "{} bytes for {count} operations", bytes.len());
+}
+
+#[test]
+fn more_than_the_limits_allow_is_refused_with_a_sentence() {
+    let bytes = bytes_of_workload(&signatures(50)).unwrap();
+    let refused = |limits| workload_of_bytes(bytes.clone(), limits).unwrap_err();
+    let limits = WorkloadLimits { calls: 99, ..WorkloadLimits::default() };
+    assert!(refused(limits).contains("100 calls"), "{}", refused(limits));
+    let limits = WorkloadLimits { threads: 0, ..WorkloadLimits::default() };
+    assert!(refused(limits).contains("1 threads"), "{}", refused(limits));
+    let limits = WorkloadLimits { numbers: 0, ..WorkloadLimits::default() };
+    assert!(refused(limits).contains("session 1 is too high"), "{}", refused(limits));
+}
+
+#[test]
+fn what_is_no_workload_is_refused() {
+    for bytes in [&b""[..], b"PAR1", b"PAR1\0\0\0\0PAR1", b"not a workload at all, but long"] {
+        assert!(workload_of_bytes(bytes.to_vec(), WorkloadLimits::default()).is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! Calls into operations: what a user would count. A signature is a C_SignInit with its C_Sign.
+
+use std::collections::HashMap;
+
+use tapstone_measure::units::Nanos;
+
+use crate::model::{Workload, WorkloadCall};
+
+/// What an operation does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OperationKind {
+    /// The function that does the work: `C_Sign`, `C_FindObjects`, `C_GetTokenInfo`.
+    pub function: &'static str,
+    /// Its mechanism, if it has one.
+    pub mechanism: Option<u64>,
+}
+
+/// One operation of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenOperation {
+    /// What it does.
+    pub kind: OperationKind,
+    /// A place among the workload's threads.
+    pub thread: usize,
+    /// When its first call began, since the program's start.
+    pub start: Nanos,
+    /// When its last call ended.
+    pub end: Nanos,
+    /// Time inside its calls.
+    pub in_calls: Nanos,
+    /// Calls that make it up.
+    pub calls: u32,
+    /// Its key, if it has one.
+    pub object: u32,
+    /// Bytes that it was given.
+    pub input_bytes: u64,
+    /// What the call that failed returned; 0 when none did.
+    pub result: u64,
+}
+
+/// All operations of a workload, in the order of their beginnings within each thread.
+#[must_use]
+pub fn operations(workload: &Workload) -> Vec<TokenOperation> {
+    let mut all = Vec::new();
+    for (number, thread) in workload.threads.iter().enumerate() {
+        let mut open: HashMap<(u32, &'static str), usize> = HashMap::new();
+        for (begin, call) in thread.timed_calls() {
+            let role = call_role(call.function);
+            let key = (call.session, role.work);
+            let known = open.get(&key).copied().filter(|_| role.part != Part::First);
+            let place = known.unwrap_or_else(|| {
+                all.push(begun_operation(number, begin, role.work, call));
+                all.len() - 1
+            });
+            add_call(&mut all[place], begin, call);
+            match role.part {
+                Part::First if call.succeeded() => {
+                    open.insert(key, place);
+                }
+                Part::Last if ends_operation(call) => {
+                    open.remove(&key);
+                }
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+fn begun_operation(
+    thread: usize,
+    begin: Nanos,
+    work: &'static str,
+    call: &WorkloadCall,
+) -> TokenOperation {
+    TokenOperation {
+        kind: OperationKind { function: work, mechanism: call.mechanism },
+        thread,
+        start: begin,
+        end: begin,
+        in_calls: Nanos::ZERO,
+        calls: 0,
+        object: call.object,
+        input_bytes: 0,
+        result: 0,
+    }
+}
+
+fn add_call(operation: &mut TokenOperation, begin: Nanos, call: &WorkloadCall) {
+    operation.end = Nanos(begin.0.saturating_add(call.duration.0));
+    operation.in_calls = Nanos(operation.in_calls.0.saturating_add(call.duration.0));
+    operation.calls += 1;
+    // Of a search those are objects.
+    if !call.only_length && call.function != "C_FindObjects" {
+        operation.input_bytes = operation.input_bytes.saturating_add(call.input_bytes.into());
+    }
+    if operation.result == 0 {
+        operation.result = call.result;
+    }
+}
+
+/// A call that only asked for a length leaves its operation open (PKCS#11, 5.2), and so does one
+/// whose buffer was too small.
+fn ends_operation(call: &WorkloadCall) -> bool {
+    const BUFFER_TOO_SMALL: u64 = 0x150;
+    !call.only_length && call.result != BUFFER_TOO_SMALL
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    First,
+    Middle,
+    Last,
+    Alone,
+}
+
+#[derive(Clone, Copy)]
+struct CallRole {
+    work: &'static str,
+    part: Part,
+}
+
+/// Which operation a function is a part of, and which part.
+fn call_role(function: &'static str) -> CallRole {
+    const WORKS: [&str; 6] =
+        ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify", "C_FindObjects"];
+    let work = |function: &str| WORKS.into_iter().find(|work| *work == function);
+    if function == "C_FindObjects" {
+        return CallRole { work: "C_FindObjects", part: Part::Middle };
+    }
+    if let Some(work) = work(function) {
+        return CallRole { work, part: Part::Last };
+    }
+    let endings = [("Init", Part::First), ("Update", Part::Middle), ("Final", Part::Last)];
+    for (ending, part) in endings {
+        if let Some(work) = function.strip_suffix(ending).and_then(work) {
+            return CallRole { work, part };
+        }
+    }
+    if function == "C_DigestKey" {
+        return CallRole { work: "C_Digest", part: Part::Middle };
+    }
+    CallRole { work: function, part: Part::Alone }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::WorkloadThread;
+
+    fn call(function: &'static str, session: u32, micros: u64) -> WorkloadCall {
+        WorkloadCall {
+            session,
+            duration: Nanos(1_000 * micros),
+            mechanism: function.ends_with("Init").then_some(1),
+            ..WorkloadCall::named(function)
+        }
+    }
+
+    fn told(calls: Vec<WorkloadCall>) -> Vec<(&'static str, u32, u64, u64)> {
+        let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+        let workload = Workload { threads, ..Workload::default() };
+        let micros = |time: Nanos| time.0 / 1_000;
+        operations(&workload)
+            .iter()
+            .map(|it| (it.kind.function, it.calls, micros(it.in_calls), it.result))
+            .collect()
+    }
+
+    #[test]
+    fn a_signature_is_its_preparation_and_its_lengths_too() {
+        let length = WorkloadCall { only_length: true, ..call("C_Sign", 1, 2) };
+        let calls = vec![call("C_SignInit", 1, 1), length, call("C_Sign", 1, 30)];
+        assert_eq!(told(calls), [("C_Sign", 3, 33, 0)]);
+    }
+
+    #[test]
+    fn sessions_have_operations_of_their_own_and_parts_belong_to_one() {
+        let calls = vec![
+            call("C_DigestInit", 1, 1),
+            call("C_SignInit", 2, 1),
+            call("C_DigestUpdate", 1, 5),
+            call("C_SignUpdate", 2, 7),
+            call("C_DigestFinal", 1, 1),
+            call("C_SignFinal", 2, 1),
+            call("C_GetInfo", 0, 1),
+        ];
+        assert_eq!(
+            told(calls),
+            [("C_Digest", 3, 7, 0), ("C_Sign", 3, 9, 0), ("C_GetInfo", 1, 1, 0)]
+        );
+    }
+
+    #[test]
+    fn what_follows_a_preparation_that_failed_stands_alone() {
+        let failed = WorkloadCall { result: 0x60, ..call("C_SignInit", 1, 1) };
+        let lost = WorkloadCall { result: 0x91, ..call("C_Sign", 1, 1) };
+        assert_eq!(told(vec![failed, lost]), [("C_Sign", 1, 1, 0x60), ("C_Sign", 1, 1, 0x91)]);
+    }
+
+    #[test]
+    fn a_search_goes_to_its_end() {
+        let calls = vec![
+            call("C_FindObjectsInit", 1, 1),
+            call("C_FindObjects", 1, 2),
+            call("C_FindObjects", 1, 2),
+            call("C_FindObjectsFinal", 1, 1),
+        ];
+        assert_eq!(told(calls), [("C_FindObjects", 4, 6, 0)]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Events of a traced program into a workload.
+//!
+//! Only the outermost calls are kept: what a proxy passes on to the module behind it is no call of
+//! the program's.
+
+use std::collections::HashMap;
+
+use tapstone_events::{
+    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, Family, Kind, LibcCalls,
+    Outcome, StubId,
+};
+use tapstone_measure::units::Nanos;
+
+use crate::model::{Workload, WorkloadHead, WorkloadLosses};
+use crate::numbering::number_calls;
+
+/// Makes a workload of what was seen. `transaction` is the function that the user calls one, if he
+/// does.
+///
+/// # Errors
+/// When the events cannot be read.
+pub fn record_workload<S: EventSource>(
+    source: &S,
+    transaction: Option<&str>,
+) -> Result<Workload, S::Error> {
+    let run = source.observed_run();
+    let mut collector = Collector::default();
+    source.read_events(&mut |event| collector.take(event))?;
+    let module = collector.main_module();
+    let all = collector.threads.iter().map(|thread| thread.calls.len()).sum::<usize>();
+    for thread in &mut collector.threads {
+        thread.calls.retain(|call| collector.functions[call.function as usize].module == module);
+    }
+    let kept: usize = collector.threads.iter().map(|thread| thread.calls.len()).sum();
+    let numbered = number_calls(&collector.functions, &collector.threads, run.started);
+    Ok(Workload {
+        head: WorkloadHead {
+            program: collector.program,
+            module,
+            wall_ns: Nanos(run.ended.0.saturating_sub(run.started.0)),
+            transaction: transaction.map(str::to_owned),
+            slots: numbered.slots,
+            losses: WorkloadLosses {
+                dropped: run.dropped,
+                other_modules: (all - kept) as u64,
+                unfinished: numbered.unfinished,
+            },
+        },
+        threads: numbered.threads,
+    })
+}
+
+/// A thread as events tell of it.
+#[derive(Debug)]
+pub(crate) struct SeenThread {
+    pub(crate) process: u32,
+    pub(crate) calls: Vec<SeenCall>,
+    open: Vec<OpenCall>,
+    /// Waits since the last call ended.
+    waiting: Nanos,
+    has_waited: bool,
+}
+
+/// An outermost call of PKCS#11.
+#[derive(Debug)]
+pub(crate) struct SeenCall {
+    pub(crate) function: u32,
+    pub(crate) begun: CallBegun,
+    pub(crate) ended: Option<CallEnded>,
+    pub(crate) waiting: Nanos,
+    pub(crate) after_wait: bool,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    stub: StubId,
+    is_pkcs11: bool,
+    /// Its place among the thread's calls, if it is an outermost one.
+    call: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Collector {
+    program: String,
+    functions: Vec<CalledFunction>,
+    threads: Vec<SeenThread>,
+    places: HashMap<(u32, u32), usize>,
+    current: Option<usize>,
+}
+
+impl Collector {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Program(program) if self.program.is_empty() => {
+                let file = program.program.rsplit('/').next().unwrap_or_default();
+                file.clone_into(&mut self.program);
+            }
+            Event::Function(function) => self.functions.push(function),
+            Event::Thread { process, id } => self.turn_to(process, id),
+            Event::Executed(_) => {
+                if let Some(thread) = self.thread() {
+                    thread.open.clear();
+                }
+            }
+            Event::CallBegun(begun) => self.begin(begun),
+            Event::CallEnded(ended) => self.end(ended),
+            Event::Libc(calls) => self.wait(calls),
+            _ => {}
+        }
+    }
+
+    fn turn_to(&mut self, process: u32, id: u32) {
+        let threads = &mut self.threads;
+        let place = *self.places.entry((process, id)).or_insert_with(|| {
+            threads.push(SeenThread {
+                process,
+                calls: Vec::new(),
+                open: Vec::new(),
+                waiting: Nanos::ZERO,
+                has_waited: false,
+            });
+            threads.len() - 1
+        });
+        self.current = Some(place);
+    }
+
+    fn thread(&mut self) -> Option<&mut SeenThread> {
+        self.current.and_then(|place| self.threads.get_mut(place))
+    }
+
+    fn family(&self, function: u32) -> Option<Family> {
+        self.functions.get(function as usize).map(|function| function.family)
+    }
+
+    fn begin(&mut self, begun: CallBegun) {
+        let function = begun.function.0;
+        let is_pkcs11 = self.family(function) == Some(Family::Pkcs11);
+        let Some(thread) = self.thread() else { return };
+        let is_outermost = is_pkcs11 && !thread.open.iter().any(|open| open.is_pkcs11);
+        let stub = begun.stub;
+        let call = is_outermost.then(|| {
+            thread.calls.push(SeenCall {
+                function,
+                begun,
+                ended: None,
+                waiting: std::mem::take(&mut thread.waiting),
+                after_wait: std::mem::take(&mut thread.has_waited),
+            });
+            thread.calls.len() - 1
+        });
+        thread.open.push(OpenCall { stub, is_pkcs11, call });
+    }
+
+    /// Ends the innermost open call of that stub. Calls inside it were abandoned.
+    fn end(&mut self, ended: CallEnded) {
+        let Some(thread) = self.thread() else { return };
+        let Some(place) = thread.open.iter().rposition(|open| open.stub == ended.stub) else {
+            return;
+        };
+        let call = thread.open[place].call;
+        thread.open.truncate(place);
+        if let Some(call) = call.and_then(|call| thread.calls.get_mut(call)) {
+            call.ended = Some(ended);
+        }
+    }
+
+    /// A call of libc between calls of the module: a wait, if it can be one.
+    fn wait(&mut self, calls: LibcCalls) {
+        let Some(CalledFunction { family: Family::Libc(kind), function, .. }) =
+            self.functions.get(calls.function.0 as usize)
+        else {
+            return;
+        };
+        let is_wait = is_wait_outside(*kind, function, &calls);
+        let Some(thread) = self.thread() else { return };
+        if is_wait && !thread.open.iter().any(|open| open.is_pkcs11) {
+            thread.waiting = Nanos(thread.waiting.0.saturating_add(calls.time.0));
+            thread.has_waited = true;
+        }
+    }
+
+    /// The module with most calls.
+    fn main_module(&self) -> String {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for call in self.threads.iter().flat_map(|thread| &thread.calls) {
+            *counts.entry(&self.functions[call.function as usize].module).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(module, count)| (*count, *module));
+        most.map(|(module, _)| module.to_owned()).unwrap_or_default()
+    }
+}
+
+/// Shorter calls of a kind that need not wait did not.
+const SHORTEST_WAIT: Nanos = Nanos(20_000);
+
+/// Whether a thread waited for something outside of itself: a client, a clock, another thread or
+/// process. What asks whether a client is there is a wait even where one was.
+fn is_wait_outside(kind: Kind, function: &str, calls: &LibcCalls) -> bool {
+    match kind {
+        Kind::Poll => calls.b > 0,
+        Kind::Read if function.starts_with("recv") => true,
+        Kind::Read | Kind::Sleep | Kind::Lock | Kind::Children | Kind::Connect => {
+            calls.time >= SHORTEST_WAIT
+        }
+        _ => false,
+    }
+}
+
+impl SeenCall {
+    /// Whether the module returned, with a result that is known.
+    pub(crate) fn returned(&self) -> Option<&CallEnded> {
+        self.ended.as_ref().filter(|ended| matches!(ended.end, End::Returned | End::Replaced))
+    }
+
+    /// A number that the call gave, where it succeeded.
+    pub(crate) fn made(&self) -> Option<u64> {
+        let ended = self.returned().filter(|ended| ended.result == 0)?;
+        match ended.outcome {
+            Outcome::Made(made) => Some(made),
+            // Of questions a digest is kept, which is no number of anything.
+            Outcome::Found { .. } | Outcome::Response { .. } => None,
+        }
+    }
+
+    /// How many objects C_FindObjects found.
+    pub(crate) fn found(&self) -> u32 {
+        match self.returned().map(|ended| ended.outcome) {
+            Some(Outcome::Found { count, .. }) => count,
+            _ => 0,
+        }
+    }
+}

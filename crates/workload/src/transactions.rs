@@ -1,0 +1,171 @@
+//! What a user of the application waits for.
+//!
+//! Four rules, the first that fits: what the user called one; a thread's calls between two waits
+//! outside; one session; one operation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tapstone_measure::units::Nanos;
+
+use crate::model::Workload;
+use crate::operations::{TokenOperation, operations};
+
+/// By which rule a workload was cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransactionRule {
+    /// The operation that the user named when it was recorded.
+    Named(String),
+    /// A thread's calls between two waits outside.
+    BetweenWaits,
+    /// All calls of a session.
+    Session,
+    /// Each operation is one.
+    Operation,
+}
+
+impl fmt::Display for TransactionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => write!(f, "one {name}, as --operation said"),
+            Self::BetweenWaits => f.write_str("a thread's calls between two waits outside"),
+            Self::Session => f.write_str("all calls of one session"),
+            Self::Operation => f.write_str("one operation"),
+        }
+    }
+}
+
+/// A stretch of a thread, or of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// A place among the workload's threads.
+    pub thread: usize,
+    /// When its first call began, since the program's start.
+    pub start: Nanos,
+    /// When its last call ended.
+    pub end: Nanos,
+    /// Calls in it.
+    pub calls: u32,
+}
+
+/// A workload, cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transactions {
+    /// By which rule.
+    pub rule: TransactionRule,
+    /// In the order of their beginnings within each thread.
+    pub list: Vec<Transaction>,
+}
+
+/// Cuts a workload into transactions by the first rule that gives any.
+#[must_use]
+pub fn transactions(workload: &Workload) -> Transactions {
+    let all = operations(workload);
+    if let Some(name) = &workload.head.transaction {
+        let named = all.iter().filter(|operation| operation.kind.function == name);
+        let list = named.map(of_operation).collect();
+        return Transactions { rule: TransactionRule::Named(name.clone()), list };
+    }
+    let list = between_waits(workload);
+    if !list.is_empty() {
+        return Transactions { rule: TransactionRule::BetweenWaits, list };
+    }
+    let list = by_session(workload);
+    if list.len() > 1 {
+        return Transactions { rule: TransactionRule::Session, list };
+    }
+    let list = all.iter().map(of_operation).collect();
+    Transactions { rule: TransactionRule::Operation, list }
+}
+
+fn of_operation(operation: &TokenOperation) -> Transaction {
+    let TokenOperation { thread, start, end, calls, .. } = *operation;
+    Transaction { thread, start, end, calls }
+}
+
+/// Stretches that begin after a wait. What a thread does before its first wait is its preparation.
+fn between_waits(workload: &Workload) -> Vec<Transaction> {
+    let mut list: Vec<Transaction> = Vec::new();
+    for (thread, known) in workload.threads.iter().enumerate() {
+        let mut is_within = false;
+        for (begin, call) in known.timed_calls() {
+            let end = Nanos(begin.0.saturating_add(call.duration.0));
+            if call.after_wait {
+                list.push(Transaction { thread, start: begin, end, calls: 1 });
+                is_within = true;
+            } else if let Some(last) = list.last_mut().filter(|_| is_within) {
+                last.end = end;
+                last.calls += 1;
+            }
+        }
+    }
+    list
+}
+
+/// Sessions that did an operation's work: more than being opened, asked about and closed.
+fn by_session(workload: &Workload) -> Vec<Transaction> {
+    let mut sessions: BTreeMap<u32, (Transaction, bool)> = BTreeMap::new();
+    for (thread, known) in workload.threads.iter().enumerate() {
+        for (begin, call) in known.timed_calls().filter(|(_, call)| call.session != 0) {
+            let end = Nanos(begin.0.saturating_add(call.duration.0));
+            let new = (Transaction { thread, start: begin, end, calls: 0 }, false);
+            let (one, works) = sessions.entry(call.session).or_insert(new);
+            one.start = one.start.min(begin);
+            one.end = one.end.max(end);
+            one.calls += 1;
+            *works |= call.mechanism.is_some();
+        }
+    }
+    sessions.into_values().filter(|(_, works)| *works).map(|(one, _)| one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{WorkloadCall, WorkloadThread};
+
+    fn sign(session: u32, after_wait: bool) -> [WorkloadCall; 2] {
+        let begin = WorkloadCall {
+            session,
+            mechanism: Some(1),
+            after_wait,
+            waiting: Nanos(u64::from(after_wait) * 500),
+            duration: Nanos(10),
+            ..WorkloadCall::named("C_SignInit")
+        };
+        let work = WorkloadCall { session, duration: Nanos(90), ..WorkloadCall::named("C_Sign") };
+        [begin, work]
+    }
+
+    fn workload(calls: Vec<WorkloadCall>) -> Workload {
+        let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+        Workload { threads, ..Workload::default() }
+    }
+
+    #[test]
+    fn what_lies_between_waits_is_one_and_what_comes_before_is_none() {
+        let calls = [sign(1, false), sign(1, true), sign(1, false), sign(1, true)].concat();
+        let cut = transactions(&workload(calls));
+        assert_eq!(cut.rule, TransactionRule::BetweenWaits);
+        let times: Vec<u64> = cut.list.iter().map(|it| it.end.0 - it.start.0).collect();
+        assert_eq!(times, [200, 100]);
+    }
+
+    #[test]
+    fn without_waits_it_is_the_session_and_with_one_session_the_operation() {
+        let two = workload([sign(1, false), sign(2, false), sign(2, false)].concat());
+        let cut = transactions(&two);
+        assert_eq!((cut.rule, cut.list.len()), (TransactionRule::Session, 2));
+        let one = workload([sign(1, false), sign(1, false)].concat());
+        let cut = transactions(&one);
+        assert_eq!((cut.rule, cut.list.len()), (TransactionRule::Operation, 2));
+    }
+
+    #[test]
+    fn what_the_user_named_goes_before_all() {
+        let mut named = workload([sign(1, true), sign(2, true)].concat());
+        named.head.transaction = Some("C_Sign".to_owned());
+        let cut = transactions(&named);
+        assert_eq!((cut.rule, cut.list.len()), (TransactionRule::Named("C_Sign".into()), 2));
+    }
+}
