@@ -14,15 +14,17 @@ pub mod record;
 pub mod toml_files;
 pub mod vpcd;
 pub mod worker_frames;
+pub mod workload;
 
 use tapstone_record::Tool;
 
 use crate::Target;
 
 /// All of them, in the order of tables.
-pub const TARGETS: [&Target; 14] = [
+pub const TARGETS: [&Target; 15] = [
     &record::TARGET,
     &events::TARGET,
+    &workload::TARGET,
     &apdu::TARGET,
     &certificate::TARGET,
     &chuid::TARGET,

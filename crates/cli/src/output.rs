@@ -133,7 +133,7 @@ impl OutputArguments {
         Some(record.write(path, access).map_err(Into::into))
     }
 
-    fn shown(&self, record: &Record, style: &terminal::Style) -> anyhow::Result<String> {
+    pub(crate) fn shown(&self, record: &Record, style: &terminal::Style) -> anyhow::Result<String> {
         self.format.render(&[record], style)
     }
 }

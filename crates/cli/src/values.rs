@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use tapstone_measure::rounds::FEWEST_ROUNDS;
+use tapstone_token::catalogue::KeySpec;
 
 use tapstone_measure::units::{Nanos, PerSecond};
 
@@ -73,6 +74,25 @@ pub(crate) fn hexadecimal(text: &str) -> Result<Hexadecimal, String> {
 /// Bytes given in hexadecimal.
 #[derive(Clone, Debug)]
 pub(crate) struct Hexadecimal(pub(crate) Vec<u8>);
+
+/// `3x`: so many times.
+pub(crate) fn scale(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix(['x', '×']).unwrap_or(text);
+    let scale = number.parse::<u32>().ok().filter(|scale| (1..=1024).contains(scale));
+    scale.ok_or_else(|| "a whole number of times from 1x to 1024x".to_owned())
+}
+
+/// `3=rsa2048`: a key of a workload and its kind.
+pub(crate) fn workload_key(text: &str) -> Result<(u32, KeySpec), String> {
+    let wrong = || {
+        "a key's number and its kind, such as 3=rsa2048, 4=p256, 5=ed25519, 6=aes128 or \
+         7=hmac-sha256"
+            .to_owned()
+    };
+    let (number, kind) = text.split_once('=').ok_or_else(wrong)?;
+    let number = number.parse().map_err(|_| wrong())?;
+    Ok((number, KeySpec::named(kind).ok_or_else(wrong)?))
+}
 
 #[cfg(test)]
 mod tests {

@@ -256,8 +256,10 @@ fn transactions_text(cut: &Transactions) -> String {
 fn mix_table(workload: &Workload) -> String {
     let all = operations(workload);
     let kinds = by_kind(&all);
-    let in_calls = |list: &[&TokenOperation]| list.iter().map(|it| it.in_calls.0).sum::<u64>();
-    let total: u64 = all.iter().map(|it| it.in_calls.0).sum::<u64>().max(1);
+    let in_calls = |list: &[&TokenOperation]| {
+        list.iter().fold(0, |sum: u64, it| sum.saturating_add(it.in_calls.0))
+    };
+    let total = in_calls(&all.iter().collect::<Vec<_>>()).max(1);
     let mut rows: Vec<(u64, [String; 6])> = Vec::new();
     for (kind, list) in &kinds {
         let time = in_calls(list);

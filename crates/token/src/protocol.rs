@@ -16,6 +16,7 @@ use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
+use tapstone_replay::{ReplayProcess, ReplayedThread};
 use tapstone_worker::Protocol;
 pub use tapstone_worker::{receive, send};
 
@@ -49,8 +50,21 @@ pub enum Order {
         /// What they are found by.
         keys: Vec<OwnKey>,
     },
+    /// Replay a recorded load. An order, since an agent lets nobody choose what it calls.
+    Replay(Box<ReplayJob>),
     /// A task, once the worker has logged in.
     Task(Task),
+}
+
+/// A process of a replay.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReplayJob {
+    /// Marks the keys that this run makes: their label.
+    pub run: String,
+    /// Unique in the run, and part of the ids of keys.
+    pub first_worker: u32,
+    /// What it does.
+    pub process: ReplayProcess,
 }
 
 /// What a worker does with the token that it has entered. It names no file and holds no secret.
@@ -350,6 +364,17 @@ pub enum Report {
     },
     /// The case's keys are gone, or were not this run's.
     Finished(Result<(), Pkcs11Failure>),
+    /// The keys and inputs of a replay are there.
+    ReplayReady(Result<(), Trouble>),
+    /// A replay is over, whether or not it came to its end.
+    Replayed {
+        /// What its threads did.
+        threads: Vec<ReplayedThread>,
+        /// Its keys are gone.
+        keys: Result<(), Pkcs11Failure>,
+        /// Why not all of its threads were started.
+        failure: Option<String>,
+    },
     /// Keys that killed runs left.
     Leftovers(Result<Vec<Leftover>, Pkcs11Failure>),
 }

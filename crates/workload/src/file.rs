@@ -41,9 +41,9 @@ const LONGEST: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 /// How much of a workload is read at most.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadLimits {
-    /// Calls.
+    /// Calls of all threads together.
     pub calls: u64,
-    /// Threads.
+    /// Threads that the head may have.
     pub threads: usize,
     /// The highest number of a session or an object.
     pub numbers: u32,
@@ -105,7 +105,7 @@ pub fn write_workload(path: &Path, workload: &Workload) -> Result<(), WorkloadEr
         .map_err(|why| WorkloadError::File { path: path.into(), why })
 }
 
-/// Reads a workload.
+/// Reads a workload from a file.
 ///
 /// # Errors
 /// When it cannot be read, is something else, or is larger than `limits` allow.
@@ -157,26 +157,26 @@ fn write_group(
         rows.iter().map(|(_, call)| of(call)).collect()
     };
     let threads: Vec<i32> = rows.iter().map(|(thread, _)| *thread as i32).collect();
-    write::<Int32Type>(&mut group, &threads)?;
-    write::<Int32Type>(&mut group, &small(&|call| function(call.function) as u32))?;
-    write::<Int64Type>(&mut group, &large(&|call| call.computing.0.cast_signed()))?;
-    write::<Int64Type>(&mut group, &large(&|call| call.waiting.0.cast_signed()))?;
-    write::<Int64Type>(&mut group, &large(&|call| call.duration.0.cast_signed()))?;
-    write::<Int32Type>(&mut group, &small(&|call| call.session))?;
+    write_column::<Int32Type>(&mut group, &threads)?;
+    write_column::<Int32Type>(&mut group, &small(&|call| function(call.function) as u32))?;
+    write_column::<Int64Type>(&mut group, &large(&|call| call.computing.0.cast_signed()))?;
+    write_column::<Int64Type>(&mut group, &large(&|call| call.waiting.0.cast_signed()))?;
+    write_column::<Int64Type>(&mut group, &large(&|call| call.duration.0.cast_signed()))?;
+    write_column::<Int32Type>(&mut group, &small(&|call| call.session))?;
     let mechanism = |call: &WorkloadCall| call.mechanism.map_or(NO_MECHANISM, u64::cast_signed);
-    write::<Int64Type>(&mut group, &large(&mechanism))?;
-    write::<Int32Type>(&mut group, &small(&|call| call.object))?;
-    write::<Int32Type>(&mut group, &small(&|call| call.input_bytes))?;
-    write::<Int32Type>(&mut group, &small(&|call| call.output_bytes))?;
-    write::<Int64Type>(&mut group, &large(&|call| call.shape.0.cast_signed()))?;
-    write::<Int32Type>(&mut group, &small(&|call| call.detail))?;
-    write::<Int64Type>(&mut group, &large(&|call| call.result.cast_signed()))?;
-    write::<Int32Type>(&mut group, &small(&|call| flags(call).cast_unsigned()))?;
+    write_column::<Int64Type>(&mut group, &large(&mechanism))?;
+    write_column::<Int32Type>(&mut group, &small(&|call| call.object))?;
+    write_column::<Int32Type>(&mut group, &small(&|call| call.input_bytes))?;
+    write_column::<Int32Type>(&mut group, &small(&|call| call.output_bytes))?;
+    write_column::<Int64Type>(&mut group, &large(&|call| call.shape.0.cast_signed()))?;
+    write_column::<Int32Type>(&mut group, &small(&|call| call.detail))?;
+    write_column::<Int64Type>(&mut group, &large(&|call| call.result.cast_signed()))?;
+    write_column::<Int32Type>(&mut group, &small(&|call| flags(call).cast_unsigned()))?;
     group.close()?;
     Ok(())
 }
 
-fn write<T: DataType>(
+fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     values: &[T::T],
 ) -> Result<(), ParquetError> {
@@ -318,12 +318,12 @@ impl GroupColumns {
         for (at, (name, physical)) in COLUMNS.into_iter().enumerate() {
             let is_large = physical == parquet::basic::Type::INT64;
             let read = if is_large {
-                let values = read::<Int64Type>(group, at, rows).map_err(sentence)?;
+                let values = read_column::<Int64Type>(group, at, rows).map_err(sentence)?;
                 let count = values.len();
                 columns.large.push(values);
                 count
             } else {
-                let values = read::<Int32Type>(group, at, rows).map_err(sentence)?;
+                let values = read_column::<Int32Type>(group, at, rows).map_err(sentence)?;
                 let count = values.len();
                 columns.small.push(values);
                 count
@@ -398,7 +398,7 @@ impl GroupColumns {
     }
 }
 
-fn read<T: DataType>(
+fn read_column<T: DataType>(
     group: &dyn RowGroupReader,
     column: usize,
     rows: usize,

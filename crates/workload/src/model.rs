@@ -27,7 +27,7 @@ pub struct WorkloadHead {
     pub transaction: Option<String>,
     /// Slots that sessions were opened in.
     pub slots: u32,
-    /// What is missing.
+    /// What is missing of it.
     pub losses: WorkloadLosses,
 }
 
@@ -70,7 +70,7 @@ impl WorkloadThread {
 /// One call of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkloadCall {
-    /// Its name, `C_…`.
+    /// The function that was called, `C_…`.
     pub function: &'static str,
     /// The part of the pause before it in which the program computed.
     pub computing: Nanos,
@@ -78,11 +78,11 @@ pub struct WorkloadCall {
     pub waiting: Nanos,
     /// A wait lies in that pause, however short.
     pub after_wait: bool,
-    /// How long it took.
+    /// From its beginning to its return.
     pub duration: Nanos,
     /// Its session, from 1; 0 where it has none.
     pub session: u32,
-    /// Its mechanism (`CKM_…`).
+    /// The mechanism that it names (`CKM_…`).
     pub mechanism: Option<u64>,
     /// The object that it uses or makes, from 1; 0 where it has none.
     pub object: u32,
@@ -101,7 +101,7 @@ pub struct WorkloadCall {
     pub only_length: bool,
     /// What it makes stays on the token.
     pub on_token: bool,
-    /// It never returned.
+    /// It had not returned when the program ended.
     pub unfinished: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct OperationKind {
 /// One operation of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenOperation {
-    /// What it does.
+    /// What was done by it.
     pub kind: OperationKind,
     /// A place among the workload's threads.
     pub thread: usize,

@@ -44,14 +44,14 @@ pub struct Transaction {
     pub start: Nanos,
     /// When its last call ended.
     pub end: Nanos,
-    /// Calls in it.
+    /// How many calls are in it.
     pub calls: u32,
 }
 
-/// A workload, cut.
+/// A workload that was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transactions {
-    /// By which rule.
+    /// By which rule it was.
     pub rule: TransactionRule,
     /// In the order of their beginnings within each thread.
     pub list: Vec<Transaction>,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tapstone_measure::latency_bound::LatencyBound;
 use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_token::catalogue::KeySpec;
 
 use crate::nats::{EnrolmentArguments, NatsArguments};
 use crate::output;
@@ -34,6 +35,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) limit: LimitArguments,
     #[command(flatten)]
+    pub(crate) recorded: RecordedArguments,
+    #[command(flatten)]
     pub(crate) hosts: HostArguments,
     #[command(flatten)]
     pub(crate) endurance: EnduranceArguments,
@@ -53,6 +56,7 @@ Examples:
   tapstone token … --mix rsa2048.sign=70,aes256-gcm.encrypt=30
   tapstone token --hosts 4 --nats tls://hub:4222 --target hsm-a --op rsa2048.sign --find-limit
   tapstone token … --claim 'rsa1024.sign >= 13000/s'
+  tapstone token … --workload app.parquet --scale 3x
 
 Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
 
@@ -252,6 +256,44 @@ pub(crate) struct LimitArguments {
     /// Go no further than so many processes for each token
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_processes: u32,
+}
+
+/// What a recorded load settles itself.
+const NOT_REPLAYED: [&str; 19] = [
+    "op",
+    "mix",
+    "suite",
+    "size",
+    "claim",
+    "rounds",
+    "list",
+    "threads",
+    "processes",
+    "seconds",
+    "duration",
+    "count",
+    "rate",
+    "key_label",
+    "key_id",
+    "find_limit",
+    "hosts",
+    "leftovers",
+    "samples",
+];
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "A recorded load")]
+pub(crate) struct RecordedArguments {
+    /// Replay the load that `tapstone trace --workload FILE -- COMMAND` recorded: the same calls,
+    /// sessions, order and pauses, with keys made for it
+    #[arg(long, value_name = "FILE", conflicts_with_all = NOT_REPLAYED)]
+    pub(crate) workload: Option<PathBuf>,
+    /// So many times the same clients, each with sessions and a start of its own: 3x
+    #[arg(long, value_name = "TIMES", value_parser = values::scale, requires = "workload")]
+    pub(crate) scale: Option<u32>,
+    /// What a recorded key was, where the recording does not tell: 3=rsa2048, 4=p256, 5=aes128
+    #[arg(long, value_name = "NUMBER=KIND", value_parser = values::workload_key, requires = "workload")]
+    pub(crate) workload_key: Vec<(u32, KeySpec)>,
 }
 
 #[derive(Debug, Args)]

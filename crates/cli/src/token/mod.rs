@@ -5,6 +5,7 @@ mod cases;
 mod host_list;
 mod judge;
 mod leftovers;
+mod replay;
 mod run;
 mod target;
 
@@ -15,6 +16,9 @@ use crate::exit::Exit;
 pub(crate) fn run_token(arguments: Arguments) -> anyhow::Result<Exit> {
     if arguments.leftovers.leftovers {
         return leftovers::list_leftovers(&arguments);
+    }
+    if let Some(file) = &arguments.recorded.workload {
+        return replay::replay_workload(&arguments, file);
     }
     run::measure_token(arguments)
 }

@@ -23,6 +23,7 @@ mod ordinary;
 mod program;
 mod reads;
 mod repetition;
+mod replays;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod run;

@@ -41,6 +41,8 @@ calls! {
     C_EncryptInit, C_Encrypt, C_DecryptInit, C_Decrypt, C_DigestInit, C_Digest,
     C_SignInit, C_Sign, C_VerifyInit, C_Verify, C_GenerateKey, C_GenerateKeyPair, C_WrapKey, C_UnwrapKey, C_DeriveKey,
     C_GenerateRandom, C_EncapsulateKey, C_DecapsulateKey,
+    C_SeedRandom, C_EncryptUpdate, C_EncryptFinal, C_DigestUpdate, C_DigestFinal, C_SignUpdate,
+    C_SignFinal,
 }
 
 impl Pkcs11Function {
@@ -48,6 +50,12 @@ impl Pkcs11Function {
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// The call of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|call| call.name() == name)
     }
 
     /// Whether it makes objects or removes one: token objects outlive whoever called it.
@@ -91,6 +99,7 @@ mod tests {
     fn numbers_and_names_agree() {
         for (number, call) in Pkcs11Function::ALL.iter().enumerate() {
             assert_eq!(Pkcs11Function::from_number(number as u8), Some(*call));
+            assert_eq!(Pkcs11Function::named(call.name()), Some(*call));
         }
         assert_eq!(Pkcs11Function::from_number(255), None);
         assert_eq!(Pkcs11Function::C_SignInit.name(), "C_SignInit");

@@ -145,7 +145,8 @@ impl KeySpec {
     }
 
     /// Reads `rsa2048`, `p256`, `hmac-sha256`, `ml-dsa-65` as the catalogue writes them.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
         if let Some(bits) = name.strip_prefix("rsa") {
             return Some(Self::Rsa { bits: bits.parse().ok()? });
         }

@@ -25,7 +25,12 @@ const NEW_KEY_NUMBER: u32 = u32::MAX;
 
 /// The CKA_ID of all keys that operations of this process generate.
 pub(super) fn new_key_id(first_worker: u32) -> Vec<u8> {
-    [ID_MARK, &first_worker.to_be_bytes(), &NEW_KEY_NUMBER.to_be_bytes()].concat()
+    numbered_key_id(first_worker, NEW_KEY_NUMBER)
+}
+
+/// The CKA_ID of a key of this process, by its number.
+pub(super) fn numbered_key_id(first_worker: u32, number: u32) -> Vec<u8> {
+    [ID_MARK, &first_worker.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
 /// A key of a case.
@@ -224,7 +229,7 @@ impl KeyMaker<'_> {
         on_token: bool,
     ) -> Result<Key, Trouble> {
         let number = u32::from(lane) << 16 | number;
-        let id = [ID_MARK, &self.first_worker.to_be_bytes(), &number.to_be_bytes()].concat();
+        let id = numbered_key_id(self.first_worker, number);
         // Software makes cipher texts and wrapped keys under the key that is to open them.
         let needed = shape_work(variant.shape).inputs_need_key_value();
         let readable = (self.verify || needed) && variant.key.secret_bytes().is_some();

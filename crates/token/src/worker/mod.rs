@@ -17,6 +17,7 @@ mod keys;
 mod lane;
 mod operation;
 mod parameters;
+mod replaying;
 mod round_trip;
 mod running;
 mod shapes;
@@ -193,6 +194,7 @@ impl Worker {
                 let left = find_leftovers(main, &Sought::Keys(&keys), true);
                 self.report(&Report::Leftovers(left));
             }
+            Order::Replay(job) => self.replay(*job)?,
             Order::Task(task) => self.perform(task)?,
         }
         Ok(())

@@ -1,0 +1,148 @@
+//! `tapstone token --workload`: a recorded load, replayed on this token.
+
+mod text;
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use tapstone_compare::{NamedRecord, compare_records};
+use tapstone_measure::clock::{Monotonic, Precision};
+use tapstone_record as record;
+use tapstone_record::Record;
+use tapstone_replay::{KeyCertainty, MappedKey, ReplayOptions, measured_workload, plan_replay};
+use tapstone_token::controller::ReplayOutcome;
+use tapstone_workload::{Workload, WorkloadLimits, read_workload};
+
+use self::text::{Replay, plan_text, replay_text};
+use super::arguments::Arguments;
+use super::{leftovers, target};
+use crate::exit::Exit;
+use crate::machine_load::LoadWatch;
+use crate::print::say;
+use crate::workload::{add_results, duration_text, workload_record};
+use crate::{command_line, environment, interrupt};
+
+pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
+    let workload = read_workload(file, WorkloadLimits::default())?;
+    let options = ReplayOptions {
+        scale: arguments.recorded.scale.unwrap_or(1),
+        on_token: arguments.keys.token_keys,
+        keys: arguments.recorded.workload_key.iter().copied().collect(),
+        seed: arguments.load.seed,
+    };
+    let plan = plan_replay(&workload, &options)?;
+    refuse_untold(&plan.keys)?;
+    arguments.output.shared.check()?;
+    if !arguments.output.shared.quiet {
+        say!("{}", plan_text(&plan).trim_end());
+        let time = text::span_of(&workload);
+        say!("the replay takes about {}, as the recorded run did", duration_text(time));
+    }
+    let interrupt = interrupt::flag_on_signals()?;
+    let mut record = empty_record();
+    let mut controller = target::open(arguments, interrupt)?;
+    if controller.targets.len() > 1 {
+        let count = controller.targets.len();
+        controller.close();
+        anyhow::bail!(
+            "{count} tokens were named, and a workload is replayed on one\nhint: name one of them"
+        );
+    }
+    leftovers::remove_keys_of_dead_runs(&mut controller)?;
+    record.target = target::describe(&controller, None);
+    let machine = LoadWatch::start();
+    let replayed = controller.replay(&plan.processes);
+    controller.close();
+    let outcome = replayed?;
+    machine.add_to(&mut record.environment.load);
+    let measured = measured_workload(&workload, &plan.processes, &outcome.threads);
+    let replay =
+        Replay { workload: &workload, plan: &plan, outcome: &outcome, measured: &measured };
+    describe(&mut record, &replay, file);
+    for trouble in &outcome.trouble {
+        say!("error: {trouble}");
+    }
+    let text = replay_text(&replay);
+    arguments.output.shared.put_shown(&record, |output| match output.format {
+        crate::output::Format::Text => Ok(text),
+        _ => output.shown(&record, &crate::output::style(output.verbose)),
+    })?;
+    Ok(exit(&replay))
+}
+
+/// A key whose kind nobody knows is told by the user, or its operations are not replayed: that is
+/// his to say.
+fn refuse_untold(keys: &[MappedKey]) -> anyhow::Result<()> {
+    let untold = |key: &&MappedKey| key.certainty == KeyCertainty::Unknown && key.can_be_told;
+    let numbers: Vec<String> =
+        keys.iter().filter(untold).map(|key| key.object.to_string()).collect();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    anyhow::bail!(
+        "the recording does not tell what kind of key these are: {}\nhint: --workload-key \
+         {}=rsa2048 tells it; kinds are rsa2048, p256, p384, p521, ed25519, aes128, hmac-sha256 and \
+         the like",
+        numbers.join(", "),
+        numbers[0]
+    )
+}
+
+fn empty_record() -> Record {
+    let environment = environment::observe(Precision::measure(&Monotonic));
+    let nothing = record::Target::new(record::TargetKind::Token);
+    let tool =
+        record::Tool { name: "tapstone".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let mut record = Record::new(tool, Timestamp::now(), environment, nothing);
+    // No secret is ever an argument.
+    record.command = command_line::words();
+    record
+}
+
+/// What was measured, beside what was recorded.
+fn describe(record: &mut Record, replay: &Replay<'_>, file: &Path) {
+    add_results(record, replay.measured);
+    let name = file.display().to_string();
+    record.warnings.push(format!(
+        "replayed from {name}: {} of {} calls",
+        replay.made(),
+        calls_of(replay.workload)
+    ));
+    for skipped in &replay.plan.skipped {
+        let tapstone_replay::Skipped { function, reason, count } = skipped;
+        record.warnings.push(format!("{function}, {count} times, is not replayed: {reason}"));
+    }
+    record.warnings.push(
+        "results of replayed operations are not verified, but for their lengths: measure the \
+         operations themselves (--op) to have them verified"
+            .to_owned(),
+    );
+    let recorded = workload_record(replay.workload);
+    let there = NamedRecord { record: &recorded, path: &name, sha256: "" };
+    let here = NamedRecord { record, path: "this replay", sha256: "" };
+    let comparison = compare_records(there, here, None);
+    record.comparison = comparison.ok();
+}
+
+fn calls_of(workload: &Workload) -> usize {
+    workload.threads.iter().map(|thread| thread.calls.len()).sum()
+}
+
+/// Calls that failed where the recorded ones did not, and what was lost, are no measurement.
+fn exit(replay: &Replay<'_>) -> Exit {
+    let ReplayOutcome { interrupted, trouble, .. } = replay.outcome;
+    let has_failed = replay.new_failures() > 0;
+    if *interrupted || !trouble.is_empty() || has_failed { Exit::NotMeasured } else { Exit::Done }
+}
+
+impl Replay<'_> {
+    /// Calls that were made.
+    fn made(&self) -> usize {
+        self.outcome.threads.iter().flatten().map(|thread| thread.times.len()).sum()
+    }
+
+    /// Calls that failed here and went well there.
+    fn new_failures(&self) -> u64 {
+        self.differing().map(|(_, _, count)| count).sum()
+    }
+}

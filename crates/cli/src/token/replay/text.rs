@@ -1,0 +1,221 @@
+//! A replay in words: what is mapped to what, before anything runs; there and here, afterwards.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::Rv;
+use tapstone_replay::{Due, KeyCertainty, MappedKey, ReplayPlan};
+use tapstone_text::{counted, thousands, three_digits};
+use tapstone_token::controller::ReplayOutcome;
+use tapstone_workload::{Workload, operations, transactions};
+
+use crate::workload::{aligned, duration_text, kind_name};
+
+/// A replay that is over.
+pub(super) struct Replay<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) plan: &'a ReplayPlan,
+    pub(super) outcome: &'a ReplayOutcome,
+    /// What was measured, as a workload.
+    pub(super) measured: &'a Workload,
+}
+
+/// Keys and what is left out.
+pub(super) fn plan_text(plan: &ReplayPlan) -> String {
+    let mut text = String::new();
+    if !plan.keys.is_empty() {
+        text.push_str("keys of the recording, and what is made for them\n");
+        let heading = ["key", "made", "used to", "known", "operations"].map(str::to_owned);
+        let rows = plan.keys.iter().map(key_row);
+        text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
+    }
+    if !plan.skipped.is_empty() {
+        text.push_str("not replayed\n");
+        let heading = ["function", "calls", "why"].map(str::to_owned);
+        let rows = plan.skipped.iter().map(|skipped| {
+            [skipped.function.to_owned(), thousands(skipped.count), skipped.reason.to_string()]
+        });
+        text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
+    }
+    text
+}
+
+fn key_row(key: &MappedKey) -> [String; 5] {
+    let known = match key.certainty {
+        KeyCertainty::Told => "told",
+        KeyCertainty::Seen => "by what it made",
+        KeyCertainty::Assumed => "assumed",
+        KeyCertainty::Unknown => "not known",
+    };
+    let always = if key.always_authenticate { ", without the login before each use" } else { "" };
+    [
+        key.object.to_string(),
+        key.spec.map_or_else(|| "nothing".to_owned(), |spec| spec.to_string()),
+        format!("{}{always}", key.uses),
+        known.to_owned(),
+        thousands(key.operations),
+    ]
+}
+
+/// This application, there and here.
+pub(super) fn replay_text(replay: &Replay<'_>) -> String {
+    let mut text = String::new();
+    let made: usize = replay.outcome.threads.iter().flatten().map(|it| it.times.len()).sum();
+    let threads: usize = replay.plan.processes.iter().map(|process| process.threads.len()).sum();
+    let processes = replay.plan.processes.len() as u64;
+    let _ = writeln!(text, "replay · {} calls", thousands(made as u64));
+    let _ = writeln!(
+        text,
+        "  load        {} in {}",
+        counted(threads as u64, "thread", "threads"),
+        counted(processes, "process", "processes")
+    );
+    let recorded = span_of(replay.workload);
+    let _ = writeln!(
+        text,
+        "  time        {} here, {} there, from the first call to the last",
+        duration_text(span_of(replay.measured)),
+        duration_text(recorded)
+    );
+    let _ = writeln!(text, "  schedule    {}", schedule_text(replay));
+    let rule = transactions(replay.workload).rule;
+    let _ = writeln!(text, "  transaction {rule}");
+    text.push_str("there and here\n");
+    text.push_str(&there_and_here(replay));
+    for (function, code, count) in replay.differing() {
+        let count = counted(count, "time", "times");
+        let _ = writeln!(text, "  ! {function} failed here with {code}, {count}, and not there");
+    }
+    let found = replay.other_counts();
+    if found > 0 {
+        let searches = counted(found, "search", "searches");
+        let _ = writeln!(text, "  ! {searches} found another number of objects here than there");
+    }
+    if replay.outcome.interrupted {
+        text.push_str("  ! the replay was interrupted: calls are missing here\n");
+    }
+    text
+}
+
+/// From the first call to the end of the last.
+pub(super) fn span_of(workload: &Workload) -> Nanos {
+    let start = workload.threads.iter().map(|thread| thread.start).min().unwrap_or_default();
+    let ends = workload.threads.iter().filter_map(|thread| {
+        let (begin, call) = thread.timed_calls().last()?;
+        Some(Nanos(begin.0.saturating_add(call.duration.0)))
+    });
+    ends.max().unwrap_or_default() - start
+}
+
+/// How late calls were whose moments are fixed.
+fn schedule_text(replay: &Replay<'_>) -> String {
+    let mut late: Vec<u64> = Vec::new();
+    for (process, threads) in replay.plan.processes.iter().zip(&replay.outcome.threads) {
+        for (planned, went) in process.threads.iter().zip(threads) {
+            let both = planned.steps.iter().zip(&went.times);
+            let fixed = both.filter(|(step, _)| matches!(step.due, Due::At(_)));
+            late.extend(fixed.map(|(_, time)| time.late.0));
+        }
+    }
+    late.sort_unstable();
+    format!(
+        "delay of calls at recorded moments: p50 {}, p99 {}, longest {}",
+        duration_text(quantile(&late, 0.50)),
+        duration_text(quantile(&late, 0.99)),
+        duration_text(Nanos(late.last().copied().unwrap_or_default())),
+    )
+}
+
+/// One of sorted values.
+fn quantile(sorted: &[u64], share: f64) -> Nanos {
+    let place = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
+    Nanos(sorted.get(place).copied().unwrap_or_default())
+}
+
+/// By operation and by transaction: counts, and latencies beside each other.
+fn there_and_here(replay: &Replay<'_>) -> String {
+    let there = latencies(replay.workload);
+    let here = latencies(replay.measured);
+    let heading =
+        ["operation", "there", "here", "p50 there", "p50 here", "ratio", "p99 there", "p99 here"];
+    let mut rows = vec![heading.map(str::to_owned)];
+    for (name, recorded) in &there {
+        let nothing = Vec::new();
+        let measured = here.get(name).unwrap_or(&nothing);
+        let time = |sorted: &[u64], share: f64| match sorted {
+            [] => "–".to_owned(),
+            _ => duration_text(quantile(sorted, share)),
+        };
+        // Fewer than ten operations beyond a quantile tell nothing of it.
+        let tail = |sorted: &[u64]| match sorted.len() {
+            0..1_000 => "–".to_owned(),
+            _ => time(sorted, 0.99),
+        };
+        let ratio = match (quantile(recorded, 0.5).0, quantile(measured, 0.5).0) {
+            (0, _) | (_, 0) => "–".to_owned(),
+            (there, here) => format!("×{}", three_digits(here as f64 / there as f64)),
+        };
+        rows.push([
+            name.clone(),
+            thousands(recorded.len() as u64),
+            thousands(measured.len() as u64),
+            time(recorded, 0.5),
+            time(measured, 0.5),
+            ratio,
+            tail(recorded),
+            tail(measured),
+        ]);
+    }
+    aligned(&rows)
+}
+
+/// Sorted latencies by kind of operation, and of transactions.
+fn latencies(workload: &Workload) -> BTreeMap<String, Vec<u64>> {
+    let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for operation in operations(workload) {
+        all.entry(kind_name(&operation.kind)).or_default().push(operation.in_calls.0);
+    }
+    let cut = transactions(workload).list;
+    all.insert("transaction".to_owned(), cut.iter().map(|it| (it.end - it.start).0).collect());
+    all.values_mut().for_each(|times| times.sort_unstable());
+    all
+}
+
+impl Replay<'_> {
+    /// Calls that failed here and not there: function, code, how many.
+    pub(super) fn differing(&self) -> impl Iterator<Item = (&'static str, Rv, u64)> {
+        let mut counts: BTreeMap<(&'static str, u64), u64> = BTreeMap::new();
+        self.each_call(|call, time| {
+            if time.result != 0 && call.result == 0 {
+                *counts.entry((call.function, time.result)).or_default() += 1;
+            }
+        });
+        counts.into_iter().map(|((function, code), count)| (function, Rv(code), count))
+    }
+
+    /// Searches that found more or fewer objects.
+    fn other_counts(&self) -> u64 {
+        let mut count = 0;
+        self.each_call(|call, time| {
+            let differs = time.output != call.output_bytes && time.result == call.result;
+            count += u64::from(call.function == "C_FindObjects" && differs);
+        });
+        count
+    }
+
+    /// Each call that was made, beside the recorded one.
+    fn each_call(
+        &self,
+        mut take: impl FnMut(&tapstone_workload::WorkloadCall, &tapstone_replay::StepTime),
+    ) {
+        for (process, threads) in self.plan.processes.iter().zip(&self.outcome.threads) {
+            for (planned, went) in process.threads.iter().zip(threads) {
+                let origin = &self.workload.threads[planned.origin as usize];
+                for (step, time) in planned.steps.iter().zip(&went.times) {
+                    take(&origin.calls[step.origin as usize], time);
+                }
+            }
+        }
+    }
+}

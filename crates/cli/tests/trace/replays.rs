@@ -1,0 +1,210 @@
+//! `tapstone token --workload`: a recorded load on the token that it was recorded on. What was
+//! called there is called here, and nothing that could cost a token.
+
+use std::collections::BTreeMap;
+
+use tapstone_measure::units::Nanos;
+use tapstone_workload::{
+    Workload, WorkloadCall, WorkloadLimits, WorkloadThread, read_workload, write_workload,
+};
+
+use crate::fixtures;
+use crate::program::{Left, Program};
+use crate::run::Tapstone;
+use crate::softhsm::Hsm;
+
+/// A program's load, and the token that it was recorded on. `None`, which has been said then:
+/// something is missing.
+fn recorded(options: &str) -> Option<(Hsm, Left, Workload)> {
+    let (searcher, hsm) = fixtures::built("searcher").zip(Hsm::new())?;
+    let program = Program::new(searcher).arg(hsm.module()).args(options);
+    let program = program.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"));
+    let left = program.traced_with("--workload load.parquet").exits(0);
+    let workload = read_workload(&left.file("load.parquet"), WorkloadLimits::default()).unwrap();
+    Some((hsm, left, workload))
+}
+
+fn replayed(hsm: &Hsm, left: &Left) -> Tapstone {
+    hsm.tapstone().arg("--workload").arg(left.file("load.parquet"))
+}
+
+/// A load that was made up, as a file.
+fn made_up(hsm: &Hsm, calls: Vec<WorkloadCall>) -> Tapstone {
+    let path = hsm.path("made-up.parquet");
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    write_workload(&path, &Workload { threads, ..Workload::default() }).unwrap();
+    hsm.tapstone().arg("--workload").arg(path)
+}
+
+fn call(function: &'static str) -> WorkloadCall {
+    WorkloadCall { session: 1, duration: Nanos(1_000), ..WorkloadCall::named(function) }
+}
+
+/// A signature with a key of 2048 bits.
+fn signature(key: u32) -> [WorkloadCall; 2] {
+    let begin = WorkloadCall { mechanism: Some(1), object: key, ..call("C_SignInit") };
+    [begin, WorkloadCall { input_bytes: 32, output_bytes: 256, ..call("C_Sign") }]
+}
+
+/// Functions that a replay makes as they were.
+const SAME: [&str; 8] = [
+    "C_GetSlotList",
+    "C_GetTokenInfo",
+    "C_OpenSession",
+    "C_CloseSession",
+    "C_FindObjectsInit",
+    "C_FindObjects",
+    "C_SignInit",
+    "C_Sign",
+];
+
+/// What a thread called, up to times.
+fn called(thread: &WorkloadThread) -> Vec<String> {
+    let same = thread.calls.iter().filter(|call| SAME.contains(&call.function));
+    let told = same.map(|call| {
+        let WorkloadCall { function, mechanism, input_bytes, output_bytes, shape, result, .. } =
+            *call;
+        let only = call.only_length;
+        format!("{function} {mechanism:?} {input_bytes} {output_bytes} {shape:?} {result} {only}")
+    });
+    told.collect()
+}
+
+#[test]
+fn the_record_of_a_replay_equals_the_recording_up_to_times() {
+    let Some((hsm, left, workload)) = recorded("25 --threads 3 --pause 1") else { return };
+    let pin = hsm.write_secret("replay-pin", crate::softhsm::PIN);
+    let again = Program::new(env!("CARGO_BIN_EXE_tapstone"))
+        .args("token --quiet --module")
+        .arg(hsm.module())
+        .args("--token-label")
+        .arg(hsm.label())
+        .arg("--pin-file")
+        .arg(pin)
+        .arg("--workload")
+        .arg(left.file("load.parquet"))
+        .env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"))
+        .traced_with("--workload again.parquet")
+        .exits(0);
+    let again = read_workload(&again.file("again.parquet"), WorkloadLimits::default()).unwrap();
+    // The one that makes the keys is the replay's own.
+    let own =
+        |thread: &&WorkloadThread| thread.calls.iter().any(|call| call.function == "C_GenerateKey");
+    let mut here: Vec<Vec<String>> =
+        again.threads.iter().filter(|it| !own(it)).map(called).collect();
+    let mut there: Vec<Vec<String>> = workload.threads.iter().map(called).collect();
+    here.sort();
+    there.sort();
+    assert_eq!(there.len(), 3);
+    assert!(here == there, "{here:#?}\n{there:#?}");
+}
+
+#[test]
+fn counts_of_every_call_are_exact_and_both_sides_are_shown() {
+    let Some((hsm, left, workload)) = recorded("40 --threads 2") else { return };
+    let outcome = replayed(&hsm, &left).run().exits(0);
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for call in workload.threads.iter().flat_map(|thread| &thread.calls) {
+        *counts.entry(call.function).or_default() += 1;
+    }
+    assert_eq!(counts["C_Sign"], 80);
+    let record = outcome.record();
+    let signatures = record.results.iter().find(|case| case.operation == "C_Sign CKM_SHA256_HMAC");
+    assert_eq!(signatures.unwrap().completed, 80);
+    let comparison = record.comparison.as_ref().unwrap();
+    assert!(!comparison.rows.is_empty());
+    for part in ["there and here", "C_Sign CKM_SHA256_HMAC", "transaction"] {
+        assert!(outcome.stdout.contains(part), "{part:?} is not in\n{}", outcome.stdout);
+    }
+    for part in ["a generic secret of 32 bytes", "C_CreateObject", "C_Finalize"] {
+        assert!(outcome.stderr.contains(part), "{part:?} is not in\n{}", outcome.stderr);
+    }
+    assert!(hsm.objects().is_empty(), "nothing is left");
+}
+
+#[test]
+fn three_times_the_clients_make_three_times_the_calls() {
+    let Some((hsm, left, _)) = recorded("20 --threads 2 --pause 1") else { return };
+    let outcome = replayed(&hsm, &left).args("--scale 3x").run().exits(0);
+    let record = outcome.record();
+    let signatures = record.results.iter().find(|case| case.operation == "C_Sign CKM_SHA256_HMAC");
+    assert_eq!(signatures.unwrap().completed, 3 * 40);
+}
+
+#[test]
+fn keys_on_the_token_are_gone_afterwards() {
+    let Some(hsm) = Hsm::new() else { return };
+    let calls = (0..20).flat_map(|_| signature(1)).collect();
+    made_up(&hsm, calls).args("--token-keys").run().exits(0);
+    assert!(hsm.objects().is_empty());
+}
+
+#[test]
+fn a_pin_change_in_the_middle_changes_no_pin_and_no_object_is_destroyed() {
+    let Some(hsm) = Hsm::new() else { return };
+    if hsm.pkcs11_tool("--keypairgen --key-type EC:prime256v1 --label mine --id 01").is_none() {
+        return;
+    }
+    let before = hsm.objects();
+    let mut calls: Vec<WorkloadCall> = signature(1).to_vec();
+    for function in ["C_SetPIN", "C_InitPIN", "C_InitToken", "C_Logout", "C_Login"] {
+        calls.push(call(function));
+    }
+    // Handles that objects of the user's have.
+    for object in 1..20 {
+        calls.push(WorkloadCall { object, ..call("C_DestroyObject") });
+        calls.push(WorkloadCall { object, ..call("C_SetAttributeValue") });
+    }
+    calls.extend(signature(1));
+    for _ in 0..2 {
+        let outcome = made_up(&hsm, calls.clone()).run().exits(0);
+        assert!(
+            outcome.stderr.contains("it would change a PIN or the token"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(hsm.objects(), before);
+}
+
+#[test]
+fn loads_that_ask_for_too_much_are_refused_before_anything_runs() {
+    let Some(hsm) = Hsm::new() else { return };
+    let keys = (1..=10_001).flat_map(signature).collect();
+    let refused = made_up(&hsm, keys).without_record().run().exits(2).stderr;
+    assert!(refused.contains("10001 keys") && refused.contains("hint: "), "{refused}");
+    let [begin, work] = signature(1);
+    let long = WorkloadCall { input_bytes: u32::MAX, ..work };
+    let refused = made_up(&hsm, vec![begin, long]).without_record().run().exits(2).stderr;
+    assert!(refused.contains("bytes in an input") && refused.contains("hint: "), "{refused}");
+    let silent = WorkloadCall { output_bytes: 0, ..work };
+    let refused = made_up(&hsm, vec![begin, silent]).without_record().run().exits(2).stderr;
+    assert!(refused.contains("--workload-key 1=rsa2048"), "{refused}");
+    made_up(&hsm, vec![begin, silent]).args("--workload-key 1=rsa2048").run().exits(0);
+}
+
+#[test]
+fn decryptions_and_verifications_get_inputs_that_are_right() {
+    let Some(hsm) = Hsm::new() else { return };
+    let mut calls = Vec::new();
+    for _ in 0..10 {
+        calls.push(WorkloadCall { mechanism: Some(0x1), object: 1, ..call("C_DecryptInit") });
+        calls.push(WorkloadCall { input_bytes: 256, output_bytes: 48, ..call("C_Decrypt") });
+        calls.push(WorkloadCall { mechanism: Some(0x40), object: 2, ..call("C_VerifyInit") });
+        calls.push(WorkloadCall { input_bytes: 100, output_bytes: 256, ..call("C_Verify") });
+        calls.push(WorkloadCall { mechanism: Some(0x1082), object: 3, ..call("C_EncryptInit") });
+        calls.push(WorkloadCall { input_bytes: 64, output_bytes: 64, ..call("C_Encrypt") });
+        calls.push(WorkloadCall { mechanism: Some(0x250), ..call("C_DigestInit") });
+        calls.push(WorkloadCall { input_bytes: 64, ..call("C_DigestUpdate") });
+        calls.push(WorkloadCall { output_bytes: 32, ..call("C_DigestFinal") });
+    }
+    let outcome = made_up(&hsm, calls).run().exits(0);
+    let record = outcome.record();
+    for operation in
+        ["C_Decrypt CKM_RSA_PKCS", "C_Verify CKM_SHA256_RSA_PKCS", "C_Encrypt CKM_AES_CBC"]
+    {
+        let case = record.results.iter().find(|case| case.operation == operation);
+        let case = case.unwrap_or_else(|| panic!("no {operation} in {}", outcome.stdout));
+        assert_eq!((case.completed, case.failed.len()), (10, 0), "{operation}");
+    }
+}

@@ -1,0 +1,203 @@
+//! The replay in the process that has loaded the module: keys and inputs made, threads run, keys
+//! removed.
+
+mod calls;
+mod keys;
+mod mechanism;
+mod prepare;
+mod sessions;
+mod thread;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use cryptoki_sys::*;
+use tapstone_measure::units::Nanos;
+use tapstone_module::{Module, Session};
+use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_worker::BoardCell;
+
+use self::keys::MadeKey;
+use self::prepare::PreparedBytes;
+use self::sessions::SharedSessions;
+use self::thread::ReplayingThread;
+use crate::measured::ReplayedThread;
+use crate::steps::ReplayProcess;
+
+/// The token that a process replays on.
+pub struct ReplaySite<'a> {
+    /// The module, loaded and initialised.
+    pub module: &'a Arc<Module>,
+    /// The slot of the token.
+    pub slot: CK_SLOT_ID,
+    /// Logged in; it owns the keys.
+    pub main: &'a Session,
+    /// Sessions can only be opened for reading.
+    pub read_only: bool,
+    /// There was a login: keys are private.
+    pub private: bool,
+    /// The label of all that is made.
+    pub run: &'a str,
+    /// The CKA_ID of a key by its number, which marks it as this program's.
+    pub key_id: &'a dyn Fn(u32) -> Vec<u8>,
+    /// Notes a key before it is made on the token.
+    pub note: &'a dyn Fn(&[u8]) -> Result<(), String>,
+}
+
+/// What stood in the way of keys or inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplayTrouble {
+    /// A call of the module failed.
+    Call(Pkcs11Failure),
+    /// A key could not be noted, and was not made.
+    NotNoted(String),
+}
+
+impl From<Pkcs11Failure> for ReplayTrouble {
+    fn from(failure: Pkcs11Failure) -> Self {
+        Self::Call(failure)
+    }
+}
+
+/// A process whose keys and inputs are there.
+pub struct PreparedReplay {
+    process: ReplayProcess,
+    shared: Arc<SharedReplay>,
+    sessions: Arc<SharedSessions>,
+}
+
+/// What the threads of a process share and do not change.
+struct SharedReplay {
+    module: Arc<Module>,
+    slot: CK_SLOT_ID,
+    read_only: bool,
+    keys: Vec<MadeKey>,
+    prepared: Vec<PreparedBytes>,
+    /// Pseudo-random bytes, as many as the longest input and some more.
+    noise: Vec<u8>,
+    run: String,
+    first_id: Vec<u8>,
+}
+
+/// Makes the keys and the inputs of a process. What was made before a failure is gone again.
+///
+/// # Errors
+/// The token does not make a key or an input.
+pub fn prepare_replay(
+    site: &ReplaySite<'_>,
+    process: ReplayProcess,
+) -> Result<PreparedReplay, ReplayTrouble> {
+    let keys = keys::make_keys(site, &process)?;
+    let made = prepare::prepare_inputs(site, &process, &keys);
+    let sessions = made.and_then(|prepared| {
+        let sessions = SharedSessions::open(site, &process.sessions)?;
+        Ok((prepared, sessions))
+    });
+    let (prepared, sessions) = match sessions {
+        Ok(both) => both,
+        Err(trouble) => {
+            keys::destroy_keys(site.main, &keys).ok();
+            return Err(trouble);
+        }
+    };
+    let noise = prepare::noise(process.seed, process.longest_input);
+    let shared = SharedReplay {
+        module: Arc::clone(site.module),
+        slot: site.slot,
+        read_only: site.read_only,
+        keys,
+        prepared,
+        noise,
+        run: site.run.to_owned(),
+        first_id: (site.key_id)(0),
+    };
+    Ok(PreparedReplay { process, shared: Arc::new(shared), sessions: Arc::new(sessions) })
+}
+
+impl PreparedReplay {
+    /// How many threads it has.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.process.threads.len()
+    }
+
+    /// Starts the threads; the replay begins at that moment of CLOCK_MONOTONIC. Each has a cell of
+    /// the board, and calls `ended` when it is done. When one cannot be started, those that run are
+    /// stopped, and [`RunningReplay::failure`] says so.
+    #[must_use]
+    pub fn start(
+        self,
+        at: Nanos,
+        cell: impl Fn(usize) -> BoardCell,
+        stop: &Arc<AtomicBool>,
+        ended: &(impl Fn() + Clone + Send + 'static),
+    ) -> RunningReplay {
+        let Self { process, shared, sessions } = self;
+        let mut running =
+            RunningReplay { threads: Vec::new(), shared: Arc::clone(&shared), failure: None };
+        for (number, plan) in process.threads.into_iter().enumerate() {
+            let thread = ReplayingThread::new(
+                plan,
+                number as u32,
+                Arc::clone(&shared),
+                Arc::clone(&sessions),
+                cell(number),
+            );
+            let stop_of_thread = Arc::clone(stop);
+            let ended = ended.clone();
+            let builder = std::thread::Builder::new().name(format!("replay-{number}"));
+            let started = builder.spawn(move || {
+                let replayed = thread.replay(at, &stop_of_thread);
+                ended();
+                replayed
+            });
+            match started {
+                Ok(handle) => running.threads.push(handle),
+                Err(error) => {
+                    stop.store(true, Relaxed);
+                    running.failure = Some(error);
+                    break;
+                }
+            }
+        }
+        running
+    }
+
+    /// Removes the keys of a replay that does not begin.
+    ///
+    /// # Errors
+    /// A key is still there.
+    pub fn discard(self, main: &Session) -> Result<(), Pkcs11Failure> {
+        keys::destroy_keys(main, &self.shared.keys)
+    }
+}
+
+/// A replay that goes on.
+pub struct RunningReplay {
+    threads: Vec<JoinHandle<ReplayedThread>>,
+    shared: Arc<SharedReplay>,
+    failure: Option<std::io::Error>,
+}
+
+impl RunningReplay {
+    /// How many threads there are.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Why not all threads were started.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&std::io::Error> {
+        self.failure.as_ref()
+    }
+
+    /// Waits for the threads and removes the keys: what came of both.
+    pub fn finish(self, main: &Session) -> (Vec<ReplayedThread>, Result<(), Pkcs11Failure>) {
+        let joined = self.threads.into_iter().map(JoinHandle::join);
+        let replayed = joined.map(Result::unwrap_or_default).collect();
+        let gone = keys::destroy_keys(main, &self.shared.keys);
+        (replayed, gone)
+    }
+}

@@ -1,0 +1,163 @@
+//! The keys of a replay: made with what they are used for, and destroyed by their handles.
+
+use cryptoki_sys::*;
+use tapstone_module::{Session, Template};
+use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
+use tapstone_token_operations::catalogue::KeySpec;
+
+use super::{ReplaySite, ReplayTrouble};
+use crate::steps::{KeyOrder, ReplayProcess};
+
+/// A key that was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MadeKey {
+    /// The private half of a pair, or the secret key.
+    pub(super) own: CK_OBJECT_HANDLE,
+    /// The public half, or the secret key again.
+    pub(super) public: CK_OBJECT_HANDLE,
+}
+
+/// All keys of a process, or none.
+pub(super) fn make_keys(
+    site: &ReplaySite<'_>,
+    process: &ReplayProcess,
+) -> Result<Vec<MadeKey>, ReplayTrouble> {
+    let mut made = Vec::new();
+    for (number, order) in process.keys.iter().enumerate() {
+        match make_somewhere(site, *order, number as u32, process.on_token) {
+            Ok(key) => made.push(key),
+            Err(trouble) => {
+                destroy_keys(site.main, &made).ok();
+                return Err(trouble);
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// As a session object where that is wanted and the token has them, else on the token.
+fn make_somewhere(
+    site: &ReplaySite<'_>,
+    order: KeyOrder,
+    number: u32,
+    on_token: bool,
+) -> Result<MadeKey, ReplayTrouble> {
+    let id = (site.key_id)(number);
+    if !on_token {
+        match make(site, order, &id, false) {
+            Ok(key) => return Ok(key),
+            Err(failure) if site.read_only || !is_about_template(failure.code) => {
+                return Err(failure.into());
+            }
+            Err(_) => {}
+        }
+    }
+    (site.note)(&id).map_err(ReplayTrouble::NotNoted)?;
+    Ok(make(site, order, &id, true)?)
+}
+
+/// The token objects to how the key was asked for.
+fn is_about_template(code: Rv) -> bool {
+    matches!(
+        code.0 as CK_RV,
+        CKR_TEMPLATE_INCONSISTENT
+            | CKR_TEMPLATE_INCOMPLETE
+            | CKR_ATTRIBUTE_VALUE_INVALID
+            | CKR_ATTRIBUTE_READ_ONLY
+            | CKR_GENERAL_ERROR
+            | CKR_FUNCTION_FAILED
+    )
+}
+
+fn make(
+    site: &ReplaySite<'_>,
+    order: KeyOrder,
+    id: &[u8],
+    on_token: bool,
+) -> Result<MadeKey, Pkcs11Failure> {
+    let common = |template: Template| {
+        template.flag(CKA_TOKEN, on_token).bytes(CKA_LABEL, site.run.as_bytes()).bytes(CKA_ID, id)
+    };
+    let unknown = Pkcs11Failure {
+        call: Pkcs11Function::C_GenerateKeyPair,
+        code: Rv(CKR_MECHANISM_INVALID as u64),
+    };
+    let mechanism = order.spec.generation().ok_or(unknown)?.number();
+    let signs = order.uses.sign || order.uses.verify;
+    let decrypts = order.uses.encrypt || order.uses.decrypt;
+    if let Some(bytes) = order.spec.secret_bytes() {
+        let mut template = Template::new()
+            .number(CKA_CLASS, CKO_SECRET_KEY)
+            .number(CKA_KEY_TYPE, order.spec.key_type().unwrap_or(CKK_GENERIC_SECRET))
+            .flag(CKA_PRIVATE, site.private)
+            .flag(CKA_SENSITIVE, true)
+            .flag(CKA_EXTRACTABLE, false)
+            .number(CKA_VALUE_LEN, bytes as CK_ULONG);
+        for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
+            if is_used {
+                template = template.flag(uses.own, true).flag(uses.public, true);
+            }
+        }
+        let key = site.main.generate_key(mechanism, common(template))?;
+        return Ok(MadeKey { own: key, public: key });
+    }
+    let mut private = Template::new()
+        .flag(CKA_PRIVATE, site.private)
+        .flag(CKA_SENSITIVE, true)
+        .flag(CKA_EXTRACTABLE, false);
+    for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
+        if is_used {
+            private = private.flag(uses.own, true);
+        }
+    }
+    let mut first_failure = None;
+    for mut public in named_pairs(order.spec) {
+        for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
+            if is_used {
+                public = public.flag(uses.public, true);
+            }
+        }
+        match site.main.generate_key_pair(mechanism, common(public), common(private.clone())) {
+            Ok((public, own)) => return Ok(MadeKey { own, public }),
+            Err(failure) => first_failure = first_failure.or(Some(failure)),
+        }
+    }
+    Err(first_failure.unwrap_or(unknown))
+}
+
+/// What the halves of a pair are allowed to do.
+#[derive(Clone, Copy)]
+struct PairUse {
+    own: CK_ATTRIBUTE_TYPE,
+    public: CK_ATTRIBUTE_TYPE,
+}
+
+const SIGNATURE: PairUse = PairUse { own: CKA_SIGN, public: CKA_VERIFY };
+const SECRECY: PairUse = PairUse { own: CKA_DECRYPT, public: CKA_ENCRYPT };
+
+/// The public half, in each way to name what is wanted.
+fn named_pairs(spec: KeySpec) -> Vec<Template> {
+    match spec {
+        KeySpec::Rsa { bits } => vec![
+            Template::new()
+                .number(CKA_MODULUS_BITS, bits as CK_ULONG)
+                .bytes(CKA_PUBLIC_EXPONENT, &[0x01, 0x00, 0x01]),
+        ],
+        spec => {
+            let named = |params: &&[u8]| Template::new().bytes(CKA_EC_PARAMS, params);
+            spec.ec_params().iter().map(named).collect()
+        }
+    }
+}
+
+/// Destroys keys that this process made.
+pub(super) fn destroy_keys(main: &Session, keys: &[MadeKey]) -> Result<(), Pkcs11Failure> {
+    let mut outcome = Ok(());
+    for key in keys {
+        outcome = outcome.and(main.destroy_object(key.own));
+        if key.public != key.own {
+            outcome = outcome.and(main.destroy_object(key.public));
+        }
+    }
+    outcome
+}

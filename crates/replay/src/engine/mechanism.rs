@@ -1,0 +1,89 @@
+//! `CK_MECHANISM` with its parameters, kept at one address.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cryptoki_sys::*;
+
+use crate::steps::{MechanismUse, ReplayParameters};
+
+/// A mechanism for one call. Boxed by its owner: the mechanism points into it.
+pub(super) struct PointedMechanism {
+    mechanism: CK_MECHANISM,
+    iv: [u8; 16],
+    pss: CK_RSA_PKCS_PSS_PARAMS,
+    oaep: CK_RSA_PKCS_OAEP_PARAMS,
+    counter: CK_AES_CTR_PARAMS,
+    gcm: CK_GCM_PARAMS,
+}
+
+impl PointedMechanism {
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self {
+            mechanism: CK_MECHANISM {
+                mechanism: 0,
+                pParameter: ptr::null_mut(),
+                ulParameterLen: 0,
+            },
+            iv: [0; 16],
+            pss: CK_RSA_PKCS_PSS_PARAMS { hashAlg: 0, mgf: 0, sLen: 0 },
+            oaep: CK_RSA_PKCS_OAEP_PARAMS {
+                hashAlg: CKM_SHA_1,
+                mgf: CKG_MGF1_SHA1,
+                source: CKZ_DATA_SPECIFIED,
+                pSourceData: ptr::null_mut(),
+                ulSourceDataLen: 0,
+            },
+            counter: CK_AES_CTR_PARAMS { ulCounterBits: 128, cb: [0; 16] },
+            gcm: CK_GCM_PARAMS {
+                pIv: ptr::null_mut(),
+                ulIvLen: GCM_IV_BYTES as CK_ULONG,
+                ulIvBits: 8 * GCM_IV_BYTES as CK_ULONG,
+                pAAD: ptr::null_mut(),
+                ulAADLen: 0,
+                ulTagBits: 128,
+            },
+        })
+    }
+
+    /// The mechanism with this IV, where it takes one.
+    pub(super) fn point(&mut self, wanted: MechanismUse, iv: [u8; 16]) -> *mut CK_MECHANISM {
+        self.iv = iv;
+        let (parameter, length): (*mut c_void, usize) = match wanted.parameters {
+            ReplayParameters::None => (ptr::null_mut(), 0),
+            ReplayParameters::Pss { hash } => {
+                self.pss.hashAlg = hash.mechanism().number();
+                self.pss.mgf = hash.mgf();
+                self.pss.sLen = hash.output_bytes() as CK_ULONG;
+                (ptr::from_mut(&mut self.pss).cast(), size_of::<CK_RSA_PKCS_PSS_PARAMS>())
+            }
+            ReplayParameters::Oaep => {
+                (ptr::from_mut(&mut self.oaep).cast(), size_of::<CK_RSA_PKCS_OAEP_PARAMS>())
+            }
+            ReplayParameters::Iv => (self.iv.as_mut_ptr().cast(), self.iv.len()),
+            ReplayParameters::Counter => {
+                self.counter.cb = iv;
+                (ptr::from_mut(&mut self.counter).cast(), size_of::<CK_AES_CTR_PARAMS>())
+            }
+            ReplayParameters::Gcm => {
+                self.gcm.pIv = self.iv.as_mut_ptr();
+                (ptr::from_mut(&mut self.gcm).cast(), size_of::<CK_GCM_PARAMS>())
+            }
+        };
+        self.mechanism.mechanism = wanted.number as CK_MECHANISM_TYPE;
+        self.mechanism.pParameter = parameter;
+        self.mechanism.ulParameterLen = length as CK_ULONG;
+        &mut self.mechanism
+    }
+}
+
+/// NIST SP 800-38D, 5.2.1.1: the length that is recommended.
+const GCM_IV_BYTES: usize = 12;
+
+/// An IV that comes once: who makes it, and a counter.
+pub(super) fn fresh_iv(maker: u32, counter: u64) -> [u8; 16] {
+    let mut iv = [0; 16];
+    iv[..4].copy_from_slice(&maker.to_be_bytes());
+    iv[4..12].copy_from_slice(&counter.to_be_bytes());
+    iv
+}

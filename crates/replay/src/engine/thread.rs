@@ -1,0 +1,302 @@
+//! One thread of a replay: its calls in their order, each at its time.
+
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use cryptoki_sys::*;
+use tapstone_measure::clock::{Clock, Monotonic};
+use tapstone_measure::units::Nanos;
+use tapstone_module::{RawTemplate, Template};
+use tapstone_names::pkcs11::{Pkcs11Function, Rv};
+use tapstone_worker::BoardCell;
+use tapstone_workload::TemplateShape;
+
+use super::SharedReplay;
+use super::calls::{CallArguments, Called, Caller, MOST_OBJECTS};
+use super::mechanism::{PointedMechanism, fresh_iv};
+use super::sessions::SharedSessions;
+use crate::measured::{ReplayedThread, StepTime};
+use crate::steps::{Due, ReplayStep, ReplayThread, StepInput};
+
+/// No moment is waited for longer at once: somebody may want to end.
+const LONGEST_SLEEP: Nanos = Nanos(50_000_000);
+
+pub(super) struct ReplayingThread {
+    plan: ReplayThread,
+    number: u32,
+    shared: Arc<SharedReplay>,
+    sessions: Arc<SharedSessions>,
+    cell: BoardCell,
+}
+
+/// What a thread writes to and reads from while it replays.
+struct Desk {
+    mechanism: Box<PointedMechanism>,
+    output: Vec<u8>,
+    /// A number below an RSA modulus.
+    below: Vec<u8>,
+    /// Where the next input begins in the noise.
+    offset: usize,
+    ivs: u64,
+    /// Templates of searches, by their shape.
+    searches: Vec<(TemplateShape, RawTemplate)>,
+}
+
+impl ReplayingThread {
+    pub(super) fn new(
+        plan: ReplayThread,
+        number: u32,
+        shared: Arc<SharedReplay>,
+        sessions: Arc<SharedSessions>,
+        cell: BoardCell,
+    ) -> Self {
+        Self { plan, number, shared, sessions, cell }
+    }
+
+    /// Makes the calls from that moment on, until all are made or somebody wants to end.
+    pub(super) fn replay(self, at: Nanos, stop: &AtomicBool) -> ReplayedThread {
+        let shared = Arc::clone(&self.shared);
+        let mut caller =
+            Caller::new(&shared.module, shared.slot, shared.read_only, self.cell.clone());
+        let results = self.plan.steps.iter().filter(|step| !holds_no_bytes(step.call));
+        let rooms = results.map(|step| step.room as usize);
+        let mut desk = Desk {
+            mechanism: PointedMechanism::new(),
+            output: vec![0; rooms.max().unwrap_or_default().max(1)],
+            below: Vec::new(),
+            offset: self.number as usize % 64,
+            ivs: 0,
+            searches: Vec::new(),
+        };
+        let mut replayed = ReplayedThread { times: Vec::with_capacity(self.plan.steps.len()) };
+        let mut answered = at;
+        for (place, step) in self.plan.steps.iter().enumerate() {
+            let due = match step.due {
+                Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
+                Due::At(moment) => Nanos(at.0.saturating_add(moment.0)),
+            };
+            let arguments = self.arguments(place, step, &mut desk, stop);
+            if !wait_until(due, stop) {
+                break;
+            }
+            let went = match arguments {
+                Some(arguments) => self.call(step, arguments, &mut caller, &mut desk),
+                None => None,
+            };
+            let went = went.unwrap_or_else(|| not_made(step));
+            self.note_session(step, &went);
+            answered = went.end;
+            replayed.times.push(StepTime {
+                begin: went.begin - at,
+                duration: went.end - went.begin,
+                late: went.begin - due,
+                result: went.result,
+                output: if went.result == 0 && step.call != Pkcs11Function::C_OpenSession {
+                    u32::try_from(went.output).unwrap_or(u32::MAX)
+                } else {
+                    0
+                },
+            });
+        }
+        replayed
+    }
+
+    fn call(
+        &self,
+        step: &ReplayStep,
+        arguments: CallArguments,
+        caller: &mut Caller<'_>,
+        desk: &mut Desk,
+    ) -> Option<Called> {
+        match step.call {
+            Pkcs11Function::C_FindObjectsInit => {
+                let template = self.search_template(step.shape, desk);
+                Some(caller.begin_search(arguments.session, template))
+            }
+            Pkcs11Function::C_GetAttributeValue => {
+                Some(caller.ask_attributes(arguments.session, arguments.object, step.shape))
+            }
+            function => caller.call(function, arguments).map(|went| believed(step, went)),
+        }
+    }
+
+    /// What a call is given; `None` where its session will never be there.
+    fn arguments(
+        &self,
+        place: usize,
+        step: &ReplayStep,
+        desk: &mut Desk,
+        stop: &AtomicBool,
+    ) -> Option<CallArguments> {
+        let opens = step.call == Pkcs11Function::C_OpenSession;
+        let session = match step.session {
+            Some(place) if !opens => self.sessions.handle(place, stop)?,
+            _ => CK_INVALID_HANDLE,
+        };
+        let mut arguments = CallArguments {
+            session,
+            object: self.object(step),
+            mechanism: ptr::null_mut(),
+            input: ptr::null_mut(),
+            input_bytes: 0,
+            signature: ptr::null_mut(),
+            signature_bytes: 0,
+            output: if step.only_length { ptr::null_mut() } else { desk.output.as_mut_ptr() },
+            room: if step.only_length { 0 } else { step.room as CK_ULONG },
+        };
+        self.give_input(step, desk, &mut arguments);
+        if let Some(mechanism) = step.mechanism {
+            let iv = self.iv_for(place, desk);
+            arguments.mechanism = desk.mechanism.point(mechanism, iv);
+        }
+        Some(arguments)
+    }
+
+    /// The private half or the public one, by what is done with it; of an object that is none of
+    /// the replay's keys the first of them.
+    fn object(&self, step: &ReplayStep) -> CK_OBJECT_HANDLE {
+        let keys = &self.shared.keys;
+        let place = step.key.map_or(0, |place| place as usize);
+        let Some(key) = keys.get(place) else { return CK_INVALID_HANDLE };
+        match step.call {
+            Pkcs11Function::C_VerifyInit | Pkcs11Function::C_EncryptInit => key.public,
+            _ => key.own,
+        }
+    }
+
+    fn give_input(&self, step: &ReplayStep, desk: &mut Desk, arguments: &mut CallArguments) {
+        let noise = &self.shared.noise;
+        let prepared = |place: u32| self.shared.prepared.get(place as usize);
+        match step.input {
+            StepInput::Bytes(bytes) => {
+                // Each input begins elsewhere: no two in a row are the same.
+                desk.offset = (desk.offset + 1) % 4_096;
+                let bytes = (bytes as usize).min(noise.len() - desk.offset);
+                arguments.input = noise[desk.offset..].as_ptr().cast_mut();
+                arguments.input_bytes = bytes as CK_ULONG;
+            }
+            StepInput::Below(bytes) => {
+                let bytes = (bytes as usize).min(noise.len());
+                desk.below.clear();
+                desk.below.extend_from_slice(&noise[..bytes]);
+                if let Some(first) = desk.below.first_mut() {
+                    *first = 0;
+                }
+                arguments.input = desk.below.as_mut_ptr();
+                arguments.input_bytes = bytes as CK_ULONG;
+            }
+            StepInput::CipherText(place) | StepInput::Signed(place) => {
+                let Some(known) = prepared(place) else { return };
+                arguments.input = known.input.as_ptr().cast_mut();
+                arguments.input_bytes = known.input.len() as CK_ULONG;
+                arguments.signature = known.signature.as_ptr().cast_mut();
+                arguments.signature_bytes = known.signature.len() as CK_ULONG;
+            }
+        }
+    }
+
+    /// The IV of an operation that begins: that of the prepared input that follows, or one that
+    /// comes once.
+    fn iv_for(&self, place: usize, desk: &mut Desk) -> [u8; 16] {
+        let step = &self.plan.steps[place];
+        let later = &self.plan.steps[place + 1..];
+        let next = later.iter().find(|next| next.session == step.session);
+        if let Some(StepInput::CipherText(prepared)) = next.map(|next| next.input)
+            && let Some(known) = self.shared.prepared.get(prepared as usize)
+        {
+            return known.iv;
+        }
+        desk.ivs += 1;
+        fresh_iv(self.number, desk.ivs)
+    }
+
+    /// A template of that shape, which looks for keys of this run.
+    fn search_template<'d>(
+        &self,
+        shape: TemplateShape,
+        desk: &'d mut Desk,
+    ) -> &'d mut [CK_ATTRIBUTE] {
+        let known = desk.searches.iter().position(|(other, _)| *other == shape);
+        let place = known.unwrap_or_else(|| {
+            desk.searches.push((shape, self.template(shape).into_raw()));
+            desk.searches.len() - 1
+        });
+        let raw = &mut desk.searches[place].1;
+        let count = raw.count() as usize;
+        // SAFETY: as many attributes as it has, which nothing else reaches meanwhile.
+        unsafe { std::slice::from_raw_parts_mut(raw.as_mut_ptr(), count) }
+    }
+
+    fn template(&self, shape: TemplateShape) -> Template {
+        let mut template = Template::new();
+        for (number, name) in shape.attributes() {
+            template = match (name, shape.class()) {
+                ("CKA_CLASS", Some(class)) => template.number(CKA_CLASS, class as CK_ULONG),
+                ("CKA_LABEL", _) => template.bytes(CKA_LABEL, self.shared.run.as_bytes()),
+                ("CKA_ID", _) => template.bytes(CKA_ID, &self.shared.first_id),
+                ("CKA_SIGN", _) => template.flag(number as CK_ATTRIBUTE_TYPE, true),
+                // Of others the value is not known, and keys are found without them.
+                _ => template,
+            };
+        }
+        template
+    }
+
+    fn note_session(&self, step: &ReplayStep, went: &Called) {
+        let Some(place) = step.session else { return };
+        match (step.call, went.result) {
+            (Pkcs11Function::C_OpenSession, 0) => {
+                self.sessions.set(place, went.output as CK_SESSION_HANDLE);
+            }
+            (Pkcs11Function::C_OpenSession, _) | (Pkcs11Function::C_CloseSession, 0) => {
+                self.sessions.forget(place);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the room of a call is not one for bytes.
+fn holds_no_bytes(call: Pkcs11Function) -> bool {
+    matches!(call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)
+}
+
+/// False: somebody wants to end.
+fn wait_until(due: Nanos, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Relaxed) {
+            return false;
+        }
+        let left = due - Monotonic.now();
+        if left == Nanos::ZERO {
+            return true;
+        }
+        if left <= LONGEST_SLEEP {
+            Monotonic.wait_until(due);
+            return !stop.load(Relaxed);
+        }
+        Monotonic.wait_until(Monotonic.now() + LONGEST_SLEEP);
+    }
+}
+
+/// A module that says that its result is longer than the room for it, or that there are more
+/// objects than it was asked for, is not believed.
+fn believed(step: &ReplayStep, went: Called) -> Called {
+    let room = match step.call {
+        Pkcs11Function::C_FindObjects => u64::from(step.room).min(MOST_OBJECTS as u64),
+        Pkcs11Function::C_OpenSession | Pkcs11Function::C_Verify => return went,
+        _ => u64::from(step.room),
+    };
+    if went.result == 0 && !step.only_length && went.output > room {
+        return Called { result: Rv(CKR_DEVICE_ERROR as u64).0, ..went };
+    }
+    went
+}
+
+/// A call that was not made: its session is gone.
+fn not_made(step: &ReplayStep) -> Called {
+    let now = Monotonic.now();
+    debug_assert!(step.session.is_some() || step.key.is_some() || step.mechanism.is_none());
+    Called { begin: now, end: now, result: CKR_SESSION_CLOSED as u64, output: 0 }
+}

@@ -1,0 +1,30 @@
+//! A recorded load on another token.
+//!
+//! - [`plan_replay`] says what of a workload is replayed, with which keys, and what is left out and
+//!   why. It calls nothing: all of it can be told before anything runs.
+//! - [`prepare_replay`] makes the keys and inputs of one process, in the process that has loaded the
+//!   module; [`PreparedReplay::start`] runs its threads.
+//! - [`measured_workload`] makes a workload of what was measured, so that there and here are read by
+//!   the same code.
+//!
+//! Never replayed: logins, logouts, changes of PINs and tokens, and whatever makes, changes or
+//! destroys objects. The keys that a replay uses are its own.
+
+#![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
+
+mod engine;
+mod measured;
+mod mechanisms;
+mod plan;
+mod steps;
+
+pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
+pub use self::measured::{ReplayedThread, StepTime, measured_workload};
+pub use self::plan::{
+    KeyCertainty, KeyUses, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,
+    plan_replay,
+};
+pub use self::steps::{
+    Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,
+    ReplayThread, StepInput,
+};

@@ -1,0 +1,79 @@
+//! What a replay measured, and a workload made of it.
+
+use serde::{Deserialize, Serialize};
+use tapstone_measure::units::Nanos;
+use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
+
+use crate::steps::{Due, ReplayProcess};
+
+/// One call as it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepTime {
+    /// When it began, since the replay's start.
+    pub begin: Nanos,
+    /// How long it took.
+    pub duration: Nanos,
+    /// How much later it began than it was due.
+    pub late: Nanos,
+    /// What the function returned.
+    pub result: u64,
+    /// How long its result is, or how many objects it found.
+    pub output: u32,
+}
+
+/// A thread as it went: the calls that it made, in the order of its steps. One that was stopped
+/// made fewer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayedThread {
+    /// How each of its calls went.
+    pub times: Vec<StepTime>,
+}
+
+/// A workload of what was measured, so that it is read by what reads the recording. Calls keep what
+/// the recording says of them, but for times, results and lengths of results.
+///
+/// A call whose moment was fixed counts from that moment: a stall is charged to all that it held
+/// up, and to the call that waited for it.
+#[must_use]
+pub fn measured_workload(
+    recorded: &Workload,
+    processes: &[ReplayProcess],
+    replayed: &[Vec<ReplayedThread>],
+) -> Workload {
+    let mut measured = Workload { head: recorded.head.clone(), threads: Vec::new() };
+    let mut last_end = Nanos::ZERO;
+    for (process, threads) in processes.iter().zip(replayed) {
+        for (planned, went) in process.threads.iter().zip(threads) {
+            let Some(origin) = recorded.threads.get(planned.origin as usize) else { continue };
+            let mut thread =
+                WorkloadThread { process: origin.process, ..WorkloadThread::default() };
+            let mut end = Nanos::ZERO;
+            for (step, time) in planned.steps.iter().zip(&went.times) {
+                let Some(call) = origin.calls.get(step.origin as usize) else { continue };
+                let is_fixed = matches!(step.due, Due::At(_));
+                let begin = if is_fixed { time.begin - time.late } else { time.begin };
+                let begin = begin.max(end);
+                if thread.calls.is_empty() {
+                    thread.start = begin;
+                    end = begin;
+                }
+                let answered = Nanos(time.begin.0.saturating_add(time.duration.0));
+                let pause = begin - end;
+                let waits = is_fixed && call.after_wait;
+                thread.calls.push(WorkloadCall {
+                    computing: if waits { Nanos::ZERO } else { pause },
+                    waiting: if waits { pause } else { Nanos::ZERO },
+                    duration: answered - begin,
+                    result: time.result,
+                    output_bytes: time.output,
+                    ..*call
+                });
+                end = answered;
+            }
+            last_end = last_end.max(end);
+            measured.threads.push(thread);
+        }
+    }
+    measured.head.wall_ns = last_end;
+    measured
+}

@@ -1,0 +1,300 @@
+//! What of a workload is replayed, with which keys, and what is left out and why.
+
+mod keys;
+mod thread;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use tapstone_measure::pace::SplitMix;
+use tapstone_measure::units::Nanos;
+use tapstone_token_operations::catalogue::{KeySpec, MAX_MESSAGE_BYTES};
+use tapstone_worker::BOARD_THREADS;
+use tapstone_workload::Workload;
+
+use self::keys::observed_keys;
+use self::thread::ThreadPlanner;
+use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayThread};
+
+/// How a workload is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// So many times the same clients, each with a start of its own; 0 is taken for 1.
+    pub scale: u32,
+    /// Keys are made on the token, where they outlive a session.
+    pub on_token: bool,
+    /// Keys that the user has told, by the number of their object.
+    pub keys: BTreeMap<u32, KeySpec>,
+    /// Where pseudo-random inputs and starts come from.
+    pub seed: u64,
+}
+
+/// What is going to be done.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayPlan {
+    /// The processes that replay it.
+    pub processes: Vec<ReplayProcess>,
+    /// The keys that are made for those of the recording.
+    pub keys: Vec<MappedKey>,
+    /// What is left out, and why, the most frequent first.
+    pub skipped: Vec<Skipped>,
+    /// Calls that are replayed, by function, of one copy of the clients.
+    pub replayed: BTreeMap<&'static str, u64>,
+}
+
+/// A recorded key and what stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedKey {
+    /// The number of its object.
+    pub object: u32,
+    /// What is made for it; `None`: nobody knows.
+    pub spec: Option<KeySpec>,
+    /// What it was used for.
+    pub uses: KeyUses,
+    /// How well that is known.
+    pub certainty: KeyCertainty,
+    /// Operations that used it.
+    pub operations: u64,
+    /// It asked for a login before each use (CKA_ALWAYS_AUTHENTICATE).
+    pub always_authenticate: bool,
+    /// Its mechanisms are replayed, so that whoever tells its kind has it replayed.
+    pub can_be_told: bool,
+}
+
+/// How well the kind of a key is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyCertainty {
+    /// The user has told it.
+    Told,
+    /// From the length of what it made.
+    Seen,
+    /// A recording does not tell: this is a usual one.
+    Assumed,
+    /// It is not known.
+    Unknown,
+}
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeyUses {
+    /// It makes signatures (CKA_SIGN).
+    pub sign: bool,
+    /// It verifies signatures (CKA_VERIFY).
+    pub verify: bool,
+    /// It encrypts messages (CKA_ENCRYPT).
+    pub encrypt: bool,
+    /// It decrypts messages (CKA_DECRYPT).
+    pub decrypt: bool,
+}
+
+impl fmt::Display for KeyUses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uses = [
+            (self.sign, "sign"),
+            (self.verify, "verify"),
+            (self.encrypt, "encrypt"),
+            (self.decrypt, "decrypt"),
+        ];
+        let named: Vec<&str> = uses.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+        f.write_str(&named.join(", "))
+    }
+}
+
+/// Calls that are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Which function was called.
+    pub function: &'static str,
+    /// Why they are left out.
+    pub reason: SkipReason,
+    /// How many calls there are.
+    pub count: u64,
+}
+
+/// Why a call is not replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SkipReason {
+    /// C_Initialize and its kin.
+    OnceForEachProcess,
+    /// C_Login and C_LoginUser.
+    LoginHappensOnce,
+    /// C_Logout, C_CloseAllSessions.
+    WouldEndTheReplay,
+    /// C_InitToken, C_InitPIN, C_SetPIN.
+    WouldChangeTheToken,
+    /// What makes, changes or destroys objects.
+    WouldChangeObjects,
+    /// It failed when it was recorded.
+    FailedThen,
+    /// It never returned.
+    NeverReturned,
+    /// A decryption or verification in parts.
+    InParts,
+    /// A mechanism that is not known.
+    UnknownMechanism,
+    /// A key that is not known.
+    UnknownKey,
+    /// A function that is not replayed.
+    UnknownFunction,
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OnceForEachProcess => "done once for each process, before the replay",
+            Self::LoginHappensOnce => "the login happens once, before the replay",
+            Self::WouldEndTheReplay => "it would end the replay's own login or sessions",
+            Self::WouldChangeTheToken => "it would change a PIN or the token",
+            Self::WouldChangeObjects => {
+                "it makes, changes or destroys objects: keys are made before the replay"
+            }
+            Self::FailedThen => "it failed when it was recorded",
+            Self::NeverReturned => "it never returned",
+            Self::InParts => "inputs of decryptions and verifications in parts are not made",
+            Self::UnknownMechanism => "its mechanism is not one of those that are replayed",
+            Self::UnknownKey => "the kind of its key is not known",
+            Self::UnknownFunction => "this function is not replayed",
+        })
+    }
+}
+
+/// Why a workload is not replayed. The text ends with a hint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// It asks for more of something than is made.
+    #[error("the workload has {count} {what}, and {most} are replayed\nhint: {hint}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there are.
+        count: u64,
+        /// How many are replayed.
+        most: u64,
+        /// What the user can do about it.
+        hint: &'static str,
+    },
+    /// Nothing of it is replayed.
+    #[error(
+        "nothing of the workload can be replayed: it has no call of a kind that is\nhint: `tapstone \
+         report FILE` shows what is in it"
+    )]
+    Nothing,
+    /// A key that the user told of is not in it.
+    #[error(
+        "the workload has no key {0}\nhint: the table of keys that a replay prints has their numbers"
+    )]
+    NoSuchKey(u32),
+}
+
+/// Each is a process of this machine.
+const MOST_PROCESSES: usize = 64;
+/// Each is made before the replay begins.
+const MOST_KEYS: usize = 10_000;
+const MOST_SESSIONS: usize = 100_000;
+/// Threads of a process that can be watched, without its first one.
+const MOST_THREADS: usize = BOARD_THREADS - 1;
+const RECORD_LESS: &str = "record a shorter run, or one with fewer of them";
+
+/// Plans the replay of a workload.
+///
+/// # Errors
+/// When it asks for too much, or nothing of it can be replayed.
+pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<ReplayPlan, PlanError> {
+    let observed = observed_keys(workload, &options.keys)?;
+    let mut plan = ReplayPlan { keys: observed.clone(), ..ReplayPlan::default() };
+    if plan.keys.len() > MOST_KEYS {
+        return Err(too_many("keys", plan.keys.len(), MOST_KEYS));
+    }
+    let numbers: Vec<u32> = workload.threads.iter().map(|thread| thread.process).collect();
+    let mut places: Vec<u32> = numbers.clone();
+    places.sort_unstable();
+    places.dedup();
+    if places.len() > MOST_PROCESSES {
+        return Err(too_many("processes", places.len(), MOST_PROCESSES));
+    }
+    let mut skipped: BTreeMap<(&'static str, SkipReason), u64> = BTreeMap::new();
+    for process in places {
+        let mut planner = ThreadPlanner::new(&observed);
+        let mut threads = Vec::new();
+        for (origin, thread) in workload.threads.iter().enumerate() {
+            if thread.process == process {
+                let steps = planner.steps(thread);
+                threads.push(ReplayThread { origin: origin as u32, copy: 0, steps });
+            }
+        }
+        for (why, count) in planner.skipped.drain_all() {
+            *skipped.entry(why).or_default() += count;
+        }
+        for thread in &threads {
+            for step in &thread.steps {
+                *plan.replayed.entry(step.call.name()).or_default() += 1;
+            }
+        }
+        threads.retain(|thread| !thread.steps.is_empty());
+        if threads.is_empty() {
+            continue;
+        }
+        let planned = ReplayProcess {
+            keys: planner.keys.iter().map(|(_, order)| *order).collect::<Vec<KeyOrder>>(),
+            on_token: options.on_token,
+            sessions: planner.sessions.iter().map(|session| session.opened_before).collect(),
+            prepared: planner.prepared,
+            longest_input: planner.longest_input,
+            threads,
+            seed: options.seed,
+        };
+        plan.processes.push(scaled(planned, options.scale.max(1), workload.head.wall_ns)?);
+    }
+    if plan.processes.is_empty() {
+        return Err(PlanError::Nothing);
+    }
+    let known = |((function, reason), count)| Skipped { function, reason, count };
+    plan.skipped = skipped.into_iter().map(known).collect();
+    plan.skipped.sort_by_key(|it| std::cmp::Reverse(it.count));
+    Ok(plan)
+}
+
+/// The same clients so many times, each with sessions and a start of its own.
+fn scaled(one: ReplayProcess, scale: u32, wall: Nanos) -> Result<ReplayProcess, PlanError> {
+    let threads = one.threads.len().saturating_mul(scale as usize);
+    if threads > MOST_THREADS {
+        return Err(too_many("threads in a process", threads, MOST_THREADS));
+    }
+    let count = one.sessions.len();
+    let sessions = count.saturating_mul(scale as usize);
+    if sessions > MOST_SESSIONS {
+        return Err(too_many("sessions", sessions, MOST_SESSIONS));
+    }
+    if one.longest_input as usize > MAX_MESSAGE_BYTES {
+        let hint = "longer messages are measured by no verb";
+        let [count, most] = [u64::from(one.longest_input), MAX_MESSAGE_BYTES as u64];
+        return Err(PlanError::TooMany { what: "bytes in an input", count, most, hint });
+    }
+    let mut random = SplitMix(one.seed ^ 0x5CA1_ED00);
+    let mut all = ReplayProcess { threads: Vec::new(), sessions: Vec::new(), ..one.clone() };
+    for copy in 0..scale {
+        // The first is as it was recorded; the others begin somewhere in the time of it.
+        let delay = if copy == 0 { 0 } else { (random.uniform() * wall.0 as f64) as u64 };
+        all.sessions.extend(&one.sessions);
+        for thread in &one.threads {
+            let mut thread = thread.clone();
+            thread.copy = copy;
+            for step in &mut thread.steps {
+                step.session = step.session.map(|session| session + copy * count as u32);
+                if let Due::At(at) = &mut step.due {
+                    *at = Nanos(at.0.saturating_add(delay));
+                }
+            }
+            all.threads.push(thread);
+        }
+    }
+    Ok(all)
+}
+
+fn too_many(what: &'static str, count: usize, most: usize) -> PlanError {
+    PlanError::TooMany { what, count: count as u64, most: most as u64, hint: RECORD_LESS }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What kind of key each recorded one was, from what was done with it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tapstone_token_operations::catalogue::KeySpec;
+use tapstone_workload::{Workload, WorkloadCall};
+
+use super::{KeyCertainty, KeyUses, MappedKey, PlanError};
+use crate::mechanisms::{KeyFamily, key_of_length, known_mechanism};
+
+/// What a recording shows of a key.
+#[derive(Default)]
+struct SeenKey {
+    uses: KeyUses,
+    family: Option<KeyFamily>,
+    /// From what it made or was given.
+    spec: Option<KeySpec>,
+    operations: u64,
+    always_authenticate: bool,
+}
+
+/// All keys with which an operation was begun, by their object.
+pub(super) fn observed_keys(
+    workload: &Workload,
+    told: &BTreeMap<u32, KeySpec>,
+) -> Result<Vec<MappedKey>, PlanError> {
+    let mut keys: BTreeMap<u32, SeenKey> = BTreeMap::new();
+    for thread in &workload.threads {
+        // By session: the key of the operation that goes on.
+        let mut current: HashMap<u32, u32> = HashMap::new();
+        for call in &thread.calls {
+            look_at(call, &mut current, &mut keys);
+        }
+    }
+    if let Some(stranger) = told.keys().find(|object| !keys.contains_key(*object)) {
+        return Err(PlanError::NoSuchKey(*stranger));
+    }
+    let mapped = |(object, seen): (u32, SeenKey)| {
+        let usual = seen.family.and_then(usual_key);
+        let (spec, certainty) = match (told.get(&object), seen.spec, usual) {
+            (Some(told), ..) => (Some(*told), KeyCertainty::Told),
+            (None, Some(seen), _) => (Some(seen), KeyCertainty::Seen),
+            (None, None, Some(usual)) => (Some(usual), KeyCertainty::Assumed),
+            (None, None, None) => (None, KeyCertainty::Unknown),
+        };
+        let SeenKey { uses, operations, always_authenticate, family, .. } = seen;
+        MappedKey {
+            object,
+            spec,
+            uses,
+            certainty,
+            operations,
+            always_authenticate,
+            can_be_told: family.is_some(),
+        }
+    };
+    Ok(keys.into_iter().map(mapped).collect())
+}
+
+fn look_at(
+    call: &WorkloadCall,
+    current: &mut HashMap<u32, u32>,
+    keys: &mut BTreeMap<u32, SeenKey>,
+) {
+    const CONTEXT_SPECIFIC: u32 = 2;
+    if let Some(use_of) = use_begun(call.function) {
+        if call.object == 0 {
+            return;
+        }
+        let key = keys.entry(call.object).or_default();
+        use_of(&mut key.uses);
+        key.operations += 1;
+        key.family = call.mechanism.and_then(known_mechanism).map(|known| known.family);
+        if let Some(KeyFamily::Hmac(hash)) = key.family {
+            key.spec = Some(KeySpec::Hmac { hash });
+        }
+        current.insert(call.session, call.object);
+        return;
+    }
+    let Some(key) = current.get(&call.session).and_then(|object| keys.get_mut(object)) else {
+        return;
+    };
+    let length = match call.function {
+        "C_Sign" | "C_SignFinal" | "C_Verify" => call.output_bytes,
+        "C_VerifyFinal" => call.input_bytes,
+        "C_Encrypt" | "C_EncryptFinal" if key.family == Some(KeyFamily::Rsa) => call.output_bytes,
+        "C_Decrypt" if key.family == Some(KeyFamily::Rsa) => call.input_bytes,
+        "C_Login" if call.detail == CONTEXT_SPECIFIC => {
+            key.always_authenticate = true;
+            return;
+        }
+        _ => return,
+    };
+    if call.succeeded() && key.spec.is_none() {
+        key.spec = key.family.and_then(|family| key_of_length(family, length));
+    }
+}
+
+/// What a key is used for by the operation that a function begins.
+pub(super) fn use_begun(function: &str) -> Option<fn(&mut KeyUses)> {
+    Some(match function {
+        "C_SignInit" => |uses| uses.sign = true,
+        "C_VerifyInit" => |uses| uses.verify = true,
+        "C_EncryptInit" => |uses| uses.encrypt = true,
+        "C_DecryptInit" => |uses| uses.decrypt = true,
+        _ => return None,
+    })
+}
+
+/// What is made where a recording does not tell the length. An RSA key or a curve is never guessed:
+/// too much of the time depends on it.
+fn usual_key(family: KeyFamily) -> Option<KeySpec> {
+    match family {
+        KeyFamily::Aes => Some(KeySpec::Aes { bits: 256 }),
+        KeyFamily::Edwards => Some(KeySpec::Ed25519),
+        _ => None,
+    }
+}

@@ -1,0 +1,311 @@
+//! The calls of a recorded thread as steps, or as skipped.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::Pkcs11Function;
+use tapstone_workload::{WorkloadCall, WorkloadThread};
+
+use super::keys::use_begun;
+use super::{MappedKey, SkipReason};
+use crate::mechanisms::known_mechanism;
+use crate::steps::{Due, KeyOrder, MechanismUse, PreparedInput, ReplayStep, StepInput};
+
+/// CKR_BUFFER_TOO_SMALL: the operation goes on.
+const BUFFER_TOO_SMALL: u64 = 0x150;
+/// Room for a result beyond what the recorded one took: another key may make a longer one.
+const SPARE_BYTES: u32 = 1_024;
+
+/// Plans the threads of one process.
+pub(super) struct ThreadPlanner<'a> {
+    observed: BTreeMap<u32, &'a MappedKey>,
+    /// Keys that this process makes, by the recorded object.
+    pub(super) keys: Vec<(u32, KeyOrder)>,
+    pub(super) sessions: Vec<PlannedSession>,
+    known_sessions: HashMap<u32, u32>,
+    pub(super) prepared: Vec<PreparedInput>,
+    known_prepared: HashMap<PreparedInput, u32>,
+    pub(super) longest_input: u32,
+    pub(super) skipped: SkipCounts,
+}
+
+pub(super) struct PlannedSession {
+    /// It was open before the first call that uses it.
+    pub(super) opened_before: bool,
+}
+
+#[derive(Default)]
+pub(super) struct SkipCounts(BTreeMap<(&'static str, SkipReason), u64>);
+
+impl SkipCounts {
+    fn add(&mut self, function: &'static str, reason: SkipReason) {
+        *self.0.entry((function, reason)).or_default() += 1;
+    }
+
+    pub(super) fn drain_all(
+        &mut self,
+    ) -> impl Iterator<Item = ((&'static str, SkipReason), u64)> + use<> {
+        std::mem::take(&mut self.0).into_iter()
+    }
+}
+
+/// Which work an operation does, and with what.
+#[derive(Clone, Copy)]
+struct Begun {
+    mechanism: MechanismUse,
+    key: Option<u32>,
+    is_raw_rsa: bool,
+}
+
+/// What becomes of the pauses before calls that are left out: they are part of the next one's.
+#[derive(Default)]
+struct Pause {
+    time: Nanos,
+    after_wait: bool,
+}
+
+impl<'a> ThreadPlanner<'a> {
+    pub(super) fn new(observed: &'a [MappedKey]) -> Self {
+        Self {
+            observed: observed.iter().map(|key| (key.object, key)).collect(),
+            keys: Vec::new(),
+            sessions: Vec::new(),
+            known_sessions: HashMap::new(),
+            prepared: Vec::new(),
+            known_prepared: HashMap::new(),
+            longest_input: 0,
+            skipped: SkipCounts::default(),
+        }
+    }
+
+    pub(super) fn steps(&mut self, thread: &WorkloadThread) -> Vec<ReplayStep> {
+        let mut steps = Vec::new();
+        let mut pause = Pause { time: Nanos::ZERO, after_wait: true };
+        let mut operations: HashMap<(u32, &'static str), Result<Begun, SkipReason>> =
+            HashMap::new();
+        for (place, (begin, call)) in thread.timed_calls().enumerate() {
+            let before = call.computing.0.saturating_add(call.waiting.0);
+            pause.time = Nanos(pause.time.0.saturating_add(before));
+            pause.after_wait |= call.after_wait;
+            let rest = &thread.calls[place + 1..];
+            match self.step(call, rest, &mut operations) {
+                Err(reason) => self.skipped.add(call.function, reason),
+                Ok(mut step) => {
+                    step.origin = place as u32;
+                    let pause = std::mem::take(&mut pause);
+                    step.due = match pause.after_wait {
+                        true => Due::At(begin),
+                        false => Due::AfterAnswer(pause.time),
+                    };
+                    steps.push(step);
+                }
+            }
+        }
+        steps
+    }
+
+    fn step(
+        &mut self,
+        call: &WorkloadCall,
+        rest: &[WorkloadCall],
+        operations: &mut HashMap<(u32, &'static str), Result<Begun, SkipReason>>,
+    ) -> Result<ReplayStep, SkipReason> {
+        let function = call.function;
+        if let Some(reason) = never_replayed(function) {
+            return Err(reason);
+        }
+        if call.unfinished {
+            return Err(SkipReason::NeverReturned);
+        }
+        let work = work_of(function);
+        let begins = function.ends_with("Init") && work.is_some();
+        let goes_on = call.result == 0 || call.result == BUFFER_TOO_SMALL;
+        if !goes_on && function != "C_GetAttributeValue" {
+            if let (true, Some(work)) = (begins, work) {
+                operations.insert((call.session, work), Err(SkipReason::FailedThen));
+            }
+            return Err(SkipReason::FailedThen);
+        }
+        let known = Pkcs11Function::named(function).ok_or(SkipReason::UnknownFunction)?;
+        let mut step = ReplayStep {
+            origin: 0,
+            call: known,
+            due: Due::AfterAnswer(Nanos::ZERO),
+            session: None,
+            key: None,
+            mechanism: None,
+            input: StepInput::Bytes(call.input_bytes),
+            room: room(call),
+            only_length: call.only_length,
+            shape: call.shape,
+        };
+        if let (true, Some(work)) = (begins, work) {
+            let begun = self.begin(call, rest, work);
+            operations.insert((call.session, work), begun);
+            let begun = begun?;
+            step.mechanism = Some(begun.mechanism);
+            step.key = begun.key;
+            step.input = StepInput::Bytes(0);
+        } else if let Some(work) = work {
+            let begun = operations.get(&(call.session, work)).copied();
+            step.input = self.input(call, begun.transpose()?);
+        } else if function == "C_GetAttributeValue" {
+            step.key = self.key(call.object).ok();
+        } else if function == "C_GetMechanismInfo" {
+            let parameters = crate::steps::ReplayParameters::None;
+            let number = call.mechanism.unwrap_or_default();
+            step.mechanism = Some(MechanismUse { number, parameters });
+        }
+        if !matches!(function, "C_FindObjects" | "C_FindObjectsInit") {
+            self.longest_input = self.longest_input.max(call.input_bytes);
+        }
+        if call.session != 0 {
+            step.session = Some(self.session(call));
+        }
+        Ok(step)
+    }
+
+    /// A place for the session of a call.
+    fn session(&mut self, call: &WorkloadCall) -> u32 {
+        let sessions = &mut self.sessions;
+        let opens = call.function == "C_OpenSession";
+        *self.known_sessions.entry(call.session).or_insert_with(|| {
+            sessions.push(PlannedSession { opened_before: !opens });
+            sessions.len() as u32 - 1
+        })
+    }
+
+    fn begin(
+        &mut self,
+        call: &WorkloadCall,
+        rest: &[WorkloadCall],
+        work: &'static str,
+    ) -> Result<Begun, SkipReason> {
+        let known = call.mechanism.and_then(known_mechanism);
+        let known = known.ok_or(SkipReason::UnknownMechanism)?;
+        let next = rest
+            .iter()
+            .find(|later| later.session == call.session && work_of(later.function) == Some(work));
+        let in_one = next.is_none_or(|next| next.function == work);
+        if matches!(work, "C_Decrypt" | "C_Verify") && !in_one {
+            return Err(SkipReason::InParts);
+        }
+        let mechanism = known.with_parameters(next.map_or(0, |next| next.input_bytes));
+        let key = match work {
+            "C_Digest" => None,
+            _ => Some(self.key(call.object)?),
+        };
+        Ok(Begun { mechanism, key, is_raw_rsa: known.is_raw_rsa() })
+    }
+
+    /// A place for the key that stands for a recorded one.
+    fn key(&mut self, object: u32) -> Result<u32, SkipReason> {
+        if let Some(place) = self.keys.iter().position(|(known, _)| *known == object) {
+            return Ok(place as u32);
+        }
+        let mapped = self.observed.get(&object).ok_or(SkipReason::UnknownKey)?;
+        let spec = mapped.spec.ok_or(SkipReason::UnknownKey)?;
+        self.keys.push((object, KeyOrder { spec, uses: mapped.uses }));
+        Ok(self.keys.len() as u32 - 1)
+    }
+
+    fn input(&mut self, call: &WorkloadCall, begun: Option<Begun>) -> StepInput {
+        let bytes = call.input_bytes;
+        let Some(begun) = begun else { return StepInput::Bytes(bytes) };
+        let prepared = |key, is_signature| PreparedInput {
+            key,
+            mechanism: begun.mechanism,
+            bytes,
+            is_signature,
+        };
+        match (call.function, begun.key) {
+            ("C_Verify", Some(key)) => StepInput::Signed(self.prepare(prepared(key, true))),
+            ("C_Decrypt", Some(_)) if begun.is_raw_rsa => StepInput::Below(bytes),
+            ("C_Decrypt", Some(key)) => StepInput::CipherText(self.prepare(prepared(key, false))),
+            (_, Some(_)) if begun.is_raw_rsa => StepInput::Below(bytes),
+            _ => StepInput::Bytes(bytes),
+        }
+    }
+
+    fn prepare(&mut self, input: PreparedInput) -> u32 {
+        let prepared = &mut self.prepared;
+        *self.known_prepared.entry(input).or_insert_with(|| {
+            prepared.push(input);
+            prepared.len() as u32 - 1
+        })
+    }
+}
+
+/// Room for the result of a call.
+fn room(call: &WorkloadCall) -> u32 {
+    match call.function {
+        "C_FindObjects" => call.input_bytes.clamp(1, 4_096),
+        "C_OpenSession" => call.detail,
+        _ if call.result == BUFFER_TOO_SMALL => 1,
+        _ => call.output_bytes.max(call.input_bytes).saturating_add(SPARE_BYTES),
+    }
+}
+
+/// The work that a function is a part of.
+fn work_of(function: &'static str) -> Option<&'static str> {
+    const WORKS: [&str; 5] = ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify"];
+    let stem = ["Init", "Update", "Final"].into_iter().find_map(|end| function.strip_suffix(end));
+    let stem = stem.unwrap_or(function);
+    let work = WORKS.into_iter().find(|work| *work == stem);
+    debug_assert!(work.is_some() || use_begun(function).is_none());
+    work
+}
+
+/// Why a function is never replayed, whatever it was given.
+fn never_replayed(function: &str) -> Option<SkipReason> {
+    Some(match function {
+        "C_Initialize" | "C_Finalize" | "C_GetFunctionList" | "C_GetInterface"
+        | "C_GetInterfaceList" => SkipReason::OnceForEachProcess,
+        "C_Login" | "C_LoginUser" => SkipReason::LoginHappensOnce,
+        "C_Logout" | "C_CloseAllSessions" => SkipReason::WouldEndTheReplay,
+        "C_InitToken" | "C_InitPIN" | "C_SetPIN" => SkipReason::WouldChangeTheToken,
+        "C_CreateObject"
+        | "C_CopyObject"
+        | "C_DestroyObject"
+        | "C_SetAttributeValue"
+        | "C_GenerateKey"
+        | "C_GenerateKeyPair"
+        | "C_UnwrapKey"
+        | "C_DeriveKey" => SkipReason::WouldChangeObjects,
+        "C_GetInfo"
+        | "C_GetSlotList"
+        | "C_GetSlotInfo"
+        | "C_GetTokenInfo"
+        | "C_GetMechanismList"
+        | "C_GetMechanismInfo"
+        | "C_OpenSession"
+        | "C_CloseSession"
+        | "C_GetSessionInfo"
+        | "C_GenerateRandom"
+        | "C_SeedRandom"
+        | "C_GetAttributeValue"
+        | "C_FindObjectsInit"
+        | "C_FindObjects"
+        | "C_FindObjectsFinal"
+        | "C_EncryptInit"
+        | "C_Encrypt"
+        | "C_EncryptUpdate"
+        | "C_EncryptFinal"
+        | "C_DecryptInit"
+        | "C_Decrypt"
+        | "C_DigestInit"
+        | "C_Digest"
+        | "C_DigestUpdate"
+        | "C_DigestFinal"
+        | "C_SignInit"
+        | "C_Sign"
+        | "C_SignUpdate"
+        | "C_SignFinal"
+        | "C_VerifyInit"
+        | "C_Verify" => return None,
+        "C_DecryptUpdate" | "C_DecryptFinal" | "C_VerifyUpdate" | "C_VerifyFinal" => {
+            SkipReason::InParts
+        }
+        _ => SkipReason::UnknownFunction,
+    })
+}
