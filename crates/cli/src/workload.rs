@@ -283,7 +283,7 @@ fn mix_table(workload: &Workload) -> String {
             ],
         ));
     }
-    rows.sort_by(|one, other| other.0.cmp(&one.0));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.0));
     let heading = ["operation", "count", "bytes", "p50", "of the time", ""].map(str::to_owned);
     let rows: Vec<[String; 6]> =
         std::iter::once(heading).chain(rows.into_iter().map(|(_, row)| row)).collect();

@@ -137,7 +137,7 @@ impl<'a> Caller<'a> {
                         with.signature_bytes
                     )
                 ),
-                u64::from(with.signature_bytes),
+                with.signature_bytes,
             ),
             F::C_DigestUpdate => {
                 let went = timed!(self, C_DigestUpdate(with.session, with.input, with.input_bytes));
