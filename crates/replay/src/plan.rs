@@ -62,6 +62,14 @@ pub struct MappedKey {
     pub can_be_told: bool,
 }
 
+impl MappedKey {
+    /// Whether its operations are replayed only once the user has said what it is.
+    #[must_use]
+    pub fn is_to_be_told(&self) -> bool {
+        self.certainty == KeyCertainty::Unknown && self.can_be_told
+    }
+}
+
 /// How well the kind of a key is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyCertainty {
@@ -199,7 +207,7 @@ const RECORD_LESS: &str = "record a shorter run, or one with fewer of them";
 /// Plans the replay of a workload.
 ///
 /// # Errors
-/// When it asks for too much, or nothing of it can be replayed.
+/// When it asks for too much, or nothing of it can be replayed whatever is told of its keys.
 pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<ReplayPlan, PlanError> {
     let observed = observed_keys(workload, &options.keys)?;
     let mut plan = ReplayPlan { keys: observed.clone(), ..ReplayPlan::default() };
@@ -246,7 +254,8 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
         };
         plan.processes.push(scaled(planned, options.scale.max(1), workload.head.wall_ns)?);
     }
-    if plan.processes.is_empty() {
+    // What the user tells of a key can still make something of it.
+    if plan.processes.is_empty() && !plan.keys.iter().any(MappedKey::is_to_be_told) {
         return Err(PlanError::Nothing);
     }
     let known = |((function, reason), count)| Skipped { function, reason, count };

@@ -9,7 +9,7 @@ use tapstone_compare::{NamedRecord, compare_records};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_record as record;
 use tapstone_record::Record;
-use tapstone_replay::{KeyCertainty, MappedKey, ReplayOptions, measured_workload, plan_replay};
+use tapstone_replay::{MappedKey, ReplayOptions, measured_workload, plan_replay};
 use tapstone_token::controller::ReplayOutcome;
 use tapstone_workload::{Workload, WorkloadLimits, read_workload};
 
@@ -73,9 +73,8 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
 /// A key whose kind nobody knows is told by the user, or its operations are not replayed: that is
 /// his to say.
 fn refuse_untold(keys: &[MappedKey]) -> anyhow::Result<()> {
-    let untold = |key: &&MappedKey| key.certainty == KeyCertainty::Unknown && key.can_be_told;
-    let numbers: Vec<String> =
-        keys.iter().filter(untold).map(|key| key.object.to_string()).collect();
+    let untold = keys.iter().filter(|key| key.is_to_be_told());
+    let numbers: Vec<String> = untold.map(|key| key.object.to_string()).collect();
     if numbers.is_empty() {
         return Ok(());
     }

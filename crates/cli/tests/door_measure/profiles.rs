@@ -43,7 +43,7 @@ fn contact_sequences_take_the_published_times() {
         let _card = holder.insert(&pcscd, Path::new(&profile));
         // The first also validates the path. The median is one of the others, and not their worst.
         let measure =
-            || holder.measure().args("--mechanism contact --rounds 5").pin("123456").run().exits(0);
+            || holder.measure().args("--mechanism contact --rounds 3").pin("123456").run().exits(0);
         let total = |outcome: &Outcome| median(&row(&outcome.record(), "door.contact").values_ns);
         let published = study.number(&format!("contact_cards_ms.card_{number}")).unwrap();
         let within = |outcome: &Outcome| {
@@ -68,7 +68,7 @@ fn predictions_hold_on_every_profile() {
     for number in 1..=5 {
         let profile = format!("piv-card-{number}");
         let _card = holder.insert(&pcscd, Path::new(&profile));
-        let measure = || holder.measure().args("--rounds 5 --module-time 200ms").run().exits(0);
+        let measure = || holder.measure().args("--rounds 3 --module-time 200ms").run().exits(0);
         let within = |outcome: &Outcome| {
             what_if_agrees(&holder, outcome, &profile)?;
             strategies_agree(outcome, &profile)

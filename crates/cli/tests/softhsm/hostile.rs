@@ -212,7 +212,7 @@ fn every_injection_of_a_run_is_counted_in_the_window_or_outside() {
         let injected = fs::read_to_string(&log).unwrap().lines().count() as u64;
         let counted = row.failed.values().sum::<u64>();
         let outside = noted_outside(&row);
-        assert_eq!(counted + outside, injected, "{operation}: {counted} and {outside}");
+        assert_eq!(counted + outside, injected, "{operation}: {:?}, {outside} outside", row.failed);
         assert!(outside > 0, "{operation}: some fell into the warm-up");
     }
 }

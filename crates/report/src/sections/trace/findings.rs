@@ -1,6 +1,6 @@
 //! What was wasted, in sentences, and what to type or to change next.
 
-use tapstone_record::{Finding, Range, Record, Trial};
+use tapstone_record::{Finding, Record, Trial};
 use tapstone_text::{thousands, three_digits};
 
 use super::super::page::Page;
@@ -19,8 +19,9 @@ pub(super) fn add_findings(page: &mut Page, record: &Record) {
     if findings.is_empty() {
         if is_of_calls_only(record) {
             let none = "Found nothing in what was watched: no sleep, no wait for another thread \
-                        and no session opened again and again in calls of PKCS#11. Busy waits, \
-                        lookups and commands to cards are not seen from outside.";
+                        and no session opened again and again that took a hundredth of the time. \
+                        Calls of a microsecond weigh nothing beside what watching them costs; busy \
+                        waits, lookups and commands to cards are not seen from outside.";
             page.hanging(&Span::new("  ", Tint::Good), &Span::plain(none));
         } else {
             nothing::add_nothing_found(page, record);
@@ -32,7 +33,7 @@ pub(super) fn add_findings(page: &mut Page, record: &Record) {
         for evidence in &finding.evidence {
             page.hanging(&Span::plain("     "), &Span::plain(evidence));
         }
-        page.hanging(&Span::faint("     saves   "), &Span::plain(saving(finding.saving)));
+        page.hanging(&Span::faint("     saves   "), &Span::plain(saving(record, finding)));
         tried(page, &record.trials, finding);
         advice(page, record, finding);
     }
@@ -67,9 +68,11 @@ fn sentence(finding: &Finding) -> String {
     format!("{kind}: {place}, {often}, {}, {share} of its thread's time.", finding.time_ns)
 }
 
-fn saving(saving: Option<Range>) -> String {
-    saving.map_or("cannot be predicted".to_owned(), |saving| {
-        format!("{} an operation (predicted)", figures::span(&saving))
+/// A trace has one run, so that its prediction says nothing of how runs differ.
+fn saving(record: &Record, finding: &Finding) -> String {
+    let source = if record.trials.is_empty() { "predicted from one run" } else { "predicted" };
+    finding.saving.map_or("cannot be predicted".to_owned(), |saving| {
+        format!("{} an operation ({source})", figures::span(&saving))
     })
 }
 
