@@ -194,17 +194,28 @@ fn an_answer_in_the_warm_up_that_cannot_be_is_said() {
 }
 
 /// Before the warm-up's end, between it and the window, in the window, or when its end cut the
-/// operation off: each injection is counted once.
+/// operation off: each injection is counted once. All threads offer the same inputs, so that two can
+/// see one change, or one undo it before the other looks: that fault is for one thread.
 #[test]
 fn every_injection_of_a_run_is_counted_in_the_window_or_outside() {
     let Some(hsm) = Hsm::new() else { return };
     let log = hsm.path("injections");
-    for operation in ["rsa2048.sign", "sha256.digest"] {
+    let all = every_structural_fault();
+    let answers: Vec<&str> = all.split(',').filter(|fault| *fault != "input").collect();
+    let answers = answers.join(",");
+    let cases = [
+        ("rsa2048.sign", "1", &all),
+        ("sha256.digest", "1", &all),
+        ("rsa2048.sign", "2", &answers),
+        ("sha256.digest", "2", &answers),
+    ];
+    for (operation, threads, faults) in cases {
         fs::remove_file(&log).ok();
         let outcome = spoiling(&hsm, operation)
-            .args("--no-verify --seconds 0.3 --threads 2")
+            .args("--no-verify --seconds 0.3 --threads")
+            .arg(threads)
             .env("HOSTILE_MODULE_EVERY", "3")
-            .env("HOSTILE_MODULE_FAULTS", every_structural_fault())
+            .env("HOSTILE_MODULE_FAULTS", faults)
             .env("HOSTILE_MODULE_LOG", &log)
             .run()
             .exits(2);
@@ -212,7 +223,12 @@ fn every_injection_of_a_run_is_counted_in_the_window_or_outside() {
         let injected = fs::read_to_string(&log).unwrap().lines().count() as u64;
         let counted = row.failed.values().sum::<u64>();
         let outside = noted_outside(&row);
-        assert_eq!(counted + outside, injected, "{operation}: {:?}, {outside} outside", row.failed);
+        assert_eq!(
+            counted + outside,
+            injected,
+            "{operation} {threads}: {:?}, {outside} outside",
+            row.failed
+        );
         assert!(outside > 0, "{operation}: some fell into the warm-up");
     }
 }

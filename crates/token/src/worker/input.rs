@@ -13,7 +13,8 @@ pub(super) struct PreparedInput {
     pub(super) object: CK_OBJECT_HANDLE,
 }
 
-/// Bytes that a module reads and must not write. All threads offer the same.
+/// Bytes that a module reads and must not write. All threads offer the same: a change is seen by
+/// each that looks before one has undone it, so that its count is exact with one thread only.
 pub(super) struct OfferedBytes {
     /// What a module gets: made by `Box::into_raw`, and reached only through pointers.
     offered: NonNull<u8>,
