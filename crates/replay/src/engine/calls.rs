@@ -137,7 +137,7 @@ impl<'a> Caller<'a> {
                         with.signature_bytes
                     )
                 ),
-                with.signature_bytes,
+                with.signature_bytes as u64,
             ),
             F::C_DigestUpdate => {
                 let went = timed!(self, C_DigestUpdate(with.session, with.input, with.input_bytes));
