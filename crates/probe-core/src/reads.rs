@@ -241,7 +241,7 @@ mod tests {
         crate::names::function_number(name.as_bytes()).unwrap() as u32
     }
 
-    fn of(name: &str, arguments: [u64; 6]) -> Frame {
+    fn called(name: &str, arguments: [u64; 6]) -> Frame {
         Frame::new(number(name), arguments)
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let to = if room.is_some() { bytes.as_mut_ptr() } else { core::ptr::null_mut() };
         let mut template = [Attribute { kind, value: to, length: room.unwrap_or_default() }];
         let asked = template.as_mut_ptr();
-        let frame = of("C_GetAttributeValue", [1, object, asked as u64, 1, 0, 0]);
+        let frame = called("C_GetAttributeValue", [1, object, asked as u64, 1, 0, 0]);
         // SAFETY: a template of one attribute, whose value is as long as it says.
         let question = unsafe { attribute_question(&frame, key) };
         // SAFETY: it points to the attribute above, as the frame does.
@@ -292,18 +292,18 @@ mod tests {
         let value = *b"secret";
         let public = Attribute { kind: CKA_LABEL, value: value.as_ptr().cast_mut(), length: 6 };
         let both = [public, Attribute { kind: CKA_VALUE, ..public }];
-        let frame = of("C_GetAttributeValue", [1, 5, at(&both), 2, 0, 0]);
+        let frame = called("C_GetAttributeValue", [1, 5, at(&both), 2, 0, 0]);
         // SAFETY: two attributes.
         assert_eq!(unsafe { attribute_question(&frame, KEY) }, 0);
         // SAFETY: none are looked at.
         let none = |template, count| unsafe {
-            attribute_question(&of("C_GetAttributeValue", [1, 5, template, count, 0, 0]), KEY)
+            attribute_question(&called("C_GetAttributeValue", [1, 5, template, count, 0, 0]), KEY)
         };
         assert_eq!((none(0, 1), none(8, 0), none(8, MOST_ATTRIBUTES + 1)), (0, 0, 0));
     }
 
     fn answered(name: &str, arguments: [u64; 6]) -> u64 {
-        let frame = of(name, arguments);
+        let frame = called(name, arguments);
         // SAFETY: tests pass what the function has written.
         unsafe { answer_of_read(frame.function, &frame, KEY) }
     }
@@ -353,13 +353,13 @@ mod tests {
             ("C_WrapKey", 4),
         ] {
             let mut arguments = [9; 6];
-            assert!(!asks_for_length(number(name), &of(name, arguments)), "{name}");
+            assert!(!asks_for_length(number(name), &called(name, arguments)), "{name}");
             arguments[place] = 0;
-            assert!(asks_for_length(number(name), &of(name, arguments)), "{name}");
+            assert!(asks_for_length(number(name), &called(name, arguments)), "{name}");
             // Nor is there a place for the length: a mistake.
             arguments[place + 1] = 0;
-            assert!(!asks_for_length(number(name), &of(name, arguments)), "{name}");
+            assert!(!asks_for_length(number(name), &called(name, arguments)), "{name}");
         }
-        assert!(!asks_for_length(number("C_SignInit"), &of("C_SignInit", [0; 6])));
+        assert!(!asks_for_length(number("C_SignInit"), &called("C_SignInit", [0; 6])));
     }
 }

@@ -156,7 +156,8 @@ impl Row {
             |range| format!("{:.1} to {:.1}", range.low / 1e6, range.high / 1e6),
         );
         let held = if self.is_held() { "yes" } else { "no" };
-        let (name, before, after, saved) = (self.name, self.before, self.after, self.saved());
+        let Self { name, before, after, .. } = self;
+        let saved = self.saved();
         format!("| {name} | {before:.1} | {after:.1} | {saved:.1} | {predicted} | {held} |")
     }
 }

@@ -196,7 +196,8 @@ fn report(scene: &Scene<'_>, place: FindingPlace<'_>, mut repeats: Repeats<'_>) 
 fn told(place: FindingPlace<'_>, repeats: &Repeats<'_>, questions: u64) -> String {
     let time: Nanos = repeats.units.iter().map(|unit| unit.end - unit.start).sum();
     let again = words::counted(repeats.again, "repetition");
-    let (module, function) = (place.module, place.function);
+    let module = place.module;
+    let function = place.function;
     if function == ATTRIBUTES {
         let reads = words::counted(questions, "read");
         format!(
