@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::owner::{Life, Owner};
-use super::{Entry, OwnKey, TokenName, belongs_to_user};
+use crate::owner::{Life, Owner};
+use crate::{Entry, OwnKey, TokenName, belongs_to_user};
 
 /// A file with thousands of keys.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -17,31 +17,32 @@ const NO_LONGER_NEW: Duration = Duration::from_secs(60);
 
 /// What this machine knows of the keys on a token.
 #[derive(Default)]
-pub(crate) struct KnownKeys {
+pub struct KnownKeys {
     /// Of processes that are alive.
-    pub(crate) alive: Vec<OwnKey>,
+    pub alive: Vec<OwnKey>,
     /// Of processes that are dead. No other process clears them while this is held.
-    pub(crate) dead: Vec<DeadJournal>,
+    pub dead: Vec<DeadJournal>,
     /// Files that were not read, and why.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The file of a dead process, locked.
-pub(crate) struct DeadJournal {
-    pub(crate) keys: Vec<OwnKey>,
+pub struct DeadJournal {
+    /// As they were noted, in that order; some may never have been made.
+    pub keys: Vec<OwnKey>,
     path: PathBuf,
     _locked: File,
 }
 
 impl DeadJournal {
     /// None of its keys is on the token any more.
-    pub(crate) fn clear(self) {
+    pub fn clear(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
 /// What is known of the keys on this token.
-pub(crate) fn known_keys(folder: &Path, token: &TokenName) -> KnownKeys {
+pub fn known_keys(folder: &Path, token: &TokenName) -> KnownKeys {
     let mut known = KnownKeys::default();
     let (entries, here) = match (open_folder(folder), Owner::this_process()) {
         (Ok(Some(entries)), Ok(here)) => (entries, here),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::dead::{DeadJournal, KnownKeys, known_keys};
+pub use self::dead::{DeadJournal, KnownKeys, known_keys};
 use self::owner::Owner;
 
 /// Where the files are, below the folder for what a user's programs keep (XDG Base Directory
@@ -36,9 +36,11 @@ pub struct OwnKey {
 
 /// Which token a key is on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TokenName {
-    pub(crate) serial: String,
-    pub(crate) label: String,
+pub struct TokenName {
+    /// CK_TOKEN_INFO's serialNumber.
+    pub serial: String,
+    /// CK_TOKEN_INFO's label.
+    pub label: String,
 }
 
 impl TokenName {
@@ -58,7 +60,7 @@ struct Entry {
 }
 
 /// The keys of this process on its token.
-pub(crate) struct Journal {
+pub struct Journal {
     folder: Option<PathBuf>,
     token: TokenName,
     file: Option<(File, PathBuf)>,
@@ -67,7 +69,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Without a key. There is no file before [`Journal::note`].
-    pub(crate) fn new(folder: Option<PathBuf>, token: TokenName) -> Self {
+    pub fn new(folder: Option<PathBuf>, token: TokenName) -> Self {
         Self { folder, token, file: None, noted: Vec::new() }
     }
 
@@ -75,7 +77,7 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be made or written: then the key must not be made either.
-    pub(crate) fn note(&mut self, key: OwnKey) -> Result<(), String> {
+    pub fn note(&mut self, key: OwnKey) -> Result<(), String> {
         if self.noted.contains(&key) {
             return Ok(());
         }
@@ -97,7 +99,7 @@ impl Journal {
     }
 
     /// All keys are gone from the token.
-    pub(crate) fn forget_all(&mut self) {
+    pub fn forget_all(&mut self) {
         self.noted.clear();
         if let Some((_, path)) = self.file.take() {
             // What stays names keys that are not there: the next run clears it.
@@ -107,7 +109,7 @@ impl Journal {
 }
 
 /// The folder of this user's files; `None` when the user has no such folder.
-pub(crate) fn users_folder() -> Option<PathBuf> {
+pub fn users_folder() -> Option<PathBuf> {
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME");
     let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")))?;

@@ -32,7 +32,6 @@
 #[doc(hidden)]
 pub mod answers;
 pub mod controller;
-mod journal;
 pub mod pin_source;
 pub mod protocol;
 pub mod worker;

@@ -10,6 +10,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+pub use tapstone_key_journal::OwnKey;
 use tapstone_measure::contention::Contention;
 use tapstone_measure::looper::{LoopEnd, WarmUpResult};
 use tapstone_measure::recorder::{LaneEnd, SliceGrid};
@@ -21,7 +22,6 @@ use tapstone_worker::Protocol;
 pub use tapstone_worker::{receive, send};
 
 use crate::catalogue::Variant;
-pub use crate::journal::OwnKey;
 use crate::material::{ForToken, KeyMaterial, Output};
 use crate::module::{LibraryInfo, LoadError, MechanismInfo, ModuleArguments, SlotInfo, TokenInfo};
 use crate::pin::Pin;

@@ -2,10 +2,10 @@
 //! machine has noted of its own runs, and removed when their run is dead.
 
 use cryptoki_sys::CKF_LOGIN_REQUIRED;
+use tapstone_key_journal::{DeadJournal, KnownKeys, TokenName, known_keys, users_folder};
 
 use super::TokenController;
 use super::error::TokenMeasureError;
-use crate::journal::{self, DeadJournal, KnownKeys, TokenName};
 use crate::protocol::{KeyOwner, Leftover, Login, Order, OwnKey, Report, Task};
 
 impl TokenController {
@@ -107,7 +107,7 @@ impl TokenController {
     fn known_keys(&self, token: usize) -> KnownKeys {
         let target = &self.targets[token].token;
         let name = TokenName { serial: target.serial.clone(), label: target.label.clone() };
-        let known = journal::users_folder().map(|folder| journal::known_keys(&folder, &name));
+        let known = users_folder().map(|folder| known_keys(&folder, &name));
         known.unwrap_or_default()
     }
 

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cryptoki_sys::*;
+use tapstone_key_journal::Journal;
 use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
 
 use super::keys::hexadecimal;
-use crate::journal::Journal;
 use crate::module::{Module, Session};
 use crate::protocol::{Login, OwnKey, Trouble};
 
