@@ -145,10 +145,16 @@ fn foreign_maker(side: &tapstone_record::Side) -> Option<String> {
     Some(format!("the figures of {} were made by {by}, not by Tapstone", side.source))
 }
 
-/// Surely exceeded is a miss. Undecided is not: the text says what would decide it.
+/// Surely exceeded is a miss. Undecided is not: the text says what would decide it. Where a threshold
+/// was asked for and an operation has nothing left to hold against it, that was not measured.
 fn exit(comparison: &Comparison) -> Exit {
     let exceeded = comparison.rows.iter().any(|row| row.threshold == Some(Judgement::Exceeded));
-    if exceeded { Exit::Missed } else { Exit::Done }
+    let failed = comparison.threshold.is_some() && !comparison.failed_in_candidate.is_empty();
+    match (exceeded, failed) {
+        (true, _) => Exit::Missed,
+        (false, true) => Exit::NotMeasured,
+        (false, false) => Exit::Done,
+    }
 }
 
 /// A record of the comparison: environment and target are the candidate's, figures are in the

@@ -29,6 +29,17 @@ pub enum CompareError {
         /// What was to be compared.
         names: Vec<String>,
     },
+    /// All that both tried has no figure in the candidate that counts.
+    #[error(
+        "{candidate} has no figure that counts: {failed}\nhint: tapstone report {candidate} says \
+         what went wrong there"
+    )]
+    NothingMeasured {
+        /// What was to be compared.
+        candidate: String,
+        /// Names of operations and what became of them, the first few of them.
+        failed: String,
+    },
     /// Not one operation is in both.
     #[error(
         "{baseline} and {candidate} have no comparable operation in common: the first has \
@@ -49,6 +60,15 @@ pub enum CompareError {
 
 impl CompareError {
     pub(crate) fn nothing_in_common(matched: &Matched, baseline: &str, candidate: &str) -> Self {
+        if !matched.failed_in_candidate.is_empty() {
+            let failed = matched.failed_in_candidate.iter();
+            let failed: Vec<String> =
+                failed.map(|failed| format!("{} ({})", failed.operation, failed.why)).collect();
+            return Self::NothingMeasured {
+                candidate: candidate.to_owned(),
+                failed: names(&failed),
+            };
+        }
         Self::NothingInCommon {
             baseline: baseline.to_owned(),
             candidate: candidate.to_owned(),

@@ -8,13 +8,14 @@
 //! - A published figure has a quantity of its own; it matches the cases of its operation that have
 //!   that quantity, with its concurrency where the source tells it. Not an open loop: nobody
 //!   published one.
-//! - Cases that failed, and figures without an interval, are not compared.
+//! - Cases that failed, in part or altogether, or gave wrong results, and figures without an interval,
+//!   are not compared. Those of the candidate are named: no threshold holds for them.
 
 use std::collections::BTreeSet;
 
 use tapstone_record::{
-    CaseResult, Concurrency, Estimate, LoadKind, Outcome, Provenance, Quantity, Record, TargetKind,
-    Throughput, Variation,
+    CaseResult, Concurrency, Estimate, FailedOperation, LoadKind, Outcome, Provenance, Quantity,
+    Record, TargetKind, Throughput, Variation,
 };
 use tapstone_reference::{PublishedFigure, PublishedItem};
 
@@ -54,6 +55,8 @@ pub struct Matched {
     pub pairs: Vec<FigurePair>,
     /// Operations of the baseline without a counterpart.
     pub only_in_baseline: Vec<String>,
+    /// Operations of the baseline that the candidate tried, without a figure that counts.
+    pub failed_in_candidate: Vec<FailedOperation>,
     /// Operations of the candidate without a counterpart.
     pub only_in_candidate: Vec<String>,
     /// Why a pair has no verdict, as sentences.
@@ -85,7 +88,14 @@ pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
         }
     }
     let left = usable(baseline).enumerate().filter(|(place, _)| !met.contains(place));
-    matched.only_in_baseline = left.map(|(_, case)| case.operation.clone()).collect();
+    for (_, below) in left {
+        let tried = candidate.results.iter().filter(|case| same_work(below, case));
+        let failed = tried.filter_map(failure).next();
+        match failed {
+            Some(failed) => matched.failed_in_candidate.push(failed),
+            None => matched.only_in_baseline.push(below.operation.clone()),
+        }
+    }
     matched.tidy();
     matched
 }
@@ -140,13 +150,29 @@ fn is_a_call(record: &Record, case: &CaseResult) -> bool {
     record.calls.iter().any(|call| call.operation() == case.operation)
 }
 
-/// Cases that have figures to compare.
+/// Cases that have figures to compare. The calls of a traced program may fail as they please; of what
+/// is measured, a figure in part would say what the rest did not.
 pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &CaseResult> {
-    let right = |case: &CaseResult| case.verification.is_none_or(|of| of.wrong == 0);
-    let cases = record.results.iter();
-    cases.filter(move |case| {
-        matches!(case.status.outcome, Outcome::Ok | Outcome::Partial) && right(case)
+    let is_program = record.target.kind == TargetKind::Command;
+    record.results.iter().filter(move |case| {
+        let in_part = is_program && case.status.outcome == Outcome::Partial;
+        in_part || failure(case).is_none()
     })
+}
+
+/// Why no figure of a case counts; `None` where they do.
+fn failure(case: &CaseResult) -> Option<FailedOperation> {
+    let wrong = case.verification.map_or(0, |of| of.wrong);
+    let what = match case.status.outcome {
+        _ if wrong > 0 => format!("{wrong} results were wrong"),
+        Outcome::Ok => return None,
+        Outcome::Unsupported => "unsupported".to_owned(),
+        Outcome::Partial => "measured in part".to_owned(),
+        Outcome::Failed => "failed".to_owned(),
+    };
+    let said = [Some(&what), case.status.step.as_ref(), case.status.code.as_ref()];
+    let why = said.into_iter().flatten().cloned().collect::<Vec<_>>().join(": ");
+    Some(FailedOperation { operation: case.operation.clone(), why })
 }
 
 pub(crate) fn same_work(one: &CaseResult, other: &CaseResult) -> bool {

@@ -393,3 +393,34 @@ fn figures_side_by_side_keep_where_they_came_from() {
     assert_eq!(two.baseline.made_by.as_deref(), Some("panel-log"));
     assert_eq!(two.rows[0].candidate_provenance, Some(Provenance::Emulated));
 }
+
+/// What failed in the candidate is no operation that only the baseline has: it is named with why.
+#[test]
+fn an_operation_that_failed_in_the_candidate_is_named() {
+    let old =
+        record("token", &[case("rsa2048.sign", 100.0, 0.01), case("sha256.digest", 9.0, 0.01)]);
+    let status = |status: Value| json!({"status": status});
+    let wrong = json!({"eligible": 9, "checked": 9, "wrong": 2, "by": "software"});
+    for (spoiled, why) in [
+        (
+            status(json!({"outcome": "failed", "step": "C_Sign", "code": "CKR_DEVICE_ERROR"})),
+            "failed: C_Sign: CKR_DEVICE_ERROR",
+        ),
+        (status(json!({"outcome": "partial"})), "measured in part"),
+        (
+            status(json!({"outcome": "unsupported", "code": "CKR_MECHANISM_INVALID"})),
+            "unsupported: CKR_MECHANISM_INVALID",
+        ),
+        (json!({"verification": wrong}), "2 results were wrong"),
+    ] {
+        let spoiled = with(case("rsa2048.sign", 200.0, 0.01), spoiled);
+        let new = record("token", &[spoiled.clone(), case("sha256.digest", 9.0, 0.01)]);
+        let compared = compared(&old, &new, Some(5.0)).unwrap();
+        let [failed] = &compared.failed_in_candidate[..] else { panic!("{compared:?}") };
+        assert_eq!((failed.operation.as_str(), failed.why.as_str()), ("rsa2048.sign", why));
+        assert_eq!((compared.rows.len(), compared.only_in_baseline.len()), (1, 0), "{compared:?}");
+        // Alone it leaves nothing to compare, and the error says why.
+        let alone = self::compared(&old, &record("token", &[spoiled]), None).unwrap_err();
+        assert!(alone.to_string().contains(&format!("rsa2048.sign ({why})")), "{alone}");
+    }
+}

@@ -28,6 +28,11 @@ pub struct Comparison {
     /// Operations of the baseline that the candidate has no comparable figure of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_in_baseline: Vec<String>,
+    /// Operations of the baseline that the candidate tried without a figure that counts, each with
+    /// why: they failed, in part or altogether, gave wrong results, or are not offered any more. No
+    /// threshold holds for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_in_candidate: Vec<FailedOperation>,
     /// Operations of the candidate that the baseline has no comparable figure of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_in_candidate: Vec<String>,
@@ -35,6 +40,15 @@ pub struct Comparison {
     /// was emulated or published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// An operation without a figure that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedOperation {
+    /// The operation, under the name that both sides have for it.
+    pub operation: String,
+    /// What became of it, in words, with the code where there is one.
+    pub why: String,
 }
 
 /// Several devices, each measured in a run of its own.

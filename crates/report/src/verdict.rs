@@ -1,8 +1,8 @@
 //! What a record comes to, in a sentence or two: the first thing on a page.
 
 use tapstone_record::{
-    Behaviour, CaseResult, Change, Comparison, Estimate, Finding, Outcome, Queue,
-    RateWithinOutcome, Record, TargetKind, Verdict,
+    Behaviour, CaseResult, Change, Comparison, ComparisonRow, Estimate, Finding, Judgement,
+    Outcome, Queue, RateWithinOutcome, Record, TargetKind, Verdict,
 };
 use tapstone_text::counted;
 
@@ -200,11 +200,28 @@ fn compared(of: &Comparison) -> Vec<Span> {
     }
     if let Some(threshold) = of.threshold {
         let by = figures::share(threshold.fail_above);
-        let (text, tint) = match threshold.exceeded {
-            true => (format!("Slower by more than {by}: the threshold is EXCEEDED."), Tint::Bad),
-            false => (format!("Nothing is surely slower by more than {by}."), Tint::Good),
+        let undecided = |row: &&ComparisonRow| row.threshold == Some(Judgement::Undecided);
+        let undecided = of.rows.iter().filter(undecided).count();
+        let (text, tint) = match (threshold.exceeded, undecided) {
+            (true, _) => {
+                (format!("Slower by more than {by}: the threshold is EXCEEDED."), Tint::Bad)
+            }
+            (false, 0) => (format!("Nothing is slower by more than {by}."), Tint::Good),
+            (false, _) => (
+                format!(
+                    "Nothing is surely slower by more than {by}; {undecided} of {} undecided.",
+                    of.rows.len()
+                ),
+                Tint::Caution,
+            ),
         };
         said.push(Span::new(text, tint));
+    }
+    if !of.failed_in_candidate.is_empty() {
+        let failed = counted(of.failed_in_candidate.len() as u64, "operation", "operations");
+        let text =
+            format!("{failed} of the baseline FAILED in the candidate: nothing is known there.");
+        said.push(Span::new(text, Tint::Bad));
     }
     said
 }

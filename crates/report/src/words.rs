@@ -2,9 +2,9 @@
 //! sentences for people.
 
 use tapstone_record::{
-    CaseResult, Change, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind,
-    NoNumber, Outcome, Provenance, Queue, ShareKind, Status, StoppedBy, Throughput, Variation,
-    Verdict, Verification, Verifier,
+    CaseResult, Change, ComparisonRow, Concurrency, Estimate, FailedOperation, FindingKind,
+    LimitedBy, LoadKind, NoNumber, Outcome, Provenance, Quantity, Queue, ShareKind, Status,
+    StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
 };
 use tapstone_text::thousands;
 
@@ -151,6 +151,15 @@ pub(crate) const fn party(kind: ShareKind) -> &'static str {
     }
 }
 
+pub(crate) const fn quantity(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Throughput => "throughput",
+        Quantity::Latency => "latency",
+        Quantity::WallTime => "wall time",
+        Quantity::CpuTime => "processor time",
+    }
+}
+
 /// What the interval of a ratio says.
 pub(crate) const fn change(change: Change) -> &'static str {
     match change {
@@ -158,6 +167,19 @@ pub(crate) const fn change(change: Change) -> &'static str {
         Change::Slower => "slower",
         Change::Inconclusive => "inconclusive",
     }
+}
+
+/// What a row compares, so that no other row of its comparison has the same name:
+/// `aes256-gcm.encrypt, 1024 B, 4 threads × 1 process, JCOP31`.
+pub(crate) fn row_name(row: &ComparisonRow) -> String {
+    let bytes = row.message_bytes.map(crate::figures::bytes);
+    let parts = [bytes, row.concurrency.map(concurrency), row.item.clone()];
+    parts.into_iter().flatten().fold(row.operation.clone(), |name, part| format!("{name}, {part}"))
+}
+
+/// `rsa2048.sign: failed: C_Sign: CKR_DEVICE_ERROR`.
+pub(crate) fn failed_operation(failed: &FailedOperation) -> String {
+    format!("{}: {}", failed.operation, failed.why)
 }
 
 pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
@@ -240,6 +262,11 @@ pub(crate) fn place(status: &Status) -> String {
 pub(crate) fn rate_of(case: &CaseResult) -> Option<Estimate> {
     let Throughput { estimate, low, high, .. } = case.throughput?;
     Some(Estimate { estimate, low, high })
+}
+
+/// What stands behind an interval that is too narrow to be true; else nothing.
+pub(crate) fn doubt(case: &CaseResult) -> &'static str {
+    if case.interval.as_ref().is_none_or(|of| of.reliable) { "" } else { " ?" }
 }
 
 /// How many operations of a case failed, whatever the code.

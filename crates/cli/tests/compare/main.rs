@@ -102,6 +102,39 @@ fn the_threshold_acts_on_the_interval() {
     assert!(more > 1000, "{more}");
 }
 
+/// A gate that passes because there is nothing left to compare is none.
+#[test]
+fn a_threshold_does_not_hold_for_an_operation_that_failed() {
+    let cards = Cards::new();
+    let times = [("card.simple_apdu", 5.0, 0.01), ("card.get_data", 1.0, 0.01)];
+    let old = cards.write("old", "6.12", &times);
+    let new = cards.write("new", "6.12", &times);
+    let text = fs::read_to_string(cards.path(&new)).unwrap();
+    let mut record: Value = serde_json::from_str(&text).unwrap();
+    record["results"][1]["status"] = json!({ "outcome": "failed", "code": "SW_6F00" });
+    fs::write(cards.path(&new), record.to_string()).unwrap();
+    let told = "failed in the candidate: card.get_data: failed: SW_6F00";
+    for (threshold, code) in [(&["--fail-above", "5%"][..], 2), (&[], 0)] {
+        let output = cards.compare(&[&[old.as_str(), &new], threshold].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(stdout(&output).contains(told), "{}", stdout(&output));
+        assert_eq!(stdout(&output).contains("VOID"), code == 2, "{}", stdout(&output));
+    }
+    for (format, told) in [
+        (
+            "junit",
+            "<error type=\"not measured\" message=\"failed in the candidate: failed: SW_6F00\">",
+        ),
+        ("github", "::error "),
+        ("markdown", "failed in the candidate"),
+        ("openmetrics", "tapstone_comparison_failed{"),
+    ] {
+        let output = cards.compare(&[&old, &new, "--fail-above", "5%", "--format", format]);
+        assert_eq!(output.status.code(), Some(2), "{format}: {}", stderr(&output));
+        assert!(stdout(&output).contains(told), "{format}: {}", stdout(&output));
+    }
+}
+
 #[test]
 fn what_differs_and_what_is_missing_is_said() {
     let cards = Cards::new();

@@ -200,6 +200,7 @@ impl MeasuredRounds {
             calls: Vec::new(),
             threshold,
             only_in_baseline: Vec::new(),
+            failed_in_candidate: Vec::new(),
             only_in_candidate: Vec::new(),
             warnings: Vec::new(),
         })

@@ -46,6 +46,7 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &S
     }
     calls::add_call_changes(page, &comparison.calls, style);
     left_out(page, comparison);
+    failed_in_candidate(page, comparison);
     threshold::add_threshold(page, comparison);
     for warning in &comparison.warnings {
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(warning));
@@ -201,6 +202,16 @@ fn judgement(of: Judgement) -> Span {
         Judgement::Held => Span::new("held", Tint::Good),
         Judgement::Exceeded => Span::new("EXCEEDED", Tint::Bad),
         Judgement::Undecided => Span::new("UNDECIDED", Tint::Caution),
+    }
+}
+
+/// Operations of the baseline whose figures in the candidate count for nothing.
+fn failed_in_candidate(page: &mut Page, comparison: &Comparison) {
+    for failed in &comparison.failed_in_candidate {
+        page.hanging(
+            &Span::new("  failed in the candidate: ", Tint::Bad),
+            &Span::plain(words::failed_operation(failed)),
+        );
     }
 }
 

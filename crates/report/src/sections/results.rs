@@ -178,9 +178,9 @@ fn mean_interval(case: &CaseResult) -> Span {
 /// An interval, with a `?` when it is too narrow to be true.
 fn doubted(case: &CaseResult, interval: Option<String>) -> Span {
     let interval = interval.unwrap_or_default();
-    match case.interval.as_ref().is_none_or(|of| of.reliable) {
-        true => Span::faint(interval),
-        false => Span::new(format!("{interval} ?"), Tint::Caution),
+    match words::doubt(case) {
+        "" => Span::faint(interval),
+        doubt => Span::new(format!("{interval}{doubt}"), Tint::Caution),
     }
 }
 

@@ -61,6 +61,7 @@ fn two_records() -> Record {
         calls: Vec::new(),
         threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: true }),
         only_in_baseline: vec!["aes256-gcm.encrypt".into()],
+        failed_in_candidate: Vec::new(),
         only_in_candidate: vec![],
         warnings: vec!["the kernel differs: 6.11 and 6.12".into()],
     })
@@ -91,6 +92,7 @@ fn cards() -> Record {
         calls: Vec::new(),
         threshold: None,
         only_in_baseline: (0..12).map(|number| format!("card.other_{number}")).collect(),
+        failed_in_candidate: Vec::new(),
         only_in_candidate: vec!["card.\u{1b}]0;title\u{7}".into()],
         warnings: vec!["a \r\nwarning \u{9b}31m".into()],
     });
@@ -145,6 +147,7 @@ fn in_turns(rounds: u32) -> Record {
         calls: Vec::new(),
         threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: false }),
         only_in_baseline: vec![],
+        failed_in_candidate: Vec::new(),
         only_in_candidate: vec![],
         warnings: vec![],
     });
