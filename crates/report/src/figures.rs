@@ -111,8 +111,12 @@ pub(crate) fn span(of: &Range) -> String {
     }
 }
 
-/// An estimate followed by its interval in brackets: `4,980/s (± 1.0 %)`.
+/// An estimate followed by its interval in brackets: `4,980/s (± 1.0 %)`. An interval without a width
+/// is none: such a figure was published or told without one.
 pub(crate) fn with_interval(estimate: &Estimate, print: fn(f64) -> String) -> String {
+    if estimate.low == estimate.high {
+        return print(estimate.estimate);
+    }
     format!("{} ({})", print(estimate.estimate), interval(estimate, print))
 }
 

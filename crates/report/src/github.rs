@@ -45,12 +45,11 @@ fn of_record(record: &Record) -> Vec<String> {
             Some(Judgement::Held) | None => Level::Notice,
         };
         let ratio = figures::with_interval(&row.ratio, figures::ratio);
-        let item = row.item.as_deref().map(|item| format!(", {item}")).unwrap_or_default();
         let marks = words::provenance_marks(row);
         let change = words::change(row.verdict);
         (
             level,
-            format!("{}{item}: candidate over baseline {ratio}, {change}{marks}", row.operation),
+            format!("{}: candidate over baseline {ratio}, {change}{marks}", words::row_name(row)),
         )
     });
     let failed = record.results.iter().filter_map(|case| {
@@ -63,8 +62,14 @@ fn of_record(record: &Record) -> Vec<String> {
             _ => Some((Level::Error, format!("{}: {wrong} results were wrong", case.operation))),
         }
     });
-    let warnings = record.warnings.iter().map(|warning| (Level::Warning, warning.clone()));
-    claims.chain(rows).chain(failed).chain(warnings).map(line).collect()
+    let lost = record.comparison.iter().flat_map(|comparison| &comparison.failed_in_candidate);
+    let lost = lost.map(|failed| {
+        (Level::Error, format!("failed in the candidate: {}", words::failed_operation(failed)))
+    });
+    let doubts = record.comparison.iter().flat_map(|comparison| &comparison.warnings);
+    let warnings = record.warnings.iter().chain(doubts);
+    let warnings = warnings.map(|warning| (Level::Warning, warning.clone()));
+    claims.chain(rows).chain(lost).chain(failed).chain(warnings).map(line).collect()
 }
 
 fn annotation(level: Level, title: &str, said: &str) -> String {

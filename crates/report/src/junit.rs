@@ -5,11 +5,14 @@
 //! | --- | --- |
 //! | a claim is met, a threshold held or not asked for, an operation measured | passed |
 //! | a claim is missed, a threshold surely exceeded, a result wrong | `failure` |
-//! | a claim is void, an operation failed | `error` |
+//! | a claim is void, an operation failed, also one that a baseline has a figure of | `error` |
 //! | undecided, or not offered by the device | `skipped` |
 
 use maud::{Markup, html};
-use tapstone_record::{CaseResult, Claim, ComparisonRow, Judgement, Outcome, Record, Verdict};
+use tapstone_record::{
+    CaseResult, Claim, ComparisonRow, Estimate, FailedOperation, Judgement, Outcome, Record,
+    Verdict,
+};
 
 use crate::text::clean;
 use crate::{figures, sections, verdict, words};
@@ -95,8 +98,10 @@ fn test_case(case: &Case) -> Markup {
 
 fn cases(record: &Record) -> Vec<Case> {
     let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
+    let failed = record.comparison.iter().flat_map(|comparison| &comparison.failed_in_candidate);
     let claims = record.claims.iter().map(of_claim);
-    claims.chain(rows.map(of_row)).chain(record.results.iter().map(of_result)).collect()
+    let compared = rows.map(of_row).chain(failed.map(of_failed));
+    claims.chain(compared).chain(record.results.iter().map(of_result)).collect()
 }
 
 fn of_claim(claim: &Claim) -> Case {
@@ -123,18 +128,21 @@ fn of_row(row: &ComparisonRow) -> Case {
     let verdict = words::change(row.verdict);
     let marks = words::provenance_marks(row);
     let figures = format!("candidate over baseline {ratio}, {verdict}{marks}");
-    let item = row.item.as_deref().map(|item| format!(", {item}")).unwrap_or_default();
     let end = match row.threshold {
         Some(Judgement::Exceeded) => End::Failure(format!("the threshold is exceeded: {figures}")),
         Some(Judgement::Undecided) => End::Skipped(format!("undecided: {figures}")),
         Some(Judgement::Held) | None => End::Passed,
     };
+    Case { class: "comparison", name: words::row_name(row), seconds: None, figures, end }
+}
+
+fn of_failed(failed: &FailedOperation) -> Case {
     Case {
         class: "comparison",
-        name: format!("{}{item}", row.operation),
+        name: failed.operation.clone(),
         seconds: None,
-        figures,
-        end,
+        figures: String::new(),
+        end: End::Error(format!("failed in the candidate: {}", failed.why)),
     }
 }
 
@@ -148,9 +156,13 @@ fn of_result(case: &CaseResult) -> Case {
         Outcome::Unsupported => End::Skipped(format!("unsupported {code}")),
         Outcome::Partial | Outcome::Failed => End::Error(format!("failed {code}")),
     };
-    let rate = words::rate_of(case).map(|rate| figures::with_interval(&rate, figures::rate));
+    let doubt = words::doubt(case);
+    let shown = |of: Estimate, print: fn(f64) -> String| {
+        format!("{}{doubt}", figures::with_interval(&of, print))
+    };
+    let rate = words::rate_of(case).map(|rate| shown(rate, figures::rate));
     let latency = case.latency_ns.and_then(|latency| latency.p50);
-    let p50 = latency.map(|p50| format!("p50 {}", figures::with_interval(&p50, figures::time)));
+    let p50 = latency.map(|p50| format!("p50 {}", shown(p50, figures::time)));
     let said: Vec<String> = [rate, p50].into_iter().flatten().collect();
     Case {
         class: "operation",

@@ -1,7 +1,8 @@
 //! Records as Markdown: tables to be pasted into an issue, a merge request or a wiki.
 //!
-//! There is a table of claims, one of comparisons and one of results, each where a record has any. The
-//! unit stands at each figure, and behind it its interval.
+//! There is a table of claims, one of comparisons and one of results, each where a record has any, and
+//! a list of what to know before believing them. The unit stands at each figure, and behind it its
+//! interval, with a `?` where that is too narrow to be true.
 
 use tapstone_record::{CaseResult, Comparison, Estimate, Record};
 
@@ -24,7 +25,15 @@ fn of_record(record: &Record) -> String {
     text += &claims(record);
     text += &record.comparison.as_ref().map(comparison).unwrap_or_default();
     text += &results(&record.results);
+    let doubts = record.comparison.iter().flat_map(|comparison| &comparison.warnings);
+    text += &list(record.warnings.iter().chain(doubts));
     text
+}
+
+/// What to know before believing it; nothing without a line.
+fn list<'a>(lines: impl Iterator<Item = &'a String>) -> String {
+    let lines: String = lines.map(|line| format!("- {}\n", escaped(line))).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// A table below an empty line; nothing without rows. Columns after the first lean to the right.
@@ -59,8 +68,7 @@ fn comparison(of: &Comparison) -> String {
             };
             figures::with_interval(figure, print)
         };
-        let item = row.item.as_deref().map(|item| format!(", {item}")).unwrap_or_default();
-        let name = format!("{}{item}{}", row.operation, words::provenance_marks(row));
+        let name = format!("{}{}", words::row_name(row), words::provenance_marks(row));
         [
             escaped(&name),
             print(&row.baseline),
@@ -69,20 +77,31 @@ fn comparison(of: &Comparison) -> String {
             words::change(row.verdict).to_owned(),
         ]
     };
-    let rows: Vec<_> = of.rows.iter().map(row).collect();
+    let failed = |failed: &tapstone_record::FailedOperation| {
+        let none = || figures::NONE.to_owned();
+        let name = escaped(&words::failed_operation(failed));
+        [name, none(), none(), none(), "failed in the candidate".to_owned()]
+    };
+    let failed = of.failed_in_candidate.iter().map(failed);
+    let rows: Vec<_> = of.rows.iter().map(row).chain(failed).collect();
     table(["Operation", "Baseline", "Candidate", "Ratio", "Verdict"], &rows)
 }
 
 fn results(cases: &[CaseResult]) -> String {
     let row = |case: &CaseResult| {
         let latency = case.latency_ns.unwrap_or_default();
-        let time = |of: Option<Estimate>| {
-            of.map_or_else(|| figures::NONE.into(), |it| figures::with_interval(&it, figures::time))
+        let doubt = words::doubt(case);
+        let shown = |of: Option<Estimate>, print: fn(f64) -> String| {
+            of.map_or_else(
+                || figures::NONE.into(),
+                |it| format!("{}{doubt}", figures::with_interval(&it, print)),
+            )
         };
+        let time = |of| shown(of, figures::time);
         let range = case
             .latency_ns
             .map(|it| figures::range(it.min.0 as f64, it.max.0 as f64, figures::time));
-        let rate = words::rate_of(case).map(|it| figures::with_interval(&it, figures::rate));
+        let rate = shown(words::rate_of(case), figures::rate);
         let name = match words::trouble(case) {
             Some(trouble) => format!("{}: {trouble}", case.operation),
             None => case.operation.clone(),
@@ -93,7 +112,7 @@ fn results(cases: &[CaseResult]) -> String {
             time(latency.p50),
             time(latency.p99),
             range.unwrap_or_else(|| figures::NONE.into()),
-            rate.unwrap_or_else(|| figures::NONE.into()),
+            rate,
         ]
     };
     let rows: Vec<_> = cases.iter().map(row).collect();

@@ -7,20 +7,28 @@
 //! | `tapstone_record_started_timestamp_seconds` | when |
 //! | `tapstone_operation_rate` | completed operations per second |
 //! | `tapstone_operation_latency_seconds` | by `statistic`: mean, p50, p90, p95, p99, p99.9 |
+//! | `tapstone_operation_interval_reliable` | 0 where the intervals are too narrow to be true |
 //! | `tapstone_operation_failed` | operations that failed in the window |
-//! | `tapstone_comparison_ratio` | candidate over baseline |
-//! | `tapstone_claim_verdict` | 1 for the verdict of each claim |
+//! | `tapstone_operation_wrong` | results that were checked and wrong |
+//! | `tapstone_comparison_ratio` | candidate over baseline, by `quantity` |
+//! | `tapstone_comparison_verdict` | all that a comparison can say: 1 for what it says |
+//! | `tapstone_comparison_failed` | 1 for an operation of the baseline that failed in the candidate |
+//! | `tapstone_claim_verdict` | all that can become of a claim: 1 for what became of it |
 //!
 //! Each sample carries `target`, `kind` and `emulated`; what is measured has `operation`, `threads`,
-//! `processes`, `hosts`, `load` and `message_bytes`.
+//! `processes`, `hosts`, `load` and `message_bytes`. No label is a result, so that a series is the same
+//! one in every run: verdicts are state sets.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use tapstone_record::{CaseResult, Estimate, Record};
+use tapstone_record::{CaseResult, Change, ComparisonRow, Estimate, Record, Verdict};
 
 use crate::text::clean;
 use crate::{verdict, words};
+
+const CHANGES: [Change; 3] = [Change::Faster, Change::Slower, Change::Inconclusive];
+const VERDICTS: [Verdict; 4] = [Verdict::Met, Verdict::Missed, Verdict::Undecided, Verdict::Void];
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -35,6 +43,20 @@ struct Family {
 impl Family {
     const fn gauge(name: &'static str, help: &'static str) -> Self {
         Self { name, help, kind: "gauge", samples: Vec::new() }
+    }
+
+    const fn states(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, kind: "stateset", samples: Vec::new() }
+    }
+
+    /// One of several states, each with a sample: the label has the family's name (OpenMetrics 1.0,
+    /// StateSet).
+    fn push_state(&mut self, labels: &Labels, states: &[&str], state: &str) {
+        for one in states {
+            let mut labels = labels.clone();
+            labels.push((self.name, one.to_lowercase()));
+            self.samples.push((labels, if *one == state { 1.0 } else { 0.0 }));
+        }
     }
 
     fn write(&self, text: &mut String) {
@@ -96,9 +118,16 @@ pub fn render(records: &[&Record]) -> String {
     let mut started = Family::gauge("tapstone_record_started_timestamp_seconds", "When it began.");
     let mut rate = estimated!("tapstone_operation_rate", "Completed operations per second.");
     let mut latency = estimated!("tapstone_operation_latency_seconds", "Latency of an operation.");
+    let mut reliable = Family::gauge(
+        "tapstone_operation_interval_reliable",
+        "0 where the intervals are too narrow to be true.",
+    );
     let mut failed = Family::gauge("tapstone_operation_failed", "Operations that failed.");
+    let mut wrong = Family::gauge("tapstone_operation_wrong", "Results that were wrong.");
     let mut ratio = estimated!("tapstone_comparison_ratio", "Candidate over baseline.");
-    let mut claims = Family::gauge("tapstone_claim_verdict", "1 for the verdict of a claim.");
+    let mut changes = Family::states("tapstone_comparison_verdict", "What a comparison says.");
+    let mut lost = Family::gauge("tapstone_comparison_failed", "1: failed in the candidate.");
+    let mut claims = Family::states("tapstone_claim_verdict", "What became of a claim.");
     for record in records {
         let common = common(record);
         let with = |more: Labels| common.iter().cloned().chain(more).collect::<Labels>();
@@ -113,28 +142,33 @@ pub fn render(records: &[&Record]) -> String {
                 labels.push(("statistic", name.to_owned()));
                 latency.push(&labels, value, 1e-9);
             }
+            if let Some(interval) = &case.interval {
+                reliable.samples.push((labels.clone(), f64::from(u8::from(interval.reliable))));
+            }
+            if let Some(verification) = case.verification {
+                wrong.samples.push((labels.clone(), verification.wrong as f64));
+            }
             failed.samples.push((labels, words::failures(case) as f64));
         }
         for row in record.comparison.iter().flat_map(|comparison| &comparison.rows) {
-            let labels = with(vec![
-                ("operation", row.operation.clone()),
-                ("item", row.item.clone().unwrap_or_default()),
-                ("verdict", words::change(row.verdict).to_owned()),
-            ]);
+            let labels = with(of_row(row));
+            changes.push_state(&labels, &CHANGES.map(words::change), words::change(row.verdict));
             ratio.push(&labels, row.ratio, 1.0);
         }
+        for failed in record.comparison.iter().flat_map(|of| &of.failed_in_candidate) {
+            lost.samples.push((with(vec![("operation", failed.operation.clone())]), 1.0));
+        }
         for claim in &record.claims {
-            let labels = with(vec![
-                ("claim", claim.text.clone()),
-                ("operation", claim.operation.clone()),
-                ("verdict", words::verdict(claim.verdict).to_lowercase()),
-            ]);
-            claims.samples.push((labels, 1.0));
+            let labels =
+                with(vec![("claim", claim.text.clone()), ("operation", claim.operation.clone())]);
+            let states = VERDICTS.map(words::verdict);
+            claims.push_state(&labels, &states, words::verdict(claim.verdict));
         }
     }
     let estimated = [rate, latency, ratio].into_iter().flat_map(|Estimated(families)| families);
     let mut text = String::new();
-    for family in [info, started, failed, claims].into_iter().chain(estimated) {
+    let plain = [info, started, reliable, failed, wrong, changes, lost, claims];
+    for family in plain.into_iter().chain(estimated) {
         family.write(&mut text);
     }
     text + "# EOF\n"
@@ -146,6 +180,17 @@ fn common(record: &Record) -> Labels {
         ("target", verdict::title(record)),
         ("kind", record.target.kind.name().to_owned()),
         ("emulated", emulated.unwrap_or_default()),
+    ]
+}
+
+fn of_row(row: &ComparisonRow) -> Labels {
+    let bytes = row.message_bytes.map(|bytes| bytes.to_string());
+    vec![
+        ("operation", row.operation.clone()),
+        ("item", row.item.clone().unwrap_or_default()),
+        ("quantity", words::quantity(row.quantity).to_owned()),
+        ("concurrency", row.concurrency.map(words::concurrency).unwrap_or_default()),
+        ("message_bytes", bytes.unwrap_or_default()),
     ]
 }
 
