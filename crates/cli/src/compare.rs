@@ -8,6 +8,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use tapstone_compare::baseline::without_figures;
 use tapstone_record::{Comparison, Emulated, Judgement, Record, Target, Tool};
 use tapstone_reference::{PublishedItem, SourceConclusion};
 use tapstone_report::terminal;
@@ -91,6 +92,9 @@ fn with_baseline(arguments: &Arguments, side: ComparedSide, folder: &Path) -> an
         let kept =
             baselines.keep(&candidate, found.as_ref().map(|found| Path::new(&found.path)))?;
         say!("{} is now the baseline: {}", candidate.path, kept.display());
+        for failed in without_figures(&candidate.record) {
+            say!("it is none for {}: {}", failed.operation, failed.why);
+        }
     }
     let Some(comparison) = compared else { return Ok(Exit::Done) };
     let exit = exit(&comparison);

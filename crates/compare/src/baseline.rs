@@ -3,17 +3,28 @@
 //! Of a module, its token or a card, what a new version changes is not looked at: firmware,
 //! serial number, digest and path. What a user chose and sees is: kind, label or name, profile.
 
-use tapstone_record::{Record, Token};
+use tapstone_record::{FailedOperation, Outcome, Record, Token};
 
 use crate::pairs;
 
 /// Whether two records are runs of the same work on the same device: of one kind, on what has the
-/// same name, with an operation in common.
+/// same name, with an operation in common that the kept one has a figure of.
 #[must_use]
 pub fn is_baseline_of(kept: &Record, candidate: &Record) -> bool {
-    kept.target.kind == candidate.target.kind
-        && device(kept) == device(candidate)
-        && !pairs::match_records(kept, candidate).pairs.is_empty()
+    if kept.target.kind != candidate.target.kind || device(kept) != device(candidate) {
+        return false;
+    }
+    // An operation that failed in the new run is the same work too.
+    let matched = pairs::match_records(kept, candidate);
+    !matched.pairs.is_empty() || !matched.failed_in_candidate.is_empty()
+}
+
+/// Operations for which a record is no baseline, although it tried them: they failed, in part or
+/// altogether, or gave wrong results. What a device does not offer is not among them.
+#[must_use]
+pub fn without_figures(record: &Record) -> Vec<FailedOperation> {
+    let tried = record.results.iter().filter(|case| case.status.outcome != Outcome::Unsupported);
+    tried.filter_map(pairs::failure).collect()
 }
 
 /// What a file of this record is called, without its ending: `token-demo`, `command-sha256sum`.
@@ -82,6 +93,11 @@ mod tests {
     fn the_same_work_on_the_same_device_whatever_its_version() {
         let new = run("perf", "2.0", &["rsa2048.sign", "ecdsa-p256.sign"]);
         assert!(is_baseline_of(&run("perf", "1.0", &["rsa2048.sign"]), &new));
+        let mut failed = new.clone();
+        failed.results.iter_mut().for_each(|case| case.status.outcome = Outcome::Failed);
+        assert!(is_baseline_of(&new, &failed));
+        assert!(!is_baseline_of(&failed, &new));
+        assert_eq!((without_figures(&new).len(), without_figures(&failed).len()), (0, 2));
         assert!(!is_baseline_of(&run("other", "2.0", &["rsa2048.sign"]), &new));
         assert!(!is_baseline_of(&run("perf", "2.0", &["rsa4096.sign"]), &new));
         let mut card = new.clone();

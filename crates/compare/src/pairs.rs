@@ -161,7 +161,7 @@ pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &CaseResult> {
 }
 
 /// Why no figure of a case counts; `None` where they do.
-fn failure(case: &CaseResult) -> Option<FailedOperation> {
+pub(crate) fn failure(case: &CaseResult) -> Option<FailedOperation> {
     let wrong = case.verification.map_or(0, |of| of.wrong);
     let what = match case.status.outcome {
         _ if wrong > 0 => format!("{wrong} results were wrong"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use tapstone_files::Access;
-use tapstone_record::Record;
+use tapstone_record::{Outcome, Record};
 use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
@@ -96,6 +96,9 @@ fn the_action_installs_a_release_and_fails_when_a_record_is_surely_slower() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let mut record = Record::read(example("token")).unwrap();
+    // The example's operations failed now and then, which makes no baseline.
+    record.results.retain(|case| case.throughput.is_some());
+    record.results.iter_mut().for_each(|case| case.status.outcome = Outcome::Ok);
     fs::create_dir(folder.join("performance")).unwrap();
     record.write(folder.join("performance/token.json"), Access::Everybody).unwrap();
     record.write(folder.join("same.json"), Access::Everybody).unwrap();
