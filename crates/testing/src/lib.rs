@@ -5,6 +5,7 @@ mod environment;
 mod quiet;
 mod skip;
 mod suites;
+mod urgent;
 
 use std::fmt;
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use self::environment::private_environment;
 pub use self::quiet::{undisturbed, with_witnesses};
 pub use self::skip::{SKIPS, skip};
 pub use self::suites::random_suite;
+pub use self::urgent::Urgent;
 
 /// Between two looks at something that others change.
 const LOOK: Duration = Duration::from_millis(5);

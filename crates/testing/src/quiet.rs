@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
+use crate::urgent::is_urgent;
 use crate::{Held, figures, hold, skip};
 
 /// Processors that may be in use beside what is measured: one other program that computes takes a
@@ -53,7 +54,8 @@ pub fn undisturbed<T>(
 /// What the processes that it starts and waits for use is known; what is measured may keep so many
 /// `processors` busy beside that, with a pcscd for example. And for a figure that is judged to a part of
 /// `bound`, sleepers may be woken late for half of that: a virtual machine can stand still with
-/// nobody to be seen.
+/// nobody to be seen. An [`Urgent`](crate::Urgent) thread is not held up by who computes beside it, so
+/// that only the sleepers count, which are then as urgent as what is measured.
 fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -> Option<T> {
     let all = available_parallelism().unwrap().get() as f64;
     let begun = Instant::now();
@@ -68,7 +70,8 @@ fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -
             "{used:.2} of {all} processors were in use beside it, sleepers woke {:.3} % late",
             100.0 * late
         );
-        if used <= processors + SPARE && late <= bound / 2.0 {
+        let is_alone = is_urgent() || used <= processors + SPARE;
+        if is_alone && late <= bound / 2.0 {
             println!("measured quietly: {seen}");
             return Some(figure);
         }

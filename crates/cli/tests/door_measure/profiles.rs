@@ -1,8 +1,9 @@
 //! The five published contact cards: their totals, and what a strategy gains against what was
-//! predicted. Only while the machine does nothing else.
+//! predicted. Only while the machine has nothing more urgent to do.
 
 use std::path::Path;
 
+use tapstone_measure::units::Nanos;
 use tapstone_record::{Record, Trial};
 use tapstone_testing::{Held, hold};
 use tapstone_vcard::piv::{PivAlgorithm, Recipe};
@@ -12,6 +13,9 @@ use crate::support::{Outcome, Pcscd, Tapstone, undisturbed};
 
 /// Of a published total, at most so much off.
 const TOTAL: f64 = 0.005;
+
+/// Half of this much sleepers may be late in all the rounds, of which one has to be undisturbed.
+const LATE: f64 = 0.02;
 
 /// Of the time with a strategy, at most so much off when it is predicted.
 const SAVING: f64 = 0.10;
@@ -26,25 +30,25 @@ fn holder() -> Holder {
     })
 }
 
-fn median(values: &[tapstone_measure::units::Nanos]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    sorted[sorted.len() / 2].as_secs_f64() * 1e3
+/// A sequence takes what the card does and what the machine is late by, which is never less than
+/// nothing: the shortest of some is the least disturbed one.
+fn shortest(values: &[Nanos]) -> f64 {
+    values.iter().min().unwrap().as_secs_f64() * 1e3
 }
 
 #[test]
 fn contact_sequences_take_the_published_times() {
-    let Some(pcscd) = Pcscd::start() else { return };
-    let study = tapstone_reference::load("piv-door").unwrap();
     let holder = holder();
+    let Some(pcscd) = Pcscd::start_urgently() else { return };
+    let study = tapstone_reference::load("piv-door").unwrap();
     let mut totals = Vec::new();
     for number in 1..=5 {
         let profile = format!("piv-card-{number}");
         let _card = holder.insert(&pcscd, Path::new(&profile));
-        // The first also validates the path. The median is one of the others, and not their worst.
+        // The first also validates the path.
         let measure =
-            || holder.measure().args("--mechanism contact --rounds 3").pin("123456").run().exits(0);
-        let total = |outcome: &Outcome| median(&row(&outcome.record(), "door.contact").values_ns);
+            || holder.measure().args("--mechanism contact --rounds 5").pin("123456").run().exits(0);
+        let total = |outcome: &Outcome| shortest(&row(&outcome.record(), "door.contact").values_ns);
         let published = study.number(&format!("contact_cards_ms.card_{number}")).unwrap();
         let within = |outcome: &Outcome| {
             let total = total(outcome);
@@ -52,7 +56,7 @@ fn contact_sequences_take_the_published_times() {
             let off = (total / published - 1.0).abs();
             hold(off <= TOTAL, format_args!("{profile}: {total} for {published}"))
         };
-        let Some(outcome) = undisturbed(0.0, TOTAL, measure, within) else { return };
+        let Some(outcome) = undisturbed(0.0, LATE, measure, within) else { return };
         totals.push(total(&outcome));
     }
     for (total, published) in totals[1..].iter().zip([94.0, 54.0, 66.0, 66.0]) {
@@ -63,8 +67,8 @@ fn contact_sequences_take_the_published_times() {
 
 #[test]
 fn predictions_hold_on_every_profile() {
-    let Some(pcscd) = Pcscd::start() else { return };
     let holder = holder();
+    let Some(pcscd) = Pcscd::start_urgently() else { return };
     for number in 1..=5 {
         let profile = format!("piv-card-{number}");
         let _card = holder.insert(&pcscd, Path::new(&profile));

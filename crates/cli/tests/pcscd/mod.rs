@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
+use tapstone_testing::Urgent;
 pub(crate) use tapstone_testing::{private_environment, skip};
 
 /// What takes so long hangs: a card makes RSA keys before it goes into the reader.
@@ -38,6 +39,7 @@ const READERS: &str = "/etc/reader.conf.d/vpcd";
 pub(crate) struct Pcscd {
     started: Option<Child>,
     _turn: File,
+    _urgent: Option<Urgent>,
 }
 
 impl Pcscd {
@@ -50,7 +52,7 @@ impl Pcscd {
         }
         let turn = turn();
         if answers() {
-            return Some(Self { started: None, _turn: turn });
+            return Some(Self { started: None, _turn: turn, _urgent: None });
         }
         let Ok(mut pcscd) = launch() else {
             skip("pcscd (Debian: pcscd)");
@@ -65,7 +67,16 @@ impl Pcscd {
             assert!(Instant::now() < until, "pcscd does not answer");
             sleep(PAUSE);
         }
-        Some(Self { started: Some(pcscd), _turn: turn })
+        Some(Self { started: Some(pcscd), _turn: turn, _urgent: None })
+    }
+
+    /// As [`Self::start`]; this pcscd, and from now on what the test does and starts, runs before
+    /// whatever else the machine has to do. Not with a pcscd that ran already.
+    pub(crate) fn start_urgently() -> Option<Self> {
+        let urgent = Urgent::start();
+        let mut pcscd = Self::start()?;
+        pcscd._urgent = pcscd.started.is_some().then_some(urgent);
+        Some(pcscd)
     }
 }
 
