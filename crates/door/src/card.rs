@@ -86,6 +86,8 @@ pub fn with_card(
     } else {
         card.provenance = Provenance::Derived;
     }
+    // What the source expects, it expects with the card that it measured.
+    scenario.projections.clear();
     scenario.notes.extend(notes(&scenario.operation, &steps, whole, kept, file));
     Ok(scenario)
 }

@@ -127,11 +127,17 @@ impl Scenario {
             }
         }
         made.sort_by_key(|change| self.changes.iter().position(|known| known.id == change.id));
+        // A change that is made cannot be made again.
+        made.dedup();
         Ok(self.changed(&made))
     }
 
-    /// The scenario with these changes made: they, and what they exclude, can be made no more.
+    /// The scenario with these changes made: they, and what they exclude, can be made no more, and
+    /// what a source expects of the scenario as it was says nothing of it.
     pub(crate) fn changed(mut self, made: &[PathChange]) -> Self {
+        if !made.is_empty() {
+            self.projections.clear();
+        }
         self.path = change::apply(&self.path, made);
         self.changes
             .retain(|left| made.iter().all(|made| made.id != left.id && !made.excludes(left)));

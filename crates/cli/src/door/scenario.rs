@@ -49,6 +49,10 @@ impl ScenarioArguments {
             emulated = record.target.emulated;
         }
         scenario = scenario.with_changes(&self.with)?;
+        if !self.with.is_empty() {
+            let made = self.with.join(", ");
+            scenario.notes.push(format!("the scenario is not as it is written: with {made}"));
+        }
         Ok(OpenedScenario { name: self.name.clone(), scenario, emulated })
     }
 }

@@ -50,6 +50,15 @@ fn impossible_options_are_refused() {
         (&["budget", "hid-rsa2048", "--target", "soon"], "write a duration"),
         (&["budget", "hid-rsa2048", "--card", "missing.json"], "missing.json"),
         (&["budget", "my-door.toml", "--show"], "there is no scenario"),
+        (&["budget", "hid-rsa2048", "--with", "magic"], "there is no change \"magic\"\nhint: "),
+        (
+            &["what-if", "hid-rsa2048", "--with", "overlap,background-validation"],
+            "overlap excludes background-validation\nhint: choose one",
+        ),
+        (
+            &["simulate", "hid-rsa2048", "--people", "5/h", "--with", "faster-card:p71"],
+            "faster-card:p71 needs algorithm:ecc-p256\nhint: add it",
+        ),
         (&["budget", "hid-rsa2048", "--output", "no/such/folder.json"], "cannot be written"),
     ] {
         let said = tapstone(here.path(), &[&["door"], arguments].concat());

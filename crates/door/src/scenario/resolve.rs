@@ -442,5 +442,7 @@ pub(super) fn together_made(
         }
     }
     made.sort_by_key(|change| changes.iter().position(|known| known.id == change.id));
+    // A change that is made cannot be made again.
+    made.dedup();
     Ok(made)
 }

@@ -182,3 +182,62 @@ fn changes_do_what_they_say() {
     assert!((25.0..32.0).contains(&link.mean().0), "{}", link.mean().0);
     assert_eq!(link.provenance, Provenance::Derived);
 }
+
+#[test]
+fn a_change_that_is_named_twice_is_made_once() {
+    let with = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Scenario::shipped("hid-rsa2048").unwrap().with_changes(&names)
+    };
+    for change in Scenario::shipped("hid-rsa2048").unwrap().changes {
+        let needed: Vec<&str> = change.needs.as_deref().into_iter().collect();
+        let once = with(&[&needed[..], &[&change.id]].concat()).unwrap();
+        let twice = with(&[&needed[..], &[&change.id, &change.id]].concat()).unwrap();
+        assert_eq!(once, twice, "{}", change.id);
+    }
+    let variant = |with: &str| {
+        let text = format!("title = 'x'\ntarget_ms = 1\nbase = 'hid-rsa2048'\nwith = {with}\n");
+        Scenario::read(&text, "test").unwrap().path
+    };
+    let once = variant("['faster-card:card-1']");
+    assert_eq!(once, variant("['faster-card:card-1', 'faster-card:card-1']"));
+}
+
+/// They are about the scenario as its source has it.
+#[test]
+fn what_a_source_expects_is_not_held_against_a_changed_scenario() {
+    let scenario = Scenario::shipped("hid-rsa2048").unwrap();
+    assert!(!scenario.projections.is_empty());
+    let changed = scenario.with_changes(&["algorithm:ecc-p256".to_owned()]).unwrap();
+    assert!(changed.projections.is_empty());
+}
+
+#[test]
+fn changes_that_do_not_go_together_are_refused() {
+    let refused = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let scenario = Scenario::shipped("hid-rsa2048").unwrap();
+        scenario.with_changes(&names).unwrap_err().to_string()
+    };
+    let error = refused(&["overlap", "background-validation"]);
+    assert_eq!(error, "overlap excludes background-validation\nhint: choose one");
+    let error = refused(&["faster-card:p71"]);
+    assert_eq!(error, "faster-card:p71 needs algorithm:ecc-p256\nhint: add it");
+    let error = refused(&["algorithm:ecc-p256", "faster-card:card-1"]);
+    assert!(error.contains("algorithm:ecc-p256 excludes faster-card:card-1"), "{error}");
+    let error = refused(&["algorithm"]);
+    assert!(error.starts_with("there is no change \"algorithm\"\nhint: algorithm:ecc"), "{error}");
+}
+
+/// Each change says by which standard it is possible or secure.
+#[test]
+fn every_change_of_every_shipped_scenario_cites_a_standard() {
+    const STANDARDS: [&str; 8] =
+        ["SP 800-", "FIPS ", "ISO/IEC ", "RFC ", "IEC 60839", "SIA OSDP", "SIA AC-01", "ISO 7816"];
+    for (name, _) in SHIPPED {
+        for change in Scenario::shipped(name).unwrap().changes {
+            let cites = STANDARDS.iter().any(|standard| change.condition.contains(standard));
+            assert!(cites, "{name}: {}: {}", change.id, change.condition);
+        }
+    }
+}
