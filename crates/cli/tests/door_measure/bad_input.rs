@@ -37,6 +37,27 @@ fn options_that_contradict_each_other() {
 }
 
 #[test]
+fn models_that_cannot_be_held_against_anything() {
+    for (options, says) in [
+        ("--model nowhere", "there is no scenario \"nowhere\"\nhint: "),
+        ("--model virtual-p71 --model-with magic", "there is no change \"magic\"\nhint: "),
+        (
+            "--model virtual-p71 --model-with overlap,background-validation",
+            "overlap excludes background-validation\nhint: choose one",
+        ),
+        ("--model virtual-p71 --mechanism chuid", "--model is for --mechanism pki-cak\nhint: "),
+    ] {
+        let said = measure(&format!("--trust text.der {options}")).refusal();
+        assert!(said.contains(says), "{options}: {said}");
+    }
+    let said = measure("--trust text.der --model-with known-card").exits(2).stderr;
+    assert!(said.contains("--model <SCENARIO>"), "{said}");
+    // What cannot be carried out together is no strategy.
+    let said = measure("--trust text.der --strategy overlap+background-validation").exits(2).stderr;
+    assert!(said.contains("known-card+overlap+extended-length"), "{said}");
+}
+
+#[test]
 fn help_says_what_each_strategy_asks_of_security() {
     let help = Tapstone::new("door").args("measure --help").without_record().run().exits(0).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");

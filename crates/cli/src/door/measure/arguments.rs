@@ -158,6 +158,8 @@ impl Arguments {
         };
         let named = self.strategy.iter().any(|choice| *choice != Choice::All);
         anyhow::ensure!(!named, "--strategy is for --mechanism pki-cak\nhint: leave it out");
+        let modelled = self.model.is_named();
+        anyhow::ensure!(!modelled, "--model is for --mechanism pki-cak\nhint: leave it out");
         Ok(vec![one])
     }
 }

@@ -32,6 +32,10 @@ pub(super) struct DoorModel {
 }
 
 impl ModelArguments {
+    pub(super) const fn is_named(&self) -> bool {
+        self.model.is_some()
+    }
+
     /// The model, if one is named; its changes are known to go together.
     pub(super) fn open(&self) -> anyhow::Result<Option<DoorModel>> {
         let Some(name) = &self.model else { return Ok(None) };

@@ -51,7 +51,13 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
         }
     }
     if let Some(first) = record.model_predictions.first() {
-        let of = format!("scenario {}, beside the mean that was measured", first.scenario.name);
+        // The first is the baseline, whose changes are those of the card.
+        let card = match &first.changes[..] {
+            [] => String::new(),
+            changes => format!(" with {}", changes.join(", ")),
+        };
+        let name = &first.scenario.name;
+        let of = format!("scenario {name}{card}, beside the mean that was measured");
         page.heading("what the model says", &of);
         page.grid(&model(&record.model_predictions));
     }
