@@ -168,8 +168,9 @@ fn door(record: &Record) -> Vec<Answer> {
     }
     if let Some(what_if) = &record.what_if {
         let asked = format!("What gets it under {}?", ms(what_if.target_ns.0 as f64));
-        let named = |set: &tapstone_record::WhatIfSet| {
-            set.waterfall.iter().map(|it| it.change.as_str()).collect::<Vec<_>>().join(" + ")
+        let named = |set: &tapstone_record::WhatIfSet| match &set.waterfall[..] {
+            [] => "nothing has to be changed".to_owned(),
+            made => made.iter().map(|it| it.change.as_str()).collect::<Vec<_>>().join(" + "),
         };
         all.push(match what_if.sets.first() {
             Some(set) => {

@@ -156,3 +156,66 @@ fn a_simulation_repeats_with_its_seed() {
     assert_eq!(day("3"), day("3"));
     assert_ne!(day("3").wait_ns, day("4").wait_ns);
 }
+
+/// `--with` makes the changes before anything is asked, in each verb, and the page says so.
+#[test]
+fn a_scenario_with_changes_is_the_changed_one_and_says_so() {
+    let here = folder(&[]);
+    let with = ["--with", "known-card,algorithm:ecc-p256"];
+    let ask = |words: &[&str]| {
+        let arguments = [&["door"], words, &with[..], &["--format", "json"]].concat();
+        let said = tapstone(here.path(), &arguments);
+        assert_eq!(said.err, "", "{arguments:?}");
+        let record = said.record();
+        let note = "the scenario is not as it is written: with known-card, algorithm:ecc-p256";
+        assert!(record.warnings.iter().any(|it| it == note), "{:?}", record.warnings);
+        record
+    };
+    let budget = ask(&["budget", "hid-rsa2048"]).budget.unwrap();
+    assert_eq!((budget.with_extras_ns.unwrap().estimate / 1e6).round(), 1723.0);
+    let answer = ask(&["what-if", "hid-rsa2048"]).what_if.unwrap();
+    assert_eq!((answer.base_ns / 1e6).round(), 1723.0);
+    let made = |id: &str| answer.considered.iter().any(|change| change.change == id);
+    assert!(!made("known-card") && !made("algorithm:ecc-p256") && made("faster-card:p71"));
+    assert!(answer.projections.is_empty(), "the source says nothing of it: {answer:?}");
+    let queue = ask(&["simulate", "hid-rsa2048", "--people", "60/h", "--count", "1000"]);
+    let turn = queue.queue.unwrap();
+    let between = turn.whole_ns.mean.unwrap().estimate - turn.wait_ns.mean.unwrap().estimate;
+    // 2 s to step up and to pass.
+    assert_eq!((between / 1e6).round(), 3723.0);
+}
+
+#[test]
+fn a_target_that_is_met_already_needs_no_change() {
+    let here = folder(&[]);
+    let said = tapstone(here.path(), &["door", "what-if", "hid-rsa2048", "--target", "5s"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("It takes 4,078 ms as it is, and needs no change."), "{}", said.out);
+    assert!(!said.out.contains("set 1"), "{}", said.out);
+    let more = ["--output", "met.json", "--quiet"];
+    let arguments = ["door", "what-if", "hid-rsa2048", "--target", "5s"];
+    assert_eq!(tapstone(here.path(), &[&arguments[..], &more].concat()).code, 0);
+    let page = ["report", "met.json", "--output", "met.html"];
+    assert_eq!(tapstone(here.path(), &page).code, 0);
+    let page = std::fs::read_to_string(here.path().join("met.html")).unwrap();
+    assert!(page.contains("nothing has to be changed: 4,078 ms"));
+}
+
+/// Below half a second there are sets; where there is none, it says by how much the fastest fails
+/// and which part holds it up.
+#[test]
+fn half_a_second_has_sets_and_what_cannot_be_reached_has_a_reason() {
+    let here = folder(&[]);
+    let ask = |target: &str| {
+        let arguments = ["door", "what-if", "hid-rsa2048", "--target", target, "--format", "json"];
+        let said = tapstone(here.path(), &arguments);
+        (said.code, said.record().what_if.unwrap())
+    };
+    let (code, half) = ask("500ms");
+    assert_eq!((code, half.missing_ns), (0, None));
+    assert!(half.sets.iter().all(|set| set.total_ns <= 500e6) && !half.sets.is_empty());
+    let (code, tenth) = ask("100ms");
+    assert_eq!((code, tenth.sets.len()), (1, 0));
+    assert_eq!(tenth.missing_ns.unwrap(), tenth.fastest.total_ns - 100e6);
+    assert_eq!(tenth.left[0].component, "controller", "{:?}", tenth.left);
+}

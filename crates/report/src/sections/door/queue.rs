@@ -119,8 +119,9 @@ fn part(share: &Estimate, of: &str) -> String {
 
 fn times(queue: &Queue) -> Grid {
     let mut columns = vec![left("", Keep::Always)];
-    let quantiles: [(&str, Keep); 6] = [
+    let quantiles: [(&str, Keep); 7] = [
         ("mean", Keep::Always),
+        ("interval", Keep::Always),
         ("p50", Keep::Rank(3)),
         ("p90", Keep::Rank(2)),
         ("p95", Keep::Rank(4)),
@@ -135,8 +136,10 @@ fn times(queue: &Queue) -> Grid {
         )
     };
     let entry = |(name, of): (&str, &Latency)| {
-        let mut cells = vec![Span::plain(name)];
-        cells.extend([&of.mean, &of.p50, &of.p90, &of.p95, &of.p99].map(time));
+        let interval = of.mean.as_ref().map(|mean| figures::interval(mean, figures::time));
+        let mut cells = vec![Span::plain(name), time(&of.mean)];
+        cells.push(Span::plain(interval.unwrap_or_else(|| figures::NONE.into())));
+        cells.extend([&of.p50, &of.p90, &of.p95, &of.p99].map(time));
         cells.push(Span::plain(figures::time(of.max.0 as f64)));
         Entry::Cells(cells)
     };

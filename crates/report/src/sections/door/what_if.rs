@@ -1,4 +1,5 @@
-//! What changes would bring: each alone, then the cheapest sets as waterfalls, then what each needs.
+//! What changes would bring: each alone; and what one came for, the cheapest sets as waterfalls and
+//! what each needs.
 
 use tapstone_record::{
     ChangedPart, Projection, RemainingPart, SavingBasis, Verdict, WhatIf, WhatIfChange, WhatIfSet,
@@ -18,14 +19,20 @@ pub(super) fn add_what_if(page: &mut Page, what_if: &WhatIf) {
     let target = what_if.target_ns.0 as f64;
     let now = format!("{} now, {} at most", ms(what_if.base_ns), ms(target));
     page.fact("time", Span::plain(now));
-    page.heading("each change alone", &what_if.operation);
-    page.chart(charts::what_if(what_if));
+    page.heading("each change alone", "what it saves when nothing else is changed");
     page.grid(&alone(&what_if.considered));
     for change in what_if.considered.iter().filter(|change| is_calibrated(change)) {
         calibration(page, change);
     }
+    if !what_if.projections.is_empty() {
+        page.heading("what the source expects", "beside what the model gives");
+        page.grid(&projections(&what_if.projections));
+    }
+    page.heading_of_conclusions(&format!("what reaches {}", ms(target)), &what_if.operation);
     summary(page, what_if, target);
-    for (at, set) in what_if.sets.iter().enumerate() {
+    page.chart(charts::what_if(what_if));
+    let needed = what_if.sets.iter().filter(|set| !set.waterfall.is_empty());
+    for (at, set) in needed.enumerate() {
         let title = format!("set {}", at + 1);
         waterfall(page, &title, what_if.base_ns, set, target);
     }
@@ -33,10 +40,6 @@ pub(super) fn add_what_if(page: &mut Page, what_if: &WhatIf) {
         waterfall(page, "the fastest set", what_if.base_ns, &what_if.fastest, target);
     }
     conditions(page, what_if);
-    if !what_if.projections.is_empty() {
-        page.heading("what the source expects", "beside what the model gives");
-        page.grid(&projections(&what_if.projections));
-    }
 }
 
 fn alone(changes: &[WhatIfChange]) -> Grid {
@@ -114,6 +117,12 @@ fn held_up(what_if: &WhatIf) -> String {
 fn summary(page: &mut Page, what_if: &WhatIf, target: f64) {
     let fastest = &what_if.fastest;
     let reached = match what_if.sets_found {
+        _ if what_if.base_ns <= target => format!(
+            "It takes {} as it is, and needs no change. The fastest possible is {}, with {}.",
+            ms(what_if.base_ns),
+            ms(fastest.total_ns),
+            named(fastest)
+        ),
         0 => format!(
             "No set of these changes reaches {}: the fastest takes {}, {} too much.{}",
             ms(target),
@@ -135,7 +144,6 @@ fn summary(page: &mut Page, what_if: &WhatIf, target: f64) {
             named(fastest)
         ),
     };
-    page.blank();
     page.hanging(&Span::plain("  "), &Span::plain(reached));
 }
 
@@ -145,7 +153,7 @@ fn named(set: &WhatIfSet) -> String {
 }
 
 fn waterfall(page: &mut Page, title: &str, base: f64, set: &WhatIfSet, target: f64) {
-    page.heading(title, &format!("effort {}", set.effort));
+    page.heading_of_conclusions(title, &format!("effort {}", set.effort));
     let columns = vec![
         left("", Keep::Always),
         right("saves", Keep::Always),
@@ -186,7 +194,7 @@ fn conditions(page: &mut Page, what_if: &WhatIf) {
     if shown().next().is_none() {
         return;
     }
-    page.heading("what each needs", "to be secure, or possible at all");
+    page.heading_of_conclusions("what each needs", "to be secure, or possible at all");
     for change in &what_if.considered {
         if !shown().any(|step| step.change == change.change) {
             continue;
