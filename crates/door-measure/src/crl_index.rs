@@ -6,9 +6,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
 use tapstone_files::{Access, Limit, read_bytes, write_whole};
-use tapstone_piv::{IndexedList, RevocationList, Trust};
+use tapstone_piv::{IndexedList, RevocationList, Trust, crl_digest};
 
 /// The largest CRL that is read: some 15 million entries.
 const LARGEST: Limit = Limit::mebibytes(512);
@@ -72,7 +71,7 @@ impl IndexFolder {
         let index = self.0.join(format!("{}.crl-index", hex::encode(series)));
         // Two processors: one reads the index while the other one makes sure that it is of this CRL.
         let (digest, kept) = std::thread::scope(|scope| {
-            let digest = scope.spawn(|| <[u8; 32]>::from(Sha256::digest(der)));
+            let digest = scope.spawn(|| crl_digest(der));
             let kept = read_index(&index);
             (digest.join().expect("hashing does not panic"), kept)
         });

@@ -120,8 +120,12 @@ impl Worker {
                 Oid::from_str(oid).map_err(|error| OpenError::Policy(error.to_string()))?,
             ),
         };
-        let rules =
-            Rules { policies, age_limit: setup.age_limit.into(), module_time: setup.module_time };
+        let rules = Rules {
+            policies,
+            age_limit: setup.age_limit.into(),
+            module_time: setup.module_time,
+            ..Rules::default()
+        };
         let pin = match &setup.pin {
             None => None,
             Some(pin) => Some(PivPin::new(pin.expose()).ok_or(OpenError::Pin)?),

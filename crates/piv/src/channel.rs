@@ -10,6 +10,7 @@ use crate::key::Challenge;
 use crate::log::{ApduExchange, DialogueLog, DialogueStep};
 use crate::object::{APPLICATION, DataObject};
 use crate::pin::PivPin;
+use crate::relying_system::TimeLimit;
 use crate::strategy::CommandLengths;
 
 /// The longest data field of a command that every card takes.
@@ -51,15 +52,23 @@ pub(crate) struct CardChannel<'a> {
     card: &'a mut dyn CardConnection,
     step: DialogueStep,
     response: Vec<u8>,
+    begun: Nanos,
+    limit: TimeLimit,
     pub(crate) lengths: CommandLengths,
     pub(crate) log: DialogueLog,
 }
 
 impl<'a> CardChannel<'a> {
-    pub(crate) fn new(card: &'a mut dyn CardConnection) -> Self {
-        let response = Vec::with_capacity(ROOM);
-        let lengths = CommandLengths::default();
-        Self { card, step: DialogueStep::Select, response, lengths, log: DialogueLog::with_room() }
+    pub(crate) fn new(card: &'a mut dyn CardConnection, limit: TimeLimit) -> Self {
+        Self {
+            card,
+            step: DialogueStep::Select,
+            response: Vec::with_capacity(ROOM),
+            begun: Monotonic.now(),
+            limit,
+            lengths: CommandLengths::default(),
+            log: DialogueLog::with_room(),
+        }
     }
 
     /// Something that belongs to a step, timed.
@@ -188,6 +197,9 @@ impl<'a> CardChannel<'a> {
     fn send(&mut self, bytes: &[u8]) -> Result<StatusWord, DialogueEnd> {
         self.response.clear();
         let start = Monotonic.now();
+        if start - self.begun > self.limit.0 {
+            return Err(Denial::TooSlow { limit: self.limit.0 }.into());
+        }
         let sent = self.card.transmit(bytes, &mut self.response);
         let time = Monotonic.now() - start;
         sent?;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tapstone_apdu::StatusWord;
+use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::time::Time;
@@ -16,6 +17,8 @@ pub enum Denial {
     Missing { object: String, status: u16 },
     #[error("the {what} is cut short or not as SP 800-73-5 has it: {why}")]
     Malformed { what: String, why: String },
+    #[error("the card was not done within {limit}: nothing more is asked of it")]
+    TooSlow { limit: Nanos },
     #[error("the certificate's compression (gzip) is not one that can be undone: {why}")]
     Compressed { why: String },
     #[error("the certificate does not parse: {why}")]
@@ -98,6 +101,7 @@ impl Denial {
             Self::Status { .. } => "status",
             Self::Missing { .. } => "missing",
             Self::Malformed { .. } => "malformed",
+            Self::TooSlow { .. } => "too-slow",
             Self::Compressed { .. } => "compressed",
             Self::NotACertificate { .. } => "not-a-certificate",
             Self::Algorithm { .. } => "algorithm",

@@ -82,9 +82,12 @@ pub use object::CARD_AUTHENTICATION_POLICY;
 pub use path::PolicyInputs;
 pub use pin::PivPin;
 pub use profile::CertificatePurpose;
-pub use relying_system::{AuthenticationMechanism, Dialogue, PolicyRule, RelyingSystem, Rules};
+pub use relying_system::{
+    AuthenticationMechanism, Dialogue, PolicyRule, RelyingSystem, Rules, TimeLimit,
+};
 pub use revocation::{
     BadIndex, IndexedList, NotACrl, OcspRules, OcspSource, RevocationList, RevocationRule,
+    crl_digest,
 };
 pub use strategy::{CommandLengths, Strategy};
 pub use time::Time;

@@ -1,17 +1,18 @@
 //! The door's side: what it knows, and the dialogue with a card from the first command to the
 //! decision.
 
+mod known_card;
 mod memory;
+mod rules;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use der::asn1::ObjectIdentifier;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
 use self::memory::{PriorChecks, RegisteredKeys};
+pub use self::rules::{PolicyRule, Rules, TimeLimit};
 use crate::card::{CardConnection, CardLost};
 use crate::certificate::Certificate;
 use crate::channel::{CardChannel, DialogueEnd};
@@ -20,7 +21,6 @@ use crate::denial::Denial;
 use crate::key::{Challenge, PublicKey};
 use crate::log::{DialogueLog, DialogueStep};
 use crate::object::{self, DataObject};
-use crate::path::PolicyInputs;
 use crate::pin::PivPin;
 use crate::profile::CertificatePurpose;
 use crate::strategy::{CommandLengths, Strategy};
@@ -60,41 +60,6 @@ impl AuthenticationMechanism {
         match self {
             Self::PkiCak(strategy) => strategy.lengths(),
             Self::Chuid | Self::PkiAuth | Self::Contact => CommandLengths::Short,
-        }
-    }
-}
-
-/// What the door asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// The policies that certificates must have been issued under.
-    pub policies: PolicyRule,
-    /// How old a check made beforehand may be.
-    pub age_limit: Duration,
-    /// How long the door's module takes for a path; the rest is waited.
-    pub module_time: Nanos,
-}
-
-/// The policies that a door asks for, RFC 5280's user-initial-policy-set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PolicyRule {
-    /// Those of the Common Policy and of PIV-I, by what a certificate is used for.
-    #[default]
-    Usual,
-    /// Any, and none at all.
-    Any,
-    /// This one, of the card's certificates; that of a CHUID's signer may be any.
-    One(ObjectIdentifier),
-}
-
-impl PolicyRule {
-    fn inputs(&self, purpose: CertificatePurpose) -> PolicyInputs {
-        match self {
-            Self::Usual => purpose.usual_policies(),
-            Self::One(policy) if purpose != CertificatePurpose::ContentSigning => {
-                PolicyInputs::one_of([*policy])
-            }
-            Self::Any | Self::One(_) => PolicyInputs::default(),
         }
     }
 }
@@ -152,7 +117,7 @@ impl RelyingSystem {
         pin: Option<&PivPin>,
         at: Time,
     ) -> Dialogue {
-        let mut channel = CardChannel::new(card);
+        let mut channel = CardChannel::new(card, self.rules.time_limit);
         channel.lengths = mechanism.lengths();
         let mut fell_back = false;
         let ended = match mechanism {
@@ -185,7 +150,7 @@ impl RelyingSystem {
         mechanism: AuthenticationMechanism,
         at: Time,
     ) -> Result<(), CardLost> {
-        let mut channel = CardChannel::new(card);
+        let mut channel = CardChannel::new(card, self.rules.time_limit);
         let prepared = match mechanism {
             AuthenticationMechanism::PkiCak(strategy)
                 if strategy.way() == Strategy::KnownCard && self.known.is_empty() =>
@@ -200,7 +165,7 @@ impl RelyingSystem {
                 });
                 read.map(|certificate| {
                     let path = self.path(&certificate, CertificatePurpose::CardAuthentication, at);
-                    self.checked.remember(&certificate, path, at);
+                    self.checked.remember(&certificate, &path, at);
                 })
             }
             AuthenticationMechanism::Contact => {
@@ -238,7 +203,7 @@ impl RelyingSystem {
         if self.pin_is_spent {
             return not_sent("it was refused before, or its fate is unknown".to_owned());
         }
-        let mut channel = CardChannel::new(card);
+        let mut channel = CardChannel::new(card, self.rules.time_limit);
         let status = match channel.select().and_then(|()| channel.tries()) {
             Ok(status) => status,
             Err(DialogueEnd::Refused(refusal)) => return Ok(Err(refusal)),
@@ -361,14 +326,14 @@ impl RelyingSystem {
         fell_back: &mut bool,
     ) -> Result<CertificationPath, Denial> {
         if let Some(found) = self.checked.young(certificate, at, self.rules.age_limit) {
-            let path = found.clone()?;
+            let path = found.clone();
             self.trust.still_holds(&path, at)?;
             return Ok(path);
         }
         *fell_back = true;
         let (path, replayed) = self.module(certificate, at);
         channel.log.replayed = replayed;
-        self.checked.remember(certificate, path.clone(), at);
+        self.checked.remember(certificate, &path, at);
         path
     }
 
@@ -376,108 +341,27 @@ impl RelyingSystem {
     fn check_again(&mut self, at: Time) {
         for certificate in self.checked.ageing(at, self.rules.age_limit / 2) {
             let path = self.path(&certificate, CertificatePurpose::CardAuthentication, at);
-            self.checked.remember(&certificate, path, at);
+            self.checked.remember(&certificate, &path, at);
         }
-    }
-
-    /// The register first, and everything when that does not do.
-    fn known_card(
-        &mut self,
-        channel: &mut CardChannel<'_>,
-        strategy: Strategy,
-        at: Time,
-        fell_back: &mut bool,
-    ) -> Result<CardIdentity, DialogueEnd> {
-        if !self.known.is_empty() {
-            channel.select()?;
-            if let Some(identity) = self.recognised(channel, strategy, at)? {
-                return Ok(identity);
-            }
-        }
-        *fell_back = true;
-        let full = self.full(channel, Strategy::KnownCard, at, &mut false)?;
-        self.known.register(&full.identity, full.path);
-        Ok(full.identity)
-    }
-
-    /// Whether this is a registered card that proves to have the registered key.
-    fn recognised(
-        &mut self,
-        channel: &mut CardChannel<'_>,
-        strategy: Strategy,
-        at: Time,
-    ) -> Result<Option<CardIdentity>, DialogueEnd> {
-        let start = channel.step(DialogueStep::ReadChuid, |channel| {
-            let start = channel.get_data(object::CHUID, CHUID_START)?;
-            Ok::<_, DialogueEnd>(Chuid::parse_start(&start)?)
-        })?;
-        start.in_time(at)?;
-        let Some((identity, path)) = self.known.registered(&start) else { return Ok(None) };
-        if strategy.rechecks_meanwhile() {
-            return self.recognised_meanwhile(channel, &path, identity, at);
-        }
-        let rechecked = channel.step(DialogueStep::Validate, |_| self.trust.recheck(&path, at));
-        let Ok(unchecked) = rechecked else {
-            self.known.forget(&identity);
-            return Ok(None);
-        };
-        match challenge(channel, path.certificate(), KEY_9E) {
-            Ok(()) => {
-                channel.log.unchecked = unchecked;
-                Ok(Some(identity))
-            }
-            Err(DialogueEnd::Lost(lost)) => Err(lost.into()),
-            // Another key, or another kind of key: the full reading says what it is.
-            Err(DialogueEnd::Refused(_)) => Ok(None),
-        }
-    }
-
-    /// The card signs while its stored path is looked at again. Only both together recognise it.
-    fn recognised_meanwhile(
-        &mut self,
-        channel: &mut CardChannel<'_>,
-        path: &CertificationPath,
-        identity: CardIdentity,
-        at: Time,
-    ) -> Result<Option<CardIdentity>, DialogueEnd> {
-        let trust = &self.trust;
-        let (rechecked, signed) = std::thread::scope(|scope| {
-            let recheck = scope.spawn(|| {
-                let start = Monotonic.now();
-                (trust.recheck(path, at), Monotonic.now() - start)
-            });
-            let signed = challenge(channel, path.certificate(), KEY_9E);
-            (recheck.join(), signed)
-        });
-        // Only a bug panics there, and then nobody may enter.
-        let (rechecked, time) = rechecked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        channel.took(DialogueStep::Validate, time);
-        let Ok(unchecked) = rechecked else {
-            self.known.forget(&identity);
-            return Ok(None);
-        };
-        match signed {
-            Ok(()) => {
-                channel.log.unchecked = unchecked;
-                Ok(Some(identity))
-            }
-            Err(DialogueEnd::Lost(lost)) => Err(lost.into()),
-            Err(DialogueEnd::Refused(_)) => Ok(None),
-        }
-    }
-
-    fn chuid(&self, channel: &mut CardChannel<'_>, at: Time) -> Result<CardIdentity, DialogueEnd> {
-        channel.select()?;
-        let chuid = read_chuid(channel)?;
-        let path = channel.step(DialogueStep::Validate, |_| self.verify_chuid(&chuid, at))?;
-        channel.log.unchecked = path.unchecked().to_vec();
-        Ok(chuid.identity.proven()?)
     }
 
     /// The signature of a CHUID, and the path of its signer.
-    fn verify_chuid(&self, chuid: &Chuid, at: Time) -> Result<CertificationPath, Denial> {
-        chuid.in_time(at)?;
-        self.path(&chuid.signer()?, CertificatePurpose::ContentSigning, at)
+    fn chuid(
+        &mut self,
+        channel: &mut CardChannel<'_>,
+        at: Time,
+    ) -> Result<CardIdentity, DialogueEnd> {
+        channel.select()?;
+        let chuid = read_chuid(channel)?;
+        let signer = channel.step(DialogueStep::Validate, |_| {
+            chuid.in_time(at)?;
+            chuid.signer()
+        })?;
+        let path = channel.step(DialogueStep::Validate, |_| {
+            self.path(&signer, CertificatePurpose::ContentSigning, at)
+        })?;
+        channel.log.unchecked = path.unchecked().to_vec();
+        Ok(chuid.identity.proven()?)
     }
 
     fn pki_auth(

@@ -5,6 +5,7 @@
 
 mod crl_signers;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::key::BadSignature;
 use crate::path::{PolicyInputs, in_time, is_issuing_ca, understood, validate_path};
 use crate::profile::{CertificatePurpose, check_strength};
 use crate::revocation::{
-    NotACrl, OcspAnswers, OcspRules, OcspSource, RevocationList, RevocationLists, RevocationRule,
-    StatusQuestion,
+    DelegateStatus, GoodStatus, NotACrl, OcspAnswers, OcspRules, OcspSource, RevocationList,
+    RevocationLists, RevocationRule, StatusQuestion,
 };
 use crate::time::Time;
 
 /// The federal PKI has paths of 5 or 6 certificates; cross-certificates may make rings.
 const LONGEST_PATH: usize = 10;
 
-/// So many issuers are tried for one leaf. A hostile web of cross-certificates has more ways than
-/// anybody can walk.
+/// So many issuers are tried for one leaf, and for all signers of CRLs on its ways together. A
+/// hostile web of cross-certificates has more ways than anybody can walk.
 const MOST_ISSUERS: usize = 400;
 
 /// Trust anchors, other CAs, and revocation.
@@ -212,7 +213,8 @@ impl Trust {
             purpose.check(leaf)?;
             check_strength(leaf, at)?;
         }
-        let mut search = PathSearch::new(self, leaf, demands, at);
+        let effort = RefCell::default();
+        let mut search = PathSearch::new(self, leaf, demands, at, &effort);
         search.climb(leaf, 0)?;
         let PathSearch { issuers, unchecked, status_until, .. } = search;
         let leaf = Arc::clone(leaf);
@@ -240,7 +242,8 @@ impl Trust {
     pub fn recheck(&self, path: &CertificationPath, at: Time) -> Result<Vec<String>, Denial> {
         self.still_holds(path, at)?;
         let demands = PathDemands::default();
-        let mut search = PathSearch::new(self, &path.leaf, &demands, at);
+        let effort = RefCell::default();
+        let mut search = PathSearch::new(self, &path.leaf, &demands, at, &effort);
         search.issuers.clone_from(&path.issuers);
         search.check_revocation()?;
         Ok(search.unchecked)
@@ -255,15 +258,25 @@ struct PathSearch<'a> {
     at: Time,
     /// Of the path that is being tried, from the leaf's issuer upwards.
     issuers: Vec<usize>,
-    /// Whether a certificate's signature is of an issuer's key.
-    signatures: HashMap<([u8; 32], usize), Result<(), Denial>>,
-    tried: usize,
+    effort: &'a RefCell<Effort>,
     /// The only anchor that will do: of a CRL's signer, the one of the certificate asked about.
     anchor: Option<usize>,
     /// Signers of CRLs whose paths are being looked at.
     crl_signers: Vec<[u8; 32]>,
     status_until: Option<Time>,
     unchecked: Vec<String>,
+}
+
+/// What a search and those within it, for signers of CRLs, have done already.
+#[derive(Debug, Default)]
+struct Effort {
+    /// Whether a certificate's signature is of an issuer's key.
+    signatures: HashMap<([u8; 32], usize), Result<(), Denial>>,
+    /// Issuers that were tried.
+    tried: usize,
+    /// Why no responder said anything about the leaf, by the key of its issuer: on another path to
+    /// the same issuer they are not waited for again.
+    asked_in_vain: HashMap<[u8; 32], Denial>,
 }
 
 /// How far a path came; of several the one that came farthest says why.
@@ -284,15 +297,15 @@ impl<'a> PathSearch<'a> {
         leaf: &'a Arc<Certificate>,
         demands: &'a PathDemands,
         at: Time,
+        effort: &'a RefCell<Effort>,
     ) -> Self {
         Self {
             trust,
             leaf,
             demands,
             at,
+            effort,
             issuers: Vec::new(),
-            signatures: HashMap::new(),
-            tried: 0,
             anchor: None,
             crl_signers: Vec::new(),
             status_until: None,
@@ -318,8 +331,8 @@ impl<'a> PathSearch<'a> {
             if again || !is_named(below, certificate) {
                 continue;
             }
-            self.tried += 1;
-            if self.tried > MOST_ISSUERS {
+            self.effort.borrow_mut().tried += 1;
+            if self.effort.borrow().tried > MOST_ISSUERS {
                 let subject = self.leaf.subject();
                 return Err(Failure {
                     progress: Progress::Anchor,
@@ -364,7 +377,7 @@ impl<'a> PathSearch<'a> {
         self.whole_path().map_err(|why| Failure { progress: Progress::Anchor, why })
     }
 
-    fn signed(&mut self, below: &Certificate, issuer: usize) -> Result<(), Denial> {
+    fn signed(&self, below: &Certificate, issuer: usize) -> Result<(), Denial> {
         let certificate = &self.trust.certificates[issuer];
         let verify = || {
             let key = certificate.key.as_ref().map_err(|algorithm| unsupported(algorithm))?;
@@ -373,7 +386,8 @@ impl<'a> PathSearch<'a> {
                 BadSignature::Algorithm(algorithm) => unsupported(&algorithm),
             })
         };
-        self.signatures.entry((below.sha256, issuer)).or_insert_with(verify).clone()
+        let mut effort = self.effort.borrow_mut();
+        effort.signatures.entry((below.sha256, issuer)).or_insert_with(verify).clone()
     }
 
     fn whole_path(&mut self) -> Result<(), Denial> {
@@ -407,8 +421,9 @@ impl<'a> PathSearch<'a> {
             match self.status(question, place == 0) {
                 Err(why) if is_refused(&why, trust.rule) => return Err(why),
                 Err(why) => self.unchecked.push(why.to_string()),
-                Ok(until) => {
+                Ok(GoodStatus { until, unchecked }) => {
                     self.status_until = Some(self.status_until.map_or(until, |end| end.min(until)));
+                    self.unchecked.extend(unchecked);
                 }
             }
         }
@@ -416,33 +431,52 @@ impl<'a> PathSearch<'a> {
     }
 
     /// Who says that it was revoked is believed; otherwise OCSP before CRLs. A responder is asked
-    /// only about the leaf, and not for the path of a CRL's signer. Returns until when that holds.
-    fn status(&self, question: StatusQuestion<'_>, is_leaf: bool) -> Result<Time, Denial> {
+    /// only about the leaf, and not for the path of a CRL's signer.
+    fn status(&self, question: StatusQuestion<'_>, is_leaf: bool) -> Result<GoodStatus, Denial> {
         let trust = self.trust;
         let by_list = self.by_list(question);
         if matches!(by_list, Err(Denial::Revoked { .. })) {
             return by_list;
         }
+        let mut unchecked = Vec::new();
         let mut delegate = |certificate: &Certificate| {
             let own = StatusQuestion { certificate, issuer: question.issuer, at: question.at };
-            self.by_list(own).map(|_| ())
+            self.by_list(own).map(|status| unchecked.extend(status.unchecked))
         };
-        if let Some(status) = trust.ocsp.known(question, &mut delegate) {
-            return status;
+        let known = trust.ocsp.known(question, &mut delegate);
+        let may_ask = is_leaf && self.crl_signers.is_empty() && trust.ocsp.is_live();
+        let status = match known {
+            Some(status) => status,
+            None if !may_ask => return by_list,
+            None => match self.ask_once(question, &mut delegate) {
+                // Nothing fresh from there; a CRL may do, and if not, both are told.
+                Err(Denial::Ocsp { .. }) if by_list.is_ok() => return by_list,
+                status => status,
+            },
+        };
+        status.map(|until| GoodStatus { until, unchecked })
+    }
+
+    /// Asks the responders about the leaf, unless they said nothing before.
+    fn ask_once(
+        &self,
+        question: StatusQuestion<'_>,
+        delegate: DelegateStatus<'_>,
+    ) -> Result<Time, Denial> {
+        let issuer = question.issuer.key_sha256;
+        if let Some(why) = self.effort.borrow().asked_in_vain.get(&issuer) {
+            return Err(why.clone());
         }
-        if !is_leaf || !self.crl_signers.is_empty() || !trust.ocsp.is_live() {
-            return by_list;
+        let status = self.trust.ocsp.ask(question, delegate);
+        if let Err(why @ Denial::Ocsp { .. }) = &status {
+            self.effort.borrow_mut().asked_in_vain.insert(issuer, why.clone());
         }
-        match trust.ocsp.ask(question, &mut delegate) {
-            // Nothing fresh from there; a CRL may do, and if not, both are told.
-            Err(Denial::Ocsp { .. }) if by_list.is_ok() => by_list,
-            status => status,
-        }
+        status
     }
 }
 
 impl PathSearch<'_> {
-    fn by_list(&self, question: StatusQuestion<'_>) -> Result<Time, Denial> {
+    fn by_list(&self, question: StatusQuestion<'_>) -> Result<GoodStatus, Denial> {
         self.trust.lists.check(question, &mut SignersOfPath { search: self, question })
     }
 }

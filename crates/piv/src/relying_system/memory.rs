@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use crate::certificate::Certificate;
 use crate::chuid::{CardIdentity, Chuid};
 use crate::denial::Denial;
@@ -48,21 +46,25 @@ impl RegisteredKeys {
     }
 }
 
-/// What was found for certificates, and when, by the hash of their bytes.
+/// So many checks are kept, one for each card of a busy door; the oldest makes room.
+const MOST_CHECKS: usize = 100_000;
+
+/// Certificates that a good path led to, and when, by the hash of their bytes. What was refused is
+/// not kept: the CRL that was missing may be there by now, and whoever shows one certificate after
+/// the other would fill the memory.
 #[derive(Debug, Default)]
 pub(super) struct PriorChecks(HashMap<[u8; 32], PriorCheck>);
 
 #[derive(Debug)]
 struct PriorCheck {
-    certificate: Arc<Certificate>,
-    found: Result<CertificationPath, Denial>,
+    path: CertificationPath,
     at: Time,
 }
 
 impl PriorCheck {
     fn is_young(&self, at: Time, limit: Duration) -> bool {
-        let is_fresh = self.found.as_ref().map_or(true, |path| path.has_fresh_status(at));
-        is_fresh && at.since(self.at).is_some_and(|age| age <= limit)
+        let age = at.since(self.at);
+        self.path.has_fresh_status(at) && age.is_some_and(|age| age <= limit)
     }
 }
 
@@ -71,14 +73,24 @@ impl PriorChecks {
         self.0.is_empty()
     }
 
+    /// In place of what was found before.
     pub(super) fn remember(
         &mut self,
-        certificate: &Arc<Certificate>,
-        found: Result<CertificationPath, Denial>,
+        certificate: &Certificate,
+        found: &Result<CertificationPath, Denial>,
         at: Time,
     ) {
-        let check = PriorCheck { certificate: Arc::clone(certificate), found, at };
-        self.0.insert(Sha256::digest(certificate.der()).into(), check);
+        let Ok(path) = found else {
+            self.0.remove(&certificate.sha256);
+            return;
+        };
+        if self.0.len() >= MOST_CHECKS {
+            let oldest = self.0.iter().min_by_key(|(_, check)| check.at);
+            if let Some(hash) = oldest.map(|(hash, _)| *hash) {
+                self.0.remove(&hash);
+            }
+        }
+        self.0.insert(certificate.sha256, PriorCheck { path: path.clone(), at });
     }
 
     /// What was found, at most so long ago. A check of a time to come says nothing, nor does one
@@ -88,15 +100,14 @@ impl PriorChecks {
         certificate: &Certificate,
         at: Time,
         limit: Duration,
-    ) -> Option<&Result<CertificationPath, Denial>> {
-        let hash: [u8; 32] = Sha256::digest(certificate.der()).into();
-        let check = self.0.get(&hash)?;
-        check.is_young(at, limit).then_some(&check.found)
+    ) -> Option<&CertificationPath> {
+        let check = self.0.get(&certificate.sha256)?;
+        check.is_young(at, limit).then_some(&check.path)
     }
 
     /// Certificates whose check says nothing any more.
     pub(super) fn ageing(&self, at: Time, limit: Duration) -> Vec<Arc<Certificate>> {
         let old = |check: &&PriorCheck| !check.is_young(at, limit);
-        self.0.values().filter(old).map(|check| Arc::clone(&check.certificate)).collect()
+        self.0.values().filter(old).map(|check| Arc::clone(check.path.certificate())).collect()
     }
 }

@@ -47,15 +47,16 @@ pub(super) enum Listed {
 pub(super) struct CrlEntries {
     /// Of an indirect CRL the issuers of the certificates; of others its own.
     pub(super) issuers: Vec<CanonicalName>,
-    pub(super) records: Vec<Record>,
+    /// The records, one after the other.
+    bytes: Vec<u8>,
 }
 
 impl CrlEntries {
     /// From the contents of revokedCertificates.
     pub(super) fn read(content: &[u8], own: CanonicalName) -> Result<Self, String> {
         let error = |error: der::Error| error.to_string();
-        let mut entries = Self { issuers: vec![own.clone()], records: Vec::new() };
-        entries.records.reserve_exact(count(content).map_err(error)?);
+        let mut issuers = vec![own.clone()];
+        let mut records: Vec<Record> = Vec::with_capacity(count(content).map_err(error)?);
         let mut numbers = HashMap::from([(own, 0_u16)]);
         let mut issuer = 0;
         let mut reader = SliceReader::new_or_empty(content);
@@ -72,12 +73,12 @@ impl CrlEntries {
                 let told = EntryExtensions::read(&extensions)?;
                 reason = told.reason;
                 if let Some(of) = told.issuer {
-                    let next = entries.issuers.len();
+                    let next = issuers.len();
                     issuer = *numbers.entry(of.clone()).or_insert(
                         u16::try_from(next).map_err(|_| "more issuers than are counted")?,
                     );
                     if usize::from(issuer) == next {
-                        entries.issuers.push(of);
+                        issuers.push(of);
                     }
                 }
             }
@@ -87,10 +88,24 @@ impl CrlEntries {
             let mut record = key(issuer, serial).ok_or("a serial number is too long")?;
             record[KEY_END..REASON].copy_from_slice(&date.0.to_be_bytes()[2..]);
             record[REASON] = reason;
-            entries.records.push(record);
+            records.push(record);
         }
-        entries.records.sort_unstable();
-        Ok(entries)
+        records.sort_unstable();
+        Ok(Self { issuers, bytes: records.into_flattened() })
+    }
+
+    /// From an index, which has them sorted.
+    pub(super) const fn from_index(issuers: Vec<CanonicalName>, bytes: Vec<u8>) -> Self {
+        Self { issuers, bytes }
+    }
+
+    pub(super) const fn records(&self) -> &[Record] {
+        self.bytes.as_slice().as_chunks().0
+    }
+
+    /// All records, as an index has them.
+    pub(super) const fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
     }
 
     /// What it says of a serial number of this issuer.
@@ -102,9 +117,9 @@ impl CrlEntries {
     ) -> Option<Listed> {
         let number = self.issuers.iter().position(|one| one == issuer)?;
         let key = key(u16::try_from(number).ok()?, serial)?;
-        let first = self.records.partition_point(|record| record[..KEY_END] < key[..KEY_END]);
-        let same =
-            self.records[first..].iter().take_while(|record| record[..KEY_END] == key[..KEY_END]);
+        let records = self.records();
+        let first = records.partition_point(|record| record[..KEY_END] < key[..KEY_END]);
+        let same = records[first..].iter().take_while(|record| record[..KEY_END] == key[..KEY_END]);
         let listed = same.map(|record| {
             let mut date = [0; 8];
             date[2..].copy_from_slice(&record[KEY_END..REASON]);
@@ -165,10 +180,19 @@ fn count(content: &[u8]) -> der::Result<usize> {
     Ok(count)
 }
 
+/// The content octets of an INTEGER, as few as there can be (X.690, 8.3.2): certificates have no
+/// others, and a list that writes one with more must not miss it.
 fn serial_content<'a>(entry: &mut SliceReader<'a>) -> der::Result<&'a [u8]> {
     let header = Header::decode(entry)?;
     header.tag.assert_eq(Tag::Integer)?;
-    entry.read_slice(header.length)
+    let mut content = entry.read_slice(header.length)?;
+    while let [0, 0..=0x7F, ..] | [0xFF, 0x80..=0xFF, ..] = content {
+        content = &content[1..];
+    }
+    match content.is_empty() {
+        true => Err(Tag::Integer.length_error()),
+        false => Ok(content),
+    }
 }
 
 /// A record with nothing but its key.
@@ -188,5 +212,45 @@ trait NewOrEmpty<'a>: Sized {
 impl<'a> NewOrEmpty<'a> for SliceReader<'a> {
     fn new_or_empty(content: &'a [u8]) -> Option<Self> {
         Self::new(content).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry with these content octets as its serial number.
+    fn entry(serial: &[u8]) -> Vec<u8> {
+        let date = b"\x17\x0D260101000000Z";
+        let length = serial.len() as u8;
+        let header = [0x30, 2 + length + date.len() as u8, 2, length];
+        [&header[..], serial, date].concat()
+    }
+
+    fn read(serial: &[u8]) -> Result<CrlEntries, String> {
+        CrlEntries::read(&entry(serial), CanonicalName::from_name(&Default::default()))
+    }
+
+    #[test]
+    fn serial_numbers_are_compared_as_numbers() {
+        for (written, number) in [
+            (&[7][..], &[7][..]),
+            (&[0, 7], &[7]),
+            (&[0, 0, 0, 0x7F], &[0x7F]),
+            (&[0, 0x80], &[0, 0x80]),
+            (&[0, 0, 0x80], &[0, 0x80]),
+            (&[0, 0], &[0]),
+            (&[0xFF, 0xFF], &[0xFF]),
+            (&[0xFF, 0x80], &[0x80]),
+            (&[0xFF, 0x7F], &[0xFF, 0x7F]),
+        ] {
+            let entries = read(written).unwrap();
+            let own = &entries.issuers[0];
+            assert!(entries.find(own, number, false).is_some(), "{written:02X?}");
+            assert_eq!(entries.find(own, &[number, &[1]].concat(), false), None);
+        }
+        assert!(read(&[]).is_err());
+        assert!(read(&[1; 21]).is_ok());
+        assert!(read(&[1; 22]).is_err());
     }
 }

@@ -20,6 +20,8 @@ const MAGIC: [u8; 8] = *b"TSCRLIX2";
 const MOST_HEADER_BYTES: u32 = 1 << 24;
 /// 32 bytes each: two gigabytes.
 const MOST_ENTRIES: u64 = 1 << 26;
+/// What is read at once stays in the processor's cache until it is summed up.
+const PIECE_BYTES: usize = 1 << 18;
 
 /// An index that cannot be used; its CRL can be read again.
 #[derive(Debug, Error)]
@@ -47,13 +49,12 @@ impl Crl {
             crl_sha256,
             facts: self.facts.clone(),
             issuers: self.entries.issuers.clone(),
-            entries: self.entries.records.len() as u64,
+            entries: self.entries.records().len() as u64,
         };
         let header = postcard::to_stdvec(&header).map_err(io::Error::other)?;
-        let records = self.entries.records.as_flattened();
         let length = (header.len() as u32).to_be_bytes();
         let mut sum = Hasher::new();
-        for part in [&MAGIC[..], &length, &header, records] {
+        for part in [&MAGIC[..], &length, &header, self.entries.bytes()] {
             sum.update(part);
             to.write_all(part)?;
         }
@@ -68,24 +69,33 @@ impl Crl {
         if start[..8] != MAGIC || length > MOST_HEADER_BYTES {
             return Err(BadIndex::Damaged);
         }
-        let mut bytes = vec![0; length as usize];
-        from.read_exact(&mut bytes)?;
-        let header: Header = postcard::from_bytes(&bytes).map_err(|_| BadIndex::Damaged)?;
+        let mut sum = Hasher::new();
+        sum.update(&start);
+        let header = read_summed(from, length as usize, &mut sum)?;
+        let header: Header = postcard::from_bytes(&header).map_err(|_| BadIndex::Damaged)?;
         if header.entries > MOST_ENTRIES {
             return Err(BadIndex::Damaged);
         }
-        let mut records = vec![[0; RECORD_BYTES]; header.entries as usize];
-        from.read_exact(records.as_flattened_mut())?;
+        let records = read_summed(from, header.entries as usize * RECORD_BYTES, &mut sum)?;
         let mut told = [0; 4];
         from.read_exact(&mut told)?;
-        let mut sum = Hasher::new();
-        for part in [&start[..], &bytes, records.as_flattened()] {
-            sum.update(part);
-        }
         if sum.finalize().to_be_bytes() != told || from.read(&mut [0])? != 0 {
             return Err(BadIndex::Damaged);
         }
-        let entries = CrlEntries { issuers: header.issuers, records };
+        let entries = CrlEntries::from_index(header.issuers, records);
         Ok((Self { facts: header.facts, entries }, header.crl_sha256))
     }
+}
+
+/// So many bytes. Room for them is taken as they come: a length that lies costs nothing.
+fn read_summed(from: &mut dyn Read, length: usize, sum: &mut Hasher) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length)?;
+    while bytes.len() < length {
+        let start = bytes.len();
+        bytes.resize(length.min(start + PIECE_BYTES), 0);
+        from.read_exact(&mut bytes[start..])?;
+        sum.update(&bytes[start..]);
+    }
+    Ok(bytes)
 }

@@ -9,6 +9,7 @@ mod scope;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -16,7 +17,7 @@ pub use self::crl::NotACrl;
 use self::crl::{ALL_REASONS, Crl};
 use self::entries::Listed;
 pub use self::index::BadIndex;
-pub(crate) use self::ocsp::OcspAnswers;
+pub(crate) use self::ocsp::{DelegateStatus, OcspAnswers};
 pub use self::ocsp::{OcspRules, OcspSource};
 use self::scope::PointOfCertificate;
 use crate::certificate::Certificate;
@@ -57,7 +58,7 @@ impl RevocationList {
     /// How many certificates it lists.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.0.entries.records.len()
+        self.0.entries.records().len()
     }
 
     /// Whether anybody's key here signed it.
@@ -111,6 +112,13 @@ impl RevocationList {
     }
 }
 
+/// SHA-256 of a CRL's bytes, by which an index knows whether it is of this CRL.
+#[must_use]
+pub fn crl_digest(bytes: &[u8]) -> [u8; 32] {
+    let digest = digest::digest(&digest::SHA256, bytes);
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
 /// A list out of an index.
 #[derive(Debug)]
 pub struct IndexedList {
@@ -128,12 +136,33 @@ pub(crate) struct StatusQuestion<'a> {
     pub(crate) at: Time,
 }
 
+/// Until when a certificate is known not to be revoked, and what that rests on and nothing fresh
+/// says anything about, in sentences.
+#[derive(Debug)]
+pub(crate) struct GoodStatus {
+    pub(crate) until: Time,
+    pub(crate) unchecked: Vec<String>,
+}
+
+impl GoodStatus {
+    /// It rests on nothing else.
+    pub(crate) const fn until(until: Time) -> Self {
+        Self { until, unchecked: Vec::new() }
+    }
+
+    /// Both of them hold.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.until = self.until.min(other.until);
+        self.unchecked.extend(other.unchecked);
+    }
+}
+
 /// Whoever can say whether a CRL may be signed by a certificate that is not the issuer's own: there
 /// must be a path to it from the same anchor.
 pub(crate) trait CrlSigners {
-    /// Whether this certificate is good for signing CRLs about the certificate of the question.
-    /// `names_signer`: that certificate names the signer itself as its CRL's issuer.
-    fn is_good_signer(&mut self, key: &CrlSigner<'_>) -> bool;
+    /// What is known of this signer's own status, when it may sign CRLs about the certificate of the
+    /// question; `None` when it may not.
+    fn good_signer(&mut self, signer: &CrlSigner<'_>) -> Option<GoodStatus>;
 }
 
 /// The key that signed a CRL.
@@ -182,15 +211,15 @@ impl RevocationLists {
         }
     }
 
-    /// RFC 5280, 6.3.3: not revoked, and every reason was asked for. Returns until when that holds.
+    /// RFC 5280, 6.3.3: not revoked, and every reason was asked for.
     pub(crate) fn check(
         &self,
         question: StatusQuestion<'_>,
         signers: &mut dyn CrlSigners,
-    ) -> Result<Time, Denial> {
+    ) -> Result<GoodStatus, Denial> {
         let subject = || question.certificate.subject();
         let mut covered = 0;
-        let mut until = Time(u64::MAX);
+        let mut status = GoodStatus::until(Time(u64::MAX));
         let mut why = None;
         for point in PointOfCertificate::all(question.certificate) {
             for crl in self.newest_of_scope(&point, question) {
@@ -200,25 +229,64 @@ impl RevocationLists {
                 // enough to have asked for each reason once.
                 let is_news =
                     matches!(said, Err(Denial::Revoked { .. })) || reasons & !covered != 0;
-                let signer = CrlSigner { crl: &crl.facts, is_named: point.names_crl_issuer() };
-                if reasons == 0 || !is_news || !signers.is_good_signer(&signer) {
+                if reasons == 0 || !is_news {
                     continue;
                 }
+                let Some(signer) = signers.good_signer(&point.signer_of(crl)) else { continue };
                 match said {
                     Ok(end) => {
                         covered |= reasons;
-                        until = until.min(end);
+                        status.until = status.until.min(end);
+                        status.join(signer);
                     }
                     Err(revoked @ Denial::Revoked { .. }) => return Err(revoked),
                     Err(error) => why = Some(error),
                 }
             }
+            for (delta, on) in self.revoked_by_lone_deltas(&point, question) {
+                if signers.good_signer(&point.signer_of(delta)).is_some() {
+                    return Err(Denial::Revoked { subject: subject(), on });
+                }
+            }
         }
         match covered {
-            ALL_REASONS => Ok(until),
+            ALL_REASONS => Ok(status),
             0 => Err(why.unwrap_or_else(|| Denial::NoCrl { subject: subject() })),
             _ => Err(why.unwrap_or_else(|| Denial::NotAllReasons { subject: subject() })),
         }
+    }
+
+    /// The lists that they change are not here, so that they say nothing of certificates that they
+    /// leave out; of those that they list they do.
+    fn revoked_by_lone_deltas(
+        &self,
+        point: &PointOfCertificate,
+        question: StatusQuestion<'_>,
+    ) -> Vec<(&Crl, Time)> {
+        let StatusQuestion { certificate, at, .. } = question;
+        let is_there = |crl: &Crl| crl.facts.this_update <= at;
+        let has_list = |delta: &Crl| {
+            let of_series = |crl: &&Crl| crl.facts.is_of_series(&delta.facts);
+            self.complete.iter().filter(of_series).any(is_there)
+        };
+        let serves = |delta: &&Crl| {
+            is_there(delta) && point.is_served_by(&delta.facts, certificate) && !has_list(delta)
+        };
+        let mut deltas: Vec<&Crl> = self.deltas.iter().filter(serves).collect();
+        deltas.sort_by(|one, other| other.facts.age().cmp(&one.facts.age()));
+        // Of each series the newest one that lists it.
+        let mut told: Vec<(&Crl, Listed)> = Vec::new();
+        for delta in deltas {
+            let is_told = told.iter().any(|(newer, _)| newer.facts.is_of_series(&delta.facts));
+            if let Some(listed) = delta.find(certificate, true).filter(|_| !is_told) {
+                told.push((delta, listed));
+            }
+        }
+        let revoked = |(delta, listed)| match listed {
+            Listed::Revoked(on) => Some((delta, on)),
+            Listed::Removed => None,
+        };
+        told.into_iter().filter_map(revoked).collect()
     }
 
     /// Of each series of lists in scope the newest that there was at the moment.
@@ -289,6 +357,12 @@ impl RevocationLists {
         let mut deltas: Vec<&Crl> = self.deltas.iter().filter(is_newer).collect();
         deltas.sort_by(|one, other| other.facts.age().cmp(&one.facts.age()));
         deltas
+    }
+}
+
+impl PointOfCertificate {
+    const fn signer_of<'a>(&self, crl: &'a Crl) -> CrlSigner<'a> {
+        CrlSigner { crl: &crl.facts, is_named: self.names_crl_issuer() }
     }
 }
 

@@ -3,9 +3,14 @@
 use std::cell::Cell;
 
 use tapstone_apdu::CommandApdu;
-use tapstone_piv::{AuthenticationMechanism, CardLost, Denial, RelyingSystem, Strategy};
+use tapstone_measure::units::Nanos;
+use tapstone_piv::{
+    AuthenticationMechanism, CardLost, Denial, RelyingSystem, Rules, Strategy, TimeLimit,
+};
 
-use crate::support::{Ca, Files, Leaf, NOW, PLAIN, Plastic, dialogue, relying_system};
+use crate::support::{
+    Ca, Files, Leaf, NOW, PLAIN, Plastic, dialogue, relying_system, rules, trust,
+};
 
 const CERTIFICATE: [u8; 5] = [0x5C, 3, 0x5F, 0xC1, 0x01];
 
@@ -197,4 +202,25 @@ fn a_card_that_is_taken_out() {
             assert!(next.outcome.unwrap().is_ok(), "{strategy} {place}");
         }
     }
+}
+
+/// Every answer is late: the door does not wait for all of them.
+#[test]
+fn one_that_takes_its_time() {
+    let ca = Ca::root("root");
+    let files = Files::with(&ca, &Leaf::of_card());
+    let within = |limit: u64| {
+        let mut card = files.card().editing(|_, _| {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            None
+        });
+        let time_limit = TimeLimit(Nanos::from_millis(limit));
+        let mut door =
+            RelyingSystem::new(trust(&[&ca.der()], None), Rules { time_limit, ..rules() });
+        let ran = door.authenticate(&mut card, PLAIN, None, NOW);
+        (card.commands.len(), ran.outcome.unwrap().map_err(|refusal| refusal.code()))
+    };
+    let (commands, outcome) = within(20);
+    assert_eq!((commands, outcome), (1, Err("too-slow")), "no command after the limit");
+    assert!(within(60_000).1.is_ok());
 }

@@ -367,6 +367,71 @@ fn a_delta_that_revokes_needs_less_than_one_that_removes() {
     attack("a removal of another", "revoked", world, then(99, 1), then(CARD_SERIAL, 1));
 }
 
+/// Where its list is missing, a delta says nothing of cards that it leaves out; of others it does.
+#[test]
+fn a_delta_alone_revokes() {
+    let world = || {
+        let mut world = World::listed();
+        world.rule = RevocationRule::Prefer;
+        world.lists.truncate(1);
+        world
+    };
+    let delta =
+        |number, serial: u8| ListSpec::new(CA, 1, number, &[serial]).with(crl_number(DELTA, 1));
+    let alone = |serial| move |w: &mut World| w.lists.push(delta(2, serial));
+    attack("a delta without its list", "revoked", world, alone(CARD_SERIAL), alone(99));
+    let by =
+        |signer| move |w: &mut World| w.lists.push(ListSpec { signer, ..delta(2, CARD_SERIAL) });
+    attack("a delta of the CA", "revoked", world, by(1), by(5));
+    let from = |from| {
+        move |w: &mut World| {
+            w.lists.push(ListSpec { from: days(from), ..delta(2, CARD_SERIAL) });
+        }
+    };
+    attack("a delta of now", "revoked", world, from(0), from(1));
+    // A newer one takes it off, and so does a newer list; an older one of either does not.
+    let then = |number| {
+        move |w: &mut World| {
+            alone(CARD_SERIAL)(w);
+            let removes = vec![extension("2.5.29.21", false, &CrlReason::RemoveFromCRL)];
+            let mut other = ListSpec { revoked: Vec::new(), ..delta(number, 0) };
+            other.revoked.push((CARD_SERIAL, removes));
+            w.lists.push(other);
+        }
+    };
+    attack("an older removal", "revoked", world, then(1), then(3));
+    let list = |number, from| {
+        move |w: &mut World| {
+            alone(CARD_SERIAL)(w);
+            w.lists.push(ListSpec { from: days(from), ..ListSpec::new(CA, 1, number, &[]) });
+        }
+    };
+    attack("a newer list to come", "revoked", world, list(3, 1), list(3, -1));
+    attack("an older list", "revoked", world, list(1, -1), list(2, -1));
+    // A delta says nothing of what it leaves out.
+    let mut silent = world();
+    alone(99)(&mut silent);
+    assert_eq!(silent.decide().unwrap().len(), 1);
+}
+
+/// A list is no better than what is known of its signer.
+#[test]
+fn what_is_not_known_of_a_signer_of_lists_is_told() {
+    let mut world = World::listed();
+    world.rule = RevocationRule::Prefer;
+    let mut signer = Spec::ca(CA, ROOT, [4, 0], 8).with(key_usage(KeyUsages::CRLSign));
+    signer.remove(ObjectIdentifier::new_unwrap("2.5.29.19"));
+    world.cas.push(signer);
+    of_ca(&mut world).signer = 4;
+    assert_eq!(world.decide(), Ok(Vec::new()));
+    // Now nobody knows of the CA, and nobody of the signer.
+    world.lists.remove(0);
+    let told = world.decide().unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
+    world.rule = RevocationRule::Require;
+    assert_eq!(world.decide(), Err("no-crl"));
+}
+
 /// What nothing is known of: refused, granted and told, or not asked for.
 #[test]
 fn when_nothing_is_fresh() {

@@ -1,6 +1,7 @@
 //! OCSP answers that say it, and answers that must not be believed: RFC 6960.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use der::asn1::{ObjectIdentifier, OctetString};
@@ -349,6 +350,103 @@ fn a_check_ends_with_its_answer() {
         assert_eq!(at_door(second(3600)), (false, None));
         assert_eq!(at_door(second(3601)), (true, Some("no-crl")));
     }
+}
+
+/// The CA has two certificates, so that there are two paths: a responder that says nothing is waited
+/// for on the first of them only.
+#[test]
+fn a_silent_responder_is_asked_once() {
+    let silent = Arc::new(Counting::default());
+    let mut world = world();
+    world.source = Some(Arc::<Counting>::clone(&silent));
+    world.cas.push(Spec { serial: 3, ..world.cas[0].clone() });
+    assert_eq!(world.decide(), Err("ocsp"));
+    assert_eq!(silent.0.load(Ordering::SeqCst), 1);
+    // Another decision asks again.
+    assert_eq!(world.decide(), Err("ocsp"));
+    assert_eq!(silent.0.load(Ordering::SeqCst), 2);
+}
+
+/// A responder that never answers.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl OcspSource for Counting {
+    fn ask(&self, _: &[String], _: &[u8]) -> Result<Vec<u8>, String> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err("connection refused".to_owned())
+    }
+}
+
+/// Answers when there is something to say.
+#[derive(Debug, Default)]
+struct Later(std::sync::Mutex<Option<Vec<u8>>>);
+
+impl OcspSource for Later {
+    fn ask(&self, _: &[String], _: &[u8]) -> Result<Vec<u8>, String> {
+        self.0.lock().unwrap().clone().ok_or_else(|| "connection refused".to_owned())
+    }
+}
+
+/// A card that was refused once is known no longer: it is read in full before it is known again.
+#[test]
+fn a_known_card_that_was_refused_is_forgotten() {
+    for strategy in [Strategy::KnownCard, Strategy::KnownCardOverlap] {
+        let known = AuthenticationMechanism::PkiCak(strategy);
+        let later = Arc::new(Later::default());
+        let mut world = world();
+        world.source = Some(Arc::<Later>::clone(&later));
+        let files = card_of(&mut world);
+        let mut door = RelyingSystem::new(world.trust().unwrap(), rules());
+        let mut decide = |at| {
+            let ran = door.authenticate(&mut files.card(), known, None, at);
+            (ran.fell_back, ran.outcome.unwrap().err().map(|refusal| refusal.code()))
+        };
+        let says = |answer: Option<Vec<u8>>| *later.0.lock().unwrap() = answer;
+        says(Some(AnswerSpec::new().der()));
+        assert_eq!(decide(NOW), (true, None));
+        assert_eq!(decide(NOW), (false, None));
+        // The answer ends after a day, and the responder is silent.
+        says(None);
+        assert_eq!(decide(days(1)), (false, None));
+        let late = Time(days(1).0 + 1);
+        assert_eq!(decide(late), (true, Some("ocsp")));
+        let fresh = AnswerSpec { until: Some(days(2)), ..AnswerSpec::new() };
+        says(Some(fresh.der()));
+        assert_eq!(decide(late), (true, None), "{strategy}: read in full");
+        assert_eq!(decide(late), (false, None));
+    }
+}
+
+/// The world's leaf on a card, with the identifier of its CHUID.
+fn card_of(world: &mut World) -> Files {
+    let files = Files::new();
+    let own = Leaf::of_card().uuid.unwrap();
+    let uuid = ia5(&format!("urn:uuid:{}", hex::encode(own)));
+    world.leaf.set(names(vec![GeneralName::UniformResourceIdentifier(uuid)]));
+    files.put("card_authentication_9e.der", &world.leaf.der());
+    files.put_key(key(9));
+    files
+}
+
+/// What a check made beforehand refused is looked at again at the door.
+#[test]
+fn a_refusal_is_not_remembered() {
+    const BACKGROUND: AuthenticationMechanism =
+        AuthenticationMechanism::PkiCak(Strategy::BackgroundValidation);
+    let later = Arc::new(Later::default());
+    let mut world = world();
+    world.source = Some(Arc::<Later>::clone(&later));
+    let files = card_of(&mut world);
+    let mut door = RelyingSystem::new(world.trust().unwrap(), rules());
+    let mut decide = || {
+        door.prepare(&mut files.card(), BACKGROUND, NOW).unwrap();
+        let ran = door.authenticate(&mut files.card(), BACKGROUND, None, NOW);
+        (ran.fell_back, ran.outcome.unwrap().err().map(|refusal| refusal.code()))
+    };
+    assert_eq!(decide(), (true, Some("ocsp")));
+    *later.0.lock().unwrap() = Some(AnswerSpec::new().der());
+    assert_eq!(decide(), (false, None), "found when it was checked in the background");
 }
 
 /// Nobody is told which cards come to a door before their path is valid.
