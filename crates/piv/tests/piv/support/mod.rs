@@ -2,6 +2,7 @@
 
 mod cards;
 mod mint;
+mod oracle;
 mod world;
 
 use tapstone_piv::{

@@ -30,6 +30,7 @@ use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Validity;
 use x509_cert::{TbsCertificate, Version};
 
+use super::oracle::openssl_agrees;
 use super::{NOW, days, spki};
 
 pub(crate) const ECDSA_SHA256: ObjectIdentifier =
@@ -284,6 +285,9 @@ pub(crate) fn attack(
     };
     assert_eq!(changed(&bad), Err(code), "{name}");
     assert!(changed(&good).is_ok(), "near miss of {name}: {:?}", changed(&good));
+    let mut granted = world();
+    good(&mut granted);
+    openssl_agrees(name, &granted);
 }
 
 pub(crate) fn time(time: Time) -> x509_cert::time::Time {
