@@ -9,10 +9,13 @@ use tapstone_piv::{Certificate, NotACertificate, OcspRules, OcspSource, Revocati
 
 use crate::crl_index::{self, IndexFolder, WORTH_AN_INDEX_BYTES};
 use crate::error::FilesError;
-use crate::responders::HttpResponders;
+use crate::responders::{HttpIssuers, HttpResponders};
 
 /// What is looked at in a folder; a file that is named is read whatever it is called.
-const NAMES: [&str; 5] = ["der", "cer", "crt", "pem", "crl"];
+const CERTIFICATE_NAMES: [&str; 4] = ["der", "cer", "crt", "pem"];
+
+/// The same of CRLs.
+const CRL_NAMES: [&str; 5] = ["crl", "der", "cer", "crt", "pem"];
 
 /// The same of OCSP answers.
 const OCSP_NAMES: [&str; 4] = ["ocsp", "ors", "resp", "der"];
@@ -32,6 +35,8 @@ pub struct TrustFiles {
     pub rule: RevocationRule,
     /// How OCSP answers are judged, and whether any are asked for.
     pub ocsp: OcspChoice,
+    /// CAs that are missing are fetched, for each card at most as long as this; `None`: they are not.
+    pub fetch_issuers: Option<Nanos>,
 }
 
 /// What says who was revoked.
@@ -58,7 +63,7 @@ impl RevocationFiles {
         index_folder: Option<PathBuf>,
     ) -> Result<Self, FilesError> {
         let mut files = Self { index_folder, ..Self::default() };
-        for path in listed(crls, &NAMES)? {
+        for path in listed(crls, &CRL_NAMES)? {
             let size = std::fs::metadata(&path).map_or(0, |found| found.len());
             match size >= WORTH_AN_INDEX_BYTES {
                 true => files.large_crls.push(path),
@@ -128,7 +133,10 @@ impl TrustFiles {
                 HttpResponders::new(self.ocsp.timeout.into(), self.ocsp.address.clone());
             Box::new(responders) as Box<dyn OcspSource>
         });
-        let trust = trust.with_ocsp(rules, source);
+        let mut trust = trust.with_ocsp(rules, source);
+        if let Some(limit) = self.fetch_issuers {
+            trust = trust.fetching_issuers(Box::new(HttpIssuers::new(limit.into())), limit);
+        }
         notes.extend(trust.left_out().iter().cloned());
         Ok(MadeTrust { trust, notes })
     }
@@ -249,7 +257,7 @@ fn names(paths: &[PathBuf]) -> String {
 /// The contents of all files, in the order of their names; a PEM file may hold several.
 fn read(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Vec<u8>)>, FilesError> {
     let mut all = Vec::new();
-    for path in listed(paths, &NAMES)? {
+    for path in listed(paths, &CERTIFICATE_NAMES)? {
         let bytes = read_one(&path)?;
         all.extend(parts(bytes).into_iter().map(|part| (path.clone(), part)));
     }

@@ -235,7 +235,8 @@ impl Chuid {
     }
 }
 
-fn signed_data(der: &[u8]) -> Option<SignedData> {
+/// CMS with signatures, or with certificates alone (RFC 5652, 5).
+pub(crate) fn signed_data(der: &[u8]) -> Option<SignedData> {
     ContentInfo::from_der(der).ok()?.content.decode_as::<SignedData>().ok()
 }
 

@@ -91,7 +91,7 @@ pub use revocation::{
 };
 pub use strategy::{CommandLengths, Strategy};
 pub use time::Time;
-pub use trust::{CertificationPath, PathDemands, Trust, TrustError};
+pub use trust::{CertificationPath, IssuerSource, PathDemands, Trust, TrustError};
 
 /// An object identifier: a policy, for example.
 pub type Oid = der::asn1::ObjectIdentifier;

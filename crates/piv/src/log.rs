@@ -88,6 +88,8 @@ pub struct DialogueLog {
     pub replayed: Nanos,
     /// What nothing fresh says whether it is revoked, in sentences.
     pub unchecked: Vec<String>,
+    /// What was fetched to find a path, in sentences.
+    pub fetched: Vec<String>,
 }
 
 impl DialogueLog {
@@ -98,6 +100,7 @@ impl DialogueLog {
             exchanges: Vec::with_capacity(64),
             replayed: Nanos::ZERO,
             unchecked: Vec::new(),
+            fetched: Vec::new(),
         }
     }
 

@@ -87,6 +87,8 @@ pub struct RelyingSystem {
     contact: Option<Judged>,
     /// A card did not take the PIN, or nobody knows whether it did: it is never sent again.
     pin_is_spent: bool,
+    /// What was fetched, for the log of the next dialogue: preparations have none.
+    fetched: Vec<String>,
 }
 
 impl RelyingSystem {
@@ -100,6 +102,7 @@ impl RelyingSystem {
             checked: PriorChecks::default(),
             contact: None,
             pin_is_spent: false,
+            fetched: Vec::new(),
         }
     }
 
@@ -136,6 +139,7 @@ impl RelyingSystem {
             Err(DialogueEnd::Refused(refusal)) => Ok(Err(refusal)),
             Err(DialogueEnd::Lost(lost)) => Err(lost),
         };
+        channel.log.fetched = std::mem::take(&mut self.fetched);
         Dialogue { outcome, fell_back, log: channel.log }
     }
 
@@ -164,6 +168,7 @@ impl RelyingSystem {
                     self.read_certificate(&mut channel, object::CARD_AUTHENTICATION)
                 });
                 read.map(|certificate| {
+                    self.fetch_issuers(&mut channel, &certificate);
                     let path = self.path(&certificate, CertificatePurpose::CardAuthentication, at);
                     self.checked.remember(&certificate, &path, at);
                 })
@@ -175,6 +180,7 @@ impl RelyingSystem {
                     .select()
                     .and_then(|()| self.read_certificate(&mut channel, object::PIV_AUTHENTICATION));
                 read.map(|certificate| {
+                    self.fetch_issuers(&mut channel, &certificate);
                     let path = self.path(&certificate, CertificatePurpose::PivAuthentication, at);
                     self.contact = Some((certificate, path));
                 })
@@ -232,6 +238,7 @@ impl RelyingSystem {
     ) -> Result<Full, DialogueEnd> {
         channel.select()?;
         let certificate = self.read_certificate(channel, object::CARD_AUTHENTICATION)?;
+        self.fetch_issuers(channel, &certificate);
         let (path, chuid) = match strategy.way() {
             Strategy::Overlap => self.overlapped(channel, &certificate, at)?,
             Strategy::BackgroundValidation => {
@@ -357,11 +364,21 @@ impl RelyingSystem {
             chuid.in_time(at)?;
             chuid.signer()
         })?;
+        self.fetch_issuers(channel, &signer);
         let path = channel.step(DialogueStep::Validate, |_| {
             self.path(&signer, CertificatePurpose::ContentSigning, at)
         })?;
         channel.log.unchecked = path.unchecked().to_vec();
         Ok(chuid.identity.proven()?)
+    }
+
+    /// Fetches what is missing above a certificate, if that is wanted at all.
+    fn fetch_issuers(&mut self, channel: &mut CardChannel<'_>, certificate: &Arc<Certificate>) {
+        if self.trust.may_fetch() {
+            let trust = &mut self.trust;
+            let notes = channel.step(DialogueStep::Validate, |_| trust.fetch_issuers(certificate));
+            self.fetched.extend(notes);
+        }
     }
 
     fn pki_auth(
@@ -372,6 +389,7 @@ impl RelyingSystem {
     ) -> Result<CardIdentity, DialogueEnd> {
         channel.select()?;
         let certificate = self.read_certificate(channel, object::PIV_AUTHENTICATION)?;
+        self.fetch_issuers(channel, &certificate);
         let path = channel.step(DialogueStep::Validate, |_| {
             self.path(&certificate, CertificatePurpose::PivAuthentication, at)
         })?;

@@ -4,6 +4,7 @@
 //! one of them holds: its signatures, section 6 of RFC 5280 ([`crate::path`]), and revocation.
 
 mod crl_signers;
+mod fetched;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use self::crl_signers::SignersOfPath;
+use self::fetched::Fetching;
+pub use self::fetched::IssuerSource;
 use crate::certificate::Certificate;
 use crate::denial::Denial;
 use crate::key::BadSignature;
@@ -39,6 +42,7 @@ pub struct Trust {
     rule: RevocationRule,
     lists: RevocationLists,
     ocsp: OcspAnswers,
+    fetching: Option<Fetching>,
 }
 
 /// Nothing can be decided with these files.
@@ -123,6 +127,7 @@ impl Trust {
             rule: RevocationRule::Off,
             lists: RevocationLists::default(),
             ocsp: OcspAnswers::default(),
+            fetching: None,
         })
     }
 

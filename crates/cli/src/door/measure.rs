@@ -111,8 +111,14 @@ fn trust_files(arguments: &Arguments) -> anyhow::Result<(TrustFiles, Vec<String>
     let revocation = RevocationFiles::read(&arguments.crl, &arguments.ocsp, index_folder)?;
     let rule = arguments.revocation_rule()?;
     let SortedCertificates { anchors, intermediates, mut notes } = sorted;
-    let files =
-        TrustFiles { anchors, intermediates, revocation, rule, ocsp: arguments.ocsp_choice() };
+    let files = TrustFiles {
+        anchors,
+        intermediates,
+        revocation,
+        rule,
+        ocsp: arguments.ocsp_choice(),
+        fetch_issuers: arguments.aia.then_some(arguments.aia_timeout),
+    };
     notes.extend(files.trust()?.notes);
     for note in &notes {
         say!("warning: {}", Foreign::new(note.clone()));

@@ -41,6 +41,8 @@ pub enum RevocationRule {
 pub(crate) struct RevocationLists {
     complete: Vec<Crl>,
     deltas: Vec<Crl>,
+    /// Lists of nobody who is known yet.
+    waiting: Vec<Vec<u8>>,
     /// A sentence for each list that cannot be used.
     pub(crate) left_out: Vec<String>,
 }
@@ -184,7 +186,19 @@ impl RevocationLists {
     pub(crate) fn add(&mut self, bytes: &[u8], certificates: &[Arc<Certificate>]) {
         match Crl::parse(bytes, certificates) {
             Err(error) => self.left_out.push(error.sentence()),
-            Ok(crl) => self.add_list(RevocationList(crl), certificates),
+            Ok(crl) => {
+                if crl.facts.signers.is_empty() {
+                    self.waiting.push(bytes.to_vec());
+                }
+                self.add_list(RevocationList(crl), certificates);
+            }
+        }
+    }
+
+    /// Tries those lists again of which nobody was known to have signed them.
+    pub(crate) fn add_waiting(&mut self, certificates: &[Arc<Certificate>]) {
+        for bytes in std::mem::take(&mut self.waiting) {
+            self.add(&bytes, certificates);
         }
     }
 

@@ -40,6 +40,13 @@ pub(crate) struct Arguments {
     /// Both in one place: self-signed certificates are anchors, the others CAs on the way
     #[arg(long, value_name = "PATH")]
     pub(crate) trust: Vec<PathBuf>,
+    /// Fetch CAs' certificates that are missing from where a certificate says that they are, over
+    /// plain HTTP: whoever shows a card chooses what is asked
+    #[arg(long)]
+    pub(crate) aia: bool,
+    /// How long that may take for one card
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = values::duration)]
+    pub(crate) aia_timeout: Nanos,
     /// CRLs, DER or PEM: a file, or a folder; complete, partitioned, indirect and delta
     #[arg(long, value_name = "PATH", help_heading = "Revocation")]
     pub(crate) crl: Vec<PathBuf>,
