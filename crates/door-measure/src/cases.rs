@@ -91,13 +91,13 @@ fn steps(logs: &[&DialogueLog]) -> Vec<DialogueStep> {
     steps
 }
 
-/// A case for each way, for each step of the first one, and for the host in it.
+/// A case for each way, for each step of the first one, and for the host in each way.
 fn made(run: &DoorRun, steps: &[DialogueStep]) -> Vec<record::CaseResult> {
     let ways = run.mechanisms.len();
     let first = case_name(run.mechanisms[0]);
     let mut names: Vec<String> = run.mechanisms.iter().map(|one| case_name(*one)).collect();
     names.extend(steps.iter().map(|step| format!("{first}.{step}")));
-    names.push(format!("{first}.host"));
+    names.extend(run.mechanisms.iter().map(|one| host_name(*one)));
     let mut samples = Vec::new();
     for (number, round) in (0_u64..).zip(&run.rounds) {
         for (place, ran) in round.0.iter().enumerate() {
@@ -114,7 +114,11 @@ fn made(run: &DoorRun, steps: &[DialogueStep]) -> Vec<record::CaseResult> {
                 });
             };
             put(place, ran.latency, fault(ran));
-            if place > 0 || !is_granted(ran) {
+            if !is_granted(ran) {
+                continue;
+            }
+            put(ways + steps.len() + place, host(ran), None);
+            if place > 0 {
                 continue;
             }
             for (lane, step) in (ways..).zip(steps) {
@@ -122,7 +126,6 @@ fn made(run: &DoorRun, steps: &[DialogueStep]) -> Vec<record::CaseResult> {
                     put(lane, time, None);
                 }
             }
-            put(ways + steps.len(), host(ran), None);
         }
     }
     samples.sort_by_key(|sample| sample.start);
@@ -386,9 +389,10 @@ fn decide(record: &mut record::Record, run: &DoorRun) -> Decided {
                 Some(record::Mechanism { name: name.to_owned(), parameters, hardware: None });
         }
     }
-    let unchecked = unchecked(run);
-    record.warnings.extend(unchecked.iter().cloned());
-    lines.extend(unchecked);
+    for note in unchecked(run).into_iter().chain(fetched(run)) {
+        record.warnings.push(note.clone());
+        lines.push(note);
+    }
     if run.interrupted {
         worst = Decision::None;
     }
@@ -404,6 +408,12 @@ fn unchecked(run: &DoorRun) -> BTreeSet<String> {
         .collect()
 }
 
+/// What was asked of others to find a path.
+fn fetched(run: &DoorRun) -> BTreeSet<String> {
+    let all = (0..run.mechanisms.len()).flat_map(|place| run.authentications(place));
+    all.flat_map(|ran| ran.dialogue.log.fetched.iter().cloned()).collect()
+}
+
 /// What cases are called.
 fn case_name(mechanism: AuthenticationMechanism) -> String {
     match mechanism {
@@ -412,6 +422,15 @@ fn case_name(mechanism: AuthenticationMechanism) -> String {
         AuthenticationMechanism::Chuid => "door.chuid".to_owned(),
         AuthenticationMechanism::PkiAuth => "door.pki-auth".to_owned(),
         AuthenticationMechanism::Contact => "door.contact".to_owned(),
+    }
+}
+
+/// What the cases of the host's share are called.
+fn host_name(mechanism: AuthenticationMechanism) -> String {
+    match mechanism {
+        AuthenticationMechanism::PkiCak(Strategy::Plain) => "door.pki-cak.host".to_owned(),
+        AuthenticationMechanism::PkiCak(strategy) => format!("door.pki-cak.host [{strategy}]"),
+        other => format!("{}.host", case_name(other)),
     }
 }
 

@@ -27,6 +27,7 @@ fn granted(holder: &Holder) {
     names.extend(STRATEGIES.iter().map(|name| format!("door.pki-cak [{name}]")));
     names.extend(STEPS.iter().map(|name| format!("door.pki-cak.{name}")));
     names.push("door.pki-cak.host".to_owned());
+    names.extend(STRATEGIES.iter().map(|name| format!("door.pki-cak.host [{name}]")));
     let found: Vec<_> = record.results.iter().map(|row| row.operation.clone()).collect();
     assert_eq!(found, names);
     for row in &record.results {
