@@ -3,6 +3,7 @@
 
 use tapstone_record::{Judgement, Outcome, Record, Verdict};
 
+use crate::answers::answers;
 use crate::text::clean;
 use crate::{figures, verdict, words};
 
@@ -29,13 +30,13 @@ fn of_record(record: &Record) -> Vec<String> {
     };
     let line = |(level, said): (Level, String)| annotation(level, &title, &said);
     let claims = record.claims.iter().map(|claim| {
-        let level = match claim.verdict {
-            Verdict::Met => Level::Notice,
-            Verdict::Undecided => Level::Warning,
-            Verdict::Missed | Verdict::Void => Level::Error,
-        };
+        let level = of_verdict(claim.verdict);
         let said = words::verdict(claim.verdict);
         (level, format!("{said}: {}: {}", claim.text, claim.arithmetic))
+    });
+    let answers = answers(record).into_iter().map(|answer| {
+        let level = of_verdict(answer.verdict);
+        (level, format!("{}: {}", answer.question, answer.sentence))
     });
     let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
     let rows = rows.map(|row| {
@@ -69,7 +70,15 @@ fn of_record(record: &Record) -> Vec<String> {
     let doubts = record.comparison.iter().flat_map(|comparison| &comparison.warnings);
     let warnings = record.warnings.iter().chain(doubts);
     let warnings = warnings.map(|warning| (Level::Warning, warning.clone()));
-    claims.chain(rows).chain(lost).chain(failed).chain(warnings).map(line).collect()
+    claims.chain(answers).chain(rows).chain(lost).chain(failed).chain(warnings).map(line).collect()
+}
+
+const fn of_verdict(verdict: Verdict) -> Level {
+    match verdict {
+        Verdict::Met => Level::Notice,
+        Verdict::Undecided => Level::Warning,
+        Verdict::Missed | Verdict::Void => Level::Error,
+    }
 }
 
 fn annotation(level: Level, title: &str, said: &str) -> String {

@@ -1,10 +1,11 @@
 //! Records as JUnit's XML, which services of continuous integration show: a suite for each record, and
-//! in it a test case for each claim, each comparison and each operation.
+//! in it a test case for each claim, each comparison, each operation, and whatever else the record
+//! answers: a door's budget, changes that reach a target, a queue, a fix that was tried.
 //!
 //! | what became of it | in the report |
 //! | --- | --- |
 //! | a claim is met, a threshold held or not asked for, an operation measured | passed |
-//! | a claim is missed, a threshold surely exceeded, a result wrong | `failure` |
+//! | a claim or a target is missed, a fix changes what the program does, a threshold surely exceeded, a result wrong | `failure` |
 //! | a claim is void, an operation failed, also one that a baseline has a figure of | `error` |
 //! | undecided, or not offered by the device | `skipped` |
 
@@ -14,6 +15,7 @@ use tapstone_record::{
     Verdict,
 };
 
+use crate::answers::{Answer, answers};
 use crate::text::clean;
 use crate::{figures, sections, verdict, words};
 
@@ -100,8 +102,9 @@ fn cases(record: &Record) -> Vec<Case> {
     let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
     let failed = record.comparison.iter().flat_map(|comparison| &comparison.failed_in_candidate);
     let claims = record.claims.iter().map(of_claim);
+    let answers = answers(record).into_iter().map(of_answer);
     let compared = rows.map(of_row).chain(failed.map(of_failed));
-    claims.chain(compared).chain(record.results.iter().map(of_result)).collect()
+    claims.chain(answers).chain(compared).chain(record.results.iter().map(of_result)).collect()
 }
 
 fn of_claim(claim: &Claim) -> Case {
@@ -121,6 +124,17 @@ fn of_claim(claim: &Claim) -> Case {
         figures: figures.unwrap_or_default(),
         end,
     }
+}
+
+fn of_answer(answer: Answer) -> Case {
+    let Answer { kind: class, question: name, verdict, sentence } = answer;
+    let (end, figures) = match verdict {
+        Verdict::Met => (End::Passed, sentence),
+        Verdict::Missed => (End::Failure(sentence), String::new()),
+        Verdict::Void => (End::Error(sentence), String::new()),
+        Verdict::Undecided => (End::Skipped(sentence), String::new()),
+    };
+    Case { class, name, seconds: None, figures, end }
 }
 
 fn of_row(row: &ComparisonRow) -> Case {

@@ -66,6 +66,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answers;
 mod bins;
 mod chart;
 pub mod comparison_csv;

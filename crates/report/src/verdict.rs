@@ -1,8 +1,8 @@
 //! What a record comes to, in a sentence or two: the first thing on a page.
 
 use tapstone_record::{
-    Behaviour, CaseResult, Change, Comparison, ComparisonRow, Estimate, Finding, Judgement,
-    Outcome, Queue, RateWithinOutcome, Record, TargetKind, Verdict,
+    Behaviour, Budget, CaseResult, Change, Comparison, ComparisonRow, Estimate, Finding, Judgement,
+    Outcome, Queue, RateWithinOutcome, Record, TargetKind, Verdict, WhatIf,
 };
 use tapstone_text::counted;
 
@@ -227,60 +227,47 @@ fn compared(of: &Comparison) -> Vec<Span> {
 }
 
 fn door(record: &Record) -> Vec<Span> {
-    let mut said = Vec::new();
-    if let Some(budget) = &record.budget {
-        let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
-        let (text, tint) = match (budget.limit_ns, budget.verdict) {
-            (Some(limit), Some(verdict)) => {
-                let off = ms((whole - limit.0 as f64).abs());
-                let (how, tint) = match verdict {
-                    Verdict::Met => (format!("{off} to spare"), Tint::Good),
-                    Verdict::Missed => (format!("{off} too long"), Tint::Bad),
-                    Verdict::Undecided | Verdict::Void => ("not known".into(), Tint::Caution),
-                };
-                let word = words::verdict(verdict);
-                (
-                    format!(
-                        "{} against a target of {}: {word}, {how}.",
-                        ms(whole),
-                        ms(limit.0 as f64)
-                    ),
-                    tint,
-                )
-            }
-            _ => (format!("{} in all.", ms(whole)), Tint::Plain),
-        };
-        said.push(Span::new(text, tint));
-    }
-    if let Some(what_if) = &record.what_if {
-        let base = ms(what_if.base_ns);
-        let target = ms(what_if.target_ns.0 as f64);
-        let named = |set: &tapstone_record::WhatIfSet| {
-            set.waterfall.iter().map(|it| it.change.as_str()).collect::<Vec<_>>().join(" + ")
-        };
-        said.push(match what_if.sets.first() {
-            Some(set) => Span::new(
-                format!(
-                    "{base} becomes {} with {}: within {target}.",
-                    ms(set.total_ns),
-                    named(set)
-                ),
-                Tint::Good,
-            ),
-            None => Span::new(
-                format!(
-                    "No set of changes reaches {target}: the fastest takes {}.",
-                    ms(what_if.fastest.total_ns)
-                ),
-                Tint::Bad,
-            ),
-        });
-    }
-    said.extend(record.queue.as_ref().map(queue_verdict));
+    let mut said: Vec<Span> = record.budget.iter().map(budget).collect();
+    said.extend(record.what_if.as_ref().map(what_if));
+    said.extend(record.queue.as_ref().map(queue));
     said
 }
 
-fn queue_verdict(queue: &Queue) -> Span {
+/// What one authentication takes, against its target if there is one.
+pub(crate) fn budget(budget: &Budget) -> Span {
+    let whole = budget.with_extras_ns.as_ref().unwrap_or(&budget.total_ns).estimate;
+    let (Some(limit), Some(verdict)) = (budget.limit_ns, budget.verdict) else {
+        return Span::plain(format!("{} in all.", ms(whole)));
+    };
+    let limit = limit.0 as f64;
+    let off = ms((whole - limit).abs());
+    let (how, tint) = match verdict {
+        Verdict::Met => (format!("{off} to spare"), Tint::Good),
+        Verdict::Missed => (format!("{off} too long"), Tint::Bad),
+        Verdict::Undecided | Verdict::Void => ("not known".into(), Tint::Caution),
+    };
+    let word = words::verdict(verdict);
+    let text = format!("{} against a target of {}: {word}, {how}.", ms(whole), ms(limit));
+    Span::new(text, tint)
+}
+
+/// The fewest changes that reach the target, or how near the fastest come.
+pub(crate) fn what_if(what_if: &WhatIf) -> Span {
+    let base = ms(what_if.base_ns);
+    let target = ms(what_if.target_ns.0 as f64);
+    let Some(set) = what_if.sets.first() else {
+        let fastest = ms(what_if.fastest.total_ns);
+        let text = format!("No set of changes reaches {target}: the fastest takes {fastest}.");
+        return Span::new(text, Tint::Bad);
+    };
+    let changes: Vec<&str> = set.waterfall.iter().map(|it| it.change.as_str()).collect();
+    let total = ms(set.total_ns);
+    let text = format!("{base} becomes {total} with {}: within {target}.", changes.join(" + "));
+    Span::new(text, Tint::Good)
+}
+
+/// How long people wait, or that no time describes it.
+pub(crate) fn queue(queue: &Queue) -> Span {
     if let Some(text) = words::unbounded_queue(queue) {
         return Span::new(text, Tint::Bad);
     }

@@ -1,11 +1,13 @@
 //! Records for other programs. Whether their parsers take it is held in the command's own tests.
 
-use tapstone_record::Record;
+use tapstone_record::{Behaviour, Record};
 use tapstone_report::{github, junit, markdown, openmetrics};
 
 use crate::support;
 
 const TOKEN: &str = include_str!("../../../record/tests/examples/token.json");
+const DOOR: &str = include_str!("../../../record/tests/examples/door.json");
+const TRACE: &str = include_str!("../../../record/tests/examples/trace.json");
 const COMPARISON: &str = include_str!("../../../record/tests/examples/comparison.json");
 
 fn example(text: &str) -> Record {
@@ -21,6 +23,36 @@ fn a_record_in_each_format() {
     insta::assert_snapshot!("format_junit", junit::render(&records));
     insta::assert_snapshot!("format_github", github::render(&records));
     insta::assert_snapshot!("format_openmetrics", openmetrics::render(&records));
+}
+
+/// What makes the command's exit code is a test case and an annotation too.
+#[test]
+fn what_a_record_answers_is_judged_in_each_format() {
+    let mut door = example(DOOR);
+    let queue = door.queue.as_mut().unwrap();
+    queue.overloaded = true;
+    let what_if = door.what_if.as_mut().unwrap();
+    what_if.sets.clear();
+    let mut trace = example(TRACE);
+    let trial = trace.trials.first_mut().unwrap();
+    trial.behaviour = Behaviour::Differs;
+    let fix = trial.fix.clone();
+    let records = [&door, &trace];
+    let junit = junit::render(&records);
+    let github = github::render(&records);
+    for (kind, said) in [
+        ("what-if", "No set of changes reaches"),
+        ("queue", "people an hour"),
+        ("trial", "the program did something else"),
+    ] {
+        let case = junit.lines().find(|line| line.contains(&format!("classname=\"{kind}\"")));
+        let case = case.unwrap_or_else(|| panic!("{kind}: {junit}"));
+        assert!(case.contains("<failure") && case.contains(said), "{case}");
+        let mut told = github.lines().filter(|line| line.starts_with("::error "));
+        assert!(told.any(|line| line.contains(said)), "{said}: {github}");
+    }
+    assert!(junit.contains("classname=\"budget\""), "{junit}");
+    assert!(junit.contains(&format!("name=\"{fix}\"")), "{junit}");
 }
 
 #[test]
