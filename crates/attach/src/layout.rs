@@ -1,5 +1,7 @@
 //! What the kernel's programs (programs/watch.bpf.c) and this side both read and write.
 
+use tapstone_names::pkcs11::takes_mechanism;
+
 /// The object that `make bpf` makes of programs/watch.bpf.c.
 pub(crate) static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("../programs/watch.bpf.o"));
 
@@ -174,20 +176,7 @@ pub(crate) fn cookie(function: u16, arguments: Arguments<'_>) -> u64 {
     const GIVES_OBJECTS: u64 = 16;
     let how = match arguments {
         Arguments::Ignored => 0,
-        Arguments::Of(
-            "C_EncryptInit"
-            | "C_DecryptInit"
-            | "C_DigestInit"
-            | "C_SignInit"
-            | "C_SignRecoverInit"
-            | "C_VerifyInit"
-            | "C_VerifyRecoverInit"
-            | "C_GenerateKey"
-            | "C_GenerateKeyPair"
-            | "C_WrapKey"
-            | "C_UnwrapKey"
-            | "C_DeriveKey",
-        ) => MECHANISM,
+        Arguments::Of(name) if takes_mechanism(name) => MECHANISM,
         Arguments::Of("C_FindObjectsInit") => TEMPLATE,
         Arguments::Of("C_FindObjects") => GIVES_FOURTH | GIVES_OBJECTS,
         Arguments::Of("C_OpenSession") => GIVES_FIFTH,

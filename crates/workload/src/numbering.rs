@@ -7,6 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use tapstone_events::CalledFunction;
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::{
+    FirstArgument, first_argument, makes_object_by_mechanism, takes_mechanism,
+};
 
 use crate::model::{SHAPE_BITS, TemplateShape, WorkloadCall, WorkloadThread};
 use crate::recording::{SeenCall, SeenThread};
@@ -119,7 +122,7 @@ impl Numbers {
             }
             None => call.unfinished = true,
         }
-        if has_session(function) {
+        if first_argument(function) == FirstArgument::Session {
             call.session = self.sessions.number((process, begun.handle));
         }
         self.describe(process, seen, &mut call);
@@ -157,10 +160,10 @@ impl Numbers {
                 call.object = self.object(process, begun.detail);
             }
             "C_GetMechanismInfo" => call.mechanism = Some(begun.detail),
-            function if begins_with_mechanism(function) => {
+            function if takes_mechanism(function) => {
                 call.mechanism = Some(begun.detail);
                 call.object = self.object(process, begun.operand);
-                if makes_object(function) {
+                if makes_object_by_mechanism(function) {
                     call.object = self.made(process, seen);
                 }
             }
@@ -194,47 +197,4 @@ impl Numbers {
             _ => {}
         }
     }
-}
-
-/// Whether the first argument is a session.
-fn has_session(function: &str) -> bool {
-    !matches!(
-        function,
-        "C_Initialize"
-            | "C_Finalize"
-            | "C_GetInfo"
-            | "C_GetFunctionList"
-            | "C_GetInterface"
-            | "C_GetInterfaceList"
-            | "C_GetSlotList"
-            | "C_GetSlotInfo"
-            | "C_GetTokenInfo"
-            | "C_GetMechanismList"
-            | "C_GetMechanismInfo"
-            | "C_InitToken"
-            | "C_OpenSession"
-            | "C_CloseAllSessions"
-            | "C_WaitForSlotEvent"
-    )
-}
-
-/// Whether the second argument is a mechanism.
-fn begins_with_mechanism(function: &str) -> bool {
-    makes_object(function)
-        || matches!(
-            function,
-            "C_EncryptInit"
-                | "C_DecryptInit"
-                | "C_DigestInit"
-                | "C_SignInit"
-                | "C_SignRecoverInit"
-                | "C_VerifyInit"
-                | "C_VerifyRecoverInit"
-                | "C_WrapKey"
-        )
-}
-
-/// Whether a call with a mechanism makes an object.
-fn makes_object(function: &str) -> bool {
-    matches!(function, "C_GenerateKey" | "C_GenerateKeyPair" | "C_UnwrapKey" | "C_DeriveKey")
 }

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
 use tapstone_names::apdu::{Described, status_text};
-use tapstone_names::pkcs11::mechanism_name;
+use tapstone_names::pkcs11::{FirstArgument, first_argument, mechanism_name, takes_mechanism};
 
 use super::packets::Packets;
 use super::proto::DebugAnnotation;
@@ -171,19 +171,12 @@ const fn success(family: Family) -> &'static str {
 /// What the first argument is; `None` when it is a pointer, or nothing that tells calls apart.
 fn handle(call: &CalledFunction) -> Option<&'static str> {
     match (call.family, call.function) {
-        (
-            Family::Pkcs11,
-            "C_Initialize" | "C_Finalize" | "C_GetInfo" | "C_GetFunctionList" | "C_GetSlotList"
-            | "C_WaitForSlotEvent" | "C_GetInterfaceList" | "C_GetInterface",
-        )
-        | (Family::Pcsc, "SCardEstablishContext")
-        | (Family::Libc(_), _) => None,
-        (
-            Family::Pkcs11,
-            "C_GetSlotInfo" | "C_GetTokenInfo" | "C_GetMechanismList" | "C_GetMechanismInfo"
-            | "C_InitToken" | "C_OpenSession" | "C_CloseAllSessions",
-        ) => Some("slot"),
-        (Family::Pkcs11, _) => Some("session"),
+        (Family::Pkcs11, function) => match first_argument(function) {
+            FirstArgument::Session => Some("session"),
+            FirstArgument::Slot => Some("slot"),
+            FirstArgument::Other => None,
+        },
+        (Family::Pcsc, "SCardEstablishContext") | (Family::Libc(_), _) => None,
         (
             Family::Pcsc,
             "SCardReleaseContext"
@@ -198,24 +191,6 @@ fn handle(call: &CalledFunction) -> Option<&'static str> {
         (Family::Pcsc, _) => Some("card"),
         (Family::Driver, _) => Some("reader_number"),
     }
-}
-
-fn takes_mechanism(function: &str) -> bool {
-    matches!(
-        function,
-        "C_EncryptInit"
-            | "C_DecryptInit"
-            | "C_DigestInit"
-            | "C_SignInit"
-            | "C_SignRecoverInit"
-            | "C_VerifyInit"
-            | "C_VerifyRecoverInit"
-            | "C_GenerateKey"
-            | "C_GenerateKeyPair"
-            | "C_WrapKey"
-            | "C_UnwrapKey"
-            | "C_DeriveKey"
-    )
 }
 
 /// What a call made.

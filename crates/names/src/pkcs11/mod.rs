@@ -8,11 +8,15 @@
 //! assert!(failure.code.is_pin(), "a refused PIN is never tried again");
 //! ```
 
+mod arguments;
 mod function;
 mod mechanism;
 mod return_code;
 mod violation;
 
+pub use self::arguments::{
+    FirstArgument, first_argument, makes_object_by_mechanism, takes_mechanism,
+};
 pub use self::function::{Pkcs11Failure, Pkcs11Function};
 pub use self::mechanism::mechanism_name;
 pub use self::return_code::Rv;
