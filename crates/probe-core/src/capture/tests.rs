@@ -1,8 +1,11 @@
 //! Calls as a program makes them, and what is kept of each.
 
 use core::ptr;
+use core::sync::atomic::AtomicU32;
 use std::vec::Vec;
 
+use super::libc::{LONGEST_ADDRESS, first_in_set, timespec_nanos};
+use super::template::LONGEST_TEMPLATE;
 use super::*;
 use crate::functions::{FUNCTIONS, Family};
 use crate::wire::{CAPTURE_DATA, FLAG_LENGTH, MOST_BYTES};

@@ -1,0 +1,122 @@
+//! What is kept of a template (an array of CK_ATTRIBUTE): its shape, a digest of it, and whether it
+//! speaks of objects that stay on the token. No value.
+
+use core::hash::Hasher;
+
+/// Attributes of a template that are looked at, at most.
+pub(super) const LONGEST_TEMPLATE: u64 = 256;
+
+/// Attributes whose presence in a template is kept, by their bit in [`template_shape`].
+pub const SHAPED_ATTRIBUTES: [u64; 15] = [
+    0x000, // CKA_CLASS
+    0x001, // CKA_TOKEN
+    0x002, // CKA_PRIVATE
+    0x003, // CKA_LABEL
+    0x102, // CKA_ID
+    0x100, // CKA_KEY_TYPE
+    0x011, // CKA_VALUE
+    0x080, // CKA_CERTIFICATE_TYPE
+    0x101, // CKA_SUBJECT
+    0x120, // CKA_MODULUS
+    0x122, // CKA_PUBLIC_EXPONENT
+    0x180, // CKA_EC_PARAMS
+    0x181, // CKA_EC_POINT
+    0x108, // CKA_SIGN
+    0x202, // CKA_ALWAYS_AUTHENTICATE
+];
+/// How many bits [`template_shape`] has.
+pub const SHAPE_BITS: u32 = 41;
+/// The bit of [`template_shape`] for attributes that are not in [`SHAPED_ATTRIBUTES`].
+pub const OTHER_ATTRIBUTES: u64 = 1 << 15;
+
+/// A handle that fits behind a shape; 0: another one.
+pub(super) fn small_handle(handle: u64) -> u64 {
+    if handle >> (64 - SHAPE_BITS) == 0 { handle } else { 0 }
+}
+
+/// The shape of a template, without its values: from bit 0 which [`SHAPED_ATTRIBUTES`] it has, from
+/// bit 16 how many attributes it has (at most 255), from bit 24 its CKA_CLASS plus one where that is
+/// a small number, and bit 40 when no attribute has room for a value.
+///
+/// # Safety
+/// `template` is null or has so many attributes.
+pub unsafe fn template_shape(template: u64, count: u64) -> u64 {
+    const CKA_CLASS: u64 = 0;
+    if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
+        return 0;
+    }
+    let mut shape = count.min(255) << 16;
+    let mut without_room = count > 0;
+    for at in 0..count as usize {
+        // SAFETY: inside the template; a value has as many bytes as it says.
+        unsafe {
+            let [kind, value, length] = *(template as *const [u64; 3]).add(at);
+            let known = SHAPED_ATTRIBUTES.iter().position(|other| *other == kind);
+            shape |= known.map_or(OTHER_ATTRIBUTES, |bit| 1 << bit);
+            without_room &= value == 0;
+            if kind == CKA_CLASS && value != 0 && length == 8 {
+                let class = (value as *const u64).read_unaligned();
+                shape |= class.saturating_add(1).min(0xFFFF) << 24;
+            }
+        }
+    }
+    shape | u64::from(without_room) << 40
+}
+
+/// A digest of a template under a key: types, lengths and values in their order, of which nothing
+/// else is kept. 0 where it is no template, or too long to be looked through.
+///
+/// # Safety
+/// `template` is null or has so many attributes.
+pub unsafe fn template_digest(template: u64, count: u64, key: [u64; 2]) -> u64 {
+    const LONGEST_VALUE: u64 = 1 << 16;
+    if count > LONGEST_TEMPLATE || (template == 0 && count > 0) {
+        return 0;
+    }
+    let [first, second] = key;
+    #[allow(deprecated, reason = "SipHash-2-4 with a key, which has no other name in core")]
+    let mut digest = core::hash::SipHasher::new_with_keys(first, second);
+    digest.write_u64(count);
+    for at in 0..count as usize {
+        // SAFETY: inside the template; a value has as many bytes as it says.
+        unsafe {
+            let [kind, value, length] = *(template as *const [u64; 3]).add(at);
+            if length > LONGEST_VALUE || (value == 0 && length > 0) {
+                return 0;
+            }
+            digest.write_u64(kind);
+            digest.write_u64(length);
+            if length > 0 {
+                digest.write(core::slice::from_raw_parts(value as *const u8, length as usize));
+            }
+        }
+    }
+    digest.finish().max(1)
+}
+
+/// # Safety
+/// `template` is null or has so many attributes.
+pub(super) unsafe fn is_on_token(template: u64, count: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { token_attribute(template, count) == Some(true) }
+}
+
+/// CKA_TOKEN in a template; `None` where it is not in it.
+///
+/// # Safety
+/// `template` is null or has so many attributes.
+pub(super) unsafe fn token_attribute(template: u64, count: u64) -> Option<bool> {
+    const CKA_TOKEN: u64 = 1;
+    // CK_ATTRIBUTE: type, value, length.
+    let attributes = template as *const [u64; 3];
+    for at in 0..if template == 0 { 0 } else { count.min(LONGEST_TEMPLATE) as usize } {
+        // SAFETY: inside the template; a value has as many bytes as it says.
+        unsafe {
+            let [kind, value, length] = *attributes.add(at);
+            if kind == CKA_TOKEN && value != 0 && length > 0 {
+                return Some(*(value as *const u8) != 0);
+            }
+        }
+    }
+    None
+}
