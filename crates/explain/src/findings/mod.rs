@@ -17,6 +17,7 @@ mod repeated_command;
 mod repeated_lookup;
 mod repeated_read;
 mod repeated_search;
+mod repetitions;
 mod scene;
 mod serialised;
 mod session_churn;

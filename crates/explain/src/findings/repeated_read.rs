@@ -8,20 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tapstone_measure::units::Nanos;
-
-use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::stretches::Stretches;
-use super::token_calls::{blocked, changes_objects, following, outermost_calls, stretch_of};
-use super::{Finding, FindingKind, Removed, words};
-use crate::owners::Owner;
+use super::repetitions::{FEWEST, Repetition, Repetitions};
+use super::scene::{FindingPlace, Remedy, Scene};
+use super::token_calls::{changes_objects, outermost_calls, stretch_of};
+use super::{Finding, FindingKind, words};
 use crate::timeline::Span;
 use tapstone_events::Fix;
-
-/// Once is needed, twice can be two parts of a program, and from then on it is a habit.
-const FEWEST: u64 = 3;
-/// Where more of the reads follow the end of a session or a login, a cache would help with few.
-const MOST_STALE: f64 = 0.1;
 
 const ATTRIBUTES: &str = "C_GetAttributeValue";
 const KEEP_ATTRIBUTES: &str = "read the attributes once, and keep them with the handle";
@@ -49,13 +41,8 @@ struct KnownAnswer {
 
 /// Questions that were asked again through one function.
 struct Repeats<'a> {
-    layer: Owner,
     questions: BTreeSet<(u64, u64)>,
-    again: u64,
-    stale: u64,
-    units: Vec<Removed>,
-    perhaps: Vec<Removed>,
-    callers: BTreeSet<&'a str>,
+    repetitions: Repetitions<'a>,
 }
 
 struct Reads<'s, 'a> {
@@ -136,66 +123,43 @@ impl<'a> Reads<'_, 'a> {
         }
         let call = self.scene.timeline.call(span.call);
         let repeats = self.places.entry(self.scene.place(call)).or_insert_with(|| Repeats {
-            layer: self.scene.layer(Some(span)),
             questions: BTreeSet::new(),
-            again: 0,
-            stale: 0,
-            units: Vec::new(),
-            perhaps: Vec::new(),
-            callers: BTreeSet::new(),
+            repetitions: Repetitions::new(self.scene.layer(Some(span))),
         });
         repeats.questions.insert((question.handle, question.detail));
-        repeats.again += 1;
-        repeats.stale += u64::from(was_stale);
-        repeats.units.push(stretch_of(thread, span));
-        repeats.perhaps.extend(following(self.scene, thread, span.end));
-        repeats.callers.insert(&call.caller);
+        let repetition = Repetition {
+            units: vec![stretch_of(thread, span)],
+            thread,
+            end: span.end,
+            is_stale: was_stale,
+            caller: &call.caller,
+        };
+        repeats.repetitions.add(self.scene, repetition);
     }
 }
 
-fn report(scene: &Scene<'_>, place: FindingPlace<'_>, mut repeats: Repeats<'_>) -> Option<Finding> {
+fn report(scene: &Scene<'_>, place: FindingPlace<'_>, repeats: Repeats<'_>) -> Option<Finding> {
     let questions = repeats.questions.len() as u64;
+    let repetitions = repeats.repetitions;
     // On average each question was asked as often.
-    if repeats.again < (FEWEST - 1) * questions {
+    if repetitions.count() < (FEWEST - 1) * questions {
         return None;
     }
-    let reading: Stretches = repeats.units.iter().map(|unit| (unit.start, unit.end)).collect();
-    let blocked = blocked(scene, place.module, &reading);
-    let blocked_for: Nanos = blocked.iter().map(|wait| wait.end - wait.start).sum();
     let is_of_objects = place.function == ATTRIBUTES;
-    let mut evidence = vec![told(place, &repeats, questions)];
-    if blocked_for > Nanos::ZERO {
-        evidence.push(format!(
-            "other threads waited {blocked_for} for a lock meanwhile; whether that goes too \
-             depends on what else holds it"
-        ));
-    }
-    evidence.push(words::called(place.module, repeats.callers));
-    let stale = repeats.stale as f64 > MOST_STALE * repeats.again as f64;
-    let remedy = match (is_of_objects, stale) {
+    let remedy = match (is_of_objects, repetitions.are_stale()) {
         (true, false) => Remedy::Try(Fix::CacheAttributes),
         (true, true) => Remedy::Change(format!(
             "{KEEP_ATTRIBUTES}, and the session and its login for the next operation"
         )),
         (false, _) => Remedy::Change(KEEP_INFORMATION.to_owned()),
     };
-    repeats.perhaps.extend(blocked);
-    let mut finding = scene.report(Waste {
-        kind: FindingKind::RepeatedRead,
-        place,
-        layer: repeats.layer,
-        count: repeats.again,
-        removed: repeats.units,
-        evidence,
-        remedy,
-    })?;
-    finding.perhaps = repeats.perhaps;
-    Some(finding)
+    let seen = told(place, &repetitions, questions);
+    repetitions.report(scene, FindingKind::RepeatedRead, place, seen, remedy)
 }
 
-fn told(place: FindingPlace<'_>, repeats: &Repeats<'_>, questions: u64) -> String {
-    let time: Nanos = repeats.units.iter().map(|unit| unit.end - unit.start).sum();
-    let again = words::counted(repeats.again, "repetition");
+fn told(place: FindingPlace<'_>, repetitions: &Repetitions<'_>, questions: u64) -> String {
+    let time = repetitions.time();
+    let again = words::counted(repetitions.count(), "repetition");
     let module = place.module;
     let function = place.function;
     if function == ATTRIBUTES {

@@ -9,20 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
 
-use super::scene::{FindingPlace, Remedy, Scene, Waste};
+use super::repetitions::{FEWEST, Repetition, Repetitions};
+use super::scene::{FindingPlace, Remedy, Scene};
 use super::stretches::Stretches;
-use super::token_calls::{
-    blocked, changes_objects, following, outermost_calls, spans_from, stretch_of,
-};
+use super::token_calls::{changes_objects, outermost_calls, spans_from, stretch_of};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::Span;
 use tapstone_events::Fix;
 
-/// Once is needed, twice can be two parts of a program, and from then on it is a habit.
-const FEWEST: u64 = 3;
-/// Where more of the searches follow the end of a session or a login, a cache would help with few.
-const MOST_STALE: f64 = 0.1;
 /// Threads that wait during searches for at least so much of their time wait for these.
 const LEAST_OVERLAP: f64 = 0.5;
 
@@ -54,15 +49,10 @@ struct KnownAnswer {
 
 /// Searches that were made again through one function.
 struct Repeats<'a> {
-    layer: Owner,
     /// All searches for what was searched for again.
     searches: u64,
-    again: u64,
-    stale: u64,
     objects: BTreeSet<u64>,
-    units: Vec<Removed>,
-    following: Vec<Removed>,
-    callers: BTreeSet<&'a str>,
+    repetitions: Repetitions<'a>,
 }
 
 /// A question by its process, its module, its slot and the digest of its template.
@@ -192,25 +182,21 @@ impl<'a> Searches<'_, 'a> {
         }
         let place = FindingPlace { function: "C_FindObjectsInit", module: &call.module };
         let repeats = self.places.entry(place).or_insert_with(|| Repeats {
-            layer: search.layer.clone(),
             searches: 0,
-            again: 0,
-            stale: 0,
             objects: BTreeSet::new(),
-            units: Vec::new(),
-            following: Vec::new(),
-            callers: BTreeSet::new(),
+            repetitions: Repetitions::new(search.layer.clone()),
         });
         // With the first of its kind.
         repeats.searches += if *count == 2 { 2 } else { 1 };
-        repeats.again += 1;
-        repeats.stale += u64::from(before.is_stale);
         repeats.objects.insert(search.objects);
-        repeats.callers.insert(search.by);
-        let unit = unit(self.scene, &search);
-        let end = search.calls.last().map_or(search.start, |last| last.end);
-        repeats.following.extend(following(self.scene, search.thread, end));
-        repeats.units.extend(unit);
+        let repetition = Repetition {
+            units: unit(self.scene, &search),
+            thread: search.thread,
+            end: search.calls.last().map_or(search.start, |last| last.end),
+            is_stale: before.is_stale,
+            caller: search.by,
+        };
+        repeats.repetitions.add(self.scene, repetition);
     }
 
     fn reports(self) -> Vec<(Finding, Stretches)> {
@@ -238,46 +224,27 @@ fn report(
     place: FindingPlace<'_>,
     repeats: Repeats<'_>,
 ) -> Option<(Finding, Stretches)> {
-    let searching: Stretches = repeats.units.iter().map(|unit| (unit.start, unit.end)).collect();
-    let blocked = blocked(scene, place.module, &searching);
-    let blocked_for: Nanos = blocked.iter().map(|wait| wait.end - wait.start).sum();
-    let time: Nanos = repeats.units.iter().map(|unit| unit.end - unit.start).sum();
+    let repetitions = repeats.repetitions;
+    let time = repetitions.time();
     let objects = match (repeats.objects.first(), repeats.objects.last()) {
         (Some(few), Some(many)) if few != many => format!("{few} to {many} objects"),
         (Some(count), _) => words::counted(*count, "object"),
         _ => String::new(),
     };
-    let mut evidence = vec![format!(
+    let seen = format!(
         "{} was searched {} for what had been searched for before, with the same answer each time \
          ({objects}): {} took {time}, from C_FindObjectsInit to C_FindObjectsFinal",
         place.module,
         words::times(repeats.searches),
-        words::counted(repeats.again, "repetition"),
-    )];
-    if blocked_for > Nanos::ZERO {
-        evidence.push(format!(
-            "other threads waited {blocked_for} for a lock meanwhile; whether that goes too \
-             depends on what else holds it"
-        ));
-    }
-    evidence.push(words::called(place.module, repeats.callers));
-    let stale = repeats.stale as f64 > MOST_STALE * repeats.again as f64;
-    let remedy = if stale {
+        words::counted(repetitions.count(), "repetition"),
+    );
+    let remedy = if repetitions.are_stale() {
         Remedy::Change(format!("{CHANGE}, and the session and its login for the next operation"))
     } else {
         Remedy::Try(Fix::CacheFind)
     };
-    let mut finding = scene.report(Waste {
-        kind: FindingKind::RepeatedSearch,
-        place,
-        layer: repeats.layer,
-        count: repeats.again,
-        removed: repeats.units,
-        evidence,
-        remedy,
-    })?;
-    finding.perhaps = repeats.following;
-    finding.perhaps.extend(blocked);
+    let searching = repetitions.stretches();
+    let finding = repetitions.report(scene, FindingKind::RepeatedSearch, place, seen, remedy)?;
     Some((finding, searching))
 }
 

@@ -1,0 +1,114 @@
+//! What repeated reads and repeated searches have in common: a token is asked for what is known.
+//!
+//! The units that go are the calls of the repetitions. What the program does with each answer, up to
+//! its next call, may go with them, and so may the time for which other threads waited for a lock
+//! meanwhile.
+
+use std::collections::BTreeSet;
+
+use tapstone_measure::units::Nanos;
+
+use super::scene::{FindingPlace, Remedy, Scene, Waste};
+use super::stretches::Stretches;
+use super::token_calls::{blocked, following};
+use super::{Finding, FindingKind, Removed, words};
+use crate::owners::Owner;
+
+/// Once is needed, twice can be two parts of a program, and from then on it is a habit.
+pub(super) const FEWEST: u64 = 3;
+/// Where more of the repetitions follow the end of a session or a login, a cache would help with few.
+const MOST_STALE: f64 = 0.1;
+
+/// Repetitions that came through one function of a module.
+pub(super) struct Repetitions<'a> {
+    layer: Owner,
+    count: u64,
+    stale: u64,
+    units: Vec<Removed>,
+    following: Vec<Removed>,
+    callers: BTreeSet<&'a str>,
+}
+
+/// One repetition.
+pub(super) struct Repetition<'a> {
+    /// The calls that it took, all of one thread.
+    pub(super) units: Vec<Removed>,
+    pub(super) thread: usize,
+    pub(super) end: Nanos,
+    /// A session ended before it, or somebody logged in or out: a cache would be empty.
+    pub(super) is_stale: bool,
+    pub(super) caller: &'a str,
+}
+
+impl<'a> Repetitions<'a> {
+    pub(super) fn new(layer: Owner) -> Self {
+        Self {
+            layer,
+            count: 0,
+            stale: 0,
+            units: Vec::new(),
+            following: Vec::new(),
+            callers: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, scene: &Scene<'_>, one: Repetition<'a>) {
+        self.count += 1;
+        self.stale += u64::from(one.is_stale);
+        self.units.extend(one.units);
+        self.following.extend(following(scene, one.thread, one.end));
+        self.callers.insert(one.caller);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What all of them took.
+    pub(super) fn time(&self) -> Nanos {
+        self.units.iter().map(|unit| unit.end - unit.start).sum()
+    }
+
+    /// When any thread repeated.
+    pub(super) fn stretches(&self) -> Stretches {
+        self.units.iter().map(|unit| (unit.start, unit.end)).collect()
+    }
+
+    /// Whether a cache would often be empty.
+    pub(super) fn are_stale(&self) -> bool {
+        self.stale as f64 > MOST_STALE * self.count as f64
+    }
+
+    /// What `seen` says of them, as a finding; `None` where they take too little.
+    pub(super) fn report(
+        self,
+        scene: &Scene<'_>,
+        kind: FindingKind,
+        place: FindingPlace<'_>,
+        seen: String,
+        remedy: Remedy,
+    ) -> Option<Finding> {
+        let blocked = blocked(scene, place.module, &self.stretches());
+        let blocked_for: Nanos = blocked.iter().map(|wait| wait.end - wait.start).sum();
+        let mut evidence = vec![seen];
+        if blocked_for > Nanos::ZERO {
+            evidence.push(format!(
+                "other threads waited {blocked_for} for a lock meanwhile; whether that goes too \
+                 depends on what else holds it"
+            ));
+        }
+        evidence.push(words::called(place.module, self.callers));
+        let mut finding = scene.report(Waste {
+            kind,
+            place,
+            layer: self.layer,
+            count: self.count,
+            removed: self.units,
+            evidence,
+            remedy,
+        })?;
+        finding.perhaps = self.following;
+        finding.perhaps.extend(blocked);
+        Some(finding)
+    }
+}
