@@ -14,6 +14,7 @@ mod reads;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod run;
+mod searcher;
 mod searches;
 #[path = "../softhsm/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
