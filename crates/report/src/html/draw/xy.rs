@@ -66,17 +66,24 @@ impl Ends {
     }
 }
 
+/// The range of an axis, linear or logarithmic.
+trait AxisRange: AsRangedCoord<Value = f64> {}
+
+impl<T: AsRangedCoord<Value = f64>> AxisRange for T {}
+
 type Canvas<'a, 'b, X, Y> = ChartContext<
     'a,
     SVGBackend<'b>,
     Cartesian2d<<X as AsRangedCoord>::CoordDescType, <Y as AsRangedCoord>::CoordDescType>,
 >;
 
-fn on<X, Y>(area: &Area<'_>, xy: &Xy, size: Size, x: X, y: Y) -> Result<Vec<Value>, NotDrawn>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+fn on<X: AxisRange, Y: AxisRange>(
+    area: &Area<'_>,
+    xy: &Xy,
+    size: Size,
+    x: X,
+    y: Y,
+) -> Result<Vec<Value>, NotDrawn> {
     let mut chart = ChartBuilder::on(area)
         .margin_top(ABOVE)
         .margin_right(18)
@@ -114,16 +121,12 @@ fn widest(xy: &Xy) -> f64 {
     texts.fold(pixels("1,000"), f64::max) + 14.0
 }
 
-fn grid<X, Y>(
+fn grid<X: AxisRange, Y: AxisRange>(
     chart: &Canvas<'_, '_, X, Y>,
     across: &[f64],
     up: &[f64],
     area: &Area<'_>,
-) -> Result<(), NotDrawn>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+) -> Result<(), NotDrawn> {
     let plotting = chart.plotting_area();
     let (sides, ends) = plotting.get_pixel_range();
     let line = |from: (i32, i32), to: (i32, i32)| {
@@ -142,15 +145,11 @@ where
     Ok(())
 }
 
-fn name_axes<X, Y>(
+fn name_axes<X: AxisRange, Y: AxisRange>(
     chart: &Canvas<'_, '_, X, Y>,
     xy: &Xy,
     labels: &mut Labels<'_, '_>,
-) -> Result<(), NotDrawn>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+) -> Result<(), NotDrawn> {
     let (sides, ends) = chart.plotting_area().get_pixel_range();
     let right = f64::from(sides.end);
     let above = Place { x: 2.0, y: 3.0, across: HPos::Left, up: VPos::Top };
@@ -161,16 +160,12 @@ where
 }
 
 /// After the marks: a figure of an axis gives way to what is marked.
-fn figures_of_axes<X, Y>(
+fn figures_of_axes<X: AxisRange, Y: AxisRange>(
     chart: &Canvas<'_, '_, X, Y>,
     xy: &Xy,
     (across, up): (&[f64], &[f64]),
     labels: &mut Labels<'_, '_>,
-) -> Result<(), NotDrawn>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+) -> Result<(), NotDrawn> {
     let plotting = chart.plotting_area();
     let (sides, ends) = plotting.get_pixel_range();
     for value in up {
@@ -188,15 +183,11 @@ where
     Ok(())
 }
 
-fn draw_marks<X, Y>(
+fn draw_marks<X: AxisRange, Y: AxisRange>(
     chart: &mut Canvas<'_, '_, X, Y>,
     xy: &Xy,
     labels: &mut Labels<'_, '_>,
-) -> Result<(), NotDrawn>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+) -> Result<(), NotDrawn> {
     let across = chart.x_range();
     let up = chart.y_range();
     let shown = |mark: &&Mark| {
@@ -251,11 +242,7 @@ fn places_of_mark(across: Across, x: f64, y: f64) -> Vec<Place> {
 }
 
 /// A value for each mark; those of what was computed lie below those of what was measured.
-fn values_of<X, Y>(chart: &Canvas<'_, '_, X, Y>, xy: &Xy) -> Vec<Value>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+fn values_of<X: AxisRange, Y: AxisRange>(chart: &Canvas<'_, '_, X, Y>, xy: &Xy) -> Vec<Value> {
     let plotting = chart.plotting_area();
     let (_, ends) = plotting.get_pixel_range();
     let place = |point: &Point| {
@@ -288,11 +275,10 @@ where
     all
 }
 
-fn draw_series<X, Y>(chart: &mut Canvas<'_, '_, X, Y>, series: &Series) -> Result<(), NotDrawn>
-where
-    X: AsRangedCoord<Value = f64>,
-    Y: AsRangedCoord<Value = f64>,
-{
+fn draw_series<X: AxisRange, Y: AxisRange>(
+    chart: &mut Canvas<'_, '_, X, Y>,
+    series: &Series,
+) -> Result<(), NotDrawn> {
     let colour = tones::colour(series.tone);
     let points = || series.points.iter().map(|point| (point.x, point.y));
     let bottom = chart.y_range().start;
