@@ -70,7 +70,8 @@ fn emulated(card: &Connection) -> Option<Emulated> {
 
 /// Tag 80: the profile's name. Tag 81: the SHA-256 of its file. Lengths are below 128.
 fn parse(mut data: &[u8]) -> Option<Emulated> {
-    let (mut profile, mut sha256) = (None, None);
+    let mut profile = None;
+    let mut sha256 = None;
     while let [tag, length, rest @ ..] = data {
         let (value, more) = rest.split_at_checked(usize::from(*length))?;
         match tag {

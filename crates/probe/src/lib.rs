@@ -111,7 +111,8 @@ fn begin(is_new_enough: bool) -> bool {
     let most = bytes_of_chunks(chunks_in_bytes(most));
     // SAFETY: the value of a variable ends with a zero.
     let Some(mapped) = (unsafe { sys::map_file(path, most, HEADER_BYTES) }) else { return false };
-    let (file, bytes) = (mapped.at, mapped.bytes);
+    let file = mapped.at;
+    let bytes = mapped.bytes;
     // SAFETY: mapped, and as long as the header.
     let header = unsafe { &*file.cast::<Header>() };
     let ours = header.magic == MAGIC && header.version == VERSION;

@@ -54,7 +54,8 @@ impl StubSlot {
     #[cold]
     fn declare(&self, thread: &mut Thread) {
         let (caller, definer) = self.objects();
-        let (module, client) = (objects::name(definer), objects::name(caller));
+        let module = objects::name(definer);
+        let client = objects::name(caller);
         let mut bytes = [0; 256];
         let (first, rest) = bytes.split_at_mut(module.len().min(128));
         first.copy_from_slice(module.get(..first.len()).unwrap_or_default());

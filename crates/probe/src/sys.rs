@@ -297,8 +297,10 @@ const TCP_NODELAY: usize = 1;
 
 /// Whether TCP_NODELAY is set; `None` when it is no TCP socket.
 pub(crate) fn nodelay(descriptor: u32) -> Option<bool> {
-    let (mut value, mut length) = (0_u32, 4_u32);
-    let (at, length) = (&raw mut value as usize, &raw mut length as usize);
+    let mut value = 0_u32;
+    let mut length = 4_u32;
+    let at = &raw mut value as usize;
+    let length = &raw mut length as usize;
     // SAFETY: the kernel writes at most four bytes, and how many.
     let result =
         unsafe { call(GETSOCKOPT, [descriptor as usize, IPPROTO_TCP, TCP_NODELAY, at, length, 0]) };

@@ -118,7 +118,8 @@ unsafe fn replace_lists(frame: &Frame, definer: usize) {
                 }
             }
             GET_INTERFACE_LIST => {
-                let (interfaces, count) = (first as *mut Interface, second as *const u64);
+                let interfaces = first as *mut Interface;
+                let count = second as *const u64;
                 if interfaces.is_null() || count.is_null() {
                     return;
                 }

@@ -96,7 +96,8 @@ pub(crate) fn table() -> *mut Table {
 /// `here` is where the stack is.
 #[inline(always)]
 pub(crate) fn enter(here: usize) -> Option<&'static mut Thread> {
-    let (state, id) = (state(), own_id());
+    let state = state();
+    let id = own_id();
     match find(state, id) {
         Some(thread) => thread.begin(here),
         None => claim(state, id, here),
@@ -167,7 +168,8 @@ impl State {
 /// A place for a thread that has none: one whose owner has ended, or that nobody has.
 #[cold]
 fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
-    let (process, door) = (process(), door(id));
+    let process = process();
+    let door = door(id);
     for at in door..door + NEAR {
         let (place, thread) = state.place(at);
         let owner = place.load(Ordering::Relaxed);
@@ -227,7 +229,8 @@ impl Thread {
             match known.load(Ordering::Acquire) {
                 0 => {
                     let process = ask_whose_memory();
-                    let (now_known, relaxed) = (process | TELLING, Ordering::Relaxed);
+                    let now_known = process | TELLING;
+                    let relaxed = Ordering::Relaxed;
                     if known.compare_exchange(0, now_known, relaxed, relaxed).is_ok() {
                         let parent = LAST.swap(process, Ordering::Relaxed);
                         let both = u64::from(process) | u64::from(parent) << 32;

@@ -217,8 +217,14 @@ impl<P: CardPort> SuiteRun<P> {
         lane: &JobCase,
         input: Option<&[u8]>,
     ) -> Result<Vec<RenderedCommand>, Fault> {
-        let (saved, pin, protocol) = (&self.saved, self.job.pin.as_ref(), self.port.protocol());
-        Rendering { saved, pin, protocol, lane, input }.commands(step, number)
+        let rendering = Rendering {
+            saved: &self.saved,
+            pin: self.job.pin.as_ref(),
+            protocol: self.port.protocol(),
+            lane,
+            input,
+        };
+        rendering.commands(step, number)
     }
 
     /// Puts in what earlier commands brought. Each such value is one byte.
@@ -266,7 +272,8 @@ impl<P: CardPort> SuiteRun<P> {
         let response = self.port.transmit(cleared, &mut self.response);
         let time = Monotonic.now() - start;
         let response = response.map_err(|failure| at(failure, step))?;
-        let (sent, received) = (command.len() as u32, response.len() as u32);
+        let sent = command.len() as u32;
+        let received = response.len() as u32;
         self.exchanges.push(Exchange { step: number, time, sent, received, fetched });
         match response.split_last_chunk::<2>() {
             Some((more, status)) => {
