@@ -17,13 +17,13 @@ pub struct CountedCall {
     pub thread: u32,
     /// The file name of the module.
     pub module: String,
-    /// The function's name.
+    /// The function's name in the standard, such as `C_Sign`.
     pub function: &'static str,
     /// Which interface it belongs to.
     pub family: Family,
     /// CK_RV, or the code of PC/SC or of a driver; `None` where returns are not watched.
     pub result: Option<u64>,
-    /// How many calls.
+    /// How many calls ended so.
     pub count: u64,
     /// How long all of them took.
     pub time: Nanos,
@@ -35,7 +35,7 @@ const MOST_SLICES: usize = 192;
 /// How long the calls of a function took, over the time that it was watched.
 #[derive(Clone, Debug)]
 pub struct FunctionTimes {
-    /// The function's name.
+    /// The function's name in the standard, such as `C_Sign`.
     pub function: &'static str,
     /// The file name of the module.
     pub module: String,

@@ -11,7 +11,7 @@ use crate::process;
 /// Why nothing is watched.
 #[derive(Debug, Error)]
 pub enum AttachError {
-    /// No such process.
+    /// No process has this number, or no longer.
     #[error("there is no process {0}\nhint: `pgrep -a NAME` lists processes by name")]
     NoProcess(u32),
     /// It is this one.
@@ -23,7 +23,7 @@ pub enum AttachError {
          other users are seen by root only"
     )]
     NoUsers(String),
-    /// Rights are missing.
+    /// The kernel refuses for want of rights; the text says which.
     #[error("{0}")]
     Rights(String),
     /// A process has no functions that are watched.
@@ -32,9 +32,9 @@ pub enum AttachError {
          has loaded one; the module's users are found by --users-of MODULE"
     )]
     NoModules {
-        /// Which one.
+        /// The number of the process.
         process: u32,
-        /// What it runs.
+        /// The path of the program that it runs.
         program: String,
         /// Lists in it that are in no file, in words; or empty.
         anonymous: String,
@@ -42,7 +42,7 @@ pub enum AttachError {
     /// Its memory cannot be looked at.
     #[error("process {process} cannot be looked at: {why}")]
     Look {
-        /// Which one.
+        /// The number of the process.
         process: u32,
         /// What the system says.
         why: io::Error,
@@ -53,7 +53,7 @@ pub enum AttachError {
     /// Probes cannot be set.
     #[error("{module} cannot be watched: {why}")]
     Probes {
-        /// Which module.
+        /// The path of the module's file.
         module: String,
         /// What the kernel says.
         why: io::Error,

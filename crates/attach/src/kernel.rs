@@ -28,7 +28,7 @@ pub(crate) struct KernelPlan {
 enum Returns {
     /// One link for both ends.
     Session(Program),
-    /// One for each.
+    /// One at a function's entry, and another at its return.
     Pair(Program, Program),
 }
 

@@ -33,7 +33,7 @@ pub struct ProbePlace {
     pub is_stepped: bool,
 }
 
-/// Finds it.
+/// The cheapest place in a function's body at which a probe may go.
 pub(crate) fn probe_place(body: Body<'_>) -> ProbePlace {
     const ENTRY: ProbePlace = ProbePlace { behind: 0, is_stepped: true };
     let Some(behind) = straight_way(body) else { return ENTRY };

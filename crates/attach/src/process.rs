@@ -128,7 +128,7 @@ pub(crate) fn all() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A process's memory.
+/// The memory of a process, by its addresses there.
 pub(crate) struct Memory(File);
 
 impl Memory {

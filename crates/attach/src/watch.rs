@@ -24,7 +24,7 @@ use crate::targets::{modules_of, processes_of};
 /// What is to be watched, and how.
 #[derive(Clone, Debug, Default)]
 pub struct WatchPlan {
-    /// These processes.
+    /// The numbers of processes to watch.
     pub processes: Vec<u32>,
     /// And all that have this module loaded: a path, or a file name.
     pub users_of: Vec<String>,

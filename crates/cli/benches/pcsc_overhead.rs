@@ -91,7 +91,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// One round.
+/// The times of one round, through Tapstone and without it.
 struct Pair {
     bare: Figures,
     tapstone: Figures,

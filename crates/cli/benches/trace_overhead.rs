@@ -95,7 +95,7 @@ struct Bench {
     signals: Signals,
 }
 
-/// One round.
+/// The times of one round, observed and not.
 struct Pair {
     bare: Nanos,
     observed: Nanos,

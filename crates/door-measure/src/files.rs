@@ -107,7 +107,7 @@ pub struct OcspChoice {
 /// A door's trust, and what there is to say about files that say nothing.
 #[derive(Debug)]
 pub struct MadeTrust {
-    /// What is believed.
+    /// Anchors, intermediate certificates and lists, as the door has them.
     pub trust: Trust,
     /// A sentence for each file that is left out.
     pub notes: Vec<String>,
@@ -176,7 +176,7 @@ impl RevocationFiles {
 pub struct SortedCertificates {
     /// Believed as they are.
     pub anchors: Vec<Vec<u8>>,
-    /// On the way.
+    /// Certificates of CAs on the way to an anchor, as DER.
     pub intermediates: Vec<Vec<u8>>,
     /// A sentence for each file that is left out, and for each anchor that nobody named as one.
     pub notes: Vec<String>,

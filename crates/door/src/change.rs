@@ -222,9 +222,9 @@ pub(crate) enum Edit {
     Frames { part: String, bytes: u16 },
     /// Commands are not chained.
     ExtendedLength,
-    /// The smaller certificate.
+    /// The card has a smaller certificate for the same key.
     SmallCertificate,
-    /// The compressed certificate.
+    /// The card stores its certificate under gzip (SP 800-73-5, part 1).
     GzipCertificate,
     /// The part of this name is taken away.
     Drop { part: String },

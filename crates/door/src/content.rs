@@ -40,7 +40,7 @@ pub enum KeyKind {
 pub struct CertificateBytes {
     /// DER, as it is issued today.
     pub plain: u32,
-    /// The same compressed.
+    /// The same under gzip.
     pub gzip: Option<u32>,
     /// A smaller certificate for the same key.
     pub small: Option<u32>,

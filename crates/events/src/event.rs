@@ -92,7 +92,7 @@ pub struct Program {
 /// What a process took, as it knew when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessEnd {
-    /// Its id.
+    /// The number of the process.
     pub process: u32,
     /// When it ended, on CLOCK_MONOTONIC.
     pub at: Nanos,
@@ -201,7 +201,7 @@ pub enum Outcome {
     Made(u64),
     /// Objects of a token.
     Found {
-        /// How many.
+        /// How many objects.
         count: u32,
         /// A digest of their handles.
         digest: u32,

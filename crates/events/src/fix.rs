@@ -45,7 +45,7 @@ pub enum Fix {
     Delay {
         /// The function that is delayed.
         function: WatchedFunction,
-        /// The shortest delay.
+        /// The shortest delay of a call.
         low: Nanos,
         /// The longest delay; equal to the shortest for a fixed one.
         high: Nanos,

@@ -14,7 +14,7 @@ pub enum Effect {
     Writes,
     /// A wrong one costs a try of a PIN or a key.
     SpendsTry,
-    /// No table says.
+    /// No table has the command: it may do anything.
     Unknown,
 }
 

@@ -91,7 +91,7 @@ pub(crate) enum Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// What it offers.
+    /// What the agent's machine and its policy offer.
     Facts {
         /// A claim has to repeat it.
         nonce: Nonce,

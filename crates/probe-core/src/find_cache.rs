@@ -106,7 +106,7 @@ pub fn is_lost(code: u64) -> bool {
 pub struct SessionKey {
     /// A number of its module, from 1.
     pub module: u64,
-    /// Its handle.
+    /// Its handle (CK_SESSION_HANDLE).
     pub handle: u64,
 }
 

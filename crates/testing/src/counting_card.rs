@@ -50,7 +50,7 @@ pub struct CountingCard {
     pub presented: Vec<Presented>,
     /// Headers of commands that change what is stored.
     pub written: Vec<[u8; 4]>,
-    /// Commands in all.
+    /// How many commands it was sent.
     pub commands: u64,
     /// How often it lost its power, or was reset.
     pub powered_off: u64,

@@ -152,7 +152,7 @@ pub enum TrialError {
         /// The calls and commands that write.
         what: Vec<String>,
     },
-    /// Calls are missing.
+    /// The observer lost calls, so behaviour cannot be compared.
     #[error(
         "not all that the command does was seen: {}\nhint: whether a PIN was refused is not known, \
          so it is not run again; let it do less, on a machine that does nothing else",

@@ -11,7 +11,7 @@ use crate::board::{Board, InFlight};
 pub struct Patience {
     /// In a call that makes or removes what outlives the process.
     pub in_lasting_call: Duration,
-    /// Elsewhere.
+    /// In any other call, or in none.
     pub otherwise: Duration,
 }
 

@@ -24,7 +24,7 @@ use crate::process::{self, Mapping, Memory};
 pub struct Module {
     /// Its path, as the process has it.
     pub name: String,
-    /// Its file's number.
+    /// The inode of its file, which is the same in all processes.
     pub inode: u64,
     /// A path by which it can be opened from here.
     pub path: PathBuf,

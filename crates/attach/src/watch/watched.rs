@@ -27,7 +27,7 @@ pub struct Watched {
     pub programs: Vec<Program>,
     /// When it began, on CLOCK_MONOTONIC.
     pub started: Nanos,
-    /// When it ended.
+    /// When it ended, on CLOCK_MONOTONIC.
     pub ended: Nanos,
     /// How long it took to set the probes.
     pub attach_time: Nanos,

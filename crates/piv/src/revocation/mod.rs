@@ -124,7 +124,7 @@ pub fn crl_digest(bytes: &[u8]) -> [u8; 32] {
 /// A list out of an index.
 #[derive(Debug)]
 pub struct IndexedList {
-    /// The list.
+    /// What it lists, and for whom.
     pub list: RevocationList,
     /// SHA-256 of the CRL that the index was made of.
     pub crl_sha256: [u8; 32],
