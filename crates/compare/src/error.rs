@@ -86,3 +86,19 @@ fn names(all: &[String]) -> String {
         (shown, more) => format!("{} and {} more", shown.join(", "), more.len()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_six_operations_are_named() {
+        let numbered = |count: u32| -> Vec<String> {
+            (0..count).map(|number| format!("op{number}")).collect()
+        };
+        assert_eq!(names(&[]), "none");
+        assert_eq!(names(&numbered(2)), "op0, op1");
+        assert_eq!(names(&numbered(6)), "op0, op1, op2, op3, op4, op5");
+        assert_eq!(names(&numbered(8)), "op0, op1, op2, op3, op4, op5 and 2 more");
+    }
+}

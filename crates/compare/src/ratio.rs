@@ -232,6 +232,8 @@ mod tests {
         assert_about(more_samples(ratio, 1.0, 1000), 4000.0 * POWER - 1000.0);
         assert_eq!(more_samples(around(1.0, 0.1), 1.0, 1000), None, "on the limit");
         assert_eq!(more_samples(around(1.0 + 1e-9, 0.1), 1.0, 1000), None, "nearly");
+        // Two are the fewest that there can be, and they are enough here.
+        assert_eq!(more_samples(around(1.5, 0.01), 1.0, 2), None, "none is missing");
     }
 
     /// Over many pairs of runs, the interval must hold the true ratio about as often as it says.

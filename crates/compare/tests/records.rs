@@ -6,7 +6,9 @@ use tapstone_compare::{
     CompareError, NamedRecord, compare_records, compare_with_reference, side_by_side,
 };
 use tapstone_measure::compare::Percent;
-use tapstone_record::{Change, Comparison, Judgement, NoNumber, Provenance, Quantity, Record};
+use tapstone_record::{
+    Change, Comparison, Judgement, NoNumber, Provenance, Quantity, Record, Variation,
+};
 use tapstone_reference::{load, names};
 
 /// A case in a closed loop of one worker, with a rate and its interval of this part to both sides.
@@ -82,6 +84,32 @@ fn tokens_are_compared_by_their_rate() {
     let on_the_limit = token(100.0, None);
     assert_eq!(on_the_limit.rows[0].more_samples, None);
     assert_eq!(on_the_limit.rows[0].no_number, Some(NoNumber::OnTheLimit));
+}
+
+#[test]
+fn what_is_decided_by_a_hair_asks_for_no_more_samples() {
+    // The interval ends just above 1: as many samples again would decide it nine times of ten.
+    let decided = token(101.6, None);
+    assert_eq!(decided.rows[0].verdict, Change::Faster);
+    assert_eq!((decided.rows[0].more_samples, decided.rows[0].no_number), (None, None));
+}
+
+#[test]
+fn a_row_holds_the_variation_between_rounds_where_both_sides_do() {
+    let varied = |variation: Value| {
+        let mut interval = json!({"n": 1000, "method": "m", "level": 0.95});
+        if !variation.is_null() {
+            interval.as_object_mut().unwrap().insert("variation".to_owned(), variation);
+        }
+        record("token", &[with(case("x", 100.0, 0.01), json!({"interval": interval}))])
+    };
+    let of = |one: Value, other: Value| {
+        compared(&varied(one), &varied(other), None).unwrap().rows[0].variation
+    };
+    assert_eq!(of(json!("rounds"), json!("rounds")), Some(Variation::Rounds));
+    assert_eq!(of(json!("rounds"), json!("window")), Some(Variation::Window));
+    assert_eq!(of(json!("window"), json!("window")), Some(Variation::Window));
+    assert_eq!(of(json!("rounds"), Value::Null), None);
 }
 
 #[test]
@@ -330,6 +358,11 @@ fn devices_side_by_side_are_slower_than_the_fastest() {
     let row = &side_by_side(&[named(&cards[0], "a"), named(&cards[1], "b")]).unwrap().rows[0];
     assert_eq!(row.quantity, Quantity::Latency);
     assert_eq!(row.excess[1].unwrap().0, 1.0);
+    // A rate of 0 is no figure, and one alone is beside nothing.
+    let none =
+        json!({"throughput": {"estimate": 0.0, "low": 0.0, "high": 0.0, "unit": "operations/s"}});
+    let still = record("token", &[with(case("x", 100.0, 0.01), none)]);
+    assert!(side_by_side(&[named(&runs[0], "a"), named(&still, "e")]).is_err());
     let error = side_by_side(&[named(&runs[0], "a"), named(&other, "d")]).unwrap_err();
     assert!(matches!(error, CompareError::NothingShared { .. }), "{error}");
 }
