@@ -3,7 +3,7 @@
 //! Thirty rounds with a wrong PIN would block a card in the third, and thirty rounds of a command
 //! that makes a key would leave thirty keys.
 
-use tapstone_names::pkcs11::Rv;
+use tapstone_names::pkcs11::{Rv, changes_token, makes_object};
 
 use tapstone_explain::timeline::{Exchange, Family, Span, Timeline};
 
@@ -74,37 +74,14 @@ fn written(timeline: &Timeline, span: &Span) -> Option<String> {
     let call = timeline.call(span.call);
     let name = match call.family {
         // Session objects are gone with the session; those with CKA_TOKEN stay.
-        Family::Pkcs11 if makes_objects(call.function) && !span.on_token => return None,
-        Family::Pkcs11 if makes_objects(call.function) || changes_token(call.function) => {
+        Family::Pkcs11 if makes_object(call.function) && !span.on_token => return None,
+        Family::Pkcs11 if makes_object(call.function) || changes_token(call.function) => {
             call.function
         }
         Family::Pcsc | Family::Driver => return written_by(timeline.exchange(span.exchange?)),
         _ => return None,
     };
     Some(name.to_owned())
-}
-
-fn makes_objects(function: &str) -> bool {
-    matches!(
-        function,
-        "C_CreateObject"
-            | "C_CopyObject"
-            | "C_GenerateKey"
-            | "C_GenerateKeyPair"
-            | "C_UnwrapKey"
-            | "C_UnwrapKeyAuthenticated"
-            | "C_DeriveKey"
-            | "C_EncapsulateKey"
-            | "C_DecapsulateKey"
-    )
-}
-
-/// Whatever they are given, it may be on the token.
-fn changes_token(function: &str) -> bool {
-    matches!(
-        function,
-        "C_DestroyObject" | "C_SetAttributeValue" | "C_InitToken" | "C_InitPIN" | "C_SetPIN"
-    )
 }
 
 /// A command that changes what is on a card, or that a card has carried out and nobody knows.

@@ -2,6 +2,7 @@
 //! what changes objects, and what goes along with a call that is not made.
 
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::{changes_token, makes_object};
 
 use super::Removed;
 use super::scene::Scene;
@@ -26,24 +27,7 @@ pub(super) fn outermost_calls<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Span)> {
 
 /// Whether the objects of a token can be others after a call, to a program that sees nothing else.
 pub(super) fn changes_objects(function: &str) -> bool {
-    matches!(
-        function,
-        "C_CreateObject"
-            | "C_CopyObject"
-            | "C_DestroyObject"
-            | "C_SetAttributeValue"
-            | "C_GenerateKey"
-            | "C_GenerateKeyPair"
-            | "C_UnwrapKey"
-            | "C_UnwrapKeyAuthenticated"
-            | "C_DeriveKey"
-            | "C_EncapsulateKey"
-            | "C_DecapsulateKey"
-            | "C_InitToken"
-            | "C_InitPIN"
-            | "C_SetPIN"
-            | "C_Finalize"
-    )
+    makes_object(function) || changes_token(function) || function == "C_Finalize"
 }
 
 /// From the beginning of a call to its end.

@@ -33,6 +33,29 @@ pub fn makes_object_by_mechanism(function: &str) -> bool {
     matches!(function, "C_GenerateKey" | "C_GenerateKeyPair" | "C_UnwrapKey" | "C_DeriveKey")
 }
 
+/// Whether it makes an object, of a session or of the token.
+#[must_use]
+pub fn makes_object(function: &str) -> bool {
+    makes_object_by_mechanism(function)
+        || matches!(
+            function,
+            "C_CreateObject"
+                | "C_CopyObject"
+                | "C_UnwrapKeyAuthenticated"
+                | "C_EncapsulateKey"
+                | "C_DecapsulateKey"
+        )
+}
+
+/// Whether it changes or removes what may be on the token, whatever it is given.
+#[must_use]
+pub fn changes_token(function: &str) -> bool {
+    matches!(
+        function,
+        "C_DestroyObject" | "C_SetAttributeValue" | "C_InitToken" | "C_InitPIN" | "C_SetPIN"
+    )
+}
+
 /// The first argument of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstArgument {
@@ -82,6 +105,19 @@ mod tests {
         let made: Vec<&str> =
             with.into_iter().filter(|function| makes_object_by_mechanism(function)).collect();
         assert_eq!(made, ["C_GenerateKey", "C_GenerateKeyPair", "C_UnwrapKey", "C_DeriveKey"]);
+    }
+
+    #[test]
+    fn what_makes_an_object_is_apart_from_what_changes_the_token_by_itself() {
+        for function in ["C_CreateObject", "C_CopyObject", "C_GenerateKey", "C_EncapsulateKey"] {
+            assert!(makes_object(function) && !changes_token(function), "{function}");
+        }
+        for function in ["C_DestroyObject", "C_SetAttributeValue", "C_InitToken", "C_SetPIN"] {
+            assert!(changes_token(function) && !makes_object(function), "{function}");
+        }
+        for function in ["C_WrapKey", "C_SignInit", "C_FindObjects", "C_Login"] {
+            assert!(!makes_object(function) && !changes_token(function), "{function}");
+        }
     }
 
     #[test]

@@ -15,7 +15,8 @@ mod return_code;
 mod violation;
 
 pub use self::arguments::{
-    FirstArgument, first_argument, makes_object_by_mechanism, takes_mechanism,
+    FirstArgument, changes_token, first_argument, makes_object, makes_object_by_mechanism,
+    takes_mechanism,
 };
 pub use self::function::{Pkcs11Failure, Pkcs11Function};
 pub use self::mechanism::mechanism_name;
