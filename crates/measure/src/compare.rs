@@ -403,7 +403,13 @@ mod tests {
         assert_eq!(samples_to_decide(f64::NAN, 20, 0.1), None);
         assert_eq!(samples_to_decide(0.1, 1, 0.1), None);
         let open = compare_rounds(&rounds(20, 1.01, 0.05, 1));
-        assert!(open.more_rounds().is_some_and(|more| more > 20), "{open}");
+        let more = open.more_rounds().unwrap();
+        assert!(more > 20, "{open}");
+        // From the middle of the interval to its end, on the logarithm.
+        let ratio = open.ratio.unwrap();
+        let half_width = (ratio.high.ln() - ratio.low.ln()) / 2.0;
+        let needed = samples_to_decide(half_width, 20, ratio.estimate.ln().abs()).unwrap();
+        assert!((more + 20).abs_diff(needed) <= 1, "{more} {needed}");
         assert_eq!(compare_rounds(&rounds(20, 1.5, 0.05, 1)).more_rounds(), None);
         // However clear it is, a verdict needs twenty.
         assert_eq!(compare_rounds(&rounds(12, 2.0, 0.001, 1)).more_rounds(), Some(8));
@@ -434,6 +440,23 @@ mod tests {
         let twice = compare_means(&twice).unwrap();
         assert_eq!(twice.verdict, PairedVerdict::Faster);
         assert!((twice.speedup.low - 2.0).abs() < 1e-9, "what rounds share cancels: {twice:?}");
+    }
+
+    #[test]
+    fn means_are_slower_or_the_same_as_well() {
+        let rounds = |before: u64, after: u64| -> Vec<PairedTimes> {
+            let round = PairedTimes {
+                before: Nanos::from_millis(before),
+                after: Nanos::from_millis(after),
+            };
+            vec![round; 20]
+        };
+        let verdict = |before, after| compare_means(&rounds(before, after)).unwrap().verdict;
+        assert_eq!(verdict(100, 200), PairedVerdict::Slower);
+        assert_eq!(verdict(200, 100), PairedVerdict::Faster);
+        // Both ends of the interval are 1.
+        let same = PairedVerdict::Inconclusive(Doubt::NoDifferenceSeen);
+        assert_eq!(verdict(100, 100), same);
     }
 
     #[test]

@@ -296,6 +296,14 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_unclear_when_it_shows_neither_growth_nor_that_there_is_none() {
+        let first = |ratios: &[f64]| steps(&growing_by(ratios)).remove(0);
+        assert!(!first(&[1.01, 1.02, 1.03, 1.02, 1.01]).is_unclear(), "flat");
+        assert!(!first(&[1.9, 2.0, 2.1, 2.0, 1.9]).is_unclear(), "growth");
+        assert!(first(&[0.9, 1.1, 0.95, 1.12, 1.0]).is_unclear(), "the interval holds both");
+    }
+
+    #[test]
     fn the_knee_is_where_95_percent_are_reached() {
         // Without noise the paired ratios are exact: 94 % is not enough, 96 % is.
         let of = |concurrency, rate: f64| level(concurrency, [PerSecond(rate); 5]);

@@ -239,6 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_that_there_is_not_counts_as_the_last() {
+        // Slices come from other processes.
+        let slice = Slice { min: Nanos(5), max: Nanos::NEVER, ..Slice::empty() };
+        for bucket in [BUCKETS as u32, u32::MAX] {
+            let slice = Slice { buckets: vec![(bucket, 3)], ..slice.clone() };
+            let all = LatencyDistribution::from_slices(&[slice]).unwrap();
+            assert_eq!((all.total, all.filled[0].bucket), (3, BUCKETS as u32 - 1));
+        }
+    }
+
+    #[test]
     fn a_share_ends_with_the_call_that_completes_it() {
         let all = LatencyDistribution::from_slices(&one_of_each(1000, 20)).unwrap();
         for (share, latency) in [(0.001, 1.0), (0.25, 250.0), (0.5, 500.0), (0.999, 999.0)] {

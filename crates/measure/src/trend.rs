@@ -404,6 +404,108 @@ mod tests {
         assert!(found.to_string().starts_with("latencies have two modes: 7"), "{found}");
     }
 
+    /// So many calls of one latency.
+    fn spike(total: &mut Slice, latency: u64, count: u32) {
+        (0..count).for_each(|_| total.count(Nanos(latency)));
+    }
+
+    /// So many calls that are even on the logarithm between two latencies.
+    fn even(total: &mut Slice, low: f64, high: f64, count: u32) {
+        for place in 0..count {
+            let part = (f64::from(place) + 0.5) / f64::from(count);
+            total.count(Nanos((low * (high / low).powf(part)) as u64));
+        }
+    }
+
+    /// Calls that are even from 1 ms to 4 ms, with so many more at either end.
+    fn even_between(ends: u32, between: u32) -> Slice {
+        let mut total = Slice::empty();
+        spike(&mut total, 1_000_000, ends);
+        even(&mut total, 1e6, 4e6, between);
+        spike(&mut total, 4_000_000, ends);
+        total
+    }
+
+    #[test]
+    fn a_valley_that_chance_can_make_is_none() {
+        // Some 15 calls lie in each bin, and some 24 more in the first and in the last: that is less
+        // than four standard deviations of the difference.
+        assert_eq!(bimodality(&even_between(24, 183), Nanos(1)), None);
+        // With as many in the valleys, and 90 more at the ends, there is no doubt.
+        assert!(bimodality(&even_between(90, 183), Nanos(1)).is_some());
+    }
+
+    #[test]
+    fn of_the_deepest_valley_one_half_belongs_to_either_mode() {
+        let total = even_between(300, 183);
+        let found = bimodality(&total, Nanos(1)).unwrap();
+        let density = Density::from_total(&total, Nanos(1)).unwrap();
+        let heights = &density.heights;
+        let all: f64 = heights.iter().sum();
+        let share = |valley: usize| {
+            1.0 - (heights[..valley].iter().sum::<f64>() + heights[valley] / 2.0) / all
+        };
+        let is_it = |valley: &usize| (share(*valley) - found.slow_share).abs() < 1e-12;
+        let valleys: Vec<usize> = (1..heights.len() - 1).filter(is_it).collect();
+        let [valley] = valleys[..] else { panic!("{found:?}: {heights:?}") };
+        assert!(heights[valley] > 0.0, "{heights:?}");
+        let inner = &heights[1..heights.len() - 1];
+        assert!(inner.iter().all(|height| *height >= heights[valley]), "{heights:?}");
+    }
+
+    #[test]
+    fn a_valley_is_as_deep_as_it_lies_below_its_lower_peak() {
+        // The second valley lies lower, but so do its peaks.
+        let mut total = Slice::empty();
+        spike(&mut total, 1_000_000, 1000);
+        even(&mut total, 1e6, 2e6, 840);
+        spike(&mut total, 2_000_000, 1000);
+        even(&mut total, 2e6, 4e6, 560);
+        spike(&mut total, 4_000_000, 100);
+        let found = bimodality(&total, Nanos(1)).unwrap();
+        assert!(found.slow_share > 0.4, "{found:?}");
+    }
+
+    #[test]
+    fn the_effect_of_two_modes_is_what_the_mean_owes_to_the_rarer() {
+        let effect =
+            |slow_share| Bimodality { fast: Nanos(1000), slow: Nanos(1100), slow_share }.effect();
+        assert!((effect(0.3) - 0.03).abs() < 1e-12);
+        assert!((effect(0.8) - 0.02).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_mode_is_the_highest_bin_on_its_side_of_the_valley() {
+        let total = window(3, SECONDS, |_, coin| if coin < 0.7 { 1e6 } else { 3e6 }).total();
+        let found = bimodality(&total, Nanos(1)).unwrap();
+        let density = Density::from_total(&total, Nanos(1)).unwrap();
+        let between = density.heights.len() / 2;
+        let highest_in = |bins: std::ops::Range<usize>| {
+            bins.max_by(|one, other| density.heights[*one].total_cmp(&density.heights[*other]))
+        };
+        let fast = highest_in(0..between).unwrap();
+        let slow = highest_in(between..density.heights.len()).unwrap();
+        assert_eq!((found.fast, found.slow), (density.centre(fast), density.centre(slow)));
+    }
+
+    #[test]
+    fn of_two_valleys_that_are_as_deep_the_first_is_taken() {
+        let mut total = Slice::empty();
+        for latency in [1_000_000, 2_000_000, 4_000_000] {
+            spike(&mut total, latency, 100);
+        }
+        let found = bimodality(&total, Nanos(1)).unwrap();
+        // Two thirds and not one, but for what lies beyond the 1st and the 99th percentile.
+        assert!(found.slow_share > 0.5, "{found:?}");
+    }
+
+    #[test]
+    fn a_bucket_that_there_is_not_is_no_reason_to_fail() {
+        let mut total = even_between(90, 183);
+        total.buckets.push((u32::MAX, 1));
+        assert!(bimodality(&total, Nanos(1)).is_some());
+    }
+
     #[test]
     fn one_mode_stays_one_wherever_the_buckets_double() {
         for seed in 0..200 {

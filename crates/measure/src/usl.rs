@@ -211,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn a_level_without_a_rate_has_no_law() {
+        let mut points = points(&law(100.0, 0.1, 0.001));
+        assert!(Usl::fit(&points).is_some());
+        points[3].rate = PerSecond(0.0);
+        assert_eq!(Usl::fit(&points), None);
+    }
+
+    #[test]
     fn more_than_linear_growth_is_no_limit() {
         let points = LEVELS.map(|concurrency| {
             let n = f64::from(concurrency);
