@@ -10,6 +10,7 @@ like that (in a constant, or of a type that does not compile) is left to cargo-m
 returns those that it tried.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -58,6 +59,9 @@ class Source:
         start = self.lines[at["line"] - 1]
         line = self.text[start : self.lines[at["line"]]].decode()
         return start + len(line[: at["column"] - 1].encode())
+
+    def key(self, mutant):
+        return mutant["name"], hashlib.sha256(self.text).hexdigest()[:16]
 
     def constant(self, node):
         """The modifiers of the constant function around a node; `True` in another constant."""
@@ -200,9 +204,17 @@ class AllAtOnce:
     """The mutants of one crate in a copy of the workspace."""
 
     def __init__(self, root, package, folder, tree, build):
-        self.root, self.package, self.folder = root, package, folder
-        self.tree, self.build = tree, build
+        self.root = root
+        self.package = package
+        self.folder = folder
+        self.tree = tree
+        self.build = build
         self.programs = {}
+        # Names of mutants that do not stand beside the others, with what their files were.
+        self.apart_file = tree.parent / f"{package}-apart.json"
+        self.apart = set()
+        if self.apart_file.exists():
+            self.apart = {tuple(it) for it in json.loads(self.apart_file.read_text())}
 
     def copy(self):
         """The workspace as it is; a file that is the same stays, so that it is not built again."""
@@ -230,7 +242,7 @@ class AllAtOnce:
             source = sources.setdefault(mutant["file"], Source(self.root / mutant["file"]))
             found = source.edit(mutant)
             around = found and source.constant(found[0])
-            if found is None or around is True:
+            if found is None or around is True or source.key(mutant) in self.apart:
                 continue
             if around:
                 name = around.child_by_field_name("name").text.decode()
@@ -243,6 +255,10 @@ class AllAtOnce:
             if not wrong:
                 return {number: mutants[number - 1] for number in placed}
             print(f"{len(wrong)} mutants do not stand beside the others", flush=True)
+            for number in wrong & placed.keys():
+                mutant = mutants[number - 1]
+                self.apart.add(sources[mutant["file"]].key(mutant))
+            self.apart_file.write_text(json.dumps(sorted(self.apart)))
             placed = {number: it for number, it in placed.items() if number not in wrong}
 
     def write(self, placed, sources):
