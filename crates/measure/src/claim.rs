@@ -434,6 +434,7 @@ mod tests {
             ("rsa1024.sign p98 <= 5ms", "`p98` is not a statistic"),
             ("rsa1024.sign >= many/s", "`many/s` does not start with a positive number"),
             ("rsa1024.sign >= -5/s", "`-5/s` does not start"),
+            ("rsa1024.sign >= 0/s", "`0/s` does not start"),
             ("rsa1024.sign <= 0us", "`0us` does not start"),
             ("rsa1024.sign >= 9 verifications/s", "`verifications/s` is not a unit"),
             ("rsa1024.sign >= 77us", "claims nothing that a device could miss"),
@@ -443,6 +444,9 @@ mod tests {
             let error = bound(text).unwrap_err().to_string();
             assert!(error.contains(message) && error.contains("\nhint: "), "{text}: {error}");
         }
+        // More than a number of 64 bits holds.
+        let endless = format!("rsa1024.sign >= {}/s", "9".repeat(400));
+        assert!(matches!(bound(&endless), Err(ClaimError::Number(_))));
     }
 
     #[test]

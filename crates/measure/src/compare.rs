@@ -402,6 +402,11 @@ mod tests {
         assert_eq!(samples_to_decide(0.0, 20, 0.1), None, "no spread was seen");
         assert_eq!(samples_to_decide(f64::NAN, 20, 0.1), None);
         assert_eq!(samples_to_decide(0.1, 1, 0.1), None);
+        assert_eq!(samples_to_decide(0.1, 2, 10.0), Some(2), "two have a spread");
+        // Nor is a million times the samples any advice; what is below is.
+        let many = 1_099_511;
+        assert!(samples_to_decide(0.1, many, 0.1 / 523.7).is_some_and(|it| it / many < 1_000_000));
+        assert_eq!(samples_to_decide(0.1, many, 0.1 / 1_000.0), None);
         let open = compare_rounds(&rounds(20, 1.01, 0.05, 1));
         let more = open.more_rounds().unwrap();
         assert!(more > 20, "{open}");

@@ -348,6 +348,13 @@ mod tests {
             steps(&all).iter().map(|step| step.ratio.unwrap().estimate).collect();
         assert_eq!(ratios, [1.0, 1.0]);
         assert_eq!(between(&all[0], &all[2]), None, "no common pass");
+        let apart = |rate| {
+            let passes = (5..10).map(|number| LevelPass { number, rate: PerSecond(rate) });
+            Level { concurrency: 2, passes: passes.collect() }
+        };
+        let first = over(1, 0..5);
+        assert_eq!(find_knee(&[first.clone(), apart(104.0)]).unwrap().concurrency, 1, "96 %");
+        assert_eq!(find_knee(&[first, apart(111.0)]).unwrap().concurrency, 2, "90 %");
         // The knee then rests on the means: 100, 75 and 50.
         assert_eq!(find_knee(&all).unwrap().concurrency, 1);
     }

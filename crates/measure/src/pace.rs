@@ -211,6 +211,17 @@ mod tests {
     }
 
     #[test]
+    fn the_first_gap_lies_between_the_first_request_and_the_second() {
+        let start = Nanos(1_000);
+        let schedule = Schedule::poisson(start, PerSecond(1e3), 7);
+        let after = |gaps: usize| start + Nanos(schedule.offsets[gaps - 1].round() as u64);
+        assert_eq!(schedule.moment(0), start);
+        assert_eq!((schedule.moment(1), schedule.moment(2)), (after(1), after(2)));
+        let round = POISSON_ROUND as u64;
+        assert_eq!(schedule.moment(round), after(POISSON_ROUND), "a round ends with its last gap");
+    }
+
+    #[test]
     fn a_closed_loop_starts_at_once_or_where_the_last_call_ended() {
         let clock = Sleeper { now: Cell::new(70), ..Sleeper::default() };
         let gate = Gate::default();

@@ -500,6 +500,97 @@ mod tests {
     }
 
     #[test]
+    fn a_few_calls_on_either_side_are_no_mode() {
+        let of = |fast, slow| {
+            let mut total = Slice::empty();
+            even(&mut total, 1e6, 1.1e6, fast);
+            even(&mut total, 4e6, 4.4e6, slow);
+            bimodality(&total, Nanos(1))
+        };
+        assert!(of(5_000, 5_000).is_some());
+        assert_eq!((of(9_700, 300), of(300, 9_700)), (None, None));
+    }
+
+    /// Calls that take the same within each fifth of a window.
+    fn by_fifths(micros: [u64; 5]) -> Drift {
+        let length = Nanos::from_millis(4);
+        let mut series = Series::new(length);
+        let batches = 5 * BATCHES_PER_FIFTH as u64;
+        for batch in 0..batches {
+            let mut slice = Slice { start: Nanos(batch * length.0), length, ..Slice::empty() };
+            let latency = micros[(batch / BATCHES_PER_FIFTH as u64) as usize];
+            (0..10).for_each(|_| slice.count(Nanos(latency * 1_000)));
+            series.add(&slice);
+        }
+        let window = Nanos(batches * length.0);
+        series.extend_to(window);
+        drift(&series, window)
+    }
+
+    #[test]
+    fn the_last_fifth_is_set_against_the_first() {
+        let found = by_fifths([100, 100, 100, 100, 200]);
+        assert_eq!(found.course, Course::Slower);
+        assert!((found.ratio.unwrap().estimate - 2.0).abs() < 1e-9, "{found:?}");
+        // 2 % either way are no drift, 5 % are.
+        let course = |last| by_fifths([100, 100, 100, 100, last]).course;
+        assert_eq!(
+            [95, 98, 102, 105].map(course),
+            [Course::Faster, Course::Steady, Course::Steady, Course::Slower,]
+        );
+    }
+
+    #[test]
+    fn an_interval_of_means_is_of_students_t_over_both_fifths() {
+        let fifth = |sums: [u128; 2]| -> Vec<Batch> {
+            let batch =
+                |latency_sum| Batch { slices: 0..1, length: Nanos(1), completed: 10, latency_sum };
+            (0..BATCHES_PER_FIFTH).map(|number| batch(sums[number % 2])).collect()
+        };
+        let found = ratio_of_means(&fifth([1000, 1000]), &fifth([1900, 2100])).unwrap();
+        let last: Vec<(f64, f64)> = fifth([1900, 2100]).iter().map(latency).collect();
+        let mean = Ratio::over(&last).unwrap();
+        // Eight batches and eight more, of which two means are known.
+        let half_width = student_t(14) * mean.standard_error() / mean.value();
+        assert!((found.high.ln() - 2f64.ln() - half_width).abs() < 1e-9, "{found:?}");
+        assert!((2f64.ln() - found.low.ln() - half_width).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn calls_make_twice_as_many_bins_as_their_cube_root() {
+        let total = even_between(0, 1000);
+        let bins = Density::from_total(&total, Nanos(1)).unwrap().heights.len();
+        assert!((20..=21).contains(&bins), "{bins}");
+    }
+
+    #[test]
+    fn the_longest_call_is_named_in_medians() {
+        let mut total = Slice::empty();
+        spike(&mut total, 1_000_000, 900);
+        spike(&mut total, 100_000_000, 10);
+        let found = outlier(&total).unwrap();
+        assert!((found.times / 100.0 - 1.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn a_bin_has_its_centre_in_its_middle() {
+        let density = Density { origin: 1000f64.ln(), width: 4f64.ln(), heights: vec![0.0; 3] };
+        assert_eq!([0, 1, 2].map(|bin| density.centre(bin)), [2_000, 8_000, 32_000].map(Nanos));
+    }
+
+    #[test]
+    fn without_latency_there_is_no_ratio_of_means() {
+        let fifth = |latency_sum| {
+            let batch = Batch { slices: 0..1, length: Nanos(1), completed: 10, latency_sum };
+            vec![batch; BATCHES_PER_FIFTH]
+        };
+        assert_eq!(ratio_of_means(&fifth(0), &fifth(100)), None);
+        assert_eq!(ratio_of_means(&fifth(100), &fifth(0)), None);
+        let twice = ratio_of_means(&fifth(100), &fifth(200)).unwrap();
+        assert!((twice.estimate - 2.0).abs() < 1e-9, "{twice:?}");
+    }
+
+    #[test]
     fn a_bucket_that_there_is_not_is_no_reason_to_fail() {
         let mut total = even_between(90, 183);
         total.buckets.push((u32::MAX, 1));
