@@ -80,3 +80,17 @@ fn saved(overlapped: Millis, total: Millis) -> BudgetPart {
 pub(crate) fn share(of: Millis, total: Millis) -> Fraction {
     Fraction(if total.0 > 0.0 { of.0 / total.0 } else { 0.0 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overlaps_is_taken_from_the_sum() {
+        let overlap = saved(Millis(250.0), Millis(1_000.0));
+        let time = overlap.time_ns;
+        assert_eq!((time.low, time.estimate, time.high), (-250e6, -250e6, -250e6));
+        assert_eq!(overlap.share.0, -0.25);
+        assert_eq!(share(Millis(1.0), Millis::ZERO).0, 0.0, "of nothing there is no part");
+    }
+}

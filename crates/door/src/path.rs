@@ -408,6 +408,45 @@ mod tests {
     }
 
     #[test]
+    fn a_formula_stands_beside_a_time_from_elsewhere_only() {
+        let hop: Hop =
+            toml::from_str("kind = \"ip\"\nround_trip_us = 1000\nbits_per_second = 100000000")
+                .unwrap();
+        let message = Message {
+            step: step::CHALLENGE.to_owned(),
+            count: 2,
+            command_bytes: 100,
+            response_bytes: 200,
+        };
+        let mut link = part(Role::Link(LinkEnd::Module, LinkEnd::Controller), &[]);
+        assert_eq!(link.mean_by_formula(), None, "no link is known");
+        link.hop = Some(hop.clone());
+        assert_eq!(link.mean_by_formula(), None, "nothing is known to be sent");
+        link.messages.push(message);
+        let times: Millis = formula(&hop, &link.messages).into_values().sum();
+        assert!(times > Millis::ZERO);
+        assert_eq!(link.mean_by_formula(), Some(times));
+        link.provenance = Provenance::Derived;
+        assert_eq!(link.mean_by_formula(), None, "its own time is that formula's");
+    }
+
+    #[test]
+    fn work_is_scaled_and_what_each_command_takes_stays() {
+        let pieces = [(step::READ_CERTIFICATE, 300.0), (step::READ_CERTIFICATE, 40.0)];
+        let mut card = part(Role::Card, &pieces);
+        card.scale_work(StepFilter::All, 0.5);
+        assert_eq!(card.mean(), Millis(170.0), "no piece is for each command");
+        let mut card = part(Role::Card, &pieces);
+        card.per_command = Some(1);
+        card.scale_work(StepFilter::Only(&[step::CHALLENGE]), 0.5);
+        assert_eq!(card.mean(), Millis(340.0));
+        card.scale_work(StepFilter::Only(&[step::READ_CERTIFICATE]), 0.5);
+        assert_eq!(card.mean(), Millis(190.0));
+        card.replace_steps(&[(step::READ_CERTIFICATE.to_owned(), Millis(7.0))]);
+        assert_eq!(card.mean(), Millis(47.0));
+    }
+
+    #[test]
     fn sums_leave_the_self_check_out_and_waiting_does_not() {
         assert_eq!(path(false).total(), Millis(1_450.0));
         assert_eq!(path(false).total_with_self_check(), Millis(1_610.0));

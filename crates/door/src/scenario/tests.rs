@@ -2,6 +2,7 @@ use tapstone_record::{PartKind, Provenance, Verdict};
 
 use super::*;
 use crate::budget;
+use crate::change::Edit;
 use crate::path::{StepFilter, step};
 
 #[test]
@@ -240,4 +241,41 @@ fn every_change_of_every_shipped_scenario_cites_a_standard() {
             assert!(cites, "{name}: {}: {}", change.id, change.condition);
         }
     }
+}
+
+#[test]
+fn other_links_are_proposed_behind_the_reader_only() {
+    let scenario = Scenario::shipped("hid-rsa2048").unwrap();
+    let replaced: Vec<&str> = scenario
+        .changes
+        .iter()
+        .filter_map(|change| match &change.edit {
+            Edit::Link { part, .. } => Some(part.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(!replaced.is_empty());
+    assert!(!replaced.contains(&"card-reader"), "{replaced:?}");
+}
+
+#[test]
+fn people_hold_cards_by_their_shares() {
+    let text = |shares: &[f64]| {
+        let kinds = shares.iter().enumerate().map(|(number, share)| {
+            format!("[[people.card]]\nname = 'kind {number}'\nshare = {share:?}\n")
+        });
+        format!("{CARD}time_ms = 5\n[people]\n{}", kinds.collect::<String>())
+    };
+    let shares = |of: &[f64]| -> Vec<f64> {
+        let cards = Scenario::read(&text(of), "my.toml").unwrap().people.cards;
+        cards.iter().map(|kind| kind.share).collect()
+    };
+    assert_eq!(shares(&[1.0]), [1.0]);
+    assert_eq!(shares(&[0.25, 0.75]), [0.25, 0.75]);
+    let wrong = |of: &[f64]| Scenario::read(&text(of), "my.toml").unwrap_err().to_string();
+    for share in [0.0, -0.5, 1.5] {
+        let error = wrong(&[share, 1.0]);
+        assert!(error.contains("is no part of all people"), "{error}");
+    }
+    assert!(wrong(&[0.25, 0.5]).contains("add up to 0.75"));
 }
