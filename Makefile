@@ -13,7 +13,7 @@ help:
 	@echo 'make bpf     builds the programs that trace --pid puts into the kernel, and compares them (clang)'
 	@echo 'make watch-hour   an hour of trace --pid on 2,000 calls a second: does it grow, is a call missing'
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
-	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5)'
+	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5, SERVERS=4)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
 	@echo 'make twins   what a trace predicts, beside what repairs by hand save'
 	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'

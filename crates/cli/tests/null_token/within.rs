@@ -196,14 +196,16 @@ fn a_short_search_comes_near_the_limit_of_a_queue() {
 }
 
 /// Searches in real time with intervals of at most 3 %: `make within-real`, `SEARCHES=10`. They are
-/// long: `SEED=5` begins with the fifth.
+/// long: `SEED=5` begins with the fifth, and `SERVERS=4` searches on one of the devices.
 #[test]
 #[ignore = "a minute or two for each search: make within-real"]
 fn searches_in_real_time_hold_the_limit_of_queues() {
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let (count, first): (u32, u32) = (number("SEARCHES", 10), number("SEED", 1));
+    let servers = number("SERVERS", 0);
+    let chosen = |device: &Device| servers == 0 || device.servers == servers as usize;
     let mut held = Vec::new();
-    for device in [ONE_SERVER, FOUR_SERVERS] {
+    for device in [ONE_SERVER, FOUR_SERVERS].into_iter().filter(chosen) {
         let truth = device.truth();
         let mut holds = 0;
         for seed in first..first + count {
