@@ -193,6 +193,11 @@ impl CaseFigures<'_> {
 }
 
 impl TokenCases {
+    /// Whether something is claimed about a case.
+    pub(super) fn claims_about(&self, case: &CasePlan) -> bool {
+        self.claims.iter().any(|claim| claim.case == case.name())
+    }
+
     /// The same case as a level of a search for the limit.
     pub(super) fn level(&self, case: &CasePlan) -> CasePlan {
         let stop = match case.stop {

@@ -111,15 +111,19 @@ fn void_reasons(evidence: &Evidence<'_>) -> Vec<String> {
     if outcomes.iter().any(|outcome| outcome.interrupted) {
         reasons.push("the run was interrupted".into());
     }
-    let over = evidence.rounds.and_then(|rounds| rounds.shown.summary.as_ref());
-    if over.is_some_and(|over| !over.reliable) {
-        reasons.push("the interval over the rounds is unreliable".into());
-    }
     let Some(rounds) = evidence.rounds else { return reasons };
-    if let Some(why) = rounds.disturbed.first() {
-        let disturbed = rounds.disturbed.len();
-        let all = rounds.rounds.len();
-        reasons.push(format!("other programs disturbed {disturbed} of {all} rounds: {why}"));
+    match rounds.disturbed.first() {
+        // It ends the rounds: those before are too few for an interval, which goes without saying.
+        Some(why) => {
+            let round = rounds.rounds.len();
+            reasons.push(format!(
+                "other programs disturbed round {round}, and no more were made: {why}"
+            ));
+        }
+        None if rounds.shown.summary.as_ref().is_some_and(|over| !over.reliable) => {
+            reasons.push("the interval over the rounds is unreliable".into());
+        }
+        None => {}
     }
     reasons
 }

@@ -9,8 +9,8 @@ use tapstone_record::Record;
 use tapstone_text::Foreign;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
-    CaseOutcome, CasePlan, LimitPlan, RoundsOutcome, RoundsPlan, SampleSink, TokenController,
-    TokenMeasureError, WithinSearchPlan, not_measured,
+    CaseOutcome, CasePlan, LimitPlan, RoundsPlan, SampleSink, TokenController, TokenMeasureError,
+    WithinSearchPlan, not_measured,
 };
 
 use super::arguments::{Arguments, Arrivals};
@@ -135,8 +135,7 @@ impl Session<'_> {
     fn measure(&mut self, cases: &TokenCases) -> anyhow::Result<()> {
         for (index, case) in cases.cases.iter().enumerate() {
             self.live.begin_case(index + 1, cases.cases.len());
-            let claimed = cases.claims.iter().any(|claim| claim.case == case.name());
-            let in_rounds = claimed || self.arguments.what.rounds.is_some();
+            let in_rounds = cases.claims_about(case) || self.arguments.what.rounds.is_some();
             let outcome = match (cases.find_limit, in_rounds) {
                 (true, true) => self.search_and_judge(cases, case)?,
                 (true, false) => match self.arguments.limit.within {
@@ -178,7 +177,9 @@ impl Session<'_> {
             hosts: case.concurrency.hosts,
             ..level
         });
-        let rounds = best.map(|best| self.rounds(&best, false));
+        let plan = self.rounds_plan(cases, case);
+        let rounds =
+            best.map(|best| self.controller.measure_rounds(&best, plan, &mut self.live, None));
         let evidence = Evidence { shown: &shown, rounds: rounds.as_ref(), searched: true };
         self.judge_claims(cases, case, &evidence)?;
         if let Some(rounds) = rounds {
@@ -193,23 +194,21 @@ impl Session<'_> {
         cases: &TokenCases,
         case: &CasePlan,
     ) -> anyhow::Result<CaseOutcome> {
-        let round = cases.round(case, self.fewest_rounds());
-        let rounds = self.rounds(&round, true);
+        let plan = self.rounds_plan(cases, case);
+        let round = cases.round(case, plan.fewest);
+        let samples = self.samples.as_mut().map(|file| file as &mut dyn SampleSink);
+        let rounds = self.controller.measure_rounds(&round, plan, &mut self.live, samples);
         let evidence = Evidence { shown: &rounds.shown, rounds: Some(&rounds), searched: false };
         self.judge_claims(cases, case, &evidence)?;
         Ok(rounds.shown)
     }
 
-    fn rounds(&mut self, round: &CasePlan, with_samples: bool) -> RoundsOutcome {
-        let rounds =
-            RoundsPlan { fewest: self.fewest_rounds(), precision: self.arguments.load.precision() };
-        let samples = self.samples.as_mut().filter(|_| with_samples);
-        let samples = samples.map(|file| file as &mut dyn SampleSink);
-        self.controller.measure_rounds(round, rounds, &mut self.live, samples)
-    }
-
-    fn fewest_rounds(&self) -> usize {
-        self.arguments.what.rounds.unwrap_or(FEWEST_ROUNDS)
+    fn rounds_plan(&self, cases: &TokenCases, case: &CasePlan) -> RoundsPlan {
+        RoundsPlan {
+            fewest: self.arguments.what.rounds.unwrap_or(FEWEST_ROUNDS),
+            precision: self.arguments.load.precision(),
+            ends_when_disturbed: cases.claims_about(case),
+        }
     }
 
     fn search(&mut self, level: &CasePlan) -> CaseOutcome {

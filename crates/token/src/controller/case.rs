@@ -22,6 +22,9 @@ pub struct RoundsPlan {
     pub fewest: usize,
     /// Half the width of the rate's interval over the rounds, as a share of the rate.
     pub precision: f64,
+    /// A round that other programs disturbed is the last: a claim is void with it, whatever further
+    /// rounds say.
+    pub ends_when_disturbed: bool,
 }
 
 /// What came of a case that was measured in rounds.
@@ -107,7 +110,8 @@ impl TokenController {
 
     /// Measures a case in rounds, each a fresh start with a warm-up and a window of its own: as many
     /// as it takes for the mean rate to be known to `precision`, a share of it, and no fewer than
-    /// `fewest`. A round in which something went wrong ends them, and is the one that is shown.
+    /// `fewest`. A round in which something went wrong ends them, and is the one that is shown; one
+    /// that other programs disturbed ends them where the plan says so.
     ///
     /// Before each but the first there is a pause of random length: rounds that followed one another
     /// in step with a device that swings would all see it at the same place, and agree on a rate
@@ -126,7 +130,10 @@ impl TokenController {
             let begun = Instant::now();
             let sink = samples.as_mut().map(|sink| &mut **sink as &mut dyn SampleSink);
             let outcome = self.measure(plan, observer, sink);
-            let ended = !outcome.is_clean() || outcome.interrupted || outcome.summary.is_none();
+            let ended = !outcome.is_clean()
+                || outcome.interrupted
+                || outcome.summary.is_none()
+                || (rounds.ends_when_disturbed && disturbance(&outcome).is_some());
             done.push(outcome);
             if ended {
                 break;
