@@ -57,6 +57,12 @@ impl Level {
     pub const fn concurrency(&self) -> Concurrency {
         Concurrency { threads: self.threads, processes: self.processes, hosts: self.hosts }
     }
+
+    /// Whether the rate has an interval: one pass shows no spread, and any rate is then possible.
+    #[must_use]
+    pub const fn has_interval(&self) -> bool {
+        self.passes > 1
+    }
 }
 
 /// The Universal Scalability Law (Gunther): with n workers the rate is

@@ -44,7 +44,7 @@ fn levels(knee: &Knee, bar_width: usize) -> Grid {
         let enough = knee.smallest_at_95_percent == Some(level.concurrency());
         cells.extend([
             Span::new(figures::rate(level.rate.estimate), Tint::Strong),
-            Span::faint(figures::interval(&level.rate, figures::rate)),
+            Span::faint(interval(level)),
             Span::bar(part, bar_width, Tint::Accent),
             Span::plain(percent(part)),
             Span::new(if enough { "← knee" } else { "" }, Tint::Good),
@@ -52,6 +52,15 @@ fn levels(knee: &Knee, bar_width: usize) -> Grid {
         Entry::Cells(cells)
     };
     Grid { columns, entries: knee.levels.iter().map(entry).collect() }
+}
+
+/// A search that was interrupted may have measured a level once.
+fn interval(level: &Level) -> String {
+    if level.has_interval() {
+        figures::interval(&level.rate, figures::rate)
+    } else {
+        "not known: one pass".to_owned()
+    }
 }
 
 fn highest(levels: &[Level]) -> f64 {

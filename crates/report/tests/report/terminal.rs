@@ -1,6 +1,6 @@
 //! Terminal text as people see it, at the widths of their terminals.
 
-use tapstone_record::Record;
+use tapstone_record::{Estimate, Record};
 use tapstone_report::terminal::{Style, render};
 
 use crate::support;
@@ -64,6 +64,19 @@ fn a_mix_with_its_components_below_it() {
 fn a_knee_and_claims() {
     insta::assert_snapshot!("knee_80", text(&support::knee(), NARROW));
     insta::assert_snapshot!("knee_120", text(&support::knee(), WIDE));
+}
+
+/// As an interrupted search leaves it.
+#[test]
+fn a_level_of_one_pass_has_no_interval() {
+    let mut record = support::knee();
+    let last = record.knee.as_mut().unwrap().levels.last_mut().unwrap();
+    last.rate = Estimate { estimate: 1_699.0, low: 0.0, high: f64::MAX };
+    last.passes = 1;
+    let shown = text(&record, NARROW);
+    assert!(shown.contains("not known: one pass"), "{shown}");
+    assert!(!shown.contains("18,446"), "{shown}");
+    assert!(!crate::page::page("a", &record, None).contains("18,446"));
 }
 
 #[test]

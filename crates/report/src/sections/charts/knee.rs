@@ -1,6 +1,6 @@
 //! The rate against concurrency, with the law that was fitted and the claim.
 
-use tapstone_record::{Claim, Knee, ScalabilityLaw};
+use tapstone_record::{Claim, Knee, Level, ScalabilityLaw};
 
 use crate::chart::{
     Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
@@ -14,9 +14,7 @@ pub(in super::super) fn knee(knee: &Knee, claims: &[Claim]) -> Option<Chart> {
     if knee.levels.len() < 2 {
         return None;
     }
-    let workers = |level: &tapstone_record::Level| words::workers(level.concurrency()) as f64;
-    let measured: Vec<Point> =
-        knee.levels.iter().map(|level| Point::estimated(workers(level), &level.rate)).collect();
+    let measured: Vec<Point> = knee.levels.iter().map(point).collect();
     let most = measured.iter().map(|point| point.x).fold(1.0, f64::max);
     let mut series = vec![Series {
         name: "measured, with interval".into(),
@@ -51,6 +49,15 @@ pub(in super::super) fn knee(knee: &Knee, claims: &[Claim]) -> Option<Chart> {
             marks,
         }),
     })
+}
+
+fn point(level: &Level) -> Point {
+    let workers = words::workers(level.concurrency()) as f64;
+    if level.has_interval() {
+        Point::estimated(workers, &level.rate)
+    } else {
+        Point::new(workers, level.rate.estimate)
+    }
 }
 
 /// Gunther's law: `λ n / (1 + σ (n - 1) + κ n (n - 1))`.
