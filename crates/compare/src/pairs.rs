@@ -19,6 +19,8 @@ use tapstone_record::{
 };
 use tapstone_reference::{PublishedFigure, PublishedItem};
 
+use crate::ratio::ratio_of;
+
 /// Two figures of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigurePair {
@@ -48,6 +50,13 @@ pub struct FigurePair {
     pub variation: Option<Variation>,
 }
 
+impl FigurePair {
+    /// Whether one figure can be divided by the other.
+    fn has_ratio(&self) -> bool {
+        ratio_of(self.baseline, self.candidate).is_some()
+    }
+}
+
 /// What could be matched, and what could not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matched {
@@ -55,13 +64,18 @@ pub struct Matched {
     pub pairs: Vec<FigurePair>,
     /// Operations of the baseline without a counterpart.
     pub only_in_baseline: Vec<String>,
-    /// Operations of the baseline that the candidate tried, without a figure that counts.
+    /// Operations of the baseline that the candidate tried, without a figure that counts, or without
+    /// one on either side that can be divided.
     pub failed_in_candidate: Vec<FailedOperation>,
     /// Operations of the candidate without a counterpart.
     pub only_in_candidate: Vec<String>,
     /// Why a pair has no verdict, as sentences.
     pub doubts: Vec<String>,
 }
+
+/// What may decide where more samples of the same window would not.
+const DECIDES: &str =
+    "longer windows may decide, or at least five rounds on each measured side (--rounds 5)";
 
 /// Pairs of two records.
 #[must_use]
@@ -80,7 +94,7 @@ pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
             Some((place, pair)) => {
                 met.insert(place);
                 // Calls of a short run: how they changed is told without a verdict.
-                if pair.reliable || !is_a_call(candidate, case) {
+                if (pair.reliable && pair.has_ratio()) || !is_a_call(candidate, case) {
                     matched.add(pair);
                 }
             }
@@ -127,10 +141,15 @@ pub fn match_items(items: &[PublishedItem], candidate: &Record) -> Matched {
 
 impl Matched {
     fn add(&mut self, pair: FigurePair) {
+        if !pair.has_ratio() {
+            let why = format!("no ratio, as an interval reaches down to zero; {DECIDES}");
+            self.failed_in_candidate.push(FailedOperation { operation: pair.operation, why });
+            return;
+        }
         if !pair.reliable {
             self.doubts.push(format!(
                 "{}: the intervals are too narrow, since the samples are still correlated: no \
-                 verdict",
+                 verdict; {DECIDES}",
                 pair.operation
             ));
         }

@@ -457,3 +457,27 @@ fn an_operation_that_failed_in_the_candidate_is_named() {
         assert!(alone.to_string().contains(&format!("rsa2048.sign ({why})")), "{alone}");
     }
 }
+
+/// A case whose interval reaches down to zero: no ratio can be made of it.
+fn unknown(operation: &str) -> Value {
+    let throughput = json!({"throughput": {
+        "estimate": 100.0, "low": 0.0, "high": 300.0, "unit": "operations/s",
+    }});
+    with(case(operation, 100.0, 0.01), throughput)
+}
+
+#[test]
+fn what_has_no_ratio_is_named_and_no_threshold_holds_for_it() {
+    let known = record("token", &[case("x", 100.0, 0.01), case("y", 100.0, 0.01)]);
+    let half = record("token", &[unknown("x"), case("y", 100.0, 0.01)]);
+    for (one, other) in [(&known, &half), (&half, &known)] {
+        let comparison = compared(one, other, Some(5.0)).unwrap();
+        assert_eq!(comparison.rows.len(), 1);
+        let [failed] = &comparison.failed_in_candidate[..] else { panic!("{comparison:?}") };
+        assert_eq!(failed.operation, "x");
+        assert!(failed.why.contains("reaches down to zero") && failed.why.contains("--rounds 5"));
+    }
+    let error = compared(&record("token", &[unknown("x")]), &known, None).unwrap_err();
+    assert!(error.to_string().contains("x (no ratio"), "{error}");
+    assert!(error.to_string().contains("\nhint: "), "{error}");
+}
