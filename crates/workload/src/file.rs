@@ -265,6 +265,13 @@ fn known_head(text: &str, limits: WorkloadLimits) -> Result<WrittenHead, String>
     if head.threads.iter().any(|thread| thread.start_ns.0 > LONGEST) {
         return Err("a thread begins later than ten years after the program".to_owned());
     }
+    if head.workload.wall_ns.0 > LONGEST {
+        return Err("the program ran longer than ten years".to_owned());
+    }
+    // It is shown as it stands.
+    if let Some(name) = &head.workload.transaction {
+        known_function(name)?;
+    }
     Ok(head)
 }
 

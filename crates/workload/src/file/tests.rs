@@ -111,3 +111,17 @@ fn what_is_no_workload_is_refused() {
         assert!(workload_of_bytes(bytes.to_vec(), WorkloadLimits::default()).is_err());
     }
 }
+
+#[test]
+fn a_transaction_that_is_no_function_is_refused_and_so_is_a_time_without_end() {
+    let mut workload = signatures(4);
+    workload.head.transaction = Some("\u{1b}[2J".to_owned());
+    let refused =
+        workload_of_bytes(bytes_of_workload(&workload).unwrap(), WorkloadLimits::default());
+    assert!(refused.unwrap_err().contains("is no function of PKCS#11"));
+    let mut workload = signatures(4);
+    workload.head.wall_ns = Nanos(u64::MAX);
+    let refused =
+        workload_of_bytes(bytes_of_workload(&workload).unwrap(), WorkloadLimits::default());
+    assert!(refused.unwrap_err().contains("ten years"));
+}
