@@ -19,10 +19,10 @@ mod plan;
 mod steps;
 
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
-pub use self::measured::{ReplayedThread, StepTime, measured_workload};
+pub use self::measured::{ReplayedThread, StepTime, measured_workload, recorded_part};
 pub use self::plan::{
     KeyCertainty, KeyUses, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,
-    plan_replay,
+    plan_replay, replayed_span,
 };
 pub use self::steps::{
     Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
 
+use crate::plan::replayed_span;
 use crate::steps::{Due, ReplayProcess};
 
 /// One call as it went.
@@ -27,6 +28,41 @@ pub struct StepTime {
 pub struct ReplayedThread {
     /// How each of its calls went.
     pub times: Vec<StepTime>,
+}
+
+/// The part of a recording that is replayed, so that like is compared with like. The time of calls
+/// that are left out is part of the next one's pause.
+#[must_use]
+pub fn recorded_part(recorded: &Workload, processes: &[ReplayProcess]) -> Workload {
+    let mut part = Workload { head: recorded.head.clone(), threads: Vec::new() };
+    let threads = processes.iter().flat_map(|process| &process.threads);
+    for planned in threads.filter(|thread| thread.copy == 0) {
+        let Some(origin) = recorded.threads.get(planned.origin as usize) else { continue };
+        let timed: Vec<(Nanos, &WorkloadCall)> = origin.timed_calls().collect();
+        let kept = planned.steps.iter().filter_map(|step| {
+            let (begin, call) = *timed.get(step.origin as usize)?;
+            Some((begin, matches!(step.due, Due::At(_)), call))
+        });
+        let mut thread = WorkloadThread { process: origin.process, ..WorkloadThread::default() };
+        let mut end = None;
+        for (begin, is_fixed, call) in kept {
+            let pause = begin - end.unwrap_or(begin);
+            let waits = is_fixed && end.is_some();
+            if end.is_none() {
+                thread.start = begin;
+            }
+            thread.calls.push(WorkloadCall {
+                computing: if waits { Nanos::ZERO } else { pause },
+                waiting: if waits { pause } else { Nanos::ZERO },
+                after_wait: waits,
+                ..*call
+            });
+            end = Some(Nanos(begin.0.saturating_add(call.duration.0)));
+        }
+        part.threads.push(thread);
+    }
+    part.head.wall_ns = replayed_span(&part);
+    part
 }
 
 /// A workload of what was measured, so that it is read by what reads the recording. Calls keep what
@@ -59,10 +95,11 @@ pub fn measured_workload(
                 }
                 let answered = Nanos(time.begin.0.saturating_add(time.duration.0));
                 let pause = begin - end;
-                let waits = is_fixed && call.after_wait;
+                let waits = is_fixed && !thread.calls.is_empty();
                 thread.calls.push(WorkloadCall {
                     computing: if waits { Nanos::ZERO } else { pause },
                     waiting: if waits { pause } else { Nanos::ZERO },
+                    after_wait: waits,
                     duration: answered - begin,
                     result: time.result,
                     output_bytes: time.output,

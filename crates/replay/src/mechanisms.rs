@@ -107,10 +107,15 @@ impl KnownMechanism {
         MechanismUse { number: self.number, parameters }
     }
 
-    /// It takes a number below the modulus, and no less padding.
+    /// See [`is_raw_rsa`].
     pub(crate) fn is_raw_rsa(self) -> bool {
-        self.number == CKM_RSA_X_509 as u64
+        is_raw_rsa(self.number)
     }
+}
+
+/// A mechanism that takes a number below the modulus, and no less padding.
+pub(crate) fn is_raw_rsa(number: u64) -> bool {
+    number == CKM_RSA_X_509 as u64
 }
 
 fn hash_of_length(bytes: u32) -> Hash {
@@ -125,7 +130,7 @@ pub(crate) fn key_of_length(family: KeyFamily, bytes: u32) -> Option<KeySpec> {
     match family {
         KeyFamily::Rsa => {
             let is_usual = (64..=2_048).contains(&bytes) && bytes.is_multiple_of(8);
-            is_usual.then_some(KeySpec::Rsa { bits: 8 * bytes })
+            is_usual.then(|| KeySpec::Rsa { bits: 8 * bytes })
         }
         KeyFamily::Ec => {
             let curves = [Curve::P256, Curve::P384, Curve::P521];

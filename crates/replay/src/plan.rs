@@ -14,7 +14,7 @@ use tapstone_worker::BOARD_THREADS;
 use tapstone_workload::Workload;
 
 use self::keys::observed_keys;
-use self::thread::ThreadPlanner;
+use self::thread::{SPARE_BYTES, ThreadPlanner};
 use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayThread};
 
 /// How a workload is replayed.
@@ -143,6 +143,8 @@ pub enum SkipReason {
     UnknownMechanism,
     /// A key that is not known.
     UnknownKey,
+    /// A session that is not known, or was opened before.
+    UnknownSession,
     /// A function that is not replayed.
     UnknownFunction,
 }
@@ -162,6 +164,7 @@ impl fmt::Display for SkipReason {
             Self::InParts => "inputs of decryptions and verifications in parts are not made",
             Self::UnknownMechanism => "its mechanism is not one of those that are replayed",
             Self::UnknownKey => "the kind of its key is not known",
+            Self::UnknownSession => "the recording does not tell its session",
             Self::UnknownFunction => "this function is not replayed",
         })
     }
@@ -222,6 +225,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
         return Err(too_many("processes", places.len(), MOST_PROCESSES));
     }
     let mut skipped: BTreeMap<(&'static str, SkipReason), u64> = BTreeMap::new();
+    let mut planned_processes = Vec::new();
     for process in places {
         let mut planner = ThreadPlanner::new(&observed);
         let mut threads = Vec::new();
@@ -252,7 +256,12 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
             threads,
             seed: options.seed,
         };
-        plan.processes.push(scaled(planned, options.scale.max(1), workload.head.wall_ns)?);
+        within_memory(&planned)?;
+        planned_processes.push(planned);
+    }
+    begin_at_once(&mut planned_processes);
+    for planned in planned_processes {
+        plan.processes.push(scaled(planned, options.scale.max(1), replayed_span(workload))?);
     }
     // What the user tells of a key can still make something of it.
     if plan.processes.is_empty() && !plan.keys.iter().any(MappedKey::is_to_be_told) {
@@ -264,8 +273,52 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
     Ok(plan)
 }
 
+/// Inputs and results fit into memory, whatever a recording says.
+fn within_memory(process: &ReplayProcess) -> Result<(), PlanError> {
+    let hint = "longer messages are measured by no verb";
+    let too_long = |what, count: u64| {
+        let most = MAX_MESSAGE_BYTES as u64;
+        if count > most { Err(PlanError::TooMany { what, count, most, hint }) } else { Ok(()) }
+    };
+    too_long("bytes in an input", process.longest_input.into())?;
+    let steps = process.threads.iter().flat_map(|thread| &thread.steps);
+    let results = steps.filter(|step| step.gives_bytes());
+    let longest = results.map(|step| step.room.saturating_sub(SPARE_BYTES)).max();
+    too_long("bytes in a result", longest.unwrap_or_default().into())?;
+    let prepared: u64 = process.prepared.iter().map(|input| u64::from(input.bytes)).sum();
+    too_long("bytes in inputs that are made before", prepared)
+}
+
+/// The time that a program took before its first call is none of its load on a token.
+fn begin_at_once(processes: &mut [ReplayProcess]) {
+    let threads = || processes.iter().flat_map(|process| &process.threads);
+    let moments = threads().flat_map(|thread| &thread.steps).filter_map(|step| match step.due {
+        Due::At(at) => Some(at),
+        Due::AfterAnswer(_) => None,
+    });
+    let first = moments.min().unwrap_or_default();
+    let threads = processes.iter_mut().flat_map(|process| &mut process.threads);
+    for step in threads.flat_map(|thread| &mut thread.steps) {
+        if let Due::At(at) = &mut step.due {
+            *at = *at - first;
+        }
+    }
+}
+
+/// From the first call of a workload to the end of its last.
+#[must_use]
+pub fn replayed_span(workload: &Workload) -> Nanos {
+    let threads = || workload.threads.iter().filter(|thread| !thread.calls.is_empty());
+    let start = threads().map(|thread| thread.start).min().unwrap_or_default();
+    let ends = threads().filter_map(|thread| {
+        let (begin, call) = thread.timed_calls().last()?;
+        Some(Nanos(begin.0.saturating_add(call.duration.0)))
+    });
+    ends.max().unwrap_or_default() - start
+}
+
 /// The same clients so many times, each with sessions and a start of its own.
-fn scaled(one: ReplayProcess, scale: u32, wall: Nanos) -> Result<ReplayProcess, PlanError> {
+fn scaled(one: ReplayProcess, scale: u32, span: Nanos) -> Result<ReplayProcess, PlanError> {
     let threads = one.threads.len().saturating_mul(scale as usize);
     if threads > MOST_THREADS {
         return Err(too_many("threads in a process", threads, MOST_THREADS));
@@ -275,16 +328,11 @@ fn scaled(one: ReplayProcess, scale: u32, wall: Nanos) -> Result<ReplayProcess, 
     if sessions > MOST_SESSIONS {
         return Err(too_many("sessions", sessions, MOST_SESSIONS));
     }
-    if one.longest_input as usize > MAX_MESSAGE_BYTES {
-        let hint = "longer messages are measured by no verb";
-        let [count, most] = [u64::from(one.longest_input), MAX_MESSAGE_BYTES as u64];
-        return Err(PlanError::TooMany { what: "bytes in an input", count, most, hint });
-    }
     let mut random = SplitMix(one.seed ^ 0x5CA1_ED00);
     let mut all = ReplayProcess { threads: Vec::new(), sessions: Vec::new(), ..one.clone() };
     for copy in 0..scale {
         // The first is as it was recorded; the others begin somewhere in the time of it.
-        let delay = if copy == 0 { 0 } else { (random.uniform() * wall.0 as f64) as u64 };
+        let delay = if copy == 0 { 0 } else { (random.uniform() * span.0 as f64) as u64 };
         all.sessions.extend(&one.sessions);
         for thread in &one.threads {
             let mut thread = thread.clone();

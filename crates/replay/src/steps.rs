@@ -115,6 +115,13 @@ pub struct ReplayStep {
     pub shape: TemplateShape,
 }
 
+impl ReplayStep {
+    /// Whether the room of a call is one for bytes.
+    pub(crate) const fn gives_bytes(&self) -> bool {
+        !matches!(self.call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)
+    }
+}
+
 /// When a call begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Due {

@@ -9,7 +9,9 @@ use tapstone_compare::{NamedRecord, compare_records};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_record as record;
 use tapstone_record::Record;
-use tapstone_replay::{MappedKey, ReplayOptions, measured_workload, plan_replay};
+use tapstone_replay::{
+    MappedKey, ReplayOptions, measured_workload, plan_replay, recorded_part, replayed_span,
+};
 use tapstone_token::controller::ReplayOutcome;
 use tapstone_workload::{Workload, WorkloadLimits, read_workload};
 
@@ -35,7 +37,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     arguments.output.shared.check()?;
     if !arguments.output.shared.quiet {
         say!("{}", plan_text(&plan).trim_end());
-        let time = text::span_of(&workload);
+        let time = replayed_span(&workload);
         say!("the replay takes about {}, as the recorded run did", duration_text(time));
     }
     let interrupt = interrupt::flag_on_signals()?;
@@ -56,8 +58,14 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let outcome = replayed?;
     machine.add_to(&mut record.environment.load);
     let measured = measured_workload(&workload, &plan.processes, &outcome.threads);
-    let replay =
-        Replay { workload: &workload, plan: &plan, outcome: &outcome, measured: &measured };
+    let recorded = recorded_part(&workload, &plan.processes);
+    let replay = Replay {
+        workload: &workload,
+        plan: &plan,
+        outcome: &outcome,
+        recorded: &recorded,
+        measured: &measured,
+    };
     describe(&mut record, &replay, file);
     for trouble in &outcome.trouble {
         say!("error: {trouble}");
@@ -116,7 +124,7 @@ fn describe(record: &mut Record, replay: &Replay<'_>, file: &Path) {
          operations themselves (--op) to have them verified"
             .to_owned(),
     );
-    let recorded = workload_record(replay.workload);
+    let recorded = workload_record(replay.recorded);
     let there = NamedRecord { record: &recorded, path: &name, sha256: "" };
     let here = NamedRecord { record, path: "this replay", sha256: "" };
     let comparison = compare_records(there, here, None);

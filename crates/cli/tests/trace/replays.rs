@@ -208,3 +208,18 @@ fn decryptions_and_verifications_get_inputs_that_are_right() {
         assert_eq!((case.completed, case.failed.len()), (10, 0), "{operation}");
     }
 }
+
+#[test]
+fn a_signature_over_a_bare_number_is_made_below_the_modulus() {
+    let Some(hsm) = Hsm::new() else { return };
+    let mut calls = Vec::new();
+    for bytes in 250..=256 {
+        calls.push(WorkloadCall { mechanism: Some(0x3), object: 1, ..call("C_VerifyInit") });
+        calls.push(WorkloadCall { input_bytes: 256, output_bytes: 256, ..call("C_Verify") });
+        calls.push(WorkloadCall { mechanism: Some(0x1), object: 1, ..call("C_SignInit") });
+        calls.push(WorkloadCall { input_bytes: bytes - 100, output_bytes: 256, ..call("C_Sign") });
+    }
+    for seed in 1..=4 {
+        made_up(&hsm, calls.clone()).args(&format!("--seed {seed}")).run().exits(0);
+    }
+}

@@ -8,6 +8,7 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use super::keys::MadeKey;
 use super::mechanism::{PointedMechanism, fresh_iv};
 use super::{ReplaySite, ReplayTrouble};
+use crate::mechanisms::is_raw_rsa;
 use crate::steps::{PreparedInput, ReplayParameters, ReplayProcess};
 
 /// An input that was made, with the IV that goes with it.
@@ -73,6 +74,10 @@ impl Source<'_> {
         iv: [u8; 16],
     ) -> Result<PreparedBytes, Pkcs11Failure> {
         let mut input = self.noise[..wanted.bytes as usize].to_vec();
+        // It is signed as a number, below the modulus.
+        if let (true, Some(first)) = (is_raw_rsa(wanted.mechanism.number), input.first_mut()) {
+            *first = 0;
+        }
         let mut signature = vec![0; SPARE_BYTES];
         let mut length = signature.len() as CK_ULONG;
         let session = self.site.main;

@@ -59,7 +59,7 @@ impl ReplayingThread {
         let shared = Arc::clone(&self.shared);
         let mut caller =
             Caller::new(&shared.module, shared.slot, shared.read_only, self.cell.clone());
-        let results = self.plan.steps.iter().filter(|step| !holds_no_bytes(step.call));
+        let results = self.plan.steps.iter().filter(|step| step.gives_bytes());
         let rooms = results.map(|step| step.room as usize);
         let mut desk = Desk {
             mechanism: PointedMechanism::new(),
@@ -255,11 +255,6 @@ impl ReplayingThread {
             _ => {}
         }
     }
-}
-
-/// Whether the room of a call is not one for bytes.
-fn holds_no_bytes(call: Pkcs11Function) -> bool {
-    matches!(call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)
 }
 
 /// False: somebody wants to end.

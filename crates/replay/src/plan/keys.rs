@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tapstone_token_operations::catalogue::KeySpec;
 use tapstone_workload::{Workload, WorkloadCall};
 
+use super::thread::work_of;
 use super::{KeyCertainty, KeyUses, MappedKey, PlanError};
 use crate::mechanisms::{KeyFamily, key_of_length, known_mechanism};
 
@@ -19,6 +20,15 @@ struct SeenKey {
     always_authenticate: bool,
 }
 
+/// The keys of a thread's operations that go on.
+#[derive(Default)]
+struct CurrentKeys {
+    /// By session and work: PKCS#11 lets a session sign and decrypt at once (section 5.13).
+    operations: HashMap<(u32, &'static str), u32>,
+    /// By session: the key that a login before its use is meant for.
+    last: HashMap<u32, u32>,
+}
+
 /// All keys with which an operation was begun, by their object.
 pub(super) fn observed_keys(
     workload: &Workload,
@@ -26,8 +36,7 @@ pub(super) fn observed_keys(
 ) -> Result<Vec<MappedKey>, PlanError> {
     let mut keys: BTreeMap<u32, SeenKey> = BTreeMap::new();
     for thread in &workload.threads {
-        // By session: the key of the operation that goes on.
-        let mut current: HashMap<u32, u32> = HashMap::new();
+        let mut current = CurrentKeys::default();
         for call in &thread.calls {
             look_at(call, &mut current, &mut keys);
         }
@@ -57,11 +66,7 @@ pub(super) fn observed_keys(
     Ok(keys.into_iter().map(mapped).collect())
 }
 
-fn look_at(
-    call: &WorkloadCall,
-    current: &mut HashMap<u32, u32>,
-    keys: &mut BTreeMap<u32, SeenKey>,
-) {
+fn look_at(call: &WorkloadCall, current: &mut CurrentKeys, keys: &mut BTreeMap<u32, SeenKey>) {
     const CONTEXT_SPECIFIC: u32 = 2;
     if let Some(use_of) = use_begun(call.function) {
         if call.object == 0 {
@@ -74,12 +79,17 @@ fn look_at(
         if let Some(KeyFamily::Hmac(hash)) = key.family {
             key.spec = Some(KeySpec::Hmac { hash });
         }
-        current.insert(call.session, call.object);
+        if let Some(work) = work_of(call.function) {
+            current.operations.insert((call.session, work), call.object);
+        }
+        current.last.insert(call.session, call.object);
         return;
     }
-    let Some(key) = current.get(&call.session).and_then(|object| keys.get_mut(object)) else {
-        return;
+    let object = match work_of(call.function) {
+        Some(work) => current.operations.get(&(call.session, work)),
+        None => current.last.get(&call.session),
     };
+    let Some(key) = object.and_then(|object| keys.get_mut(object)) else { return };
     let length = match call.function {
         "C_Sign" | "C_SignFinal" | "C_Verify" => call.output_bytes,
         "C_VerifyFinal" => call.input_bytes,

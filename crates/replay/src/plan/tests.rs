@@ -69,9 +69,9 @@ fn pauses_of_what_is_left_out_are_kept() {
     calls.push(WorkloadCall { waiting: Nanos(500), after_wait: true, ..call("C_GetSessionInfo") });
     let plan = planned(calls).unwrap();
     let due: Vec<Due> = plan.processes[0].threads[0].steps.iter().map(|step| step.due).collect();
-    // The first call of a thread begins at its recorded moment.
-    assert_eq!(due[..2], [Due::At(Nanos(20)), Due::AfterAnswer(Nanos(5))]);
-    assert_eq!(due[2], Due::At(Nanos(550)));
+    // The first call of a thread begins at its recorded moment, counted from the first of all.
+    assert_eq!(due[..2], [Due::At(Nanos(0)), Due::AfterAnswer(Nanos(5))]);
+    assert_eq!(due[2], Due::At(Nanos(530)));
 }
 
 #[test]
@@ -132,4 +132,79 @@ fn what_follows_an_operation_that_failed_is_left_out_too() {
     let plan = planned(calls).unwrap();
     assert_eq!(plan.replayed, BTreeMap::from([("C_SignInit", 1), ("C_Sign", 1)]));
     assert!(plan.skipped.iter().all(|it| it.reason == SkipReason::FailedThen));
+}
+
+#[test]
+fn a_replay_begins_with_its_first_call_and_spreads_copies_over_the_calls_alone() {
+    let threads = vec![WorkloadThread {
+        start: Nanos::from_secs(1_000),
+        calls: signature().to_vec(),
+        ..WorkloadThread::default()
+    }];
+    let mut workload = Workload { threads, ..Workload::default() };
+    workload.head.wall_ns = Nanos::from_secs(5_000);
+    let options = ReplayOptions { scale: 2, ..ReplayOptions::default() };
+    let plan = plan_replay(&workload, &options).unwrap();
+    let threads = &plan.processes[0].threads;
+    assert_eq!(threads[0].steps[0].due, Due::At(Nanos::ZERO));
+    let Due::At(second) = threads[1].steps[0].due else { panic!("no moment") };
+    assert!(second <= replayed_span(&workload), "{second:?}");
+}
+
+#[test]
+fn results_and_prepared_inputs_that_fill_the_memory_are_refused() {
+    let [begin, work] = signature();
+    let long = WorkloadCall { output_bytes: u32::MAX, ..work };
+    let refused = planned(vec![begin, work, begin, long]).unwrap_err().to_string();
+    assert!(refused.contains("bytes in a result"), "{refused}");
+    let begin = WorkloadCall { mechanism: Some(0x1087), object: 1, ..call("C_DecryptInit") };
+    let lengths =
+        (0..2_000).map(|more| WorkloadCall { input_bytes: 60_000 + more, ..call("C_Decrypt") });
+    let calls = lengths.flat_map(|work| [begin, work]).collect();
+    let refused = planned(calls).unwrap_err().to_string();
+    assert!(refused.contains("bytes in inputs that are made before"), "{refused}");
+}
+
+#[test]
+fn a_session_is_opened_once_by_whoever_opens_it_and_never_without_a_number() {
+    let user = signature().to_vec();
+    let opens = vec![
+        call("C_OpenSession"),
+        call("C_OpenSession"),
+        WorkloadCall { session: 0, ..call("C_OpenSession") },
+        WorkloadCall { session: 0, ..call("C_CloseSession") },
+    ];
+    let thread = |calls| WorkloadThread { calls, ..WorkloadThread::default() };
+    let threads = vec![thread(user), thread(opens)];
+    let plan = plan_replay(&Workload { threads, ..Workload::default() }, &ReplayOptions::default());
+    let plan = plan.unwrap();
+    assert_eq!(plan.processes[0].sessions, [false], "the other thread opens it");
+    assert_eq!(plan.replayed["C_OpenSession"], 1);
+    assert!(!plan.replayed.contains_key("C_CloseSession"));
+    assert!(plan.skipped.iter().all(|it| it.reason == SkipReason::UnknownSession));
+}
+
+#[test]
+fn a_session_that_signs_and_decrypts_at_once_has_two_keys() {
+    let [sign, signed] = signature();
+    let decrypt = WorkloadCall { mechanism: Some(1), object: 2, ..call("C_DecryptInit") };
+    let decrypted = WorkloadCall { input_bytes: 512, output_bytes: 32, ..call("C_Decrypt") };
+    let plan = planned(vec![sign, decrypt, signed, decrypted]).unwrap();
+    let specs: Vec<Option<KeySpec>> = plan.keys.iter().map(|key| key.spec).collect();
+    assert_eq!(specs, [Some(KeySpec::Rsa { bits: 2048 }), Some(KeySpec::Rsa { bits: 4096 })]);
+}
+
+#[test]
+fn what_is_left_out_is_left_out_of_the_comparison_too() {
+    let login = WorkloadCall { duration: Nanos(9_000), ..call("C_Login") };
+    let [begin, work] = signature();
+    let calls = vec![begin, work, login, begin, work];
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    let workload = Workload { threads, ..Workload::default() };
+    let plan = plan_replay(&workload, &ReplayOptions::default()).unwrap();
+    let part = crate::recorded_part(&workload, &plan.processes);
+    let calls = &part.threads[0].calls;
+    assert_eq!(calls.len(), 4);
+    assert_eq!(calls[2].computing, Nanos(9_010), "its time is part of the pause");
+    assert_eq!(replayed_span(&part), Nanos(10 + 15 + 9_010 + 10 + 15));
 }

@@ -1,6 +1,6 @@
 //! The calls of a recorded thread as steps, or as skipped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
@@ -14,7 +14,7 @@ use crate::steps::{Due, KeyOrder, MechanismUse, PreparedInput, ReplayStep, StepI
 /// CKR_BUFFER_TOO_SMALL: the operation goes on.
 const BUFFER_TOO_SMALL: u64 = 0x150;
 /// Room for a result beyond what the recorded one took: another key may make a longer one.
-const SPARE_BYTES: u32 = 1_024;
+pub(super) const SPARE_BYTES: u32 = 1_024;
 
 /// Plans the threads of one process.
 pub(super) struct ThreadPlanner<'a> {
@@ -23,6 +23,8 @@ pub(super) struct ThreadPlanner<'a> {
     pub(super) keys: Vec<(u32, KeyOrder)>,
     pub(super) sessions: Vec<PlannedSession>,
     known_sessions: HashMap<u32, u32>,
+    /// Sessions that a call opens.
+    opened: HashSet<u32>,
     pub(super) prepared: Vec<PreparedInput>,
     known_prepared: HashMap<PreparedInput, u32>,
     pub(super) longest_input: u32,
@@ -71,6 +73,7 @@ impl<'a> ThreadPlanner<'a> {
             keys: Vec::new(),
             sessions: Vec::new(),
             known_sessions: HashMap::new(),
+            opened: HashSet::new(),
             prepared: Vec::new(),
             known_prepared: HashMap::new(),
             longest_input: 0,
@@ -159,20 +162,31 @@ impl<'a> ThreadPlanner<'a> {
         if !matches!(function, "C_FindObjects" | "C_FindObjectsInit") {
             self.longest_input = self.longest_input.max(call.input_bytes);
         }
-        if call.session != 0 {
-            step.session = Some(self.session(call));
+        if has_session(function) {
+            step.session = Some(self.session(call)?);
         }
         Ok(step)
     }
 
     /// A place for the session of a call.
-    fn session(&mut self, call: &WorkloadCall) -> u32 {
-        let sessions = &mut self.sessions;
+    fn session(&mut self, call: &WorkloadCall) -> Result<u32, SkipReason> {
+        if call.session == 0 {
+            return Err(SkipReason::UnknownSession);
+        }
         let opens = call.function == "C_OpenSession";
-        *self.known_sessions.entry(call.session).or_insert_with(|| {
-            sessions.push(PlannedSession { opened_before: !opens });
+        if opens && !self.opened.insert(call.session) {
+            // A recording gives each session a number of its own.
+            return Err(SkipReason::UnknownSession);
+        }
+        let sessions = &mut self.sessions;
+        let place = *self.known_sessions.entry(call.session).or_insert_with(|| {
+            sessions.push(PlannedSession { opened_before: true });
             sessions.len() as u32 - 1
-        })
+        });
+        if opens {
+            sessions[place as usize].opened_before = false;
+        }
+        Ok(place)
     }
 
     fn begin(
@@ -246,8 +260,21 @@ fn room(call: &WorkloadCall) -> u32 {
     }
 }
 
+/// Whether a function that is replayed takes a session.
+fn has_session(function: &str) -> bool {
+    !matches!(
+        function,
+        "C_GetInfo"
+            | "C_GetSlotList"
+            | "C_GetSlotInfo"
+            | "C_GetTokenInfo"
+            | "C_GetMechanismList"
+            | "C_GetMechanismInfo"
+    )
+}
+
 /// The work that a function is a part of.
-fn work_of(function: &'static str) -> Option<&'static str> {
+pub(super) fn work_of(function: &'static str) -> Option<&'static str> {
     const WORKS: [&str; 5] = ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify"];
     let stem = ["Init", "Update", "Final"].into_iter().find_map(|end| function.strip_suffix(end));
     let stem = stem.unwrap_or(function);

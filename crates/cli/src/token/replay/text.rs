@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Rv;
-use tapstone_replay::{Due, KeyCertainty, MappedKey, ReplayPlan};
+use tapstone_replay::{Due, KeyCertainty, MappedKey, ReplayPlan, replayed_span};
 use tapstone_text::{counted, thousands, three_digits};
 use tapstone_token::controller::ReplayOutcome;
 use tapstone_workload::{Workload, operations, transactions};
@@ -17,6 +17,8 @@ pub(super) struct Replay<'a> {
     pub(super) workload: &'a Workload,
     pub(super) plan: &'a ReplayPlan,
     pub(super) outcome: &'a ReplayOutcome,
+    /// The part of the recording that is replayed.
+    pub(super) recorded: &'a Workload,
     /// What was measured, as a workload.
     pub(super) measured: &'a Workload,
 }
@@ -71,15 +73,15 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
         counted(threads as u64, "thread", "threads"),
         counted(processes, "process", "processes")
     );
-    let recorded = span_of(replay.workload);
+    let recorded = replayed_span(replay.recorded);
     let _ = writeln!(
         text,
         "  time        {} here, {} there, from the first call to the last",
-        duration_text(span_of(replay.measured)),
+        duration_text(replayed_span(replay.measured)),
         duration_text(recorded)
     );
     let _ = writeln!(text, "  schedule    {}", schedule_text(replay));
-    let rule = transactions(replay.workload).rule;
+    let rule = transactions(replay.recorded).rule;
     let _ = writeln!(text, "  transaction {rule}");
     text.push_str("there and here\n");
     text.push_str(&there_and_here(replay));
@@ -96,16 +98,6 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
         text.push_str("  ! the replay was interrupted: calls are missing here\n");
     }
     text
-}
-
-/// From the first call to the end of the last.
-pub(super) fn span_of(workload: &Workload) -> Nanos {
-    let start = workload.threads.iter().map(|thread| thread.start).min().unwrap_or_default();
-    let ends = workload.threads.iter().filter_map(|thread| {
-        let (begin, call) = thread.timed_calls().last()?;
-        Some(Nanos(begin.0.saturating_add(call.duration.0)))
-    });
-    ends.max().unwrap_or_default() - start
 }
 
 /// How late calls were whose moments are fixed.
@@ -135,7 +127,7 @@ fn quantile(sorted: &[u64], share: f64) -> Nanos {
 
 /// By operation and by transaction: counts, and latencies beside each other.
 fn there_and_here(replay: &Replay<'_>) -> String {
-    let there = latencies(replay.workload);
+    let there = latencies(replay.recorded);
     let here = latencies(replay.measured);
     let heading =
         ["operation", "there", "here", "p50 there", "p50 here", "ratio", "p99 there", "p99 here"];
