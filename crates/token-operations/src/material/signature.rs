@@ -109,7 +109,7 @@ pub(super) fn digest_info(hash: Hash, digest: &[u8]) -> Vec<u8> {
     [prefix, digest].concat()
 }
 
-fn digest_algorithm(hash: Hash) -> &'static digest::Algorithm {
+pub(super) fn digest_algorithm(hash: Hash) -> &'static digest::Algorithm {
     match hash {
         Hash::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
         Hash::Sha256 => &digest::SHA256,
