@@ -9,7 +9,7 @@ mod sessions;
 mod thread;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use cryptoki_sys::*;
@@ -22,8 +22,10 @@ use self::keys::MadeKey;
 use self::prepare::PreparedBytes;
 use self::sessions::SharedSessions;
 use self::thread::ReplayingThread;
+use crate::inputs::noise;
 use crate::measured::ReplayedThread;
 use crate::steps::ReplayProcess;
+use crate::verified::ReplayEvidence;
 
 /// The token that a process replays on.
 pub struct ReplaySite<'a> {
@@ -44,6 +46,9 @@ pub struct ReplaySite<'a> {
     /// Notes a key before it is made on the token.
     pub note: &'a dyn Fn(&[u8]) -> Result<(), String>,
 }
+
+/// Results of a process are kept until they fill so many bytes.
+const KEPT_RESULTS: usize = 64 << 20;
 
 /// What stood in the way of keys or inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +81,8 @@ struct SharedReplay {
     prepared: Vec<PreparedBytes>,
     /// Pseudo-random bytes, as many as the longest input and some more.
     noise: Vec<u8>,
+    /// Bytes of results that may still be kept.
+    room_for_results: AtomicUsize,
     run: String,
     first_id: Vec<u8>,
 }
@@ -101,7 +108,7 @@ pub fn prepare_replay(
             return Err(trouble);
         }
     };
-    let noise = prepare::noise(process.seed, process.longest_input);
+    let noise = noise(process.seed, process.longest_input);
     let shared = SharedReplay {
         module: Arc::clone(site.module),
         slot: site.slot,
@@ -109,6 +116,7 @@ pub fn prepare_replay(
         keys,
         prepared,
         noise,
+        room_for_results: AtomicUsize::new(KEPT_RESULTS),
         run: site.run.to_owned(),
         first_id: (site.key_id)(0),
     };
@@ -120,6 +128,15 @@ impl PreparedReplay {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.process.threads.len()
+    }
+
+    /// What is known of its keys and inputs, for those who judge its results.
+    #[must_use]
+    pub fn evidence(&self, main: &Session) -> ReplayEvidence {
+        let orders = self.process.keys.iter().zip(&self.shared.keys);
+        let keys = orders.map(|(order, key)| keys::known_key(main, order.spec, *key)).collect();
+        let signatures = self.shared.prepared.iter().map(|it| it.signature.clone()).collect();
+        ReplayEvidence { keys, signatures }
     }
 
     /// Starts the threads; the replay begins at that moment of CLOCK_MONOTONIC. Each has a cell of

@@ -6,6 +6,7 @@
 //!   module; [`PreparedReplay::start`] runs its threads.
 //! - [`measured_workload`] makes a workload of what was measured, so that there and here are read by
 //!   the same code.
+//! - [`verify_replay`] judges the results, in a process that does not load the module.
 //!
 //! Never replayed: logins, logouts, changes of PINs and tokens, and whatever makes, changes or
 //! destroys objects. The keys that a replay uses are its own.
@@ -13,10 +14,12 @@
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
 mod engine;
+mod inputs;
 mod measured;
 mod mechanisms;
 mod plan;
 mod steps;
+mod verified;
 
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
 pub use self::measured::{ReplayedThread, StepTime, measured_workload, recorded_part};
@@ -28,3 +31,4 @@ pub use self::steps::{
     Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,
     ReplayThread, StepInput,
 };
+pub use self::verified::{KeptResult, ReplayEvidence, VerifiedWork, verify_replay};

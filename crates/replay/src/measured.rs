@@ -6,6 +6,7 @@ use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
 
 use crate::plan::replayed_span;
 use crate::steps::{Due, ReplayProcess};
+use crate::verified::KeptResult;
 
 /// One call as it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub struct StepTime {
 pub struct ReplayedThread {
     /// How each of its calls went.
     pub times: Vec<StepTime>,
+    /// Results that were kept, in the same order.
+    pub results: Vec<KeptResult>,
 }
 
 /// The part of a recording that is replayed, so that like is compared with like. The time of calls

@@ -14,6 +14,7 @@ use tapstone_worker::BOARD_THREADS;
 use tapstone_workload::Workload;
 
 use self::keys::observed_keys;
+pub(crate) use self::thread::{BUFFER_TOO_SMALL, work_of};
 use self::thread::{SPARE_BYTES, ThreadPlanner};
 use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayThread};
 

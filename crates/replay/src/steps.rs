@@ -120,6 +120,23 @@ impl ReplayStep {
     pub(crate) const fn gives_bytes(&self) -> bool {
         !matches!(self.call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)
     }
+
+    /// Whether what a call gives is kept, to be judged afterwards.
+    pub(crate) const fn keeps_result(&self) -> bool {
+        use Pkcs11Function as F;
+        !self.only_length
+            && matches!(
+                self.call,
+                F::C_Sign
+                    | F::C_SignFinal
+                    | F::C_Encrypt
+                    | F::C_EncryptUpdate
+                    | F::C_EncryptFinal
+                    | F::C_Decrypt
+                    | F::C_Digest
+                    | F::C_DigestFinal
+            )
+    }
 }
 
 /// When a call begins.

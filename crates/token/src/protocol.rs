@@ -17,7 +17,7 @@ use tapstone_measure::recorder::{LaneEnd, SliceGrid};
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
-use tapstone_replay::{ReplayProcess, ReplayedThread};
+use tapstone_replay::{ReplayEvidence, ReplayProcess, ReplayedThread};
 use tapstone_worker::Protocol;
 pub use tapstone_worker::{receive, send};
 
@@ -365,7 +365,7 @@ pub enum Report {
     /// The case's keys are gone, or were not this run's.
     Finished(Result<(), Pkcs11Failure>),
     /// The keys and inputs of a replay are there.
-    ReplayReady(Result<(), Trouble>),
+    ReplayReady(Result<ReplayEvidence, Trouble>),
     /// A replay is over, whether or not it came to its end.
     Replayed {
         /// What its threads did.

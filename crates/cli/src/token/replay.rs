@@ -2,7 +2,9 @@
 
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tapstone_compare::{NamedRecord, compare_records};
@@ -10,10 +12,11 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_replay::{
-    MappedKey, ReplayOptions, measured_workload, plan_replay, recorded_part, replayed_span,
+    MappedKey, ReplayOptions, ReplayPlan, VerifiedWork, measured_workload, plan_replay,
+    recorded_part, replayed_span, verify_replay,
 };
 use tapstone_token::controller::ReplayOutcome;
-use tapstone_workload::{Workload, WorkloadLimits, read_workload};
+use tapstone_workload::{OperationKind, Workload, WorkloadLimits, read_workload};
 
 use self::text::{Replay, plan_text, replay_text};
 use super::arguments::Arguments;
@@ -21,7 +24,7 @@ use super::{leftovers, target};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::print::say;
-use crate::workload::{add_results, duration_text, workload_record};
+use crate::workload::{add_results, duration_text, kind_name, workload_record};
 use crate::{command_line, environment, interrupt};
 
 pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
@@ -65,6 +68,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
         outcome: &outcome,
         recorded: &recorded,
         measured: &measured,
+        verified: if arguments.keys.no_verify { BTreeMap::new() } else { verify(&plan, &outcome) },
     };
     describe(&mut record, &replay, file);
     for trouble in &outcome.trouble {
@@ -119,16 +123,29 @@ fn describe(record: &mut Record, replay: &Replay<'_>, file: &Path) {
         let tapstone_replay::Skipped { function, reason, count } = skipped;
         record.warnings.push(format!("{function}, {count} times, is not replayed: {reason}"));
     }
-    record.warnings.push(
-        "results of replayed operations are not verified, but for their lengths: measure the \
-         operations themselves (--op) to have them verified"
-            .to_owned(),
-    );
+    for case in &mut record.results {
+        let found = replay.verified.iter().find(|(kind, _)| kind_name(kind) == case.operation);
+        case.verification = found.and_then(|(_, found)| verification(*found));
+    }
     let recorded = workload_record(replay.recorded);
     let there = NamedRecord { record: &recorded, path: &name, sha256: "" };
     let here = NamedRecord { record, path: "this replay", sha256: "" };
     let comparison = compare_records(there, here, None);
     record.comparison = comparison.ok();
+}
+
+/// Judges the results after the token is closed.
+fn verify(plan: &ReplayPlan, outcome: &ReplayOutcome) -> BTreeMap<OperationKind, VerifiedWork> {
+    /// Longer nobody waits for it; what is left is told as not checked.
+    const LONGEST: Duration = Duration::from_secs(60);
+    verify_replay(&plan.processes, &outcome.evidence, &outcome.threads, LONGEST)
+}
+
+/// `None`: nothing of it was judged.
+fn verification(found: VerifiedWork) -> Option<record::Verification> {
+    let VerifiedWork { eligible, checked, wrong } = found;
+    let by = record::Verifier::Software;
+    (checked > 0).then(|| record::Verification::new(eligible, checked, wrong, by))
 }
 
 fn calls_of(workload: &Workload) -> usize {
@@ -138,7 +155,7 @@ fn calls_of(workload: &Workload) -> usize {
 /// Calls that failed where the recorded ones did not, and what was lost, are no measurement.
 fn exit(replay: &Replay<'_>) -> Exit {
     let ReplayOutcome { interrupted, trouble, .. } = replay.outcome;
-    let has_failed = replay.new_failures() > 0;
+    let has_failed = replay.new_failures() > 0 || replay.wrong_results() > 0;
     if *interrupted || !trouble.is_empty() || has_failed { Exit::NotMeasured } else { Exit::Done }
 }
 
@@ -146,6 +163,11 @@ impl Replay<'_> {
     /// Calls that were made.
     fn made(&self) -> usize {
         self.outcome.threads.iter().flatten().map(|thread| thread.times.len()).sum()
+    }
+
+    /// Results that are not what they must be.
+    fn wrong_results(&self) -> u64 {
+        self.verified.values().map(|found| found.wrong).sum()
     }
 
     /// Calls that failed here and went well there.

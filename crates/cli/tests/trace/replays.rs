@@ -10,7 +10,7 @@ use tapstone_workload::{
 
 use crate::fixtures;
 use crate::program::{Left, Program};
-use crate::run::Tapstone;
+use crate::run::{Tapstone, null_module};
 use crate::softhsm::Hsm;
 
 /// A program's load, and the token that it was recorded on. `None`, which has been said then:
@@ -111,6 +111,8 @@ fn counts_of_every_call_are_exact_and_both_sides_are_shown() {
     let record = outcome.record();
     let signatures = record.results.iter().find(|case| case.operation == "C_Sign CKM_SHA256_HMAC");
     assert_eq!(signatures.unwrap().completed, 80);
+    let verified = signatures.unwrap().verification.unwrap();
+    assert_eq!((verified.eligible, verified.checked, verified.wrong), (80, 80, 0));
     let comparison = record.comparison.as_ref().unwrap();
     assert!(!comparison.rows.is_empty());
     for part in ["there and here", "C_Sign CKM_SHA256_HMAC", "transaction"] {
@@ -206,6 +208,8 @@ fn decryptions_and_verifications_get_inputs_that_are_right() {
         let case = record.results.iter().find(|case| case.operation == operation);
         let case = case.unwrap_or_else(|| panic!("no {operation} in {}", outcome.stdout));
         assert_eq!((case.completed, case.failed.len()), (10, 0), "{operation}");
+        let verified = case.verification.unwrap();
+        assert_eq!((verified.checked, verified.wrong), (10, 0), "{operation}");
     }
 }
 
@@ -222,4 +226,28 @@ fn a_signature_over_a_bare_number_is_made_below_the_modulus() {
     for seed in 1..=4 {
         made_up(&hsm, calls.clone()).args(&format!("--seed {seed}")).run().exits(0);
     }
+}
+
+#[test]
+fn a_token_that_signs_wrongly_is_found_out() {
+    let Some(hsm) = Hsm::new() else { return };
+    let path = hsm.path("signatures.parquet");
+    let calls = (0..9).flat_map(|_| signature(1)).collect();
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    write_workload(&path, &Workload { threads, ..Workload::default() }).unwrap();
+    let replayed = || {
+        Tapstone::new("token")
+            .arg("--module")
+            .arg(null_module::path())
+            .pin(null_module::PIN)
+            .env("NULL_MODULE_MODEL", "honest")
+            .arg("--workload")
+            .arg(&path)
+    };
+    let record = replayed().run().exits(0).record();
+    let signed = record.results.iter().find(|case| case.operation == "C_Sign CKM_RSA_PKCS");
+    let right = signed.unwrap().verification.unwrap();
+    assert_eq!((right.checked, right.wrong), (9, 0));
+    let outcome = replayed().env("NULL_MODULE_WRONG", "3").run().exits(2);
+    assert!(outcome.stdout.contains("3 results of this token are wrong"), "{}", outcome.stdout);
 }

@@ -4,6 +4,7 @@ use cryptoki_sys::*;
 use tapstone_module::{Session, Template};
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 use tapstone_token_operations::catalogue::KeySpec;
+use tapstone_token_operations::material::KeyMaterial;
 
 use super::{ReplaySite, ReplayTrouble};
 use crate::steps::{KeyOrder, ReplayProcess};
@@ -44,7 +45,13 @@ fn make_somewhere(
 ) -> Result<MadeKey, ReplayTrouble> {
     let id = (site.key_id)(number);
     if !on_token {
-        match make(site, order, &id, false) {
+        // A secret that may be read lets software judge what is made with it.
+        if order.spec.secret_bytes().is_some()
+            && let Ok(key) = make(site, order, &id, KeyPlace::ReadableInSession)
+        {
+            return Ok(key);
+        }
+        match make(site, order, &id, KeyPlace::InSession) {
             Ok(key) => return Ok(key),
             Err(failure) if site.read_only || !is_about_template(failure.code) => {
                 return Err(failure.into());
@@ -53,7 +60,15 @@ fn make_somewhere(
         }
     }
     (site.note)(&id).map_err(ReplayTrouble::NotNoted)?;
-    Ok(make(site, order, &id, true)?)
+    Ok(make(site, order, &id, KeyPlace::OnToken)?)
+}
+
+/// Where a key lives, and who may read it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyPlace {
+    InSession,
+    ReadableInSession,
+    OnToken,
 }
 
 /// The token objects to how the key was asked for.
@@ -73,8 +88,10 @@ fn make(
     site: &ReplaySite<'_>,
     order: KeyOrder,
     id: &[u8],
-    on_token: bool,
+    place: KeyPlace,
 ) -> Result<MadeKey, Pkcs11Failure> {
+    let on_token = place == KeyPlace::OnToken;
+    let is_readable = place == KeyPlace::ReadableInSession;
     let common = |template: Template| {
         template.flag(CKA_TOKEN, on_token).bytes(CKA_LABEL, site.run.as_bytes()).bytes(CKA_ID, id)
     };
@@ -90,8 +107,8 @@ fn make(
             .number(CKA_CLASS, CKO_SECRET_KEY)
             .number(CKA_KEY_TYPE, order.spec.key_type().unwrap_or(CKK_GENERIC_SECRET))
             .flag(CKA_PRIVATE, site.private)
-            .flag(CKA_SENSITIVE, true)
-            .flag(CKA_EXTRACTABLE, false)
+            .flag(CKA_SENSITIVE, !is_readable)
+            .flag(CKA_EXTRACTABLE, is_readable)
             .number(CKA_VALUE_LEN, bytes as CK_ULONG);
         for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
             if is_used {
@@ -148,6 +165,21 @@ fn named_pairs(spec: KeySpec) -> Vec<Template> {
             spec.ec_params().iter().map(named).collect()
         }
     }
+}
+
+/// What a token tells of a key: the public half, or the value of a secret that may be read.
+pub(super) fn known_key(main: &Session, spec: KeySpec, key: MadeKey) -> KeyMaterial {
+    let read = |attribute| main.attribute(key.public, attribute).ok();
+    let known = match spec {
+        KeySpec::Rsa { .. } => read(CKA_MODULUS)
+            .zip(read(CKA_PUBLIC_EXPONENT))
+            .map(|(modulus, exponent)| KeyMaterial::rsa(&modulus, &exponent)),
+        spec if spec.secret_bytes().is_some() => {
+            read(CKA_VALUE).map(|value| KeyMaterial::secret(&value))
+        }
+        spec => read(CKA_EC_POINT).and_then(|point| KeyMaterial::public(spec, &point).ok()),
+    };
+    known.unwrap_or(KeyMaterial::None)
 }
 
 /// Destroys keys that this process made.

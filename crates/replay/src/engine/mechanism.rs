@@ -79,11 +79,3 @@ impl PointedMechanism {
 
 /// NIST SP 800-38D, 5.2.1.1: the length that is recommended.
 const GCM_IV_BYTES: usize = 12;
-
-/// An IV that comes once: who makes it, and a counter.
-pub(super) fn fresh_iv(maker: u32, counter: u64) -> [u8; 16] {
-    let mut iv = [0; 16];
-    iv[..4].copy_from_slice(&maker.to_be_bytes());
-    iv[4..12].copy_from_slice(&counter.to_be_bytes());
-    iv
-}

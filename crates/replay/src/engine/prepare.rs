@@ -1,32 +1,26 @@
 //! Inputs that only the token can make: signatures to verify, cipher texts to decrypt.
 
 use cryptoki_sys::*;
-use tapstone_measure::pace::SplitMix;
 use tapstone_module::ck;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::keys::MadeKey;
-use super::mechanism::{PointedMechanism, fresh_iv};
+use super::mechanism::PointedMechanism;
 use super::{ReplaySite, ReplayTrouble};
-use crate::mechanisms::is_raw_rsa;
-use crate::steps::{PreparedInput, ReplayParameters, ReplayProcess};
+use crate::inputs::{iv_of_prepared, noise, prepared_input};
+use crate::steps::{PreparedInput, ReplayProcess};
 
-/// An input that was made, with the IV that goes with it.
+/// An input that was made.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedBytes {
     /// What is verified or decrypted.
     pub(super) input: Vec<u8>,
     /// Its signature, or nothing.
     pub(super) signature: Vec<u8>,
-    pub(super) iv: [u8; 16],
 }
 
-/// Who makes the IVs of prepared inputs: no thread has that number.
-const PREPARER: u32 = u32::MAX;
 /// Room for a signature or a tag.
 const SPARE_BYTES: usize = 4_096;
-/// Between noise for the longest input and the place where the last one begins.
-const NOISE_SPARE_BYTES: usize = 4_096;
 
 pub(super) fn prepare_inputs(
     site: &ReplaySite<'_>,
@@ -38,7 +32,7 @@ pub(super) fn prepare_inputs(
     let noise = noise(process.seed, process.longest_input);
     for (number, wanted) in process.prepared.iter().enumerate() {
         let key = keys[wanted.key as usize];
-        let iv = fresh_iv(PREPARER, number as u64);
+        let iv = iv_of_prepared(number);
         let mut source = Source { site, key, mechanism: &mut mechanism, noise: &noise };
         made.push(if wanted.is_signature {
             source.signature(wanted, iv)?
@@ -47,17 +41,6 @@ pub(super) fn prepare_inputs(
         });
     }
     Ok(made)
-}
-
-/// Pseudo-random bytes, as many as the longest input needs wherever it begins.
-pub(super) fn noise(seed: u64, longest: u32) -> Vec<u8> {
-    let mut random = SplitMix(seed);
-    let count = longest as usize + NOISE_SPARE_BYTES;
-    let mut noise = Vec::with_capacity(count + 8);
-    while noise.len() < count {
-        noise.extend_from_slice(&random.bits().to_ne_bytes());
-    }
-    noise
 }
 
 struct Source<'a> {
@@ -73,11 +56,7 @@ impl Source<'_> {
         wanted: &PreparedInput,
         iv: [u8; 16],
     ) -> Result<PreparedBytes, Pkcs11Failure> {
-        let mut input = self.noise[..wanted.bytes as usize].to_vec();
-        // It is signed as a number, below the modulus.
-        if let (true, Some(first)) = (is_raw_rsa(wanted.mechanism.number), input.first_mut()) {
-            *first = 0;
-        }
+        let mut input = prepared_input(wanted, self.noise);
         let mut signature = vec![0; SPARE_BYTES];
         let mut length = signature.len() as CK_ULONG;
         let session = self.site.main;
@@ -98,7 +77,7 @@ impl Source<'_> {
             )
         }?;
         within(length, &mut signature, Pkcs11Function::C_Sign)?;
-        Ok(PreparedBytes { input, signature, iv })
+        Ok(PreparedBytes { input, signature })
     }
 
     /// A cipher text of the recorded length: of the lengths of a message that give one, the first.
@@ -107,7 +86,7 @@ impl Source<'_> {
         wanted: &PreparedInput,
         iv: [u8; 16],
     ) -> Result<PreparedBytes, Pkcs11Failure> {
-        let mut input = self.noise[..message_bytes(wanted)].to_vec();
+        let mut input = prepared_input(wanted, self.noise);
         let mut cipher_text = vec![0; wanted.bytes as usize + SPARE_BYTES];
         let mut length = cipher_text.len() as CK_ULONG;
         let session = self.site.main;
@@ -128,7 +107,7 @@ impl Source<'_> {
             )
         }?;
         within(length, &mut cipher_text, Pkcs11Function::C_Encrypt)?;
-        Ok(PreparedBytes { input: cipher_text, signature: Vec::new(), iv })
+        Ok(PreparedBytes { input: cipher_text, signature: Vec::new() })
     }
 }
 
@@ -144,19 +123,4 @@ fn within(
     }
     buffer.truncate(length);
     Ok(())
-}
-
-/// How long a message is whose cipher text has the recorded length.
-fn message_bytes(wanted: &PreparedInput) -> usize {
-    /// An RSA cipher text is as long as the modulus, whatever is in it: a key of AES.
-    const RSA_MESSAGE: usize = 32;
-    const GCM_TAG: usize = 16;
-    let bytes = wanted.bytes as usize;
-    match (wanted.mechanism.number as CK_MECHANISM_TYPE, wanted.mechanism.parameters) {
-        (CKM_RSA_PKCS, _) | (_, ReplayParameters::Oaep) => RSA_MESSAGE,
-        (_, ReplayParameters::Gcm) => bytes.saturating_sub(GCM_TAG),
-        // One byte of padding at least.
-        (CKM_AES_CBC_PAD, _) => bytes.saturating_sub(1),
-        _ => bytes,
-    }
 }

@@ -14,13 +14,18 @@ use tapstone_workload::TemplateShape;
 
 use super::SharedReplay;
 use super::calls::{CallArguments, Called, Caller, MOST_OBJECTS};
-use super::mechanism::{PointedMechanism, fresh_iv};
+use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
+use crate::inputs::{input_offset, iv_of_step};
 use crate::measured::{ReplayedThread, StepTime};
 use crate::steps::{Due, ReplayStep, ReplayThread, StepInput};
+use crate::verified::KeptResult;
 
 /// No moment is waited for longer at once: somebody may want to end.
 const LONGEST_SLEEP: Nanos = Nanos(50_000_000);
+
+/// What a kept result takes beside its bytes.
+const KEPT_BYTES: usize = size_of::<KeptResult>();
 
 pub(super) struct ReplayingThread {
     plan: ReplayThread,
@@ -36,9 +41,6 @@ struct Desk {
     output: Vec<u8>,
     /// A number below an RSA modulus.
     below: Vec<u8>,
-    /// Where the next input begins in the noise.
-    offset: usize,
-    ivs: u64,
     /// Templates of searches, by their shape.
     searches: Vec<(TemplateShape, RawTemplate)>,
 }
@@ -65,11 +67,10 @@ impl ReplayingThread {
             mechanism: PointedMechanism::new(),
             output: vec![0; rooms.max().unwrap_or_default().max(1)],
             below: Vec::new(),
-            offset: self.number as usize % 64,
-            ivs: 0,
             searches: Vec::new(),
         };
-        let mut replayed = ReplayedThread { times: Vec::with_capacity(self.plan.steps.len()) };
+        let times = Vec::with_capacity(self.plan.steps.len());
+        let mut replayed = ReplayedThread { times, results: Vec::new() };
         let mut answered = at;
         for (place, step) in self.plan.steps.iter().enumerate() {
             let due = match step.due {
@@ -86,6 +87,7 @@ impl ReplayingThread {
             };
             let went = went.unwrap_or_else(|| not_made(step));
             self.note_session(step, &went);
+            self.keep_result(place, step, &went, &desk, &mut replayed);
             answered = went.end;
             replayed.times.push(StepTime {
                 begin: went.begin - at,
@@ -145,9 +147,10 @@ impl ReplayingThread {
             output: if step.only_length { ptr::null_mut() } else { desk.output.as_mut_ptr() },
             room: if step.only_length { 0 } else { step.room as CK_ULONG },
         };
-        self.give_input(step, desk, &mut arguments);
+        self.give_input(place, step, desk, &mut arguments);
         if let Some(mechanism) = step.mechanism {
-            let iv = self.iv_for(place, desk);
+            let steps = &self.plan.steps;
+            let iv = iv_of_step(steps, self.number as usize, place, self.shared.prepared.len());
             arguments.mechanism = desk.mechanism.point(mechanism, iv);
         }
         Some(arguments)
@@ -165,15 +168,20 @@ impl ReplayingThread {
         }
     }
 
-    fn give_input(&self, step: &ReplayStep, desk: &mut Desk, arguments: &mut CallArguments) {
+    fn give_input(
+        &self,
+        place: usize,
+        step: &ReplayStep,
+        desk: &mut Desk,
+        arguments: &mut CallArguments,
+    ) {
         let noise = &self.shared.noise;
         let prepared = |place: u32| self.shared.prepared.get(place as usize);
         match step.input {
             StepInput::Bytes(bytes) => {
-                // Each input begins elsewhere: no two in a row are the same.
-                desk.offset = (desk.offset + 1) % 4_096;
-                let bytes = (bytes as usize).min(noise.len() - desk.offset);
-                arguments.input = noise[desk.offset..].as_ptr().cast_mut();
+                let offset = input_offset(self.number as usize, place);
+                let bytes = (bytes as usize).min(noise.len() - offset);
+                arguments.input = noise[offset..].as_ptr().cast_mut();
                 arguments.input_bytes = bytes as CK_ULONG;
             }
             StepInput::Below(bytes) => {
@@ -194,21 +202,6 @@ impl ReplayingThread {
                 arguments.signature_bytes = known.signature.len() as CK_ULONG;
             }
         }
-    }
-
-    /// The IV of an operation that begins: that of the prepared input that follows, or one that
-    /// comes once.
-    fn iv_for(&self, place: usize, desk: &mut Desk) -> [u8; 16] {
-        let step = &self.plan.steps[place];
-        let later = &self.plan.steps[place + 1..];
-        let next = later.iter().find(|next| next.session == step.session);
-        if let Some(StepInput::CipherText(prepared)) = next.map(|next| next.input)
-            && let Some(known) = self.shared.prepared.get(prepared as usize)
-        {
-            return known.iv;
-        }
-        desk.ivs += 1;
-        fresh_iv(self.number, desk.ivs)
     }
 
     /// A template of that shape, which looks for keys of this run.
@@ -241,6 +234,28 @@ impl ReplayingThread {
             };
         }
         template
+    }
+
+    /// Keeps a result for those who judge it, as long as there is room.
+    fn keep_result(
+        &self,
+        place: usize,
+        step: &ReplayStep,
+        went: &Called,
+        desk: &Desk,
+        replayed: &mut ReplayedThread,
+    ) {
+        if went.result != 0 || !step.keeps_result() {
+            return;
+        }
+        let bytes = (went.output as usize).min(desk.output.len());
+        let left = &self.shared.room_for_results;
+        let taken =
+            left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes + KEPT_BYTES));
+        if taken.is_ok() {
+            let bytes = desk.output[..bytes].to_vec();
+            replayed.results.push(KeptResult { step: place as u32, bytes });
+        }
     }
 
     fn note_session(&self, step: &ReplayStep, went: &Called) {

@@ -12,7 +12,7 @@ use crate::mechanisms::known_mechanism;
 use crate::steps::{Due, KeyOrder, MechanismUse, PreparedInput, ReplayStep, StepInput};
 
 /// CKR_BUFFER_TOO_SMALL: the operation goes on.
-const BUFFER_TOO_SMALL: u64 = 0x150;
+pub(crate) const BUFFER_TOO_SMALL: u64 = 0x150;
 /// Room for a result beyond what the recorded one took: another key may make a longer one.
 pub(super) const SPARE_BYTES: u32 = 1_024;
 
@@ -274,7 +274,7 @@ fn has_session(function: &str) -> bool {
 }
 
 /// The work that a function is a part of.
-pub(super) fn work_of(function: &'static str) -> Option<&'static str> {
+pub(crate) fn work_of(function: &'static str) -> Option<&'static str> {
     const WORKS: [&str; 5] = ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify"];
     let stem = ["Init", "Update", "Final"].into_iter().find_map(|end| function.strip_suffix(end));
     let stem = stem.unwrap_or(function);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
-use tapstone_replay::{ReplayProcess, ReplayedThread};
+use tapstone_replay::{ReplayEvidence, ReplayProcess, ReplayedThread};
 use tapstone_worker::Heard;
 
 use super::TokenController;
@@ -22,6 +22,8 @@ pub struct ReplayOutcome {
     /// What the threads of each process did, in the order of the plan; nothing for one that was
     /// lost.
     pub threads: Vec<Vec<ReplayedThread>>,
+    /// What each process told of its keys, in the same order.
+    pub evidence: Vec<ReplayEvidence>,
     /// The user ended it.
     pub interrupted: bool,
     /// What went wrong.
@@ -45,6 +47,7 @@ impl TokenController {
             prepared?;
             return Err(TokenMeasureError::Interrupted);
         }
+        let evidence = prepared?;
         for (number, process) in numbers.iter().zip(processes) {
             self.workers.watch_threads(*number, process.threads.len());
         }
@@ -52,7 +55,7 @@ impl TokenController {
         for number in &numbers {
             self.workers.send_task(*number, Task::Start { at });
         }
-        let outcome = self.hear_replay(&numbers);
+        let outcome = ReplayOutcome { evidence, ..self.hear_replay(&numbers) };
         for number in &numbers {
             self.workers.watch_threads(*number, 0);
         }
@@ -64,7 +67,8 @@ impl TokenController {
         &mut self,
         numbers: &[usize],
         processes: &[ReplayProcess],
-    ) -> Result<(), TokenMeasureError> {
+    ) -> Result<Vec<ReplayEvidence>, TokenMeasureError> {
+        let mut evidence = Vec::new();
         for (number, process) in numbers.iter().zip(processes) {
             let run = self.run.clone();
             let first_worker = self.fresh.worker();
@@ -75,7 +79,7 @@ impl TokenController {
                 _ => None,
             })?;
             match ready {
-                Ok(()) => {}
+                Ok(known) => evidence.push(known),
                 Err(Trouble::Call { failure, .. }) => {
                     let what = self.describe(0);
                     return Err(TokenMeasureError::Call { what, failure });
@@ -83,7 +87,7 @@ impl TokenController {
                 Err(trouble) => return Err(TokenMeasureError::Keys { trouble }),
             }
         }
-        Ok(())
+        Ok(evidence)
     }
 
     /// Processes that are ready do not begin; their keys go.

@@ -25,7 +25,8 @@ impl Worker {
                 return Ok(());
             }
         };
-        self.report(&Report::ReplayReady(Ok(())));
+        let evidence = prepared.evidence(&self.token()?.main);
+        self.report(&Report::ReplayReady(Ok(evidence)));
         let Some(at) = self.wait_for_start() else {
             let token = self.token()?;
             let keys = prepared.discard(&token.main);

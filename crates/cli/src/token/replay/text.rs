@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Rv;
-use tapstone_replay::{Due, KeyCertainty, MappedKey, ReplayPlan, replayed_span};
+use tapstone_replay::{Due, KeyCertainty, MappedKey, ReplayPlan, VerifiedWork, replayed_span};
 use tapstone_text::{counted, thousands, three_digits};
 use tapstone_token::controller::ReplayOutcome;
-use tapstone_workload::{Workload, operations, transactions};
+use tapstone_workload::{OperationKind, Workload, operations, transactions};
 
 use crate::workload::{aligned, duration_text, kind_name};
 
@@ -21,6 +21,8 @@ pub(super) struct Replay<'a> {
     pub(super) recorded: &'a Workload,
     /// What was measured, as a workload.
     pub(super) measured: &'a Workload,
+    /// How far results were judged.
+    pub(super) verified: BTreeMap<OperationKind, VerifiedWork>,
 }
 
 /// Keys and what is left out.
@@ -81,10 +83,15 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
         duration_text(recorded)
     );
     let _ = writeln!(text, "  schedule    {}", schedule_text(replay));
+    let _ = writeln!(text, "  verified    {}", verified_text(&replay.verified));
     let rule = transactions(replay.recorded).rule;
     let _ = writeln!(text, "  transaction {rule}");
     text.push_str("there and here\n");
     text.push_str(&there_and_here(replay));
+    for (kind, found) in replay.verified.iter().filter(|(_, found)| found.wrong > 0) {
+        let wrong = counted(found.wrong, "result", "results");
+        let _ = writeln!(text, "  ! {}: {wrong} of this token are wrong", kind_name(kind));
+    }
     for (function, code, count) in replay.differing() {
         let count = counted(count, "time", "times");
         let _ = writeln!(text, "  ! {function} failed here with {code}, {count}, and not there");
@@ -98,6 +105,25 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
         text.push_str("  ! the replay was interrupted: calls are missing here\n");
     }
     text
+}
+
+/// How many results were judged, and what came of it.
+fn verified_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> String {
+    let sum = |of: fn(&VerifiedWork) -> u64| verified.values().map(of).sum::<u64>();
+    let eligible = sum(|found| found.eligible);
+    if eligible == 0 {
+        return "nothing: software cannot judge these results, or was not asked to".to_owned();
+    }
+    let checked = sum(|found| found.checked);
+    let wrong = match sum(|found| found.wrong) {
+        0 => "all of them right".to_owned(),
+        wrong => format!("{} wrong", thousands(wrong)),
+    };
+    format!(
+        "{} of {} results that software can judge, {wrong}",
+        thousands(checked),
+        thousands(eligible)
+    )
 }
 
 /// How late calls were whose moments are fixed.

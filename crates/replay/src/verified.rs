@@ -1,0 +1,206 @@
+//! Were the results of a replay right? Judged after it has ended, in a process that never loads the
+//! module, by software that the token has no part in.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tapstone_token_operations::material::{KeyMaterial, ResultToJudge, Verdict};
+use tapstone_workload::OperationKind;
+
+use crate::inputs::{input_of_step, iv_of_step, noise, prepared_input};
+use crate::measured::ReplayedThread;
+use crate::plan::{BUFFER_TOO_SMALL, work_of};
+use crate::steps::{ReplayParameters, ReplayProcess, ReplayStep, StepInput};
+
+/// What a process tells of its keys and inputs, so that its results can be judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayEvidence {
+    /// The public halves, and the values of secrets that the token lets be read.
+    pub keys: Vec<KeyMaterial>,
+    /// Signatures that were made to be verified; nothing for a cipher text.
+    pub signatures: Vec<Vec<u8>>,
+}
+
+/// The result of one call, kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptResult {
+    /// A place among the steps of its thread.
+    pub step: u32,
+    /// What the call gave.
+    pub bytes: Vec<u8>,
+}
+
+/// How far the results of one kind of operation were judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifiedWork {
+    /// Results that software can judge.
+    pub eligible: u64,
+    /// Those that it did.
+    pub checked: u64,
+    /// Those that were wrong.
+    pub wrong: u64,
+}
+
+/// Judges the results of a replay, by kind of operation; what is not kept, or not judged in this
+/// time, stays unchecked.
+#[must_use]
+pub fn verify_replay(
+    processes: &[ReplayProcess],
+    evidence: &[ReplayEvidence],
+    replayed: &[Vec<ReplayedThread>],
+    time: Duration,
+) -> BTreeMap<OperationKind, VerifiedWork> {
+    let mut judge = Judge { until: Instant::now() + time, ..Judge::new() };
+    for ((process, known), threads) in processes.iter().zip(evidence).zip(replayed) {
+        let noise = noise(process.seed, process.longest_input);
+        let judged = JudgedProcess { process, known, noise: &noise };
+        for (number, (_, went)) in process.threads.iter().zip(threads).enumerate() {
+            judge.judge_thread(judged, number, went);
+        }
+    }
+    judge.found
+}
+
+#[derive(Clone, Copy)]
+struct JudgedProcess<'a> {
+    process: &'a ReplayProcess,
+    known: &'a ReplayEvidence,
+    noise: &'a [u8],
+}
+
+struct Judge {
+    until: Instant,
+    found: BTreeMap<OperationKind, VerifiedWork>,
+}
+
+/// An operation that goes on: what it was begun with, given, and gave.
+struct OpenWork<'a> {
+    begun: &'a ReplayStep,
+    iv: [u8; 16],
+    message: Vec<u8>,
+    result: Vec<u8>,
+    /// All of its results were kept.
+    is_kept: bool,
+}
+
+impl Judge {
+    fn new() -> Self {
+        Self { until: Instant::now(), found: BTreeMap::new() }
+    }
+
+    fn judge_thread(&mut self, at: JudgedProcess<'_>, number: usize, went: &ReplayedThread) {
+        let steps = &at.process.threads[number].steps;
+        let mut kept = went.results.iter().peekable();
+        let mut open: HashMap<(Option<u32>, &'static str), OpenWork<'_>> = HashMap::new();
+        for (place, (step, time)) in steps.iter().zip(&went.times).enumerate() {
+            let result = kept.next_if(|kept| kept.step as usize == place);
+            let Some(work) = work_of(step.call.name()) else { continue };
+            let key = (step.session, work);
+            match time.result {
+                0 => {}
+                BUFFER_TOO_SMALL => continue,
+                _ => {
+                    open.remove(&key);
+                    continue;
+                }
+            }
+            if step.mechanism.is_some() {
+                let iv = iv_of_step(steps, number, place, at.process.prepared.len());
+                let begun = OpenWork {
+                    begun: step,
+                    iv,
+                    message: Vec::new(),
+                    result: Vec::new(),
+                    is_kept: true,
+                };
+                open.insert(key, begun);
+                continue;
+            }
+            if step.only_length {
+                continue;
+            }
+            let Some(going) = open.get_mut(&key) else { continue };
+            let is_last = !step.call.name().ends_with("Update");
+            if !step.call.name().ends_with("Final") {
+                going.message.extend(input_of_step(step, number, place, at.noise));
+            }
+            match result {
+                Some(kept) => going.result.extend(&kept.bytes),
+                None => going.is_kept &= !step.keeps_result(),
+            }
+            if is_last && let Some(done) = open.remove(&key) {
+                self.judge(at, work, step, &done);
+            }
+        }
+    }
+
+    fn judge(
+        &mut self,
+        at: JudgedProcess<'_>,
+        work: &'static str,
+        last: &ReplayStep,
+        done: &OpenWork<'_>,
+    ) {
+        let Some(mechanism) = done.begun.mechanism else { return };
+        let nothing = KeyMaterial::None;
+        let key = done.begun.key.and_then(|key| at.known.keys.get(key as usize));
+        let pss = match mechanism.parameters {
+            ReplayParameters::Pss { hash } => Some(hash),
+            _ => None,
+        };
+        let judged = ResultToJudge {
+            mechanism: mechanism.number,
+            pss,
+            key: key.unwrap_or(&nothing),
+            iv: done.iv,
+            message: &done.message,
+            result: &done.result,
+        };
+        let kind = OperationKind { function: work, mechanism: Some(mechanism.number) };
+        let is_checked = done.is_kept && Instant::now() < self.until;
+        let verdict = match (is_checked, last.input) {
+            (false, _) if judged.can_be_judged(work) => None,
+            (false, _) => return,
+            (true, StepInput::Signed(place)) => Some(verify_prepared(at, place, judged)),
+            (true, StepInput::CipherText(place)) => Some(opened(at, place, &done.result)),
+            (true, _) => Some(match work {
+                "C_Sign" => judged.as_signature(),
+                "C_Encrypt" => judged.as_cipher_text(),
+                "C_Digest" => judged.as_digest(),
+                "C_Decrypt" => judged.as_decrypted_number(),
+                _ => Verdict::NotPossible,
+            }),
+        };
+        let found = self.found.entry(kind).or_default();
+        match verdict {
+            Some(Verdict::NotPossible) => return,
+            Some(verdict) => {
+                found.checked += 1;
+                found.wrong += u64::from(verdict == Verdict::Wrong);
+            }
+            None => {}
+        }
+        found.eligible += 1;
+    }
+}
+
+/// The token said that a signature of its own is right: is it?
+fn verify_prepared(at: JudgedProcess<'_>, place: u32, judged: ResultToJudge<'_>) -> Verdict {
+    let prepared =
+        at.process.prepared.get(place as usize).zip(at.known.signatures.get(place as usize));
+    let Some((wanted, signature)) = prepared else { return Verdict::NotPossible };
+    let message = prepared_input(wanted, at.noise);
+    ResultToJudge { message: &message, result: signature, ..judged }.as_signature()
+}
+
+/// Is it what was encrypted?
+fn opened(at: JudgedProcess<'_>, place: u32, result: &[u8]) -> Verdict {
+    let Some(wanted) = at.process.prepared.get(place as usize) else {
+        return Verdict::NotPossible;
+    };
+    match prepared_input(wanted, at.noise) == result {
+        true => Verdict::Right,
+        false => Verdict::Wrong,
+    }
+}
