@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tapstone_record::LimitedBy;
 use tapstone_testing::{figures, hold, undisturbed};
 
+use crate::alone;
 use crate::delayed_link::DelayedLink;
 use crate::devices::{DEVICES, Device};
 use crate::setup::Setup;
@@ -169,6 +170,7 @@ fn two_hundred_limits_are_named_right() {
 /// One run each of the devices that were once named wrong.
 #[test]
 fn limits_that_were_once_named_wrong_are_named_right() {
+    let _alone = alone();
     for device in devices().into_iter().filter(|device| SMOKE.contains(&device.name)) {
         figures(|| {
             let Some(judged) = judge(device, 0) else { return Ok(()) };

@@ -6,7 +6,10 @@
 //! `make attribution` makes 16 runs of each device; the tests make one of some.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 mod bench;
+mod claim;
 mod delayed_link;
 mod devices;
 mod remote;
@@ -18,3 +21,9 @@ mod setup;
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
 mod support;
 mod truth;
+
+/// Programs that take the processors would disturb the test beside.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

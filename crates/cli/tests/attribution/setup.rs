@@ -211,10 +211,10 @@ impl Setup {
 
 /// A program that computes until this is dropped or this process is gone, before all others on its
 /// processor where the system allows that.
-struct Neighbour(Child);
+pub(crate) struct Neighbour(Child);
 
 impl Neighbour {
-    fn start(processor: usize) -> Self {
+    pub(crate) fn start(processor: usize) -> Self {
         let mut command = Command::new("nice");
         command.args(["-n", "-10", "taskset", "-c", &processor.to_string()]);
         command.args(["sh", "-c", "while kill -0 \"$0\"; do :; done"]);

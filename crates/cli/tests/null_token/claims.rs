@@ -1,9 +1,7 @@
 //! Promises held against figures, and what the exit code says of them.
 
-use std::process::{Child, Command, Stdio};
-
 use tapstone_record::{Claim, Verdict};
-use tapstone_testing::{figures, hold, undisturbed};
+use tapstone_testing::{hold, undisturbed};
 
 use crate::support::{Outcome, Tapstone};
 
@@ -113,47 +111,4 @@ fn a_claim_about_a_case_with_failures_is_void() {
         only_claim(&run.args("--seconds 0.3 --claim").arg("rsa1024.sign >= 1/s").run().exits(2));
     assert_eq!(claim.verdict, Verdict::Void);
     assert!(claim.arithmetic.contains("operations failed"), "{claim:?}");
-}
-
-/// Programs that compute on each processor before all others, where the system allows that.
-struct Neighbours(Vec<Child>);
-
-impl Neighbours {
-    fn start() -> Self {
-        let processors = std::thread::available_parallelism().unwrap().get();
-        let start = |processor: usize| {
-            let mut command = Command::new("nice");
-            command.args(["-n", "-10", "taskset", "-c", &processor.to_string()]);
-            command.args(["sh", "-c", "while kill -0 \"$0\"; do :; done"]);
-            command.arg(std::process::id().to_string());
-            command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-        };
-        Self((0..processors).map(start).collect())
-    }
-}
-
-impl Drop for Neighbours {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-    }
-}
-
-/// No further round can save the claim: that is said at once, and not after twenty of them.
-#[test]
-fn a_claim_on_a_disturbed_machine_is_void_with_the_first_disturbed_round() {
-    figures(|| {
-        let _beside = Neighbours::start();
-        let run = Tapstone::on(&[("MODEL", "honest")]).args("--no-verify --threads 1");
-        let run = run.args("--seconds 0.5 --precision 0.1%").quietly();
-        let outcome = run.arg("--claim").arg("rsa1024.sign >= 1/s").run().exits(2);
-        let claim = only_claim(&outcome);
-        let reason = &claim.arithmetic;
-        hold(claim.rounds.len() < 5, format_args!("{claim:?}"))?;
-        hold(reason.contains("other programs disturbed round"), reason)?;
-        hold(reason.contains("and no more were made"), reason)?;
-        hold(!reason.contains("unreliable"), reason)
-    });
 }
