@@ -14,9 +14,6 @@ use crate::support::{Outcome, Pcscd, Tapstone, undisturbed};
 /// Of a published total, at most so much off.
 const TOTAL: f64 = 0.005;
 
-/// Half of this much sleepers may be late in all the rounds, of which one has to be undisturbed.
-const LATE: f64 = 0.02;
-
 /// Of the time with a strategy, at most so much off when it is predicted.
 const SAVING: f64 = 0.10;
 
@@ -30,10 +27,10 @@ fn holder() -> Holder {
     })
 }
 
-/// A sequence takes what the card does and what the machine is late by, which is never less than
-/// nothing: the shortest of some is the least disturbed one.
-fn shortest(values: &[Nanos]) -> f64 {
-    values.iter().min().unwrap().as_secs_f64() * 1e3
+fn median(values: &[Nanos]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2].as_secs_f64() * 1e3
 }
 
 #[test]
@@ -45,10 +42,10 @@ fn contact_sequences_take_the_published_times() {
     for number in 1..=5 {
         let profile = format!("piv-card-{number}");
         let _card = holder.insert(&pcscd, Path::new(&profile));
-        // The first also validates the path.
+        // The first also validates the path. The median is one of the others, and not their worst.
         let measure =
-            || holder.measure().args("--mechanism contact --rounds 5").pin("123456").run().exits(0);
-        let total = |outcome: &Outcome| shortest(&row(&outcome.record(), "door.contact").values_ns);
+            || holder.measure().args("--mechanism contact --rounds 3").pin("123456").run().exits(0);
+        let total = |outcome: &Outcome| median(&row(&outcome.record(), "door.contact").values_ns);
         let published = study.number(&format!("contact_cards_ms.card_{number}")).unwrap();
         let within = |outcome: &Outcome| {
             let total = total(outcome);
@@ -56,7 +53,7 @@ fn contact_sequences_take_the_published_times() {
             let off = (total / published - 1.0).abs();
             hold(off <= TOTAL, format_args!("{profile}: {total} for {published}"))
         };
-        let Some(outcome) = undisturbed(0.0, LATE, measure, within) else { return };
+        let Some(outcome) = undisturbed(0.0, TOTAL, measure, within) else { return };
         totals.push(total(&outcome));
     }
     for (total, published) in totals[1..].iter().zip([94.0, 54.0, 66.0, 66.0]) {
