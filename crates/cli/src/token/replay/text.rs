@@ -115,9 +115,10 @@ fn verified_text(verified: &BTreeMap<OperationKind, VerifiedWork>) -> String {
         return "nothing: software cannot judge these results, or was not asked to".to_owned();
     }
     let checked = sum(|found| found.checked);
-    let wrong = match sum(|found| found.wrong) {
-        0 => "all of them right".to_owned(),
-        wrong => format!("{} wrong", thousands(wrong)),
+    let wrong = match (checked, sum(|found| found.wrong)) {
+        (0, _) => "so that nothing is known of them".to_owned(),
+        (_, 0) => "all of those right".to_owned(),
+        (_, wrong) => format!("{} wrong", thousands(wrong)),
     };
     format!(
         "{} of {} results that software can judge, {wrong}",
@@ -235,5 +236,22 @@ impl Replay<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_nobody_checked_are_not_called_right() {
+        let said = |eligible, checked, wrong| {
+            let kind = OperationKind { function: "C_Sign", mechanism: None };
+            verified_text(&BTreeMap::from([(kind, VerifiedWork { eligible, checked, wrong })]))
+        };
+        assert!(said(0, 0, 0).starts_with("nothing"));
+        assert!(said(5, 0, 0).contains("0 of 5") && !said(5, 0, 0).contains("right"));
+        assert!(said(5, 3, 0).contains("3 of 5") && said(5, 3, 0).ends_with("all of those right"));
+        assert!(said(5, 3, 1).ends_with("1 wrong"));
     }
 }
