@@ -153,8 +153,8 @@ fn foreign_maker(side: &tapstone_record::Side) -> Option<String> {
 /// was asked for and an operation has nothing left to hold against it, that was not measured.
 fn exit(comparison: &Comparison) -> Exit {
     let exceeded = comparison.rows.iter().any(|row| row.threshold == Some(Judgement::Exceeded));
-    let failed = comparison.threshold.is_some() && !comparison.failed_in_candidate.is_empty();
-    match (exceeded, failed) {
+    let lost = comparison.threshold.is_some() && !comparison.not_compared.is_empty();
+    match (exceeded, lost) {
         (true, _) => Exit::Missed,
         (false, true) => Exit::NotMeasured,
         (false, false) => Exit::Done,

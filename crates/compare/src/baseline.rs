@@ -3,7 +3,7 @@
 //! Of a module, its token or a card, what a new version changes is not looked at: firmware,
 //! serial number, digest and path. What a user chose and sees is: kind, label or name, profile.
 
-use tapstone_record::{FailedOperation, Outcome, Record, Token};
+use tapstone_record::{NotCompared, Outcome, Record, Token};
 
 use crate::pairs;
 
@@ -16,13 +16,13 @@ pub fn is_baseline_of(kept: &Record, candidate: &Record) -> bool {
     }
     // An operation that failed in the new run is the same work too.
     let matched = pairs::match_records(kept, candidate);
-    !matched.pairs.is_empty() || !matched.failed_in_candidate.is_empty()
+    !matched.pairs.is_empty() || !matched.not_compared.is_empty()
 }
 
 /// Operations for which a record is no baseline, although it tried them: they failed, in part or
 /// altogether, or gave wrong results. What a device does not offer is not among them.
 #[must_use]
-pub fn without_figures(record: &Record) -> Vec<FailedOperation> {
+pub fn without_figures(record: &Record) -> Vec<NotCompared> {
     let tried = record.results.iter().filter(|case| case.status.outcome != Outcome::Unsupported);
     tried.filter_map(pairs::failure).collect()
 }

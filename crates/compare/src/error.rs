@@ -29,16 +29,18 @@ pub enum CompareError {
         /// What was to be compared.
         names: Vec<String>,
     },
-    /// All that both tried has no figure in the candidate that counts.
+    /// Nothing that both tried can be compared.
     #[error(
-        "{candidate} has no figure that counts: {failed}\nhint: tapstone report {candidate} says \
-         what went wrong there"
+        "{baseline} and {candidate} cannot be compared: {why}\nhint: tapstone report {candidate} \
+         says what was measured there"
     )]
-    NothingMeasured {
+    NothingComparable {
+        /// What was to be compared with.
+        baseline: String,
         /// What was to be compared.
         candidate: String,
-        /// Names of operations and what became of them, the first few of them.
-        failed: String,
+        /// Names of operations, each with why, the first few of them.
+        why: String,
     },
     /// Not one operation is in both.
     #[error(
@@ -60,13 +62,14 @@ pub enum CompareError {
 
 impl CompareError {
     pub(crate) fn nothing_in_common(matched: &Matched, baseline: &str, candidate: &str) -> Self {
-        if !matched.failed_in_candidate.is_empty() {
-            let failed = matched.failed_in_candidate.iter();
-            let failed: Vec<String> =
-                failed.map(|failed| format!("{} ({})", failed.operation, failed.why)).collect();
-            return Self::NothingMeasured {
+        if !matched.not_compared.is_empty() {
+            let each = matched.not_compared.iter();
+            let each: Vec<String> =
+                each.map(|it| format!("{} ({})", it.operation, it.why)).collect();
+            return Self::NothingComparable {
+                baseline: baseline.to_owned(),
                 candidate: candidate.to_owned(),
-                failed: names(&failed),
+                why: names(&each),
             };
         }
         Self::NothingInCommon {

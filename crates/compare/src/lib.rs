@@ -104,7 +104,7 @@ pub fn compare_records(
         calls: calls::compare_calls(baseline.record, candidate.record),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
-        failed_in_candidate: matched.failed_in_candidate,
+        not_compared: matched.not_compared,
         only_in_candidate: matched.only_in_candidate,
         warnings: differences::between_records(baseline.record, candidate.record),
     };
@@ -138,7 +138,7 @@ pub fn compare_with_reference(
         calls: Vec::new(),
         threshold: None,
         only_in_baseline: matched.only_in_baseline,
-        failed_in_candidate: matched.failed_in_candidate,
+        not_compared: matched.not_compared,
         only_in_candidate: matched.only_in_candidate,
         warnings: differences::from_reference(reference, candidate.record),
     };

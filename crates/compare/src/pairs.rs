@@ -9,12 +9,13 @@
 //!   that quantity, with its concurrency where the source tells it. Not an open loop: nobody
 //!   published one.
 //! - Cases that failed, in part or altogether, or gave wrong results, and figures without an interval,
-//!   are not compared. Those of the candidate are named: no threshold holds for them.
+//!   are not compared. Those of the candidate are named, and so is what has no ratio: no threshold
+//!   holds for them.
 
 use std::collections::BTreeSet;
 
 use tapstone_record::{
-    CaseResult, Concurrency, Estimate, FailedOperation, LoadKind, Outcome, Provenance, Quantity,
+    CaseResult, Concurrency, Estimate, LoadKind, NotCompared, Outcome, Provenance, Quantity,
     Record, TargetKind, Throughput, Variation,
 };
 use tapstone_reference::{PublishedFigure, PublishedItem};
@@ -64,9 +65,9 @@ pub struct Matched {
     pub pairs: Vec<FigurePair>,
     /// Operations of the baseline without a counterpart.
     pub only_in_baseline: Vec<String>,
-    /// Operations of the baseline that the candidate tried, without a figure that counts, or without
-    /// one on either side that can be divided.
-    pub failed_in_candidate: Vec<FailedOperation>,
+    /// Operations that both tried, without a figure of the candidate that counts, or without figures
+    /// that can be divided; each with why.
+    pub not_compared: Vec<NotCompared>,
     /// Operations of the candidate without a counterpart.
     pub only_in_candidate: Vec<String>,
     /// Why a pair has no verdict, as sentences.
@@ -106,7 +107,7 @@ pub fn match_records(baseline: &Record, candidate: &Record) -> Matched {
         let tried = candidate.results.iter().filter(|case| same_work(below, case));
         let failed = tried.filter_map(failure).next();
         match failed {
-            Some(failed) => matched.failed_in_candidate.push(failed),
+            Some(failed) => matched.not_compared.push(failed),
             None => matched.only_in_baseline.push(below.operation.clone()),
         }
     }
@@ -133,7 +134,15 @@ pub fn match_items(items: &[PublishedItem], candidate: &Record) -> Matched {
             matched.only_in_candidate.push(case.operation.clone());
         }
     }
-    let all = items.iter().flat_map(|item| &item.figures).map(|figure| &figure.operation);
+    let figures = || items.iter().flat_map(|item| &item.figures);
+    for case in &candidate.results {
+        let is_published = figures().any(|figure| same_figure(case, figure));
+        if let Some(failed) = failure(case).filter(|_| is_published) {
+            met.insert(failed.operation.clone());
+            matched.not_compared.push(failed);
+        }
+    }
+    let all = figures().map(|figure| &figure.operation);
     matched.only_in_baseline = all.filter(|name| !met.contains(*name)).cloned().collect();
     matched.tidy();
     matched
@@ -143,7 +152,7 @@ impl Matched {
     fn add(&mut self, pair: FigurePair) {
         if !pair.has_ratio() {
             let why = format!("no ratio, as an interval reaches down to zero; {DECIDES}");
-            self.failed_in_candidate.push(FailedOperation { operation: pair.operation, why });
+            self.not_compared.push(NotCompared { operation: pair.operation, why });
             return;
         }
         if !pair.reliable {
@@ -162,6 +171,8 @@ impl Matched {
             let mut seen = BTreeSet::new();
             names.retain(|name| seen.insert(name.clone()));
         }
+        let mut seen = BTreeSet::new();
+        self.not_compared.retain(|it| seen.insert((it.operation.clone(), it.why.clone())));
     }
 }
 
@@ -180,7 +191,7 @@ pub(crate) fn usable(record: &Record) -> impl Iterator<Item = &CaseResult> {
 }
 
 /// Why no figure of a case counts; `None` where they do.
-pub(crate) fn failure(case: &CaseResult) -> Option<FailedOperation> {
+pub(crate) fn failure(case: &CaseResult) -> Option<NotCompared> {
     let wrong = case.verification.map_or(0, |of| of.wrong);
     let what = match case.status.outcome {
         _ if wrong > 0 => format!("{wrong} results were wrong"),
@@ -191,7 +202,7 @@ pub(crate) fn failure(case: &CaseResult) -> Option<FailedOperation> {
     };
     let said = [Some(&what), case.status.step.as_ref(), case.status.code.as_ref()];
     let why = said.into_iter().flatten().cloned().collect::<Vec<_>>().join(": ");
-    Some(FailedOperation { operation: case.operation.clone(), why })
+    Some(NotCompared { operation: case.operation.clone(), why })
 }
 
 pub(crate) fn same_work(one: &CaseResult, other: &CaseResult) -> bool {

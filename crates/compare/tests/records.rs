@@ -449,7 +449,7 @@ fn an_operation_that_failed_in_the_candidate_is_named() {
         let spoiled = with(case("rsa2048.sign", 200.0, 0.01), spoiled);
         let new = record("token", &[spoiled.clone(), case("sha256.digest", 9.0, 0.01)]);
         let compared = compared(&old, &new, Some(5.0)).unwrap();
-        let [failed] = &compared.failed_in_candidate[..] else { panic!("{compared:?}") };
+        let [failed] = &compared.not_compared[..] else { panic!("{compared:?}") };
         assert_eq!((failed.operation.as_str(), failed.why.as_str()), ("rsa2048.sign", why));
         assert_eq!((compared.rows.len(), compared.only_in_baseline.len()), (1, 0), "{compared:?}");
         // Alone it leaves nothing to compare, and the error says why.
@@ -473,11 +473,26 @@ fn what_has_no_ratio_is_named_and_no_threshold_holds_for_it() {
     for (one, other) in [(&known, &half), (&half, &known)] {
         let comparison = compared(one, other, Some(5.0)).unwrap();
         assert_eq!(comparison.rows.len(), 1);
-        let [failed] = &comparison.failed_in_candidate[..] else { panic!("{comparison:?}") };
+        let [failed] = &comparison.not_compared[..] else { panic!("{comparison:?}") };
         assert_eq!(failed.operation, "x");
         assert!(failed.why.contains("reaches down to zero") && failed.why.contains("--rounds 5"));
     }
     let error = compared(&record("token", &[unknown("x")]), &known, None).unwrap_err();
     assert!(error.to_string().contains("x (no ratio"), "{error}");
     assert!(error.to_string().contains("\nhint: "), "{error}");
+}
+
+/// A threshold against published figures does not hold for what failed either.
+#[test]
+fn a_published_operation_that_failed_is_named() {
+    let reference = load("jcop-cards").unwrap();
+    let item = reference.items().into_iter().next().unwrap();
+    let published = |place: usize| case(&item.figures[place].operation, 100.0, 0.01);
+    let failed = json!({"status": {"outcome": "failed", "code": "SW_6F00"}});
+    let candidate = record("card", &[published(0), with(published(1), failed)]);
+    let only = Some(item.name.as_str());
+    let compared = compare_with_reference(&reference, only, named(&candidate, "new.json"), None);
+    let [lost] = &compared.unwrap().not_compared[..] else { panic!("one is lost") };
+    assert_eq!(lost.operation, item.figures[1].operation);
+    assert_eq!(lost.why, "failed: SW_6F00");
 }

@@ -28,11 +28,11 @@ pub struct Comparison {
     /// Operations of the baseline that the candidate has no comparable figure of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_in_baseline: Vec<String>,
-    /// Operations of the baseline that the candidate tried without a figure that counts, each with
-    /// why: they failed, in part or altogether, gave wrong results, or are not offered any more. No
-    /// threshold holds for them.
+    /// Operations that both tried and that cannot be compared, each with why: in the candidate they
+    /// failed, in part or altogether, gave wrong results, or are not offered any more; or a figure of
+    /// either side has an interval that reaches down to zero. No threshold holds for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed_in_candidate: Vec<FailedOperation>,
+    pub not_compared: Vec<NotCompared>,
     /// Operations of the candidate that the baseline has no comparable figure of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_in_candidate: Vec<String>,
@@ -42,9 +42,9 @@ pub struct Comparison {
     pub warnings: Vec<String>,
 }
 
-/// An operation without a figure that counts.
+/// An operation that two sides tried and that cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FailedOperation {
+pub struct NotCompared {
     /// The operation, under the name that both sides have for it.
     pub operation: String,
     /// What became of it, in words, with the code where there is one.

@@ -68,8 +68,8 @@ pub use case_result::{
 };
 pub use claim::{Claim, Judged, Verdict};
 pub use comparison::{
-    CallChange, CallFigures, Change, Comparison, ComparisonRow, FailedOperation, Judgement,
-    NoNumber, Pairing, Quantity, Side, SideBySide, SideBySideRow, Threshold,
+    CallChange, CallFigures, Change, Comparison, ComparisonRow, Judgement, NoNumber, NotCompared,
+    Pairing, Quantity, Side, SideBySide, SideBySideRow, Threshold,
 };
 pub use cost::Cost;
 pub use door::{

@@ -3,7 +3,7 @@
 
 use tapstone_record::{Judgement, Outcome, Record, Verdict};
 
-use crate::answers::answers;
+use crate::decisions::decisions;
 use crate::text::clean;
 use crate::{figures, verdict, words};
 
@@ -34,9 +34,9 @@ fn of_record(record: &Record) -> Vec<String> {
         let said = words::verdict(claim.verdict);
         (level, format!("{said}: {}: {}", claim.text, claim.arithmetic))
     });
-    let answers = answers(record).into_iter().map(|answer| {
-        let level = of_verdict(answer.verdict);
-        (level, format!("{}: {}", answer.question, answer.sentence))
+    let decided = decisions(record).into_iter().map(|decision| {
+        let level = of_verdict(decision.verdict);
+        (level, format!("{}: {}", decision.question, decision.sentence))
     });
     let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
     let rows = rows.map(|row| {
@@ -63,14 +63,13 @@ fn of_record(record: &Record) -> Vec<String> {
             _ => Some((Level::Error, format!("{}: {wrong} results were wrong", case.operation))),
         }
     });
-    let lost = record.comparison.iter().flat_map(|comparison| &comparison.failed_in_candidate);
-    let lost = lost.map(|failed| {
-        (Level::Error, format!("failed in the candidate: {}", words::failed_operation(failed)))
-    });
+    let lost = record.comparison.iter().flat_map(|comparison| &comparison.not_compared);
+    let lost =
+        lost.map(|one| (Level::Error, format!("not compared: {}", words::not_compared(one))));
     let doubts = record.comparison.iter().flat_map(|comparison| &comparison.warnings);
     let warnings = record.warnings.iter().chain(doubts);
     let warnings = warnings.map(|warning| (Level::Warning, warning.clone()));
-    claims.chain(answers).chain(rows).chain(lost).chain(failed).chain(warnings).map(line).collect()
+    claims.chain(decided).chain(rows).chain(lost).chain(failed).chain(warnings).map(line).collect()
 }
 
 const fn of_verdict(verdict: Verdict) -> Level {

@@ -1,21 +1,20 @@
 //! Records as JUnit's XML, which services of continuous integration show: a suite for each record, and
 //! in it a test case for each claim, each comparison, each operation, and whatever else the record
-//! answers: a door's budget, changes that reach a target, a queue, a fix that was tried.
+//! decides: a door's budget, changes that reach a target, a queue, a fix that was tried.
 //!
 //! | what became of it | in the report |
 //! | --- | --- |
 //! | a claim is met, a threshold held or not asked for, an operation measured | passed |
 //! | a claim or a target is missed, a fix changes what the program does, a threshold surely exceeded, a result wrong | `failure` |
-//! | a claim is void, an operation failed, also one that a baseline has a figure of | `error` |
+//! | a claim is void, an operation failed, or cannot be compared with its baseline | `error` |
 //! | undecided, or not offered by the device | `skipped` |
 
 use maud::{Markup, html};
 use tapstone_record::{
-    CaseResult, Claim, ComparisonRow, Estimate, FailedOperation, Judgement, Outcome, Record,
-    Verdict,
+    CaseResult, Claim, ComparisonRow, Estimate, Judgement, NotCompared, Outcome, Record, Verdict,
 };
 
-use crate::answers::{Answer, answers};
+use crate::decisions::{Decision, decisions};
 use crate::text::clean;
 use crate::{figures, sections, verdict, words};
 
@@ -100,11 +99,11 @@ fn test_case(case: &Case) -> Markup {
 
 fn cases(record: &Record) -> Vec<Case> {
     let rows = record.comparison.iter().flat_map(|comparison| &comparison.rows);
-    let failed = record.comparison.iter().flat_map(|comparison| &comparison.failed_in_candidate);
+    let lost = record.comparison.iter().flat_map(|comparison| &comparison.not_compared);
     let claims = record.claims.iter().map(of_claim);
-    let answers = answers(record).into_iter().map(of_answer);
-    let compared = rows.map(of_row).chain(failed.map(of_failed));
-    claims.chain(answers).chain(compared).chain(record.results.iter().map(of_result)).collect()
+    let decided = decisions(record).into_iter().map(of_decision);
+    let compared = rows.map(of_row).chain(lost.map(of_not_compared));
+    claims.chain(decided).chain(compared).chain(record.results.iter().map(of_result)).collect()
 }
 
 fn of_claim(claim: &Claim) -> Case {
@@ -126,8 +125,8 @@ fn of_claim(claim: &Claim) -> Case {
     }
 }
 
-fn of_answer(answer: Answer) -> Case {
-    let Answer { kind: class, question: name, verdict, sentence } = answer;
+fn of_decision(decision: Decision) -> Case {
+    let Decision { kind: class, question: name, verdict, sentence } = decision;
     let (end, figures) = match verdict {
         Verdict::Met => (End::Passed, sentence),
         Verdict::Missed => (End::Failure(sentence), String::new()),
@@ -150,13 +149,13 @@ fn of_row(row: &ComparisonRow) -> Case {
     Case { class: "comparison", name: words::row_name(row), seconds: None, figures, end }
 }
 
-fn of_failed(failed: &FailedOperation) -> Case {
+fn of_not_compared(one: &NotCompared) -> Case {
     Case {
         class: "comparison",
-        name: failed.operation.clone(),
+        name: one.operation.clone(),
         seconds: None,
         figures: String::new(),
-        end: End::Error(format!("failed in the candidate: {}", failed.why)),
+        end: End::Error(format!("not compared: {}", one.why)),
     }
 }
 

@@ -66,11 +66,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod answers;
 mod bins;
 mod chart;
 pub mod comparison_csv;
 pub mod csv;
+mod decisions;
 pub mod door_csv;
 mod figures;
 pub mod github;

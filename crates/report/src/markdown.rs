@@ -77,13 +77,13 @@ fn comparison(of: &Comparison) -> String {
             words::change(row.verdict).to_owned(),
         ]
     };
-    let failed = |failed: &tapstone_record::FailedOperation| {
+    let lost = |one: &tapstone_record::NotCompared| {
         let none = || figures::NONE.to_owned();
-        let name = escaped(&words::failed_operation(failed));
-        [name, none(), none(), none(), "failed in the candidate".to_owned()]
+        let name = escaped(&words::not_compared(one));
+        [name, none(), none(), none(), "not compared".to_owned()]
     };
-    let failed = of.failed_in_candidate.iter().map(failed);
-    let rows: Vec<_> = of.rows.iter().map(row).chain(failed).collect();
+    let lost = of.not_compared.iter().map(lost);
+    let rows: Vec<_> = of.rows.iter().map(row).chain(lost).collect();
     table(["Operation", "Baseline", "Candidate", "Ratio", "Verdict"], &rows)
 }
 

@@ -12,7 +12,7 @@
 //! | `tapstone_operation_wrong` | results that were checked and wrong |
 //! | `tapstone_comparison_ratio` | candidate over baseline, by `quantity` |
 //! | `tapstone_comparison_verdict` | all that a comparison can say: 1 for what it says |
-//! | `tapstone_comparison_failed` | 1 for an operation of the baseline that failed in the candidate |
+//! | `tapstone_comparison_not_compared` | 1 for an operation that cannot be compared |
 //! | `tapstone_claim_verdict` | all that can become of a claim: 1 for what became of it |
 //!
 //! Each sample carries `target`, `kind` and `emulated`; what is measured has `operation`, `threads`,
@@ -126,7 +126,7 @@ pub fn render(records: &[&Record]) -> String {
     let mut wrong = Family::gauge("tapstone_operation_wrong", "Results that were wrong.");
     let mut ratio = estimated!("tapstone_comparison_ratio", "Candidate over baseline.");
     let mut changes = Family::states("tapstone_comparison_verdict", "What a comparison says.");
-    let mut lost = Family::gauge("tapstone_comparison_failed", "1: failed in the candidate.");
+    let mut lost = Family::gauge("tapstone_comparison_not_compared", "1: cannot be compared.");
     let mut claims = Family::states("tapstone_claim_verdict", "What became of a claim.");
     for record in records {
         let common = common(record);
@@ -155,8 +155,8 @@ pub fn render(records: &[&Record]) -> String {
             changes.push_state(&labels, &CHANGES.map(words::change), words::change(row.verdict));
             ratio.push(&labels, row.ratio, 1.0);
         }
-        for failed in record.comparison.iter().flat_map(|of| &of.failed_in_candidate) {
-            lost.samples.push((with(vec![("operation", failed.operation.clone())]), 1.0));
+        for one in record.comparison.iter().flat_map(|of| &of.not_compared) {
+            lost.samples.push((with(vec![("operation", one.operation.clone())]), 1.0));
         }
         for claim in &record.claims {
             let labels =

@@ -1,6 +1,9 @@
 //! What was asked of a record and what came out, a line each: the first thing on a page.
 
-use tapstone_record::{Change, Comparison, Knee, LimitedBy, Record, TargetKind, Trial, Verdict};
+use tapstone_record::{
+    Change, Comparison, ComparisonRow, Judgement, Knee, LimitedBy, Record, TargetKind, Trial,
+    Verdict,
+};
 use tapstone_text::counted;
 
 use crate::figures::{self, ms, with_interval};
@@ -101,9 +104,13 @@ fn compared(of: &Comparison) -> Vec<Answer> {
     if let Some(threshold) = of.threshold {
         let by = figures::share(threshold.fail_above);
         let line = Answer::new(format!("Is anything slower by more than {by}?"), "", "comparison");
-        all.push(match threshold.exceeded {
-            true => line.judged("EXCEEDED", Tint::Bad),
-            false => line.judged("nothing surely", Tint::Good),
+        let undecided = |row: &&ComparisonRow| row.threshold == Some(Judgement::Undecided);
+        let undecided = of.rows.iter().filter(undecided).count();
+        all.push(match (threshold.exceeded, of.not_compared.len(), undecided) {
+            (true, ..) => line.judged("EXCEEDED", Tint::Bad),
+            (false, 0, 0) => line.judged("no", Tint::Good),
+            (false, 0, open) => line.judged(format!("{open} UNDECIDED"), Tint::Caution),
+            (false, lost, _) => line.judged(format!("VOID: {lost} not compared"), Tint::Bad),
         });
     }
     all

@@ -217,10 +217,9 @@ fn compared(of: &Comparison) -> Vec<Span> {
         };
         said.push(Span::new(text, tint));
     }
-    if !of.failed_in_candidate.is_empty() {
-        let failed = counted(of.failed_in_candidate.len() as u64, "operation", "operations");
-        let text =
-            format!("{failed} of the baseline FAILED in the candidate: nothing is known there.");
+    if !of.not_compared.is_empty() {
+        let lost = counted(of.not_compared.len() as u64, "operation", "operations");
+        let text = format!("{lost} CANNOT be compared: of these nothing is known.");
         said.push(Span::new(text, Tint::Bad));
     }
     said
@@ -260,6 +259,9 @@ pub(crate) fn what_if(what_if: &WhatIf) -> Span {
         let text = format!("No set of changes reaches {target}: the fastest takes {fastest}.");
         return Span::new(text, Tint::Bad);
     };
+    if set.waterfall.is_empty() {
+        return Span::new(format!("{base} as it is: within {target}."), Tint::Good);
+    }
     let changes: Vec<&str> = set.waterfall.iter().map(|it| it.change.as_str()).collect();
     let total = ms(set.total_ns);
     let text = format!("{base} becomes {total} with {}: within {target}.", changes.join(" + "));

@@ -2,9 +2,9 @@
 //! sentences for people.
 
 use tapstone_record::{
-    CaseResult, Change, ComparisonRow, Concurrency, Estimate, FailedOperation, FindingKind,
-    LimitedBy, LoadKind, NoNumber, Outcome, Provenance, Quantity, Queue, ShareKind, Status,
-    StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
+    CaseResult, Change, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind,
+    NoNumber, NotCompared, Outcome, Provenance, Quantity, Queue, ShareKind, Status, StoppedBy,
+    Throughput, Variation, Verdict, Verification, Verifier,
 };
 use tapstone_text::thousands;
 
@@ -178,8 +178,8 @@ pub(crate) fn row_name(row: &ComparisonRow) -> String {
 }
 
 /// `rsa2048.sign: failed: C_Sign: CKR_DEVICE_ERROR`.
-pub(crate) fn failed_operation(failed: &FailedOperation) -> String {
-    format!("{}: {}", failed.operation, failed.why)
+pub(crate) fn not_compared(one: &NotCompared) -> String {
+    format!("{}: {}", one.operation, one.why)
 }
 
 pub(crate) const fn verdict(verdict: Verdict) -> &'static str {

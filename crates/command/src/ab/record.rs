@@ -200,7 +200,7 @@ impl MeasuredRounds {
             calls: Vec::new(),
             threshold,
             only_in_baseline: Vec::new(),
-            failed_in_candidate: Vec::new(),
+            not_compared: Vec::new(),
             only_in_candidate: Vec::new(),
             warnings: Vec::new(),
         })

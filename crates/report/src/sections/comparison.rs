@@ -46,7 +46,7 @@ pub(super) fn add_comparison(page: &mut Page, comparison: &Comparison, style: &S
     }
     calls::add_call_changes(page, &comparison.calls, style);
     left_out(page, comparison);
-    failed_in_candidate(page, comparison);
+    add_not_compared(page, comparison);
     threshold::add_threshold(page, comparison);
     for warning in &comparison.warnings {
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(warning));
@@ -205,13 +205,11 @@ fn judgement(of: Judgement) -> Span {
     }
 }
 
-/// Operations of the baseline whose figures in the candidate count for nothing.
-fn failed_in_candidate(page: &mut Page, comparison: &Comparison) {
-    for failed in &comparison.failed_in_candidate {
-        page.hanging(
-            &Span::new("  failed in the candidate: ", Tint::Bad),
-            &Span::plain(words::failed_operation(failed)),
-        );
+/// Operations that both tried, each with why there is no row of it.
+fn add_not_compared(page: &mut Page, comparison: &Comparison) {
+    for one in &comparison.not_compared {
+        let text = words::not_compared(one);
+        page.hanging(&Span::new("  not compared: ", Tint::Bad), &Span::plain(text));
     }
 }
 

@@ -61,7 +61,7 @@ fn two_records() -> Record {
         calls: Vec::new(),
         threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: true }),
         only_in_baseline: vec!["aes256-gcm.encrypt".into()],
-        failed_in_candidate: Vec::new(),
+        not_compared: Vec::new(),
         only_in_candidate: vec![],
         warnings: vec!["the kernel differs: 6.11 and 6.12".into()],
     })
@@ -92,7 +92,7 @@ fn cards() -> Record {
         calls: Vec::new(),
         threshold: None,
         only_in_baseline: (0..12).map(|number| format!("card.other_{number}")).collect(),
-        failed_in_candidate: Vec::new(),
+        not_compared: Vec::new(),
         only_in_candidate: vec!["card.\u{1b}]0;title\u{7}".into()],
         warnings: vec!["a \r\nwarning \u{9b}31m".into()],
     });
@@ -147,7 +147,7 @@ fn in_turns(rounds: u32) -> Record {
         calls: Vec::new(),
         threshold: Some(Threshold { fail_above: Fraction(0.05), exceeded: false }),
         only_in_baseline: vec![],
-        failed_in_candidate: Vec::new(),
+        not_compared: Vec::new(),
         only_in_candidate: vec![],
         warnings: vec![],
     });
@@ -238,4 +238,20 @@ fn a_reference_alone() {
         let text = render_reference(&tapstone_reference::load(name).unwrap(), &STYLE);
         insta::assert_snapshot!(format!("reference_{name}"), text);
     }
+}
+
+/// On the first screen of a page, too.
+#[test]
+fn a_threshold_is_no_good_news_where_something_is_open_or_lost() {
+    let mut record = two_records();
+    let comparison = record.comparison.as_mut().unwrap();
+    comparison.threshold = Some(Threshold { fail_above: Fraction(0.05), exceeded: false });
+    comparison.rows.iter_mut().for_each(|row| row.threshold = Some(Judgement::Held));
+    let shown = |record: &Record| crate::page::page("a", record, None);
+    assert!(shown(&record).contains(">no</span>"), "{}", shown(&record));
+    record.comparison.as_mut().unwrap().rows[0].threshold = Some(Judgement::Undecided);
+    assert!(shown(&record).contains("1 UNDECIDED"), "{}", shown(&record));
+    let lost = NotCompared { operation: "x".into(), why: "failed".into() };
+    record.comparison.as_mut().unwrap().not_compared.push(lost);
+    assert!(shown(&record).contains("VOID: 1 not compared"), "{}", shown(&record));
 }

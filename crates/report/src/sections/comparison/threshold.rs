@@ -28,11 +28,11 @@ pub(super) fn add_threshold(page: &mut Page, comparison: &Comparison) {
     };
     let exceeded = rows(Judgement::Exceeded);
     let undecided = rows(Judgement::Undecided);
-    let failed = comparison.failed_in_candidate.len() as u64;
+    let lost = comparison.not_compared.len() as u64;
     let (word, text, tint) = match (exceeded.count(), undecided.count(), judged) {
-        (0, ..) if failed > 0 => {
-            let failed = tapstone_text::counted(failed, "operation", "operations");
-            ("VOID", format!("{failed} failed in the candidate"), Tint::Bad)
+        (0, ..) if lost > 0 => {
+            let lost = tapstone_text::counted(lost, "operation", "operations");
+            ("VOID", format!("{lost} cannot be compared"), Tint::Bad)
         }
         (0, 0, 1) => ("HELD", format!("{} is not {limit}", who(Judgement::Held)), Tint::Good),
         (0, 0, _) => ("HELD", format!("no operation is {limit}"), Tint::Good),

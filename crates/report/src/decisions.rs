@@ -1,5 +1,6 @@
-//! What a record answers beside its claims and comparisons, for programs that want a verdict each: a
+//! What a record decides beside its claims and comparisons, for programs that want a verdict each: a
 //! door's budget, changes that reach a target, a queue, fixes that were tried, a rate within a latency.
+//! For people [`crate::summary`] says it.
 
 use tapstone_record::{
     Behaviour, Budget, RateWithin, RateWithinOutcome, Record, TargetKind, Trial, Verdict,
@@ -7,31 +8,31 @@ use tapstone_record::{
 
 use crate::figures::{self, ms};
 use crate::sections::within::{found_in_words, quantile_name};
-use crate::verdict;
+use crate::{verdict, words};
 
-/// An answer. `Met` also means that there was nothing to miss.
-pub(crate) struct Answer {
+/// A question with its verdict. `Met` also means that there was nothing to miss.
+pub(crate) struct Decision {
     /// What kind of question it is, in one word.
     pub(crate) kind: &'static str,
     /// The question, the same in every run.
     pub(crate) question: String,
     pub(crate) verdict: Verdict,
-    /// The answer as a sentence.
+    /// What was found, as a sentence.
     pub(crate) sentence: String,
 }
 
-pub(crate) fn answers(record: &Record) -> Vec<Answer> {
-    let mut all: Vec<Answer> = record.budget.iter().filter_map(of_budget).collect();
+pub(crate) fn decisions(record: &Record) -> Vec<Decision> {
+    let mut all: Vec<Decision> = record.budget.iter().filter_map(of_budget).collect();
     all.extend(record.what_if.iter().map(|what_if| {
         let found = !what_if.sets.is_empty();
-        Answer {
+        Decision {
             kind: "what-if",
             question: within(&what_if.scenario.title, what_if.target_ns.0),
             verdict: if found { Verdict::Met } else { Verdict::Missed },
             sentence: verdict::what_if(what_if).text,
         }
     }));
-    all.extend(record.queue.iter().map(|queue| Answer {
+    all.extend(record.queue.iter().map(|queue| Decision {
         kind: "queue",
         question: format!(
             "{}, {:.0} people an hour",
@@ -53,9 +54,9 @@ fn within(what: &str, limit_ns: u64) -> String {
 }
 
 /// `None` without a limit: nothing was asked then.
-fn of_budget(budget: &Budget) -> Option<Answer> {
+fn of_budget(budget: &Budget) -> Option<Decision> {
     let scenario = budget.scenario.as_ref().map(|scenario| scenario.title.as_str());
-    Some(Answer {
+    Some(Decision {
         kind: "budget",
         question: within(scenario.unwrap_or(&budget.operation), budget.limit_ns?.0),
         verdict: budget.verdict?,
@@ -63,9 +64,9 @@ fn of_budget(budget: &Budget) -> Option<Answer> {
     })
 }
 
-fn of_rate_within(of: &RateWithin) -> Answer {
+fn of_rate_within(of: &RateWithin) -> Decision {
     let found = of.outcome == RateWithinOutcome::Rate;
-    Answer {
+    Decision {
         kind: "search",
         question: format!("{}, a rate with {} <= {}", of.operation, quantile_name(of), of.bound_ns),
         verdict: if found { Verdict::Met } else { Verdict::Undecided },
@@ -75,7 +76,7 @@ fn of_rate_within(of: &RateWithin) -> Answer {
 
 /// A fix under which the program does something else is none, whatever it gains. One that changed
 /// nothing says nothing.
-fn of_trial(trial: &Trial) -> Answer {
+fn of_trial(trial: &Trial) -> Decision {
     let verdict = match trial.behaviour {
         Behaviour::Differs => Verdict::Missed,
         Behaviour::NotComparable => Verdict::Undecided,
@@ -88,6 +89,7 @@ fn of_trial(trial: &Trial) -> Answer {
         Behaviour::Differs => "the program did something else: it is no fix",
         Behaviour::NotComparable => "whether the program did the same is not known",
     };
-    let sentence = format!("{gain} times as fast, and {did}");
-    Answer { kind: "trial", question: trial.fix.clone(), verdict, sentence }
+    let change = words::change(trial.verdict);
+    let sentence = format!("{gain} times as fast, {change}, and {did}");
+    Decision { kind: "trial", question: trial.fix.clone(), verdict, sentence }
 }
