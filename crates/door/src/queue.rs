@@ -118,7 +118,7 @@ fn in_nanos(ms: Estimate) -> Estimate {
     Estimate { estimate: nanos(ms.estimate), low: nanos(ms.low), high: nanos(ms.high) }
 }
 
-/// Events per `unit` since `start`, from counts in 32 stretches of equal length.
+/// Events per `unit` since `start`, without those before, from counts in 32 stretches of equal length.
 pub(crate) fn rate(moments: &[f64], start: f64, unit: f64) -> Estimate {
     const STRETCHES: usize = 32;
     let end = moments.iter().copied().fold(start, f64::max);
@@ -127,10 +127,12 @@ pub(crate) fn rate(moments: &[f64], start: f64, unit: f64) -> Estimate {
         return Estimate { estimate: 0.0, low: 0.0, high: 0.0 };
     }
     let mut counts = [0.0; STRETCHES];
+    let mut all = 0.0;
     for moment in moments.iter().filter(|moment| **moment >= start) {
+        all += 1.0;
         counts[(((moment - start) / length) as usize).min(STRETCHES - 1)] += unit / length;
     }
-    let rate = moments.len() as f64 * unit / (end - start);
+    let rate = all * unit / (end - start);
     interval::Estimate::mean_of(&counts)
         .map_or(around(rate, 0.0), |of| around(rate, (of.high - of.low) / 2.0))
 }

@@ -145,6 +145,19 @@ mod tests {
         assert!(!below.overloaded && below.left_queue.is_none() && below.wait_ns.mean.is_some());
     }
 
+    /// While those pass who came before the counting began, the door is in use all the same.
+    #[test]
+    fn an_overloaded_door_is_in_use_all_the_time() {
+        for load in [1.2, 8.0] {
+            let queue = simulate(&door(6e3), "x", &crowd(20_000, load, 6e3, 1));
+            assert!(queue.overloaded);
+            assert!(queue.utilisation.0 > 0.9999, "{load}: {:?}", queue.utilisation);
+            assert!(queue.utilisation_interval.unwrap().low > 0.999, "{queue:?}");
+            let passed = queue.passed_per_minute;
+            assert!((passed.estimate - 10.0).abs() < 0.01, "{load}: {passed:?}");
+        }
+    }
+
     #[test]
     fn as_many_as_can_pass_are_too_many_where_service_times_vary() {
         let scenario = Scenario::shipped("osdp-ip-rsa2048").unwrap();

@@ -34,13 +34,12 @@ pub(crate) struct QueueTally<'a> {
     crowd: &'a Crowd,
     settling: u64,
     doors: f64,
-    /// When the counting starts, and when the last one left the door.
+    /// When the counting starts.
     opens: f64,
-    closes: f64,
     waits: Vec<f64>,
     times_in_system: Vec<f64>,
     readings_of_each: Vec<f64>,
-    /// When doors were in use, and the controller.
+    /// When doors were in use, and the controller; also by those who came before the counting.
     in_use: Vec<(f64, f64)>,
     controller_in_use: Vec<(f64, f64)>,
     controller_waits: Vec<f64>,
@@ -50,6 +49,7 @@ pub(crate) struct QueueTally<'a> {
     shortest: f64,
     longest: f64,
     passed: u64,
+    /// When people passed; also those who came before the counting.
     passed_at: Vec<f64>,
     gave_up_at_door: u64,
     left_the_queue: u64,
@@ -74,7 +74,6 @@ impl<'a> QueueTally<'a> {
             settling,
             doors: f64::from(scenario.people.doors),
             opens: 0.0,
-            closes: 0.0,
             waits: Vec::with_capacity(room),
             times_in_system: Vec::with_capacity(room),
             readings_of_each: Vec::with_capacity(room),
@@ -106,10 +105,18 @@ impl<'a> QueueTally<'a> {
     }
 
     pub(crate) fn count(&mut self, person: &ServedPerson) {
+        let ServedPerson { kind, came, start, left, asked_wait, visit, .. } = person;
+        self.in_use.push((*start, *left));
+        if visit.shared.0 > 0.0 {
+            let answered = left - visit.after.0;
+            self.controller_in_use.push((answered - visit.shared.0, answered));
+        }
+        if visit.passed {
+            self.passed_at.push(*left);
+        }
         if person.number < self.settling {
             return;
         }
-        let ServedPerson { kind, came, start, left, asked_wait, visit, .. } = person;
         let service = visit.time.0 + asked_wait;
         self.waits.push(start - came);
         self.service_times += service;
@@ -119,18 +126,13 @@ impl<'a> QueueTally<'a> {
         self.readings += u64::from(visit.readings);
         self.readings_of_each.push(f64::from(visit.readings));
         self.removed += u64::from(visit.removed);
-        self.closes = self.closes.max(*left);
-        self.in_use.push((*start, *left));
         if visit.shared.0 > 0.0 {
-            let answered = left - visit.after.0;
-            self.controller_in_use.push((answered - visit.shared.0, answered));
             self.controller_waits.push(*asked_wait);
         }
         let kind = &mut self.kinds[*kind];
         kind.people += 1;
         if visit.passed {
             self.passed += 1;
-            self.passed_at.push(*left);
             self.times_in_system.push(left - came);
             kind.passed += 1;
             kind.times_in_system.push(left - came);
@@ -155,7 +157,7 @@ impl<'a> QueueTally<'a> {
         // people were simulated.
         let is_bounded = leaves || !overloaded;
         let passing = self.passed as f64 / served;
-        let span = self.closes - self.opens;
+        let utilisation = queue::busy_share(&self.in_use, self.opens, self.doors);
         let times = |values: &[f64]| match values {
             [] => Latency::default(),
             _ if !is_bounded => Latency::default(),
@@ -170,8 +172,8 @@ impl<'a> QueueTally<'a> {
             doors: scenario.people.doors,
             capacity_per_minute: self.capacity(passing, mean_service),
             passed_per_minute: queue::rate(&self.passed_at, self.opens, MINUTE_MS),
-            utilisation: Fraction((self.service_times / span / self.doors).clamp(0.0, 1.0)),
-            utilisation_interval: Some(queue::busy_share(&self.in_use, self.opens, self.doors)),
+            utilisation: Fraction(utilisation.estimate),
+            utilisation_interval: Some(utilisation),
             overloaded,
             wait_ns: if is_bounded { latency(&self.waits, &waits) } else { Latency::default() },
             whole_ns: times(&self.times_in_system),
