@@ -87,8 +87,9 @@ impl ThreadTimes {
         self.share(self.runnable)
     }
 
+    /// The kernel adds a wait when it ends, also what of it lay before the window.
     fn share(&self, part: Nanos) -> f64 {
-        part.0 as f64 / self.watched.0.max(1) as f64
+        (part.0 as f64 / self.watched.0.max(1) as f64).min(1.0)
     }
 
     fn absorb(&mut self, other: Self) {
@@ -247,6 +248,16 @@ mod tests {
         assert_eq!((machine.busy_cores(), machine.steal_cores()), (0.8, 0.1));
         assert_eq!(machine.pressure_share(), Some(0.5));
         assert_eq!(both.connections.round_trip, Some(Nanos(41)));
+    }
+
+    #[test]
+    fn no_thread_waits_longer_than_it_was_watched() {
+        let threads = ThreadTimes {
+            watched: Nanos(10_000_000),
+            runnable: Nanos(10_200_000),
+            ..ThreadTimes::default()
+        };
+        assert_eq!(threads.runnable_share(), 1.0);
     }
 
     #[test]
