@@ -46,7 +46,7 @@ pub struct Level {
     /// How many hosts took part in the level.
     pub hosts: u32,
     /// Its rate, in operations per second.
-    pub rate: Estimate,
+    pub rate: LevelRate,
     /// How many passes the rate rests on.
     pub passes: u32,
 }
@@ -58,10 +58,39 @@ impl Level {
         Concurrency { threads: self.threads, processes: self.processes, hosts: self.hosts }
     }
 
-    /// Whether the rate has an interval: one pass shows no spread, and any rate is then possible.
+    /// The rate with its interval; `None`: there was one pass, which shows no spread.
     #[must_use]
-    pub const fn has_interval(&self) -> bool {
-        self.passes > 1
+    pub fn rate_with_interval(&self) -> Option<Estimate> {
+        // A record of a version before this may give one pass an upper end beyond all rates.
+        let LevelRate { estimate, low: Some(low), high: Some(high) } = self.rate else {
+            return None;
+        };
+        (self.passes > 1).then_some(Estimate { estimate, low, high })
+    }
+}
+
+/// A rate whose interval may not be known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelRate {
+    /// The mean over the passes.
+    pub estimate: f64,
+    /// The lower end of the interval; null: there was one pass, which shows no spread.
+    pub low: Option<f64>,
+    /// The upper end of the interval; null with `low`.
+    pub high: Option<f64>,
+}
+
+impl LevelRate {
+    /// The rate of one pass.
+    #[must_use]
+    pub const fn of_one_pass(estimate: f64) -> Self {
+        Self { estimate, low: None, high: None }
+    }
+}
+
+impl From<Estimate> for LevelRate {
+    fn from(Estimate { estimate, low, high }: Estimate) -> Self {
+        Self { estimate, low: Some(low), high: Some(high) }
     }
 }
 

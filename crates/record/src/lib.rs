@@ -85,7 +85,7 @@ pub use figures::{
 pub use finding::{BeforeAfter, Behaviour, Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
 pub use host::{Host, HostClock, HostState};
-pub use knee::{Knee, KneeStop, Level, ScalabilityLaw};
+pub use knee::{Knee, KneeStop, Level, LevelRate, ScalabilityLaw};
 pub use limit::{LimitEvidence, LimitedBy, WaitShares};
 pub use load::{ClockReadings, Concurrency, Lateness, Load, LoadKind, WarmUp, Window};
 pub use record::{DataFile, Imported, Record, SchemaName, Tool};

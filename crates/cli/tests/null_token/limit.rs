@@ -19,7 +19,10 @@ fn knee(outcome: &Outcome) -> Knee {
         let threads = level.threads;
         let processes = level.processes;
         eprintln!("{threads} threads, {processes} processes: {:.0}/s", level.rate.estimate);
-        assert!(level.rate.low <= level.rate.estimate && level.rate.estimate <= level.rate.high);
+        let rate = level.rate;
+        assert_eq!(level.passes == 1, (rate.low, rate.high) == (None, None), "{level:?}");
+        assert!(rate.low.is_none_or(|low| low <= rate.estimate), "{level:?}");
+        assert!(rate.high.is_none_or(|high| high >= rate.estimate), "{level:?}");
     }
     eprintln!("{:?} at {:?}", knee.stopped_by, knee.smallest_at_95_percent);
     eprintln!("{:?}", knee.limit);

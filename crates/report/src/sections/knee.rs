@@ -56,10 +56,9 @@ fn levels(knee: &Knee, bar_width: usize) -> Grid {
 
 /// A search that was interrupted may have measured a level once.
 fn interval(level: &Level) -> String {
-    if level.has_interval() {
-        figures::interval(&level.rate, figures::rate)
-    } else {
-        "not known: one pass".to_owned()
+    match level.rate_with_interval() {
+        Some(rate) => figures::interval(&rate, figures::rate),
+        None => "not known: one pass".to_owned(),
     }
 }
 

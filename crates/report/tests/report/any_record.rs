@@ -241,7 +241,7 @@ prop_compose! {
     fn record()(
         base in prop::sample::select(vec![support::knee(), support::hostile(), support::record()]),
         results in vec(row().boxed(), 0..4),
-        levels in vec((concurrency(), estimate()), 0..5),
+        levels in vec((concurrency(), estimate(), 1..9_u32), 0..5),
         (label, plateau, profile) in (text(), of(estimate()), of(text())),
         side_by_side in of(side_by_side().boxed()),
     ) -> Record {
@@ -253,8 +253,9 @@ prop_compose! {
             profile.map(|profile| Emulated { profile, sha256: String::new() });
         if let Some(knee) = &mut record.knee {
             knee.plateau = plateau;
-            knee.levels.extend(levels.into_iter().map(|(at, rate)| Level {
-                threads: at.threads, processes: at.processes, hosts: at.hosts, rate, passes: 5,
+            knee.levels.extend(levels.into_iter().map(|(at, rate, passes)| Level {
+                threads: at.threads, processes: at.processes, hosts: at.hosts, rate: rate.into(),
+                passes,
             }));
         }
         record

@@ -341,7 +341,7 @@ pub(crate) fn knee() -> Record {
         .collect();
     let level = |(threads, rate): &(u32, f64)| {
         let Concurrency { threads, processes, hosts } = at(*threads);
-        Level { threads, processes, hosts, rate: around(*rate, 0.011), passes: 5 }
+        Level { threads, processes, hosts, rate: around(*rate, 0.011).into(), passes: 5 }
     };
     record.knee = Some(Knee {
         operation: "rsa2048.sign".into(),

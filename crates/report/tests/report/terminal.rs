@@ -1,6 +1,6 @@
 //! Terminal text as people see it, at the widths of their terminals.
 
-use tapstone_record::{Estimate, Record};
+use tapstone_record::{LevelRate, Record};
 use tapstone_report::terminal::{Style, render};
 
 use crate::support;
@@ -66,17 +66,22 @@ fn a_knee_and_claims() {
     insta::assert_snapshot!("knee_120", text(&support::knee(), WIDE));
 }
 
-/// As an interrupted search leaves it.
+/// As an interrupted search leaves it, today and before the ends could be null.
 #[test]
 fn a_level_of_one_pass_has_no_interval() {
-    let mut record = support::knee();
-    let last = record.knee.as_mut().unwrap().levels.last_mut().unwrap();
-    last.rate = Estimate { estimate: 1_699.0, low: 0.0, high: f64::MAX };
-    last.passes = 1;
-    let shown = text(&record, NARROW);
-    assert!(shown.contains("not known: one pass"), "{shown}");
-    assert!(!shown.contains("18,446"), "{shown}");
-    assert!(!crate::page::page("a", &record, None).contains("18,446"));
+    let before = LevelRate { estimate: 1_699.0, low: Some(0.0), high: Some(f64::MAX) };
+    for rate in [LevelRate::of_one_pass(1_699.0), before] {
+        let mut record = support::knee();
+        let last = record.knee.as_mut().unwrap().levels.last_mut().unwrap();
+        last.rate = rate;
+        last.passes = 1;
+        let read = Record::from_json(&record.to_json().unwrap(), "knee.json").unwrap();
+        assert_eq!(read, record);
+        let shown = text(&record, NARROW);
+        assert!(shown.contains("not known: one pass"), "{shown}");
+        assert!(!shown.contains("18,446"), "{shown}");
+        assert!(!crate::page::page("a", &record, None).contains("18,446"));
+    }
 }
 
 #[test]

@@ -557,14 +557,15 @@ const SESSION_COUNT: Rv = Rv(cryptoki_sys::CKR_SESSION_COUNT as u64);
 
 fn level_of(measured: &MeasuredLevel) -> Option<record::Level> {
     let rates: Vec<f64> = measured.rates().collect();
-    let single =
-        || rates.first().map(|rate| Estimate { estimate: *rate, low: 0.0, high: f64::MAX });
-    let rate = Estimate::mean_of(&rates).or_else(single)?;
+    let rate = match Estimate::mean_of(&rates) {
+        Some(mean) => record::Estimate::from(mean.not_negative()).into(),
+        None => record::LevelRate::of_one_pass(*rates.first()?),
+    };
     Some(record::Level {
         threads: measured.concurrency.threads,
         processes: measured.concurrency.processes,
         hosts: measured.concurrency.hosts,
-        rate: rate.into(),
+        rate,
         passes: rates.len() as u32,
     })
 }

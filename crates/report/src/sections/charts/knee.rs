@@ -53,10 +53,9 @@ pub(in super::super) fn knee(knee: &Knee, claims: &[Claim]) -> Option<Chart> {
 
 fn point(level: &Level) -> Point {
     let workers = words::workers(level.concurrency()) as f64;
-    if level.has_interval() {
-        Point::estimated(workers, &level.rate)
-    } else {
-        Point::new(workers, level.rate.estimate)
+    match level.rate_with_interval() {
+        Some(rate) => Point::estimated(workers, &rate),
+        None => Point::new(workers, level.rate.estimate),
     }
 }
 
