@@ -1,10 +1,10 @@
 //! Records as Markdown: tables to be pasted into an issue, a merge request or a wiki.
 //!
-//! There is a table of claims, one of comparisons and one of results, each where a record has any, and
-//! a list of what to know before believing them. The unit stands at each figure, and behind it its
+//! There is a table of claims, one of comparisons, one of devices side by side and one of results, each
+//! where a record has any, and a list of what to know before believing them. The unit stands at each figure, and behind it its
 //! interval, with a `?` where that is too narrow to be true.
 
-use tapstone_record::{CaseResult, Comparison, Estimate, Record};
+use tapstone_record::{CaseResult, Comparison, Estimate, Record, SideBySide};
 
 use crate::text::clean;
 use crate::{figures, sections, verdict, words};
@@ -24,6 +24,7 @@ fn of_record(record: &Record) -> String {
     text.push('\n');
     text += &claims(record);
     text += &record.comparison.as_ref().map(comparison).unwrap_or_default();
+    text += &record.side_by_side.as_ref().map(side_by_side).unwrap_or_default();
     text += &results(&record.results);
     let doubts = record.comparison.iter().flat_map(|comparison| &comparison.warnings);
     text += &list(record.warnings.iter().chain(doubts));
@@ -37,13 +38,14 @@ fn list<'a>(lines: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// A table below an empty line; nothing without rows. Columns after the first lean to the right.
-fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+fn table(head: &[impl AsRef<str>], rows: &[impl AsRef<[String]>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = format!("\n{}|:---|{}\n", line(&head.map(str::to_owned)), "---:|".repeat(N - 1));
-    rows.iter().for_each(|row| text += &line(row));
+    let titles: Vec<String> = head.iter().map(|title| title.as_ref().to_owned()).collect();
+    let mut text = format!("\n{}|:---|{}\n", line(&titles), "---:|".repeat(titles.len() - 1));
+    rows.iter().for_each(|row| text += &line(row.as_ref()));
     text
 }
 
@@ -56,7 +58,7 @@ fn claims(record: &Record) -> String {
             .unwrap_or_default();
         [escaped(&claim.text), escaped(&measured), words::verdict(claim.verdict).to_owned()]
     };
-    table(["Claim", "Measured", "Verdict"], &record.claims.iter().map(row).collect::<Vec<_>>())
+    table(&["Claim", "Measured", "Verdict"], &record.claims.iter().map(row).collect::<Vec<_>>())
 }
 
 fn comparison(of: &Comparison) -> String {
@@ -84,7 +86,29 @@ fn comparison(of: &Comparison) -> String {
     };
     let lost = of.not_compared.iter().map(lost);
     let rows: Vec<_> = of.rows.iter().map(row).chain(lost).collect();
-    table(["Operation", "Baseline", "Candidate", "Ratio", "Verdict"], &rows)
+    table(&["Operation", "Baseline", "Candidate", "Ratio", "Verdict"], &rows)
+}
+
+/// A column for each device, a row for each operation that two of them have.
+fn side_by_side(all: &SideBySide) -> String {
+    let row = |row: &tapstone_record::SideBySideRow| {
+        let print = match row.quantity {
+            tapstone_record::Quantity::Throughput => figures::rate,
+            _ => figures::time,
+        };
+        let cell = |(at, figure): (usize, &Option<Estimate>)| {
+            let Some(figure) = figure else { return figures::NONE.to_owned() };
+            let mark = words::provenance_mark(row.provenance.get(at).copied().flatten());
+            format!("{}{mark}", figures::with_interval(figure, print))
+        };
+        let size = row.message_bytes.map(|bytes| format!(", {}", figures::bytes(bytes)));
+        let name = escaped(&format!("{}{}", row.operation, size.unwrap_or_default()));
+        [name].into_iter().chain(row.figures.iter().enumerate().map(cell)).collect()
+    };
+    let names = all.sides.iter().map(|side| escaped(&side.name));
+    let titles: Vec<String> = ["Operation".to_owned()].into_iter().chain(names).collect();
+    let rows: Vec<Vec<String>> = all.rows.iter().map(row).collect();
+    table(&titles, &rows)
 }
 
 fn results(cases: &[CaseResult]) -> String {
@@ -102,9 +126,10 @@ fn results(cases: &[CaseResult]) -> String {
             .latency_ns
             .map(|it| figures::range(it.min.0 as f64, it.max.0 as f64, figures::time));
         let rate = shown(words::rate_of(case), figures::rate);
+        let name = format!("{}{}", case.operation, words::provenance_mark(Some(case.provenance)));
         let name = match words::trouble(case) {
-            Some(trouble) => format!("{}: {trouble}", case.operation),
-            None => case.operation.clone(),
+            Some(trouble) => format!("{name}: {trouble}"),
+            None => name,
         };
         [
             escaped(&name),
@@ -116,7 +141,7 @@ fn results(cases: &[CaseResult]) -> String {
         ]
     };
     let rows: Vec<_> = cases.iter().map(row).collect();
-    table(["Operation", "Mean", "p50", "p99", "Min … Max", "Rate"], &rows)
+    table(&["Operation", "Mean", "p50", "p99", "Min … Max", "Rate"], &rows)
 }
 
 /// Text in which nothing means anything to Markdown, HTML in it neither.

@@ -3,8 +3,8 @@
 
 use tapstone_record::{
     CaseResult, Change, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind,
-    NoNumber, NotCompared, Outcome, Provenance, Quantity, Queue, ShareKind, Status, StoppedBy,
-    Throughput, Variation, Verdict, Verification, Verifier,
+    NoNumber, NotCompared, Outcome, Provenance, Quantity, Queue, Record, ShareKind, Status,
+    StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
 };
 use tapstone_text::thousands;
 
@@ -140,6 +140,19 @@ pub(crate) fn provenance_marks(row: &ComparisonRow) -> String {
             format!(" ({})", sides.into_iter().flatten().collect::<Vec<_>>().join(", "))
         }
     }
+}
+
+/// Where all figures of a record come from, if that is one place, and neither a measurement on this
+/// machine nor an emulated device, which the record's own mark tells. In a comparison each side has
+/// its own.
+pub(crate) fn common_provenance(record: &Record) -> Option<&'static str> {
+    if record.comparison.is_some() || record.side_by_side.is_some() {
+        return None;
+    }
+    let first = record.results.first()?.provenance;
+    let same = record.results.iter().all(|case| case.provenance == first);
+    let told = !matches!(first, Provenance::Measured | Provenance::Emulated);
+    (same && told).then(|| provenance(first))
 }
 
 pub(crate) const fn party(kind: ShareKind) -> &'static str {

@@ -12,7 +12,7 @@ use crate::sections::page::{Block, Page};
 use crate::sections::{Sections, ShownCases};
 use crate::style::Style;
 use crate::text::clean;
-use crate::{figures, verdict};
+use crate::{figures, verdict, words};
 
 /// A record that is larger than this is not put into the page as it is.
 const LARGEST_COPY: usize = 400_000;
@@ -88,6 +88,7 @@ pub(super) fn article(
                     p { (badge(&format!("emulated: {}", emulated.profile)))
                         " a virtual card: no figure here is a real device's" }
                 }
+                @if let Some(origin) = words::common_provenance(record) { p { (badge(origin)) } }
                 @if several == Several::Yes {
                     @for sentence in verdict::verdict_spans(record) { p.verdict { (blocks::span(&sentence)) } }
                 }

@@ -7,6 +7,7 @@ use super::article::{Article, when};
 use super::blocks::{badge, span};
 use crate::summary::{Answer, answers};
 use crate::text::clean;
+use crate::words;
 
 /// The first of many lines of a record; its sections have the others.
 const MOST: usize = 6;
@@ -45,6 +46,7 @@ fn of_record(entry: &PageEntry<'_>, article: &Article) -> Markup {
                     td rowspan=(rows) {
                         (clean(&article.title, true))
                         @if record.target.emulated.is_some() { " " (badge("emulated")) }
+                        @if let Some(origin) = words::common_provenance(record) { " " (badge(origin)) }
                         @if all.len() > MOST { " " span.faint { "and " (all.len() - MOST) " more below" } }
                     }
                 }

@@ -1,11 +1,11 @@
 //! Several devices beside one another: what each takes, and how much more than the fastest.
 
-use tapstone_record::{Estimate, Fraction, Quantity, SideBySide, SideBySideRow};
+use tapstone_record::{Estimate, Fraction, Provenance, Quantity, SideBySide, SideBySideRow};
 
 use super::charts;
 use super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
 use super::page::Page;
-use super::shared::differ;
+use super::shared::{common, differ};
 use super::span::{Span, Tint};
 use crate::{figures, words};
 
@@ -18,13 +18,14 @@ pub(super) fn add_side_by_side(page: &mut Page, all: &SideBySide) {
         "mean times and rates, each in a run of its own; below, the excess over the fastest",
     );
     page.chart(charts::side_by_side(all));
-    for (letter, side) in LETTERS.iter().zip(&all.sides) {
+    for (at, (letter, side)) in LETTERS.iter().zip(&all.sides).enumerate() {
         let source =
             if side.source == side.name { String::new() } else { format!(" · {}", side.source) };
         let emulated =
             side.emulated.as_ref().map(|profile| format!(" · emulated, profile {profile}"));
         let made_by = side.made_by.as_ref().map(|made_by| format!(" · made by {made_by}"));
-        let text = [Some(side.name.clone()), emulated, made_by, Some(source)];
+        let origin = origin(all, at).map(|origin| format!(" · {}", words::provenance(origin)));
+        let text = [Some(side.name.clone()), emulated, origin, made_by, Some(source)];
         let text: String = text.into_iter().flatten().collect();
         page.hanging(&Span::new(format!("  {letter}  "), Tint::Strong), &Span::plain(text));
     }
@@ -38,6 +39,12 @@ pub(super) fn add_side_by_side(page: &mut Page, all: &SideBySide) {
     columns.extend(LETTERS.iter().zip(&all.sides).map(|(letter, _)| right(letter, Keep::Always)));
     let entries = all.rows.iter().flat_map(|row| [values(row, sizes), excess(row)]).collect();
     page.grid(&Grid { columns, entries });
+}
+
+/// Where all figures of a side come from, unless it was measured here or its profile says so.
+fn origin(all: &SideBySide, side: usize) -> Option<Provenance> {
+    let origins = all.rows.iter().filter_map(|row| *row.provenance.get(side)?);
+    common(origins).filter(|it| !matches!(it, Provenance::Measured | Provenance::Emulated))
 }
 
 fn values(row: &SideBySideRow, sizes: bool) -> Entry {

@@ -1,6 +1,9 @@
 //! Records for other programs. Whether their parsers take it is held in the command's own tests.
 
-use tapstone_record::{Behaviour, Record};
+use tapstone_record::{
+    Behaviour, Concurrency, Fraction, Provenance, Quantity, Record, Side, SideBySide, SideBySideRow,
+};
+use tapstone_report::terminal::{Style, render};
 use tapstone_report::{github, junit, markdown, openmetrics};
 
 use crate::support;
@@ -23,6 +26,56 @@ fn a_record_in_each_format() {
     insta::assert_snapshot!("format_junit", junit::render(&records));
     insta::assert_snapshot!("format_github", github::render(&records));
     insta::assert_snapshot!("format_openmetrics", openmetrics::render(&records));
+}
+
+/// A figure that somebody published is not taken for one that was measured, whoever reads it.
+#[test]
+fn published_figures_are_marked_in_tables_and_on_the_page() {
+    let mut record = example(TOKEN);
+    assert!(!crate::page::page("a", &record, None).contains(">published<"));
+    for case in &mut record.results {
+        case.provenance = Provenance::Published;
+    }
+    let text = markdown::render(&[&record]);
+    assert_eq!(text.matches(" (published)").count(), record.results.len(), "{text}");
+    // Among the answers, and above the figures.
+    let page = crate::page::page("a", &record, None);
+    assert_eq!(page.matches(">published<").count(), 2, "{page}");
+}
+
+#[test]
+fn a_device_beside_others_is_marked_where_its_figures_were_published() {
+    let mut record = example(TOKEN);
+    let side = |name: &str| Side {
+        name: name.into(),
+        source: format!("{name}.json"),
+        sha256: None,
+        emulated: None,
+        made_by: None,
+    };
+    let row = SideBySideRow {
+        operation: "rsa2048.sign".into(),
+        message_bytes: None,
+        concurrency: Concurrency::ONE,
+        quantity: Quantity::Latency,
+        figures: vec![Some(support::around(1e6, 0.01)); 3],
+        excess: vec![Some(Fraction(0.0)); 3],
+        provenance: vec![Some(Provenance::Measured), Some(Provenance::Published), None],
+    };
+    let sides = ["mine", "theirs", "old"].map(side).to_vec();
+    record.side_by_side = Some(SideBySide { sides, rows: vec![row] });
+    let style = Style { width: 100, unicode: true, colour: false, verbose: false };
+    let shown = render(&record, &style);
+    for line in ["A  mine · mine.json", "B  theirs · published · theirs.json", "C  old · old.json"]
+    {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let markdown = markdown::render(&[&record]);
+    let row =
+        "| rsa2048.sign | 1.00 ms (± 1.0 %) | 1.00 ms (± 1.0 %) (published) | 1.00 ms (± 1.0 %) |";
+    for line in ["| Operation | mine | theirs | old |", row] {
+        assert!(markdown.contains(line), "{line}: {markdown}");
+    }
 }
 
 /// What makes the command's exit code is a test case and an annotation too.
