@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
@@ -187,17 +188,6 @@ fn is_churn(scene: &Scene<'_>, thing: &Thing, key: &OpenedAt<'_>, openings: &Ope
     count >= FEWEST && later >= count - 1
 }
 
-/// Functions of PKCS#11 whose first argument is a slot, and no session.
-const OF_SLOTS: [&str; 7] = [
-    "C_GetSlotInfo",
-    "C_GetTokenInfo",
-    "C_GetMechanismList",
-    "C_GetMechanismInfo",
-    "C_InitToken",
-    "C_CloseAllSessions",
-    "C_WaitForSlotEvent",
-];
-
 /// Calls of the program that used what was opened.
 fn uses(scene: &Scene<'_>, thing: &Thing, key: &OpenedAt<'_>, handles: &BTreeSet<u64>) -> u64 {
     let process = scene.timeline.threads[key.thread].process;
@@ -206,7 +196,7 @@ fn uses(scene: &Scene<'_>, thing: &Thing, key: &OpenedAt<'_>, handles: &BTreeSet
         let call = scene.timeline.call(span.call);
         let is_use = call.module == key.place.module
             && ![thing.open, thing.close].contains(&call.function)
-            && !OF_SLOTS.contains(&call.function);
+            && first_argument(call.function) == FirstArgument::Session;
         is_use && (thing.open == "C_Initialize" || handles.contains(&span.handle))
     });
     uses.count() as u64
@@ -333,6 +323,19 @@ mod tests {
             }
         });
         assert_eq!(only(whole(&timeline, find)).time, millis(8));
+    }
+
+    #[test]
+    fn flags_and_slots_are_no_use_of_the_session_of_their_number() {
+        let timeline = one(|told| {
+            for _ in 0..3 {
+                opens(told, 1);
+                (0..LITTLE_USE / 2).for_each(|_| signs(told, 1));
+                told.call("C_GetSlotList", 1, micros(10)).call("C_GetTokenInfo", 1, micros(10));
+                closes(told, 1);
+            }
+        });
+        assert_eq!(only(whole(&timeline, find)).count, 3);
     }
 
     #[test]
