@@ -298,6 +298,12 @@ impl PathChange {
     }
 }
 
+/// Takes those away that need another change which is not among them.
+pub(crate) fn leave_out_orphans(changes: &mut Vec<PathChange>) {
+    let there: Vec<String> = changes.iter().map(|change| change.id.clone()).collect();
+    changes.retain(|change| change.needs.as_ref().is_none_or(|needs| there.contains(needs)));
+}
+
 /// The path with these changes, which are in the order in which they apply.
 pub(crate) fn apply(path: &AuthenticationPath, changes: &[PathChange]) -> AuthenticationPath {
     let mut path = path.clone();

@@ -141,6 +141,10 @@ impl Scenario {
         self.path = change::apply(&self.path, made);
         self.changes
             .retain(|left| made.iter().all(|made| made.id != left.id && !made.excludes(left)));
+        for left in &mut self.changes {
+            left.needs = left.needs.take().filter(|needs| made.iter().all(|it| &it.id != needs));
+        }
+        change::leave_out_orphans(&mut self.changes);
         self
     }
 }
