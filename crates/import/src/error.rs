@@ -36,6 +36,29 @@ pub enum ImportError {
         /// The path of the file.
         path: PathBuf,
     },
+    /// The file is no text with lines and columns.
+    #[error("{} is {what}, and no text with lines and columns\nhint: {hint}", path.display())]
+    NotText {
+        /// The path of the file.
+        path: PathBuf,
+        /// What it is in its place.
+        what: &'static str,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// A line does not end.
+    #[error(
+        "{}, line {line}: it has more than {mebibytes} MiB\nhint: perhaps a quotation mark is not \
+         closed, or the file has no lines", path.display()
+    )]
+    LongLine {
+        /// The path of the file.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// How much a line may have.
+        mebibytes: u64,
+    },
     /// A column that the map names is not in the log.
     #[error("{} has no column {column:?}\nhint: its columns are {there}", path.display())]
     NoColumn {
@@ -76,7 +99,7 @@ pub enum ImportError {
     },
     /// What the map says comes first comes last.
     #[error(
-        "{}: {first:?} comes after {second:?} in {against} of {all} transactions, and {rule}\nhint: \
+        "{}: {first:?} comes after {second:?} {against} of {all} times, and {rule}\nhint: \
          hold the order of the map's stages against the log; perhaps from and to are exchanged",
         path.display()
     )]
@@ -87,9 +110,9 @@ pub enum ImportError {
         first: String,
         /// What is to come after it.
         second: String,
-        /// In how many transactions it is the other way round.
+        /// How often it is the other way round.
         against: u64,
-        /// Of how many that have both.
+        /// Of how many times that both came.
         all: u64,
         /// Why that cannot be.
         rule: String,

@@ -11,7 +11,9 @@
 //! moments lie is taken for the log's resolution. A difference of two moments is known to one such
 //! step either way, so every interval is wider by it on both sides.
 
+mod bounded;
 mod contradiction;
+mod exchange;
 mod map;
 mod moment;
 mod order;

@@ -145,10 +145,10 @@ fn stages_in_an_impossible_order_are_named() {
     // next: still the shorter way is the wrong one.
     let exchanged = MAP.replace("from = 'detected'\nto = 'sent'", "from = 'sent'\nto = 'detected'");
     let error = refused(&log(), &exchanged);
-    assert!(error.contains("\"sent\" comes after \"detected\" in"), "{error}");
+    assert!(error.contains("\"sent\" comes after \"detected\" 400 of 750 times"), "{error}");
     // Once each.
     let once: String = log().lines().take(5).map(|line| format!("{line}\n")).collect();
-    assert!(refused(&once, &exchanged).contains("in 1 of 1 transactions"));
+    assert!(refused(&once, &exchanged).contains("1 of 1 times"));
     // A part that begins before its whole.
     let outside = MAP.replace("from = 'detected'\nto = 'sent'", "from = 'read'\nto = 'sent'");
     let outside = format!(
@@ -171,7 +171,7 @@ fn columns_in_an_impossible_order_are_named() {
                2026-01-15 09:01:00,2026-01-15 09:01:03\n";
     let map = "[[stage]]\noperation = 'door.pki-cak'\nfrom = 'end'\nto = 'start'\n";
     let error = refused(log, map);
-    assert!(error.contains("\"end\" comes after \"start\" in 2 of 2 transactions"), "{error}");
+    assert!(error.contains("\"end\" comes after \"start\" 2 of 2 times"), "{error}");
 }
 
 /// Days of January 2026, day first as this log has it, a tap at noon of each.
@@ -229,7 +229,7 @@ fn maps_and_logs_that_do_not_fit_are_refused_with_a_hint() {
         (&log, "stage = []", "it has no stage"),
         (&log, "[[stage]]\noperation = 'x'\nfrom = 'a'\n", "has not what a stage has"),
         (&log, &MAP.replace("from = 'read'", "form = 'read'"), "line 13: unknown field `form`"),
-        ("", MAP, "has no column \"Timestamp\""),
+        ("", MAP, "door.csv is empty"),
         ("Timestamp,Badge,Event\n", MAP, "0 lines and not one stage"),
     ] {
         let said = import(&[("door.csv", log), ("map.toml", map)], &["--output", "x.json"]);
@@ -240,4 +240,110 @@ fn maps_and_logs_that_do_not_fit_are_refused_with_a_hint() {
     let here = folder(&[("map.toml", MAP)]);
     let said = tapstone(here.path(), &["import", "panel-log", "none.csv", "--map", "map.toml"]);
     assert!(said.code == 2 && said.err.contains("cannot read none.csv"), "{}", said.err);
+}
+
+/// Of the same log, by a map with two fields of its format exchanged: every moment of the first hour
+/// can be read, and every figure would be wrong.
+#[test]
+fn a_clock_with_two_fields_exchanged_is_named() {
+    let log = log();
+    let map = |format: &str| MAP.replace("%H:%M:%S", format);
+    let first_minutes: String = log.split_inclusive('\n').take(4 * 100 + 1).collect();
+    let cases = [
+        (&first_minutes, "%M:%H:%S", "hour and minute are the other way round"),
+        (&first_minutes, "%H:%S:%M", "minute and second are the other way round"),
+        (&log, "%H:%S:%M", "minute and second are the other way round"),
+        (&log, "%M:%H:%S", "hour and minute are the other way round"),
+    ];
+    for (log, format, why) in cases {
+        let said = import(&[("door.csv", log), ("map.toml", &map(format))], &[]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{format}: {}", said.err);
+        assert!(said.err.contains(why) && said.err.contains("hint: exchange"), "{}", said.err);
+        assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+    }
+    let right = import(&[("door.csv", &log), ("map.toml", &map("%T"))], &[]);
+    assert_eq!(right.code, 0, "{}", right.err);
+}
+
+/// What a right format must not be blamed for: a tap each hour at the same minute, a log from the
+/// newest to the oldest, a panel that writes midnight as 24:00, a clock that is set back, and lines
+/// that two doors write out of order.
+#[test]
+fn a_right_clock_is_not_called_exchanged() {
+    let line = |at: u64, badge: u64, event: &str| {
+        let (h, m, s) = (at / 3600 % 24, at / 60 % 60, at % 60);
+        let day = 15 + at / 86_400;
+        format!("2026-01-{day} {h:02}:{m:02}:{s:02}.0,{badge},{event}\n")
+    };
+    let taps = |starts: &[u64]| -> Vec<String> {
+        let tap = |(badge, at): (usize, &u64)| {
+            let event = |after, event| line(at + after, badge as u64, event);
+            [event(0, "detected"), event(1, "read"), event(3, "sent")]
+        };
+        starts.iter().enumerate().flat_map(tap).collect()
+    };
+    let hourly: Vec<u64> = (0..40).map(|hour| hour * 3600 + 305 + hour % 3).collect();
+    let busy: Vec<u64> = (0..200).map(|tap| 7 * 3600 + tap * 55).collect();
+    let two_doors: Vec<u64> = (0..200).map(|tap| 7 * 3600 + tap * 40 - tap % 2 * 300).collect();
+    let set_back: Vec<u64> = (0..200).map(|tap| 7200 + tap * 40 - tap / 100 * 3600).collect();
+    let midnight = vec![line(86_390, 900, "detected"), "2026-01-15 24:00:03.0,900,sent\n".into()];
+    let newest_first: Vec<String> = taps(&busy).into_iter().rev().collect();
+    let logs = [taps(&hourly), taps(&busy), taps(&two_doors), taps(&set_back)];
+    for lines in logs.into_iter().chain([[taps(&busy), midnight].concat()]) {
+        let log = format!("Timestamp,Badge,Event\n{}", lines.concat());
+        let said = import(&[("door.csv", &log), ("map.toml", MAP)], &["--format", "json"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        assert_eq!(said.record().results[0].latency_ns.unwrap().mean.unwrap().estimate, 3e9);
+    }
+    // Read backwards, no tap ends after it starts: that is what is wrong with it.
+    let log = format!("Timestamp,Badge,Event\n{}", newest_first.concat());
+    let said = import(&[("door.csv", &log), ("map.toml", MAP)], &[]);
+    assert!(said.code == 2 && !said.err.contains("other way round"), "{}", said.err);
+}
+
+/// A quotation mark that is not closed takes all lines up to the next one with it.
+#[test]
+fn lines_behind_an_open_quotation_mark_are_counted_as_lost() {
+    let cut = log().replacen("2,read", "\"2,read", 1);
+    let said = import(&[("door.csv", &cut), ("map.toml", MAP)], &["--format", "json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.err.contains("it goes on to line 1601: a quotation mark is not closed"),
+        "{}",
+        said.err
+    );
+    let record = said.record();
+    let lost = record.imported.as_ref().unwrap().lines_skipped;
+    assert_eq!(record.results[0].completed + record.results[1].completed, 4);
+    assert_eq!(lost, 1601 - 11 + 1);
+    let told = "1,591 of 1,600 lines could not be read";
+    assert!(record.warnings.iter().any(|it| it.contains(told)), "{:?}", record.warnings);
+    // Blank lines are no field with line breaks.
+    let blank = log().replacen('\n', &"\n".repeat(20), 1);
+    assert_ne!(blank, log());
+    let said = import(&[("door.csv", &blank), ("map.toml", MAP)], &["--format", "json"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+}
+
+#[test]
+fn what_is_no_log_is_named_for_what_it_is() {
+    let zip = b"\x1f\x8b\x08\x08 and more\n".to_vec();
+    let wide: Vec<u8> = log().encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let wide = [vec![0xFF, 0xFE], wide].concat();
+    let long = [b"Timestamp,Badge,Event\n".to_vec(), vec![b'x'; 20 << 20]].concat();
+    let quoted = [b"Timestamp,Badge,Event\n\"".to_vec(), b"a,b,c\n".repeat(3 << 20)].concat();
+    for (bytes, what) in [
+        (Vec::new(), "is empty"),
+        (zip, "is compressed by gzip"),
+        (wide, "is UTF-16"),
+        (long, "line 2: it has more than 8 MiB"),
+        (quoted, "line 2: it has more than 8 MiB"),
+    ] {
+        let here = folder(&[("map.toml", MAP)]);
+        std::fs::write(here.path().join("door.csv"), bytes).unwrap();
+        let said = tapstone(here.path(), &["import", "panel-log", "door.csv", "--map", "map.toml"]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+        assert!(said.err.contains(what) && said.err.contains("\nhint: "), "{}", said.err);
+        assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::exchange::{ExchangedClock, Steps};
 use super::moment::{Instant, Moment, MomentFormat};
 use crate::ImportError;
 
@@ -17,23 +18,26 @@ const ENOUGH_DAYS: u64 = 2;
 /// What was seen of the moments of a log, for and against the format.
 pub(super) struct FormatWitness {
     exchanged: Option<MomentFormat>,
+    clocks: Vec<ExchangedClock>,
+    steps: Steps,
     read: u64,
     unreadable: FirstOf,
-    /// Unreadable, but for the same format with day and month exchanged.
+    /// Unreadable, but for the same format with day and month exchanged; the same of the clocks.
     reads_exchanged: FirstOf,
+    reads_by_clock: Vec<FirstOf>,
     out_of_time: FirstOf,
     days: Days,
 }
 
 /// How many there were, and the first of them.
 #[derive(Default)]
-struct FirstOf {
-    count: u64,
+pub(super) struct FirstOf {
+    pub(super) count: u64,
     first: Option<(u64, String)>,
 }
 
 impl FirstOf {
-    fn add(&mut self, line: u64, text: &str) {
+    pub(super) fn add(&mut self, line: u64, text: &str) {
         self.count += 1;
         self.first.get_or_insert_with(|| (line, text.chars().take(40).collect()));
     }
@@ -50,8 +54,12 @@ struct Days {
 
 impl FormatWitness {
     pub(super) fn new(format: &MomentFormat) -> Self {
+        let clocks = ExchangedClock::all(format);
         Self {
-            exchanged: format.exchanged(),
+            exchanged: format.exchanged("%d", "%m"),
+            reads_by_clock: clocks.iter().map(|_| FirstOf::default()).collect(),
+            clocks,
+            steps: Steps::default(),
             read: 0,
             unreadable: FirstOf::default(),
             reads_exchanged: FirstOf::default(),
@@ -65,10 +73,16 @@ impl FormatWitness {
         if self.exchanged.as_ref().is_some_and(|format| format.read(text.trim()).is_some()) {
             self.reads_exchanged.add(line, text);
         }
+        for (clock, reads) in self.clocks.iter().zip(&mut self.reads_by_clock) {
+            if clock.format.read(text.trim()).is_some() {
+                reads.add(line, text);
+            }
+        }
     }
 
     pub(super) fn reads(&mut self, line: u64, text: &str, moment: &Moment) {
         self.read += 1;
+        self.steps.add(line, text, moment.at, &mut self.clocks);
         if !moment.has_date {
             return;
         }
@@ -117,6 +131,13 @@ impl FormatWitness {
         if self.days.by_months.count >= ENOUGH_DAYS && self.days.others == 0 {
             let why = "read so, each day is a month after the one before it";
             return error(&self.days.by_months, why, exchange);
+        }
+        for (clock, reads) in self.clocks.iter().zip(&self.reads_by_clock) {
+            // A panel that writes midnight as 24:00 has a few.
+            let is_read = reads.count > all / 20 && reads.count == self.unreadable.count;
+            if let Some(first) = is_read.then_some(reads).or_else(|| clock.evidence(&self.steps)) {
+                return error(first, clock.fields, clock.hint);
+            }
         }
         if self.unreadable.count > self.read {
             let why = "most lines of the log do not read so";

@@ -54,11 +54,13 @@ impl MomentFormat {
         }
     }
 
-    /// The same with day and month exchanged; `None` where it does not have both as numbers.
-    pub(super) fn exchanged(&self) -> Option<Self> {
+    /// The same with two fields exchanged; `None` where it does not have both.
+    pub(super) fn exchanged(&self, one: &str, other: &str) -> Option<Self> {
         let Self::Pattern(pattern) = self else { return None };
-        let has_both = pattern.contains("%d") && pattern.contains("%m");
-        let exchanged = pattern.replace("%d", "%\0").replace("%m", "%d").replace("%\0", "%m");
+        let pattern = pattern.replace("%F", "%Y-%m-%d").replace("%D", "%m/%d/%y");
+        let pattern = pattern.replace("%T", "%H:%M:%S").replace("%R", "%H:%M");
+        let has_both = pattern.contains(one) && pattern.contains(other);
+        let exchanged = pattern.replace(one, "%\0").replace(other, one).replace("%\0", other);
         has_both.then_some(Self::Pattern(exchanged))
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use tapstone_measure::units::Nanos;
 
+use super::bounded::{BoundedLines, MOST_MEBIBYTES};
 use super::contradiction::FormatWitness;
 use super::map::{DurationUnit, Events, Map, StageMap};
 use super::moment::{Instant, MomentFormat, Moments};
@@ -30,6 +31,8 @@ const DAY: Instant = 86_400_000_000_000;
 const ORDERED: u64 = 20_000;
 /// Transactions that are remembered for it.
 const MOST_ORDERED: usize = 5_000;
+/// A field with a quotation mark at both ends may have so many line breaks.
+const MOST_LINES_OF_A_FIELD: u64 = 10;
 /// Events that are told of a log that has not the map's.
 const TOLD_EVENTS: usize = 10;
 
@@ -49,11 +52,11 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn open(source: impl Read, map: &Map, path: &Path) -> Result<Self, ImportError> {
-        let mut lines = ReaderBuilder::new()
-            .delimiter(map.delimiter as u8)
-            .flexible(true)
-            .from_reader(BufReader::with_capacity(1 << 20, source));
-        let header = lines.byte_headers().map_err(|error| unreadable(path, error))?.clone();
+        let source = BoundedLines::new(BufReader::with_capacity(1 << 20, source));
+        let mut lines =
+            ReaderBuilder::new().delimiter(map.delimiter as u8).flexible(true).from_reader(source);
+        let header = lines.byte_headers().cloned();
+        let header = header.map_err(|error| unreadable(path, 1, &lines, error))?;
         let mut reading = Self {
             stages: map.stage.iter().map(|stage| Stage::new(&stage.operation)).collect(),
             moments: Moments::default(),
@@ -96,7 +99,7 @@ impl Reading {
 
     fn all(
         &mut self,
-        lines: &mut Reader<impl Read>,
+        lines: &mut Reader<BoundedLines<impl Read>>,
         header: &ByteRecord,
         map: &Map,
         path: &Path,
@@ -107,11 +110,22 @@ impl Reading {
             match lines.read_byte_record(&mut line) {
                 Ok(false) => return Ok(()),
                 Ok(true) => {}
-                Err(error) => return Err(unreadable(path, error)),
+                Err(error) => return Err(unreadable(path, self.lines + 2, lines, error)),
             }
-            self.lines += 1;
+            lines.get_ref().begin_line();
             let number = line.position().map_or(0, csv::Position::line);
-            let outcome = if line.len() == header.len() {
+            let more = match lines.position().line().saturating_sub(number + 1) {
+                // Blank lines before it.
+                more if more > 0 && !line.as_slice().contains(&b'\n') => 0,
+                more => more,
+            };
+            self.lines += 1;
+            let outcome = if more > MOST_LINES_OF_A_FIELD || more > 0 && line.len() != header.len()
+            {
+                self.lines += more;
+                self.lines_skipped += more;
+                Err(format!("it goes on to line {}: a quotation mark is not closed", number + more))
+            } else if line.len() == header.len() {
                 match layout {
                     FieldLayout::Events(events) => events.line(number, &line, &map.format, self),
                     FieldLayout::Columns(columns) => {
@@ -240,7 +254,15 @@ fn not_a_moment(field: &[u8]) -> String {
     format!("{text:?} is no moment in the map's format")
 }
 
-fn unreadable(path: &Path, error: csv::Error) -> ImportError {
+fn unreadable(
+    path: &Path,
+    line: u64,
+    lines: &Reader<BoundedLines<impl Read>>,
+    error: csv::Error,
+) -> ImportError {
+    if lines.get_ref().is_too_long() {
+        return ImportError::LongLine { path: path.into(), line, mebibytes: MOST_MEBIBYTES };
+    }
     let source = match error.into_kind() {
         csv::ErrorKind::Io(source) => source,
         other => std::io::Error::other(format!("{other:?}")),
@@ -268,11 +290,31 @@ impl Columns<'_> {
             text.trim_start_matches('\u{feff}').trim().to_owned()
         };
         let mut fields = self.header.iter().map(clean);
-        fields.position(|field| field == name).ok_or_else(|| ImportError::NoColumn {
-            path: self.path.into(),
-            column: name.to_owned(),
-            there: self.header.iter().map(clean).collect::<Vec<_>>().join(", "),
+        fields.position(|field| field == name).ok_or_else(|| {
+            self.something_else().unwrap_or_else(|| ImportError::NoColumn {
+                path: self.path.into(),
+                column: name.to_owned(),
+                there: self.header.iter().map(clean).collect::<Vec<_>>().join(", "),
+            })
         })
+    }
+
+    /// What a file without the map's columns is, if its first line tells that it is no text.
+    fn something_else(&self) -> Option<ImportError> {
+        let first = self.header.get(0).unwrap_or_default();
+        let (what, hint) = match first {
+            [] if self.header.len() <= 1 => ("empty", "export the panel's log once more"),
+            [0x1F, 0x8B, ..] => ("compressed by gzip", "gunzip it first"),
+            [b'P', b'K', 3, 4, ..] => ("a ZIP file or a spreadsheet", "export it as CSV"),
+            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
+                ("UTF-16", "iconv -f UTF-16 -t UTF-8 makes it UTF-8")
+            }
+            _ if self.header.iter().any(|field| field.contains(&0)) => {
+                ("binary", "export the panel's log as CSV")
+            }
+            _ => return None,
+        };
+        Some(ImportError::NotText { path: self.path.into(), what, hint })
     }
 }
 
