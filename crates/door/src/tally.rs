@@ -16,6 +16,10 @@ const MINUTE_MS: f64 = 6e4;
 /// Relative error of sums of up to ten million equal times.
 const ROUNDING: f64 = 1e-6;
 
+/// A run has to be so many times as long as a queue takes to forget how it started, or the batches of
+/// its waits are still one story.
+const RELAXATIONS: f64 = 200.0;
+
 /// One person who came to a turn: when, for how long, and what came of it. Times are in ms.
 pub(crate) struct ServedPerson {
     pub(crate) number: u64,
@@ -190,6 +194,8 @@ impl<'a> QueueTally<'a> {
             }),
             cards: self.card_kinds(&scenario.people, counted, &times),
             formula,
+            people_needed: (!leaves && !overloaded)
+                .then(|| self.people_needed(mean_service, served, load)),
         }
     }
 
@@ -229,6 +235,18 @@ impl<'a> QueueTally<'a> {
         let variance = (self.squares / served - mean_service * mean_service).max(0.0);
         let standard_error = (variance / served).sqrt();
         (3.0 * self.arrivals_at_a_door() * standard_error).max(ROUNDING)
+    }
+
+    /// How many people it takes for their waits to tell the mean. A queue with random arrivals
+    /// forgets its start in (1 + c²) E\[S\] / 2.8 (1 - ρ)², c being the coefficient of variation of the
+    /// turns (Odoni and Roth, 1983).
+    fn people_needed(&self, mean_service: f64, served: f64, load: f64) -> u64 {
+        let square = self.squares / served;
+        let turns = square / (mean_service * mean_service) / (2.8 * (1.0 - load).powi(2));
+        let needed = RELAXATIONS * turns * load * self.doors;
+        // Two digits of it are known at best.
+        let unit = 10f64.powf(needed.max(10.0).log10().floor() - 1.0);
+        ((needed / unit).ceil() * unit) as u64
     }
 
     /// Pollaczek and Khinchine: the mean wait is λ E\[S²\] / (2 (1 - ρ)).

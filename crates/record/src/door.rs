@@ -200,6 +200,11 @@ pub struct Queue {
     /// The mean wait by a formula of queueing theory, where one holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<QueueFormula>,
+    /// How many people a queue of this load needs to settle. Where fewer came, waiting time, time in
+    /// system and their intervals cannot be relied on. Absent where people leave the queue, and
+    /// where it grows without bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub people_needed: Option<u64>,
 }
 
 /// The mean wait by a formula of queueing theory.

@@ -182,7 +182,8 @@ fn door(record: &Record) -> Vec<Answer> {
         all.push(match what_if.sets.first() {
             Some(set) => {
                 let answer = format!("{}: {}", named(set), ms(set.total_ns));
-                Answer::new(asked, answer, "").judged("within", Tint::Good)
+                let verdict = if set.chance.is_some() { "within, on average" } else { "within" };
+                Answer::new(asked, answer, "").judged(verdict, Tint::Good)
             }
             None => {
                 let fastest = format!("the fastest takes {}", ms(what_if.fastest.total_ns));
@@ -193,8 +194,11 @@ fn door(record: &Record) -> Vec<Answer> {
     if let Some(queue) = &record.queue {
         let asked = format!("How long do {:.0} people an hour wait?", queue.arrivals_per_hour);
         let mean = queue.wait_ns.mean.map(|mean| with_interval(&mean, figures::time));
-        let tint = if queue.overloaded { Tint::Bad } else { Tint::Plain };
-        let verdict = if queue.overloaded { "overloaded" } else { "keeps up" };
+        let (verdict, tint) = match queue.overloaded {
+            true => ("overloaded", Tint::Bad),
+            false if crate::words::too_few_people(queue).is_some() => ("undecided", Tint::Caution),
+            false => ("keeps up", Tint::Plain),
+        };
         let mean = mean.unwrap_or_else(|| figures::NONE.into());
         all.push(Answer::new(asked, mean, "queue").judged(verdict, tint));
     }

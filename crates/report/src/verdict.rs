@@ -264,8 +264,9 @@ pub(crate) fn what_if(what_if: &WhatIf) -> Span {
     }
     let changes: Vec<&str> = set.waterfall.iter().map(|it| it.change.as_str()).collect();
     let total = ms(set.total_ns);
-    let text = format!("{base} becomes {total} with {}: within {target}.", changes.join(" + "));
-    Span::new(text, Tint::Good)
+    let changes = changes.join(" + ");
+    let within = words::within(set, &target);
+    Span::new(format!("{base} becomes {total} with {changes}: {within}."), Tint::Good)
 }
 
 /// How long people wait, or that no time describes it.
@@ -282,6 +283,9 @@ pub(crate) fn queue(queue: &Queue) -> Span {
         queue.arrivals_per_hour,
         figures::share(queue.utilisation)
     );
+    if let Some(doubt) = words::too_few_people(queue) {
+        return Span::new(format!("Undecided: {doubt}"), Tint::Caution);
+    }
     Span::new(text, if queue.overloaded { Tint::Bad } else { Tint::Plain })
 }
 

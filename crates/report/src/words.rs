@@ -2,9 +2,10 @@
 //! sentences for people.
 
 use tapstone_record::{
-    CaseResult, Change, ComparisonRow, Concurrency, Estimate, FindingKind, LimitedBy, LoadKind,
-    NoNumber, NotCompared, Outcome, Provenance, Quantity, Queue, Record, ShareKind, Status,
-    StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
+    CaseResult, Chance, Change, ComparisonRow, Concurrency, Estimate, FindingKind, Fraction,
+    LimitedBy, LoadKind, NoNumber, NotCompared, Outcome, Provenance, Quantity, Queue, Record,
+    ShareKind, Status, StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
+    WhatIfSet,
 };
 use tapstone_text::thousands;
 
@@ -21,6 +22,27 @@ pub(crate) fn unbounded_queue(queue: &Queue) -> Option<String> {
             thousands((queue.capacity_per_minute * 60.0).round() as u64)
         )
     })
+}
+
+/// Where fewer people came than a queue of this load needs.
+pub(crate) fn too_few_people(queue: &Queue) -> Option<String> {
+    let needed = queue.people_needed.filter(|needed| *needed > queue.people)?;
+    Some(format!(
+        "{} people are too few for a queue in use {} of the time, which needs about {} to settle: it \
+         started empty, and its times and their intervals cannot be relied on.",
+        thousands(queue.people),
+        crate::figures::share(queue.utilisation),
+        thousands(needed)
+    ))
+}
+
+/// A set of changes reaches a target by its mean; where its times are spread, not each time.
+pub(crate) fn within(set: &WhatIfSet, target: &str) -> String {
+    let share = |chance: &Chance| {
+        let met = crate::figures::share(Fraction(chance.met.estimate));
+        format!("on average within {target}, and {met} of the transactions are")
+    };
+    set.chance.as_ref().map_or_else(|| format!("within {target}"), share)
 }
 
 pub(crate) const fn outcome(outcome: Outcome) -> &'static str {

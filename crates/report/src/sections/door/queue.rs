@@ -61,6 +61,10 @@ pub(super) fn add_queue(page: &mut Page, queue: &Queue) {
         page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
         return;
     }
+    if let Some(text) = words::too_few_people(queue) {
+        page.hanging(&Span::new("  ! ", Tint::Caution), &Span::plain(text));
+        page.blank();
+    }
     page.grid(&times(queue));
     if !queue.cards.is_empty() {
         page.blank();
@@ -157,11 +161,16 @@ fn sentences(page: &mut Page, queue: &Queue) {
         let mean = queue.wait_ns.mean.as_ref();
         let simulated =
             mean.map_or(figures::NONE.into(), |mean| figures::with_interval(mean, figures::time));
+        let away = match mean {
+            Some(mean) if mean.low < mean.high => {
+                format!(", {} standard errors away", three_digits(formula.standard_errors.abs()))
+            }
+            _ => String::new(),
+        };
         let text = format!(
-            "The mean wait is {simulated}; by the formula of {} it is {}, {} standard errors away.",
+            "The mean wait is {simulated}; by the formula of {} it is {}{away}.",
             formula.name,
             figures::time(formula.mean_wait_ns),
-            three_digits(formula.standard_errors.abs())
         );
         page.hanging(&Span::plain("  "), &Span::plain(text));
         if let (Some(whole), Some(mean)) = (formula.mean_whole_ns, &queue.whole_ns.mean) {
