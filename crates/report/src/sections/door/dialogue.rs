@@ -1,7 +1,7 @@
 //! A card at a door: where the time of an authentication goes, step by step, and what the other
 //! ways to carry it out bring, beside what was predicted.
 
-use tapstone_record::{CaseResult, ModelPrediction, Phase, Record, TargetKind, Trial};
+use tapstone_record::{CaseResult, Estimate, ModelPrediction, Phase, Record, TargetKind, Trial};
 
 use super::super::charts;
 use super::super::grid::{Column, Entry, Grid, Keep, figures as right, words as left};
@@ -49,6 +49,9 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
             let condition = trial.notes.last().map_or("", String::as_str);
             page.hanging(&name, &Span::plain(condition));
         }
+        for text in record.trials.iter().filter_map(undecided) {
+            page.hanging(&Span::new("  ? ", Tint::Caution), &Span::plain(text));
+        }
     }
     if let Some(first) = record.model_predictions.first() {
         // The first is the baseline, whose changes are those of the card.
@@ -61,6 +64,20 @@ pub(super) fn add_dialogue(page: &mut Page, record: &Record) {
         page.heading("what the model says", &of);
         page.grid(&model(&record.model_predictions));
     }
+}
+
+/// Where it is open whether a strategy is faster: why, and what would decide it.
+fn undecided(trial: &Trial) -> Option<String> {
+    let Estimate { low, high, .. } = trial.speedup;
+    (low <= 1.0 && high >= 1.0).then(|| {
+        format!(
+            "{}: whether it is faster is open: by these rounds its speed-up is between {} and {}. \
+             Four times as many (--rounds) make that half as wide.",
+            trial.fix,
+            figures::ratio(low),
+            figures::ratio(high)
+        )
+    })
 }
 
 /// What a model says of each way, beside what it took.
