@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{Gid, Uid, fchown};
+use rustix::fs::{Gid, Mode, OFlags, Uid, fchown};
 use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile};
 
@@ -92,16 +92,35 @@ fn replace(
 /// When the folder cannot be written to, when the other file is there and may not be written to,
 /// and when its owner cannot be kept.
 pub fn create_beside(path: &Path, access: Access) -> io::Result<NamedTempFile> {
-    let old = match OpenOptions::new().append(true).open(path) {
-        Ok(old) => Some(old.metadata()?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    let Some(old) = old else { return temporary(folder_of(path), access) };
+    let Some(old) = old_file(path)? else { return temporary(folder_of(path), access) };
     let temporary = temporary(folder_of(path), Access::Owner)?;
     keep_owner(temporary.as_file(), &old)?;
     temporary.as_file().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
     Ok(temporary)
+}
+
+/// What is there already, if this user may write to it.
+fn old_file(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match OpenOptions::new().append(true).open(path) {
+        Ok(old) => Ok(Some(old.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file without a name, or where the file system has none such, with one for a moment.
+fn nameless(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(made) => Ok(made.into()),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+            let _turn = hold_files();
+            let (made, path) = temporary(folder, Access::Owner)?.into_parts();
+            path.close()?;
+            Ok(made)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A file of a name of its own. `tempfile` would add that name to an error, and nobody has named it.
@@ -148,8 +167,10 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match target(path) {
         Target::File(path) => {
-            let _turn = hold_files();
-            create_beside(&path, Access::Owner).map(drop)
+            // Without a name: a signal in this moment leaves nothing.
+            let old = old_file(&path)?;
+            let made = nameless(folder_of(&path))?;
+            old.map_or(Ok(()), |old| keep_owner(&made, &old))
         }
         // A pipe is opened once, and not before there is something to say.
         Target::Descriptor(_) | Target::Special(_) => {
