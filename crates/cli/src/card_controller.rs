@@ -130,7 +130,10 @@ impl CardLine {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.enable_steady_tick(Duration::from_millis(250));
+        // A hidden one needs no thread, which there may be none for (`ulimit -u`).
+        if shown {
+            bar.enable_steady_tick(Duration::from_millis(250));
+        }
         Self { bar, stage: RefCell::default() }
     }
 

@@ -24,7 +24,10 @@ impl Live {
         let bar = if shown { ProgressBar::new(1000) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:12.cyan/blue} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(250));
+        // A hidden one needs no thread, which there may be none for (`ulimit -u`).
+        if shown {
+            bar.enable_steady_tick(Duration::from_millis(250));
+        }
         Self { bar, place: String::new(), quiet }
     }
 

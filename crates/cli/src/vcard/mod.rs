@@ -154,14 +154,14 @@ impl Stop {
     fn on_signals() -> anyhow::Result<Self> {
         let stop = Self::default();
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-        thread::spawn({
+        thread::Builder::new().spawn({
             let stop = stop.clone();
             move || {
                 for _ in signals.forever() {
                     stop.ask();
                 }
             }
-        });
+        })?;
         Ok(stop)
     }
 
@@ -190,7 +190,8 @@ impl Stop {
 
 fn say_when_nothing_happens(taken: &Arc<AtomicBool>, port: u16) {
     let taken = Arc::clone(taken);
-    thread::spawn(move || {
+    // Without a thread for it, nobody is told.
+    let _ = thread::Builder::new().spawn(move || {
         thread::sleep(TIME_LIMIT);
         if !taken.load(Ordering::Acquire) {
             say!(

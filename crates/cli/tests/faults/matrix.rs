@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::outputs::{may_mount, on_a_disk_with};
-use crate::verbs::{VERBS, Verb};
+use crate::verbs::{ALONE, VERBS, Verb};
 use crate::workplace::Workplace;
 
 /// Runs at once. Most of them wait for something.
@@ -137,7 +137,7 @@ fn run_faults(faults: &[Fault], done: impl Fn(&Fault, bool) + Sync) -> Vec<Strin
 fn usual_times(faults: &[Fault]) -> BTreeMap<&'static str, Duration> {
     let signalled = faults.iter().filter(|fault| matches!(fault.deed, Deed::Signal { .. }));
     let names: BTreeSet<&str> = signalled.map(|fault| fault.verb.name).collect();
-    let verbs = VERBS.iter().filter(|verb| names.contains(verb.name));
+    let verbs = VERBS.iter().chain(ALONE).filter(|verb| names.contains(verb.name));
     let time = |verb: &Verb| {
         let workplace = Workplace::new(verb);
         let begun = Instant::now();
@@ -149,7 +149,7 @@ fn usual_times(faults: &[Fault]) -> BTreeMap<&'static str, Duration> {
 
 fn faults() -> Vec<Fault> {
     let mut all = Vec::new();
-    for verb in VERBS {
+    for verb in VERBS.iter().chain(ALONE) {
         let mut add = |kind, case: String, deed| {
             all.push(Fault { verb: *verb, kind, case, deed });
         };
@@ -161,7 +161,7 @@ fn faults() -> Vec<Fault> {
             add(kind, before.clone(), Deed::Shell { before, allowed: Vec::new() });
         }
         if may_mount() {
-            for (kind, before) in mounts(verb) {
+            for (kind, before) in processes().into_iter().chain(mounts(verb)) {
                 add(kind, before.clone(), Deed::Shell { before, allowed: Vec::new() });
             }
         }
@@ -199,6 +199,16 @@ fn limits() -> impl Iterator<Item = (&'static str, String)> {
     let memory = [20, 40, 60, 80, 100, 150, 200, 400];
     let memory = memory.map(|mib| ("ulimit -v", format!("ulimit -v {}", mib * 1024)));
     files.into_iter().chain(sizes).chain(memory)
+}
+
+/// So few processes and threads, as a user of the run's own: root is exempt.
+fn processes() -> [(&'static str, String); 8] {
+    [1, 2, 3, 4, 5, 6, 8, 12].map(|most| {
+        let before = format!(
+            r#"user=$((100000 + $$)); chown -R $user ..; exec setpriv --reuid=$user --clear-groups bash -c 'ulimit -u {most}; exec "$@"' bash "$@""#
+        );
+        ("ulimit -u", before)
+    })
 }
 
 /// In a mount namespace of the run's own.
@@ -302,7 +312,7 @@ fn print_table(faults: &[Fault], fell: &[String]) {
         cells.push(count(None));
         println!("| {name} | {} |", cells.join(" | "));
     };
-    for verb in VERBS {
+    for verb in VERBS.iter().chain(ALONE) {
         row(verb.name, &|fault| fault.verb.name == verb.name);
     }
     row("all", &|_| true);

@@ -77,7 +77,54 @@ pub(crate) const VERBS: &[Verb] = &[
         outputs: &["record.json"],
         exit: 1,
     },
+    Verb {
+        name: "simulate",
+        arguments: "door simulate hid-rsa2048 --people 100/h --count 1000 --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "import of a log",
+        arguments: "import panel-log door.csv --map door.toml --output record.json",
+        outputs: &["record.json"],
+        exit: 0,
+    },
+    Verb {
+        name: "trial",
+        arguments: "trial --fix cache-find --rounds 2 --output record.json -- true",
+        outputs: &["record.json"],
+        exit: 0,
+    },
     Verb { name: "profiles", arguments: "vcard --list", outputs: &[], exit: 0 },
     Verb { name: "completions", arguments: "completions bash", outputs: &[], exit: 0 },
     Verb { name: "help", arguments: "--help", outputs: &[], exit: 0 },
+];
+
+/// Verbs that find nothing to talk to, and say so: no pcscd, no NATS server.
+pub(crate) const ALONE: &[Verb] = &[
+    Verb {
+        name: "card without pcscd",
+        arguments: "card --output record.json",
+        outputs: &["record.json"],
+        exit: 2,
+    },
+    Verb {
+        name: "pcsc without pcscd",
+        arguments: "pcsc --output record.json",
+        outputs: &["record.json"],
+        exit: 2,
+    },
+    Verb {
+        name: "token --hosts without NATS",
+        arguments: "token --hosts 2 --nats nats://127.0.0.1:1 --insecure-no-tls --enrolment known.toml \
+                    --target hsm --op rsa1024.sign --output record.json",
+        outputs: &["record.json"],
+        exit: 2,
+    },
+    Verb {
+        name: "agent without NATS",
+        arguments: "agent --nats nats://127.0.0.1:1 --insecure-no-tls --config agent.toml",
+        outputs: &[],
+        exit: 2,
+    },
 ];

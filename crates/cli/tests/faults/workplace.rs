@@ -22,6 +22,11 @@ const OLD: &str = "what was there before\n";
 /// What is there for a verb to read.
 const CARD: &str = include_str!("card.csv");
 
+const DOOR: &str = include_str!("../../../../docs/examples/before.csv");
+const DOOR_MAP: &str = include_str!("../../../../docs/examples/map.toml");
+/// Of somebody who is never met.
+const PUBLIC_KEY: &str = "5c7a810c1beafda72a17bcb93ee27cbeec9a196af74873e67392774f41591c87";
+
 /// The folder of a run: `work` is its working directory, `tmp` that of temporary files.
 pub(crate) struct Workplace {
     folder: TempDir,
@@ -44,16 +49,31 @@ impl Workplace {
         }
         let work = workplace.path("work");
         fs::write(work.join("card.csv"), CARD).unwrap();
+        fs::write(work.join("door.csv"), DOOR).unwrap();
+        fs::write(work.join("door.toml"), DOOR_MAP).unwrap();
         write_secret(&work.join("pin"), null_module::PIN);
         for name in verb.outputs {
             fs::write(work.join(name), OLD).unwrap();
         }
-        if verb.arguments.contains("input.json") {
-            let mut import = Command::new(env!("CARGO_BIN_EXE_tapstone"));
-            private_environment(&mut import);
-            import.current_dir(&work).args("import jcalgtest card.csv --quiet".split(' '));
-            let made = import.args(["--output", "input.json"]).output().unwrap();
+        let prepare = |arguments: &str| {
+            let mut tapstone = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+            private_environment(&mut tapstone);
+            let made = tapstone.current_dir(&work).args(arguments.split(' ')).output().unwrap();
             assert!(made.status.success(), "{made:?}");
+        };
+        if verb.arguments.contains("input.json") {
+            prepare("import jcalgtest card.csv --quiet --output input.json");
+        }
+        if verb.arguments.contains("--nats") {
+            prepare("hosts --new-key packet.key");
+            let keys = "packet-key = 'packet.key'\n";
+            let known = format!("{keys}[agents]\nalone = '{PUBLIC_KEY}'\n");
+            let agent = format!(
+                "{keys}coordinators = {{ lab = '{PUBLIC_KEY}' }}\n\
+                 [targets.hsm]\nmodule = 'none.so'\nslot = 0\n"
+            );
+            fs::write(work.join("known.toml"), known).unwrap();
+            fs::write(work.join("agent.toml"), agent).unwrap();
         }
         workplace
     }
@@ -69,6 +89,8 @@ impl Workplace {
         command.current_dir(self.path("work"));
         command.env("TMPDIR", self.path("tmp")).env("NULL_MODULE_STORE", self.path("store"));
         command.env("XDG_STATE_HOME", self.path("state"));
+        // Whatever runs on this machine, these verbs find no card.
+        command.env("PCSCLITE_CSOCK_NAME", self.path("no-pcscd"));
         command.arg("-c").arg(format!("{before}\nexec \"$@\"")).arg("bash");
         command.arg(env!("CARGO_BIN_EXE_tapstone"));
         let null = null_module::path();
@@ -133,7 +155,9 @@ impl Left {
     }
 
     fn leaves_nothing(&self, told: &str) {
-        let known = ["card.csv", "pin", "input.json", "samples.parquet"];
+        let known = "card.csv door.csv door.toml agent.toml known.toml packet.key pin input.json \
+                     samples.parquet";
+        let known: Vec<&str> = known.split_whitespace().collect();
         for name in names(&self.workplace.path("work")) {
             let is_known = known.contains(&&*name) || self.verb.outputs.contains(&&*name);
             assert!(is_known || self.stderr.contains(&name), "{name} is left: {told}");

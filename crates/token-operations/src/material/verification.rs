@@ -65,8 +65,12 @@ pub struct OperationId {
 pub fn verify_all(verifier: &Verifier, outputs: &[Output], effort: Effort) -> Verification {
     let queue = Queue::new(verifier, outputs, effort);
     let tallies: Vec<VerifiedCount> = thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..effort.threads.get()).map(|_| scope.spawn(|| queue.work())).collect();
+        let start = |_| thread::Builder::new().spawn_scoped(scope, || queue.work()).ok();
+        let threads: Vec<_> = (0..effort.threads.get()).filter_map(start).collect();
+        // There may be no thread to be had (`ulimit -u`).
+        if threads.is_empty() {
+            return vec![queue.work()];
+        }
         let join = |thread: thread::ScopedJoinHandle<'_, VerifiedCount>| match thread.join() {
             Ok(tally) => tally,
             Err(panic) => std::panic::resume_unwind(panic),
