@@ -16,7 +16,7 @@ use super::{days, skip};
 const UPN: &str = "OtherName(OtherName { type_id: ObjectIdentifier(1.3.6.1.4.1.311.20.2.3)";
 
 /// Granted here and refused by OpenSSL: what it says, of near misses of which attacks, and the
-/// sentence that decides.
+/// sentence that decides, between quotation marks as the standard has it.
 const BEYOND_OPENSSL: [(&str, &[&str], &str); 6] = [
     (
         "error 10 ",
@@ -27,15 +27,18 @@ const BEYOND_OPENSSL: [(&str, &[&str], &str); 6] = [
     (
         "error 12 ",
         &["a list that expired"],
-        "RFC 5280, 6.3.3 (a) (1): another list is needed \"if the current time is after the value of \
-         the CRL next update field\". The moment is that second.",
+        "RFC 5280, 6.3.3 (a) (1): \"If the current time is after the value of the CRL next update \
+         field\", another list is needed. The moment is that second.",
     ),
     (
         "error 23 ",
         &["a delta of a later list", "a delta before the list", "a delta that expired"],
-        "RFC 5280, 5.3.1: removeFromCRL in a delta \"indicates that a certificate is to be removed \
-         from a CRL\". OpenSSL looks at deltas only where the certificate or the list says where \
-         they are (freshestCRL), which these do not.",
+        "RFC 5280, 5.2.4: \"An application that supports delta CRLs MUST be able to construct a \
+         current complete CRL by combining a previously issued complete CRL and the most current \
+         delta CRL.\" 5.3.1: removeFromCRL \"indicates that a certificate is to be removed from a \
+         CRL\". OpenSSL looks at deltas only where the certificate or the list says where they are \
+         (freshestCRL), which these do not; 5.2.6: \"The contents of this CRL extension are only \
+         used to locate delta CRLs\".",
     ),
     (
         "error 8 ",
