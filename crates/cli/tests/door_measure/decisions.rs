@@ -65,6 +65,10 @@ fn granted(holder: &Holder) {
     for text in ["steps · door.pki-cak", "strategies", "median", "p95", "share", "predicted"] {
         assert!(outcome.stdout.contains(text), "{text}: {}", outcome.stdout);
     }
+    // The host's share has rows of its own.
+    for text in ["  door.pki-cak.host  ", "  door.pki-cak.host [known-card]  "] {
+        assert!(outcome.stdout.contains(text), "{text}: {}", outcome.stdout);
+    }
     assert_eq!(outcome.stderr.matches("granted to ").count(), 5, "{}", outcome.stderr);
 }
 

@@ -1,6 +1,6 @@
 //! Terminal text as people see it, at the widths of their terminals.
 
-use tapstone_record::{LevelRate, Record};
+use tapstone_record::{Fraction, LevelRate, Phase, Record, TargetKind};
 use tapstone_report::terminal::{Style, render};
 
 use crate::support;
@@ -95,6 +95,22 @@ fn plain_ascii_for_a_terminal_that_knows_no_more() {
     let plain = text(&support::single(), Style { unicode: false, ..NARROW });
     assert!(plain.is_ascii());
     insta::assert_snapshot!("single_80_ascii", plain);
+}
+
+/// It is a part of several steps; the steps have a table of their own.
+#[test]
+fn the_hosts_share_at_a_door_has_a_row_of_its_own() {
+    let mut record = support::suite();
+    record.target.kind = TargetKind::Door;
+    let mut whole = support::row("door.pki-cak", 0, 1.0, 1e9);
+    whole.phases = vec![Phase::new("select".to_owned(), 1e7, Fraction(0.01))];
+    let others = ["select", "host", "host [known-card]"];
+    let others = others.map(|name| support::row(&format!("door.pki-cak.{name}"), 0, 1e3, 1e6));
+    record.results = [vec![whole], others.to_vec()].concat();
+    let shown = text(&record, WIDE);
+    assert!(shown.contains("\n  door.pki-cak.host  "), "{shown}");
+    assert!(shown.contains("\n  door.pki-cak.host [known-card]  "), "{shown}");
+    assert!(!shown.contains("door.pki-cak.select"), "{shown}");
 }
 
 #[test]

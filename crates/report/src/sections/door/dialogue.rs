@@ -16,9 +16,14 @@ pub(in super::super) fn is_one(record: &Record) -> bool {
     record.target.kind == TargetKind::Door
 }
 
-/// Whether a case is a step of another, which this table tells.
+/// Whether a case is a step of another, which this table tells. The host's share is none: it is a
+/// part of several.
 pub(in super::super) fn tells(record: &Record, case: &CaseResult) -> bool {
-    is_one(record) && record.results.iter().any(|whole| step_name(whole, case).is_some())
+    let is_step = |whole: &CaseResult| {
+        let is_it = |name| whole.phases.iter().any(|phase| phase.call == name);
+        step_name(whole, case).is_some_and(is_it)
+    };
+    is_one(record) && record.results.iter().any(is_step)
 }
 
 /// The name of a step: `door.pki-cak.select` is `select` of `door.pki-cak`.
