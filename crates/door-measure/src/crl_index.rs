@@ -1,46 +1,53 @@
-//! Large CRLs as indexes in a folder of the user's own, so that a million entries are parsed and
-//! their signature verified once and not at every start.
+//! CRLs as indexes in a folder of the user's own: a million entries are parsed and their signature
+//! verified once and not at every start, and no older list takes the place of a newer one.
 
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, Cursor, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tapstone_files::{Access, Limit, read_bytes, write_whole};
-use tapstone_piv::{IndexedList, RevocationList, Trust, crl_digest};
+use tapstone_piv::{IndexedList, KeptCrl, RevocationList, Trust, crl_digest};
 
 /// The largest CRL that is read: some 15 million entries.
 const LARGEST: Limit = Limit::mebibytes(512);
 
-/// Smaller ones are parsed in less time than an index takes to be opened.
+/// Smaller ones are held.
 pub(crate) const WORTH_AN_INDEX_BYTES: u64 = 1 << 20;
 
 /// The folder of the indexes: the user's, and nobody else's.
 #[derive(Debug)]
 pub(crate) struct IndexFolder(PathBuf);
 
-/// A list, and what there is to say about how it was got.
+/// The list of a file, or the one that is kept of its series, or both, the newer one last; and what
+/// there is to say about it.
 #[derive(Debug)]
-pub(crate) struct FoundList {
-    pub(crate) list: RevocationList,
+pub(crate) struct FoundLists {
+    pub(crate) lists: Vec<RevocationList>,
     pub(crate) note: Option<String>,
 }
 
-/// The list of a file; without a folder it is parsed and nothing is kept.
+impl FoundLists {
+    fn only(list: RevocationList, note: Option<String>) -> Self {
+        Self { lists: vec![list], note }
+    }
+}
+
+/// The list of a large file; without a folder it is parsed and nothing is kept.
 ///
 /// # Errors
 /// When the file cannot be read, or is no CRL that can be used.
-pub(crate) fn list(
+pub(crate) fn large(
     folder: Option<&IndexFolder>,
     file: &Path,
     trust: &Trust,
-) -> Result<FoundList, String> {
-    let der = read_bytes(file, LARGEST).map_err(|error| error.to_string())?;
+) -> Result<FoundLists, String> {
     match folder {
-        Some(folder) => folder.list(&der, file, trust),
+        Some(folder) => folder.large(file, trust),
         None => {
+            let der = read_bytes(file, LARGEST).map_err(|error| error.to_string())?;
             let list = trust.parse_list(&der).map_err(|error| error.to_string())?;
-            Ok(FoundList { list, note: None })
+            Ok(FoundLists::only(list, None))
         }
     }
 }
@@ -65,66 +72,90 @@ impl IndexFolder {
         }
     }
 
+    fn large(&self, file: &Path, trust: &Trust) -> Result<FoundLists, String> {
+        let mut crl = File::open(file).map_err(|error| error.to_string())?;
+        let reread = || read_bytes(file, LARGEST).map_err(|error| error.to_string());
+        self.lists(&mut crl, reread, &file.display().to_string(), trust)
+    }
+
+    /// The lists of a CRL's bytes; `None` when it is none that can be used, or nobody who is known
+    /// has signed it.
+    pub(crate) fn small(&self, bytes: &[u8], trust: &Trust) -> Option<FoundLists> {
+        let reread = || Ok(bytes.to_vec());
+        let found = self.lists(&mut Cursor::new(bytes), reread, "a CRL", trust).ok()?;
+        found.lists.iter().any(RevocationList::is_signed).then_some(found)
+    }
+
     /// From its index, or parsed, and then an index is made.
-    fn list(&self, der: &[u8], file: &Path, trust: &Trust) -> Result<FoundList, String> {
-        let series = trust.list_series(der).map_err(|error| error.to_string())?;
-        let index = self.0.join(format!("{}.crl-index", hex::encode(series)));
-        // Two processors: one reads the index while the other one makes sure that it is of this CRL.
-        let (digest, kept) = std::thread::scope(|scope| {
-            let digest = scope.spawn(|| crl_digest(der));
-            let kept = read_index(&index);
-            (digest.join().expect("hashing does not panic"), kept)
-        });
-        if let Some(kept) = kept {
-            if kept.crl_sha256 == digest && trust.knows_signer(&kept.list) {
-                return Ok(FoundList { list: kept.list, note: None });
+    fn lists(
+        &self,
+        crl: &mut (impl Read + Seek + Send),
+        reread: impl FnOnce() -> Result<Vec<u8>, String>,
+        name: &str,
+        trust: &Trust,
+    ) -> Result<FoundLists, String> {
+        let kept = KeptCrl::open(crl, |series| open_index(&self.index(series)));
+        let kept = kept.map_err(|error| error.to_string())?;
+        let is_it = |index: &IndexedList| index.crl_sha256 == kept.sha256;
+        match kept.index.filter(|index| trust.knows_signer(&index.list)) {
+            Some(index) if is_it(&index) => Ok(FoundLists::only(index.list, None)),
+            index => {
+                let der = reread()?;
+                if crl_digest(&der) != kept.sha256 {
+                    return Err("it changed while it was read".to_owned());
+                }
+                let list = trust.parse_list(&der).map_err(|error| error.to_string())?;
+                let new = NewList { list, digest: kept.sha256, name };
+                Ok(newer(index, new, &self.index(kept.series), trust))
             }
-            return replaced(kept, &NewFile { der, digest, index: &index, file }, trust);
         }
-        let list = trust.parse_list(der).map_err(|error| error.to_string())?;
-        let note = write_index(&list, digest, &index);
-        Ok(FoundList { list, note })
+    }
+
+    fn index(&self, series: [u8; 32]) -> PathBuf {
+        self.0.join(format!("{}.crl-index", hex::encode(series)))
     }
 }
 
-/// A CRL that is another one than its index was made of.
-struct NewFile<'a> {
-    der: &'a [u8],
+/// A list of which there is no index.
+struct NewList<'a> {
+    list: RevocationList,
     digest: [u8; 32],
-    index: &'a Path,
-    file: &'a Path,
+    name: &'a str,
 }
 
-/// A newer list of the same signer takes the place of the one that is kept; an older one does not,
-/// and neither does one of a stranger, who may put into it whatever he likes.
-fn replaced(kept: IndexedList, new: &NewFile<'_>, trust: &Trust) -> Result<FoundList, String> {
-    let list = trust.parse_list(new.der).map_err(|error| error.to_string())?;
-    let why_not = match trust.knows_signer(&list) {
-        false => Some("is not signed by any key that is known here"),
-        true if list.is_older_than(&kept.list) => Some("is older"),
-        true => None,
-    };
-    if let Some(why_not) = why_not.filter(|_| trust.knows_signer(&kept.list)) {
-        let note = format!(
-            "{} {why_not}, and is left out: the CRL of \"{}\" that was here before is used",
-            new.file.display(),
-            list.issuer(),
-        );
-        return Ok(FoundList { list: kept.list, note: Some(note) });
+/// A newer list of the same signer takes the place of the one that is kept. An older one does not,
+/// but is not lost: it may be a delta, or of the time that is asked about. One of a stranger, who may
+/// put into it whatever he likes, is left out.
+fn newer(kept: Option<IndexedList>, new: NewList<'_>, index: &Path, trust: &Trust) -> FoundLists {
+    let NewList { list, digest, name } = new;
+    let issuer = list.issuer().to_owned();
+    match kept {
+        Some(kept) if !trust.knows_signer(&list) => {
+            let note = format!(
+                "{name} is not signed by any key that is known here, and is left out: the CRL of \
+                 \"{issuer}\" that was here before is used"
+            );
+            FoundLists::only(kept.list, Some(note))
+        }
+        Some(kept) if list.is_older_than(&kept.list) => {
+            let note = format!(
+                "{name} is older than the CRL of \"{issuer}\" that was here before, which counts"
+            );
+            FoundLists { lists: vec![list, kept.list], note: Some(note) }
+        }
+        _ => {
+            let note = write_index(&list, digest, index);
+            FoundLists::only(list, note)
+        }
     }
-    let note = write_index(&list, new.digest, new.index);
-    Ok(FoundList { list, note })
 }
 
-/// An index that is the user's own and not damaged.
-fn read_index(path: &Path) -> Option<IndexedList> {
+/// An index that is the user's own.
+fn open_index(path: &Path) -> Option<File> {
     let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-    let mut file = File::options().read(true).custom_flags(no_follow).open(path).ok()?;
+    let file = File::options().read(true).custom_flags(no_follow).open(path).ok()?;
     let found = file.metadata().ok()?;
-    if !found.is_file() || !is_private(&found) {
-        return None;
-    }
-    RevocationList::read_index(&mut file).ok()
+    (found.is_file() && is_private(&found)).then_some(file)
 }
 
 /// Only of a list that is signed by somebody who is believed. Without an index it works too.
@@ -217,13 +248,20 @@ mod tests {
         }
     }
 
-    /// What is found for a list: its entries, and what was said.
+    /// What is found for a list: the entries of the newest one, and what was said. As a large file
+    /// and as a small one it is the same.
     fn found(issuer: &Issuer, folder: &Path, der: &[u8]) -> (usize, Option<String>) {
         let file = folder.join("list.crl");
         fs::write(&file, der).unwrap();
+        let newest = |of: FoundLists| (of.lists.last().unwrap().entries(), of.note);
         let indexes = IndexFolder::open(&folder.join("indexes")).unwrap();
-        let found = list(Some(&indexes), &file, &issuer.trust).unwrap();
-        (found.list.entries(), found.note)
+        let large = newest(large(Some(&indexes), &file, &issuer.trust).unwrap());
+        if let Some(small) = indexes.small(der, &issuer.trust).map(newest) {
+            let name = file.display().to_string();
+            assert_eq!(small.0, large.0);
+            assert_eq!(small.1, large.1.clone().map(|note| note.replace(&name, "a CRL")));
+        }
+        large
     }
 
     fn only_index(folder: &Path) -> PathBuf {
@@ -245,7 +283,10 @@ mod tests {
         assert_eq!(found(&issuer, folder.path(), &lists[1]), (6, None));
         let (entries, note) = found(&issuer, folder.path(), &lists[0]);
         assert_eq!(entries, 6, "the newer one is used");
-        assert!(note.unwrap().contains("is older, and is left out: the CRL of \"CN=CA\""));
+        let indexes = IndexFolder::open(&folder.path().join("indexes")).unwrap();
+        let both = indexes.small(&lists[0], &issuer.trust).unwrap().lists;
+        assert_eq!(both.iter().map(RevocationList::entries).collect::<Vec<_>>(), [5, 6]);
+        assert!(note.unwrap().contains("is older than the CRL of \"CN=CA\" that was here before"));
         only_index(folder.path());
     }
 
@@ -266,18 +307,21 @@ mod tests {
         }
         // Somebody else could have written it.
         fs::set_permissions(&index, fs::Permissions::from_mode(0o620)).unwrap();
-        assert!(read_index(&index).is_none());
+        assert!(open_index(&index).is_none());
         assert_eq!(found(&issuer, folder.path(), &der), (5, None));
         assert_eq!(fs::metadata(&index).unwrap().mode() & 0o777, 0o600);
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&index, &link).unwrap();
-        assert!(read_index(&link).is_none());
+        assert!(open_index(&link).is_none());
     }
 
     #[test]
     fn a_list_of_a_stranger_gets_no_index() {
         let issuer = Issuer::new();
         let folder = tempfile::tempdir().unwrap();
+        let indexes = IndexFolder::open(&folder.path().join("indexes")).unwrap();
+        assert!(indexes.small(&Issuer::new().list(9, 9), &issuer.trust).is_none());
+        assert!(indexes.small(b"no CRL", &issuer.trust).is_none());
         assert_eq!(found(&issuer, folder.path(), &Issuer::new().list(9, 9)), (9, None));
         assert!(fs::read_dir(folder.path().join("indexes")).unwrap().next().is_none());
         // Nor does it take the place of the issuer's.
@@ -285,7 +329,8 @@ mod tests {
         let (entries, note) = found(&issuer, folder.path(), &Issuer::new().list(9, 9));
         assert_eq!(entries, 5, "what the issuer signed is used");
         assert!(note.unwrap().contains("is not signed by any key that is known here"));
-        assert_eq!(read_index(&only_index(folder.path())).unwrap().list.entries(), 5);
+        let mut index = File::open(only_index(folder.path())).unwrap();
+        assert_eq!(RevocationList::read_index(&mut index).unwrap().list.entries(), 5);
     }
 
     #[test]

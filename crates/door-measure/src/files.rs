@@ -46,7 +46,7 @@ pub struct RevocationFiles {
     pub crls: Vec<Vec<u8>>,
     /// Files with CRLs that are worth an index.
     pub large_crls: Vec<PathBuf>,
-    /// Where indexes are kept; `None`: large CRLs are parsed each time.
+    /// Where indexes are kept; `None`: CRLs are parsed each time, and none is remembered.
     pub index_folder: Option<PathBuf>,
     /// OCSP answers that were fetched beforehand.
     pub ocsp_answers: Vec<Vec<u8>>,
@@ -122,10 +122,9 @@ impl TrustFiles {
         };
         let files = &self.revocation;
         let trust = Trust::new(parse(&self.anchors)?, parse(&self.intermediates)?)?
-            .checking_revocation(self.rule, &files.crls)
+            .checking_revocation(self.rule, &[])
             .with_ocsp_answers(&files.ocsp_answers);
-        let made = MadeTrust { trust, notes: Vec::new() };
-        let MadeTrust { trust, mut notes } = files.with_large_crls(made);
+        let MadeTrust { trust, mut notes } = files.with_crls(trust);
         let rules =
             OcspRules { max_age: self.ocsp.max_age.into(), require_nonce: self.ocsp.require_nonce };
         let source = self.ocsp.is_live.then(|| {
@@ -143,26 +142,36 @@ impl TrustFiles {
 }
 
 impl RevocationFiles {
-    fn with_large_crls(&self, made: MadeTrust) -> MadeTrust {
-        let MadeTrust { mut trust, mut notes } = made;
-        let folder = match self.index_folder.as_ref().filter(|_| !self.large_crls.is_empty()) {
+    fn with_crls(&self, mut trust: Trust) -> MadeTrust {
+        let mut notes = Vec::new();
+        let has_any = !self.crls.is_empty() || !self.large_crls.is_empty();
+        let folder = match self.index_folder.as_ref().filter(|_| has_any) {
             None => None,
             Some(path) => match IndexFolder::open(path) {
                 Ok(folder) => Some(folder),
                 Err(error) => {
                     notes.push(format!(
-                        "{}: {error}: large CRLs are parsed each time",
+                        "{}: {error}: CRLs are parsed each time, and none is remembered",
                         path.display()
                     ));
                     None
                 }
             },
         };
+        for bytes in &self.crls {
+            match folder.as_ref().and_then(|folder| folder.small(bytes, &trust)) {
+                Some(found) => {
+                    notes.extend(found.note);
+                    trust = found.lists.into_iter().fold(trust, Trust::with_list);
+                }
+                None => trust = trust.with_crl(bytes),
+            }
+        }
         for path in &self.large_crls {
-            match crl_index::list(folder.as_ref(), path, &trust) {
+            match crl_index::large(folder.as_ref(), path, &trust) {
                 Ok(found) => {
                     notes.extend(found.note);
-                    trust = trust.with_list(found.list);
+                    trust = found.lists.into_iter().fold(trust, Trust::with_list);
                 }
                 Err(why) => notes.push(format!("{} is left out: {why}", path.display())),
             }

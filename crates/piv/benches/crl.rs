@@ -15,7 +15,7 @@ use p256::ecdsa::{DerSignature, SigningKey};
 use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 use tapstone_piv::{
-    Certificate, Denial, PathDemands, RevocationList, RevocationRule, Time, Trust, crl_digest,
+    Certificate, Denial, KeptCrl, PathDemands, RevocationRule, Time, Trust, crl_digest,
 };
 
 use self::mint::{certificate, list};
@@ -76,25 +76,19 @@ fn first(folder: &Path) {
     println!("first: {bytes} bytes in {took}, {} MB at most", peak_megabytes());
 }
 
-/// The index, with the digest of the CRL beside it.
+/// As `tapstone door measure` does it: the CRL hashed, the index read beside it.
 fn later(folder: &Path) {
     let trust = trust(folder);
     let start = Monotonic.now();
-    let der = std::fs::read(folder.join("list.crl")).unwrap();
-    trust.list_series(&der).unwrap();
-    let read = Monotonic.now() - start;
-    let (digest, kept) = std::thread::scope(|scope| {
-        let digest = scope.spawn(|| crl_digest(&der));
-        let kept = RevocationList::read_index(&mut File::open(folder.join("index")).unwrap());
-        (digest.join().unwrap(), kept.unwrap())
-    });
-    assert!(kept.crl_sha256 == digest && trust.knows_signer(&kept.list));
+    let mut crl = File::open(folder.join("list.crl")).unwrap();
+    let kept = KeptCrl::open(&mut crl, |_| File::open(folder.join("index")).ok()).unwrap();
+    let index = kept.index.unwrap();
+    assert!(index.crl_sha256 == kept.sha256 && trust.knows_signer(&index.list));
     let took = Monotonic.now() - start;
-    drop(der);
-    let trust = trust.with_list(kept.list);
+    let trust = trust.with_list(index.list);
     let most = peak_megabytes();
     let looked_up = look_ups(folder, &trust);
-    println!("later: {took}, {read} of it to read the CRL, {most} MB at most; {looked_up}");
+    println!("later: {took}, {most} MB at most; {looked_up}");
 }
 
 /// A path is checked with and without revocation; what differs is the look-up.

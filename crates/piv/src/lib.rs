@@ -86,7 +86,7 @@ pub use relying_system::{
     AuthenticationMechanism, Dialogue, PolicyRule, RelyingSystem, Rules, TimeLimit,
 };
 pub use revocation::{
-    BadIndex, IndexedList, NotACrl, OcspRules, OcspSource, RevocationList, RevocationRule,
+    BadIndex, IndexedList, KeptCrl, NotACrl, OcspRules, OcspSource, RevocationList, RevocationRule,
     crl_digest,
 };
 pub use strategy::{CommandLengths, Strategy};

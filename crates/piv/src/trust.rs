@@ -136,9 +136,13 @@ impl Trust {
     #[must_use]
     pub fn checking_revocation(mut self, rule: RevocationRule, crls: &[Vec<u8>]) -> Self {
         self.rule = rule;
-        for bytes in crls {
-            self.lists.add(bytes, &self.certificates);
-        }
+        crls.iter().fold(self, |trust, bytes| trust.with_crl(bytes))
+    }
+
+    /// With one CRL more. If nobody who is known has signed it, it waits for whoever is fetched.
+    #[must_use]
+    pub fn with_crl(mut self, bytes: &[u8]) -> Self {
+        self.lists.add(bytes, &self.certificates);
         self
     }
 
@@ -148,14 +152,6 @@ impl Trust {
     /// When it is none that can be used.
     pub fn parse_list(&self, bytes: &[u8]) -> Result<RevocationList, NotACrl> {
         RevocationList::parse(bytes, &self.certificates)
-    }
-
-    /// By what the index of a CRL is kept.
-    ///
-    /// # Errors
-    /// When these bytes are no CRL that can be used.
-    pub fn list_series(&self, bytes: &[u8]) -> Result<[u8; 32], NotACrl> {
-        RevocationList::series(bytes)
     }
 
     /// Whether one of the certificates here has the key that signed a list, and may sign CRLs.

@@ -1,10 +1,12 @@
 //! Certificate revocation lists (RFC 5280, section 5): complete, partitioned, indirect and delta.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use der::asn1::{ObjectIdentifier, Uint};
 use der::{Decode, Encode, Header, Reader, SliceReader, Tag};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 use x509_cert::ext::Extensions;
 use x509_cert::ext::pkix::AuthorityKeyIdentifier;
@@ -29,7 +31,7 @@ pub(super) const ALL_REASONS: u16 = 0b1_1111_1110;
 /// These bytes are no CRL that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no CRL that can be used: {0}\nhint: CRLs in DER or PEM are read")]
-pub struct NotACrl(String);
+pub struct NotACrl(pub(super) String);
 
 impl NotACrl {
     /// For a list that is left out.
@@ -89,14 +91,29 @@ impl Default for CrlScope {
     }
 }
 
-/// The parts of a CRL's encoding that are looked at apart.
-struct CrlParts<'a> {
-    signed: &'a [u8],
-    inside: AlgorithmIdentifierOwned,
-    outside: AlgorithmIdentifierOwned,
-    signature: Vec<u8>,
-    revoked: &'a [u8],
+/// What stands in front of the entries, and where the parts of the encoding are.
+pub(super) struct CrlFront {
+    facts: CrlFacts,
+    algorithm: AlgorithmIdentifierOwned,
+    signed: Range<usize>,
+    /// Only their contents.
+    pub(super) entries: Range<usize>,
+    pub(super) end: usize,
+}
+
+/// What stands behind the entries.
+struct CrlBack {
     extensions: Extensions,
+    algorithm: AlgorithmIdentifierOwned,
+    signature: Vec<u8>,
+}
+
+/// What its signature is checked by.
+struct CrlSignature<'a> {
+    signed: &'a [u8],
+    inside: &'a AlgorithmIdentifierOwned,
+    outside: &'a AlgorithmIdentifierOwned,
+    bits: &'a [u8],
 }
 
 impl Crl {
@@ -106,10 +123,22 @@ impl Crl {
         certificates: &[std::sync::Arc<Certificate>],
     ) -> Result<Self, NotACrl> {
         let der = decoded(bytes)?;
-        let (mut facts, parts) = CrlFacts::read(&der).map_err(|e| NotACrl(e.to_string()))?;
-        facts.read_extensions(&parts.extensions).map_err(NotACrl)?;
-        facts.signers = facts.signers_among(certificates, &parts);
-        let entries = CrlEntries::read(parts.revoked, facts.issuer.clone()).map_err(NotACrl)?;
+        let error = |error: der::Error| NotACrl(error.to_string());
+        let front = CrlFront::read(&der).map_err(error)?;
+        let part =
+            |range: Range<usize>| der.get(range).ok_or_else(|| error(Tag::Sequence.length_error()));
+        let back = CrlBack::read(part(front.entries.end..front.end)?, &front).map_err(error)?;
+        let signature = CrlSignature {
+            signed: part(front.signed.clone())?,
+            inside: &front.algorithm,
+            outside: &back.algorithm,
+            bits: &back.signature,
+        };
+        let mut facts = front.facts.clone();
+        facts.read_extensions(&back.extensions).map_err(NotACrl)?;
+        facts.signers = facts.signers_among(certificates, &signature);
+        let entries = part(front.entries.clone())?;
+        let entries = CrlEntries::read(entries, facts.issuer.clone()).map_err(NotACrl)?;
         if !facts.scope.is_indirect && entries.issuers.len() > 1 {
             return Err(NotACrl("it lists certificates of others and is not indirect".into()));
         }
@@ -117,53 +146,41 @@ impl Crl {
     }
 }
 
+pub(super) fn is_pem(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().starts_with(b"-----")
+}
+
 /// DER as it is, without a copy of what may be very large; PEM decoded.
-fn decoded(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotACrl> {
-    match bytes.trim_ascii_start().starts_with(b"-----") {
+pub(super) fn decoded(bytes: &[u8]) -> Result<Cow<'_, [u8]>, NotACrl> {
+    match is_pem(bytes) {
         true => binary(bytes).map(Cow::Owned).map_err(NotACrl),
         false => Ok(Cow::Borrowed(bytes)),
     }
 }
 
-impl CrlFacts {
-    /// All that is said in front of and behind the entries; the signature is not looked at.
-    pub(super) fn peek(bytes: &[u8]) -> Result<Self, NotACrl> {
-        let der = decoded(bytes)?;
-        let (mut facts, parts) = Self::read(&der).map_err(|error| NotACrl(error.to_string()))?;
-        facts.read_extensions(&parts.extensions).map_err(NotACrl)?;
-        Ok(facts)
-    }
-
-    fn read(der: &[u8]) -> der::Result<(Self, CrlParts<'_>)> {
-        let mut outer = inside(&mut SliceReader::new(der)?, Tag::Sequence)?;
-        let signed = outer.tlv_bytes()?;
-        let outside = AlgorithmIdentifierOwned::decode(&mut outer)?;
-        let signature = der::asn1::BitStringRef::decode(&mut outer)?;
-        let signature = signature.as_bytes().unwrap_or_default().to_vec();
-        outer.finish(())?;
-        let mut list = inside(&mut SliceReader::new(signed)?, Tag::Sequence)?;
-        if list.peek_header()?.tag == Tag::Integer {
-            u8::decode(&mut list)?;
+impl CrlFront {
+    /// From the first bytes of an encoding. They may end behind the header of the entries.
+    pub(super) fn read(start: &[u8]) -> der::Result<Self> {
+        let mut reader = SliceReader::new(start)?;
+        let end = element(&mut reader, Tag::Sequence)?.end;
+        let signed_start = position(&reader)?;
+        let signed_end = element(&mut reader, Tag::Sequence)?.end;
+        if reader.peek_header()?.tag == Tag::Integer {
+            u8::decode(&mut reader)?;
         }
-        let inside_algorithm = AlgorithmIdentifierOwned::decode(&mut list)?;
-        let issuer = Name::decode(&mut list)?;
-        let this_update = x509_cert::time::Time::decode(&mut list)?.into();
-        let next_update = x509_cert::time::Time::decode(&mut list)?.into();
-        let revoked = match list.is_finished() || list.peek_header()?.tag != Tag::Sequence {
-            true => &[][..],
-            false => {
-                let header = Header::decode(&mut list)?;
-                list.read_slice(header.length)?
-            }
+        let algorithm = AlgorithmIdentifierOwned::decode(&mut reader)?;
+        let issuer = Name::decode(&mut reader)?;
+        let this_update = x509_cert::time::Time::decode(&mut reader)?.into();
+        let next_update = x509_cert::time::Time::decode(&mut reader)?.into();
+        let here = position(&reader)?;
+        let entries = match here < signed_end && reader.peek_header()?.tag == Tag::Sequence {
+            true => element(&mut reader, Tag::Sequence)?,
+            false => here..here,
         };
-        let extensions = match list.is_finished() {
-            true => Extensions::new(),
-            false => list
-                .context_specific::<Extensions>(der::TagNumber::N0, der::TagMode::Explicit)?
-                .unwrap_or_default(),
-        };
-        list.finish(())?;
-        let facts = Self {
+        if entries.end > signed_end || signed_end > end {
+            return Err(Tag::Sequence.length_error());
+        }
+        let facts = CrlFacts {
             issuer: CanonicalName::from_name(&issuer),
             issuer_text: issuer.to_string(),
             authority_key_id: None,
@@ -174,10 +191,43 @@ impl CrlFacts {
             scope: CrlScope::default(),
             signers: Vec::new(),
         };
-        let inside = inside_algorithm;
-        Ok((facts, CrlParts { signed, inside, outside, signature, revoked, extensions }))
+        Ok(Self { facts, algorithm, signed: signed_start..signed_end, entries, end })
     }
 
+    /// All that the list says but its entries, with the bytes behind them. The signature is not
+    /// looked at.
+    pub(super) fn facts(&self, behind: &[u8]) -> Result<CrlFacts, NotACrl> {
+        let back = CrlBack::read(behind, self).map_err(|error| NotACrl(error.to_string()))?;
+        let mut facts = self.facts.clone();
+        facts.read_extensions(&back.extensions).map_err(NotACrl)?;
+        Ok(facts)
+    }
+}
+
+impl CrlBack {
+    /// From the bytes between the entries and the end.
+    fn read(bytes: &[u8], front: &CrlFront) -> der::Result<Self> {
+        let too_short = || Tag::Sequence.length_error();
+        let signed = front.signed.end - front.entries.end;
+        let (signed, outside) = bytes.split_at_checked(signed).ok_or_else(too_short)?;
+        let mut signed = SliceReader::new(signed)?;
+        let extensions = match signed.is_finished() {
+            true => Extensions::new(),
+            false => signed
+                .context_specific::<Extensions>(der::TagNumber::N0, der::TagMode::Explicit)?
+                .unwrap_or_default(),
+        };
+        signed.finish(())?;
+        let mut outside = SliceReader::new(outside)?;
+        let algorithm = AlgorithmIdentifierOwned::decode(&mut outside)?;
+        let signature = der::asn1::BitStringRef::decode(&mut outside)?;
+        let signature = signature.as_bytes().unwrap_or_default().to_vec();
+        outside.finish(())?;
+        Ok(Self { extensions, algorithm, signature })
+    }
+}
+
+impl CrlFacts {
     /// Whatever says that it is not complete counts, be it critical or not.
     fn read_extensions(&mut self, extensions: &Extensions) -> Result<(), String> {
         let error = |error: der::Error| error.to_string();
@@ -216,21 +266,29 @@ impl CrlFacts {
     fn signers_among(
         &self,
         certificates: &[std::sync::Arc<Certificate>],
-        parts: &CrlParts<'_>,
+        of: &CrlSignature<'_>,
     ) -> Vec<[u8; 32]> {
-        if parts.inside != parts.outside {
+        if of.inside != of.outside {
             return Vec::new();
         }
         let mut signers: Vec<[u8; 32]> = Vec::new();
         for certificate in certificates.iter().filter(|one| self.may_be_signed_by(one)) {
-            let holds = certificate.key().is_some_and(|key| {
-                key.verify(&parts.outside, None, parts.signed, &parts.signature).is_ok()
-            });
+            let holds = certificate
+                .key()
+                .is_some_and(|key| key.verify(of.outside, None, of.signed, of.bits).is_ok());
             if holds && !signers.contains(&certificate.key_sha256) {
                 signers.push(certificate.key_sha256);
             }
         }
         signers
+    }
+
+    /// By what its index is kept: a newer list of the same series has the same.
+    pub(super) fn series(&self) -> [u8; 32] {
+        let is_delta = self.base_number.is_some();
+        let parts = (&self.issuer, &self.authority_key_id, &self.scope, is_delta);
+        let bytes = postcard::to_stdvec(&parts).expect("these have an encoding");
+        Sha256::digest(bytes).into()
     }
 
     /// By name, key identifier and key usage; the signature is apart.
@@ -303,10 +361,14 @@ pub(super) fn directory_key(name: &CanonicalName) -> Vec<u8> {
     [&b"\0"[..], &name.to_bytes()].concat()
 }
 
-/// A reader of what is inside an element.
-fn inside<'a>(reader: &mut SliceReader<'a>, tag: Tag) -> der::Result<SliceReader<'a>> {
+/// Where the contents of an element are, of which only the header has to be there.
+fn element(reader: &mut SliceReader<'_>, tag: Tag) -> der::Result<Range<usize>> {
     let header = Header::decode(reader)?;
     header.tag.assert_eq(tag)?;
-    let content = reader.read_slice(header.length)?;
-    SliceReader::new(content)
+    let start = position(reader)?;
+    Ok(start..start + usize::try_from(header.length)?)
+}
+
+fn position(reader: &SliceReader<'_>) -> der::Result<usize> {
+    usize::try_from(reader.position())
 }

@@ -1,7 +1,7 @@
 //! A parsed CRL as bytes that are read whole: opening a million entries takes milliseconds, and
 //! their signature was verified when the index was made.
 //!
-//! `TSCRLIX2`, the header's length, the header, the records, and a CRC-32 over all of it. The CRC
+//! `TSCRLIX3`, the header's length, the header, the records, and a CRC-32 over all of it. The CRC
 //! finds damage; who may write the file is for its folder to decide.
 
 use std::io::{self, Read, Write};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::crl::{Crl, CrlFacts};
-use super::entries::{CrlEntries, RECORD_BYTES};
+use super::entries::{CrlEntries, LONGEST_SERIAL, record_bytes};
 use crate::name::CanonicalName;
 
 /// The form of names is a part of the format.
-const MAGIC: [u8; 8] = *b"TSCRLIX2";
+const MAGIC: [u8; 8] = *b"TSCRLIX3";
 /// Room for the issuers of a large indirect CRL.
 const MOST_HEADER_BYTES: u32 = 1 << 24;
-/// 32 bytes each: two gigabytes.
+/// 30 bytes each at most: two gigabytes.
 const MOST_ENTRIES: u64 = 1 << 26;
 /// What is read at once stays in the processor's cache until it is summed up.
 const PIECE_BYTES: usize = 1 << 18;
@@ -39,6 +39,8 @@ struct Header {
     crl_sha256: [u8; 32],
     facts: CrlFacts,
     issuers: Vec<CanonicalName>,
+    /// Of the serial numbers, in bytes.
+    longest: u8,
     entries: u64,
 }
 
@@ -49,7 +51,8 @@ impl Crl {
             crl_sha256,
             facts: self.facts.clone(),
             issuers: self.entries.issuers.clone(),
-            entries: self.entries.records().len() as u64,
+            longest: self.entries.longest as u8,
+            entries: self.entries.len() as u64,
         };
         let header = postcard::to_stdvec(&header).map_err(io::Error::other)?;
         let length = (header.len() as u32).to_be_bytes();
@@ -73,16 +76,18 @@ impl Crl {
         sum.update(&start);
         let header = read_summed(from, length as usize, &mut sum)?;
         let header: Header = postcard::from_bytes(&header).map_err(|_| BadIndex::Damaged)?;
-        if header.entries > MOST_ENTRIES {
+        let longest = usize::from(header.longest);
+        if header.entries > MOST_ENTRIES || longest > LONGEST_SERIAL {
             return Err(BadIndex::Damaged);
         }
-        let records = read_summed(from, header.entries as usize * RECORD_BYTES, &mut sum)?;
+        let length = header.entries as usize * record_bytes(longest);
+        let records = read_summed(from, length, &mut sum)?;
         let mut told = [0; 4];
         from.read_exact(&mut told)?;
         if sum.finalize().to_be_bytes() != told || from.read(&mut [0])? != 0 {
             return Err(BadIndex::Damaged);
         }
-        let entries = CrlEntries::from_index(header.issuers, records);
+        let entries = CrlEntries::from_index(header.issuers, longest, records);
         Ok((Self { facts: header.facts, entries }, header.crl_sha256))
     }
 }

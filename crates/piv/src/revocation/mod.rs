@@ -3,6 +3,7 @@
 mod crl;
 mod entries;
 mod index;
+mod kept;
 mod ocsp;
 mod scope;
 
@@ -11,12 +12,12 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 pub use self::crl::NotACrl;
 use self::crl::{ALL_REASONS, Crl};
 use self::entries::Listed;
 pub use self::index::BadIndex;
+pub use self::kept::KeptCrl;
 pub(crate) use self::ocsp::{DelegateStatus, OcspAnswers};
 pub use self::ocsp::{OcspRules, OcspSource};
 use self::scope::PointOfCertificate;
@@ -60,7 +61,7 @@ impl RevocationList {
     /// How many certificates it lists.
     #[must_use]
     pub fn entries(&self) -> usize {
-        self.0.entries.records().len()
+        self.0.entries.len()
     }
 
     /// Whether anybody's key here signed it.
@@ -101,16 +102,6 @@ impl RevocationList {
     pub fn read_index(from: &mut dyn Read) -> Result<IndexedList, BadIndex> {
         let (crl, crl_sha256) = Crl::read_index(from)?;
         Ok(IndexedList { list: Self(crl), crl_sha256 })
-    }
-
-    /// By what the index of a CRL is kept: issuer, key, and what it is about. A newer list of the
-    /// same series has the same.
-    pub(crate) fn series(bytes: &[u8]) -> Result<[u8; 32], NotACrl> {
-        let facts = crl::CrlFacts::peek(bytes)?;
-        let is_delta = facts.base_number.is_some();
-        let parts = (&facts.issuer, &facts.authority_key_id, &facts.scope, is_delta);
-        let bytes = postcard::to_stdvec(&parts).expect("these have an encoding");
-        Ok(Sha256::digest(bytes).into())
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// CRLs, DER or PEM: a file, or a folder; complete, partitioned, indirect and delta
     #[arg(long, value_name = "PATH", help_heading = "Revocation")]
     pub(crate) crl: Vec<PathBuf>,
-    /// Where indexes of large CRLs are kept, a folder of yours alone; without it in your cache
+    /// Where indexes of CRLs are kept, a folder of yours alone; without it in your cache
     #[arg(long, value_name = "FOLDER", help_heading = "Revocation")]
     pub(crate) crl_index: Option<PathBuf>,
     /// OCSP answers that were fetched beforehand, DER: a file, or a folder
