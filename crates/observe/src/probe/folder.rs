@@ -32,11 +32,14 @@ impl OwnedFolder {
     pub(super) fn create_in(place: &Path) -> io::Result<Self> {
         remove_ownerless(place);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
-        let lock = File::create(folder.path().join(LOCK)).inspect_err(|_| {
+        // Held before it has its name: a lock that is there and free is a dead owner's.
+        let unnamed = folder.path().join("new");
+        let lock = File::create(&unnamed).inspect_err(|_| {
             // Where no descriptor is left `TempDir` cannot look into it, and leaves it.
             let _ = fs::remove_dir(folder.path());
         })?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(unnamed, folder.path().join(LOCK))?;
         Ok(Self { folder, _lock: lock })
     }
 
@@ -89,5 +92,20 @@ mod tests {
         for folder in [live.path(), next.path(), &just_begun, &foreign] {
             assert!(folder.exists(), "{}", folder.display());
         }
+    }
+    #[test]
+    fn many_that_begin_at_once_keep_their_folders() {
+        let place = tempfile::tempdir().unwrap();
+        let begin = || {
+            for _ in 0..500 {
+                let owned = OwnedFolder::create_in(place.path()).unwrap();
+                fs::write(owned.path().join("probe"), "").unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(begin);
+            }
+        });
     }
 }
