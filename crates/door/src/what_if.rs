@@ -1,5 +1,7 @@
 //! Which changes reach a target: each alone, and all sets of those that go together.
 
+use std::collections::BTreeMap;
+
 use tapstone_measure::units::Nanos;
 use tapstone_record::{
     ChangedPart, Projection, RemainingPart, SavingBasis, WaterfallStep, WhatIf, WhatIfChange,
@@ -179,13 +181,22 @@ impl ChangeSearch<'_> {
     }
 
     /// No set that goes on from here is faster than all that is left together, even where the one
-    /// excludes the other.
+    /// excludes the other. Of alternatives the last one made stands: whichever saves most is made
+    /// again.
     fn with_all_from(&self, next: usize, members: &[usize], path: &AuthenticationPath) -> Millis {
         let excluded =
             |change: &&PathChange| members.iter().any(|at| self.changes[*at].excludes(change));
         let left = self.changes[next..].iter().filter(|change| !excluded(change));
         let left: Vec<PathChange> = left.cloned().collect();
-        apply(path, &left).total_with_self_check()
+        let together = apply(path, &left);
+        let total = together.total_with_self_check();
+        let mut again: BTreeMap<&str, Millis> = BTreeMap::new();
+        for change in left.iter().filter(|one| left.iter().any(|other| one.excludes(other))) {
+            let as_last = apply(&together, std::slice::from_ref(change)).total_with_self_check();
+            let most = again.entry(change.about()).or_insert(Millis::ZERO);
+            *most = Millis(most.0.max((total - as_last).0));
+        }
+        total - again.into_values().sum()
     }
 }
 

@@ -179,6 +179,23 @@ fn the_search_finds_what_trying_all_subsets_finds() {
     }
 }
 
+/// The last one made stands, and need not be the fastest: a scenario may call it the cheapest.
+#[test]
+fn the_fastest_of_alternatives_is_found_wherever_it_stands() {
+    let scenario = Scenario::shipped("hid-rsa2048").unwrap();
+    let total_with = |change: &PathChange| {
+        apply(&scenario.path, std::slice::from_ref(change)).total_with_self_check()
+    };
+    let mut links: Vec<PathChange> =
+        scenario.changes.iter().filter(|it| it.about() == "reader-module").cloned().collect();
+    links.sort_by(|one, other| total_with(one).0.total_cmp(&total_with(other).0));
+    assert!(links.len() > 1 && total_with(&links[0]) < total_with(&links[1]));
+    let target = total_with(&links[0]);
+    let mut search = ChangeSearch { changes: &links, target, found: Vec::new(), looked: 0 };
+    search.from(0, &mut Vec::new(), &scenario.path);
+    assert_eq!(search.found.iter().map(|set| &*set.members).collect::<Vec<_>>(), [[0]]);
+}
+
 #[test]
 fn what_is_ruled_out_is_in_no_set() {
     let without = vec!["known-card".to_owned(), "bit-rate".to_owned()];
