@@ -17,8 +17,9 @@ const MINUTE_MS: f64 = 6e4;
 const ROUNDING: f64 = 1e-6;
 
 /// A run has to be so many times as long as a queue takes to forget how it started, or the batches of
-/// its waits are still one story.
-const RELAXATIONS: f64 = 200.0;
+/// its waits are still one story. Shorter runs held theory less often than 95 % intervals should
+/// (docs/evidence.md).
+const RELAXATIONS: f64 = 60.0;
 
 /// One person who came to a turn: when, for how long, and what came of it. Times are in ms.
 pub(crate) struct ServedPerson {
@@ -238,11 +239,11 @@ impl<'a> QueueTally<'a> {
     }
 
     /// How many people it takes for their waits to tell the mean. A queue with random arrivals
-    /// forgets its start in (1 + c²) E\[S\] / 2.8 (1 - ρ)², c being the coefficient of variation of the
-    /// turns (Odoni and Roth, 1983).
+    /// forgets its start in (1 + c²) E\[S\] / 2.8 (1 - √ρ)², c being the coefficient of variation of
+    /// the turns (Odoni and Roth, Operations Research 31, 1983).
     fn people_needed(&self, mean_service: f64, served: f64, load: f64) -> u64 {
         let square = self.squares / served;
-        let turns = square / (mean_service * mean_service) / (2.8 * (1.0 - load).powi(2));
+        let turns = square / (mean_service * mean_service) / (2.8 * (1.0 - load.sqrt()).powi(2));
         let needed = RELAXATIONS * turns * load * self.doors;
         // Two digits of it are known at best.
         let unit = 10f64.powf(needed.max(10.0).log10().floor() - 1.0);
