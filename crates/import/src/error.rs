@@ -54,7 +54,7 @@ pub enum ImportError {
     LongLine {
         /// The path of the file.
         path: PathBuf,
-        /// The line.
+        /// Where it begins; the first line is 1.
         line: u64,
         /// How much a line may have.
         mebibytes: u64,

@@ -271,9 +271,11 @@ fn a_clock_with_two_fields_exchanged_is_named() {
 #[test]
 fn a_right_clock_is_not_called_exchanged() {
     let line = |at: u64, badge: u64, event: &str| {
-        let (h, m, s) = (at / 3600 % 24, at / 60 % 60, at % 60);
         let day = 15 + at / 86_400;
-        format!("2026-01-{day} {h:02}:{m:02}:{s:02}.0,{badge},{event}\n")
+        let hour = at / 3600 % 24;
+        let minute = at / 60 % 60;
+        let second = at % 60;
+        format!("2026-01-{day} {hour:02}:{minute:02}:{second:02}.0,{badge},{event}\n")
     };
     let taps = |starts: &[u64]| -> Vec<String> {
         let tap = |(badge, at): (usize, &u64)| {

@@ -93,6 +93,7 @@ mod tests {
             assert!(folder.exists(), "{}", folder.display());
         }
     }
+
     #[test]
     fn many_that_begin_at_once_keep_their_folders() {
         let place = tempfile::tempdir().unwrap();

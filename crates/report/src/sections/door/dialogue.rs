@@ -77,7 +77,7 @@ fn undecided(trial: &Trial) -> Option<String> {
     (low <= 1.0 && high >= 1.0).then(|| {
         format!(
             "{}: whether it is faster is open: by these rounds its speed-up is between {} and {}. \
-             Four times as many (--rounds) make that half as wide.",
+             Four times as many (--rounds) make that about half as wide.",
             trial.fix,
             figures::ratio(low),
             figures::ratio(high)
