@@ -51,26 +51,6 @@ fn texts_are_as_they_were_looked_at() {
     }
 }
 
-/// What the page shows is what is printed, apart from the moment in the first line.
-#[test]
-fn the_page_is_current() {
-    const PAGE: &str = include_str!("../../../../docs/door.md");
-    let here = folder(&[]);
-    let mut seen = 0;
-    for block in PAGE.split("```text\n$ tapstone ").skip(1) {
-        let (command, shown) = block.split_once('\n').unwrap();
-        let (shown, _) = shown.split_once("```").unwrap();
-        let arguments: Vec<&str> = command.split(' ').collect();
-        if arguments[0] != "door" {
-            continue;
-        }
-        let (_, shown) = shown.split_once('\n').unwrap();
-        assert_eq!(tapstone(here.path(), &arguments).text(), shown, "{command}");
-        seen += 1;
-    }
-    assert_eq!(seen, 4);
-}
-
 #[test]
 fn what_if_reaches_the_target_with_conditions() {
     let here = folder(&[]);
