@@ -1,7 +1,7 @@
 //! A scenario: the path of an authentication, the target, what could be changed, and who comes.
 //!
-//! Scenarios are TOML (`docs/door.md` has the fields). Everything in one is checked when it is read,
-//! and what is wrong is named by file, line and field.
+//! Scenarios are TOML (`docs/scenario-file.md` has the fields). Everything in one is checked when it
+//! is read, and what is wrong is named by file, line and field.
 
 mod changes;
 mod content;
