@@ -10,12 +10,14 @@ like that (in a constant, or of a type that does not compile) is left to cargo-m
 returns those that it tried.
 """
 
+import collections
 import hashlib
 import json
 import os
 import pathlib
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -29,8 +31,12 @@ NOT_EXHAUSTIVE = "E0004"
 VARIABLE = "TAPSTONE_MUTANT"
 # Tests may use so much processor time, in seconds, or ten times what they used unchanged.
 LEAST_SECONDS = 4
-# Ends what waits for ever, without using the processor.
+# One test may take so long, waiting and all, or ten times what the slowest one takes unchanged.
+LEAST_SECONDS_OF_ONE = 30
+# Without a mutant.
 MOST_SECONDS = 900
+# So many of the tests that noticed others of the same file are run first.
+MOST_FIRST = 8
 MOST_BYTES = 8 << 30
 QUESTION = f"""
 /// Whether this mutant was chosen.
@@ -200,6 +206,31 @@ def blamed(text, start):
     return [int(it) for it in opened[-1][1].split()] if opened else []
 
 
+def watch(process, most_of_one):
+    """Reads what a test program says until a test fails or takes too long; `None` where its exit
+    code tells how it went. Which tests ended, after how many seconds each."""
+    tests = {}
+    said = b""
+    began = time.monotonic()
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    while poll.poll(1000 * most_of_one):
+        new = os.read(process.stdout.fileno(), 1 << 16)
+        if not new:
+            process.wait()
+            return None, tests
+        *lines, said = (said + new).split(b"\n")
+        for line in lines:
+            ended = re.fullmatch(rb"test (\S+).* \.\.\. .*?(ok|FAILED|ignored.*)", line)
+            if ended and ended[2][:1] != b"i":
+                now = time.monotonic()
+                tests[ended[1].decode()] = now - began
+                began = now
+                if ended[2] == b"FAILED":
+                    return "caught", tests
+    return "timed out", tests
+
+
 class AllAtOnce:
     """The mutants of one crate in a copy of the workspace."""
 
@@ -328,8 +359,12 @@ class AllAtOnce:
             raise RuntimeError("the crate is not built:\n" + "\n".join(said[:5]))
         return wrong
 
-    def run(self, program, number, words, seconds):
-        """Whether a test program passes: `caught`, `survived` or `timed out`; what it used."""
+    def run(self, program, number, words, seconds, most_of_one=MOST_SECONDS):
+        """Whether a test program passes: `caught`, `survived` or `timed out`; and which tests ended,
+        after how many seconds each, the one that failed last. It is ended then.
+
+        `seconds`: of the processor; `most_of_one`: for one test, waiting and all.
+        """
         limits = {resource.RLIMIT_CPU: seconds, resource.RLIMIT_AS: MOST_BYTES}
 
         def limit():
@@ -344,41 +379,50 @@ class AllAtOnce:
         )
         environment[VARIABLE] = str(number)
         process = subprocess.Popen(
-            [program, "-q", "--test-threads=1", *words], cwd=manifest, env=environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [program, "--test-threads=1", *words], cwd=manifest, env=environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             preexec_fn=limit, start_new_session=True,
         )
         try:
-            code = process.wait(MOST_SECONDS)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGXCPU
+            outcome, tests = watch(process, most_of_one)
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+            process.stdout.close()
             process.wait()
-        if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            return "timed out"
-        return "caught" if code else "survived"
+        if outcome is None:
+            late = process.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+            outcome = "timed out" if late else "caught" if process.returncode else "survived"
+        return outcome, tests
 
-    def used(self, program, words):
-        """How long a test program may run with a mutant, from how long it runs without one."""
+    def measure(self, name):
+        """How long a test program's tests take without a mutant, and how long they may with one."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if self.run(program, 0, words, MOST_SECONDS) != "survived":
-            raise RuntimeError(f"{program} fails without a mutant")
+        outcome, tests = self.run(self.programs[name], 0, [], MOST_SECONDS)
+        if outcome != "survived":
+            raise RuntimeError(f"{self.programs[name]} fails without a mutant: {list(tests)[-1:]}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return max(LEAST_SECONDS, round(10 * spent))
+        self.limits[name] = max(LEAST_SECONDS, round(10 * spent))
+        self.times[name] = tests
+        slowest = max(tests.values(), default=0)
+        self.most_of_one[name] = max(LEAST_SECONDS_OF_ONE, 10 * slowest)
 
     def test(self, mutants, targets):
-        """Tries mutants by the tests of their own module first; gives each with its outcome."""
+        """Tries mutants by the likeliest tests first; gives each with its outcome."""
         self.programs = {}
         # By all tests only what those inside of the crate have let pass.
         self.by_inner = targets == ["--lib"]
         numbered = self.prepare(mutants, targets)
         names = [name for name in self.programs if self.by_inner or name != "lib"]
-        self.limits = {(name, ()): self.used(self.programs[name], []) for name in names}
+        self.limits = {}
+        self.times = {}
+        self.most_of_one = {}
+        for name in names:
+            self.measure(name)
+        self.noticed = collections.defaultdict(collections.Counter)
         began = time.monotonic()
         for done, (number, mutant) in enumerate(numbered.items()):
             outcome = self.outcome(number, mutant, names)
@@ -390,14 +434,26 @@ class AllAtOnce:
     def outcome(self, number, mutant, names):
         module = pathlib.Path(mutant["file"]).relative_to(f"{self.folder}/src").parts[0]
         module = module.removesuffix(".rs")
-        steps = [(name, ()) for name in sorted(names)]
-        if self.by_inner and module != "lib":
-            steps.insert(0, ("lib", (f"{module}::",)))
-        for name, words in steps:
-            if (name, words) not in self.limits:
-                self.limits[name, words] = self.used(self.programs[name], words)
-            limit = self.limits[name, words]
-            outcome = self.run(self.programs[name], number, words, limit)
-            if outcome != "survived":
-                return outcome
+        for name in sorted(names):
+            of_module = [test for test in self.times[name] if test.startswith(f"{module}::")]
+            noticed = self.noticed[mutant["file"], name]
+            first = [test for test, _ in noticed.most_common(MOST_FIRST)]
+            first += of_module if name == "lib" else []
+            for tests in [first, []] if first else [[]]:
+                outcome = self.run_tests(name, number, noticed, tests)
+                if outcome != "survived":
+                    return outcome
         return "survived"
+
+    def run_tests(self, name, number, noticed, tests):
+        """Tries a mutant by these tests of a program, or by all."""
+        words = ["--exact", *tests] if tests else []
+        limit = self.limits[name]
+        if tests:
+            spent = sum(self.times[name].get(test, 0) for test in tests)
+            limit = min(limit, max(LEAST_SECONDS, round(10 * spent)))
+        most = self.most_of_one[name]
+        outcome, ended = self.run(self.programs[name], number, words, limit, most)
+        if outcome == "caught" and ended:
+            noticed[list(ended)[-1]] += 1
+        return outcome
