@@ -97,9 +97,13 @@ pub fn run_worker_loop<C: Clock, W: MeasuredWork, S: Sink, P: Pace>(
     recorder.open(opens);
     work.opened(operation);
     let mut boundary = recorder.boundary();
+    let mut held: Option<HeldSample> = None;
 
     loop {
         let TimedOperation { turn, end, outcome } = current;
+        if let Some(before) = held.take() {
+            before.record_in(recorder);
+        }
         let closes = gate.closes();
         if end >= boundary.min(closes) {
             if end >= closes {
@@ -121,7 +125,7 @@ pub fn run_worker_loop<C: Clock, W: MeasuredWork, S: Sink, P: Pace>(
             recorder.scheduling_delay(delay, end);
         }
         match outcome {
-            Ok(()) => recorder.completed(sample, in_call, end),
+            Ok(()) => held = Some(HeldSample { sample, in_call, end }),
             Err(code) => {
                 recorder.failed(sample, in_call, code);
                 if work.failed(operation, code) == Onward::GiveUp {
@@ -129,14 +133,39 @@ pub fn run_worker_loop<C: Clock, W: MeasuredWork, S: Sink, P: Pace>(
                 }
             }
         }
-        if operation == last {
-            return LoopEnd::Count;
-        }
-        operation += 1;
-        current = match step(clock, gate, pace, work, operation, end) {
-            Some(step) => step,
-            None => return LoopEnd::Window,
+        let next = if operation == last {
+            Err(LoopEnd::Count)
+        } else {
+            operation += 1;
+            step(clock, gate, pace, work, operation, end).ok_or(LoopEnd::Window)
         };
+        match next {
+            Ok(step) => current = step,
+            Err(ended) => {
+                if let Some(before) = held {
+                    before.record_in(recorder);
+                }
+                return ended;
+            }
+        }
+    }
+}
+
+/// A completed operation that is not recorded yet.
+///
+/// It is recorded after the next one has ended. What is made of its moments (a bucket, sums) is then
+/// done beside that reading of the clock; between this operation's end and the next one's start the
+/// reading would wait for it.
+struct HeldSample {
+    sample: OperationSample,
+    in_call: Nanos,
+    end: Nanos,
+}
+
+impl HeldSample {
+    #[inline(always)]
+    fn record_in<S: Sink>(self, recorder: &mut Recorder<S>) {
+        recorder.completed(self.sample, self.in_call, self.end);
     }
 }
 

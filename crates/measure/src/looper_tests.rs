@@ -201,3 +201,43 @@ fn a_run_that_is_ended_before_its_window_opens_counts_nothing() {
     assert_eq!(recorder.finish()[0].first_end, None);
     assert_eq!(lanes.borrow()[0].total().completed, 0);
 }
+
+/// Keeps raw samples by the moment at which they ended.
+#[derive(Default)]
+struct Ends(Vec<(u64, Option<u64>)>);
+
+impl Sink for &mut Ends {
+    fn slice(&mut self, _: usize, _: &Slice) -> bool {
+        true
+    }
+
+    fn sample(&mut self, sample: OperationSample) {
+        self.0.push(((sample.start + sample.latency).0, sample.failure));
+    }
+}
+
+/// A completed operation is recorded after the next one, and yet before it, however the loop ends.
+#[test]
+fn samples_are_handed_on_in_order_and_none_is_left_behind() {
+    for limit in 1..40 {
+        let clock = Virtual::default();
+        let gate = Gate::default();
+        gate.open_at(Nanos::ZERO);
+        let mut ends = Ends::default();
+        let mut recorder = Recorder::new(1, SliceGrid::default(), &mut ends);
+        let service = |op: u64| if op % 3 == 2 { Err(0x30) } else { Ok(700_000) };
+        let mut work = Scripted { clock: clock.clone(), service, log: Vec::new() };
+        let share = OperationRange { first: 0, limit: Some(limit) };
+        let pace = &mut ClosedLoop::TwoReadings;
+        let ended = run_worker_loop(&clock, &gate, pace, &mut work, &mut recorder, share);
+        assert_eq!(ended, LoopEnd::Count);
+        recorder.finish();
+        drop(recorder);
+        assert_eq!(ends.0.len() as u64, limit);
+        assert!(ends.0.is_sorted_by_key(|(end, _)| *end), "{:?}", ends.0);
+        let completed: Vec<u64> =
+            ends.0.iter().filter(|it| it.1.is_none()).map(|it| it.0).collect();
+        let logged: Vec<u64> = work.log.iter().map(|(_, end)| *end).collect();
+        assert_eq!(completed, logged);
+    }
+}

@@ -110,20 +110,35 @@ impl LaneCounts {
     #[inline(always)]
     fn count(&mut self, latency: Nanos, in_call: Nanos, end: Nanos) {
         let bucket = bucket_of(latency);
-        self.counts[bucket] += 1;
-        self.touched |= 1 << (bucket / RUN);
-        self.open.completed += 1;
+        let count = &mut self.counts[bucket];
+        // Branches that are hardly ever taken are cheaper here than stores.
+        if *count == 0 {
+            self.touched |= 1 << (bucket / RUN);
+        }
+        *count += 1;
         self.open.latency_sum += u128::from(latency.0);
         self.open.busy.0 += in_call.0;
-        self.open.min = self.open.min.min(latency);
-        self.open.max = self.open.max.max(latency);
-        self.first_end = self.first_end.min(end);
+        if latency < self.open.min {
+            self.open.min = latency;
+        }
+        if latency > self.open.max {
+            self.open.max = latency;
+        }
+        if end < self.first_end {
+            self.first_end = end;
+        }
         self.last_end = end;
     }
 
-    /// Moves the counts into the slice's sparse list, in rising order.
+    /// Nothing was counted since the slice was opened.
+    fn is_empty(&self) -> bool {
+        self.touched == 0 && self.open.failed == 0 && self.open.busy == Nanos::ZERO
+    }
+
+    /// Moves the counts into the slice's sparse list, in rising order, and adds them up.
     fn collect(&mut self) {
         self.open.buckets.clear();
+        self.open.completed = 0;
         while self.touched != 0 {
             let run = self.touched.trailing_zeros() as usize;
             self.touched &= self.touched - 1;
@@ -132,6 +147,7 @@ impl LaneCounts {
             for (place, count) in self.counts[first..last].iter_mut().enumerate() {
                 if *count > 0 {
                     self.open.buckets.push(((first + place) as u32, u64::from(*count)));
+                    self.open.completed += u64::from(*count);
                     *count = 0;
                 }
             }
@@ -265,7 +281,7 @@ impl<S: Sink> Recorder<S> {
     fn close_slices(&mut self) -> bool {
         let mut all_taken = true;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.open.completed == 0 && lane.open.failed == 0 && lane.open.busy == Nanos::ZERO {
+            if lane.is_empty() {
                 continue;
             }
             lane.collect();

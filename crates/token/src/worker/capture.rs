@@ -50,19 +50,15 @@ impl Reservoir {
         Self { capacity, seen: 0, next, place: 0, w: 1.0, random: SplitMix(seed) }
     }
 
-    /// Where the next result goes; `None`: it is not kept.
+    /// Where the result that has been delivered goes; `None`: it is not kept.
     #[inline]
-    pub(super) fn place(&self) -> Option<usize> {
-        (self.seen == self.next).then_some(self.place)
-    }
-
-    /// The result has been delivered.
-    #[inline]
-    pub(super) fn advance(&mut self) {
+    pub(super) fn offer(&mut self) -> Option<usize> {
+        let place = (self.seen == self.next).then_some(self.place);
         self.seen += 1;
-        if self.seen > self.next {
+        if place.is_some() {
             self.choose();
         }
+        place
     }
 
     /// How many results there were.
@@ -91,10 +87,10 @@ impl Reservoir {
 #[derive(Debug)]
 pub(super) struct Capture {
     reservoir: Reservoir,
-    lengths: Option<RangeInclusive<usize>>,
+    lengths: Option<Lengths>,
     result_bytes: usize,
     /// Where operations write, in turn.
-    places: GuardedPlaces,
+    targets: [*mut u8; PLACES],
     turn: usize,
     /// At both ends of the result to come; another word for each operation.
     poison: u64,
@@ -106,7 +102,19 @@ pub(super) struct Capture {
     capacity: usize,
     /// The last result delivered: its operation and length. It is still in its place.
     last: Option<(u64, usize)>,
+    /// What the targets point into.
+    _places: GuardedPlaces,
 }
+
+/// The lengths that a result can have, in bytes; none is beyond the room that the module is offered.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    least: usize,
+    most: usize,
+}
+
+// SAFETY: the targets are places of the value's own.
+unsafe impl Send for Capture {}
 
 /// A result that was copied.
 #[derive(Clone, Copy, Debug)]
@@ -144,12 +152,17 @@ impl Capture {
         for page in copies.chunks_mut(4096) {
             std::hint::black_box(&mut page[0..1]).fill(1);
         }
+        let places = GuardedPlaces::new(PLACES, IV_BYTES + size.result_bytes)?;
+        let lengths = size.lengths.map(|lengths| Lengths {
+            least: *lengths.start(),
+            most: size.result_bytes.min(*lengths.end()),
+        });
         let mut capture = Self {
             reservoir: Reservoir::new(capacity as u64, seed),
-            poisoned_end: size.lengths.as_ref().map_or(0, |lengths| *lengths.end()),
-            lengths: size.lengths,
+            poisoned_end: lengths.map_or(0, |lengths| lengths.most),
+            lengths,
             result_bytes: size.result_bytes,
-            places: GuardedPlaces::new(PLACES, IV_BYTES + size.result_bytes)?,
+            targets: std::array::from_fn(|place| places.place(place)),
             turn: 0,
             poison: SplitMix(seed ^ POISON_SEED).bits(),
             copy_bytes,
@@ -157,6 +170,7 @@ impl Capture {
             kept: Vec::with_capacity(capacity),
             capacity,
             last: None,
+            _places: places,
         };
         capture.prepare();
         Ok(capture)
@@ -165,7 +179,7 @@ impl Capture {
     /// Where the operation writes: IV first, then the result.
     #[inline]
     pub(super) fn target(&self) -> *mut u8 {
-        self.places.place(self.turn)
+        self.targets[self.turn % PLACES]
     }
 
     /// How long a result may be.
@@ -181,16 +195,15 @@ impl Capture {
             return;
         }
         self.poison = self.poison.wrapping_add(POISON_STEP);
-        let poison = self.poison.to_ne_bytes();
         let end = self.poisoned_end;
-        let head = POISON_BYTES.min(end);
         // SAFETY: the place holds an IV and a result of at least `end` bytes.
         unsafe {
             let result = self.target().add(IV_BYTES);
-            ptr::copy_nonoverlapping(poison.as_ptr(), result, head);
-            if end > POISON_BYTES {
-                let tail = result.add(end - POISON_BYTES);
-                ptr::copy_nonoverlapping(poison.as_ptr(), tail, POISON_BYTES);
+            if end < POISON_BYTES {
+                ptr::copy_nonoverlapping(self.poison.to_ne_bytes().as_ptr(), result, end);
+            } else {
+                result.cast::<u64>().write_unaligned(self.poison);
+                result.add(end - POISON_BYTES).cast::<u64>().write_unaligned(self.poison);
             }
         }
     }
@@ -201,17 +214,11 @@ impl Capture {
     /// What is wrong with it.
     #[inline]
     pub(super) fn check(&mut self, length: CK_ULONG) -> Result<(), Violation> {
-        let Some(lengths) = &self.lengths else { return Ok(()) };
-        let numbers = |possible: usize| Violation::numbers(length as u64, possible as u64);
-        if length as u64 > self.result_bytes as u64 {
-            return Err(Violation::BeyondBuffer(numbers(self.result_bytes)));
+        let Some(lengths) = self.lengths else { return Ok(()) };
+        if !(lengths.least as u64..=lengths.most as u64).contains(&(length as u64)) {
+            return Err(self.wrong_length(length as u64, lengths));
         }
         let length = length as usize;
-        if !lengths.contains(&length) {
-            let least = *lengths.start();
-            let most = *lengths.end();
-            return Err(Violation::WrongLength(numbers(if length < least { least } else { most })));
-        }
         let poisoned = std::mem::replace(&mut self.poisoned_end, length);
         // Fewer bytes can be what they were by chance.
         if length < POISON_BYTES {
@@ -224,6 +231,16 @@ impl Capture {
             return Err(Violation::PartlyWritten);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn wrong_length(&self, length: u64, possible: Lengths) -> Violation {
+        let numbers = |possible: usize| Violation::numbers(length, possible as u64);
+        if length > self.result_bytes as u64 {
+            return Violation::BeyondBuffer(numbers(self.result_bytes));
+        }
+        let is_short = length < possible.least as u64;
+        Violation::WrongLength(numbers(if is_short { possible.least } else { possible.most }))
     }
 
     /// The word at an offset of the result, which holds a whole one there.
@@ -239,10 +256,9 @@ impl Capture {
     #[inline]
     pub(super) fn delivered(&mut self, operation: u64, length: usize) {
         self.last = Some((operation, length));
-        if let Some(place) = self.reservoir.place() {
+        if let Some(place) = self.reservoir.offer() {
             self.copy(place, Kept { operation, length: Some(length) });
         }
-        self.reservoir.advance();
     }
 
     /// Results count from this operation on, the last one delivered.
@@ -251,7 +267,7 @@ impl Capture {
         self.reservoir = Reservoir::new(self.capacity as u64, seed);
         let Some((_, length)) = self.last.filter(|last| last.0 == operation) else { return };
         let next = self.turn;
-        self.turn = (self.turn + PLACES - 1) % PLACES;
+        self.turn = (next + PLACES - 1) % PLACES;
         self.delivered(operation, length);
         self.turn = next;
     }

@@ -10,7 +10,7 @@ use super::capture::{Capture, CaptureSize};
 use super::input::{OfferedBytes, PreparedInput};
 use super::kept_objects::{KeptObjects, MadeObjects, NO_OBJECTS};
 use super::keys::{self, Key};
-use super::lane::{Keyed, Lane};
+use super::lane::{Keyed, Lane, OfferedInput};
 use super::operation::as_failure;
 use super::parameters::{Armed, IvSource};
 use super::round_trip::{RoundTrip, may_not_tell};
@@ -144,6 +144,7 @@ impl CaseLane {
             armed: Armed::new(variant, self.work().iv_source(variant)),
             keys: self.keyed(job.key_use, thread.index),
             capture: Capture::new(size, thread.seed).map_err(|_| OUT_OF_MEMORY)?,
+            offered: OfferedInput::default(),
             returned_length: 0,
             objects: KeptObjects::new(Vec::new(), thread.seed),
         };

@@ -30,12 +30,6 @@ unsafe impl Sync for OfferedBytes {}
 /// Longer inputs are compared whole only after the run, and at both ends after each operation.
 const COMPARED_BYTES: usize = 4096;
 
-/// Inputs of so many bytes at most, as signatures and wrapped keys have, are compared word by word:
-/// a call into the C library takes longer than that.
-const WORDWISE_BYTES: usize = 64;
-
-const WORD_BYTES: usize = size_of::<u64>();
-
 impl OfferedBytes {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         let original = bytes.into_boxed_slice();
@@ -75,11 +69,19 @@ impl OfferedBytes {
         self.is_same(0, self.len())
     }
 
+    /// Short inputs, as signatures and wrapped keys have, are compared in two pieces, which may
+    /// overlap: a call into the C library, or a loop, takes longer than that.
     #[inline]
     fn is_same(&self, from: usize, length: usize) -> bool {
-        if (WORD_BYTES..=WORDWISE_BYTES).contains(&length) {
-            return self.has_same_words(from, length);
+        match length {
+            8..=16 => self.has_same_ends::<8>(from, length),
+            17..=32 => self.has_same_ends::<16>(from, length),
+            33..=64 => self.has_same_ends::<32>(from, length),
+            _ => self.compare(from, length),
         }
+    }
+
+    fn compare(&self, from: usize, length: usize) -> bool {
         // SAFETY: callers stay within the length of both. A module that writes meanwhile from
         // another thread is what is looked for; no reference to its memory is made.
         let order = unsafe {
@@ -92,19 +94,18 @@ impl OfferedBytes {
         order == 0
     }
 
-    /// Compares so many bytes, a word at least, word by word; the last may overlap the one before.
+    /// Compares the first and the last `N` of so many bytes, which are `N` at least and `2 N` at most.
     #[inline]
-    fn has_same_words(&self, from: usize, length: usize) -> bool {
-        let difference = |at: usize| {
-            // SAFETY: as above; a word from `at` on ends within the length.
+    fn has_same_ends<const N: usize>(&self, from: usize, length: usize) -> bool {
+        debug_assert!((N..=2 * N).contains(&length));
+        let is_same = |at: usize| {
+            // SAFETY: as above; `N` bytes from `at` on end within the length.
             unsafe {
-                let offered = self.offered.as_ptr().add(at).cast::<u64>().read_unaligned();
-                offered ^ self.original.as_ptr().add(at).cast::<u64>().read_unaligned()
+                let offered = self.offered.as_ptr().add(at).cast::<[u8; N]>().read();
+                offered == self.original.as_ptr().add(at).cast::<[u8; N]>().read()
             }
         };
-        let last = from + length - WORD_BYTES;
-        let whole = (from..last).step_by(WORD_BYTES).map(difference);
-        whole.fold(difference(last), |all, word| all | word) == 0
+        is_same(from) & is_same(from + length - N)
     }
 
     /// Gives the next operation what it was meant to have.
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_byte_of_each_short_length_is_compared() {
-        for length in 1..=2 * WORDWISE_BYTES {
+        for length in 1..=130 {
             let input = OfferedBytes::new(vec![7; length]);
             assert!(input.look_unchanged());
             for place in 0..length {

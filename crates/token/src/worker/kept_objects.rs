@@ -51,8 +51,7 @@ impl KeptObjects {
         }
         let this = KeptPlace { made, operation: Some(operation) };
         let before = std::mem::replace(&mut self.last, this);
-        let place = std::mem::replace(&mut self.last_goes_to, self.reservoir.place());
-        self.reservoir.advance();
+        let place = std::mem::replace(&mut self.last_goes_to, self.reservoir.offer());
         match place {
             Some(place) => std::mem::replace(&mut self.places[place], before).made,
             None => before.made,
@@ -67,8 +66,7 @@ impl KeptObjects {
         self.reservoir = Reservoir::new(self.places.len() as u64, seed);
         self.last_goes_to = None;
         if self.last.operation == Some(operation) {
-            self.last_goes_to = self.reservoir.place();
-            self.reservoir.advance();
+            self.last_goes_to = self.reservoir.offer();
         }
     }
 

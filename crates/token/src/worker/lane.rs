@@ -1,6 +1,7 @@
 //! One operation, prepared for one thread: exactly the interface calls that it needs, into memory
 //! that is there already.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use cryptoki_sys::*;
@@ -21,6 +22,13 @@ pub(super) struct Keyed {
     pub(super) inputs: Arc<[PreparedInput]>,
 }
 
+/// An input of a lane's keys, which live as long as the lane.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OfferedInput(Option<NonNull<PreparedInput>>);
+
+// SAFETY: it goes where its lane goes, and inputs are `Sync`.
+unsafe impl Send for OfferedInput {}
+
 /// One operation of one thread.
 pub(super) struct Lane {
     pub(super) module: Arc<Module>,
@@ -31,6 +39,8 @@ pub(super) struct Lane {
     pub(super) keys: Vec<Keyed>,
     pub(super) capture: Capture,
     pub(super) objects: KeptObjects,
+    /// The input that the last operation was given: one of the keys' own.
+    pub(super) offered: OfferedInput,
     /// What the last operation's call said of its result's length, not yet checked.
     pub(super) returned_length: CK_ULONG,
 }
@@ -62,6 +72,7 @@ impl Lane {
             keys => &keys[ring_place(operation, keys.len())],
         };
         let input = &keyed.inputs[ring_place(operation, keyed.inputs.len())];
+        self.offered = OfferedInput(Some(NonNull::from(input)));
         let place = self.capture.target();
         // SAFETY: `place` starts with room for an IV; it and the input live as long as the lane.
         let mechanism = unsafe { self.armed.next(self.worker, operation, input, place) };
@@ -98,7 +109,7 @@ impl Lane {
         operation: u64,
         performed: Result<(), CallError>,
     ) -> Result<(), CallError> {
-        let settled = performed.and_then(|()| self.check(operation));
+        let settled = performed.and_then(|()| self.check());
         if settled.is_ok() {
             self.capture.delivered(operation, self.returned_length as usize);
         }
@@ -107,8 +118,10 @@ impl Lane {
     }
 
     #[inline]
-    fn check(&mut self, operation: u64) -> Result<(), CallError> {
-        let input = self.used(operation).1;
+    fn check(&mut self) -> Result<(), CallError> {
+        let Some(input) = self.offered.0 else { return Ok(()) };
+        // SAFETY: `perform` took it from the keys' inputs, which nobody changes or drops before.
+        let input = unsafe { input.as_ref() };
         let checked = if input.bytes.look_unchanged() {
             self.capture.check(self.returned_length)
         } else {
