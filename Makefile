@@ -69,7 +69,7 @@ within-real:
 # An hour on an idle machine. It goes on after the runs in target/tmp/attribution.jsonl: remove that
 # after a change of the program. RUNS=26 makes fewer, SEED=900 others.
 attribution:
-	RUNS=$(or $(RUNS),240) SEED=$(or $(SEED),1) cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
+	RUNS=$(or $(RUNS),240) SEED=$(or $(SEED),1) DEVICE="$(DEVICE)" cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
 
 # A few minutes, on a machine that does nothing else.
 twins:
