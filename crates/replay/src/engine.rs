@@ -78,6 +78,8 @@ struct SharedReplay {
     slot: CK_SLOT_ID,
     read_only: bool,
     keys: Vec<MadeKey>,
+    /// For reads of objects that no operation used.
+    stand_in: Option<CK_OBJECT_HANDLE>,
     prepared: Vec<PreparedBytes>,
     /// Pseudo-random bytes, as many as the longest input and some more.
     noise: Vec<u8>,
@@ -85,6 +87,14 @@ struct SharedReplay {
     room_for_results: AtomicUsize,
     run: String,
     first_id: Vec<u8>,
+}
+
+impl SharedReplay {
+    /// Destroys all that was made.
+    fn destroy_objects(&self, main: &Session) -> Result<(), Pkcs11Failure> {
+        let stand_in = self.stand_in.map_or(Ok(()), |object| main.destroy_object(object));
+        keys::destroy_keys(main, &self.keys).and(stand_in)
+    }
 }
 
 /// Makes the keys and the inputs of a process. What was made before a failure is gone again.
@@ -109,11 +119,13 @@ pub fn prepare_replay(
         }
     };
     let noise = noise(process.seed, process.longest_input);
+    let stand_in = keys::make_stand_in(site, &process);
     let shared = SharedReplay {
         module: Arc::clone(site.module),
         slot: site.slot,
         read_only: site.read_only,
         keys,
+        stand_in,
         prepared,
         noise,
         room_for_results: AtomicUsize::new(KEPT_RESULTS),
@@ -186,7 +198,7 @@ impl PreparedReplay {
     /// # Errors
     /// A key is still there.
     pub fn discard(self, main: &Session) -> Result<(), Pkcs11Failure> {
-        keys::destroy_keys(main, &self.shared.keys)
+        self.shared.destroy_objects(main)
     }
 }
 
@@ -214,7 +226,7 @@ impl RunningReplay {
     pub fn finish(self, main: &Session) -> (Vec<ReplayedThread>, Result<(), Pkcs11Failure>) {
         let joined = self.threads.into_iter().map(JoinHandle::join);
         let replayed = joined.map(Result::unwrap_or_default).collect();
-        let gone = keys::destroy_keys(main, &self.shared.keys);
+        let gone = self.shared.destroy_objects(main);
         (replayed, gone)
     }
 }

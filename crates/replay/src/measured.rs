@@ -33,8 +33,9 @@ pub struct ReplayedThread {
     pub results: Vec<KeptResult>,
 }
 
-/// The part of a recording that is replayed, so that like is compared with like. The time of calls
-/// that are left out is part of the next one's pause.
+/// The part of a recording that is replayed, so that like is compared with like: the time of calls
+/// that are left out is left out, too. What follows them begins so much earlier, until a call whose
+/// moment is fixed.
 #[must_use]
 pub fn recorded_part(recorded: &Workload, processes: &[ReplayProcess]) -> Workload {
     let mut part = Workload { head: recorded.head.clone(), threads: Vec::new() };
@@ -44,20 +45,27 @@ pub fn recorded_part(recorded: &Workload, processes: &[ReplayProcess]) -> Worklo
         let timed: Vec<(Nanos, &WorkloadCall)> = origin.timed_calls().collect();
         let kept = planned.steps.iter().filter_map(|step| {
             let (begin, call) = *timed.get(step.origin as usize)?;
-            Some((begin, matches!(step.due, Due::At(_)), call))
+            Some((begin, step.due, call))
         });
         let mut thread = WorkloadThread { process: origin.process, ..WorkloadThread::default() };
         let mut end = None;
-        for (begin, is_fixed, call) in kept {
-            let pause = begin - end.unwrap_or(begin);
-            let waits = is_fixed && end.is_some();
+        for (recorded_begin, due, call) in kept {
+            let (computing, waiting) = match (end, due) {
+                (None, _) => (Nanos::ZERO, Nanos::ZERO),
+                (Some(_), Due::AfterAnswer(pause)) => (pause, Nanos::ZERO),
+                (Some(end), Due::At(_)) => (Nanos::ZERO, recorded_begin - end),
+            };
+            let begin = match end {
+                None => recorded_begin,
+                Some(end) => Nanos(end.0.saturating_add(computing.0).saturating_add(waiting.0)),
+            };
             if end.is_none() {
                 thread.start = begin;
             }
             thread.calls.push(WorkloadCall {
-                computing: if waits { Nanos::ZERO } else { pause },
-                waiting: if waits { pause } else { Nanos::ZERO },
-                after_wait: waits,
+                computing,
+                waiting,
+                after_wait: end.is_some() && matches!(due, Due::At(_)),
                 ..*call
             });
             end = Some(Nanos(begin.0.saturating_add(call.duration.0)));

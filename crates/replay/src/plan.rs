@@ -40,6 +40,8 @@ pub struct ReplayPlan {
     pub keys: Vec<MappedKey>,
     /// What is left out, and why, the most frequent first.
     pub skipped: Vec<Skipped>,
+    /// Reads of objects that no operation used: another object stands for them.
+    pub stand_in_reads: u64,
     /// Calls that are replayed, by function, of one copy of the clients.
     pub replayed: BTreeMap<&'static str, u64>,
 }
@@ -242,6 +244,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
         for thread in &threads {
             for step in &thread.steps {
                 *plan.replayed.entry(step.call.name()).or_default() += 1;
+                plan.stand_in_reads += u64::from(step.reads_stand_in());
             }
         }
         threads.retain(|thread| !thread.steps.is_empty());

@@ -116,6 +116,11 @@ pub struct ReplayStep {
 }
 
 impl ReplayStep {
+    /// Whether it reads an object that no operation used, and that something else stands for.
+    pub(crate) const fn reads_stand_in(&self) -> bool {
+        matches!(self.call, Pkcs11Function::C_GetAttributeValue) && self.key.is_none()
+    }
+
     /// Whether the room of a call is one for bytes.
     pub(crate) const fn gives_bytes(&self) -> bool {
         !matches!(self.call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)

@@ -123,6 +123,9 @@ fn describe(record: &mut Record, replay: &Replay<'_>, file: &Path) {
         let tapstone_replay::Skipped { function, reason, count } = skipped;
         record.warnings.push(format!("{function}, {count} times, is not replayed: {reason}"));
     }
+    if replay.plan.stand_in_reads > 0 {
+        record.warnings.push(text::stand_in_text(replay.plan.stand_in_reads));
+    }
     for case in &mut record.results {
         let found = replay.verified.iter().find(|(kind, _)| kind_name(kind) == case.operation);
         case.verification = found.and_then(|(_, found)| verification(*found));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use tapstone_measure::units::Nanos;
 use tapstone_workload::{
-    Workload, WorkloadCall, WorkloadLimits, WorkloadThread, read_workload, write_workload,
+    TemplateShape, Workload, WorkloadCall, WorkloadLimits, WorkloadThread, read_workload,
+    write_workload,
 };
 
 use crate::fixtures;
@@ -121,6 +122,30 @@ fn counts_of_every_call_are_exact_and_both_sides_are_shown() {
     for part in ["a generic secret of 32 bytes", "C_CreateObject", "C_Finalize"] {
         assert!(outcome.stderr.contains(part), "{part:?} is not in\n{}", outcome.stderr);
     }
+    assert!(hsm.objects().is_empty(), "nothing is left");
+}
+
+/// As `pkcs11-tool --list-objects` reads: objects of which a recording does not tell what they are.
+#[test]
+fn reads_of_objects_that_no_operation_used_are_made_of_a_stand_in() {
+    let Some(hsm) = Hsm::new() else { return };
+    let read = |object, shape| WorkloadCall {
+        object,
+        shape: TemplateShape(shape),
+        ..call("C_GetAttributeValue")
+    };
+    // CKA_CLASS; CKA_MODULUS and two that are not told apart; lengths alone.
+    let [class, modulus, lengths] = [1 << 16 | 1, 3 << 16 | 1 << 9, 1 << 40 | 1 << 16 | 1 << 4];
+    let calls = vec![read(1, class), read(1, modulus), read(2, class), read(2, lengths)];
+    let outcome = made_up(&hsm, calls).run().exits(0);
+    let record = outcome.record();
+    let reads = record.results.iter().find(|case| case.operation == "C_GetAttributeValue").unwrap();
+    assert_eq!((reads.completed, reads.failed.len()), (4, 0));
+    assert!(!outcome.stdout.contains("failed here"), "{}", outcome.stdout);
+    let said =
+        "4 C_GetAttributeValue of objects that no operation used read a small session object";
+    assert!(outcome.stdout.contains(said) && outcome.stderr.contains(said), "{}", outcome.stdout);
+    assert!(record.warnings.iter().any(|warning| warning.starts_with(said)));
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 

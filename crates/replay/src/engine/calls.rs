@@ -41,6 +41,22 @@ pub(super) struct CallArguments {
     pub(super) room: CK_ULONG,
 }
 
+/// Which attributes of a recorded shape are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskedAttributes {
+    /// Each that is told apart.
+    AsRecorded,
+    /// Those that every storage object has (PKCS#11 3.1, section 4.4), as many as were asked for.
+    OfAnyObject,
+}
+
+impl AskedAttributes {
+    fn are_had(self, kind: CK_ATTRIBUTE_TYPE) -> bool {
+        let of_any = matches!(kind, CKA_CLASS | CKA_TOKEN | CKA_PRIVATE | CKA_LABEL);
+        self == Self::AsRecorded || of_any
+    }
+}
+
 /// Calls functions of a module for one thread.
 pub(super) struct Caller<'a> {
     functions: &'a CK_FUNCTION_LIST_3_2,
@@ -253,9 +269,11 @@ impl<'a> Caller<'a> {
         session: CK_SESSION_HANDLE,
         object: CK_OBJECT_HANDLE,
         shape: TemplateShape,
+        asked: AskedAttributes,
     ) -> Called {
         let known = shape.attributes().map(|(number, _)| number as CK_ATTRIBUTE_TYPE);
-        // What is not told apart is asked for as something that every object has.
+        let known = known.filter(|kind| asked.are_had(*kind));
+        // Instead of others, and of what is not told apart: something that every object has.
         let others = std::iter::repeat(CKA_TOKEN);
         let count = (shape.count() as usize).clamp(1, MOST_ATTRIBUTES);
         self.attributes.clear();

@@ -182,6 +182,17 @@ pub(super) fn known_key(main: &Session, spec: KeySpec, key: MadeKey) -> KeyMater
     known.unwrap_or(KeyMaterial::None)
 }
 
+/// An object for reads of objects that no operation used: a small one of the session's own, where
+/// such reads are and the token makes one.
+pub(super) fn make_stand_in(
+    site: &ReplaySite<'_>,
+    process: &ReplayProcess,
+) -> Option<CK_OBJECT_HANDLE> {
+    let mut steps = process.threads.iter().flat_map(|thread| &thread.steps);
+    let is_needed = steps.any(|step| step.reads_stand_in());
+    is_needed.then(|| site.main.create_labelled_object(site.run).ok()).flatten()
+}
+
 /// Destroys keys that this process made.
 pub(super) fn destroy_keys(main: &Session, keys: &[MadeKey]) -> Result<(), Pkcs11Failure> {
     let mut outcome = Ok(());

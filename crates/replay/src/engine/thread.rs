@@ -13,7 +13,7 @@ use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
 use super::SharedReplay;
-use super::calls::{CallArguments, Called, Caller, MOST_OBJECTS};
+use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
 use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
 use crate::inputs::{input_offset, iv_of_step};
@@ -117,7 +117,12 @@ impl ReplayingThread {
                 Some(caller.begin_search(arguments.session, template))
             }
             Pkcs11Function::C_GetAttributeValue => {
-                Some(caller.ask_attributes(arguments.session, arguments.object, step.shape))
+                let asked = if step.reads_stand_in() {
+                    AskedAttributes::OfAnyObject
+                } else {
+                    AskedAttributes::AsRecorded
+                };
+                Some(caller.ask_attributes(arguments.session, arguments.object, step.shape, asked))
             }
             function => caller.call(function, arguments).map(|went| believed(step, went)),
         }
@@ -156,10 +161,13 @@ impl ReplayingThread {
         Some(arguments)
     }
 
-    /// The private half or the public one, by what is done with it; of an object that is none of
-    /// the replay's keys the first of them.
+    /// The private half or the public one, by what is done with it. Of an object that is none of
+    /// the replay's keys its stand-in, or else the first of them.
     fn object(&self, step: &ReplayStep) -> CK_OBJECT_HANDLE {
         let keys = &self.shared.keys;
+        if let (true, Some(object)) = (step.reads_stand_in(), self.shared.stand_in) {
+            return object;
+        }
         let place = step.key.map_or(0, |place| place as usize);
         let Some(key) = keys.get(place) else { return CK_INVALID_HANDLE };
         match step.call {

@@ -34,6 +34,9 @@ pub(super) fn plan_text(plan: &ReplayPlan) -> String {
         let rows = plan.keys.iter().map(key_row);
         text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
     }
+    if plan.stand_in_reads > 0 {
+        let _ = writeln!(text, "{}", stand_in_text(plan.stand_in_reads));
+    }
     if !plan.skipped.is_empty() {
         text.push_str("not replayed\n");
         let heading = ["function", "calls", "why"].map(str::to_owned);
@@ -43,6 +46,15 @@ pub(super) fn plan_text(plan: &ReplayPlan) -> String {
         text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
     }
     text
+}
+
+/// What is read instead of objects that a recording does not tell the kind of.
+pub(super) fn stand_in_text(reads: u64) -> String {
+    format!(
+        "{} of objects that no operation used read a small session object instead: as many \
+         attributes, of those that every object has. Their times are not like for like",
+        counted(reads, "C_GetAttributeValue", "C_GetAttributeValue")
+    )
 }
 
 fn key_row(key: &MappedKey) -> [String; 5] {
@@ -100,6 +112,9 @@ pub(super) fn replay_text(replay: &Replay<'_>) -> String {
     if found > 0 {
         let searches = counted(found, "search", "searches");
         let _ = writeln!(text, "  ! {searches} found another number of objects here than there");
+    }
+    if replay.plan.stand_in_reads > 0 {
+        let _ = writeln!(text, "  ! {}", stand_in_text(replay.plan.stand_in_reads));
     }
     if replay.outcome.interrupted {
         text.push_str("  ! the replay was interrupted: calls are missing here\n");
