@@ -13,7 +13,7 @@ use x509_cert::ext::pkix::{KeyUsages, crl::dp::ReasonFlags};
 
 use crate::support::{
     CA, CA_SERIAL, CARD_SERIAL, ListSpec, NOW, ROOT, Spec, World, attack, crl_number, days,
-    extension, key_usage, name, unknown,
+    extension, generalized, key_usage, name, unknown,
 };
 
 const DELTA: &str = "2.5.29.27";
@@ -145,6 +145,16 @@ fn what_is_not_understood() {
     let entry =
         |critical| move |w: &mut World| of_ca(w).revoked.push((99, vec![unknown(critical)]));
     attack("an entry with a critical extension", "no-crl", world, entry(true), entry(false));
+    // Critical or not, invalidityDate (5.3.2) is known.
+    let dated = |id| {
+        move |w: &mut World| {
+            let date = extension(id, true, &generalized(days(-3)));
+            of_ca(w).revoked.push((99, vec![date]));
+        }
+    };
+    attack("an entry with a date that is not known", "no-crl", world, dated("2.5.29.99"), |w| {
+        dated("2.5.29.24")(w);
+    });
     let twice = |id: &'static str| {
         move |w: &mut World| {
             of_ca(w).extensions.push(crl_number(id, 3));
@@ -193,6 +203,15 @@ fn what_they_are_about() {
             }]));
         };
         attack("a list of another partition", "no-crl", world, other, own);
+        // The card names its own partition, and the list another one.
+        let other = move |w: &mut World| {
+            own(w);
+            of_ca(w).extensions.pop();
+            let distribution_point = Some(uri("http://a/other.crl"));
+            let other = IssuingDistributionPoint { distribution_point, ..everything() };
+            of_ca(w).extensions.push(scope(critical, &other));
+        };
+        attack("a list of the other partition", "no-crl", world, other, own);
     }
     let reasons = |reasons: ReasonFlags| IssuingDistributionPoint {
         only_some_reasons: Some(reasons),
@@ -290,6 +309,16 @@ fn changes_of_lists() {
         }
     };
     attack("revoked by a delta", "revoked", world, adds(CARD_SERIAL), adds(99));
+    // A list without a number is changed by deltas of a later date.
+    let unnumbered = |days_ago: i64| {
+        move |w: &mut World| {
+            adds(CARD_SERIAL)(w);
+            of_ca(w).extensions.clear();
+            w.lists[2].from = days(-days_ago);
+        }
+    };
+    attack("revoked by a later delta", "revoked", world, unnumbered(1), unnumbered(3));
+    attack("revoked by a delta of later", "revoked", world, unnumbered(1), unnumbered(2));
     // Whether it is critical or not: it is no complete list.
     let alone = |w: &mut World| {
         let mut mark = crl_number(DELTA, 1);
@@ -304,6 +333,33 @@ fn changes_of_lists() {
     let in_complete = |reason| move |w: &mut World| of_ca(w).revoked.push((CARD_SERIAL, reason));
     let other = |w: &mut World| of_ca(w).revoked.push((CARD_SERIAL + 1, Vec::new()));
     attack("removed by a complete list", "revoked", world, |w| in_complete(removes())(w), other);
+}
+
+/// An anchor's key may sign lists about the certificates below it, and about those of no other.
+#[test]
+fn lists_by_an_anchor() {
+    const OTHER: &str = "CN=Other Root,O=Tests";
+    let directory = |text| GeneralName::DirectoryName(name(text));
+    let by = |anchor: &'static str, key| {
+        move |w: &mut World| {
+            let indirect = IssuingDistributionPoint { indirect_crl: true, ..everything() };
+            let mut list = ListSpec::new(anchor, key, 1, &[]).with(scope(true, &indirect));
+            let of_ca = extension("2.5.29.29", true, &vec![directory(CA)]);
+            list.revoked.push((99, vec![of_ca]));
+            w.lists[1] = list;
+            w.leaf.set(points(vec![DistributionPoint {
+                distribution_point: None,
+                reasons: None,
+                crl_issuer: Some(vec![directory(anchor)]),
+            }]));
+        }
+    };
+    let world = || {
+        let mut world = World::listed();
+        world.anchors.push(Spec::ca(OTHER, OTHER, [5, 5], 1));
+        world
+    };
+    attack("a list by another anchor", "no-crl", world, by(OTHER, 5), by(ROOT, 0));
 }
 
 /// The CA's older key and its newer one signed a list each, and one of them has the card: whichever

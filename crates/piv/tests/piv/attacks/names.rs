@@ -51,7 +51,7 @@ fn alternative_names() {
         let value = Any::new(Tag::Utf8String, &b"x"[..]).unwrap();
         GeneralName::OtherName(OtherName { type_id: oid(kind), value })
     };
-    let cases: [(&str, Extension, GeneralName, GeneralName); 20] = [
+    let cases: [(&str, Extension, GeneralName, GeneralName); 22] = [
         ("mail of another host", permitted(mail("a.gov")), mail("x@b.gov"), mail("x@A.gov")),
         ("mail of a host below", permitted(mail("a.gov")), mail("x@b.a.gov"), mail("x@a.gov")),
         (
@@ -60,6 +60,7 @@ fn alternative_names() {
             mail("x@a.gov"),
             mail("x@b.a.gov"),
         ),
+        ("mail of no host below", permitted(mail(".a.gov")), mail("x@.a.gov"), mail("x@b.a.gov")),
         ("mail of another box", permitted(mail("x@a.gov")), mail("y@a.gov"), mail("x@a.gov")),
         ("mail that is excluded", excluded(mail("a.gov")), mail("x@A.GOV"), mail("x@b.gov")),
         ("mail without a host", permitted(mail("a.gov")), mail("a.gov"), mail("x@a.gov")),
@@ -103,6 +104,7 @@ fn alternative_names() {
             address(&[10, 2, 0, 1]),
         ),
         ("a user of another domain", permitted(upn("@a.gov")), upn("x@b.gov"), upn("X@A.gov")),
+        ("a user of another name", permitted(upn("x@a.gov")), upn("y@a.gov"), upn("X@A.gov")),
         ("a user of an excluded domain", excluded(upn("a.gov")), upn("x@b.a.gov"), upn("x@ba.gov")),
         (
             "a directory name outside",

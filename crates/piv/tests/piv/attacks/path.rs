@@ -1,11 +1,14 @@
 //! Paths that do not hold: RFC 5280, section 6.1.
 
-use tapstone_piv::{PolicyInputs, Time};
+use std::sync::Arc;
+
+use tapstone_piv::{Certificate, Denial, PathDemands, PolicyInputs, Time};
 use x509_cert::ext::pkix::KeyUsages;
+use x509_cert::ext::pkix::name::GeneralName;
 
 use crate::support::{
-    CA, NOW, ROOT, Spec, World, attack, basic, inhibit_any, key_usage, mapping, name, oid,
-    policies, policy_constraints, unknown,
+    CA, NOW, ROOT, Spec, World, attack, basic, inhibit_any, issuer_key_id, key_id, key_usage,
+    mapping, name, oid, permitted, policies, policy_constraints, unknown,
 };
 
 const P1: &str = "1.3.6.1.4.1.99999.10.1";
@@ -189,12 +192,76 @@ fn policies_along_a_path() {
         }
     };
     attack("no policy where one is demanded", "policy", under_p1, explicit(1), explicit(3));
+    // RFC 5280, 4.2.1.4: at least one policy, and none twice.
+    let stated =
+        |stated: &'static [&'static str]| move |w: &mut World| w.leaf.set(policies(stated));
+    let code = "not-a-certificate";
+    attack("a policy twice", code, under_p1, stated(&[P1, P2, P1]), stated(&[P1, P2]));
+    attack("policies without a policy", code, under_p1, stated(&[]), stated(&[P1]));
+    // RFC 5280, 6.1.5 (b): the card's own certificate may demand one, at once.
+    let demands = |skip| {
+        move |w: &mut World| {
+            w.policies = PolicyInputs::default();
+            w.leaf.remove(oid("2.5.29.32"));
+            w.leaf.set(policy_constraints(Some(skip), None));
+        }
+    };
+    attack("no policy where the card demands one", "policy", under_p1, demands(0), demands(1));
     attack(
         "a policy of the wrong half of a path",
         "policy",
         under_p1,
         |w| w.cas[1].remove(oid("2.5.29.32")),
         |w| w.cas[1].set(policies(&[P2, P1])),
+    );
+}
+
+/// RFC 5280, 6.1.3 (f): the path ends there, and the reason names that certificate.
+#[test]
+fn the_ca_at_which_the_last_policy_is_lost_is_named() {
+    let mut world = under_p1();
+    world.cas[0].remove(oid("2.5.29.32"));
+    let leaf = Arc::new(Certificate::parse(&world.leaf.der()).unwrap());
+    let demands = PathDemands { purpose: None, policies: world.policies.clone() };
+    let refusal = world.trust().unwrap().validate(&leaf, &demands, world.at).unwrap_err();
+    let Denial::Policy { subject, policy } = refusal else { panic!("{refusal}") };
+    assert_eq!((subject.as_str(), policy.as_str()), (CA, P1));
+}
+
+/// RFC 5280, 6.1.3 (b): a CA that issues to itself, as when its key changes, is not held to the
+/// constraints above it; whoever has its name at the end of a path is.
+#[test]
+fn certificates_that_are_issued_to_oneself() {
+    let elsewhere = || {
+        let mut world = World::new();
+        let outside = GeneralName::DirectoryName(name("O=Elsewhere"));
+        world.cas[0].set(permitted(outside));
+        world
+    };
+    let new_key = |w: &mut World| {
+        w.cas[0].set(key_id(1));
+        w.cas.push(Spec::ca(CA, CA, [2, 1], 3).with(key_id(2)).with(issuer_key_id(1)));
+        w.leaf.set(issuer_key_id(2));
+        w.leaf.signer = 2;
+        w.leaf.subject = name("CN=A Card,O=Elsewhere");
+    };
+    attack(
+        "a card with its CA's name",
+        "name-constraint",
+        elsewhere,
+        |w| w.leaf.subject = name(CA),
+        new_key,
+    );
+    attack(
+        "a CA of another name below",
+        "name-constraint",
+        elsewhere,
+        |w| {
+            new_key(w);
+            w.cas[1].subject = name("CN=Below,O=Tests");
+            w.leaf.issuer = name("CN=Below,O=Tests");
+        },
+        new_key,
     );
 }
 

@@ -1,9 +1,12 @@
 //! Certificates that are valid and not for this: FIPS 201-3 and the Common Policy's profiles.
 
+use std::sync::Arc;
+
 use der::{Any, Tag};
 use tapstone_piv::CertificatePurpose::{
     self, CardAuthentication, ContentSigning, DigitalSignature, KeyManagement, PivAuthentication,
 };
+use tapstone_piv::{Certificate, Denial, PathDemands};
 use x509_cert::ext::pkix::KeyUsages;
 use x509_cert::ext::pkix::name::{GeneralName, OtherName};
 
@@ -49,6 +52,35 @@ fn extended_key_usages() {
     for (name, purpose, bad, good) in slots {
         attack(name, "usage", world(purpose), for_usages(bad), for_usages(good));
     }
+    // The extension is there, and empty.
+    let nothing = |w: &mut World| w.leaf.set(extended(&[]));
+    for (purpose, good) in [(CardAuthentication, &[CARD]), (ContentSigning, &[CONTENT])] {
+        attack("usages without a usage", "usage", world(purpose), nothing, for_usages(good));
+    }
+}
+
+/// What a certificate is for beside, in words.
+#[test]
+fn the_other_usage_is_named() {
+    let said = |purpose, usages| {
+        let mut world = world(purpose)();
+        for_usages(usages)(&mut world);
+        let leaf = Arc::new(Certificate::parse(&world.leaf.der()).unwrap());
+        let demands = PathDemands { purpose: Some(purpose), ..PathDemands::default() };
+        let refusal = world.trust().unwrap().validate(&leaf, &demands, world.at).unwrap_err();
+        let Denial::OtherUsage { purpose, .. } = refusal else { panic!("{refusal}") };
+        purpose
+    };
+    for (usages, name) in [
+        (&[CARD][..], "card authentication (id-PIV-cardAuth)"),
+        (&[CONTENT], "content signing (id-PIV-content-signing)"),
+        (&[PIV_I_CONTENT], "content signing (id-fpki-pivi-content-signing)"),
+        (&[OCSP], "signing OCSP answers"),
+    ] {
+        assert_eq!(said(PivAuthentication, usages), name);
+    }
+    let other = said(CardAuthentication, &[CARD, CLIENT]);
+    assert_eq!(other, format!("the extended key usage {CLIENT}"));
 }
 
 #[test]

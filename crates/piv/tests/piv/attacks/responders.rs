@@ -8,7 +8,8 @@ use der::asn1::{ObjectIdentifier, OctetString};
 use der::{Any, Decode, Encode};
 use sha1::{Digest, Sha1};
 use tapstone_piv::{
-    AuthenticationMechanism, OcspRules, OcspSource, RelyingSystem, RevocationRule, Strategy, Time,
+    AuthenticationMechanism, Certificate, OcspRules, OcspSource, RelyingSystem, RevocationRule,
+    Strategy, Time,
 };
 use x509_cert::ext::Extension;
 use x509_cert::spki::AlgorithmIdentifierOwned;
@@ -24,6 +25,7 @@ use crate::support::{
 };
 use x509_cert::ext::pkix::KeyUsages;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{AccessDescription, AuthorityInfoAccessSyntax};
 
 const SIGNER: &str = "CN=Responder,O=Tests";
 const OCSP_SIGNING: &str = "1.3.6.1.5.5.7.3.9";
@@ -447,6 +449,26 @@ fn a_refusal_is_not_remembered() {
     assert_eq!(decide(), (true, Some("ocsp")));
     *later.0.lock().unwrap() = Some(AnswerSpec::new().der());
     assert_eq!(decide(), (false, None), "found when it was checked in the background");
+}
+
+/// A responder is asked at the addresses that the card's certificate names, in their order.
+#[test]
+fn responders_are_asked_where_the_certificate_says() {
+    let mut world = World::new();
+    let uri = |text| GeneralName::UniformResourceIdentifier(ia5(text));
+    let access =
+        |method, text| AccessDescription { access_method: oid(method), access_location: uri(text) };
+    let all = vec![
+        access("1.3.6.1.5.5.7.48.1", "http://a"),
+        access("1.3.6.1.5.5.7.48.2", "http://ca"),
+        access("1.3.6.1.5.5.7.48.1", "http://b"),
+    ];
+    world.leaf.set(extension("1.3.6.1.5.5.7.1.1", false, &AuthorityInfoAccessSyntax(all)));
+    let der = world.leaf.der();
+    let certificate = Certificate::parse(&der).unwrap();
+    assert_eq!(certificate.ocsp_addresses(), ["http://a", "http://b"]);
+    assert_eq!(certificate.issuer_addresses(), ["http://ca"]);
+    assert_eq!(certificate.der(), der);
 }
 
 /// Nobody is told which cards come to a door before their path is valid.

@@ -17,7 +17,7 @@ const UPN: &str = "OtherName(OtherName { type_id: ObjectIdentifier(1.3.6.1.4.1.3
 
 /// Granted here and refused by OpenSSL: what it says, of near misses of which attacks, and the
 /// sentence that decides, between quotation marks as the standard has it.
-const BEYOND_OPENSSL: [(&str, &[&str], &str); 6] = [
+const BEYOND_OPENSSL: [(&str, &[&str], &str); 7] = [
     (
         "error 10 ",
         &["a card that expired", "a CA that expired", "an anchor that expired"],
@@ -53,8 +53,20 @@ const BEYOND_OPENSSL: [(&str, &[&str], &str); 6] = [
          issuer's key in the card's path alone, where no key identifier says which.",
     ),
     (
+        "error 36 ",
+        &["an entry with a date that is not known"],
+        "RFC 5280, 5.3: \"If a CRL contains a critical CRL entry extension that the application \
+         cannot process, then the application MUST NOT use that CRL\". OpenSSL does not process \
+         invalidityDate (5.3.2); here it is known, and says nothing about the status.",
+    ),
+    (
         "error 51 ",
-        &["a user of another domain", "a user of an excluded domain", UPN],
+        &[
+            "a user of another domain",
+            "a user of another name",
+            "a user of an excluded domain",
+            UPN,
+        ],
         "RFC 5280, 4.2.1.10: \"the application MUST either process the constraint or reject the \
          certificate\". OpenSSL rejects user principal names; here they are processed.",
     ),

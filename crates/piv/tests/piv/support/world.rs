@@ -21,8 +21,8 @@ use x509_cert::ext::pkix::certpolicy::PolicyInformation;
 use x509_cert::ext::pkix::constraints::name::GeneralSubtree;
 use x509_cert::ext::pkix::name::{GeneralName, OtherName};
 use x509_cert::ext::pkix::{
-    BasicConstraints, CertificatePolicies, ExtendedKeyUsage, KeyUsage, KeyUsages, NameConstraints,
-    PolicyConstraints, PolicyMapping, PolicyMappings, SubjectAltName,
+    AuthorityKeyIdentifier, BasicConstraints, CertificatePolicies, ExtendedKeyUsage, KeyUsage,
+    KeyUsages, NameConstraints, PolicyConstraints, PolicyMapping, PolicyMappings, SubjectAltName,
 };
 use x509_cert::name::Name;
 use x509_cert::serial_number::SerialNumber;
@@ -323,6 +323,20 @@ pub(crate) fn key_usage(usage: impl Into<FlagSet<KeyUsages>>) -> Extension {
 pub(crate) fn extended(usages: &[&str]) -> Extension {
     let usages = usages.iter().map(|usage| oid(usage)).collect();
     extension("2.5.29.37", true, &ExtendedKeyUsage(usages))
+}
+
+/// A key identifier of one byte: of the own key, and of the issuer's.
+pub(crate) fn key_id(id: u8) -> Extension {
+    extension("2.5.29.14", false, &OctetString::new([id]).unwrap())
+}
+
+pub(crate) fn issuer_key_id(id: u8) -> Extension {
+    let key_identifier = Some(OctetString::new([id]).unwrap());
+    extension(
+        "2.5.29.35",
+        false,
+        &AuthorityKeyIdentifier { key_identifier, ..AuthorityKeyIdentifier::default() },
+    )
 }
 
 pub(crate) fn policies(policies: &[&str]) -> Extension {
