@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tapstone_apdu::StatusWord;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::{PcscFailure, PcscFunction};
-use tapstone_worker::Protocol;
+use tapstone_worker::WorkerProtocol;
 
 use crate::pcsc::Operation;
 use crate::suite::job::SuiteJob;
@@ -41,7 +41,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug)]
 pub enum CardProtocol {}
 
-impl Protocol for CardProtocol {
+impl WorkerProtocol for CardProtocol {
     type Order = Order;
     type Task = Order;
     type Report = Report;

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tapstone_command::command::Command;
-use tapstone_command::run::{Input, Output, Run, Signals};
+use tapstone_command::run::{ProgramInput, ProgramOutput, ProgramRun, Signals};
 use tapstone_events::system_calls::SystemCallSet;
 use tapstone_measure::compare::{PairedRound, paired_ratio};
 use tapstone_measure::interval::Estimate;
@@ -146,7 +146,7 @@ impl Bench {
     }
 
     fn bare(&self, command: &Command) -> Nanos {
-        let run = Run::new(command).output(Output::Tail).input(Input::Null);
+        let run = ProgramRun::new(command).output(ProgramOutput::Tail).input(ProgramInput::Null);
         let finished = run.finish(&self.signals).unwrap();
         assert!(finished.exit.is_success(), "{}", finished.exit);
         finished.wall
@@ -173,7 +173,7 @@ impl Bench {
         let options = ProbeOptions::default();
         let plan = ObservationPlan {
             system_calls,
-            output: Output::Tail,
+            output: ProgramOutput::Tail,
             ..ObservationPlan::new(command, &options)
         };
         let seen = observe::observe(&plan, &self.signals).unwrap();

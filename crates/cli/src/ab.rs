@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tapstone_command::ab::{Ab, AbSide};
 use tapstone_command::command::{Command, CommandError};
 use tapstone_command::rounds::Progress;
-use tapstone_command::run::{Output, Signals};
+use tapstone_command::run::{ProgramOutput, Signals};
 use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::compare::Percent;
 use tapstone_record::{Judgement, Record, Target, TargetKind};
@@ -120,7 +120,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
         rounds: arguments.rounds,
         warm_up: arguments.warm_up,
         seed: arguments.seed,
-        output: if arguments.show_output { Output::Shown } else { Output::Tail },
+        output: if arguments.show_output { ProgramOutput::Shown } else { ProgramOutput::Tail },
     })
 }
 

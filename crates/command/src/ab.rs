@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::command::Command;
 use crate::rounds::{self, Ended, Progress, Rounds, Turn};
-use crate::run::{Exit, Finished, Input, Output, Run, RunError, Signals};
+use crate::run::{Exit, Finished, ProgramInput, ProgramOutput, ProgramRun, RunError, Signals};
 
 /// Lines of a failed command's standard error that its error shows.
 const LINES: usize = 8;
@@ -32,8 +32,8 @@ pub struct Ab {
     pub warm_up: u32,
     /// Decides in which order the sides of each round run, and how far apart rounds are.
     pub seed: u64,
-    /// Where the output of the commands goes: [`Output::Tail`] or [`Output::Shown`].
-    pub output: Output,
+    /// Where the output of the commands goes: [`ProgramOutput::Tail`] or [`ProgramOutput::Shown`].
+    pub output: ProgramOutput,
 }
 
 /// One of the two commands.
@@ -167,7 +167,7 @@ impl Ab {
         place: RunPlace,
         signals: &Signals,
     ) -> Result<Finished, AbError> {
-        let run = Run::new(command).input(Input::Null).output(self.output);
+        let run = ProgramRun::new(command).input(ProgramInput::Null).output(self.output);
         match run.finish(signals) {
             Ok(finished) if finished.exit.is_success() => Ok(finished),
             Ok(finished) => Err(AbError::Failed {

@@ -28,7 +28,7 @@ use thiserror::Error;
 use crate::command::Command;
 use crate::observation::{Observation, Observations};
 
-pub use output::{Output, Stream};
+pub use output::{ProgramOutput, Stream};
 pub use signals::Signals;
 pub use tapstone_events::Exit;
 pub use witness::Witness;
@@ -37,17 +37,17 @@ use output::Readers;
 
 /// How a command is to be run.
 #[derive(Clone, Debug)]
-pub struct Run<'a> {
+pub struct ProgramRun<'a> {
     command: &'a Command,
     variables: Vec<(OsString, OsString)>,
-    output: Output,
-    input: Input,
+    output: ProgramOutput,
+    input: ProgramInput,
     observations: Observations<'a>,
 }
 
 /// What a command reads from standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Input {
+pub enum ProgramInput {
     /// What Tapstone itself would read.
     #[default]
     Passed,
@@ -97,15 +97,15 @@ pub struct RunError {
     pub code: Errno,
 }
 
-impl<'a> Run<'a> {
+impl<'a> ProgramRun<'a> {
     /// As its user would run it: nothing added, nothing kept.
     #[must_use]
     pub fn new(command: &'a Command) -> Self {
         Self {
             command,
             variables: Vec::new(),
-            output: Output::default(),
-            input: Input::default(),
+            output: ProgramOutput::default(),
+            input: ProgramInput::default(),
             observations: Observations::default(),
         }
     }
@@ -132,13 +132,13 @@ impl<'a> Run<'a> {
 
     /// Where its output goes.
     #[must_use]
-    pub fn output(self, output: Output) -> Self {
+    pub fn output(self, output: ProgramOutput) -> Self {
         Self { output, ..self }
     }
 
     /// The same run, with this on its standard input.
     #[must_use]
-    pub fn input(self, input: Input) -> Self {
+    pub fn input(self, input: ProgramInput) -> Self {
         Self { input, ..self }
     }
 
@@ -179,15 +179,15 @@ impl<'a> Run<'a> {
         command.arg0(self.command.name()).args(self.command.arguments());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (stdout, stderr) = match self.output {
-            Output::Passed => (Stdio::inherit(), Stdio::inherit()),
-            Output::Shown => {
+            ProgramOutput::Passed => (Stdio::inherit(), Stdio::inherit()),
+            ProgramOutput::Shown => {
                 (Stdio::from(io::stderr().as_fd().try_clone_to_owned()?), Stdio::inherit())
             }
-            Output::Kept | Output::Tail => (Stdio::piped(), Stdio::piped()),
+            ProgramOutput::Kept | ProgramOutput::Tail => (Stdio::piped(), Stdio::piped()),
         };
         let stdin = match self.input {
-            Input::Passed => Stdio::inherit(),
-            Input::Null => Stdio::null(),
+            ProgramInput::Passed => Stdio::inherit(),
+            ProgramInput::Null => Stdio::null(),
         };
         command.stdin(stdin).stdout(stdout).stderr(stderr);
         Ok(command)
@@ -279,17 +279,17 @@ mod tests {
 
     use super::*;
 
-    fn run(text: &str, output: Output) -> Finished {
+    fn run(text: &str, output: ProgramOutput) -> Finished {
         let command = Command::by_shell(text).unwrap();
         let signals = Signals::watch().unwrap();
-        Run::new(&command).output(output).input(Input::Null).finish(&signals).unwrap()
+        ProgramRun::new(&command).output(output).input(ProgramInput::Null).finish(&signals).unwrap()
     }
 
     #[test]
     fn how_it_ended_is_told() {
-        assert_eq!(run("exit 0", Output::Tail).exit, Exit::Code(0));
-        assert_eq!(run("exit 3", Output::Tail).exit, Exit::Code(3));
-        let killed = run("kill -KILL $$", Output::Tail).exit;
+        assert_eq!(run("exit 0", ProgramOutput::Tail).exit, Exit::Code(0));
+        assert_eq!(run("exit 3", ProgramOutput::Tail).exit, Exit::Code(3));
+        let killed = run("kill -KILL $$", ProgramOutput::Tail).exit;
         assert_eq!((killed, killed.to_string()), (Exit::Signal(9), "SIGKILL".to_owned()));
     }
 
@@ -297,7 +297,7 @@ mod tests {
     fn both_streams_are_read_at_once_and_apart() {
         // More than a pipe holds, first to the one and then to the other.
         let script = "head -c 300000 /dev/zero >&2; head -c 200000 /dev/zero; echo end";
-        let finished = run(script, Output::Kept);
+        let finished = run(script, ProgramOutput::Kept);
         let stdout = finished.stdout.unwrap();
         let stderr = finished.stderr.unwrap();
         assert_eq!((stdout.bytes, stderr.bytes), (200_004, 300_000));
@@ -307,9 +307,10 @@ mod tests {
 
     #[test]
     fn time_in_the_processor_is_that_of_descendants_too() {
-        let nothing = run(":", Output::Tail);
+        let nothing = run(":", ProgramOutput::Tail);
         // In a process of its own, which the shell waits for.
-        let child = run("(i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done); :", Output::Tail);
+        let child =
+            run("(i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done); :", ProgramOutput::Tail);
         assert!(child.processor().0 > 3 * nothing.processor().0, "{child:?} {nothing:?}");
         assert!(child.wall > nothing.wall && child.started > nothing.started);
     }
@@ -319,7 +320,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
         let script = format!("echo before; sleep 600 & echo $! > {}", pid.display());
-        let finished = run(&script, Output::Tail);
+        let finished = run(&script, ProgramOutput::Tail);
         let sleeper: i32 = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(sleeper), nix::sys::signal::SIGKILL)
             .unwrap();
@@ -331,8 +332,9 @@ mod tests {
     fn variables_are_added_and_nothing_is_read() {
         let command = Command::by_shell("cat; echo $TAPSTONE_TEST $HOME").unwrap();
         let signals = Signals::watch().unwrap();
-        let run = Run::new(&command).variable("TAPSTONE_TEST", "a b").input(Input::Null);
-        let finished = run.output(Output::Kept).finish(&signals).unwrap();
+        let run =
+            ProgramRun::new(&command).variable("TAPSTONE_TEST", "a b").input(ProgramInput::Null);
+        let finished = run.output(ProgramOutput::Kept).finish(&signals).unwrap();
         let home = std::env::var("HOME").unwrap_or_default();
         let told = String::from_utf8(finished.stdout.unwrap().kept).unwrap();
         assert_eq!(told.trim_end(), format!("a b {home}").trim_end());
@@ -340,7 +342,11 @@ mod tests {
 
     #[test]
     fn memory_is_told_only_where_it_can_be_the_programs() {
-        assert_eq!(run("exit 0", Output::Tail).max_rss_bytes, None, "less than this test has");
+        assert_eq!(
+            run("exit 0", ProgramOutput::Tail).max_rss_bytes,
+            None,
+            "less than this test has"
+        );
         let mut usage = our_own();
         usage.ru_maxrss += 1 << 30;
         let kibibytes = usage.ru_maxrss.unsigned_abs();
@@ -355,7 +361,7 @@ mod tests {
             let path = folder.path().join(code);
             write_program(&path, content, 0o755);
             let command = Command::from_words([path.clone().into()]).unwrap();
-            let error = Run::new(&command).finish(&signals).unwrap_err().to_string();
+            let error = ProgramRun::new(&command).finish(&signals).unwrap_err().to_string();
             assert!(error.contains(code) && error.contains(path.to_str().unwrap()), "{error}");
             assert!(error.lines().last().unwrap().starts_with("hint: "), "{error}");
         }

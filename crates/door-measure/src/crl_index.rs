@@ -6,11 +6,11 @@ use std::io::{self, Cursor, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use tapstone_files::{Access, Limit, read_bytes, write_whole};
+use tapstone_files::{Access, FileLimit, read_bytes, write_whole};
 use tapstone_piv::{IndexedList, KeptCrl, RevocationList, Trust, crl_digest};
 
 /// The largest CRL that is read: some 15 million entries.
-const LARGEST: Limit = Limit::mebibytes(512);
+const LARGEST: FileLimit = FileLimit::mebibytes(512);
 
 /// Smaller ones are held.
 pub(crate) const WORTH_AN_INDEX_BYTES: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tapstone_files::{Limit, read_bytes};
+use tapstone_files::{FileLimit, read_bytes};
 use tapstone_measure::units::Nanos;
 use tapstone_piv::{Certificate, NotACertificate, OcspRules, OcspSource, RevocationRule, Trust};
 
@@ -274,7 +274,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Vec<u8>)>, FilesError> {
 }
 
 fn read_one(path: &Path) -> Result<Vec<u8>, FilesError> {
-    read_bytes(path, Limit::CREDENTIAL)
+    read_bytes(path, FileLimit::CREDENTIAL)
         .map_err(|error| FilesError::Read { path: path.to_owned(), error })
 }
 

@@ -2,7 +2,7 @@
 //! processing, and what the other strategies should gain.
 
 use tapstone_measure::interval::Estimate;
-use tapstone_measure::linear::{Observation, fit};
+use tapstone_measure::linear::{FitPoint, fit};
 use tapstone_piv::{ApduExchange, CommandLengths, DialogueLog, DialogueStep, Strategy};
 use tapstone_record as record;
 
@@ -29,15 +29,15 @@ pub(crate) struct Parts {
 impl Model {
     /// `None` where nothing was only moved, or in fewer than two dialogues.
     pub(crate) fn fitted(logs: &[&DialogueLog]) -> Option<Self> {
-        let moved = |log: &DialogueLog| -> Vec<Observation> {
+        let moved = |log: &DialogueLog| -> Vec<FitPoint> {
             let all = log.exchanges.iter().filter(|exchange| exchange.is_transfer());
-            all.map(|exchange| Observation {
+            all.map(|exchange| FitPoint {
                 amounts: vec![1.0, f64::from(exchange.bytes())],
                 value: exchange.time.0 as f64,
             })
             .collect()
         };
-        let mut rounds: Vec<Vec<Observation>> = logs.iter().map(|log| moved(log)).collect();
+        let mut rounds: Vec<Vec<FitPoint>> = logs.iter().map(|log| moved(log)).collect();
         // The length of a signature may vary by a byte, and nothing else; a dialogue with another
         // number of commands was another one.
         let usual = rounds.first()?.len();

@@ -7,7 +7,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscFunction;
 use tapstone_piv::{AuthenticationMechanism, Dialogue, Time};
 use tapstone_token::pin::Pin;
-use tapstone_worker::Protocol;
+use tapstone_worker::WorkerProtocol;
 
 use crate::files::TrustFiles;
 
@@ -23,7 +23,7 @@ pub(crate) enum DoorOrder {
 /// The protocol between the controller and the process that talks to the card.
 pub(crate) enum DoorProtocol {}
 
-impl Protocol for DoorProtocol {
+impl WorkerProtocol for DoorProtocol {
     type Order = DoorOrder;
     type Task = DoorOrder;
     type Report = DoorReport;

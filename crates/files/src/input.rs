@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// How many bytes a file of some kind may have. Each is many times what the largest real one needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Limit(u64);
+pub struct FileLimit(u64);
 
-impl Limit {
+impl FileLimit {
     /// Of a file that a person writes: suites, scenarios, profiles, configurations.
     pub const TOML: Self = Self::mebibytes(4);
     /// Of a credential or a certificate.
@@ -24,7 +24,7 @@ impl Limit {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for FileLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} MiB", self.0 >> 20)
     }
@@ -34,7 +34,7 @@ impl fmt::Display for Limit {
 #[derive(Debug)]
 pub struct LimitedFile {
     file: File,
-    limit: Limit,
+    limit: FileLimit,
     left: u64,
 }
 
@@ -43,7 +43,7 @@ impl LimitedFile {
     ///
     /// # Errors
     /// When the system cannot.
-    pub fn open(path: &Path, limit: Limit) -> io::Result<Self> {
+    pub fn open(path: &Path, limit: FileLimit) -> io::Result<Self> {
         Ok(Self { file: File::open(path)?, limit, left: limit.0 })
     }
 }
@@ -63,7 +63,7 @@ impl Read for LimitedFile {
 ///
 /// # Errors
 /// When it cannot be read, or has more bytes than `limit`: [`ErrorKind::FileTooLarge`].
-pub fn read_bytes(path: &Path, limit: Limit) -> io::Result<Vec<u8>> {
+pub fn read_bytes(path: &Path, limit: FileLimit) -> io::Result<Vec<u8>> {
     let mut file = LimitedFile::open(path, limit)?;
     // As large as it says at once: a vector that grows leaves copies of a secret behind.
     let length = file.file.metadata()?.len().min(limit.0);
@@ -76,7 +76,7 @@ pub fn read_bytes(path: &Path, limit: Limit) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read_bytes`], and when it is not UTF-8: [`ErrorKind::InvalidData`].
-pub fn read_text(path: &Path, limit: Limit) -> io::Result<String> {
+pub fn read_text(path: &Path, limit: FileLimit) -> io::Result<String> {
     let no_text = |_| io::Error::new(ErrorKind::InvalidData, "it is not text in UTF-8");
     String::from_utf8(read_bytes(path, limit)?).map_err(no_text)
 }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_file_without_an_end_is_left_at_the_limit() {
-        let error = read_bytes(Path::new("/dev/zero"), Limit::mebibytes(1)).unwrap_err();
+        let error = read_bytes(Path::new("/dev/zero"), FileLimit::mebibytes(1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
         assert_eq!(error.to_string(), "it has more than 1 MiB, and no such file needs as much");
     }
@@ -99,9 +99,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large");
         fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
-        assert_eq!(read_text(&path, Limit::mebibytes(1)).unwrap().len(), 1 << 20);
+        assert_eq!(read_text(&path, FileLimit::mebibytes(1)).unwrap().len(), 1 << 20);
         fs::write(&path, vec![b'x'; (1 << 20) + 1]).unwrap();
-        assert!(read_text(&path, Limit::mebibytes(1)).is_err());
+        assert!(read_text(&path, FileLimit::mebibytes(1)).is_err());
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("latin-1");
         fs::write(&path, b"caf\xe9").unwrap();
-        let error = read_text(&path, Limit::TOML).unwrap_err();
+        let error = read_text(&path, FileLimit::TOML).unwrap_err();
         assert_eq!(error.to_string(), "it is not text in UTF-8");
     }
 }

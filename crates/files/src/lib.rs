@@ -16,9 +16,9 @@ mod output;
 mod standard_output;
 mod target;
 
-pub use self::input::{Limit, LimitedFile, read_bytes, read_text};
+pub use self::input::{FileLimit, LimitedFile, read_bytes, read_text};
 pub use self::output::{
     Access, check_writable, create_beside, hold_files, sync_folder_of, write_whole,
 };
 pub use self::standard_output::standard_output_was_closed;
-pub use self::target::{Target, target};
+pub use self::target::{WriteTarget, target};

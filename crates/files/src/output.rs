@@ -13,7 +13,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid, fchown};
 use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile};
 
-use crate::target::{Target, folder_of, target};
+use crate::target::{WriteTarget, folder_of, target};
 
 /// Who may read a file that is made. One that is there keeps its mode and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +46,16 @@ pub fn write_whole(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     match target(path) {
-        Target::File(path) => replace(&path, access, write),
-        Target::Descriptor(1) => write_through(io::stdout().lock(), write),
-        Target::Descriptor(2) => write_through(io::stderr().lock(), write),
+        WriteTarget::File(path) => replace(&path, access, write),
+        WriteTarget::Descriptor(1) => write_through(io::stdout().lock(), write),
+        WriteTarget::Descriptor(2) => write_through(io::stderr().lock(), write),
         // Opened anew, it would begin at the start of a file that others write too.
-        Target::Descriptor(_) => write_through(OpenOptions::new().append(true).open(path)?, write),
-        Target::Special(path) => write_through(OpenOptions::new().write(true).open(path)?, write),
+        WriteTarget::Descriptor(_) => {
+            write_through(OpenOptions::new().append(true).open(path)?, write)
+        }
+        WriteTarget::Special(path) => {
+            write_through(OpenOptions::new().write(true).open(path)?, write)
+        }
     }
 }
 
@@ -166,14 +170,14 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// Why it could not.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match target(path) {
-        Target::File(path) => {
+        WriteTarget::File(path) => {
             // Without a name: a signal in this moment leaves nothing.
             let old = old_file(&path)?;
             let made = nameless(folder_of(&path))?;
             old.map_or(Ok(()), |old| keep_owner(&made, &old))
         }
         // A pipe is opened once, and not before there is something to say.
-        Target::Descriptor(_) | Target::Special(_) => {
+        WriteTarget::Descriptor(_) | WriteTarget::Special(_) => {
             let is_folder = fs::metadata(path).is_ok_and(|metadata| metadata.is_dir());
             if is_folder { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
         }

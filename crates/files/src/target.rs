@@ -8,7 +8,7 @@ const MOST_LINKS: usize = 40;
 
 /// Where bytes that are written to a path end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum WriteTarget {
     /// A regular file, there or yet to be made: it can be replaced by another.
     File(PathBuf),
     /// An open descriptor of this process (`/dev/stdout`, `/proc/self/fd/3`), whatever it is of.
@@ -19,17 +19,17 @@ pub enum Target {
 
 /// Follows the symbolic links of a path, also one whose end does not exist yet.
 #[must_use]
-pub fn target(path: &Path) -> Target {
+pub fn target(path: &Path) -> WriteTarget {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         if let Some(number) = descriptor(&path) {
-            return Target::Descriptor(number);
+            return WriteTarget::Descriptor(number);
         }
         let Ok(next) = fs::read_link(&path) else { break };
         path = folder_of(&path).join(next);
     }
     let is_special = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file());
-    if is_special { Target::Special(path) } else { Target::File(path) }
+    if is_special { WriteTarget::Special(path) } else { WriteTarget::File(path) }
 }
 
 /// The descriptor that a path names. A link in /proc/PID/fd is none to follow: what it leads to is
@@ -63,8 +63,8 @@ mod tests {
         let inside = |name: &str| folder.path().join(name);
         symlink("second", inside("first")).unwrap();
         symlink(inside("file"), inside("second")).unwrap();
-        assert_eq!(target(&inside("first")), Target::File(inside("file")));
-        assert_eq!(target(&inside("file")), Target::File(inside("file")));
+        assert_eq!(target(&inside("first")), WriteTarget::File(inside("file")));
+        assert_eq!(target(&inside("file")), WriteTarget::File(inside("file")));
     }
 
     #[test]
@@ -73,19 +73,19 @@ mod tests {
         let inside = |name: &str| folder.path().join(name);
         symlink("b", inside("a")).unwrap();
         symlink("a", inside("b")).unwrap();
-        assert!(matches!(target(&inside("a")), Target::File(_)));
+        assert!(matches!(target(&inside("a")), WriteTarget::File(_)));
     }
 
     #[test]
     fn descriptors_and_devices_are_no_files() {
-        assert_eq!(target(Path::new("/dev/stdout")), Target::Descriptor(1));
-        assert_eq!(target(Path::new("/dev/fd/2")), Target::Descriptor(2));
-        assert_eq!(target(Path::new("/proc/thread-self/fd/2")), Target::Descriptor(2));
-        assert_eq!(target(Path::new("/dev/null")), Target::Special("/dev/null".into()));
+        assert_eq!(target(Path::new("/dev/stdout")), WriteTarget::Descriptor(1));
+        assert_eq!(target(Path::new("/dev/fd/2")), WriteTarget::Descriptor(2));
+        assert_eq!(target(Path::new("/proc/thread-self/fd/2")), WriteTarget::Descriptor(2));
+        assert_eq!(target(Path::new("/dev/null")), WriteTarget::Special("/dev/null".into()));
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("open")).unwrap();
         let number = file.as_raw_fd();
         let path = PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id()));
-        assert_eq!(target(&path), Target::Descriptor(number as u32));
+        assert_eq!(target(&path), WriteTarget::Descriptor(number as u32));
     }
 }

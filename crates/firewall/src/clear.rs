@@ -6,7 +6,7 @@ use tapstone_apdu::{Class, CommandApdu, Expected, StatusWord};
 use tapstone_names::apdu::{Application, describe};
 use zeroize::Zeroizing;
 
-use crate::context::{Context, Judged};
+use crate::context::{CardContext, Judged};
 use crate::effect::{Effect, Selection};
 use crate::refusal::{Refusal, Why};
 
@@ -99,7 +99,7 @@ enum Telling {
 #[derive(Default)]
 pub struct Firewall {
     permissions: Permissions,
-    context: Context,
+    context: CardContext,
     counters: Vec<(Reference, Counter)>,
     /// What the PIN is for: where it was sent first.
     reference: Option<Reference>,

@@ -23,7 +23,7 @@ const ONLY_THE_BASIC_ONE: [bool; Class::CHANNELS as usize] = {
 
 /// What was selected where, as far as the answers told; what they did not is taken at its worst.
 #[derive(Clone)]
-pub struct Context {
+pub struct CardContext {
     channels: [Surroundings; Class::CHANNELS as usize],
     chain: Option<Chain>,
     sent: Option<Sent>,
@@ -34,7 +34,7 @@ pub struct Context {
 }
 
 /// Of a card of which nothing is known.
-impl Default for Context {
+impl Default for CardContext {
     fn default() -> Self {
         let nothing = Surroundings { selected: None, name: Selection::Unknown(0), pace: false };
         let channels = [nothing; Class::CHANNELS as usize];
@@ -83,7 +83,7 @@ impl Drop for Judged {
     }
 }
 
-impl Context {
+impl CardContext {
     /// What these bytes would do to the card as it is.
     ///
     /// # Errors

@@ -37,6 +37,6 @@ mod effect;
 mod refusal;
 
 pub use self::clear::{Cleared, Declared, Firewall, Permissions};
-pub use self::context::Context;
+pub use self::context::CardContext;
 pub use self::effect::Effect;
 pub use self::refusal::{Refusal, Why};

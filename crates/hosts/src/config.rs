@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use tapstone_token::controller::TokenChoice;
 use tapstone_token::module::ModuleArguments;
 use tapstone_token::pin_source::PinSource;
@@ -115,7 +115,7 @@ impl Config {
     /// # Errors
     /// The file cannot be read, is malformed, or offers what cannot be.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = read_text(path, Limit::TOML)
+        let text = read_text(path, FileLimit::TOML)
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         Self::parse(&text, path)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 
 use crate::error::HostsError;
 use crate::identity::Identity;
@@ -154,7 +154,7 @@ impl Credentials {
 }
 
 fn read(path: &Path) -> Result<String, HostsError> {
-    read_text(path, Limit::CREDENTIAL).map_err(|error| unreadable(path, &error))
+    read_text(path, FileLimit::CREDENTIAL).map_err(|error| unreadable(path, &error))
 }
 
 fn readable(path: &Path) -> Result<PathBuf, HostsError> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 
 use crate::identity::{Identity, PacketKey, PacketKeyError};
 
@@ -62,7 +62,7 @@ impl Enrolment {
     /// One of them cannot be read or is malformed, or two names are of one agent.
     pub fn read(path: &Path) -> Result<Self, EnrolmentError> {
         let malformed = |error| EnrolmentError::Malformed { path: path.to_owned(), error };
-        let text = read_text(path, Limit::TOML)
+        let text = read_text(path, FileLimit::TOML)
             .map_err(|error| EnrolmentError::Unreadable { path: path.to_owned(), error })?;
         let file: EnrolmentFile = toml::from_str(&text)
             .map_err(|error| malformed(error.to_string().trim_end().to_owned()))?;

@@ -15,7 +15,7 @@ use pkcs8::SecretDocument;
 use pkcs8::der::pem::LineEnding;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tapstone_files::{Access, Limit, read_text, write_whole};
+use tapstone_files::{Access, FileLimit, read_text, write_whole};
 use zeroize::Zeroizing;
 
 /// Ed25519 signatures have 64 bytes (RFC 8032, section 5.1.6).
@@ -115,7 +115,8 @@ impl PacketKey {
     /// The file cannot be read, may be read by everybody, or holds something else.
     pub fn read(path: &Path) -> Result<Self, PacketKeyError> {
         let fail = |why: String| PacketKeyError { path: path.to_owned(), why };
-        let text = read_text(path, Limit::CREDENTIAL).map_err(|error| fail(error.to_string()))?;
+        let text =
+            read_text(path, FileLimit::CREDENTIAL).map_err(|error| fail(error.to_string()))?;
         let text = Zeroizing::new(text);
         let mode = fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode() & 0o777);
         // A group may read it: so Kubernetes hands secrets to a pod.

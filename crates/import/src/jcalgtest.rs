@@ -39,7 +39,7 @@ mod steady;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tapstone_files::{Limit, read_bytes};
+use tapstone_files::{FileLimit, read_bytes};
 use tapstone_record::{self as record, Card, Reader, Record, Target, TargetKind, Tool};
 
 use self::header::Header;
@@ -47,7 +47,7 @@ use self::lines::Content;
 use crate::{ImportError, Imported};
 
 /// The largest known file has 0.8 MB.
-const LARGEST: Limit = Limit::mebibytes(64);
+const LARGEST: FileLimit = FileLimit::mebibytes(64);
 
 /// Reads a result file. `tool` is the program that writes the record.
 ///

@@ -24,7 +24,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tapstone_files::{Limit, LimitedFile};
+use tapstone_files::{FileLimit, LimitedFile};
 use tapstone_record::{self as record, Record, Target, TargetKind, Tool};
 use tapstone_text::thousands;
 
@@ -45,7 +45,7 @@ pub struct PanelLog {
 }
 
 /// A year of a large site has some ten million lines.
-const LARGEST: Limit = Limit::mebibytes(1024);
+const LARGEST: FileLimit = FileLimit::mebibytes(1024);
 
 /// Reads a log by a map. `tool` is the program that writes the record.
 ///

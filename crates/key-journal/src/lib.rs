@@ -60,15 +60,15 @@ struct Entry {
 }
 
 /// The keys of this process on its token.
-pub struct Journal {
+pub struct KeyJournal {
     folder: Option<PathBuf>,
     token: TokenName,
     file: Option<(File, PathBuf)>,
     noted: Vec<OwnKey>,
 }
 
-impl Journal {
-    /// Without a key. There is no file before [`Journal::note`].
+impl KeyJournal {
+    /// Without a key. There is no file before [`KeyJournal::note`].
     pub fn new(folder: Option<PathBuf>, token: TokenName) -> Self {
         Self { folder, token, file: None, noted: Vec::new() }
     }

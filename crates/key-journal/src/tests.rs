@@ -25,8 +25,8 @@ impl Place {
         Self { _home: home, folder }
     }
 
-    fn journal(&self) -> Journal {
-        Journal::new(Some(self.folder.clone()), token())
+    fn journal(&self) -> KeyJournal {
+        KeyJournal::new(Some(self.folder.clone()), token())
     }
 
     /// The only file.
@@ -151,7 +151,7 @@ fn what_others_could_have_written_is_not_read() {
 
 #[test]
 fn without_a_folder_nothing_is_noted() {
-    let mut journal = Journal::new(None, token());
+    let mut journal = KeyJournal::new(None, token());
     assert!(journal.note(key("01")).unwrap_err().contains("XDG_STATE_HOME"));
     let place = Place::new();
     fs::write(&place.folder, "a file").unwrap();

@@ -8,7 +8,7 @@ use crate::interval::Estimate;
 
 /// One case in one round: what it did, and how long that took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Observation {
+pub struct FitPoint {
     /// How much of each thing it did; the first is usually 1, for what does not vary.
     pub amounts: Vec<f64>,
     /// What it took, in any unit.
@@ -31,7 +31,7 @@ const SINGULAR: f64 = 1e-9;
 /// Fits every round and puts the rounds together. The cases are the same in every round, in the
 /// same order. `None` for fewer than two rounds, or cases that determine no coefficient.
 #[must_use]
-pub fn fit(rounds: &[Vec<Observation>]) -> Option<Fit> {
+pub fn fit(rounds: &[Vec<FitPoint>]) -> Option<Fit> {
     let width = rounds.first()?.first()?.amounts.len();
     let told = independent(&rounds[0], width);
     let solved: Vec<Vec<f64>> = rounds.iter().filter_map(|round| solve(round, &told)).collect();
@@ -48,7 +48,7 @@ pub fn fit(rounds: &[Vec<Observation>]) -> Option<Fit> {
 }
 
 /// The columns, from the first on, none of which the ones before it already say.
-fn independent(round: &[Observation], width: usize) -> Vec<usize> {
+fn independent(round: &[FitPoint], width: usize) -> Vec<usize> {
     let mut told = Vec::new();
     for column in 0..width {
         told.push(column);
@@ -61,7 +61,7 @@ fn independent(round: &[Observation], width: usize) -> Vec<usize> {
 
 /// The normal equations of these columns, by Gauss with the largest pivot; `None` when they are
 /// singular.
-fn solve(round: &[Observation], columns: &[usize]) -> Option<Vec<f64>> {
+fn solve(round: &[FitPoint], columns: &[usize]) -> Option<Vec<f64>> {
     let n = columns.len();
     // Columns are scaled to length 1, so that bytes and commands weigh the same.
     let scale: Vec<f64> = columns
@@ -71,7 +71,7 @@ fn solve(round: &[Observation], columns: &[usize]) -> Option<Vec<f64>> {
     if scale.contains(&0.0) {
         return None;
     }
-    let at = |of: &Observation, place: usize| of.amounts[columns[place]] / scale[place];
+    let at = |of: &FitPoint, place: usize| of.amounts[columns[place]] / scale[place];
     let mut rows: Vec<Vec<f64>> = (0..n)
         .map(|i| {
             let product = |j: usize| round.iter().map(|of| at(of, i) * at(of, j)).sum::<f64>();
@@ -100,7 +100,7 @@ fn solve(round: &[Observation], columns: &[usize]) -> Option<Vec<f64>> {
     Some(solution.iter().zip(&scale).map(|(value, scale)| value / scale).collect())
 }
 
-fn residual(rounds: &[Vec<Observation>], coefficients: &[Option<Estimate>]) -> f64 {
+fn residual(rounds: &[Vec<FitPoint>], coefficients: &[Option<Estimate>]) -> f64 {
     let rows = rounds[0].len();
     let distance = |row: usize| {
         let values = rounds.iter().filter_map(|round| round.get(row)).map(|of| of.value);
@@ -119,13 +119,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rounds(costs: [f64; 3], noise: impl Fn(usize, usize) -> f64) -> Vec<Vec<Observation>> {
+    fn rounds(costs: [f64; 3], noise: impl Fn(usize, usize) -> f64) -> Vec<Vec<FitPoint>> {
         let points = [(8.0, 0.0), (8.0, 1.0), (8.0, 4.0), (128.0, 0.0), (128.0, 1.0), (128.0, 4.0)];
         let observation = |round: usize, row: usize| {
             let (bytes, operations) = points[row];
             let amounts = vec![1.0, bytes, operations];
             let value: f64 = amounts.iter().zip(costs).map(|(amount, cost)| amount * cost).sum();
-            Observation { amounts, value: value + noise(round, row) }
+            FitPoint { amounts, value: value + noise(round, row) }
         };
         (0..10).map(|round| (0..6).map(|row| observation(round, row)).collect()).collect()
     }

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A daemon with the probe inside. It is stopped when this is dropped.
 #[derive(Debug)]
-pub struct Daemon {
+pub struct ProbedDaemon {
     child: Child,
 }
 
@@ -69,7 +69,7 @@ pub enum DaemonError {
     },
 }
 
-impl Daemon {
+impl ProbedDaemon {
     /// Starts it, and waits until it answers.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for ProbedDaemon {
     fn drop(&mut self) {
         self.end();
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::mem;
 use std::path::Path;
 
-use tapstone_command::run::{Finished, Run, RunError, Signals};
+use tapstone_command::run::{Finished, ProgramRun, RunError, Signals};
 use tapstone_events::system_calls::Observed;
 use tapstone_events::{Blind, Losses, ObservedRun};
 use tapstone_files::{Access, write_whole};
@@ -20,7 +20,7 @@ use tapstone_files::{Access, write_whole};
 pub use self::error::{KeepError, ObserveError};
 pub use self::plan::ObservationPlan;
 use crate::blind;
-use crate::daemon::Daemon;
+use crate::daemon::ProbedDaemon;
 use crate::probe::{Applied, Probe};
 use crate::recording::{self, EventsError, Recording};
 
@@ -55,7 +55,7 @@ pub struct Seen {
 /// When it cannot be started, or what it left cannot be read. How it ends is no error here.
 pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, ObserveError> {
     let probe = Probe::new(plan.options)?;
-    let daemon = plan.daemon.map(|command| Daemon::start(command, &probe)).transpose()?;
+    let daemon = plan.daemon.map(|command| ProbedDaemon::start(command, &probe)).transpose()?;
     if daemon.is_some() {
         (plan.when_ready)();
     }
@@ -108,7 +108,7 @@ fn run_probed(
     probe: &Probe,
     signals: &Signals,
 ) -> Result<Finished, RunError> {
-    let run = Run::new(plan.command).output(plan.output).input(plan.input);
+    let run = ProgramRun::new(plan.command).output(plan.output).input(plan.input);
     if blind::is_for_another_machine(plan.command.program()) {
         return run.beside(plan.beside()).finish(signals);
     }

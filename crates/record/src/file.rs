@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use tapstone_files::{Access, Limit};
+use tapstone_files::{Access, FileLimit};
 
 use crate::error::RecordError;
 use crate::record::{Record, SchemaName};
@@ -16,7 +16,7 @@ impl Record {
     /// malformed: the error then names file, line and field.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
-        let text = tapstone_files::read_text(path, Limit::RECORD)
+        let text = tapstone_files::read_text(path, FileLimit::RECORD)
             .map_err(|source| RecordError::Read { path: path.into(), source })?;
         Self::from_json(&text, path)
     }

@@ -18,7 +18,7 @@ use thiserror::Error;
 use columns::{Columns, Encoder};
 use whole_file::WholeFile;
 
-use tapstone_files::{Target, target};
+use tapstone_files::{WriteTarget, target};
 
 /// Rows are written out when there are this many, so that about 40 MiB hold them until then.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
@@ -64,7 +64,7 @@ impl SampleWriter {
     /// where this one would put them.
     pub fn create(path: impl AsRef<Path>, operations: &[&str]) -> Result<Self, SamplesError> {
         let path = path.as_ref();
-        let Target::File(path) = target(path) else {
+        let WriteTarget::File(path) = target(path) else {
             return Err(SamplesError::NotAFile { path: path.into() });
         };
         let mut encoder = Encoder::new(operations)?;

@@ -22,7 +22,7 @@ mod steps;
 mod verified;
 
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
-pub use self::measured::{ReplayedThread, StepTime, measured_workload, recorded_part};
+pub use self::measured::{ReplayedCall, ReplayedThread, measured_workload, recorded_part};
 pub use self::plan::{
     KeyCertainty, KeyUses, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,
     plan_replay, replayed_span,

@@ -10,7 +10,7 @@ use crate::verified::KeptResult;
 
 /// One call as it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepTime {
+pub struct ReplayedCall {
     /// When it began, since the replay's start.
     pub begin: Nanos,
     /// How long it took.
@@ -28,7 +28,7 @@ pub struct StepTime {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedThread {
     /// How each of its calls went.
-    pub times: Vec<StepTime>,
+    pub times: Vec<ReplayedCall>,
     /// Results that were kept, in the same order.
     pub results: Vec<KeptResult>,
 }

@@ -18,7 +18,7 @@ use tapstone_measure::slice::Slice;
 use tapstone_measure::units::{Nanos, PerSecond};
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
 use tapstone_replay::{ReplayEvidence, ReplayProcess, ReplayedThread};
-use tapstone_worker::Protocol;
+use tapstone_worker::WorkerProtocol;
 pub use tapstone_worker::{receive, send};
 
 use crate::catalogue::Variant;
@@ -135,7 +135,7 @@ impl From<Task> for Order {
 #[derive(Clone, Copy, Debug)]
 pub enum TokenProtocol {}
 
-impl Protocol for TokenProtocol {
+impl WorkerProtocol for TokenProtocol {
     type Order = Order;
     type Task = Task;
     type Report = Report;

@@ -13,11 +13,11 @@ use crate::behaviour::{self, Behaviour, Judgement};
 use crate::guard;
 use tapstone_command::command::Command;
 use tapstone_command::rounds::{self, Ended, Progress, Rounds, Turn};
-use tapstone_command::run::{Exit, Finished, Input, Output, Run, Signals};
+use tapstone_command::run::{Exit, Finished, ProgramInput, ProgramOutput, ProgramRun, Signals};
 use tapstone_events::{Blind, Fix, ObservedRun};
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::timeline::Timeline;
-use tapstone_observe::daemon::Daemon;
+use tapstone_observe::daemon::ProbedDaemon;
 use tapstone_observe::observe::{self, ObserveError, Seen};
 use tapstone_observe::probe::{Applied, EventBytes, Probe, ProbeOptions};
 
@@ -48,14 +48,14 @@ pub struct Trial<'a> {
 #[derive(Debug)]
 struct Resident {
     // Dropped, and so stopped, before the files that it writes to.
-    _daemon: Daemon,
+    _daemon: ProbedDaemon,
     probe: Probe,
 }
 
 impl Resident {
     fn start(command: &Command, options: &ProbeOptions) -> Result<Self, ObserveError> {
         let probe = Probe::new(options)?;
-        Ok(Self { _daemon: Daemon::start(command, &probe)?, probe })
+        Ok(Self { _daemon: ProbedDaemon::start(command, &probe)?, probe })
     }
 
     /// What it did during a run.
@@ -243,7 +243,8 @@ impl Trial<'_> {
         });
         let beside = resident.map(|resident| &resident.probe);
         if side == TrialSide::Bare {
-            let run = Run::new(self.command).output(Output::Kept).input(Input::Null);
+            let run =
+                ProgramRun::new(self.command).output(ProgramOutput::Kept).input(ProgramInput::Null);
             let mut finished = run
                 .beside(beside.map(|probe| probe as _))
                 .finish(signals)

@@ -2,10 +2,10 @@
 
 use crate::lost::Lost;
 use crate::process::WorkerProcess;
-use crate::protocol::Protocol;
+use crate::protocol::WorkerProtocol;
 
 /// The way to a worker on another machine. Its reports come through a [`ReportSender`](crate::ReportSender).
-pub trait RemoteWorker<P: Protocol>: Send {
+pub trait RemoteWorker<P: WorkerProtocol>: Send {
     /// Sends a task. That the worker is gone is noticed by [`ReportSender::end`](crate::ReportSender::end).
     fn send_task(&mut self, task: P::Task);
 
@@ -20,12 +20,12 @@ pub trait RemoteWorker<P: Protocol>: Send {
 }
 
 /// A worker, wherever it is.
-pub(crate) enum Channel<P: Protocol> {
+pub(crate) enum Channel<P: WorkerProtocol> {
     Process(WorkerProcess<P>),
     Remote(Box<dyn RemoteWorker<P>>),
 }
 
-impl<P: Protocol> Channel<P> {
+impl<P: WorkerProtocol> Channel<P> {
     pub(crate) fn send_task(&mut self, task: P::Task) {
         match self {
             Self::Process(process) => process.order(&task.into()),

@@ -11,7 +11,7 @@ use crate::clean_up::Patience;
 use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
 use crate::process::{WorkerCommand, WorkerProcess};
-use crate::protocol::Protocol;
+use crate::protocol::WorkerProtocol;
 use crate::timeouts::{Interrupt, Timeouts};
 use crate::watch::{ThreadWatch, WorkerSight};
 
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A worker is lost when its process ends, when a call takes longer than [`Timeouts`] allow, or when
 /// it says something that is no report. It is lost once: whoever hears of it first, by
 /// [`hear`](Self::hear) or as the answer to a question, is the only one who does.
-pub struct Conversation<P: Protocol> {
+pub struct Conversation<P: WorkerProtocol> {
     timeouts: Timeouts,
     /// How long another machine may take to answer.
     remote_patience: Duration,
@@ -36,7 +36,7 @@ pub struct Conversation<P: Protocol> {
     last_look: Instant,
 }
 
-struct Worker<P: Protocol> {
+struct Worker<P: WorkerProtocol> {
     channel: Channel<P>,
     watch: ThreadWatch,
 }
@@ -53,7 +53,7 @@ pub enum Heard<R, C: std::fmt::Display> {
 }
 
 /// What is heard in a conversation by this protocol.
-pub type HeardOf<P> = Heard<<P as Protocol>::Report, <P as Protocol>::Call>;
+pub type HeardOf<P> = Heard<<P as WorkerProtocol>::Report, <P as WorkerProtocol>::Call>;
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum Unanswered<C: std::fmt::Display> {
     Interrupted,
 }
 
-impl<P: Protocol> Conversation<P> {
+impl<P: WorkerProtocol> Conversation<P> {
     /// A conversation without workers.
     #[must_use]
     pub fn new(timeouts: Timeouts, interrupt: Interrupt) -> Self {

@@ -3,7 +3,7 @@
 //!
 //! The controller's side:
 //! - [`Conversation`] starts workers, asks them, hears and watches them, and ends them. It is generic
-//!   over a [`Protocol`]: what is ordered, what is reported, and which calls there are.
+//!   over a [`WorkerProtocol`]: what is ordered, what is reported, and which calls there are.
 //! - [`RemoteWorker`] is a worker of another machine in the same conversation.
 //! - [`Timeouts`] and [`Interrupt`] say how long workers may take.
 //! - [`Lost`] says how a worker ended, and in which call.
@@ -41,6 +41,6 @@ pub use inbox::ReportSender;
 pub use lost::Lost;
 pub use pipes::private_pipes;
 pub use process::WorkerCommand;
-pub use protocol::Protocol;
+pub use protocol::WorkerProtocol;
 pub use timeouts::{Interrupt, OnInterrupt, PROGRESS_INTERVAL, Periodic, Timeouts};
 pub use watch::NOTABLE_WAIT;

@@ -18,7 +18,7 @@ use crate::clean_up::{CleanUpWatch, Patience};
 use crate::frames::{receive, send};
 use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
-use crate::protocol::Protocol;
+use crate::protocol::WorkerProtocol;
 use crate::timeouts::Periodic;
 
 /// What to start as a worker: this program, with the argument that makes it one.
@@ -33,7 +33,7 @@ pub struct WorkerCommand {
 }
 
 /// A process that was started as a worker.
-pub(crate) struct WorkerProcess<P: Protocol> {
+pub(crate) struct WorkerProcess<P: WorkerProtocol> {
     child: Child,
     orders: Option<BufWriter<ChildStdin>>,
     board: Arc<Board>,
@@ -41,7 +41,7 @@ pub(crate) struct WorkerProcess<P: Protocol> {
     protocol: PhantomData<fn() -> P>,
 }
 
-impl<P: Protocol> WorkerProcess<P> {
+impl<P: WorkerProtocol> WorkerProcess<P> {
     /// Starts a worker that reports to `inbox` under this number. When its orders end it
     /// ends by itself, unless it stands still for longer than `patience`.
     ///
@@ -125,7 +125,7 @@ const LOOK_FOR_END: Duration = Duration::from_millis(2);
 const LOOK_AT_BOARD: Duration = Duration::from_millis(20);
 
 /// A worker whose orders end removes what it made: it is killed only when it stands still.
-impl<P: Protocol> Drop for WorkerProcess<P> {
+impl<P: WorkerProtocol> Drop for WorkerProcess<P> {
     fn drop(&mut self) {
         self.orders = None;
         let is_lasting =

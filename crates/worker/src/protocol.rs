@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A protocol between a controller and workers of one kind.
-pub trait Protocol: 'static {
+pub trait WorkerProtocol: 'static {
     /// What a worker is told by whoever started its process: it may name paths and hold a PIN.
     type Order: Serialize + From<Self::Task>;
     /// What a worker is told by any controller, on another machine too. The same as `Order` where

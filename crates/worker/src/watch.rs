@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::board::InFlight;
 use crate::lost::Lost;
 use crate::process::WorkerProcess;
-use crate::protocol::Protocol;
+use crate::protocol::WorkerProtocol;
 
 /// A wait for another program that a user wonders about.
 pub const NOTABLE_WAIT: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ impl ThreadWatch {
     }
 
     /// Looks at the worker's board. `limit` says how long a call may take.
-    pub(crate) fn look<P: Protocol>(
+    pub(crate) fn look<P: WorkerProtocol>(
         &mut self,
         process: &WorkerProcess<P>,
         limit: impl Fn(Option<P::Call>) -> Duration,

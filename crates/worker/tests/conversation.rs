@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tapstone_worker::{
-    Board, Conversation, Heard, Interrupt, Lost, OnInterrupt, Protocol, RemoteWorker, ReportSender,
-    Timeouts, Unanswered, WorkerCommand, private_pipes, receive, send,
+    Board, Conversation, Heard, Interrupt, Lost, OnInterrupt, RemoteWorker, ReportSender, Timeouts,
+    Unanswered, WorkerCommand, WorkerProtocol, private_pipes, receive, send,
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl fmt::Display for Call {
 
 enum Toy {}
 
-impl Protocol for Toy {
+impl WorkerProtocol for Toy {
     type Order = Order;
     type Task = Order;
     type Report = u32;

@@ -14,7 +14,7 @@ use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use serde::{Deserialize, Serialize};
-use tapstone_files::{Access, Limit, read_bytes, write_whole};
+use tapstone_files::{Access, FileLimit, read_bytes, write_whole};
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
@@ -33,7 +33,7 @@ const HEAD: &str = "tapstone.workload";
 /// Rows of a group.
 const GROUP_ROWS: usize = 1 << 20;
 /// A file of as many calls as are read is many times smaller.
-const MOST_BYTES: Limit = Limit::mebibytes(512);
+const MOST_BYTES: FileLimit = FileLimit::mebibytes(512);
 const MOST_HEAD_BYTES: usize = 16 << 20;
 /// Ten years: no pause and no call is longer.
 const LONGEST: u64 = 10 * 366 * 86_400 * 1_000_000_000;

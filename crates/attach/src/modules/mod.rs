@@ -21,7 +21,7 @@ use crate::process::{self, Mapping, Memory};
 
 /// A module's functions, where they are in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
+pub struct ModuleFunctions {
     /// Its path, as the process has it.
     pub name: String,
     /// The inode of its file, which is the same in all processes.
@@ -59,7 +59,7 @@ impl FoundFunction {
 #[derive(Clone, Debug, Default)]
 pub struct ProcessModules {
     /// Each once, by its file.
-    pub modules: Vec<Module>,
+    pub modules: Vec<ModuleFunctions>,
     /// Lists whose functions are in no file: made at run time (libffi closures).
     pub anonymous_lists: usize,
     /// The program itself throws exceptions, or ends threads.
@@ -79,7 +79,7 @@ pub fn find_modules(process: u32) -> io::Result<ProcessModules> {
         ..ProcessModules::default()
     };
     let lists = lists::find(&mappings, &memory, &mut files);
-    let mut modules: BTreeMap<u64, Module> = BTreeMap::new();
+    let mut modules: BTreeMap<u64, ModuleFunctions> = BTreeMap::new();
     for list in lists {
         add_list(&mut found, &mut modules, &list, &mappings, &mut files);
     }
@@ -119,7 +119,7 @@ impl<'a> Files<'a> {
 
 fn add_list(
     found: &mut ProcessModules,
-    modules: &mut BTreeMap<u64, Module>,
+    modules: &mut BTreeMap<u64, ModuleFunctions>,
     list: &FoundList,
     mappings: &[Mapping],
     files: &mut Files<'_>,
@@ -132,7 +132,7 @@ fn add_list(
     }
     let Some(path) = process::reachable_path(files.process, first) else { return };
     let unwinds = files.get(first).is_some_and(ModuleFile::unwinds);
-    let module = modules.entry(first.inode).or_insert_with(|| Module {
+    let module = modules.entry(first.inode).or_insert_with(|| ModuleFunctions {
         name: first.name.clone(),
         inode: first.inode,
         path,
@@ -149,14 +149,18 @@ fn add_list(
 }
 
 /// Functions of PC/SC and of reader drivers, by the names under which libraries export them.
-fn add_exports(modules: &mut BTreeMap<u64, Module>, mappings: &[Mapping], files: &mut Files<'_>) {
+fn add_exports(
+    modules: &mut BTreeMap<u64, ModuleFunctions>,
+    mappings: &[Mapping],
+    files: &mut Files<'_>,
+) {
     let process = files.process;
     for mapping in mappings.iter().filter(|it| it.is_executable && it.has_file()) {
         let Some(file) = files.get(mapping).filter(|file| !file.exports.is_empty()) else {
             continue;
         };
         let Some(path) = process::reachable_path(process, mapping) else { continue };
-        let module = modules.entry(mapping.inode).or_insert_with(|| Module {
+        let module = modules.entry(mapping.inode).or_insert_with(|| ModuleFunctions {
             name: mapping.name.clone(),
             inode: mapping.inode,
             path,
@@ -172,7 +176,7 @@ fn add_exports(modules: &mut BTreeMap<u64, Module>, mappings: &[Mapping], files:
     }
 }
 
-fn place_probes(module: &mut Module, files: &mut Files<'_>) {
+fn place_probes(module: &mut ModuleFunctions, files: &mut Files<'_>) {
     let mapping = files.mappings.iter().find(|it| it.inode == module.inode);
     let Some(file) = mapping.and_then(|mapping| files.get(mapping)) else { return };
     let entries: Vec<u64> = module.functions.keys().copied().collect();

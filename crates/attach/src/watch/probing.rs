@@ -11,7 +11,7 @@ use crate::counted::FunctionTimes;
 use crate::error::AttachError;
 use crate::functions::WatchedFunction;
 use crate::layout::{self, Arguments};
-use crate::modules::{FoundFunction, Module, ProcessModules};
+use crate::modules::{FoundFunction, ModuleFunctions, ProcessModules};
 use crate::place::ProbePlace;
 use crate::process;
 
@@ -39,7 +39,11 @@ impl Watch {
         Ok(())
     }
 
-    fn probe_module(&mut self, module: &Module, program_unwinds: bool) -> Result<(), AttachError> {
+    fn probe_module(
+        &mut self,
+        module: &ModuleFunctions,
+        program_unwinds: bool,
+    ) -> Result<(), AttachError> {
         let may_be_left = module.unwinds || program_unwinds;
         let mut with_return = Vec::new();
         let mut entry_only = Vec::new();
@@ -70,7 +74,7 @@ impl Watch {
         if self.plan.with_events { function.probe } else { function.counting_probe }
     }
 
-    fn number(&mut self, module: &Module, function: &FoundFunction) -> Option<u16> {
+    fn number(&mut self, module: &ModuleFunctions, function: &FoundFunction) -> Option<u16> {
         let name = *function.names.first()?;
         let is_stepped = self.place(function).is_stepped;
         let key = (module.inode, name, is_stepped);
@@ -97,7 +101,7 @@ impl Watch {
         Some(number)
     }
 
-    fn note_module(&mut self, module: &Module, may_be_left: bool) {
+    fn note_module(&mut self, module: &ModuleFunctions, may_be_left: bool) {
         let name = process::file_name(&module.name);
         if may_be_left && self.plan.with_returns {
             self.notes.insert(format!(

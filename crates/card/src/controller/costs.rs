@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tapstone_measure::linear::{Fit, Observation, fit};
+use tapstone_measure::linear::{Fit, FitPoint, fit};
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
@@ -42,7 +42,7 @@ fn cost(ran: &CardRun, plan: &Plan, test: &str) -> Option<record::Cost> {
     let all = lanes.iter().map(|lane| cells(ran, *lane, plan.cases[usize::from(*lane)].point));
     let by_lane: Vec<BTreeMap<u64, Cell>> = all.filter(|cells| !cells.is_empty()).collect();
     // Rounds in which every case went well: a fit over others would compare different moments.
-    let rounds: Vec<Vec<Observation>> = by_lane
+    let rounds: Vec<Vec<FitPoint>> = by_lane
         .first()?
         .keys()
         .filter_map(|round| {
@@ -85,7 +85,7 @@ fn cells(ran: &CardRun, lane: u16, point: Point) -> BTreeMap<u64, Cell> {
 }
 
 /// Fixed, bytes over the interface, set-ups, operations, bytes worked on.
-fn observation(cell: &Cell, grows: bool) -> Observation {
+fn observation(cell: &Cell, grows: bool) -> FitPoint {
     let operations = f64::from(cell.point.operations);
     let amounts = vec![
         1.0,
@@ -94,7 +94,7 @@ fn observation(cell: &Cell, grows: bool) -> Observation {
         operations,
         operations * f64::from(cell.point.bytes),
     ];
-    Observation { amounts, value: cell.latency.0 as f64 }
+    FitPoint { amounts, value: cell.latency.0 as f64 }
 }
 
 /// Every command of the measured operations, summed up by name and header.

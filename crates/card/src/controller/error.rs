@@ -5,7 +5,7 @@ use std::io;
 use tapstone_names::pcsc::{PcscFailure, PcscFunction};
 use thiserror::Error;
 
-use tapstone_worker::Protocol;
+use tapstone_worker::WorkerProtocol;
 
 use crate::protocol::{CardProtocol, Fault};
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use thiserror::Error;
 use toml::Spanned;
 
@@ -213,7 +213,7 @@ impl SuiteText {
         if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
             return Ok(Self { name: format!("suite {name}"), text: (*text).to_owned() });
         }
-        let text = read_text(Path::new(name), Limit::TOML).map_err(|error| SuiteError {
+        let text = read_text(Path::new(name), FileLimit::TOML).map_err(|error| SuiteError {
             file: name.to_owned(),
             line: None,
             what: format!("neither a suite that comes with Tapstone nor a file: {error}"),

@@ -2,7 +2,7 @@
 //! what no card is ever sent is an error in the suite's own line.
 
 use tapstone_apdu::{CommandApdu, StatusWord};
-use tapstone_firewall::{Context, Effect, Why};
+use tapstone_firewall::{CardContext, Effect, Why};
 
 use super::job::{DeclaredEffect, Piece, Split, Step, SuiteJob};
 
@@ -10,13 +10,13 @@ use super::job::{DeclaredEffect, Piece, Split, Step, SuiteJob};
 #[derive(Clone)]
 pub(super) struct Rehearsal<'a> {
     job: &'a SuiteJob,
-    context: Context,
+    context: CardContext,
 }
 
 impl<'a> Rehearsal<'a> {
     /// Of a job whose values are known.
     pub(super) fn new(job: &'a SuiteJob) -> Self {
-        Self { job, context: Context::default() }
+        Self { job, context: CardContext::default() }
     }
 
     /// The card is unpowered.

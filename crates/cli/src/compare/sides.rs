@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_compare::NamedRecord;
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use tapstone_record::Record;
 use tapstone_reference::Reference;
 
@@ -29,7 +29,7 @@ pub(super) struct OpenedRecord {
 impl OpenedRecord {
     pub(super) fn read(name: &str) -> anyhow::Result<Self> {
         let path = Path::new(name);
-        let content = read_text(path, Limit::RECORD).with_context(|| {
+        let content = read_text(path, FileLimit::RECORD).with_context(|| {
             format!("cannot read {name}\nhint: name a record, or a reference: {}", references())
         })?;
         let record = Record::from_json(&content, path)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use tapstone_door::{SHIPPED, Scenario, UnknownScenario, with_card};
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use tapstone_record::{Emulated, Environment, Record, Target, TargetKind};
 
 use crate::command_line;
@@ -72,7 +72,7 @@ pub(super) fn read_scenario(name: &str) -> anyhow::Result<Scenario> {
             shipped.join(", ")
         )
     };
-    let text = read_text(path, Limit::TOML).map_err(unreadable)?;
+    let text = read_text(path, FileLimit::TOML).map_err(unreadable)?;
     Ok(Scenario::read(&text, name)?)
 }
 

@@ -1,7 +1,7 @@
 //! The cases of a run: what the options mean together.
 
 use anyhow::{Context, bail};
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use tapstone_measure::claim::Claim;
 use tapstone_measure::clock::Monotonic;
 use tapstone_measure::loop_overhead::loop_overhead_ns;
@@ -47,7 +47,7 @@ pub(super) fn token_cases(arguments: &Arguments, clock_step: Nanos) -> anyhow::R
     let mut cases = if !what.mix.is_empty() {
         vec![maker.mix()?]
     } else if let Some(path) = &what.suite {
-        let text = read_text(path, Limit::TOML).map_err(|error| {
+        let text = read_text(path, FileLimit::TOML).map_err(|error| {
             anyhow::anyhow!("{}: {error}\nhint: --suite takes a TOML file", path.display())
         })?;
         maker.suite(Suite::parse(&path.display().to_string(), &text)?)

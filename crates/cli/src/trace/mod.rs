@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tapstone_command::command::Command;
-use tapstone_command::run::{self, Input, Output, Signals};
+use tapstone_command::run::{self, ProgramInput, ProgramOutput, Signals};
 use tapstone_events::system_calls::Observed;
 use tapstone_explain::operation::Operation;
 use tapstone_explain::reading::read_timeline;
@@ -60,8 +60,8 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let plan = ObservationPlan {
         system_calls: arguments.system_calls(),
-        output: Output::Passed,
-        input: Input::Passed,
+        output: ProgramOutput::Passed,
+        input: ProgramInput::Passed,
         keep: arguments.events.clone(),
         daemon: daemon.as_ref(),
         when_ready: wait_for_a_card,

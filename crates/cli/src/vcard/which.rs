@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use tapstone_vcard::piv::{self, CardData, PivApplet, Recipe};
 use tapstone_vcard::{BenchApplet, IdentityApplet, Profile, VirtualCard, shipped};
 
@@ -38,7 +38,7 @@ impl Which {
                  .toml"
             );
         }
-        let text = read_text(Path::new(name), Limit::TOML).map_err(|error| {
+        let text = read_text(Path::new(name), FileLimit::TOML).map_err(|error| {
             anyhow!(
                 "{name} cannot be read: {error}\n\
                  hint: `tapstone vcard --list` lists the shipped profiles"

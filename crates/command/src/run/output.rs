@@ -30,7 +30,7 @@ const PIPE_BYTES: u64 = 1 << 20;
 
 /// Where a command's standard output and standard error go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub enum ProgramOutput {
     /// To where Tapstone's own go.
     #[default]
     Passed,
@@ -71,7 +71,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn of_child(output: Output, child: &mut Child) -> Self {
+    pub(super) fn of_child(output: ProgramOutput, child: &mut Child) -> Self {
         let pipes = child.stdout.take().zip(child.stderr.take());
         let readers = pipes.map(|(stdout, stderr)| {
             [OwnedFd::from(stdout), stderr.into()].map(|pipe| PipeReader::new(pipe, output))
@@ -136,8 +136,8 @@ struct PipeReader {
 }
 
 impl PipeReader {
-    fn new(pipe: OwnedFd, output: Output) -> Self {
-        let whole = output == Output::Kept;
+    fn new(pipe: OwnedFd, output: ProgramOutput) -> Self {
+        let whole = output == ProgramOutput::Kept;
         Self { pipe, whole, bytes: 0, kept: Vec::new(), sha256: None }
     }
 
@@ -201,7 +201,7 @@ impl PipeReader {
 mod tests {
     use super::*;
 
-    fn reader(output: Output) -> PipeReader {
+    fn reader(output: ProgramOutput) -> PipeReader {
         let (pipe, _) = rustix::pipe::pipe().unwrap();
         PipeReader::new(pipe, output)
     }
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn the_beginning_is_kept_and_all_of_it_is_in_the_digest() {
-        let mut small = reader(Output::Kept);
-        let mut large = reader(Output::Kept);
+        let mut small = reader(ProgramOutput::Kept);
+        let mut large = reader(ProgramOutput::Kept);
         small.take(b"a");
         small.take(b"bc");
         let small = small.finish();
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn of_the_rest_only_the_end_is_kept() {
-        let mut reader = reader(Output::Tail);
+        let mut reader = reader(ProgramOutput::Tail);
         for number in 0..100_000 {
             reader.take(format!("line {number}\n").as_bytes());
         }

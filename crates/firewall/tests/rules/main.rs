@@ -6,7 +6,7 @@ mod pins;
 mod selection;
 
 use tapstone_apdu::{CommandApdu, StatusWord};
-use tapstone_firewall::{Context, Declared, Effect, Firewall, Permissions, Why};
+use tapstone_firewall::{CardContext, Declared, Effect, Firewall, Permissions, Why};
 use tapstone_names::apdu::{Application, describe};
 
 const PIN: [u8; 8] = *b"123456\xFF\xFF";
@@ -16,8 +16,8 @@ const BENCHMARK: &[u8] = b"\xF0TAPSTONE\x01";
 const FOREIGN: &[u8] = b"\xF0SOMETHING";
 
 /// A context in which an application was selected.
-fn within(aid: &[u8]) -> Context {
-    let mut context = Context::default();
+fn within(aid: &[u8]) -> CardContext {
+    let mut context = CardContext::default();
     if !aid.is_empty() {
         context.sent(&CommandApdu::select(aid).encode());
         context.answered(StatusWord::OK);
@@ -25,7 +25,7 @@ fn within(aid: &[u8]) -> Context {
     context
 }
 
-fn effect(context: &Context, hex: &str) -> Result<Effect, Why> {
+fn effect(context: &CardContext, hex: &str) -> Result<Effect, Why> {
     context.effect(&bytes(hex))
 }
 
@@ -52,11 +52,11 @@ fn never(aid: &[u8], expected: Why, commands: &[&str]) {
 }
 
 /// Of a known selection the benchmark applet's WRITE is known, else it is CHANGE REFERENCE DATA.
-fn knows(context: &Context, class: &str) -> bool {
+fn knows(context: &CardContext, class: &str) -> bool {
     effect(context, &format!("{class} 24 00 00 01 31")) == Ok(Effect::Reads)
 }
 
-fn exchanged(context: &mut Context, hex: &str, status: u16) {
+fn exchanged(context: &mut CardContext, hex: &str, status: u16) {
     context.sent(&bytes(hex));
     context.answered(StatusWord(status));
 }

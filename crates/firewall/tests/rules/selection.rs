@@ -84,7 +84,7 @@ fn a_select_on_a_channel_that_was_not_opened_loses_the_others() {
         assert_eq!(knows(&context, "80"), is_known, "{opens:02X?}");
     }
     // So does one on the basic channel.
-    let mut context = Context::default();
+    let mut context = CardContext::default();
     exchanged(&mut context, "01 A4 04 00 0A F0 54 41 50 53 54 4F 4E 45 01", 0x9000);
     assert!(knows(&context, "81"));
     exchanged(&mut context, "00 A4 04 00 05 F0 53 4F 4D 45", 0x9000);

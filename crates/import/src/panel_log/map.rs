@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tapstone_files::{Limit, read_text};
+use tapstone_files::{FileLimit, read_text};
 use thiserror::Error;
 
 use super::moment::MomentFormat;
@@ -117,7 +117,7 @@ impl Map {
     /// # Errors
     /// When it cannot be read, or does not say enough.
     pub fn read(path: &Path) -> Result<Self, MapError> {
-        let text = read_text(path, Limit::TOML)
+        let text = read_text(path, FileLimit::TOML)
             .map_err(|source| MapError::Read { path: path.into(), source })?;
         Self::parse(&text, path)
     }

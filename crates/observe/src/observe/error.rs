@@ -19,7 +19,7 @@ pub enum ObserveError {
     Probe(#[from] ProbeError),
     /// The daemon was not started.
     #[error(transparent)]
-    Daemon(#[from] DaemonError),
+    ProbedDaemon(#[from] DaemonError),
     /// The command was not started, or not seen to its end.
     #[error(transparent)]
     Run(#[from] RunError),

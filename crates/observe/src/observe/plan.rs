@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tapstone_command::command::Command;
 use tapstone_command::observation::Observation;
-use tapstone_command::run::{Input, Output};
+use tapstone_command::run::{ProgramInput, ProgramOutput};
 use tapstone_events::system_calls::SystemCallSet;
 
 use crate::probe::{Probe, ProbeOptions};
@@ -19,9 +19,9 @@ pub struct ObservationPlan<'a> {
     /// System calls to observe too: those of the command, not of the daemon.
     pub system_calls: Option<SystemCallSet>,
     /// Where its output goes.
-    pub output: Output,
+    pub output: ProgramOutput,
     /// What the command reads on its standard input.
-    pub input: Input,
+    pub input: ProgramInput,
     /// Where to keep the file of events.
     pub keep: Option<PathBuf>,
     /// A daemon to start before it and to stop after it, with the probe inside too.
@@ -40,8 +40,8 @@ impl<'a> ObservationPlan<'a> {
             command,
             options,
             system_calls: None,
-            output: Output::Kept,
-            input: Input::Null,
+            output: ProgramOutput::Kept,
+            input: ProgramInput::Null,
             keep: None,
             daemon: None,
             beside: None,

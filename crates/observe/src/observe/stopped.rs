@@ -10,7 +10,7 @@ use super::error::ObserveError;
 use super::plan::ObservationPlan;
 use crate::probe::Probe;
 use crate::syscalls::{self, Launch, TracingOptions};
-use tapstone_command::run::{Finished, Input, Output};
+use tapstone_command::run::{Finished, ProgramInput, ProgramOutput};
 use tapstone_events::system_calls::{Observed, SystemCallSet};
 
 /// Also what its children do until the last of them has ended.
@@ -41,13 +41,15 @@ pub(super) fn run_stopped(
 fn with_streams<'a>(launch: Launch<'a>, plan: &ObservationPlan<'_>) -> io::Result<Launch<'a>> {
     let nothing = || File::options().read(true).write(true).open("/dev/null");
     let launch = match plan.input {
-        Input::Passed => launch,
-        Input::Null => launch.stdin(nothing()?.into()),
+        ProgramInput::Passed => launch,
+        ProgramInput::Null => launch.stdin(nothing()?.into()),
     };
     Ok(match plan.output {
-        Output::Passed => launch,
-        Output::Shown => launch.stdout(io::stderr().as_fd().try_clone_to_owned()?),
-        Output::Kept | Output::Tail => launch.stdout(nothing()?.into()).stderr(nothing()?.into()),
+        ProgramOutput::Passed => launch,
+        ProgramOutput::Shown => launch.stdout(io::stderr().as_fd().try_clone_to_owned()?),
+        ProgramOutput::Kept | ProgramOutput::Tail => {
+            launch.stdout(nothing()?.into()).stderr(nothing()?.into())
+        }
     })
 }
 

@@ -17,7 +17,7 @@ use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS}
 use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
 use crate::inputs::{input_offset, iv_of_step};
-use crate::measured::{ReplayedThread, StepTime};
+use crate::measured::{ReplayedCall, ReplayedThread};
 use crate::steps::{Due, ReplayStep, ReplayThread, StepInput};
 use crate::verified::KeptResult;
 
@@ -89,7 +89,7 @@ impl ReplayingThread {
             self.note_session(step, &went);
             self.keep_result(place, step, &went, &desk, &mut replayed);
             answered = went.end;
-            replayed.times.push(StepTime {
+            replayed.times.push(ReplayedCall {
                 begin: went.begin - at,
                 duration: went.end - went.begin,
                 late: went.begin - due,

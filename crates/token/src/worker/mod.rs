@@ -36,7 +36,7 @@ use std::thread;
 use std::time::Duration;
 
 use cryptoki_sys::*;
-use tapstone_key_journal::{Journal, TokenName, users_folder};
+use tapstone_key_journal::{KeyJournal, TokenName, users_folder};
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
 use tapstone_worker::{Board, CleanUpWatch, Patience, private_pipes};
@@ -244,7 +244,7 @@ impl Worker {
         }
         let pin_refused = AtomicBool::new(false);
         let name = TokenName { serial: token.serial.clone(), label: token.label.clone() };
-        let journal = Mutex::new(Journal::new(users_folder(), name));
+        let journal = Mutex::new(KeyJournal::new(users_folder(), name));
         let login = enter.login;
         let shared = Arc::new(Shared { module, slot, read_only, login, pin_refused, journal });
         self.token =

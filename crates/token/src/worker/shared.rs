@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cryptoki_sys::*;
-use tapstone_key_journal::Journal;
+use tapstone_key_journal::KeyJournal;
 use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
 
 use super::keys::hexadecimal;
@@ -20,7 +20,7 @@ pub(super) struct Shared {
     /// The token has refused the PIN that it accepted before: nobody tries again.
     pub(super) pin_refused: AtomicBool,
     /// The keys that are on the token.
-    pub(super) journal: Mutex<Journal>,
+    pub(super) journal: Mutex<KeyJournal>,
 }
 
 impl Shared {

@@ -241,7 +241,7 @@ impl Replay<'_> {
     /// Each call that was made, beside the recorded one.
     fn each_call(
         &self,
-        mut take: impl FnMut(&tapstone_workload::WorkloadCall, &tapstone_replay::StepTime),
+        mut take: impl FnMut(&tapstone_workload::WorkloadCall, &tapstone_replay::ReplayedCall),
     ) {
         for (process, threads) in self.plan.processes.iter().zip(&self.outcome.threads) {
             for (planned, went) in process.threads.iter().zip(threads) {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use serde::Deserialize;
-use tapstone_files::{Limit, read_bytes, read_text};
+use tapstone_files::{FileLimit, read_bytes, read_text};
 use zeroize::Zeroizing;
 
 use super::{CardDataError, Files, KEYS, key_file};
@@ -106,7 +106,7 @@ fn read_folder(folder: &Path) -> Result<Files, CardDataError> {
         let path = entry.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if is_known(name) {
-            let content = read_bytes(&path, Limit::CREDENTIAL)
+            let content = read_bytes(&path, FileLimit::CREDENTIAL)
                 .map_err(|error| failed("read", &path, error))?;
             files.insert(name.into(), Zeroizing::new(content));
         } else if looks_like_one(&path) {
@@ -117,7 +117,7 @@ fn read_folder(folder: &Path) -> Result<Files, CardDataError> {
 }
 
 fn read_document(path: &Path) -> Result<Files, CardDataError> {
-    let text = read_text(path, Limit::TOML).map_err(|error| failed("read", path, error))?;
+    let text = read_text(path, FileLimit::TOML).map_err(|error| failed("read", path, error))?;
     let text = Zeroizing::new(text);
     let wrong = |why: String| CardDataError::Toml { path: path.into(), why };
     // The error's own display quotes the line, which may hold a PIN or a key.
