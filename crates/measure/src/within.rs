@@ -538,11 +538,11 @@ fn fieller(low: LogShare, high: LogShare, wanted: f64) -> Option<Estimate> {
     let a = rise * rise - variance_low - variance_high;
     let b = missing * rise - variance_low;
     let c = missing * missing - variance_low;
-    let discriminant = b * b - a * c;
-    if a <= 0.0 || discriminant < 0.0 || rise <= 0.0 {
+    if a <= 0.0 || rise <= 0.0 {
         return None;
     }
-    let root = discriminant.sqrt();
+    // The estimate is always such a place, so there are two ends: what is below 0 is rounding.
+    let root = (b * b - a * c).max(0.0).sqrt();
     Some(Estimate { estimate: missing / rise, low: (b - root) / a, high: (b + root) / a })
 }
 
@@ -560,5 +560,499 @@ mod tests {
         assert!((end.high - 1.96 * 0.01).abs() < 1e-3, "{end:?}");
         assert_eq!(fieller(at(-5.0, 0.6), at(-4.9, 0.6), -4.95), None, "no slope, no end");
         assert_eq!(fieller(at(-4.0, 0.01), at(-5.0, 0.01), -4.5), None, "it falls");
+    }
+
+    #[test]
+    fn an_exact_line_has_its_place_whatever_the_rounding() {
+        // Without spread the interval is the place itself. Its square root is of nothing, or of a
+        // rounding error of either sign.
+        let at = |log| LogShare { log, standard_error: 0.0, degrees: 19 };
+        for step in 1..200 {
+            let log = -7.0 + f64::from(step) / 61.0;
+            let found = fieller(at(-7.1), at(-3.3), log).unwrap_or_else(|| panic!("{log}"));
+            let place = (log + 7.1) / 3.8;
+            assert!((found.estimate - place).abs() < 1e-9, "{log}: {found:?}");
+            assert!((found.low - place).abs() < 1e-6, "{log}: {found:?}");
+            assert!((found.high - place).abs() < 1e-6, "{log}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_fieller_lie_where_the_line_just_holds_the_share() {
+        let low = LogShare { log: -5.2, standard_error: 0.11, degrees: 5 };
+        let high = LogShare { log: -3.9, standard_error: 0.07, degrees: 9 };
+        for (low, high) in [(low, high), (low, LogShare { degrees: 5, ..high })] {
+            let found = fieller(low, high, -4.4).unwrap();
+            assert!((found.estimate - 0.8 / 1.3).abs() < 1e-12, "{found:?}");
+            for place in [found.low, found.high] {
+                // How far the line lies from the share there, and its own standard error there.
+                let missed = -4.4 - (-5.2 + 1.3 * place);
+                let error = (0.11 * (1.0 - place)).hypot(0.07 * place);
+                // Student's t at 97.5 % with 5 degrees of freedom, the fewer of the two.
+                assert!((missed.abs() - 2.570_582 * error).abs() < 1e-6, "{found:?} {place}");
+            }
+            assert!(found.low < found.estimate && found.estimate < found.high, "{found:?}");
+        }
+    }
+
+    const PLAN: WithinPlan = WithinPlan {
+        share: 0.01,
+        longest: Nanos::from_millis(5),
+        unloaded: Nanos::from_millis(1),
+        first: PerSecond(10.0),
+        lowest: PerSecond(10.0),
+        highest: PerSecond(10_000.0),
+        arrivals: 1_000_000,
+        precision: 0.03,
+    };
+
+    /// Twenty equal batches with this share beyond the bound, rounded to whole arrivals.
+    fn steady(rate: f64, arrivals: u64, share: f64) -> RateLevel {
+        let each = arrivals / 20;
+        let batch = ArrivalBatch {
+            arrivals: each,
+            beyond: (each as f64 * share).round() as u64,
+            mean_latency: Nanos::from_millis(2),
+            shortest_latency: Nanos::from_millis(1),
+            taken: None,
+        };
+        RateLevel {
+            rate: PerSecond(rate),
+            batches: vec![batch; 20],
+            generator: GeneratorHealth::Sound,
+        }
+    }
+
+    /// The same with latencies that rise from batch to batch.
+    fn growing(rate: f64, arrivals: u64, share: f64) -> RateLevel {
+        let mut level = steady(rate, arrivals, share);
+        for (batch, millis) in level.batches.iter_mut().zip(1..) {
+            batch.mean_latency = Nanos::from_millis(millis);
+        }
+        level
+    }
+
+    /// Grows, and serves 100 arrivals per second while all wait.
+    fn growing_at_capacity(rate: f64) -> RateLevel {
+        let mut level = growing(rate, 2_000, 0.0);
+        for batch in &mut level.batches {
+            batch.shortest_latency = Nanos::from_millis(4);
+            batch.taken = Some(Nanos::from_secs(1));
+        }
+        level
+    }
+
+    /// Answers each rate and number of arrivals by a function, and keeps what was asked.
+    struct Scripted<F> {
+        level: F,
+        offered: Vec<(f64, u64)>,
+    }
+
+    impl<F: FnMut(f64, u64) -> Option<RateLevel>> MeasuresRates for Scripted<F> {
+        type Error = std::convert::Infallible;
+
+        fn measure_rate(
+            &mut self,
+            rate: PerSecond,
+            arrivals: u64,
+        ) -> Result<Option<RateLevel>, Self::Error> {
+            self.offered.push((rate.0, arrivals));
+            Ok((self.level)(rate.0, arrivals))
+        }
+    }
+
+    /// What a search finds, and the rates and arrivals that it offered.
+    fn searched(
+        plan: WithinPlan,
+        level: impl FnMut(f64, u64) -> Option<RateLevel>,
+    ) -> (LatencyLimit, Vec<(f64, u64)>) {
+        let mut device = Scripted { level, offered: Vec::new() };
+        let found = find_rate_within(plan, &mut device);
+        let limit = found.unwrap_or_else(|never| match never {}).limit;
+        (limit, device.offered)
+    }
+
+    fn assert_offered(offered: &[(f64, u64)], expected: &[(f64, u64)]) {
+        let alike = |(one, other): (&(f64, u64), &(f64, u64))| {
+            (one.0 / other.0 - 1.0).abs() < 1e-9 && one.1 == other.1
+        };
+        let all = offered.len() == expected.len() && offered.iter().zip(expected).all(alike);
+        assert!(all, "offered {offered:?}\nexpected {expected:?}");
+    }
+
+    #[test]
+    fn levels_have_the_arrivals_that_their_stage_needs() {
+        // 50 beyond the bound tell one side from the other; 0.01 of 5,000 are 50.
+        assert_eq!((PLAN.coarse_arrivals(), PLAN.approach_arrivals()), (5_000, 400_000));
+        let with = |arrivals| WithinPlan { arrivals, ..PLAN };
+        assert_eq!(with(3_000).coarse_arrivals(), 3_000);
+        assert_eq!(with(10_000).approach_arrivals(), 5_000, "two fifths would be too few");
+        assert_eq!(with(20_000).approach_arrivals(), 8_000);
+        assert_eq!(WithinPlan { share: 0.3, ..PLAN }.coarse_arrivals(), 166);
+    }
+
+    #[test]
+    fn the_expected_time_is_that_of_all_levels() {
+        // 10,000 arrivals while it doubles, 10,000 while the gap is halved, three times 20,000
+        // nearby and four times 50,000 at the end.
+        let plan = WithinPlan { arrivals: 50_000, first: PerSecond(50.0), ..PLAN };
+        let seconds = |limit| plan.expected_seconds(PerSecond(limit));
+        assert!((seconds(500.0) - (10_000.0 / 50.0 + 270_000.0 / 500.0)).abs() < 1e-9);
+        assert!((seconds(20.0) - 280_000.0 / 20.0).abs() < 1e-9, "it begins above the limit");
+    }
+
+    fn side(rate: f64, log: Option<f64>, beyond: bool) -> Side {
+        Side { rate, log, beyond }
+    }
+
+    #[test]
+    fn a_bracket_is_crossed_on_the_logarithms_of_rate_and_share() {
+        let bracket =
+            |low, high| Bracket { low: side(100.0, low, false), high: side(400.0, high, true) };
+        let known = bracket(Some(-6.0), Some(-4.0));
+        assert!((known.ratio() - 4.0).abs() < 1e-12);
+        let is = |wanted: f64, rate: f64| {
+            let found = known.crossing(wanted);
+            assert!((found / rate - 1.0).abs() < 1e-9, "{wanted}: {found}");
+        };
+        is(-5.0, 200.0);
+        is(-5.5, 100.0 * 2f64.sqrt());
+        // Never nearer to a side than a tenth of the way.
+        is(-7.0, 100.0 * 4f64.powf(0.1));
+        is(-1.0, 100.0 * 4f64.powf(0.9));
+        for unknown in [
+            bracket(None, Some(-4.0)),
+            bracket(Some(-6.0), None),
+            bracket(Some(-4.0), Some(-4.0)),
+            bracket(Some(-4.0), Some(-6.0)),
+        ] {
+            assert!((unknown.crossing(-5.9) - 200.0).abs() < 1e-9, "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn a_narrowed_bracket_keeps_its_other_side() {
+        let bracket =
+            Bracket { low: side(100.0, Some(-6.0), false), high: side(400.0, Some(-4.0), true) };
+        let beyond = bracket.narrowed(side(200.0, Some(-4.2), true));
+        assert_eq!((beyond.low.rate, beyond.high.rate), (100.0, 200.0));
+        let within = bracket.narrowed(side(200.0, Some(-5.0), false));
+        assert_eq!((within.low.rate, within.high.rate), (200.0, 400.0));
+        // A rate outside may be up to 1.3 times away.
+        let near = [50.0, 80.0, 300.0, 510.0, 600.0].map(|rate| bracket.nearly(rate));
+        assert_eq!(near, [100.0 / 1.3, 80.0, 300.0, 510.0, 400.0 * 1.3]);
+    }
+
+    #[test]
+    fn a_line_weighs_each_level_by_its_arrivals_beyond() {
+        // Twenty and forty arrivals at 100/s lie beyond, eighty at 200/s.
+        let levels = [
+            steady(100.0, 2_000, 0.01),
+            steady(100.0, 2_000, 0.02),
+            steady(200.0, 2_000, 0.04),
+            // Too far from the wanted share by more than e to the 2.5, or of a growing backlog.
+            steady(300.0, 2_000, 0.4),
+            steady(30.0, 2_000, 0.0),
+            growing(90.0, 2_000, 0.04),
+        ];
+        // Through the weighted mean at 100/s, which is 0.01 times 2 to the 2/3, and 0.04 at 200/s.
+        let slope = 2.0 - 2.0 / 3.0;
+        let up = (3f64.ln() - 2.0 / 3.0 * 2f64.ln()) / slope;
+        let line = Line::near(&levels, 0.03).unwrap();
+        assert!((line.slope - slope).abs() < 1e-9, "{line:?}");
+        assert!((line.crossing / (100.0 * up.exp()) - 1.0).abs() < 1e-9, "{line:?}");
+        assert!(Line::near(&levels[..2], 0.03).is_none(), "one rate");
+        assert!(Line::near(&[], 0.03).is_none());
+        let falling = [steady(100.0, 2_000, 0.04), steady(200.0, 2_000, 0.01)];
+        assert!(Line::near(&falling, 0.03).is_none());
+    }
+
+    #[test]
+    fn a_pair_is_read_where_its_line_reaches_the_share() {
+        let mut pair = Pair::new(200.0, 0.3);
+        let rates = [pair.rate(PairEnd::Low), pair.rate(PairEnd::High)];
+        assert_eq!(rates, [200.0 * (-0.3f64).exp(), 200.0 * 0.3f64.exp()]);
+        assert_eq!(pair.crossing(0.01), None, "nothing was measured");
+        pair.add(&steady(rates[0], 40_000, 0.005), PairEnd::Low);
+        assert_eq!(pair.crossing(0.01), None, "one rate alone");
+        pair.add(&steady(rates[1], 40_000, 0.04), PairEnd::High);
+        assert_eq!((pair.of_low.len(), pair.of_high.len()), (20, 20));
+        // From 0.005 to 0.04 is a factor of eight: a third of its logarithm leads to 0.01.
+        let found = pair.crossing(0.01).unwrap();
+        assert!((found.estimate / (200.0 * (-0.1f64).exp()) - 1.0).abs() < 1e-9, "{found:?}");
+        // Both levels of a rate count.
+        pair.add(&steady(rates[0], 40_000, 0.015), PairEnd::Low);
+        let found = pair.crossing(0.02).unwrap();
+        assert!((found.estimate - 200.0).abs() < 1e-6, "{found:?}");
+    }
+
+    /// The share rises with the 20th power of the rate and is the wanted one at 200/s.
+    #[test]
+    fn a_search_doubles_halves_and_looks_nearby_before_it_decides() {
+        let share = |rate: f64| (0.01 * (rate / 200.0).powi(20)).min(0.9);
+        let (limit, offered) =
+            searched(PLAN, |rate, arrivals| Some(steady(rate, arrivals, share(rate))));
+        let high = (160.0 * 320.0_f64).sqrt();
+        let low = (160.0 * high).sqrt();
+        let coarse = [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, high, low].map(|rate| (rate, 5_000));
+        assert_offered(&offered[..8], &coarse);
+        // One of 250 lies beyond at the lower rate, and 30 at the higher one.
+        let part = 2.5_f64.ln() / 30_f64.ln();
+        assert_offered(&offered[8..9], &[(low * (high / low).powf(part), 400_000)]);
+        let near = |(rate, arrivals): &(f64, u64)| {
+            *arrivals == 400_000 && (rate / 200.0 - 1.0).abs() < 0.005
+        };
+        assert!(offered[9..11].iter().all(near), "{offered:?}");
+        // Low, high, high, low: 0.6 on the logarithm of the share to either side.
+        let [a, b, c, d] = offered[11..] else { panic!("{offered:?}") };
+        assert!((a, b) == (d, c) && a.1 == 1_000_000 && b.1 == 1_000_000, "{offered:?}");
+        assert!(((b.0 / a.0).ln() - 2.0 * 0.6 / 20.0).abs() < 0.002, "{offered:?}");
+        assert!(((a.0 * b.0).sqrt() / 200.0 - 1.0).abs() < 0.002, "{offered:?}");
+        let LatencyLimit::Rate(found) = limit else { panic!("{limit:?}") };
+        assert!((found.estimate / 200.0 - 1.0).abs() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn where_the_backlog_grows_the_gap_is_halved_to_a_hundredth() {
+        let level = |rate: f64, arrivals| {
+            Some(if rate < 250.0 {
+                steady(rate, arrivals, 0.0)
+            } else {
+                growing(rate, arrivals, 0.0)
+            })
+        };
+        let (limit, offered) = searched(PLAN, level);
+        // A level that grows is measured again, and longer, before that is believed.
+        let mut expected: Vec<(f64, u64)> =
+            [10.0, 20.0, 40.0, 80.0, 160.0, 320.0].map(|rate| (rate, 5_000)).into();
+        expected.push((320.0, 1_000_000));
+        let mut low: f64 = 160.0;
+        let mut high: f64 = 320.0;
+        while high / low > 1.01 {
+            let arrivals = if high / low > 1.3 { 5_000 } else { 400_000 };
+            let middle = (low * high).sqrt();
+            expected.push((middle, arrivals));
+            if middle < 250.0 {
+                low = middle;
+            } else {
+                expected.push((middle, 1_000_000));
+                high = middle;
+            }
+        }
+        expected.push((low, 1_000_000));
+        assert_offered(&offered, &expected);
+        let LatencyLimit::Rate(found) = limit else { panic!("{limit:?}") };
+        assert!((found.low / low - 1.0).abs() < 1e-9 && (found.high / high - 1.0).abs() < 1e-9);
+        assert!((found.estimate / (low * high).sqrt() - 1.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_lower_rate_gives_way_until_a_long_level_is_within() {
+        // Long levels are beyond from 240/s on; short ones, which show it by no share, from 250/s.
+        let level = |rate: f64, arrivals| {
+            let beyond = rate >= 240.0 && arrivals == PLAN.arrivals;
+            let share = if beyond { 0.6 } else { 0.0 };
+            Some(if rate < 250.0 {
+                steady(rate, arrivals, share)
+            } else {
+                growing(rate, arrivals, share)
+            })
+        };
+        let (limit, offered) = searched(PLAN, level);
+        let last: Vec<f64> = offered.iter().rev().take(3).map(|(rate, _)| *rate).collect();
+        assert!((last[1] / last[0] - 1.02).abs() < 1e-9 && (last[2] / last[1] - 1.02).abs() < 1e-9);
+        assert!(last[0] < 240.0 && last[1] >= 240.0, "{offered:?}");
+        let between =
+            Estimate { estimate: (last[0] * last[1]).sqrt(), low: last[0], high: last[1] };
+        assert_eq!(limit, LatencyLimit::Rate(between));
+    }
+
+    #[test]
+    fn rates_are_halved_down_to_the_lowest_which_has_a_second_try() {
+        let plan = WithinPlan { first: PerSecond(100.0), ..PLAN };
+        let down = [100.0, 50.0, 25.0, 12.5, 10.0].map(|rate| (rate, 5_000));
+        let (limit, offered) = searched(plan, |rate, arrivals| Some(steady(rate, arrivals, 0.03)));
+        assert_eq!(limit, LatencyLimit::NoRate);
+        assert_offered(&offered[..5], &down);
+        assert_offered(&offered[5..], &[(10.0, 1_000_000)]);
+        // By chance the short level at the lowest was beyond: the longer one is within, and it
+        // goes on from there. The limit is 11/s.
+        let (limit, _) = searched(plan, |rate, arrivals| {
+            let by_chance = rate < 10.1 && arrivals == 5_000;
+            let share = if by_chance { 0.03 } else { 0.01 * (rate / 11.0).powi(20) };
+            Some(steady(rate, arrivals, share.min(0.9)))
+        });
+        let LatencyLimit::Rate(found) = limit else { panic!("{limit:?}") };
+        assert!((found.estimate / 11.0 - 1.0).abs() < 0.01, "{found:?}");
+        // A first rate below the lowest is not offered.
+        let low = WithinPlan { first: PerSecond(1.0), ..PLAN };
+        let (_, offered) = searched(low, |_, _| None);
+        assert_offered(&offered, &[(10.0, 5_000)]);
+    }
+
+    #[test]
+    fn no_rate_above_the_highest_is_offered() {
+        let plan = WithinPlan { highest: PerSecond(70.0), ..PLAN };
+        let (limit, offered) = searched(plan, |rate, arrivals| Some(steady(rate, arrivals, 0.0)));
+        assert_eq!(limit, LatencyLimit::AtLeast(PerSecond(70.0), WithinEnd::RateCap));
+        assert_offered(&offered, &[10.0, 20.0, 40.0, 70.0].map(|rate| (rate, 5_000)));
+    }
+
+    #[test]
+    fn a_search_ends_where_its_device_or_its_generator_does() {
+        let ended = |health: Option<GeneratorHealth>| {
+            searched(PLAN, |rate, arrivals| {
+                let level = steady(rate, arrivals, 0.0);
+                if rate < 40.0 {
+                    return Some(level);
+                }
+                health.map(|generator| RateLevel { generator, ..level })
+            })
+        };
+        for (health, end) in [
+            (None, WithinEnd::Interrupted),
+            (Some(GeneratorHealth::Late), WithinEnd::GeneratorLate),
+            (Some(GeneratorHealth::Exhausted), WithinEnd::GeneratorExhausted),
+        ] {
+            let (limit, offered) = ended(health);
+            assert_eq!(limit, LatencyLimit::AtLeast(PerSecond(20.0), end));
+            assert_eq!(offered.len(), 3);
+        }
+    }
+
+    #[test]
+    fn no_search_takes_more_than_sixty_levels() {
+        // The side depends on how often the rate was offered: nothing is ever narrowed down.
+        let mut beyond = false;
+        let plan = WithinPlan { precision: 0.0, ..PLAN };
+        let (limit, offered) = searched(plan, |rate, arrivals| {
+            beyond = !beyond;
+            let share = if rate < 100.0 {
+                0.0
+            } else if beyond {
+                0.009
+            } else {
+                0.011
+            };
+            let mut level = steady(rate, arrivals, share);
+            for batch in level.batches.iter_mut().step_by(2) {
+                batch.beyond *= 2;
+            }
+            Some(level)
+        });
+        assert!(offered.len() <= 60, "{} {limit:?}", offered.len());
+    }
+
+    fn at<F>(device: &mut Scripted<F>, levels: Vec<RateLevel>) -> Search<'_, Scripted<F>> {
+        Search { plan: PLAN, device, levels }
+    }
+
+    #[test]
+    fn a_side_is_beyond_from_the_first_arrival_more() {
+        let of = |share: f64| {
+            let level = move |rate, arrivals| Some(steady(rate, arrivals, share));
+            let mut device = Scripted { level, offered: Vec::new() };
+            let side = at(&mut device, Vec::new()).level(100.0, 5_000);
+            side.unwrap_or_else(|never| match never {}).unwrap()
+        };
+        // 2.5 of 250 are rounded to 3, and 2 stay 2.
+        assert_eq!((of(0.008).beyond, of(0.012).beyond), (false, true));
+        assert_eq!(of(0.012).log, Some(0.012_f64.ln()));
+        // A share of nothing has half an arrival of 5,000.
+        assert!((of(0.0).log.unwrap() - 1e-4_f64.ln()).abs() < 1e-12);
+        assert_eq!((of(0.5).log, of(0.5).beyond), (None, true));
+        assert!(of(0.496).log.is_some());
+        let just = |rate, _| Some(steady(rate, 2_000, 0.01));
+        let mut device = Scripted { level: just, offered: Vec::new() };
+        let side = at(&mut device, Vec::new()).level(100.0, 2_000);
+        assert!(!side.unwrap_or_else(|never| match never {}).unwrap().beyond, "just the share");
+    }
+
+    #[test]
+    fn no_rate_above_the_capacity_is_held() {
+        let mut device = Scripted { level: |_, _| None, offered: Vec::new() };
+        let search = at(&mut device, vec![growing_at_capacity(150.0)]);
+        let capacity = search.capacity().unwrap();
+        assert_eq!((capacity.low, capacity.high), (100.0, 100.0));
+        let grows = |rate| search.grows(&steady(rate, 2_000, 0.0));
+        assert_eq!([99.0, 100.0, 101.0].map(grows), [false, false, true]);
+        assert!(search.grows(&growing(10.0, 2_000, 0.0)));
+        let unknown = at(&mut device, Vec::new());
+        assert!(!unknown.grows(&steady(1e6, 2_000, 0.0)));
+    }
+
+    #[test]
+    fn the_limit_reaches_to_the_capacity_where_that_is_known() {
+        let level = |rate: f64, arrivals| {
+            Some(if rate <= 100.0 {
+                steady(rate, arrivals, 0.0)
+            } else {
+                growing_at_capacity(rate)
+            })
+        };
+        let (limit, offered) = searched(PLAN, level);
+        // No level is repeated: that it grows is known from how long its arrivals waited.
+        assert_offered(&offered[..5], &[10.0, 20.0, 40.0, 80.0, 160.0].map(|rate| (rate, 5_000)));
+        assert!(offered[5].0 < 160.0, "{offered:?}");
+        let LatencyLimit::Rate(found) = limit else { panic!("{limit:?}") };
+        let low = offered[offered.len() - 1].0;
+        assert!(low > 99.0 && low <= 100.0, "{offered:?}");
+        assert_eq!(found, Estimate { estimate: (low * 100.0).sqrt(), low, high: 100.0 });
+    }
+
+    /// What is known of levels that a search had measured when it ended.
+    fn known(levels: &[RateLevel]) -> LatencyLimit {
+        let mut device = Scripted { level: |_, _| None, offered: Vec::new() };
+        at(&mut device, levels.to_vec()).known_so_far(WithinEnd::Interrupted)
+    }
+
+    fn at_least(rate: f64) -> LatencyLimit {
+        LatencyLimit::AtLeast(PerSecond(rate), WithinEnd::Interrupted)
+    }
+
+    #[test]
+    fn a_rate_is_within_where_its_whole_interval_is() {
+        let unknown = LatencyLimit::Unknown(WithinEnd::Interrupted);
+        assert_eq!(known(&[]), unknown);
+        let steady_at = |rate| steady(rate, 20_000, 0.005);
+        assert_eq!(known(&[steady_at(2_000.0)]), at_least(2_000.0));
+        let uneven = |rate: f64, beyond: [u64; 2]| {
+            let mut level = steady(rate, 20_000, 0.0);
+            for (place, batch) in level.batches.iter_mut().enumerate() {
+                batch.beyond = beyond[place % 2];
+            }
+            level
+        };
+        // Of 1,000 each 9 lie beyond on average, with a standard error of 5 over the root of 19:
+        // times 2.09 it reaches to 11.4. Of 5 with 1 it reaches to 5.5.
+        assert_eq!(known(&[steady_at(2_000.0), uneven(3_000.0, [4, 14])]), at_least(2_000.0));
+        assert_eq!(known(&[steady_at(2_000.0), uneven(3_000.0, [4, 6])]), at_least(3_000.0));
+        let exhausted =
+            RateLevel { generator: GeneratorHealth::Exhausted, ..steady(3_000.0, 20_000, 0.0) };
+        assert_eq!(known(&[steady_at(2_000.0), exhausted]), at_least(2_000.0));
+        // The share itself is within, and not beyond.
+        assert_eq!(known(&[steady(2_000.0, 20_000, 0.01)]), at_least(2_000.0));
+        assert_eq!(known(&[steady(1_000.0, 20_000, 0.01), steady_at(2_000.0)]), at_least(2_000.0));
+        let one = RateLevel { batches: vec![steady_at(1.0).batches[0]], ..steady_at(2_000.0) };
+        assert_eq!(known(&[one]), unknown, "one batch has no spread");
+    }
+
+    #[test]
+    fn a_level_that_was_soon_over_says_of_no_rate_that_it_is_within() {
+        // Ten bounds of 5 ms are 50 ms: 20 arrivals at 400/s.
+        assert_eq!(known(&[steady(400.0, 20, 0.0)]), at_least(400.0));
+        assert_eq!(known(&[steady(401.0, 20, 0.0)]), LatencyLimit::Unknown(WithinEnd::Interrupted));
+    }
+
+    #[test]
+    fn no_rate_is_within_above_one_that_was_beyond() {
+        let levels = |other: RateLevel| {
+            [100.0, 200.0, 300.0].map(|rate| steady(rate, 20_000, 0.0)).into_iter().chain([other])
+        };
+        let known_with = |other| known(&levels(other).collect::<Vec<_>>());
+        assert_eq!(known_with(steady(250.0, 20_000, 0.02)), at_least(200.0));
+        assert_eq!(known_with(growing(250.0, 20_000, 0.0)), at_least(200.0));
+        assert_eq!(known_with(growing(200.0, 20_000, 0.0)), at_least(100.0));
+        assert_eq!(known_with(steady(50.0, 20_000, 0.0)), at_least(300.0));
     }
 }
