@@ -118,4 +118,81 @@ mod tests {
         clock.wait_until(moment);
         assert!(clock.now() >= moment);
     }
+
+    use std::cell::Cell;
+
+    /// A clock that moves on by a script with each reading, and never waits.
+    struct Scripted<F> {
+        readings: Cell<u64>,
+        now: Cell<u64>,
+        step: F,
+    }
+
+    impl<F: Fn(u64) -> u64> Scripted<F> {
+        fn new(step: F) -> Self {
+            Self { readings: Cell::new(0), now: Cell::new(1_000), step }
+        }
+    }
+
+    impl<F: Fn(u64) -> u64> Clock for Scripted<F> {
+        fn now(&self) -> Nanos {
+            let number = self.readings.replace(self.readings.get() + 1);
+            self.now.set(self.now.get() + (self.step)(number));
+            Nanos(self.now.get())
+        }
+
+        fn wait_until(&self, _: Nanos) {}
+    }
+
+    #[test]
+    fn the_step_is_the_smallest_difference_between_gaps() {
+        assert_eq!(step_of(&Scripted::new(|_| 40)), Nanos(40));
+        // Gaps of 100 and 140 ns: the clock moves by 20 or 40, but no gap shows 20.
+        assert_eq!(step_of(&Scripted::new(|it| 100 + 40 * (it % 2))), Nanos(40));
+        assert_eq!(step_of(&Scripted::new(|_| 0)), Nanos(1), "a clock that stands");
+    }
+
+    #[test]
+    fn the_cost_is_the_median_of_41_loops() {
+        assert_eq!(cost_of(&Scripted::new(|_| 30)), 30_000);
+        // 501 readings make a loop of 500 gaps; the 21st of 41 takes 10 ns times 21.
+        assert_eq!(cost_of(&Scripted::new(|it| 10 * (1 + it / 501))), 210_000);
+        let precision = Precision::measure(&Scripted::new(|_| 30));
+        assert_eq!(precision, Precision { step: Nanos(30), cost_picos: 30_000 });
+        assert_eq!(Precision { step: Nanos(1), cost_picos: 25_500 }.cost_ns(), 25.5);
+    }
+
+    #[test]
+    fn the_moment_is_that_of_the_system() {
+        let system = || {
+            let now = clock_gettime(ClockId::Monotonic);
+            std::time::Duration::new(now.tv_sec as u64, now.tv_nsec as u32).as_nanos()
+        };
+        let before = system();
+        let now = u128::from(Monotonic.now().0);
+        assert!((before..=system()).contains(&now), "{before} {now}");
+    }
+
+    #[test]
+    fn waiting_sleeps_but_for_the_last_stretch() {
+        let used = || {
+            let now = clock_gettime(ClockId::ThreadCPUTime);
+            now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        };
+        let before = used();
+        let moment = Monotonic.now() + Nanos::from_millis(4);
+        Monotonic.wait_until(moment);
+        assert!(used() - before < 2_000_000, "{} ns of the processor", used() - before);
+    }
+
+    #[test]
+    fn waiting_seldom_returns_late() {
+        let lateness = |_| {
+            let moment = Monotonic.now() + Nanos(200_000);
+            Monotonic.wait_until(moment);
+            Monotonic.now() - moment
+        };
+        let least = (0..200).map(lateness).find(|late| *late < WAKE_UP_MARGIN);
+        assert!(least.is_some(), "always later than its margin");
+    }
 }

@@ -266,6 +266,7 @@ mod tests {
         both.absorb_period(&seen(40, 60));
         let machine = both.machine.unwrap();
         assert_eq!((machine.busy_cores(), machine.steal_cores()), (1.0, 0.1));
+        assert_eq!(machine.pressure_share(), Some(0.5));
         assert!(both.connections.local);
         let mut nothing = Contention::default();
         nothing.absorb_period(&seen(20, 40));

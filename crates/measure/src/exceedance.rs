@@ -231,4 +231,79 @@ mod tests {
         let batches = growing.batches.iter().map(not_ended).collect();
         assert_eq!(capacity(&[RateLevel { batches, ..growing }], Nanos(1)), None);
     }
+
+    /// A level of so many arrivals in each batch, with these mean latencies.
+    fn with_means(arrivals: u64, means: impl Iterator<Item = u64>) -> RateLevel {
+        let mut level = level(means);
+        level.batches.iter_mut().for_each(|batch| batch.arrivals = arrivals);
+        level
+    }
+
+    #[test]
+    fn a_backlog_grows_where_the_line_ends_at_twice_its_start() {
+        // The line through the batches' means is those means: from 19 to 38, and from 20 to 39.
+        assert!(level(19..39).backlog_grows());
+        assert!(!level(20..40).backlog_grows());
+        assert!(!level((0..20).map(|_| 5)).backlog_grows(), "a level line");
+    }
+
+    #[test]
+    fn a_backlog_grows_where_the_line_explains_half_of_the_variance() {
+        // The scatter has no mean and no slope: it adds 20 c² to the 665 · 10² of the line itself.
+        let scattered = |c: u64| {
+            level((0..20).map(move |at| {
+                let on_line = 100 + 10 * at;
+                if at % 4 == 0 || at % 4 == 3 { on_line + c } else { on_line - c }
+            }))
+        };
+        // 20 times 57² is 64,980 and 20 times 58² is 67,280; the line has 66,500.
+        assert!(scattered(57).backlog_grows());
+        assert!(!scattered(58).backlog_grows());
+    }
+
+    #[test]
+    fn a_backlog_grows_where_the_line_rises_by_a_quarter_of_its_time() {
+        // 20 times 95 arrivals at 1/s are 1,900 s: a quarter of that is 19 times 25 s.
+        let rising = |by: u64| with_means(95, (0..20).map(move |at| 10_000_000_000_000 + at * by));
+        assert!(rising(25_000_000_000).backlog_grows());
+        assert!(!rising(24_999_000_000).backlog_grows());
+    }
+
+    #[test]
+    fn ten_batches_are_enough_for_a_trend() {
+        assert!(level((1..=10).map(|at| at * 1000)).backlog_grows());
+        assert!(!level((1..=9).map(|at| at * 1000)).backlog_grows());
+    }
+
+    /// Batches of 100 arrivals of which 6 or 4 lie beyond the bound.
+    fn above_and_below(above: impl Fn(u64) -> bool) -> Vec<ArrivalBatch> {
+        let level = level((0..20).map(|_| 5));
+        let beyond = |place: u64| if above(place) { 6 } else { 4 };
+        let batches = level.batches.iter().zip(0..);
+        batches.map(|(batch, place)| ArrivalBatch { beyond: beyond(place), ..*batch }).collect()
+    }
+
+    #[test]
+    fn only_a_correlation_that_stands_out_is_charged() {
+        // Residuals of 1: the variance of the sum is 20 times 20/19, and the sum is 2,000.
+        let independent = (20.0 * 20.0 / 19.0_f64).sqrt() / 2_000.0;
+        // Of 19 neighbours 10 are alike and 9 are not: 1/20, less than 2 over the root of 20.
+        let pairs = above_and_below(|place| place / 2 % 2 == 0);
+        assert!((standard_error(&pairs) - independent).abs() < 1e-12, "{}", standard_error(&pairs));
+        // 16 alike and 3 not: 13/20, which charges (1 + r) / (1 - r) to the variance.
+        let runs = above_and_below(|place| place / 5 % 2 == 0);
+        let charged = independent * (1.65 / 0.35_f64).sqrt();
+        assert!((standard_error(&runs) - charged).abs() < 1e-12, "{}", standard_error(&runs));
+        assert_eq!(standard_error(&runs[..2]), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_error_of_a_logarithm_is_relative() {
+        let pairs = above_and_below(|place| place / 2 % 2 == 0);
+        let found = log_share(&pairs).unwrap();
+        assert!((found.log - 0.05_f64.ln()).abs() < 1e-12);
+        assert!((found.standard_error - standard_error(&pairs) / 0.05).abs() < 1e-12);
+        let all = ArrivalBatch { beyond: 100, ..pairs[0] };
+        assert_eq!(log_share(&[all; 20]), None, "every arrival");
+    }
 }

@@ -115,4 +115,12 @@ mod tests {
             assert!(error.contains(why) && error.contains("hint: write"), "{text}: {error}");
         }
     }
+
+    #[test]
+    fn a_bound_names_its_quantile() {
+        for quantile in ["p50", "p90", "p95", "p99", "p99.9"] {
+            let bound: LatencyBound = format!("{quantile} <= 5ms").parse().unwrap();
+            assert_eq!(bound.quantile_name(), quantile);
+        }
+    }
 }

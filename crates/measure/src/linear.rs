@@ -172,4 +172,35 @@ mod tests {
         assert!(found.coefficients[0].is_some());
         assert_eq!(fit(&rounds[..1]), None, "one round has no spread");
     }
+
+    /// So many rounds, each with these amounts and values.
+    fn same_rounds(count: usize, rows: &[(&[f64], f64)]) -> Vec<Vec<Observation>> {
+        let row = |(amounts, value): &(&[f64], f64)| Observation {
+            amounts: amounts.to_vec(),
+            value: *value,
+        };
+        vec![rows.iter().map(row).collect(); count]
+    }
+
+    #[test]
+    fn the_worst_residual_is_the_largest_share_of_a_mean() {
+        // 12 fits both best: it is 2 away from 10, and 2 from 14.
+        let found = fit(&same_rounds(2, &[(&[1.0], 10.0), (&[1.0], 14.0)])).unwrap();
+        assert!((found.worst_residual - 0.2).abs() < 1e-12, "{found:?}");
+        // Of nothing there is no share: only the 2 of 4 count.
+        let found = fit(&same_rounds(2, &[(&[1.0], 0.0), (&[1.0], 4.0)])).unwrap();
+        assert!((found.worst_residual - 0.5).abs() < 1e-12, "{found:?}");
+        // The mean over the rounds: 8 and 12 are 10, and so is the fit.
+        let mut rounds = same_rounds(2, &[(&[1.0], 8.0)]);
+        rounds[1][0].value = 12.0;
+        assert!(fit(&rounds).unwrap().worst_residual < 1e-12);
+    }
+
+    #[test]
+    fn as_many_cases_as_coefficients_are_enough() {
+        let found = fit(&same_rounds(2, &[(&[1.0, 0.0], 5.0), (&[1.0, 1.0], 8.0)])).unwrap();
+        let costs: Vec<f64> =
+            found.coefficients.iter().map(|cost| cost.unwrap().estimate).collect();
+        assert!((costs[0] - 5.0).abs() < 1e-9 && (costs[1] - 3.0).abs() < 1e-9, "{costs:?}");
+    }
 }

@@ -62,4 +62,25 @@ mod tests {
         let cost = loop_overhead_ns(&Monotonic);
         assert!(cost > 0.0 && cost < 100_000.0, "{cost}");
     }
+
+    use std::cell::Cell;
+
+    /// Each reading takes 10 ns and nothing else takes any time.
+    struct Ticking(Cell<u64>);
+
+    impl Clock for Ticking {
+        fn now(&self) -> Nanos {
+            self.0.set(self.0.get() + 10);
+            Nanos(self.0.get())
+        }
+
+        fn wait_until(&self, _: Nanos) {}
+    }
+
+    #[test]
+    fn the_overhead_is_the_time_outside_operations() {
+        // One gap between two readings is an operation, and the next one is not.
+        let cost = loop_overhead_ns(&Ticking(Cell::new(0)));
+        assert!((10.0..10.1).contains(&cost), "{cost}");
+    }
 }

@@ -122,4 +122,25 @@ mod tests {
             assert!(share < 0.09, "{period}: {share}");
         }
     }
+
+    #[test]
+    fn a_coin_decides_which_way_a_round_goes() {
+        let mut order = TurnOrder::from_seed(7);
+        let mut random = SplitMix(7);
+        let mut backwards = 0_u32;
+        for _ in 0..1_000 {
+            let is_odd = !random.bits().is_multiple_of(2);
+            assert_eq!(order.is_backwards(), is_odd);
+            backwards += u32::from(is_odd);
+        }
+        // Six standard deviations of a thousand coins.
+        assert!(backwards.abs_diff(500) < 95, "{backwards}");
+    }
+
+    #[test]
+    fn a_pause_is_waited_for() {
+        let begun = Instant::now();
+        pause_between_rounds(Duration::from_millis(2), || false);
+        assert!(begun.elapsed() >= Duration::from_millis(2));
+    }
 }

@@ -99,3 +99,21 @@ fn merged(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
     all.extend(b);
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_latency_that_its_share_does_not_exceed() {
+        let mut slice = Slice::empty();
+        assert_eq!(slice.quantile(0.5), None);
+        [40, 10, 30, 20].into_iter().for_each(|latency| slice.count(Nanos(latency)));
+        let found = [0.0, 0.25, 0.26, 0.5, 0.75, 0.76, 1.0].map(|share| slice.quantile(share));
+        assert_eq!(found, [10, 10, 20, 20, 30, 40, 40].map(|latency| Some(Nanos(latency))));
+        // Latencies of one bucket count together.
+        (0..4).for_each(|_| slice.count(Nanos(10)));
+        assert_eq!(slice.quantile(0.625), Some(Nanos(10)));
+        assert_eq!(slice.quantile(0.626), Some(Nanos(20)));
+    }
+}

@@ -457,6 +457,80 @@ mod tests {
         }
     }
 
+    #[test]
+    fn thirty_operations_of_each_worker_are_enough_for_a_count_over_the_window() {
+        // A window of a little more than so many calls of 100 ms.
+        let method = |n: u64| {
+            let summary = summary(Nanos::from_millis(100 * n + 50), vec![100_000_000; n as usize]);
+            assert_eq!(summary.n, n);
+            summary.method
+        };
+        assert!(method(29).starts_with("(n-1) over first to last completion"), "{}", method(29));
+        assert!(method(30).starts_with("completions over the window's length"), "{}", method(30));
+    }
+
+    #[test]
+    fn a_rate_is_known_to_one_operation_of_the_window() {
+        // Ten calls in each of a thousand slices: no batch differs from another.
+        let length = Nanos::from_millis(4);
+        let mut series = Series::new(length);
+        for place in 0..1_000 {
+            let mut slice = Slice { start: Nanos(place * length.0), length, ..Slice::empty() };
+            (0..10).for_each(|_| slice.count(Nanos(400_000)));
+            series.add(&slice);
+        }
+        let conditions = Conditions {
+            window: Nanos::from_secs(4),
+            workers: NonZeroU32::MIN,
+            first_and_last: None,
+            clock_step: Nanos(1),
+        };
+        let rate = Summary::from_series(&series, &conditions).rate;
+        assert!((rate.estimate - 2_500.0).abs() < 1e-9, "{rate:?}");
+        assert!((rate.high - 2_500.25).abs() < 1e-9 && (rate.low - 2_499.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_rate_of_few_is_as_uncertain_as_their_mean() {
+        // 25 calls from 0.2 to 0.8 s, mixed.
+        let latencies = (0..25_u64).map(|n| 200_000_000 + n * 7 % 25 * 25_000_000);
+        let summary = summary(Nanos::from_secs(20), latencies);
+        assert_eq!(summary.n, 25);
+        let mean = summary.mean.unwrap();
+        let relative = (mean.high - mean.estimate) / mean.estimate;
+        let half_width = summary.rate.estimate * relative;
+        assert!(relative > 0.08, "more than one operation of the span: {mean:?}");
+        let arms =
+            [summary.rate.high - summary.rate.estimate, summary.rate.estimate - summary.rate.low];
+        assert!(arms.iter().all(|arm| (arm / half_width - 1.0).abs() < 1e-9), "{summary:?}");
+    }
+
+    #[test]
+    fn the_mean_of_two_has_the_limits_of_random_counts() {
+        // Of two events the limits are 0.2422 and 7.2247 (Garwood 1936).
+        let mean = summary(Nanos::from_secs(10), [2_000_000_000, 3_000_000_000]).mean.unwrap();
+        assert_eq!(mean.estimate, 2.5e9);
+        assert!((mean.low / (5e9 / 7.2247) - 1.0).abs() < 1e-4, "{mean:?}");
+        assert!((mean.high / (5e9 / 0.2422) - 1.0).abs() < 1e-3, "{mean:?}");
+    }
+
+    #[test]
+    fn few_operations_with_pauses_have_limits_as_for_random_ones() {
+        let few = with_pauses(&[2_000_000, 3_000_000]);
+        assert!(few.summary.method.starts_with("mean of the operations; too few"), "{few:?}");
+    }
+
+    #[test]
+    fn latencies_are_those_of_the_operations_and_not_of_the_series() {
+        let (series, conditions) = measured(Nanos::from_secs(20), vec![1_000_000; 19_000]);
+        let operations = vec![Nanos(2_000_000); 10_000];
+        let found = OperationsSummary::from_operations(&operations, &series, &conditions).summary;
+        let figures = [found.mean, found.p50, found.p90, found.p95, found.p99, found.p99_9];
+        assert!(figures.iter().all(|it| it.is_some_and(|it| it.holds(2e6) && !it.holds(1e6))));
+        assert!(found.quantile_values.iter().all(|it| it.is_some_and(|it| it > 1.9e6)));
+        assert!((found.rate.estimate - 950.0).abs() < 1.0, "{found:?}");
+    }
+
     proptest! {
         #[test]
         fn intervals_hold_their_estimates(

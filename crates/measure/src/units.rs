@@ -126,7 +126,11 @@ mod tests {
             (812, "812 ns"),
             (43_120, "43.1 µs"),
             (999_499, "999 µs"),
+            (1_000, "1.00 µs"),
+            (999_500, "1.00 ms"),
             (999_600, "1.00 ms"),
+            (999_499_999, "999 ms"),
+            (999_500_000, "1.00 s"),
             (1_204_000_000, "1.20 s"),
         ];
         for (nanos, text) in cases {
@@ -134,10 +138,20 @@ mod tests {
         }
         assert_eq!(PerSecond(39_353.0).to_string(), "39,353/s");
         assert_eq!(PerSecond(98.72).to_string(), "98.7/s");
+        assert_eq!(PerSecond(999.4).to_string(), "999/s");
+        assert_eq!(PerSecond(999.5).to_string(), "1,000/s");
     }
 
     #[test]
     fn a_clock_that_runs_backwards_is_no_time() {
         assert_eq!(Nanos(3) - Nanos(5), Nanos::ZERO);
+    }
+
+    #[test]
+    fn nanoseconds_are_those_of_a_duration() {
+        let duration = Duration::new(3, 7);
+        assert_eq!(Nanos::from(duration), Nanos(3_000_000_007));
+        assert_eq!(Duration::from(Nanos(3_000_000_007)), duration);
+        assert_eq!(Nanos::from(Duration::MAX), Nanos::NEVER);
     }
 }

@@ -302,4 +302,17 @@ mod tests {
         assert_eq!(Usl::fit(&points(&law(1000.0, 0.1, 0.0))[..2]), None);
         assert_eq!(Usl::fit(&[]), None);
     }
+
+    #[test]
+    fn the_rate_of_one_is_a_number_however_steep_the_levels_fall() {
+        // As if one alone had no limit: N/X is a multiple of N - 1, and 1/λ is 0 but for rounding.
+        for scale in 1..2_000 {
+            let points = [2, 3, 4, 5].map(|concurrency| {
+                let n = f64::from(concurrency);
+                UslPoint { concurrency, rate: PerSecond(f64::from(scale) * n / (n - 1.0)) }
+            });
+            let fit = Usl::fit(&points);
+            assert!(fit.is_some_and(|fit| fit.lambda.0.is_finite()), "{scale}: {fit:?}");
+        }
+    }
 }

@@ -283,3 +283,88 @@ fn round_trips_that_overlap_are_not_the_limit_for_certain() {
     overlapping.latency_alone = None;
     assert_eq!(cause(&overlapping), LimitCause::Unknown);
 }
+
+#[test]
+fn other_programs_used_what_the_measuring_ones_did_not() {
+    let mut level = level(1, 0.5, 0.0, 0.3);
+    level.own_cores = 0.1;
+    // 0.5 + 0.01 + 0.3 processors were busy; 0.5 and 0.1 of them are Tapstone's.
+    assert!((level.other_cores().unwrap() - 0.21).abs() < 1e-6, "{level:?}");
+    let machine = level.contention.machine.as_mut().unwrap();
+    machine.steal = Nanos::from_millis(400);
+    assert!((level.other_cores().unwrap() - 0.61).abs() < 1e-6, "and what the hypervisor took");
+}
+
+#[test]
+fn a_machine_is_full_from_nine_tenths_on() {
+    let full = |others| level(1, 0.5, 0.0, others).is_machine_full();
+    assert_eq!([0.5, 1.29, 1.31].map(full), [false, false, true], "0.5 more of 2 are its own");
+}
+
+#[test]
+fn of_threads_that_queue_for_a_lock_all_but_its_holder_wait() {
+    let cause = |workers, lock| {
+        let mut level = level(workers, 0.1, 0.0, 0.0);
+        level.contention.waits =
+            WaitSamples { lock, sleep: 1_000 - lock, ..WaitSamples::default() };
+        level.shared_in_process(Estimate::around(1.9, 0.05)).cause
+    };
+    // Half of two wait in such a queue, and three quarters of four: half of that has to be seen.
+    assert_eq!(cause(2, 250), LimitCause::ProcessLock);
+    assert_eq!(cause(2, 249), LimitCause::ProcessLockOrConnection);
+    assert_eq!(cause(4, 375), LimitCause::ProcessLock);
+    assert_eq!(cause(4, 374), LimitCause::ProcessLockOrConnection);
+    assert_eq!(cause(4, 100), LimitCause::ProcessConnection);
+    assert_eq!(cause(4, 101), LimitCause::ProcessLockOrConnection);
+    assert_eq!(cause(1, 250), LimitCause::ProcessLock, "one alone queues for nothing");
+}
+
+#[test]
+fn a_process_is_the_limit_only_where_a_second_one_surely_helps() {
+    let search = search(level(4, 0.1, 0.0, 0.0));
+    let helps = |estimate, low| {
+        attribute_process(&search, Some(Estimate { estimate, low, high: 2.0 })).is_some()
+    };
+    assert!(helps(1.2, 1.01));
+    assert!(!helps(1.2, 1.0), "it may help by nothing");
+    assert!(helps(WORTH, 1.01) && !helps(1.09, 1.01));
+    assert_eq!(attribute_process(&search, None), None);
+}
+
+#[test]
+fn a_later_flat_doubling_counts_where_it_began_at_the_growth() {
+    let end = |workers| {
+        let search = SearchEvidence {
+            threads: AxisEnd::Growing { gain: Estimate::around(1.9, 0.05), at: 8 },
+            ..search(level(workers, 0.01, 0.01, 0.0))
+        };
+        cause(&search)
+    };
+    // Eight threads in each of two processes are sixteen.
+    let grows = LimitCause::SearchCap;
+    assert_eq!([12, 15, 16].map(end), [grows, grows, LimitCause::Device]);
+}
+
+#[test]
+fn a_growth_just_worth_naming_is_named() {
+    let cause = |estimate| {
+        let gain = Estimate { estimate, low: 1.06, high: 1.2 };
+        let threads = AxisEnd::Growing { gain, at: 8 };
+        cause(&SearchEvidence { threads, ..search(level(8, 0.01, 0.01, 0.0)) })
+    };
+    assert_eq!(cause(WORTH), LimitCause::SearchCap);
+    assert_eq!(cause(1.099), LimitCause::Unknown);
+}
+
+#[test]
+fn calls_are_served_one_by_one_where_they_take_as_long_as_all_alone_together() {
+    let cause = |top_millis| {
+        let mut top = level(8, 0.01, 0.01, 0.0);
+        top.latency = Some(Nanos::from_millis(top_millis));
+        top.contention.connections.round_trip = Some(Nanos::from_millis(1));
+        let search = SearchEvidence { latency_alone: Some(Nanos::from_millis(2)), ..search(top) };
+        cause(&search)
+    };
+    // Eight calls of 2 ms take 16 ms, and a tenth more than 14.6 ms is more than that.
+    assert_eq!((cause(15), cause(14)), (LimitCause::Network, LimitCause::Unknown));
+}
