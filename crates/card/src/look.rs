@@ -7,7 +7,7 @@ use tapstone_firewall::{Declared, Firewall, Permissions};
 use tapstone_names::pcsc::{PcscFailure, VIRTUAL_READER};
 
 use crate::protocol::{Cards, Emulated, Reader};
-use crate::scard::{Connection, Context, Pcsc, ReaderStateBits, Share, reader_name};
+use crate::scard::{Connection, Context, Pcsc, ReaderStateBits, ShareMode, reader_name};
 
 /// The application on which Tapstone's virtual card answers what it plays.
 const IDENTITY: [u8; 10] = *b"\xF0TAPSTONE\x00";
@@ -44,7 +44,7 @@ fn reader(context: &Context, name: String, cards: &Cards) -> Result<Reader, Pcsc
 }
 
 fn describe(context: &Context, name: &CStr, reader: &mut Reader) {
-    let Ok(card) = context.connect(name, Share::Shared) else { return };
+    let Ok(card) = context.connect(name, ShareMode::Shared) else { return };
     reader.atr = card.status().ok().map(|atr| atr.as_bytes().to_vec());
     reader.protocol = card.protocol().name().map(str::to_owned);
     reader.driver_version = card.driver_version();

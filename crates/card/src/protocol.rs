@@ -13,7 +13,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::{PcscFailure, PcscFunction};
 use tapstone_worker::WorkerProtocol;
 
-use crate::pcsc::Operation;
+use crate::pcsc::PcscOperation;
 use crate::suite::job::SuiteJob;
 
 /// From the controller to a worker.
@@ -91,7 +91,7 @@ pub enum JobWork {
     /// One call of PC/SC, over and over.
     Pcsc {
         /// Which call of PC/SC is measured.
-        operation: Operation,
+        operation: PcscOperation,
         /// How long a transaction is held, outside what is timed.
         hold: Duration,
     },

@@ -59,7 +59,7 @@ Exit codes: 0 done; 2 could not read a record or write the page.";
 struct Opened {
     name: String,
     record: Record,
-    timeline: Option<html::Timeline>,
+    timeline: Option<html::TimelineChart>,
     note: Option<String>,
     /// What repeats it, instead of the record's own command.
     again: Option<Vec<String>>,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use tapstone_events::EventSource;
-use tapstone_explain::operation::Operation;
+use tapstone_explain::operation::OperationRule;
 use tapstone_explain::tables::command_case;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{Rv, mechanism_name};
@@ -29,13 +29,13 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 pub(crate) fn keep_workload<S: EventSource>(
     path: &Path,
     source: &S,
-    operation: &Operation,
+    operation: &OperationRule,
 ) -> anyhow::Result<()>
 where
     S::Error: std::error::Error + Send + Sync + 'static,
 {
     let transaction = match operation {
-        Operation::Call(name) if name.starts_with("C_") => Some(*name),
+        OperationRule::Call(name) if name.starts_with("C_") => Some(*name),
         _ => None,
     };
     let workload = record_workload(source, transaction)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tapstone_apdu::StatusWord;
 use tapstone_card::scard::{
-    Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, Share, reader_name,
+    Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, ShareMode, reader_name,
 };
 use tapstone_firewall::{Declared, Firewall, Permissions};
 use tapstone_measure::clock::{Clock, Monotonic};
@@ -198,7 +198,7 @@ impl Worker {
         card.disconnect(Disposition::Unpower).map_err(lost)?;
         let start = Monotonic.now();
         let card =
-            context.connect(&reader_name(&self.setup.reader), Share::Shared).map_err(lost)?;
+            context.connect(&reader_name(&self.setup.reader), ShareMode::Shared).map_err(lost)?;
         let connected = Monotonic.now() - start;
         card.begin().map_err(lost)?;
         self.firewall.reset();
@@ -269,7 +269,7 @@ impl Worker {
 
     fn connect(&self) -> Result<Held, PcscFailure> {
         let context = self.pcsc.establish()?;
-        let card = context.connect(&reader_name(&self.setup.reader), Share::Shared)?;
+        let card = context.connect(&reader_name(&self.setup.reader), ShareMode::Shared)?;
         Ok(Held { card, context })
     }
 }

@@ -15,7 +15,7 @@ use tapstone_events::{FUNCTIONS, Family};
 
 /// What counts as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Operation {
+pub enum OperationRule {
     /// `whole`: the command, from its start to its end.
     #[default]
     Whole,
@@ -46,7 +46,7 @@ const SYSTEM_CALL: &str = "syscall:";
 /// A name that resembles another so much is a slip of the keyboard.
 const ALIKE: f64 = 0.85;
 
-impl FromStr for Operation {
+impl FromStr for OperationRule {
     type Err = OperationError;
 
     fn from_str(text: &str) -> Result<Self, OperationError> {
@@ -67,7 +67,7 @@ impl FromStr for Operation {
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for OperationRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => f.write_str(WHOLE),
@@ -125,11 +125,11 @@ impl Operations {
     /// Cuts a timeline. For a system call `returns` holds when it returned, and on which thread (an
     /// index into [`Timeline::threads`]); it is not looked at otherwise.
     #[must_use]
-    pub fn cut(operation: &Operation, timeline: &Timeline, returns: &[(usize, Nanos)]) -> Self {
+    pub fn cut(operation: &OperationRule, timeline: &Timeline, returns: &[(usize, Nanos)]) -> Self {
         let mut cuts = match operation {
-            Operation::Whole => return Self::whole(timeline),
-            Operation::Call(name) => calls(timeline, name),
-            Operation::SystemCall(_) => between(returns),
+            OperationRule::Whole => return Self::whole(timeline),
+            OperationRule::Call(name) => calls(timeline, name),
+            OperationRule::SystemCall(_) => between(returns),
         };
         cuts.sort_by_key(|cut| (cut.thread, cut.start));
         Self { cuts, is_whole: false }
@@ -244,11 +244,11 @@ mod tests {
     #[test]
     fn names_are_read_and_shown() {
         for (text, operation) in [
-            ("whole", Operation::Whole),
-            ("C_Sign", Operation::Call("C_Sign")),
-            ("SCardTransmit", Operation::Call("SCardTransmit")),
-            ("IFDHTransmitToICC", Operation::Call("IFDHTransmitToICC")),
-            ("syscall:pread64", Operation::SystemCall("pread64".to_owned())),
+            ("whole", OperationRule::Whole),
+            ("C_Sign", OperationRule::Call("C_Sign")),
+            ("SCardTransmit", OperationRule::Call("SCardTransmit")),
+            ("IFDHTransmitToICC", OperationRule::Call("IFDHTransmitToICC")),
+            ("syscall:pread64", OperationRule::SystemCall("pread64".to_owned())),
         ] {
             assert_eq!(text.parse(), Ok(operation.clone()));
             assert_eq!(operation.to_string(), text);
@@ -268,7 +268,7 @@ mod tests {
             ("syscall:+read", "is no operation\n"),
             ("", "\"\" is no operation\n"),
         ] {
-            let error = text.parse::<Operation>().unwrap_err().to_string();
+            let error = text.parse::<OperationRule>().unwrap_err().to_string();
             assert!(error.contains(says) && error.contains("\nhint: "), "{text}: {error}");
         }
     }

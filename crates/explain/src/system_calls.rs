@@ -9,8 +9,8 @@ use tapstone_events::system_calls::{NameId, Observed, StackId, SystemCall, Trace
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 
-use crate::findings::{FileCall, Origin, Stops};
-use crate::operation::Operation;
+use crate::findings::{CallOrigin, FileCall, Stops};
+use crate::operation::OperationRule;
 use crate::timeline::Timeline;
 
 /// Kinds that a record keeps.
@@ -46,7 +46,7 @@ impl<'a> SystemCalls<'a> {
     pub fn beside(
         observed: Option<&'a Observed>,
         timeline: &Timeline,
-        operation: &Operation,
+        operation: &OperationRule,
     ) -> Self {
         observed.map_or_else(Self::none, |observed| system_calls(observed, timeline, operation))
     }
@@ -55,11 +55,11 @@ impl<'a> SystemCalls<'a> {
 fn system_calls<'a>(
     observed: &'a Observed,
     timeline: &Timeline,
-    operation: &Operation,
+    operation: &OperationRule,
 ) -> SystemCalls<'a> {
     let threads = ThreadPlaces::of_timeline(timeline);
     let returns = match operation {
-        Operation::SystemCall(name) => returns(observed, &threads, name),
+        OperationRule::SystemCall(name) => returns(observed, &threads, name),
         _ => Vec::new(),
     };
     let mut origins = Origins::of_run(observed);
@@ -118,7 +118,7 @@ impl ThreadPlaces {
 struct Origins<'a> {
     observed: &'a Observed,
     programs: HashMap<u32, &'a str>,
-    known: HashMap<(u32, StackId), Option<Origin<'a>>>,
+    known: HashMap<(u32, StackId), Option<CallOrigin<'a>>>,
 }
 
 impl<'a> Origins<'a> {
@@ -130,13 +130,13 @@ impl<'a> Origins<'a> {
         Self { observed, programs, known: HashMap::new() }
     }
 
-    fn origin(&mut self, call: &SystemCall) -> Option<Origin<'a>> {
+    fn origin(&mut self, call: &SystemCall) -> Option<CallOrigin<'a>> {
         let Self { observed, programs, known } = self;
         *known.entry((call.process, call.stack)).or_insert_with(|| {
             let frames = observed.stacks.frames(call.stack);
             let stack: Vec<_> =
                 frames.map(|frame| (&*frame.module, frame.function.as_deref())).collect();
-            Origin::of_stack(&stack, programs.get(&call.process).copied().unwrap_or_default())
+            CallOrigin::of_stack(&stack, programs.get(&call.process).copied().unwrap_or_default())
         })
     }
 }
@@ -154,7 +154,7 @@ fn kinds(observed: &Observed, origins: &mut Origins<'_>) -> Vec<record::SystemCa
     for call in observed.program_calls() {
         let tally = tallies.entry((call.name(), call.on, call.stack)).or_default();
         if tally.count == 0 {
-            tally.origin = origins.origin(&call).as_ref().map(Origin::record);
+            tally.origin = origins.origin(&call).as_ref().map(CallOrigin::record);
         }
         tally.count += 1;
         tally.time += call.end - call.start;

@@ -12,7 +12,7 @@ use tapstone_record as record;
 use crate::codes;
 use crate::exchanges;
 use crate::findings::{self, FileCall, LOOKED_FOR, prediction};
-use crate::operation::{Operation, Operations};
+use crate::operation::{OperationRule, Operations};
 use crate::owners::{self, Owners};
 use crate::process_time::process_times;
 use crate::system_calls::SystemCalls;
@@ -27,7 +27,7 @@ pub fn describe(
     record: &mut record::Record,
     timeline: &Timeline,
     wall: Nanos,
-    operation: &Operation,
+    operation: &OperationRule,
     system_calls: SystemCalls<'_>,
 ) {
     let owners: Vec<Owners> =

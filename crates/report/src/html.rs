@@ -21,7 +21,7 @@ use tapstone_record::Record;
 
 use crate::text::clean;
 use article::{Article, Several};
-pub use timeline::{Timeline, TimelineLane, TimelineLayer, TimelineSpan};
+pub use timeline::{TimelineChart, TimelineLane, TimelineLayer, TimelineSpan};
 
 const STYLE: &str = include_str!("html/page.css");
 
@@ -36,7 +36,7 @@ pub struct PageEntry<'a> {
     /// The record that the page shows.
     pub record: &'a Record,
     /// Of a traced program whose events were kept: what happened when.
-    pub timeline: Option<&'a Timeline>,
+    pub timeline: Option<&'a TimelineChart>,
     /// What else is to be known, beside the record's own warnings.
     pub note: Option<&'a str>,
     /// The command that repeats it, where the record's own names what is gone by now.

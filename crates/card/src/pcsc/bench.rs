@@ -7,9 +7,9 @@ use std::time::Duration;
 use tapstone_firewall::{Cleared, Declared, Firewall, Permissions};
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
-use super::Operation;
+use super::PcscOperation;
 use crate::scard::{
-    Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, ReaderStateBits, Share,
+    Connection, Context, Disposition, LONGEST_RESPONSE, Pcsc, ReaderStateBits, ShareMode,
 };
 
 /// A class and an instruction that no card has: INS 00 is none of ISO 7816-4.
@@ -17,7 +17,7 @@ const MINIMAL_APDU: [u8; 4] = [0x00, 0x00, 0x00, 0x00];
 
 /// What one worker measures with.
 pub struct Bench {
-    operation: Operation,
+    operation: PcscOperation,
     pcsc: Pcsc,
     reader: CString,
     hold: Duration,
@@ -42,7 +42,7 @@ impl Bench {
     /// # Errors
     /// What the calls return.
     pub fn new(
-        operation: Operation,
+        operation: PcscOperation,
         pcsc: Pcsc,
         reader: CString,
         hold: Duration,
@@ -58,9 +58,9 @@ impl Bench {
             memory: vec![0; LONGEST_RESPONSE],
         };
         bench.state = match operation {
-            Operation::Establish | Operation::Release => BetweenOperations::Nothing,
-            Operation::GetStatusUnaware => BetweenOperations::Context(bench.pcsc.establish()?),
-            Operation::GetStatusChange => {
+            PcscOperation::Establish | PcscOperation::Release => BetweenOperations::Nothing,
+            PcscOperation::GetStatusUnaware => BetweenOperations::Context(bench.pcsc.establish()?),
+            PcscOperation::GetStatusChange => {
                 let context = bench.pcsc.establish()?;
                 bench.known = context.status_change(&bench.reader, ReaderStateBits::UNAWARE)?.state;
                 BetweenOperations::Context(context)
@@ -77,19 +77,19 @@ impl Bench {
     const fn connects_each_time(&self) -> bool {
         matches!(
             self.operation,
-            Operation::ConnectShared
-                | Operation::ConnectExclusive
-                | Operation::ConnectDirect
-                | Operation::DisconnectLeave
-                | Operation::DisconnectReset
-                | Operation::DisconnectUnpower
-                | Operation::DisconnectEject
+            PcscOperation::ConnectShared
+                | PcscOperation::ConnectExclusive
+                | PcscOperation::ConnectDirect
+                | PcscOperation::DisconnectLeave
+                | PcscOperation::DisconnectReset
+                | PcscOperation::DisconnectUnpower
+                | PcscOperation::DisconnectEject
         )
     }
 
     fn connected(&self) -> Result<BetweenOperations, PcscFailure> {
         let context = self.pcsc.establish()?;
-        let card = context.connect(&self.reader, Share::Shared)?;
+        let card = context.connect(&self.reader, ShareMode::Shared)?;
         Ok(BetweenOperations::Connected(context, card))
     }
 
@@ -99,14 +99,14 @@ impl Bench {
     /// What the calls return.
     pub fn prepare(&mut self) -> Result<(), PcscFailure> {
         match (self.operation, &self.state) {
-            (Operation::Release, BetweenOperations::Nothing) => {
+            (PcscOperation::Release, BetweenOperations::Nothing) => {
                 self.state = BetweenOperations::Context(self.pcsc.establish()?);
             }
-            (Operation::EndTransaction, BetweenOperations::Connected(_, card)) => {
+            (PcscOperation::EndTransaction, BetweenOperations::Connected(_, card)) => {
                 card.begin()?;
                 std::thread::sleep(self.hold);
             }
-            (Operation::Transmit, _) => {
+            (PcscOperation::Transmit, _) => {
                 let mut firewall = Firewall::new(Permissions::default());
                 self.cleared = firewall.clear(&MINIMAL_APDU, Declared::Reads).ok();
             }
@@ -114,7 +114,7 @@ impl Bench {
                 if let BetweenOperations::Context(context) =
                     std::mem::replace(&mut self.state, BetweenOperations::Nothing)
                 {
-                    let card = context.connect(&self.reader, Share::Shared)?;
+                    let card = context.connect(&self.reader, ShareMode::Shared)?;
                     self.state = BetweenOperations::Connected(context, card);
                 }
             }
@@ -129,10 +129,10 @@ impl Bench {
 
     const fn disposition(&self) -> Option<Disposition> {
         match self.operation {
-            Operation::DisconnectLeave => Some(Disposition::Leave),
-            Operation::DisconnectReset => Some(Disposition::Reset),
-            Operation::DisconnectUnpower => Some(Disposition::Unpower),
-            Operation::DisconnectEject => Some(Disposition::Eject),
+            PcscOperation::DisconnectLeave => Some(Disposition::Leave),
+            PcscOperation::DisconnectReset => Some(Disposition::Reset),
+            PcscOperation::DisconnectUnpower => Some(Disposition::Unpower),
+            PcscOperation::DisconnectEject => Some(Disposition::Eject),
             _ => None,
         }
     }
@@ -143,7 +143,7 @@ impl Bench {
     /// What it returns.
     #[inline]
     pub fn perform(&mut self) -> Result<(), PcscFailure> {
-        use Operation as Op;
+        use PcscOperation as Op;
         let disposition = self.disposition();
         match (self.operation, &mut self.state) {
             (Op::Establish, state) => {
@@ -163,9 +163,9 @@ impl Bench {
                 self.known = context.status_change(&self.reader, self.known)?.state;
                 Ok(())
             }
-            (Op::ConnectShared, state) => connect(state, &self.reader, Share::Shared),
-            (Op::ConnectExclusive, state) => connect(state, &self.reader, Share::Exclusive),
-            (Op::ConnectDirect, state) => connect(state, &self.reader, Share::Direct),
+            (Op::ConnectShared, state) => connect(state, &self.reader, ShareMode::Shared),
+            (Op::ConnectExclusive, state) => connect(state, &self.reader, ShareMode::Exclusive),
+            (Op::ConnectDirect, state) => connect(state, &self.reader, ShareMode::Direct),
             (Op::Status, BetweenOperations::Connected(_, card)) => card.status().map(|_| ()),
             (Op::BeginTransaction, BetweenOperations::Connected(_, card)) => card.begin(),
             (Op::EndTransaction, BetweenOperations::Connected(_, card)) => card.end(),
@@ -202,15 +202,17 @@ impl Bench {
     /// What the calls return.
     pub fn undo(&mut self) -> Result<(), PcscFailure> {
         match (self.operation, std::mem::replace(&mut self.state, BetweenOperations::Nothing)) {
-            (Operation::Establish, _) => {}
-            (Operation::BeginTransaction, BetweenOperations::Connected(context, card)) => {
+            (PcscOperation::Establish, _) => {}
+            (PcscOperation::BeginTransaction, BetweenOperations::Connected(context, card)) => {
                 std::thread::sleep(self.hold);
                 let ended = card.end();
                 self.state = BetweenOperations::Connected(context, card);
                 ended?;
             }
             (
-                Operation::ConnectShared | Operation::ConnectExclusive | Operation::ConnectDirect,
+                PcscOperation::ConnectShared
+                | PcscOperation::ConnectExclusive
+                | PcscOperation::ConnectDirect,
                 BetweenOperations::Connected(context, card),
             ) => {
                 drop(card);
@@ -237,7 +239,7 @@ impl Bench {
 fn connect(
     state: &mut BetweenOperations,
     reader: &CString,
-    share: Share,
+    share: ShareMode,
 ) -> Result<(), PcscFailure> {
     let BetweenOperations::Context(context) = std::mem::replace(state, BetweenOperations::Nothing)
     else {

@@ -10,11 +10,11 @@ macro_rules! operations {
     ($($variant:ident, $name:literal, $text:literal;)*) => {
         /// A call of PC/SC, timed by itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum Operation {
+        pub enum PcscOperation {
             $(#[doc = $text] $variant,)*
         }
 
-        impl Operation {
+        impl PcscOperation {
             /// All of them, in the order in which a program would make them.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
@@ -61,7 +61,7 @@ operations! {
     Release, "release", "SCardReleaseContext";
 }
 
-impl Operation {
+impl PcscOperation {
     /// The operation of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -41,7 +41,7 @@ struct Shared {
 /// How a card is shared with other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Share {
+pub enum ShareMode {
     /// SCARD_SHARE_EXCLUSIVE.
     Exclusive = 1,
     /// SCARD_SHARE_SHARED.
@@ -66,9 +66,9 @@ pub enum Disposition {
 
 /// The protocol that reader and card agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Protocol(Dword);
+pub struct CardProtocol(Dword);
 
-impl Protocol {
+impl CardProtocol {
     /// No protocol: a reader without a card, or a direct connection.
     pub const NONE: Self = Self(0);
     /// SCARD_PROTOCOL_T0.
@@ -269,8 +269,9 @@ impl Context {
     ///
     /// # Errors
     /// What the call returns.
-    pub fn connect(&self, reader: &CStr, share: Share) -> Result<Connection, PcscFailure> {
-        let protocols = if share == Share::Direct { Protocol::NONE } else { Protocol::ANY };
+    pub fn connect(&self, reader: &CStr, share: ShareMode) -> Result<Connection, PcscFailure> {
+        let protocols =
+            if share == ShareMode::Direct { CardProtocol::NONE } else { CardProtocol::ANY };
         let mut handle = 0;
         let mut protocol = 0;
         // SAFETY: `reader` ends with a zero, and the results are written before the return.
@@ -279,7 +280,7 @@ impl Context {
             let share = share as Dword;
             (f.SCardConnect)(self.handle, reader, share, protocols.0, &mut handle, &mut protocol)
         })?;
-        Ok(Connection { pcsc: self.pcsc.clone(), handle, protocol: Protocol(protocol), share })
+        Ok(Connection { pcsc: self.pcsc.clone(), handle, protocol: CardProtocol(protocol), share })
     }
 }
 
@@ -293,14 +294,14 @@ impl Drop for Context {
 pub struct Connection {
     pcsc: Pcsc,
     handle: Handle,
-    protocol: Protocol,
-    share: Share,
+    protocol: CardProtocol,
+    share: ShareMode,
 }
 
 impl Connection {
     /// What reader and card agreed on.
     #[must_use]
-    pub const fn protocol(&self) -> Protocol {
+    pub const fn protocol(&self) -> CardProtocol {
         self.protocol
     }
 
@@ -314,9 +315,9 @@ impl Connection {
         let initialise = initialise as Dword;
         // SAFETY: the result is written before the return.
         self.pcsc.call(PcscFunction::Reconnect, |f| unsafe {
-            (f.SCardReconnect)(self.handle, share, Protocol::ANY.0, initialise, &mut protocol)
+            (f.SCardReconnect)(self.handle, share, CardProtocol::ANY.0, initialise, &mut protocol)
         })?;
-        self.protocol = Protocol(protocol);
+        self.protocol = CardProtocol(protocol);
         Ok(())
     }
 

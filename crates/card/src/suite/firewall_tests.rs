@@ -9,7 +9,7 @@ use super::job::Secret;
 use super::plan::{Plan, Wishes};
 use super::port::CardPort;
 use super::run::SuiteRun;
-use crate::scard::{Disposition, Protocol};
+use crate::scard::{CardProtocol, Disposition};
 use crate::worker::Work;
 
 const PIN: [u8; 8] = *b"123456\xFF\xFF";
@@ -18,13 +18,13 @@ const PIN: [u8; 8] = *b"123456\xFF\xFF";
 struct Port<'a> {
     card: &'a mut CountingCard,
     connected: bool,
-    protocol: Protocol,
+    protocol: CardProtocol,
     /// From then on no transaction begins.
     fails_to_begin: bool,
 }
 
 impl CardPort for Port<'_> {
-    fn protocol(&self) -> Protocol {
+    fn protocol(&self) -> CardProtocol {
         self.protocol
     }
 
@@ -103,7 +103,7 @@ fn one(seed: u64, totals: &mut Totals) {
         totals.refused_before += 1;
         return;
     };
-    let protocol = *random.one(&[Protocol::T0, Protocol::T1]);
+    let protocol = *random.one(&[CardProtocol::T0, CardProtocol::T1]);
     let port = Port { card: &mut card, connected: true, protocol, fails_to_begin: false };
     match SuiteRun::new(&plan.job, port, &mut || false) {
         Err(_) => totals.refused_in_run += 1,
@@ -164,7 +164,7 @@ measure = [{ name = "READ", apdu = "00 B0 00 00", expect = [] }]
     let plan = Plan::from_suite(&source, &suite, &Wishes::default()).unwrap();
     let mut card = CountingCard::new(Manner::Honest { tries: 3 }, &PIN, 1);
     let port =
-        Port { card: &mut card, connected: true, protocol: Protocol::T1, fails_to_begin: true };
+        Port { card: &mut card, connected: true, protocol: CardProtocol::T1, fails_to_begin: true };
     assert!(SuiteRun::new(&plan.job, port, &mut || false).is_err());
     assert_eq!(card.powered_off, 1);
     assert_eq!(card.presented, []);

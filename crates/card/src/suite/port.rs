@@ -6,13 +6,13 @@ use tapstone_firewall::Cleared;
 use tapstone_names::pcsc::{PcscCode, PcscFailure, PcscFunction};
 
 use crate::scard::{
-    Connection, Context, Disposition, Protocol, ReaderStateBits, Share, reader_name,
+    CardProtocol, Connection, Context, Disposition, ReaderStateBits, ShareMode, reader_name,
 };
 
 /// A reader with a card in it.
 pub(crate) trait CardPort {
     /// What reader and card agreed on.
-    fn protocol(&self) -> Protocol;
+    fn protocol(&self) -> CardProtocol;
 
     /// Whether there is a connection.
     fn is_connected(&self) -> bool;
@@ -46,7 +46,7 @@ pub(crate) struct PcscPort {
     card: Option<Connection>,
     context: Context,
     reader: CString,
-    protocol: Protocol,
+    protocol: CardProtocol,
 }
 
 impl PcscPort {
@@ -61,7 +61,7 @@ impl PcscPort {
 }
 
 impl CardPort for PcscPort {
-    fn protocol(&self) -> Protocol {
+    fn protocol(&self) -> CardProtocol {
         self.protocol
     }
 
@@ -70,7 +70,7 @@ impl CardPort for PcscPort {
     }
 
     fn connect(&mut self) -> Result<(), PcscFailure> {
-        self.card = Some(self.context.connect(&self.reader, Share::Shared)?);
+        self.card = Some(self.context.connect(&self.reader, ShareMode::Shared)?);
         Ok(())
     }
 

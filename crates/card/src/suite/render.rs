@@ -7,7 +7,7 @@ use tapstone_apdu::{CommandApdu, Expected, Form};
 
 use super::job::{JobCase, Piece, Secret, Split, Step};
 use crate::protocol::Fault;
-use crate::scard::Protocol;
+use crate::scard::CardProtocol;
 
 /// Data of one command in a chain (ISO 7816-4, 5.3.3): all that a short command holds.
 const CHAIN: usize = 255;
@@ -29,7 +29,7 @@ pub(super) struct RenderedCommand {
 pub(super) struct Rendering<'a> {
     pub(super) saved: &'a HashMap<String, Vec<u8>>,
     pub(super) pin: Option<&'a Secret>,
-    pub(super) protocol: Protocol,
+    pub(super) protocol: CardProtocol,
     pub(super) lane: &'a JobCase,
     pub(super) input: Option<&'a [u8]>,
 }

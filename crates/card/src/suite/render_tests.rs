@@ -25,7 +25,11 @@ fn sends_input(split: Split) -> Step {
     }
 }
 
-fn render(step: &Step, protocol: Protocol, input: &[u8]) -> Result<Vec<RenderedCommand>, Fault> {
+fn render(
+    step: &Step,
+    protocol: CardProtocol,
+    input: &[u8],
+) -> Result<Vec<RenderedCommand>, Fault> {
     let saved = HashMap::from([("key".to_owned(), vec![0xAB; 3])]);
     let pin = Secret::padded(b"1234", 6);
     let lane = JobCase { set_ups: 2, operations: 0x0102, ..JobCase::default() };
@@ -35,14 +39,14 @@ fn render(step: &Step, protocol: Protocol, input: &[u8]) -> Result<Vec<RenderedC
 }
 
 fn commands(step: &Step, input: &[u8]) -> Vec<Vec<u8>> {
-    let ready = render(step, Protocol::T1, input).unwrap();
+    let ready = render(step, CardProtocol::T1, input).unwrap();
     ready.into_iter().map(|ready| ready.bytes).collect()
 }
 
 #[test]
 fn a_header_alone_has_four_bytes() {
     let step = Step { header: bytes(&[0x80, 0x26, 0, 0]), ..Step::default() };
-    let ready = render(&step, Protocol::T1, &[]).unwrap();
+    let ready = render(&step, CardProtocol::T1, &[]).unwrap();
     assert_eq!(ready.len(), 1);
     assert_eq!((&ready[0].bytes[..], ready[0].step), (&[0x80, 0x26, 0, 0][..], 7));
 }
@@ -68,7 +72,7 @@ fn extended_lengths_have_a_zero_before_them() {
 fn data_in_chunks_is_numbered() {
     let header = vec![Piece::Bytes(vec![0x80, 0x24]), value("buffer"), number("chunk", 1)];
     let step = Step { header, ..sends_input(Split::Chunks(3)) };
-    let ready = render(&step, Protocol::T1, &[1, 2, 3, 4, 5, 6, 7]).unwrap();
+    let ready = render(&step, CardProtocol::T1, &[1, 2, 3, 4, 5, 6, 7]).unwrap();
     let sent: Vec<_> = ready.iter().map(|ready| &ready.bytes[..]).collect();
     assert_eq!(
         sent,
@@ -83,7 +87,7 @@ fn data_in_chunks_is_numbered() {
         assert_eq!(ready.chunk_at, Some(3));
     }
     // Nothing to send is one command all the same.
-    assert_eq!(render(&step, Protocol::T1, &[]).unwrap().len(), 1);
+    assert_eq!(render(&step, CardProtocol::T1, &[]).unwrap().len(), 1);
 }
 
 #[test]
@@ -102,10 +106,10 @@ fn a_chain_marks_all_commands_but_the_last() {
 fn t_0_has_no_command_with_data_and_le() {
     let step = Step { expected: Some(256), ..sends_input(Split::None) };
     let sent = |protocol, input: &[u8]| render(&step, protocol, input).unwrap().remove(0).bytes;
-    assert_eq!(sent(Protocol::T0, &[1]), [0x80, 0x24, 0, 0, 1, 1]);
-    assert_eq!(sent(Protocol::T1, &[1]), [0x80, 0x24, 0, 0, 1, 1, 0]);
+    assert_eq!(sent(CardProtocol::T0, &[1]), [0x80, 0x24, 0, 0, 1, 1]);
+    assert_eq!(sent(CardProtocol::T1, &[1]), [0x80, 0x24, 0, 0, 1, 1, 0]);
     // Without data Le is P3.
-    assert_eq!(sent(Protocol::T0, &[]), [0x80, 0x24, 0, 0, 0]);
+    assert_eq!(sent(CardProtocol::T0, &[]), [0x80, 0x24, 0, 0, 0]);
 }
 
 #[test]
@@ -128,7 +132,7 @@ fn names_stand_for_bytes_and_numbers() {
 fn a_name_that_stands_for_nothing_is_named() {
     for piece in [value("nothing"), number("nothing", 1), number("nothing.length", 2)] {
         let step = Step { data: vec![piece], ..sends_input(Split::None) };
-        let Err(Fault::Garbage { step, why }) = render(&step, Protocol::T1, &[]) else {
+        let Err(Fault::Garbage { step, why }) = render(&step, CardProtocol::T1, &[]) else {
             panic!("it is refused")
         };
         assert!(step == "STEP" && why.contains("nothing"), "{why}");

@@ -83,7 +83,7 @@ impl Worker {
                 self.measure(&job, bench.map(PcscWork::new).map_err(Into::into))
             }
             JobWork::Suite(suite) => {
-                let share = scard::Share::Shared;
+                let share = scard::ShareMode::Shared;
                 let connection = self.patiently(&job, |reader| {
                     let context = pcsc.establish()?;
                     let card = context.connect(&reader, share)?;

@@ -8,7 +8,7 @@ use anyhow::bail;
 use tapstone_card::controller::{
     CardController, CardMeasureError, CardStop, CaseDescription, case_results,
 };
-use tapstone_card::pcsc::Operation;
+use tapstone_card::pcsc::PcscOperation;
 use tapstone_card::protocol::{Cards, Fault, Job, JobWork, Reader};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscCode;
@@ -24,7 +24,7 @@ use crate::print::{outln, say};
 
 pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.list_operations {
-        for operation in Operation::ALL {
+        for operation in PcscOperation::ALL {
             outln!("{:20}  {}", operation.name(), operation.description());
         }
         return Ok(Exit::Done);
@@ -78,14 +78,14 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
 }
 
 /// The operations named; without any, all that disturb nobody.
-fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation>> {
+fn operations(arguments: &Arguments) -> anyhow::Result<Vec<PcscOperation>> {
     if arguments.op.is_empty() {
-        let harmless = Operation::ALL.iter().copied().filter(|operation| {
+        let harmless = PcscOperation::ALL.iter().copied().filter(|operation| {
             !operation.resets() && (arguments.processes == 1 || operation.can_contend())
         });
         return Ok(harmless.collect());
     }
-    let named = arguments.op.iter().map(|name| match Operation::from_name(name) {
+    let named = arguments.op.iter().map(|name| match PcscOperation::from_name(name) {
         Some(operation) if arguments.processes > 1 && !operation.can_contend() => {
             bail!("{name} is for one process at a time\nhint: leave --processes out")
         }
@@ -125,24 +125,24 @@ fn list(controller: &mut CardController, live: &mut CardLine) -> anyhow::Result<
 fn reader(
     controller: &mut CardController,
     arguments: &Arguments,
-    operations: &[Operation],
+    operations: &[PcscOperation],
     live: &mut CardLine,
 ) -> anyhow::Result<Option<Reader>> {
-    let any = |of: fn(Operation) -> bool| operations.iter().any(|operation| of(*operation));
-    if !any(Operation::needs_reader) && arguments.reader.is_none() {
+    let any = |of: fn(PcscOperation) -> bool| operations.iter().any(|operation| of(*operation));
+    if !any(PcscOperation::needs_reader) && arguments.reader.is_none() {
         // No service at all is better told before the first case.
         controller.look(Cards::None, live)?;
         return Ok(None);
     }
     let name = arguments.reader.as_deref();
-    Ok(Some(controller.choose(name, any(Operation::needs_card), live)?))
+    Ok(Some(controller.choose(name, any(PcscOperation::needs_card), live)?))
 }
 
 /// One case, and whether it was the last.
 fn measure(
     controller: &mut CardController,
     arguments: &Arguments,
-    operation: Operation,
+    operation: PcscOperation,
     reader: Option<&Reader>,
     live: &mut CardLine,
 ) -> (record::CaseResult, bool) {
@@ -196,12 +196,12 @@ fn measure(
 /// A case without figures, and whether there is no point in another.
 fn unmeasured(
     arguments: &Arguments,
-    operation: Operation,
+    operation: PcscOperation,
     plan: &CaseDescription,
     error: &CardMeasureError,
     live: &CardLine,
 ) -> (record::CaseResult, bool) {
-    let lacking = operation == Operation::Control && is_lacking(error);
+    let lacking = operation == PcscOperation::Control && is_lacking(error);
     if !lacking || !arguments.op.is_empty() {
         live.say(&format!("error: {}: {error}", plan.operation));
     }

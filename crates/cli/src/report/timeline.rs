@@ -22,7 +22,7 @@ pub(super) enum Found {
     /// They were kept, and cannot be found; the sentence says so.
     Gone(String),
     /// The events, read from their file.
-    Events(html::Timeline),
+    Events(html::TimelineChart),
 }
 
 /// The timeline of a traced program: from the file that was named, or the one that the record
@@ -58,7 +58,7 @@ fn beside(record: &Path, events: &Path) -> Option<PathBuf> {
     [events.to_owned(), moved].into_iter().find(|path| path.is_file())
 }
 
-fn drawn(timeline: &Timeline) -> html::Timeline {
+fn drawn(timeline: &Timeline) -> html::TimelineChart {
     let commands = exchanges::described(timeline);
     let mut lanes: Vec<html::TimelineLane> =
         timeline.threads.iter().map(|thread| lane(timeline, thread, &commands)).collect();
@@ -79,7 +79,7 @@ fn drawn(timeline: &Timeline) -> html::Timeline {
             });
         }
     }
-    html::Timeline { wall: timeline.wall(), lanes, left_out: left_out as u64 }
+    html::TimelineChart { wall: timeline.wall(), lanes, left_out: left_out as u64 }
 }
 
 fn lane(timeline: &Timeline, thread: &Thread, commands: &[Described]) -> html::TimelineLane {

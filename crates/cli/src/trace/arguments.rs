@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use tapstone_events::Fix;
 use tapstone_events::system_calls::SystemCallSet;
-use tapstone_explain::operation::Operation;
+use tapstone_explain::operation::OperationRule;
 use tapstone_measure::units::Nanos;
 
 use crate::command_line::RecordArguments;
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     pub(crate) data: bool,
     /// What one operation is: `C_Sign` with its C_SignInit, `SCardTransmit`; without it the command
     #[arg(long, value_name = "OPERATION", default_value = "whole")]
-    pub(crate) operation: Operation,
+    pub(crate) operation: OperationRule,
     /// Write a trace for Perfetto's user interface (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
@@ -112,8 +112,8 @@ impl Arguments {
     /// System calls to observe. An operation that is one needs it.
     pub(crate) fn system_calls(&self) -> Option<SystemCallSet> {
         match (&self.syscalls, &self.operation) {
-            (Some(set), Operation::SystemCall(name)) => Some(set.clone().with(name)),
-            (None, Operation::SystemCall(name)) => name.parse().ok(),
+            (Some(set), OperationRule::SystemCall(name)) => Some(set.clone().with(name)),
+            (None, OperationRule::SystemCall(name)) => name.parse().ok(),
             (set, _) => set.clone(),
         }
     }

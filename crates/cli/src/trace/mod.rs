@@ -11,7 +11,7 @@ use anyhow::Context;
 use tapstone_command::command::Command;
 use tapstone_command::run::{self, ProgramInput, ProgramOutput, Signals};
 use tapstone_events::system_calls::Observed;
-use tapstone_explain::operation::Operation;
+use tapstone_explain::operation::OperationRule;
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::system_calls::SystemCalls;
 use tapstone_explain::timeline::Timeline;
@@ -96,7 +96,7 @@ fn keep_workload(arguments: &Arguments, recording: &Recording) -> anyhow::Result
 
 /// What an earlier run saw, looked at again.
 fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
-    if let Operation::SystemCall(name) = &arguments.operation {
+    if let OperationRule::SystemCall(name) = &arguments.operation {
         anyhow::bail!(
             "{}: a file of events holds no system calls, so {} cannot be an operation of it\n\
              hint: trace the program again with --operation {1}, which observes {name}; here a \

@@ -1,7 +1,7 @@
 //! What cannot be measured as it was asked for: one clear error, advice, and nothing else.
 
 use insta::assert_snapshot;
-use tapstone_card::scard::{Pcsc, Share, reader_name};
+use tapstone_card::scard::{Pcsc, ShareMode, reader_name};
 use tapstone_worker::Board;
 
 use crate::support::{COUNTS, Card, Pcscd, Running, Slot, Tapstone, eventually};
@@ -67,7 +67,7 @@ fn a_reader_that_another_program_has() {
     let board = Board::create().unwrap();
     let context = Pcsc::open(board.cell(0)).unwrap().establish().unwrap();
     let reader = reader_name(Slot::First.reader());
-    let held = context.connect(&reader, Share::Exclusive).unwrap();
+    let held = context.connect(&reader, ShareMode::Exclusive).unwrap();
     let too_long = Tapstone::suite(COUNTS).args("--wait 500ms --rounds 3").run().exits(2);
     assert_snapshot!("exclusive_for_too_long", too_long.stderr);
     let too_long = Tapstone::at(Slot::First, "pcsc").args("--op status --wait 500ms --count 3");
@@ -85,7 +85,7 @@ fn a_card_that_another_program_has() {
     let board = Board::create().unwrap();
     let context = Pcsc::open(board.cell(0)).unwrap().establish().unwrap();
     let reader = reader_name(Slot::First.reader());
-    let held = context.connect(&reader, Share::Shared).unwrap();
+    let held = context.connect(&reader, ShareMode::Shared).unwrap();
     held.begin().unwrap();
     let too_long = Tapstone::suite(COUNTS).args("--wait 2s --rounds 3").run().exits(2);
     assert_snapshot!("transaction_for_too_long", too_long.stderr);

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
-use tapstone_report::html::{self, PageEntry, Timeline, TimelineLane, TimelineLayer, TimelineSpan};
+use tapstone_report::html::{
+    self, PageEntry, TimelineChart, TimelineLane, TimelineLayer, TimelineSpan,
+};
 use tapstone_testing::private_environment;
 use tempfile::TempDir;
 
@@ -126,7 +128,7 @@ fn examples() -> Vec<(String, String)> {
 }
 
 /// Calls in calls on two threads, a tenth of them too short to be seen where nothing is zoomed.
-fn timeline() -> Timeline {
+fn timeline() -> TimelineChart {
     let names = [hostile::TEXT, "C_Sign", "SCardTransmit: GET DATA, Discovery Object"];
     let layers = [TimelineLayer::Pkcs11, TimelineLayer::Pcsc, TimelineLayer::Libc];
     let wall = Nanos::from_secs(2);
@@ -148,5 +150,5 @@ fn timeline() -> Timeline {
     // One that can be seen and hovered over from the start.
     let long = TimelineSpan { length: Nanos(1_000_000_000), depth: 3, ..span(100) };
     lanes[0].spans[100] = long;
-    Timeline { wall, lanes, left_out: 1_234 }
+    TimelineChart { wall, lanes, left_out: 1_234 }
 }

@@ -19,7 +19,7 @@ pub struct FileCall<'a> {
     /// The file, also where the call was given a descriptor.
     pub path: &'a [u8],
     /// The code that made the call, by its stack.
-    pub origin: Origin<'a>,
+    pub origin: CallOrigin<'a>,
 }
 
 /// Where a system call came from: the function nearest to the program, and its caller. Where the
@@ -27,7 +27,7 @@ pub struct FileCall<'a> {
 /// all it does would come from what starts programs: then it is the innermost function outside of
 /// the system's libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin<'a> {
+pub struct CallOrigin<'a> {
     /// The last function of a library, seen from the inside.
     pub function: &'a str,
     /// The file name of that library.
@@ -37,7 +37,7 @@ pub struct Origin<'a> {
     pub caller: &'a str,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> CallOrigin<'a> {
     /// From a stack: file and function, the innermost first. `None` when no library is in it that
     /// has names, as in a program that makes the call itself.
     #[must_use]
@@ -103,7 +103,7 @@ mod tests {
             ("filter", Some("main")),
             ("libc.so.6", Some("__libc_start_main")),
         ];
-        let origin = Origin::of_stack(&stack, "filter").unwrap();
+        let origin = CallOrigin::of_stack(&stack, "filter").unwrap();
         let named = ("getprotobynumber", "libc.so.6", "filter_packet");
         assert_eq!((origin.function, origin.module, origin.caller), named);
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_program_without_names_is_called_by_its_file() {
         let stack = [("libc.so.6", Some("open64")), ("libx.so", Some("x_load")), ("prog", None)];
-        let origin = Origin::of_stack(&stack, "prog").unwrap();
+        let origin = CallOrigin::of_stack(&stack, "prog").unwrap();
         assert_eq!((origin.function, origin.caller), ("x_load", "prog"));
     }
 
@@ -123,7 +123,7 @@ mod tests {
             ("libc.so.6", Some("__libc_start_main")),
             ("python3.11", Some("_start")),
         ];
-        let origin = |inner: &[_]| Origin::of_stack(&[inner, &start].concat(), "python3.11");
+        let origin = |inner: &[_]| CallOrigin::of_stack(&[inner, &start].concat(), "python3.11");
         let open = [("libc.so.6", Some("open64")), ("libpython3.11.so.1.0", Some("_Py_open"))];
         let named = ("_Py_open", "libpython3.11.so.1.0", "python3.11");
         let opened = origin(&open).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(origin(&load).unwrap().function, "_PyImport_LoadDynamicModule");
         // What libc does before or after `main` nobody asked for.
         let exit = [("libc.so.6", Some("write")), ("libc.so.6", Some("exit")), start[2], start[3]];
-        assert_eq!(Origin::of_stack(&exit, "python3.11"), None);
+        assert_eq!(CallOrigin::of_stack(&exit, "python3.11"), None);
     }
 
     #[test]
@@ -147,14 +147,14 @@ mod tests {
             ("libx.so", Some("x_load")),
             ("libc.so.6", Some("start_thread")),
         ];
-        let origin = Origin::of_stack(&stack, "prog").unwrap();
+        let origin = CallOrigin::of_stack(&stack, "prog").unwrap();
         assert_eq!((origin.function, origin.caller), ("x_load", ""));
     }
 
     #[test]
     fn a_program_that_needs_no_library_has_no_origin() {
-        assert_eq!(Origin::of_stack(&[("prog", Some("main"))], "prog"), None);
-        assert_eq!(Origin::of_stack(&[("libc.so.6", Some("clone3"))], "prog"), None);
-        assert_eq!(Origin::of_stack(&[], "prog"), None);
+        assert_eq!(CallOrigin::of_stack(&[("prog", Some("main"))], "prog"), None);
+        assert_eq!(CallOrigin::of_stack(&[("libc.so.6", Some("clone3"))], "prog"), None);
+        assert_eq!(CallOrigin::of_stack(&[], "prog"), None);
     }
 }

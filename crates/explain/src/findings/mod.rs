@@ -36,7 +36,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 pub use tapstone_record::FindingKind;
 
-pub use self::files::{FileCall, Origin};
+pub use self::files::{CallOrigin, FileCall};
 use self::scene::Scene;
 pub(crate) use self::scene::waited;
 pub(crate) use self::stops::Stops;

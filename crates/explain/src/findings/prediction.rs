@@ -155,7 +155,7 @@ fn working(timeline: &Timeline, thread: &Thread) -> Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::Operation;
+    use crate::operation::OperationRule;
     use crate::synthetic::{Story, millis};
 
     const MILLI: f64 = 1e6;
@@ -248,7 +248,7 @@ mod tests {
                 told.advance(millis(15));
             })
             .timeline();
-        let operations = Operations::cut(&Operation::Call("C_Sign"), &timeline, &[]);
+        let operations = Operations::cut(&OperationRule::Call("C_Sign"), &timeline, &[]);
         // Before them, in the first, and in both by the daemon.
         let all = [removed(0, 0, 5), removed(0, 6, 8), removed(1, 7, 11)];
         let saving = saving(&timeline, &operations, &only(&all));

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
-use super::files::{FileCall, Origin};
+use super::files::{CallOrigin, FileCall};
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
@@ -247,7 +247,7 @@ fn from_system_calls<'a>(
 ) -> Questions<'a> {
     let mut questions = Questions::default();
     for file in files {
-        let Origin { function, module, caller } = file.origin;
+        let CallOrigin { function, module, caller } = file.origin;
         let asker = Asker { place: FindingPlace { function, module }, caller };
         let process = scene.timeline.threads[file.thread].process;
         let question = Question { process, lookup: None, text: file.path, number: 0, answer: 0 };
@@ -493,12 +493,12 @@ mod tests {
         }
     }
 
-    fn of_libc() -> Origin<'static> {
-        Origin { function: "getprotobynumber", module: "libc.so.6", caller: "filter_packet" }
+    fn of_libc() -> CallOrigin<'static> {
+        CallOrigin { function: "getprotobynumber", module: "libc.so.6", caller: "filter_packet" }
     }
 
     /// The system calls of so many lookups.
-    fn files(count: u64, origin: Origin<'static>) -> Vec<FileCall<'static>> {
+    fn files(count: u64, origin: CallOrigin<'static>) -> Vec<FileCall<'static>> {
         let parts = [("openat", 0, 9), ("read", 12, 6), ("read", 20, 2), ("close", 25, 5)];
         let calls = (0..count).flat_map(|packet| {
             parts.map(|(call, after, time)| {
@@ -529,7 +529,7 @@ mod tests {
                 reads(told, "/etc/protocols");
             }
         });
-        let origin = Origin { function: "x_load", module: "libx.so", caller: "main" };
+        let origin = CallOrigin { function: "x_load", module: "libx.so", caller: "main" };
         let cache = b"/etc/ld.so.cache";
         let loads = files(10, origin).into_iter().map(|file| FileCall { path: cache, ..file });
         let all: Vec<_> = files(10, origin).into_iter().chain(loads).collect();

@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::*;
-use crate::operation::Operation;
+use crate::operation::OperationRule;
 
 /// What one detector finds in a whole run.
 pub(super) fn whole(timeline: &Timeline, detector: fn(&Scene<'_>) -> Vec<Finding>) -> Vec<Finding> {
@@ -15,7 +15,7 @@ pub(super) fn each(
     timeline: &Timeline,
     detector: fn(&Scene<'_>) -> Vec<Finding>,
 ) -> Vec<Finding> {
-    let operation: Operation = operation.parse().unwrap();
+    let operation: OperationRule = operation.parse().unwrap();
     detector(&Scene::new(timeline, &Operations::cut(&operation, timeline, &[])))
 }
 
@@ -91,7 +91,7 @@ mod together {
                 told.enter("SCardEndTransaction").leaf("usleep", millis(5)).exit();
             })
             .timeline();
-        let operations = Operations::cut(&Operation::Call("C_Sign"), &timeline, &[]);
+        let operations = Operations::cut(&OperationRule::Call("C_Sign"), &timeline, &[]);
         assert_eq!(find(&timeline, &operations, []), []);
     }
 
@@ -174,7 +174,7 @@ mod together {
     proptest! {
         #[test]
         fn figures_hold_together(timeline in stories(), by_call in any::<bool>()) {
-            let operation = if by_call { Operation::Call("C_Sign") } else { Operation::Whole };
+            let operation = if by_call { OperationRule::Call("C_Sign") } else { OperationRule::Whole };
             let operations = Operations::cut(&operation, &timeline, &[]);
             let findings = find(&timeline, &operations, []);
             for finding in &findings {

@@ -16,7 +16,7 @@ use crate::text::{clean, width};
 
 /// The spans of a traced program.
 #[derive(Clone, Debug, Default)]
-pub struct Timeline {
+pub struct TimelineChart {
     /// How long the program ran.
     pub wall: Nanos,
     /// One lane for each thread, from top to bottom.
@@ -98,7 +98,7 @@ const NAMED: f64 = 0.004;
 /// So many of the longest are listed.
 const LISTED: usize = 25;
 
-pub(super) fn section(timeline: &Timeline, prefix: &str) -> Markup {
+pub(super) fn section(timeline: &TimelineChart, prefix: &str) -> Markup {
     let spans = || timeline.lanes.iter().flat_map(|lane| &lane.spans);
     let mut layers: Vec<TimelineLayer> = spans().map(|span| span.layer).collect();
     layers.sort_unstable();
@@ -202,7 +202,7 @@ fn axis(wall: Nanos) -> Markup {
     }
 }
 
-fn longest(timeline: &Timeline) -> Markup {
+fn longest(timeline: &TimelineChart) -> Markup {
     let mut all: Vec<(&TimelineLane, &TimelineSpan)> = timeline
         .lanes
         .iter()

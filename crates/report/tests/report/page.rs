@@ -4,7 +4,7 @@
 use tapstone_measure::units::Nanos;
 use tapstone_record::Record;
 use tapstone_report::html::{
-    PageEntry, Timeline, TimelineLane, TimelineLayer, TimelineSpan, render,
+    PageEntry, TimelineChart, TimelineLane, TimelineLayer, TimelineSpan, render,
 };
 
 use crate::support;
@@ -31,7 +31,7 @@ const LINES: [&str; 16] = [
     "pre", "section", "table", "tr",
 ];
 
-pub(crate) fn page(name: &str, record: &Record, timeline: Option<&Timeline>) -> String {
+pub(crate) fn page(name: &str, record: &Record, timeline: Option<&TimelineChart>) -> String {
     render(&[PageEntry { name, record, timeline, note: None, again: None }])
 }
 
@@ -116,7 +116,7 @@ fn a_timeline() {
         span("close", 650_000, 1, 2, TimelineLayer::Libc),
     ];
     let lanes = vec![TimelineLane { name: "program 1, thread 1".into(), spans }];
-    let timeline = Timeline { wall: Nanos(1_000_000), lanes, left_out: 7 };
+    let timeline = TimelineChart { wall: Nanos(1_000_000), lanes, left_out: 7 };
     let page = page("trace.json", &support::record(), Some(&timeline));
     let section = between(&page, "<section id=\"r1-timeline\"", "</section>").unwrap();
     insta::assert_snapshot!("timeline", section.replace('<', "\n<").replace("\n</", "</").trim());

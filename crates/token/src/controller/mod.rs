@@ -52,7 +52,7 @@ pub use self::relay::{InputSeeds, Relay, Waker};
 pub use self::replay::ReplayOutcome;
 pub use self::steering::{CaseProgress, TokenObserver};
 use self::talk::Workers;
-pub use self::targets::{Answer, ModuleReport, look_at};
+pub use self::targets::{ModuleAnswer, ModuleReport, look_at};
 pub use self::within::{FoundWithin, WithinSearchPlan};
 use crate::module::{LibraryInfo, ModuleArguments, SlotInfo, TokenInfo};
 use crate::protocol::Login;

@@ -13,7 +13,7 @@ pub struct ModuleReport {
     /// The path of the PKCS #11 module.
     pub module: PathBuf,
     /// The library and its slots with their mechanisms.
-    pub answer: Result<Answer, TokenMeasureError>,
+    pub answer: Result<ModuleAnswer, TokenMeasureError>,
 }
 
 /// Loads a module in a process of its own and asks what it has. Logs in nowhere.
@@ -39,9 +39,9 @@ pub fn look_at(
 }
 
 /// The library, and its slots with their mechanisms.
-pub type Answer = (LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>);
+pub type ModuleAnswer = (LibraryInfo, Vec<(SlotInfo, Vec<MechanismInfo>)>);
 
-fn ask(options: TokenOptions) -> Result<Answer, TokenMeasureError> {
+fn ask(options: TokenOptions) -> Result<ModuleAnswer, TokenMeasureError> {
     let mut controller = TokenController::idle(options, 0)?;
     let number = controller.spawn()?;
     let library = controller.load(number)?;
