@@ -174,8 +174,8 @@ mod tests {
     }
 
     /// So many rounds, each with these amounts and values.
-    fn same_rounds(count: usize, rows: &[(&[f64], f64)]) -> Vec<Vec<Observation>> {
-        let row = |(amounts, value): &(&[f64], f64)| Observation {
+    fn same_rounds(count: usize, rows: &[(&[f64], f64)]) -> Vec<Vec<FitPoint>> {
+        let row = |(amounts, value): &(&[f64], f64)| FitPoint {
             amounts: amounts.to_vec(),
             value: *value,
         };
