@@ -19,6 +19,8 @@ pub enum Denial {
     Malformed { what: String, why: String },
     #[error("the card was not done within {limit}: nothing more is asked of it")]
     TooSlow { limit: Nanos },
+    #[error("the host has no thread to validate the path while the card signs: {why}")]
+    NoThread { why: String },
     #[error("the certificate's compression (gzip) is not one that can be undone: {why}")]
     Compressed { why: String },
     #[error("the certificate does not parse: {why}")]
@@ -102,6 +104,7 @@ impl Denial {
             Self::Missing { .. } => "missing",
             Self::Malformed { .. } => "malformed",
             Self::TooSlow { .. } => "too-slow",
+            Self::NoThread { .. } => "no-thread",
             Self::Compressed { .. } => "compressed",
             Self::NotACertificate { .. } => "not-a-certificate",
             Self::Algorithm { .. } => "algorithm",

@@ -6,6 +6,7 @@ mod memory;
 mod rules;
 
 use std::sync::Arc;
+use std::thread::{Scope, ScopedJoinHandle};
 
 use serde::{Deserialize, Serialize};
 use tapstone_measure::clock::{Clock, Monotonic};
@@ -278,15 +279,15 @@ impl RelyingSystem {
         at: Time,
     ) -> Result<(CertificationPath, Option<Chuid>), DialogueEnd> {
         let (path, exchanged) = std::thread::scope(|scope| {
-            let validation = scope.spawn(|| {
+            let validation = beside_the_card(scope, || {
                 let start = Monotonic.now();
                 let (path, replayed) = self.module(certificate, at);
                 (path, replayed, Monotonic.now() - start)
-            });
+            })?;
             let exchanged =
                 challenge(channel, certificate, KEY_9E).and_then(|()| read_chuid(channel));
-            (validation.join(), exchanged)
-        });
+            Ok::<_, Denial>((validation.join(), exchanged))
+        })?;
         // Only a bug panics there, and then nobody may enter.
         let (path, replayed, time) = path.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         channel.took(DialogueStep::Validate, time);
@@ -471,6 +472,15 @@ type Judged = (Arc<Certificate>, Result<CertificationPath, Denial>);
 struct Full {
     identity: CardIdentity,
     path: CertificationPath,
+}
+
+/// Work of the host on a thread of its own, while the card signs.
+fn beside_the_card<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, Denial> {
+    let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
+    spawned.map_err(|error| Denial::NoThread { why: error.to_string() })
 }
 
 fn read_chuid(channel: &mut CardChannel<'_>) -> Result<Chuid, DialogueEnd> {

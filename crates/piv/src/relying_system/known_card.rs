@@ -2,9 +2,10 @@
 
 use tapstone_measure::clock::{Clock, Monotonic};
 
-use super::{CHUID_START, KEY_9E, RelyingSystem, challenge};
+use super::{CHUID_START, KEY_9E, RelyingSystem, beside_the_card, challenge};
 use crate::channel::{CardChannel, DialogueEnd};
 use crate::chuid::{CardIdentity, Chuid};
+use crate::denial::Denial;
 use crate::log::DialogueStep;
 use crate::object;
 use crate::strategy::Strategy;
@@ -74,13 +75,13 @@ impl RelyingSystem {
     ) -> Result<Option<CardIdentity>, DialogueEnd> {
         let trust = &self.trust;
         let (rechecked, signed) = std::thread::scope(|scope| {
-            let recheck = scope.spawn(|| {
+            let recheck = beside_the_card(scope, || {
                 let start = Monotonic.now();
                 (trust.recheck(path, at), Monotonic.now() - start)
-            });
+            })?;
             let signed = challenge(channel, path.certificate(), KEY_9E);
-            (recheck.join(), signed)
-        });
+            Ok::<_, Denial>((recheck.join(), signed))
+        })?;
         // Only a bug panics there, and then nobody may enter.
         let (rechecked, time) = rechecked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         channel.took(DialogueStep::Validate, time);

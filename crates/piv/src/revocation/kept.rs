@@ -44,11 +44,13 @@ impl KeptCrl {
         crl.rewind().map_err(unread)?;
         let mut all = Hashed { crl, context: Context::new(&SHA256) };
         let (read, index) = std::thread::scope(|scope| {
-            let read = scope.spawn(|| ends(&mut all));
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, || ends(&mut all));
+            let read = spawned
+                .map_err(|error| NotACrl(format!("no thread can be had to read it: {error}")))?;
             let index =
                 index(series).and_then(|mut from| RevocationList::read_index(&mut from).ok());
-            (read.join().expect("what is read from others makes no panic"), index)
-        });
+            Ok((read.join().expect("what is read from others makes no panic"), index))
+        })?;
         if read?.series() != series {
             return Err(NotACrl("it changed while it was read".to_owned()));
         }
@@ -233,5 +235,56 @@ mod tests {
         let mut file = Changing { crl: Cursor::new(crl(b'A', 9)), other: crl(b'B', 9) };
         let refused = KeptCrl::open(&mut file, |_| None::<&[u8]>).unwrap_err();
         assert!(refused.to_string().contains("it changed while it was read"), "{refused}");
+    }
+
+    /// The same, with other elements in place of the entries, and with these extensions.
+    fn crl_of(entries: &[u8], extensions: &[u8]) -> Vec<u8> {
+        let algorithm = [0x30, 10, 6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 4, 3, 2];
+        let name = [0x30, 12, 0x31, 10, 0x30, 8, 6, 3, 0x55, 4, 3, 0x0C, 1, b'A'];
+        let date = b"\x17\x0D260101000000Z";
+        let head = [&[2, 1, 1][..], &algorithm, &name, date, date].concat();
+        let body = [&head, entries, extensions].concat();
+        let signature = element(3, &[0; 71]);
+        element(0x30, &[element(0x30, &body), algorithm.to_vec(), signature].concat())
+    }
+
+    /// A megabyte may stand behind the entries: extensions, algorithm and signature.
+    #[test]
+    fn so_much_stands_behind_the_entries_and_no_more() {
+        // An extension that nobody knows, which is not critical.
+        let padded = |bytes: usize| {
+            let unknown = [&[6, 3, 0x2A, 3, 4][..], &element(4, &vec![0; bytes])].concat();
+            let all = element(0xA0, &element(0x30, &element(0x30, &unknown)));
+            (crl_of(&element(0x30, &[]), &all), all.len() + 12 + 73)
+        };
+        let beside = padded(MOST_BEHIND_BYTES - 1000).1 - (MOST_BEHIND_BYTES - 1000);
+        let most = MOST_BEHIND_BYTES - beside;
+        assert_eq!(padded(most).1, MOST_BEHIND_BYTES);
+        open(&padded(most).0).unwrap();
+        for more in [1, 2, 5000] {
+            let refused = open(&padded(most + more).0).unwrap_err().to_string();
+            assert!(refused.contains("more stands behind its entries"), "{refused}");
+        }
+    }
+
+    /// Elements that end behind what they lie in.
+    #[test]
+    fn lengths_that_lie_are_refused() {
+        // Entries of a thousand bytes, of which nine are there, and then some that are there whole.
+        for entries in [&[0x30, 0x82, 3, 0xE8][..], &[0x30, 0x7F]] {
+            let bytes = crl_of(&[entries, &[0; 9]].concat(), &[]);
+            assert!(open(&bytes).is_err());
+            // What follows the list makes the entries end before the end of the file.
+            assert!(open(&[&bytes[..], &[0; 2000]].concat()).is_err());
+        }
+        // The whole says that it is shorter than its signed part; and so much shorter that it ends
+        // in front of the entries.
+        let whole = crl(b'A', 300);
+        assert_eq!(whole[..2], [0x30, 0x82]);
+        for length in [330_u16, 310, 40, 0] {
+            let mut bytes = whole.clone();
+            bytes[2..4].copy_from_slice(&length.to_be_bytes());
+            assert!(open(&bytes).is_err(), "{length}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod openssl;
 mod path;
 mod pins;
 mod pkits;
+mod preparations;
 mod refused;
 mod strategies;
 mod support;
