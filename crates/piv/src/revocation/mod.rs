@@ -294,26 +294,22 @@ impl RevocationLists {
         told.into_iter().filter_map(revoked).collect()
     }
 
-    /// Of each series of lists in scope the newest that there was at the moment.
+    /// Of each series of lists in scope the newest that there was at the moment. Two of one number
+    /// and one date should be the same (5.2.3); where they are not, each is asked.
     fn newest_of_scope(
         &self,
         point: &PointOfCertificate,
         question: StatusQuestion<'_>,
     ) -> Vec<&Crl> {
-        let mut newest: Vec<&Crl> = Vec::new();
         let serves = |crl: &&Crl| point.is_served_by(&crl.facts, question.certificate);
+        let in_scope: Vec<&Crl> = self.complete.iter().filter(serves).collect();
         // A list of a time to come is newer, and says nothing yet.
         let rank = |crl: &Crl| crl.facts.this_update <= question.at;
-        for crl in self.complete.iter().filter(serves) {
-            match newest.iter_mut().find(|other| other.facts.is_of_series(&crl.facts)) {
-                Some(other) if (rank(crl), crl.facts.age()) > (rank(other), other.facts.age()) => {
-                    *other = crl;
-                }
-                Some(_) => {}
-                None => newest.push(crl),
-            }
-        }
-        newest
+        let is_outdone = |crl: &Crl| {
+            let mut of_series = in_scope.iter().filter(|one| one.facts.is_of_series(&crl.facts));
+            of_series.any(|one| (rank(one), one.facts.age()) > (rank(crl), crl.facts.age()))
+        };
+        in_scope.iter().copied().filter(|crl| !is_outdone(crl)).collect()
     }
 
     /// What a list says, with the changes of its deltas, and until when.

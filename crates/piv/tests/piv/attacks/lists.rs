@@ -13,7 +13,7 @@ use x509_cert::ext::pkix::{KeyUsages, crl::dp::ReasonFlags};
 
 use crate::support::{
     CA, CA_SERIAL, CARD_SERIAL, ListSpec, NOW, ROOT, Spec, World, attack, crl_number, days,
-    extension, generalized, key_usage, name, unknown,
+    extension, generalized, issuer_key_id, key_id, key_usage, name, unknown,
 };
 
 const DELTA: &str = "2.5.29.27";
@@ -533,4 +533,154 @@ fn an_index_is_as_good_as_its_list() {
             assert!(tapstone_piv::RevocationList::read_index(&mut &bytes[..place]).is_err());
         }
     }
+}
+
+/// Two lists of one number and one date ought to be the same list. Where a CA made two, whichever
+/// file comes first, the card is on one of them.
+#[test]
+fn two_lists_of_one_number() {
+    let two = |first: &'static [u8], second: &'static [u8]| {
+        move |w: &mut World| {
+            *of_ca(w) = ListSpec::new(CA, 1, 4, first);
+            w.lists.push(ListSpec::new(CA, 1, 4, second));
+        }
+    };
+    for bad in [two(&[CARD_SERIAL], &[]), two(&[], &[CARD_SERIAL])] {
+        attack("revoked by one of two lists", "revoked", World::listed, bad, two(&[], &[99]));
+    }
+}
+
+/// A delta that lists a card twice: the worse entry counts.
+#[test]
+fn a_delta_with_two_entries_for_a_card() {
+    let removes = || vec![extension("2.5.29.21", false, &CrlReason::RemoveFromCRL)];
+    let world = || {
+        let mut world = World::listed();
+        *of_ca(&mut world) = ListSpec::new(CA, 1, 5, &[CARD_SERIAL]);
+        world
+    };
+    let entries = |all: [bool; 2]| {
+        move |w: &mut World| {
+            let mut delta = ListSpec::new(CA, 1, 6, &[]).with(crl_number(DELTA, 5));
+            for is_removed in all {
+                let extensions = if is_removed { removes() } else { Vec::new() };
+                delta.revoked.push((CARD_SERIAL, extensions));
+            }
+            w.lists.push(delta);
+        }
+    };
+    for bad in [[true, false], [false, true]] {
+        attack("removed and revoked", "revoked", world, entries(bad), entries([true, true]));
+    }
+}
+
+/// RFC 5280, 5.3.3: only an indirect list says whose a certificate is. A list that does so and is
+/// none cannot be used.
+#[test]
+fn a_direct_list_with_certificates_of_others() {
+    let of = |text: &'static str| {
+        move |w: &mut World| {
+            let issuer = vec![GeneralName::DirectoryName(name(text))];
+            of_ca(w).revoked.push((99, vec![extension("2.5.29.29", true, &issuer)]));
+        }
+    };
+    let mut bad = World::listed();
+    of(ROOT)(&mut bad);
+    assert_eq!(bad.decide(), Err("no-crl"));
+    let left_out = bad.trust().unwrap().left_out().join("; ");
+    assert!(left_out.contains("it lists certificates of others and is not indirect"), "{left_out}");
+    let mut good = World::listed();
+    of(CA)(&mut good);
+    assert_eq!(good.decide(), Ok(Vec::new()));
+}
+
+/// Which of several keys of one name signed a list (RFC 5280, 5.2.1).
+#[test]
+fn a_list_names_the_key_that_signed_it() {
+    let names = |id| {
+        move |w: &mut World| {
+            w.cas[0].set(key_id(1));
+            of_ca(w).extensions.push(issuer_key_id(id));
+        }
+    };
+    attack("a list by another key of the CA", "no-crl", World::listed, names(2), names(1));
+}
+
+/// A list counts for whoever has its issuer's name and key and may sign lists; who that is can be
+/// asked of it.
+#[test]
+fn a_list_is_of_whoever_signed_it() {
+    let world = World::listed();
+    let trust = world.trust().unwrap();
+    let parsed = |spec: ListSpec| trust.parse_list(&spec.der()).unwrap();
+    let own = parsed(ListSpec::new(CA, 1, 1, &[3, 4]));
+    assert_eq!((own.issuer(), own.entries(), own.is_signed()), (CA, 2, true));
+    assert!(trust.knows_signer(&own));
+    // The CA's key in another's name, and the CA's name with another key.
+    for list in [ListSpec::new("CN=X,O=Tests", 1, 1, &[]), ListSpec::new(CA, 5, 1, &[])] {
+        let other = parsed(list.clone());
+        assert!(!other.is_signed() && !trust.knows_signer(&other), "{}", other.issuer());
+        let with_it = world.trust().unwrap().with_crl(&list.der());
+        assert_eq!(with_it.left_out().len(), 1, "{:?}", with_it.left_out());
+    }
+    assert_eq!(world.trust().unwrap().revocation_rule(), RevocationRule::Require);
+    assert_eq!(World::new().trust().unwrap().revocation_rule(), RevocationRule::Off);
+}
+
+/// Older by number; without numbers by date; and only among lists of one series (5.2.3).
+#[test]
+fn a_list_is_older_than_another_of_its_series() {
+    let trust = World::listed().trust().unwrap();
+    let parsed = |spec: &ListSpec| trust.parse_list(&spec.der()).unwrap();
+    let numbered =
+        |number, from| parsed(&ListSpec { from: days(from), ..ListSpec::new(CA, 1, number, &[]) });
+    assert!(numbered(3, -1).is_older_than(&numbered(4, -2)));
+    assert!(!numbered(4, -2).is_older_than(&numbered(3, -1)));
+    assert!(!numbered(4, -2).is_older_than(&numbered(4, -2)));
+    let unnumbered = |from| {
+        let mut spec = ListSpec { from: days(from), ..ListSpec::new(CA, 1, 1, &[]) };
+        spec.extensions.clear();
+        parsed(&spec)
+    };
+    assert!(unnumbered(-2).is_older_than(&unnumbered(-1)));
+    assert!(!unnumbered(-1).is_older_than(&unnumbered(-2)));
+    let of_root = parsed(&ListSpec::new(ROOT, 0, 9, &[]));
+    assert!(!numbered(3, -1).is_older_than(&of_root));
+    assert!(!of_root.is_older_than(&numbered(200, -1)));
+}
+
+/// What is missing is said: a list, or the lists of some reasons.
+#[test]
+fn what_is_missing_is_named() {
+    let why = |world: &World| {
+        let leaf = Arc::new(Certificate::parse(&world.leaf.der()).unwrap());
+        let demands = PathDemands::default();
+        world.trust().unwrap().validate(&leaf, &demands, world.at).unwrap_err().to_string()
+    };
+    let mut world = World::listed();
+    world.lists.pop();
+    assert_eq!(why(&world), "no CRL says whether \"CN=A Card,O=Tests\" is revoked");
+    let compromised = Some(Reasons::KeyCompromise.into());
+    let some = IssuingDistributionPoint { only_some_reasons: compromised, ..everything() };
+    world.lists.push(ListSpec::new(CA, 1, 1, &[]).with(scope(true, &some)));
+    let said = why(&world);
+    assert!(said.contains("leave out some reasons"), "{said}");
+}
+
+/// A list that is not needed any more says nothing of how long the status lasts, nor of its signer.
+#[test]
+fn what_one_list_has_said_no_other_has_to_say() {
+    let mut world = World::listed();
+    world.rule = RevocationRule::Prefer;
+    world.lists.remove(0);
+    let mut signer = Spec::ca(CA, ROOT, [4, 0], 8).with(key_usage(KeyUsages::CRLSign));
+    signer.remove(ObjectIdentifier::new_unwrap("2.5.29.19"));
+    world.cas.push(signer);
+    // The CA's own list says all; nothing is known of the CA alone.
+    world.lists.push(ListSpec::new(CA, 4, 1, &[]));
+    let told = world.decide().unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    // By the other key alone: now nothing is known of that key, too.
+    world.lists.remove(0);
+    assert_eq!(world.decide().unwrap().len(), 2);
 }

@@ -32,7 +32,12 @@ const BEYOND_OPENSSL: [(&str, &[&str], &str); 7] = [
     ),
     (
         "error 23 ",
-        &["a delta of a later list", "a delta before the list", "a delta that expired"],
+        &[
+            "a delta of a later list",
+            "a delta before the list",
+            "a delta that expired",
+            "removed and revoked",
+        ],
         "RFC 5280, 5.2.4: \"An application that supports delta CRLs MUST be able to construct a \
          current complete CRL by combining a previously issued complete CRL and the most current \
          delta CRL.\" 5.3.1: removeFromCRL \"indicates that a certificate is to be removed from a \
