@@ -140,7 +140,8 @@ impl PublicKey {
             other => return Err(other.to_string()),
         };
         let key = Self { kind, bytes };
-        // What can be no key, or is too weak a one (RSA below 2048), is none.
+        // What can be no key is none. How strong it is, is for the profile to judge; the signature
+        // of an RSA key below 2048 bits never holds.
         let algorithm = key.algorithm(HashFunction::Sha256, Padding::Pkcs1);
         match ParsedPublicKey::new(algorithm, &key.bytes) {
             Ok(_) => Ok(key),
@@ -299,4 +300,135 @@ fn padded(digest: &[u8], length: usize) -> Vec<u8> {
     block[3 + filler..length - digest.len()].copy_from_slice(&SHA256_INFO);
     block[length - digest.len()..].copy_from_slice(digest);
     block
+}
+
+#[cfg(test)]
+mod tests {
+    use der::Any;
+    use der::asn1::Null;
+    use rsa::pkcs1v15::Pkcs1v15Sign;
+    use rsa::pss::get_default_pss_signature_algo_id;
+    use rsa::rand_core::OsRng;
+    use rsa::traits::SignatureScheme;
+    use rsa::{BigUint, Pss, RsaPrivateKey, RsaPublicKey};
+
+    use super::*;
+
+    const MESSAGE: &[u8] = b"what is signed";
+
+    fn parsed(key: &RsaPublicKey) -> Result<PublicKey, String> {
+        PublicKey::from_spki(&SubjectPublicKeyInfoOwned::from_key(key.clone()).unwrap())
+    }
+
+    fn identifier(oid: ObjectIdentifier) -> AlgorithmIdentifierOwned {
+        AlgorithmIdentifierOwned { oid, parameters: Some(Any::encode_from(&Null).unwrap()) }
+    }
+
+    /// Signatures by another implementation, each under the name of each of the algorithms: only
+    /// its own name holds.
+    #[test]
+    fn rsa_signatures_hold_under_their_own_algorithm_alone() {
+        let own = RsaPrivateKey::new(&mut OsRng, 2048).unwrap();
+        let key = parsed(&own.to_public_key()).unwrap();
+        let digests = [
+            Sha256::digest(MESSAGE).to_vec(),
+            Sha384::digest(MESSAGE).to_vec(),
+            Sha512::digest(MESSAGE).to_vec(),
+        ];
+        let plain = [
+            Pkcs1v15Sign::new::<Sha256>(),
+            Pkcs1v15Sign::new::<Sha384>(),
+            Pkcs1v15Sign::new::<Sha512>(),
+        ];
+        let masked = [Pss::new::<Sha256>(), Pss::new::<Sha384>(), Pss::new::<Sha512>()];
+        let mut signatures: Vec<Vec<u8>> = Vec::new();
+        for (scheme, digest) in plain.into_iter().zip(&digests) {
+            signatures.push(scheme.sign(Some(&mut OsRng), &own, digest).unwrap());
+        }
+        for (scheme, digest) in masked.into_iter().zip(&digests) {
+            signatures.push(scheme.sign(Some(&mut OsRng), &own, digest).unwrap());
+        }
+        let names = [
+            identifier(RSA_SHA256),
+            identifier(RSA_SHA384),
+            identifier(RSA_SHA512),
+            get_default_pss_signature_algo_id::<Sha256>().unwrap(),
+            get_default_pss_signature_algo_id::<Sha384>().unwrap(),
+            get_default_pss_signature_algo_id::<Sha512>().unwrap(),
+        ];
+        for (by, name) in names.iter().enumerate() {
+            for (of, signature) in signatures.iter().enumerate() {
+                let holds = key.verify(name, None, MESSAGE, signature);
+                let wanted = if by == of { Ok(()) } else { Err(BadSignature::Wrong) };
+                assert_eq!(holds, wanted, "signature {of} under name {by}");
+            }
+        }
+        // CMS names the hash function apart (RFC 3370, 3.2).
+        let apart = identifier(RSA_ENCRYPTION);
+        for (of, hash) in [SHA256, SHA384, SHA512].iter().enumerate() {
+            let hash = HashFunction::by_oid(hash);
+            assert_eq!(key.verify(&apart, hash, MESSAGE, &signatures[of]), Ok(()));
+            let other = key.verify(&apart, hash, MESSAGE, &signatures[(of + 1) % 3]);
+            assert_eq!(other, Err(BadSignature::Wrong));
+        }
+        let unnamed = key.verify(&apart, None, MESSAGE, &signatures[0]);
+        assert_eq!(unnamed, Err(BadSignature::Algorithm("1.2.840.113549.1.1.1".to_owned())));
+        // sha1WithRSAEncryption.
+        let old = identifier(ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.5"));
+        let refused = key.verify(&old, None, MESSAGE, &signatures[0]);
+        assert_eq!(refused, Err(BadSignature::Algorithm("1.2.840.113549.1.1.5".to_owned())));
+    }
+
+    /// RFC 4055, 3.1: the salt's length stands in the parameters. A salt of 20 bytes, the default
+    /// there, is shorter than the digest.
+    #[test]
+    fn a_salt_is_as_long_as_the_digest() {
+        let with_salt = |salt| {
+            let parameters = RsaPssParams::new::<Sha256>(salt);
+            let parameters = Some(Any::encode_from(&parameters).unwrap());
+            pss(&AlgorithmIdentifierOwned { oid: RSA_PSS, parameters })
+        };
+        assert_eq!(with_salt(32), Some(HashFunction::Sha256));
+        for salt in [0, 20, 31, 33] {
+            assert_eq!(with_salt(salt), None, "{salt}");
+        }
+        assert_eq!(pss(&AlgorithmIdentifierOwned { oid: RSA_PSS, parameters: None }), None);
+    }
+
+    /// A certificate may have a key of 1024 bits; nothing that it signs is believed.
+    #[test]
+    fn no_signature_of_a_weak_key_holds() {
+        for (bits, holds) in [(1024, false), (2048, true)] {
+            let own = RsaPrivateKey::new(&mut OsRng, bits).unwrap();
+            let key = parsed(&own.to_public_key()).unwrap();
+            let digest = Sha256::digest(MESSAGE);
+            let signature = Pkcs1v15Sign::new::<Sha256>().sign(Some(&mut OsRng), &own, &digest);
+            let signature = signature.unwrap();
+            let said = key.verify(&identifier(RSA_SHA256), None, MESSAGE, &signature);
+            assert_eq!(said.is_ok(), holds, "{bits}");
+        }
+    }
+
+    /// SP 800-78-5, table 3, and a key that is too short for it.
+    #[test]
+    fn keys_are_named_by_algorithm_and_size() {
+        let of_bits = |bytes: usize| {
+            let modulus = BigUint::from_bytes_be(&vec![0xFF; bytes]);
+            parsed(&RsaPublicKey::new_unchecked(modulus, 65_537_u32.into()))
+        };
+        for (bytes, name) in
+            [(128, "RSA 1024"), (256, "RSA 2048"), (384, "RSA 3072"), (512, "RSA 4096")]
+        {
+            let key = of_bits(bytes).unwrap();
+            assert_eq!(key.name(), name);
+            assert_eq!(key.strength(), KeyStrength::Rsa { bits: bytes * 8 });
+        }
+        let curve = p256::SecretKey::random(&mut OsRng).public_key();
+        let curve = SubjectPublicKeyInfoOwned::from_key(curve).unwrap();
+        assert_eq!(PublicKey::from_spki(&curve).unwrap().name(), "P-256");
+        let curve = p384::SecretKey::random(&mut OsRng).public_key();
+        let curve = SubjectPublicKeyInfoOwned::from_key(curve).unwrap();
+        let key = PublicKey::from_spki(&curve).unwrap();
+        assert_eq!((key.name().as_str(), key.strength()), ("P-384", KeyStrength::Curve));
+    }
 }

@@ -118,3 +118,52 @@ impl DialogueLog {
         connect + self.exchanges.iter().map(|exchange| exchange.time).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(cla: u8, ins: u8, time: u64) -> ApduExchange {
+        ApduExchange {
+            step: DialogueStep::Select,
+            header: [cla, ins, 0, 0],
+            sent: 5,
+            received: 258,
+            status: 0x9000,
+            time: Nanos(time),
+        }
+    }
+
+    /// GET RESPONSE is C0, and a chained command has bit 5 of CLA (ISO/IEC 7816-4, 5.1.1).
+    #[test]
+    fn transfers_are_known_by_their_headers() {
+        for (cla, ins, is_transfer) in [
+            (0x00, 0xC0, true),
+            (0x10, 0x87, true),
+            (0x1C, 0xDB, true),
+            (0x00, 0x87, false),
+            (0x0C, 0xCB, false),
+        ] {
+            assert_eq!(exchange(cla, ins, 1).is_transfer(), is_transfer, "{cla:02X} {ins:02X}");
+        }
+        assert_eq!(exchange(0, 0xCB, 1).bytes(), 263);
+    }
+
+    #[test]
+    fn times_are_summed_by_step_and_for_the_card() {
+        let mut log = DialogueLog::with_room();
+        assert!(log.steps.capacity() >= 16 && log.exchanges.capacity() >= 64);
+        assert_eq!((log.step(DialogueStep::Validate), log.card()), (None, Nanos::ZERO));
+        for (step, time) in [
+            (DialogueStep::Connect, 1000),
+            (DialogueStep::Validate, 30),
+            (DialogueStep::Select, 7),
+            (DialogueStep::Validate, 12),
+        ] {
+            log.steps.push((step, Nanos(time)));
+        }
+        log.exchanges = vec![exchange(0, 0xA4, 5), exchange(0, 0xCB, 600)];
+        assert_eq!(log.step(DialogueStep::Validate), Some(Nanos(42)));
+        assert_eq!(log.card(), Nanos(1605), "the connection, and both commands");
+    }
+}

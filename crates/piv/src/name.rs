@@ -139,6 +139,8 @@ const fn is_mapped_to_nothing(character: char) -> bool {
 mod tests {
     use std::str::FromStr;
 
+    use der::asn1::ObjectIdentifier;
+    use der::{Any, Tag};
     use x509_cert::name::{Name, RdnSequence};
 
     use super::{CanonicalName, prepared};
@@ -189,5 +191,28 @@ mod tests {
         assert!(!canonical("O=org").is_within(&below));
         assert!(!below.is_within(&canonical("O=organisation")));
         assert!(below.is_within(&CanonicalName::from_name(&RdnSequence::default())));
+    }
+
+    /// A value of a string type, as DER has it.
+    fn common_name(tag: Tag, bytes: &[u8]) -> CanonicalName {
+        let oid = ObjectIdentifier::new_unwrap("2.5.4.3");
+        let value = Any::new(tag, bytes).expect("a value");
+        let attribute = x509_cert::attr::AttributeTypeAndValue { oid, value };
+        let rdn = x509_cert::name::RelativeDistinguishedName(
+            vec![attribute].try_into().expect("a set of one"),
+        );
+        CanonicalName::from_name(&RdnSequence(vec![rdn]))
+    }
+
+    /// RFC 5280, 4.1.2.4: a CA may write its name in any of these types.
+    #[test]
+    fn a_name_is_the_same_in_every_string_type() {
+        let utf8 = common_name(Tag::Utf8String, "Café".as_bytes());
+        let latin = common_name(Tag::TeletexString, b"CAF\xC9");
+        let wide = common_name(Tag::BmpString, b"\0c\0a\0f\0\xE9");
+        assert_eq!(utf8, latin);
+        assert_eq!(utf8, wide);
+        assert_ne!(utf8, common_name(Tag::TeletexString, b"CAFE"));
+        assert_ne!(utf8, common_name(Tag::OctetString, "Café".as_bytes()));
     }
 }

@@ -58,3 +58,23 @@ impl fmt::Display for Time {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_with_its_last_second() {
+        // 2026-11-21 begins 20,778 days after 1970.
+        assert_eq!(Time::end_of_day(b"20261121"), Some(Time(20_779 * 86_400 - 1)));
+        for digits in [&b"2026112"[..], b"202611211", b"20261+21", b"202611+1", b"20261321", b""] {
+            assert_eq!(Time::end_of_day(digits), None, "{}", String::from_utf8_lossy(digits));
+        }
+    }
+
+    #[test]
+    fn moments_are_written_as_rfc_3339_has_them() {
+        assert_eq!(Time(20_778 * 86_400 + 74_389).to_string(), "2026-11-21T20:39:49Z");
+        assert_eq!(Time(u64::MAX).to_string(), "9999-12-31T23:59:59Z");
+    }
+}

@@ -104,3 +104,85 @@ fn read_summed(from: &mut dyn Read, length: usize, sum: &mut Hasher) -> io::Resu
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::crl::CrlScope;
+    use super::*;
+    use crate::time::Time;
+
+    fn own() -> CanonicalName {
+        CanonicalName::from_name(&Default::default())
+    }
+
+    /// Of a list without entries that are looked at.
+    fn header(longest: u8, entries: u64) -> Vec<u8> {
+        let facts = CrlFacts {
+            issuer: own(),
+            issuer_text: String::new(),
+            authority_key_id: None,
+            this_update: Time(1),
+            next_update: Time(2),
+            number: None,
+            base_number: None,
+            scope: CrlScope::default(),
+            signers: Vec::new(),
+        };
+        let header = Header { crl_sha256: [7; 32], facts, issuers: vec![own()], longest, entries };
+        postcard::to_stdvec(&header).unwrap()
+    }
+
+    /// An index with these parts, and a sum that is right.
+    fn index(magic: [u8; 8], length: u32, behind: &[u8]) -> Vec<u8> {
+        let mut bytes = [&magic[..], &length.to_be_bytes(), behind].concat();
+        bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
+        bytes
+    }
+
+    fn with_header(magic: [u8; 8], header: &[u8], records: &[u8]) -> Vec<u8> {
+        index(magic, header.len() as u32, &[header, records].concat())
+    }
+
+    fn is_damaged(bytes: &[u8]) -> Result<bool, BadIndex> {
+        match Crl::read_index(&mut &*bytes) {
+            Ok(_) => Ok(false),
+            Err(BadIndex::Damaged) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The sum is right in all of them: an index of another format, and lengths that lie.
+    #[test]
+    fn what_is_no_index_is_known_before_it_is_read() {
+        let good = header(21, 0);
+        assert!(!is_damaged(&with_header(MAGIC, &good, &[])).unwrap());
+        assert!(is_damaged(&with_header(*b"TSCRLIX2", &good, &[])).unwrap());
+        let lies = |length| index(MAGIC, length, &[]);
+        assert!(is_damaged(&lies(MOST_HEADER_BYTES + 1)).unwrap());
+        assert!(is_damaged(&lies(u32::MAX)).unwrap());
+        // A header may be as long as this, and this one is not there.
+        assert!(matches!(is_damaged(&lies(MOST_HEADER_BYTES)), Err(BadIndex::Read(_))));
+        let other = index(*b"TSCRLIX2", MOST_HEADER_BYTES, &[]);
+        assert!(is_damaged(&other).unwrap());
+        assert!(is_damaged(&with_header(MAGIC, &header(22, 0), &[])).unwrap());
+        let many = |entries| with_header(MAGIC, &header(0, entries), &[]);
+        assert!(is_damaged(&many(MOST_ENTRIES + 1)).unwrap());
+        assert!(is_damaged(&many(u64::MAX)).unwrap());
+        assert!(matches!(is_damaged(&many(MOST_ENTRIES)), Err(BadIndex::Read(_))));
+        let behind = [&with_header(MAGIC, &good, &[])[..], &[0]].concat();
+        assert!(is_damaged(&behind).unwrap(), "something follows it");
+    }
+
+    /// Larger than what is read at once, and with the longest serial numbers.
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let records: Vec<u8> = (0..30 * 20_000_u32).map(|place| (place % 251) as u8).collect();
+        let bytes = with_header(MAGIC, &header(21, 20_000), &records);
+        let (crl, digest) = Crl::read_index(&mut &bytes[..]).unwrap();
+        assert_eq!((crl.entries.len(), crl.entries.longest, digest), (20_000, 21, [7; 32]));
+        assert!(crl.entries.bytes() == records);
+        let mut again = Vec::new();
+        crl.write_index(digest, &mut again).unwrap();
+        assert!(again == bytes);
+    }
+}
