@@ -4,6 +4,7 @@
 
 mod attacks;
 mod bad_cards;
+mod chuids;
 mod granted;
 mod icam;
 mod identity;
@@ -15,3 +16,4 @@ mod preparations;
 mod refused;
 mod strategies;
 mod support;
+mod words;

@@ -5,5 +5,6 @@ mod fetched;
 mod lists;
 mod names;
 mod path;
+mod points;
 mod profile;
 mod responders;

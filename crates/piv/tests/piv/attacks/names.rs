@@ -6,6 +6,7 @@ use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::NameConstraints;
 use x509_cert::ext::pkix::constraints::name::GeneralSubtree;
 use x509_cert::ext::pkix::name::{GeneralName, OtherName};
+use x509_cert::name::Name;
 
 use crate::support::{World, attack, excluded, extension, ia5, name, names, oid, permitted, upn};
 
@@ -34,7 +35,7 @@ fn directory(text: &str) -> GeneralName {
 }
 
 /// A card with this alternative name below a CA with this constraint.
-fn named(constraint: &Extension, own: &GeneralName) -> impl Fn(&mut World) {
+fn named(constraint: &Extension, own: &GeneralName) -> impl Fn(&mut World) + use<> {
     let constraint = constraint.clone();
     let own = own.clone();
     move |world| {
@@ -206,4 +207,35 @@ fn names_that_hide() {
         let code = "name-constraint";
         attack(&text, code, World::new, named(&constraint, &bad), named(&constraint, &good));
     }
+}
+
+/// RFC 5280, 4.2.1.10: an address and a mask have 8 or 32 bytes. Of anything else it cannot be said
+/// what it excludes, and an address of neither length lies nowhere.
+#[test]
+fn addresses_of_no_version() {
+    let network = [10, 1, 0, 0, 255, 255, 0, 0];
+    let own = address(&[10, 2, 0, 1]);
+    let code = "name-constraint";
+    let good = || named(&excluded(address(&network)), &own);
+    for length in [0, 4, 5, 7, 9, 16, 31] {
+        let bad = named(&excluded(address(&vec![9; length])), &own);
+        attack("an excluded network of no version", code, World::new, bad, good());
+    }
+    for length in [0, 3, 5, 8, 15] {
+        let bad = named(&excluded(address(&network)), &address(&vec![9; length]));
+        attack("an address of no version", code, World::new, bad, good());
+    }
+}
+
+/// RFC 5280, 4.2.1.10: without a subject there is no directory name to constrain.
+#[test]
+fn a_card_without_a_subject() {
+    let named = |own: Name| {
+        move |w: &mut World| {
+            w.cas[0].set(permitted(directory("O=Elsewhere")));
+            w.leaf.subject = own.clone();
+        }
+    };
+    let outside = named(name("O=Tests"));
+    attack("a subject outside", "name-constraint", World::new, outside, named(Name::default()));
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tapstone_piv::{Certificate, Denial, PathDemands, PolicyInputs, Time};
 use x509_cert::ext::pkix::KeyUsages;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::name::Name;
 
 use crate::support::{
     CA, NOW, ROOT, Spec, World, attack, basic, inhibit_any, issuer_key_id, key_id, key_usage,
@@ -290,4 +291,114 @@ fn a_web_of_cross_certificates_ends() {
         },
     );
     assert!(started.elapsed() < std::time::Duration::from_secs(60));
+}
+
+/// Whoever asks for nothing in particular is given anything; whoever asks for no policy at all is
+/// given none, not even where the whole path is for any (RFC 5280, 6.1.5 (g)).
+#[test]
+fn any_policy_along_the_whole_path() {
+    let world = || {
+        let mut world = longer();
+        for certificate in world.cas.iter_mut().chain([&mut world.leaf]) {
+            certificate.set(policies(&[ANY]));
+        }
+        world
+    };
+    let wanted = |wanted: &'static [&'static str]| {
+        move |w: &mut World| {
+            w.policies = PolicyInputs::one_of(wanted.iter().map(|policy| oid(policy)));
+        }
+    };
+    attack("any policy where none will do", "policy", world, wanted(&[]), wanted(&[P1]));
+    let explicit = |policy: &'static [&'static str]| {
+        move |w: &mut World| {
+            w.policies = PolicyInputs { explicit: true, ..PolicyInputs::default() };
+            w.cas[0].set(policies(policy));
+            w.cas[1].set(policies(&[P1]));
+            w.leaf.set(policies(&[P1]));
+        }
+    };
+    attack("no policy of the whole path", "policy", world, explicit(&[P2]), explicit(&[P1]));
+}
+
+/// The leaf's issuer, and so on, and the anchor: ten in all.
+#[test]
+fn so_long_is_a_path_and_no_longer() {
+    let decide = |cas: usize| {
+        let mut world = World::new();
+        world.cas.clear();
+        let name_of = |place: usize| match place {
+            0 => ROOT.to_owned(),
+            place => format!("CN=CA {place},O=Tests"),
+        };
+        for place in 1..=cas {
+            let signer = usize::from(place > 1);
+            world.cas.push(Spec::ca(&name_of(place), &name_of(place - 1), [1, signer], 2));
+        }
+        world.leaf.issuer = name(&name_of(cas));
+        world.decide()
+    };
+    assert_eq!(decide(9), Ok(Vec::new()));
+    assert_eq!(decide(10), Err("untrusted"));
+}
+
+/// Certificates of the issuer's name with other keys, in front of the right one. With it and the
+/// anchor 400 are tried.
+#[test]
+fn so_many_issuers_are_tried_and_no_more() {
+    let decide = |others: u64| {
+        let mut world = World::new();
+        let other = |number: u64| {
+            let mut ca = Spec::ca(CA, ROOT, [5, 0], 3);
+            ca.until = Time(NOW.0 + 1000 + number);
+            ca
+        };
+        world.cas.splice(0..0, (0..others).map(other));
+        world.decide()
+    };
+    assert_eq!(decide(398), Ok(Vec::new()));
+    assert_eq!(decide(399), Err("too-many-paths"));
+    assert_eq!(decide(420), Err("too-many-paths"));
+}
+
+/// No certificate stands twice in a path: three that issue each other have few ways.
+#[test]
+fn a_small_web_has_an_end() {
+    let web = || {
+        let mut world = World::new();
+        world.cas.clear();
+        for serial in [20, 21, 22] {
+            world.cas.push(Spec::ca(CA, CA, [1, 1], serial));
+        }
+        world
+    };
+    let with_a_way_out = |w: &mut World| w.cas.insert(0, Spec::ca(CA, ROOT, [1, 0], 2));
+    attack("a small web of CAs", "untrusted", web, |_| {}, with_a_way_out);
+}
+
+/// RFC 5280, 4.1.2.4: an issuer has a name. Nobody's is not that of an anchor without one.
+#[test]
+fn issuers_without_a_name() {
+    let named = |own: Name| {
+        move |w: &mut World| {
+            w.cas[0].subject = own.clone();
+            w.leaf.issuer = own.clone();
+        }
+    };
+    let nobody = named(Name::default());
+    attack("a CA without a name", "untrusted", World::new, nobody, named(name("CN=X")));
+}
+
+/// What a certificate says of itself.
+#[test]
+fn self_signed_is_what_its_own_key_signed_in_its_own_name() {
+    let parsed = |subject: &str, issuer: &str, keys| {
+        Certificate::parse(&Spec::ca(subject, issuer, keys, 1).der()).unwrap()
+    };
+    assert!(parsed(ROOT, ROOT, [0, 0]).is_self_signed());
+    assert!(parsed("CN=root,O=TESTS", ROOT, [0, 0]).is_self_signed());
+    assert!(!parsed(CA, CA, [2, 1]).is_self_signed(), "by its older key");
+    assert!(!parsed(CA, ROOT, [0, 0]).is_self_signed(), "in another's name");
+    assert_eq!(parsed(CA, ROOT, [1, 0]).issuer(), ROOT);
+    assert_eq!(parsed(CA, ROOT, [1, 0]).subject(), CA);
 }

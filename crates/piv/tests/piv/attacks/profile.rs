@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use der::{Any, Tag};
+use rsa::{BigUint, RsaPublicKey};
 use tapstone_piv::CertificatePurpose::{
     self, CardAuthentication, ContentSigning, DigitalSignature, KeyManagement, PivAuthentication,
 };
-use tapstone_piv::{Certificate, Denial, PathDemands};
+use tapstone_piv::{Certificate, Denial, PathDemands, Time};
 use x509_cert::ext::pkix::KeyUsages;
 use x509_cert::ext::pkix::name::{GeneralName, OtherName};
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::support::{
-    World, attack, basic, extended, ia5, key_usage, names as alternative, oid, policies,
+    Ca, DAY, Leaf, NOW, World, attack, basic, days, extended, ia5, key_usage, names as alternative,
+    oid, policies, trust,
 };
 
 const CLIENT: &str = "1.3.6.1.5.5.7.3.2";
@@ -190,5 +193,107 @@ fn identifiers() {
             };
             attack(name, "bad-identifier", world, has(bad.clone()), good());
         }
+    }
+}
+
+/// A content signer may commit to what it signs; no card's authentication key may.
+#[test]
+fn whoever_signs_content_may_commit() {
+    let signer = || {
+        let mut world = world(ContentSigning)();
+        world.leaf.set(extended(&[CONTENT]));
+        world
+    };
+    let usage = |other: KeyUsages| {
+        move |w: &mut World| w.leaf.set(key_usage(KeyUsages::DigitalSignature | other))
+    };
+    let bad = usage(KeyUsages::KeyEncipherment);
+    attack(
+        "a content signer that enciphers",
+        "usage",
+        signer,
+        bad,
+        usage(KeyUsages::NonRepudiation),
+    );
+}
+
+/// A certificate with an RSA key of this length, which nobody has to have.
+fn of_rsa(bits: usize, usage: KeyUsages, at: Time) -> impl Fn(CertificatePurpose) -> String {
+    let modulus = BigUint::from_bytes_be(&vec![0xFF; bits / 8]);
+    let key = RsaPublicKey::new_unchecked(modulus, 65_537_u32.into());
+    let key = SubjectPublicKeyInfoOwned::from_key(key).unwrap();
+    let ca = Ca::lasting_root("root");
+    let until = Time(at.0 + DAY);
+    let extended = None;
+    let leaf = Leaf { usage: Some(usage), extended, from: days(-1), until, ..Leaf::of_card() };
+    let der = ca.leaf(key, &leaf);
+    move |purpose| {
+        let certificate = Arc::new(Certificate::parse(&der).unwrap());
+        let demands = PathDemands { purpose: Some(purpose), ..PathDemands::default() };
+        match trust(&[&ca.der()], None).validate(&certificate, &demands, at) {
+            Ok(_) => "granted".to_owned(),
+            Err(Denial::Usage { what, .. }) => what,
+            Err(refusal) => refusal.code().to_owned(),
+        }
+    }
+}
+
+/// FIPS 201-3, 4.2.2.4 and SP 800-78-5, table 1: 9D deciphers with RSA, and agrees with a curve.
+#[test]
+fn key_management_by_kind_of_key() {
+    assert_eq!(of_rsa(2048, KeyUsages::KeyEncipherment, NOW)(KeyManagement), "granted");
+    let lacks = "the key usage keyEncipherment or keyAgreement";
+    assert_eq!(of_rsa(2048, KeyUsages::KeyAgreement, NOW)(KeyManagement), lacks);
+    let signs = of_rsa(2048, KeyUsages::DigitalSignature, NOW);
+    assert_eq!(signs(KeyManagement), lacks);
+    assert_eq!(signs(PivAuthentication), "granted");
+    let without = of_rsa(2048, KeyUsages::KeyEncipherment, NOW)(PivAuthentication);
+    assert_eq!(without, "the key usage digitalSignature");
+    let plain = |usage| {
+        let mut world = world(KeyManagement)();
+        world.leaf.remove(oid("2.5.29.37"));
+        world.leaf.set(key_usage(usage));
+        world.decide()
+    };
+    assert_eq!(plain(KeyUsages::KeyEncipherment), Err("usage"));
+    assert_eq!(plain(KeyUsages::KeyAgreement), Ok(Vec::new()));
+}
+
+/// SP 800-57 part 1, table 4: 2048 bits until the end of 2030, 3072 beyond; 1024 never.
+#[test]
+fn lengths_of_rsa_keys() {
+    let end = Time(1_924_992_000);
+    for (bits, at, said) in [
+        (1024, NOW, "strength"),
+        (2048, NOW, "granted"),
+        (2048, Time(end.0 - 1), "granted"),
+        (2048, end, "strength"),
+        (3072, end, "granted"),
+    ] {
+        let decided = of_rsa(bits, KeyUsages::DigitalSignature, at)(PivAuthentication);
+        assert_eq!(decided, said, "{bits} at {at}");
+    }
+}
+
+/// What is wrong with an identifier is said.
+#[test]
+fn a_bad_identifier_is_named() {
+    let fasc_n = |bytes: &[u8]| {
+        let value = Any::new(Tag::OctetString, bytes).unwrap();
+        GeneralName::OtherName(OtherName { type_id: oid("2.16.840.1.101.3.6.6"), value })
+    };
+    for (names, said) in [
+        (vec![fasc_n(&[7; 25]), fasc_n(&[8; 25])], "more than one FASC-N"),
+        (vec![fasc_n(&[7; 24])], "a FASC-N that has not 25 bytes"),
+        (vec![fasc_n(&[7; 25]), fasc_n(&[7; 26])], "a FASC-N that has not 25 bytes"),
+    ] {
+        let mut world = world(CardAuthentication)();
+        world.leaf.set(alternative(names));
+        let leaf = Arc::new(Certificate::parse(&world.leaf.der()).unwrap());
+        let purpose = Some(CardAuthentication);
+        let demands = PathDemands { purpose, ..PathDemands::default() };
+        let refusal = world.trust().unwrap().validate(&leaf, &demands, world.at).unwrap_err();
+        let Denial::BadIdentifier { what, .. } = refusal else { panic!("{refusal}") };
+        assert_eq!(what, said);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use der::asn1::{ObjectIdentifier, OctetString};
 use der::{Any, Decode, Encode};
 use sha1::{Digest, Sha1};
+use sha2::Sha256;
 use tapstone_piv::{
     AuthenticationMechanism, Certificate, OcspRules, OcspSource, RelyingSystem, RevocationRule,
     Strategy, Time,
@@ -30,6 +31,8 @@ use x509_cert::ext::pkix::{AccessDescription, AuthorityInfoAccessSyntax};
 const SIGNER: &str = "CN=Responder,O=Tests";
 const OCSP_SIGNING: &str = "1.3.6.1.5.5.7.3.9";
 const NO_CHECK: &str = "1.3.6.1.5.5.7.48.1.5";
+const SHA_1: &str = "1.3.14.3.2.26";
+const SHA_256: &str = "2.16.840.1.101.3.4.2.1";
 const NONCE: &str = "1.3.6.1.5.5.7.48.1.2";
 
 /// An answer that is to be.
@@ -46,6 +49,10 @@ struct AnswerSpec {
     delegate: Option<Vec<u8>>,
     nonce: Option<Vec<u8>>,
     single: Option<Extension>,
+    /// The responder is named by the hash of this key, and not by its name.
+    by_key: Option<usize>,
+    /// Of the CertID; all but SHA-256 are written with SHA-1's digests.
+    hash: &'static str,
 }
 
 impl AnswerSpec {
@@ -63,6 +70,8 @@ impl AnswerSpec {
             delegate: None,
             nonce: None,
             single: None,
+            by_key: None,
+            hash: SHA_1,
         }
     }
 
@@ -73,10 +82,13 @@ impl AnswerSpec {
 
     fn der(&self) -> Vec<u8> {
         let key_bits = spki(key(self.issuer_key)).subject_public_key;
-        let hash = |bytes: &[u8]| OctetString::new(&Sha1::digest(bytes)[..]).unwrap();
+        let hash = |bytes: &[u8]| match self.hash {
+            SHA_256 => OctetString::new(&Sha256::digest(bytes)[..]).unwrap(),
+            _ => OctetString::new(&Sha1::digest(bytes)[..]).unwrap(),
+        };
         let cert_id = CertId {
             hash_algorithm: AlgorithmIdentifierOwned {
-                oid: oid("1.3.14.3.2.26"),
+                oid: oid(self.hash),
                 parameters: Some(Any::null()),
             },
             issuer_name_hash: hash(&name(self.issuer_name).to_der().unwrap()),
@@ -96,7 +108,14 @@ impl AnswerSpec {
             .map(|nonce| vec![extension(NONCE, false, &OctetString::new(nonce.clone()).unwrap())]);
         let data = ResponseData {
             version: Version::V1,
-            responder_id: ResponderId::ByName(name(self.responder)),
+            responder_id: match self.by_key {
+                Some(number) => {
+                    let bits = spki(key(number)).subject_public_key;
+                    let hash = Sha1::digest(bits.raw_bytes());
+                    ResponderId::ByKey(OctetString::new(&hash[..]).unwrap())
+                }
+                None => ResponderId::ByName(name(self.responder)),
+            },
             produced_at: OcspGeneralizedTime(generalized(self.from)),
             responses: vec![single],
             response_extensions: nonce,
@@ -488,4 +507,79 @@ fn nobody_is_asked_about_a_forged_card() {
     world.leaf.signer = 1;
     world.cas[0].until = days(-1);
     assert_eq!(world.decide(), Err("expired"));
+}
+
+/// RFC 6960, 4.2.2.3: a responder is named by its name or by the hash of its key.
+#[test]
+fn how_responders_are_named() {
+    let by_key = |number| answer(move |a| a.by_key = Some(number));
+    attack("an answer of another key", "no-crl", world, by_key(3), by_key(1));
+    let delegated = |change: fn(&mut AnswerSpec)| {
+        move |w: &mut World| {
+            let mut spec = AnswerSpec::delegated(&delegate());
+            change(&mut spec);
+            w.answers.push(spec.der());
+        }
+    };
+    let good = || delegated(|_| {});
+    let named: fn(&mut AnswerSpec) = |answer| answer.responder = "CN=Other,O=Tests";
+    attack("a delegate in another's name", "no-crl", world, delegated(named), good());
+    let forged: fn(&mut AnswerSpec) = |answer| answer.signer = 5;
+    attack("a forged answer of a delegate", "no-crl", world, delegated(forged), good());
+}
+
+/// RFC 6960, 4.1.1: the CertID names its hash function.
+#[test]
+fn how_certificates_are_named() {
+    let hashed = |hash| answer(move |a| a.hash = hash);
+    let sha_384 = "2.16.840.1.101.3.4.2.2";
+    attack("a CertID of another function", "no-crl", world, hashed(sha_384), hashed(SHA_256));
+}
+
+/// What the request asks, as RFC 6960, 4.1 has it: one certificate, by the SHA-1 digests of its
+/// issuer's name and key, and its serial number.
+#[test]
+fn a_request_names_the_card() {
+    #[derive(Debug, Default)]
+    struct Heard(std::sync::Mutex<Vec<(Vec<String>, Vec<u8>)>>);
+    impl OcspSource for Heard {
+        fn ask(&self, addresses: &[String], request: &[u8]) -> Result<Vec<u8>, String> {
+            self.0.lock().unwrap().push((addresses.to_vec(), request.to_vec()));
+            Err("connection refused".to_owned())
+        }
+    }
+    let heard = Arc::new(Heard::default());
+    let mut world = world();
+    world.source = Some(Arc::<Heard>::clone(&heard));
+    for _ in 0..2 {
+        assert_eq!(world.decide(), Err("ocsp"));
+    }
+    let requests: Vec<OcspRequest> = {
+        let heard = heard.0.lock().unwrap();
+        heard.iter().map(|(_, der)| OcspRequest::from_der(der).unwrap()).collect()
+    };
+    let nonces: Vec<_> = requests.iter().map(|one| one.nonce().unwrap().0).collect();
+    assert_eq!(nonces[0].as_bytes().len(), 32);
+    assert_ne!(nonces[0], nonces[1]);
+    for request in requests {
+        let [asked] = &request.tbs_request.request_list[..] else { panic!("{request:?}") };
+        let id = &asked.req_cert;
+        let bits = spki(key(1)).subject_public_key;
+        assert_eq!(id.hash_algorithm.oid, oid(SHA_1));
+        assert_eq!(id.issuer_name_hash.as_bytes(), &Sha1::digest(name(CA).to_der().unwrap())[..]);
+        assert_eq!(id.issuer_key_hash.as_bytes(), &Sha1::digest(bits.raw_bytes())[..]);
+        assert_eq!(id.serial_number.as_bytes(), [CARD_SERIAL]);
+    }
+}
+
+/// A responder says nothing, and the CRL does.
+#[test]
+fn a_list_does_where_the_responder_is_silent() {
+    let listed = |serial: u8| {
+        move |w: &mut World| {
+            live(ToldNonce::Silence, false)(w);
+            w.lists.push(ListSpec::new(CA, 1, 1, &[serial]));
+        }
+    };
+    attack("a silent responder and a list", "revoked", world, listed(CARD_SERIAL), listed(99));
 }
