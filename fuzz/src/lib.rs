@@ -1,6 +1,6 @@
 //! Fuzz targets: all that Tapstone reads from others, and what must hold whatever they write.
 //!
-//! Each [`Target`] is one function over bytes, used by everything that runs it:
+//! Each [`FuzzTarget`] is one function over bytes, used by everything that runs it:
 //! - `make fuzz`: libFuzzer, guided by coverage, as long as is wanted (`fuzz_targets/`, and the
 //!   program of this package);
 //! - `make test`: the kept corpus, and changes of it for some seconds (`tests/bounded`);
@@ -16,7 +16,7 @@ pub mod targets;
 use cap::Cap;
 use std::alloc::System;
 
-pub use target::{Executions, Target};
+pub use target::{Executions, FuzzTarget};
 
 /// How much memory a program of this package may have at once, in bytes: many times what any
 /// input here needs, and too little for what believes a length that an input gives.

@@ -12,7 +12,7 @@ use crate::structure::Structure;
 
 /// Something that is read, and what must hold for it.
 #[derive(Debug)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Also the name of its corpus and, after `fuzz-`, of its program.
     pub name: &'static str,
     /// What is read, for tables.
@@ -25,7 +25,7 @@ pub struct Target {
     pub check: fn(&[u8]),
 }
 
-impl Target {
+impl FuzzTarget {
     /// Words that its inputs are made of, for libFuzzer.
     #[must_use]
     pub fn dictionary(&self) -> Option<PathBuf> {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn each_execution_is_counted() {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let target = Target {
+        let target = FuzzTarget {
             name: "last",
             reads: "its first byte",
             structure: Structure::Bytes,

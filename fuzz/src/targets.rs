@@ -18,10 +18,10 @@ pub mod workload;
 
 use tapstone_record::Tool;
 
-use crate::Target;
+use crate::FuzzTarget;
 
 /// All of them, in the order of tables.
-pub const TARGETS: [&Target; 15] = [
+pub const TARGETS: [&FuzzTarget; 15] = [
     &record::TARGET,
     &events::TARGET,
     &workload::TARGET,

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use mutatis::Session;
 use tapstone_fuzz::structure::{Choices, mutate};
 use tapstone_fuzz::targets::TARGETS;
-use tapstone_fuzz::{Executions, Target};
+use tapstone_fuzz::{Executions, FuzzTarget};
 
 /// For all targets together.
 const BUDGET: Duration = Duration::from_secs(20);
 
 /// The inputs of a target that are kept, by their names.
-fn corpus(target: &Target) -> Vec<(String, Vec<u8>)> {
+fn corpus(target: &FuzzTarget) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
     let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut inputs: Vec<_> = files
@@ -29,7 +29,7 @@ fn corpus(target: &Target) -> Vec<(String, Vec<u8>)> {
 
 /// The input that is being tried, so that a failure can name it.
 struct Trying<'a> {
-    target: &'a Target,
+    target: &'a FuzzTarget,
     input: &'a [u8],
 }
 
@@ -43,7 +43,7 @@ impl Drop for Trying<'_> {
     }
 }
 
-fn try_input(target: &Target, input: &[u8]) {
+fn try_input(target: &FuzzTarget, input: &[u8]) {
     let trying = Trying { target, input };
     target.execute(trying.input);
 }
@@ -83,7 +83,7 @@ fn every_target_holds_for_its_corpus_and_for_changes_of_it() {
 }
 
 /// Several changes on top of each other reach further than one.
-fn changes_hold(target: &Target, corpus: &[(String, Vec<u8>)], until: Instant) {
+fn changes_hold(target: &FuzzTarget, corpus: &[(String, Vec<u8>)], until: Instant) {
     let seed = u64::from(std::process::id());
     let mut choices = Choices::from_seed(seed);
     let mut bytes = Session::new().seed(seed);

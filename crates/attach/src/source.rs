@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 
 use tapstone_events::{
-    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, Family, FunctionId, Kind,
-    LibcCalls, ObservedRun, On, Outcome, Program, StubId,
+    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, Family, FunctionId,
+    Kind, LibcCalls, ObservedRun, On, Program, StubId,
 };
 use tapstone_measure::units::Nanos;
 
@@ -195,10 +195,10 @@ impl Telling<'_> {
 }
 
 /// A session, or the objects of a search.
-fn outcome_of(function: &str, made: u64) -> Outcome {
+fn outcome_of(function: &str, made: u64) -> CallOutcome {
     match function {
-        "C_FindObjects" => Outcome::Found { count: made as u32, digest: (made >> 32) as u32 },
-        _ => Outcome::Made(made),
+        "C_FindObjects" => CallOutcome::Found { count: made as u32, digest: (made >> 32) as u32 },
+        _ => CallOutcome::Made(made),
     }
 }
 

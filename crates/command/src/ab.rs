@@ -139,7 +139,7 @@ impl Ab {
         let rounds = self.rounds as usize;
         let warm_up = self.warm_up as usize;
         let sides = self.sides.len();
-        let plan = rounds::RoundsPlan { sides, rounds, warm_up, seed: self.seed };
+        let plan = rounds::TurnsPlan { sides, rounds, warm_up, seed: self.seed };
         let run = |turn: Turn| self.run_turn(turn, signals);
         let rounds = plan.run_rounds(run, || signals.asked_to_end(), progress);
         match (rounds.rounds.is_empty(), rounds.ended) {

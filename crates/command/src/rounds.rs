@@ -15,7 +15,7 @@ use tapstone_measure::order::{TurnOrder, pause_between_rounds};
 
 /// How often a command runs, and how often before that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundsPlan {
+pub struct TurnsPlan {
     /// How many things take turns.
     pub sides: usize,
     /// How many rounds count, without those that warm up.
@@ -75,7 +75,7 @@ pub enum Ended<E> {
     },
 }
 
-impl RoundsPlan {
+impl TurnsPlan {
     /// Runs all rounds. `run` is one run of one side; `progress` is told before each, and
     /// `asked_to_end` asked before and after.
     pub fn run_rounds<T, E>(
@@ -139,9 +139,9 @@ mod tests {
 
     use super::*;
 
-    const TWENTY: RoundsPlan = RoundsPlan { sides: 2, rounds: 20, warm_up: 1, seed: 1 };
+    const TWENTY: TurnsPlan = TurnsPlan { sides: 2, rounds: 20, warm_up: 1, seed: 1 };
 
-    fn letters(plan: RoundsPlan) -> String {
+    fn letters(plan: TurnsPlan) -> String {
         let told = RefCell::new(String::new());
         let run = |turn: Turn| {
             told.borrow_mut().push(['A', 'B', 'C'][turn.side]);
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn a_seed_decides_the_order() {
-        let plan = RoundsPlan { sides: 2, rounds: 5, warm_up: 0, seed: 1 };
+        let plan = TurnsPlan { sides: 2, rounds: 5, warm_up: 0, seed: 1 };
         assert_eq!(letters(plan), letters(plan));
-        assert_ne!(letters(plan), letters(RoundsPlan { seed: 3, ..plan }));
+        assert_ne!(letters(plan), letters(TurnsPlan { seed: 3, ..plan }));
     }
 
     /// A trial's first run is the observed one, whatever the seed: it decides whether the command may
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn warm_up_begins_with_the_first_side() {
         for seed in 0..100 {
-            let plan = RoundsPlan { sides: 3, rounds: 1, warm_up: 2, seed };
+            let plan = TurnsPlan { sides: 3, rounds: 1, warm_up: 2, seed };
             assert!(letters(plan).starts_with("ABCABC"), "{seed}");
         }
     }
@@ -185,7 +185,7 @@ mod tests {
                 done.set(done.get() + 1.0);
                 Ok::<_, ()>(1.0 + 0.1 * swing)
             };
-            let plan = RoundsPlan { sides: 2, rounds: 20, warm_up: 0, seed };
+            let plan = TurnsPlan { sides: 2, rounds: 20, warm_up: 0, seed };
             let rounds = plan.run_rounds(run, || false, |_| ());
             let pair = |round: &Vec<f64>| PairedRound {
                 a: PerSecond(1.0 / round[0]),
@@ -236,7 +236,7 @@ mod tests {
             runs.set(runs.get() + 1);
             if runs.get() < 6 { Ok(()) } else { Err("SIGINT") }
         };
-        let plan = RoundsPlan { sides: 2, rounds: 20, warm_up: 0, seed: 1 };
+        let plan = TurnsPlan { sides: 2, rounds: 20, warm_up: 0, seed: 1 };
         let rounds = plan.run_rounds(run, || runs.get() == 6, |_| ());
         assert_eq!((rounds.rounds.len(), rounds.ended), (2, Ended::Interrupted));
     }
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn progress_counts_every_run() {
         let told = RefCell::new(Vec::new());
-        let plan = RoundsPlan { sides: 2, rounds: 2, warm_up: 1, seed: 1 };
+        let plan = TurnsPlan { sides: 2, rounds: 2, warm_up: 1, seed: 1 };
         plan.run_rounds(|_| Ok::<_, ()>(()), || false, |progress| told.borrow_mut().push(progress));
         let told = told.into_inner();
         assert_eq!(told.iter().map(|it| it.done).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);

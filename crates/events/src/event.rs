@@ -190,12 +190,12 @@ pub struct CallEnded {
     /// What it returned: CK_RV, or the error code of PC/SC or the driver.
     pub result: u64,
     /// What the call gave its caller, as far as it was captured.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
 }
 
 /// What a call gave beside its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// A session, a card, a context or an object; of an operation how long its result is, in
     /// bytes; 0 where there is nothing.
     Made(u64),

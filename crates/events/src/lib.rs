@@ -32,8 +32,8 @@ mod unseen;
 
 pub use self::blind::Blind;
 pub use self::event::{
-    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, FunctionId, LibcCalls,
-    ObservedRun, On, Outcome, ProcessEnd, Program, Scheduled, SentCommand, StubId, TextId,
+    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, FunctionId,
+    LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand, StubId, TextId,
 };
 pub use self::exit::Exit;
 pub use self::fix::{Fix, FixError, WatchedFunction};

@@ -18,7 +18,7 @@ pub use self::cost::StopCost;
 pub use self::log::{Calls, SystemCall, SystemCallWriter};
 pub use self::names::{NameId, Names};
 pub use self::set::{SystemCallSet, SystemCallSetError};
-pub use self::stacks::{Frame, StackId, StackNode, Stacks};
+pub use self::stacks::{StackFrame, StackId, StackNode, Stacks};
 
 use self::own::Loading;
 use crate::exit::Exit;
@@ -84,7 +84,8 @@ impl Observed {
     /// All calls but those that the probe makes, and those that load it.
     pub fn program_calls(&self) -> impl Iterator<Item = SystemCall> {
         let innermost = |call: &SystemCall| self.stacks.frames(call.stack).next();
-        let by_probe = move |call: &SystemCall| innermost(call).is_some_and(Frame::is_of_probe);
+        let by_probe =
+            move |call: &SystemCall| innermost(call).is_some_and(StackFrame::is_of_probe);
         let mut loading = Loading::default();
         self.calls.iter().filter(move |call| {
             let on = call.on.map(|name| &self.names.get(name)[..]);
@@ -94,7 +95,7 @@ impl Observed {
 
     /// The frames of a stack, the innermost first, without the probe's: it stands between a caller
     /// and what it calls.
-    pub fn program_frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+    pub fn program_frames(&self, stack: StackId) -> impl Iterator<Item = &StackFrame> {
         self.stacks.frames(stack).filter(|frame| !frame.is_of_probe())
     }
 }
@@ -125,7 +126,8 @@ mod tests {
     }
 
     fn observed(calls: &[SystemCall], names: Names) -> Observed {
-        let frame = |module: &str| Frame { module: Arc::from(module), function: None, offset: 0 };
+        let frame =
+            |module: &str| StackFrame { module: Arc::from(module), function: None, offset: 0 };
         let frames = STACKS.map(|(_, module)| frame(module)).to_vec();
         // Node 0 is the empty stack.
         let mut nodes = vec![StackNode { caller: 0, frame: 0 }];

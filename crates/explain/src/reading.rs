@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use tapstone_events::{CallBegun, CallEnded, End, Event, EventSource, LibcCalls, Outcome, StubId};
+use tapstone_events::{
+    CallBegun, CallEnded, CallOutcome, End, Event, EventSource, LibcCalls, StubId,
+};
 use tapstone_measure::units::Nanos;
 
 use crate::timeline::{Exchange, ExchangeId, Leaf, Span, Thread, Timeline};
@@ -214,14 +216,14 @@ impl OpenThread {
         span.end_kind = ended.end;
         span.result = ended.result;
         match (ended.outcome, span.exchange) {
-            (Outcome::Response { bytes, status, digest }, Some(exchange)) => {
+            (CallOutcome::Response { bytes, status, digest }, Some(exchange)) => {
                 let exchange = &mut exchanges[exchange.0 as usize];
                 exchange.received = bytes;
                 exchange.status = status;
                 exchange.answer = digest;
             }
-            (Outcome::Made(made), None) => span.made = made,
-            (Outcome::Found { count, digest }, None) => {
+            (CallOutcome::Made(made), None) => span.made = made,
+            (CallOutcome::Found { count, digest }, None) => {
                 span.made = u64::from(count);
                 span.answer = digest;
             }
@@ -301,7 +303,7 @@ mod tests {
             stub: StubId(1),
             end: End::Returned,
             result: 0,
-            outcome: Outcome::Made(0),
+            outcome: CallOutcome::Made(0),
         });
         let events =
             vec![begun(500, 1), begun(600, 2), ended, begun(700, 3), Event::Executed(Nanos(9))];

@@ -10,9 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use tapstone_events::{
-    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, FUNCTIONS, Family, FunctionId,
-    Kind, LibcCalls, ObservedRun, On, Outcome, ProcessEnd, Program, Scheduled, SentCommand, StubId,
-    TextId, UnseenProgram,
+    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, FUNCTIONS, Family,
+    FunctionId, Kind, LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand,
+    StubId, TextId, UnseenProgram,
 };
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
@@ -423,15 +423,15 @@ impl Decoder<'_> {
             },
             result: event.word(0),
             outcome: if name.is_some_and(exchanges) {
-                Outcome::Response {
+                CallOutcome::Response {
                     status: word as u16,
                     bytes: (word >> 16) as u32 & 0xFFFF,
                     digest: (word >> 32) as u32,
                 }
             } else if name.is_some_and(has_digest) {
-                Outcome::Found { count: word as u32, digest: (word >> 32) as u32 }
+                CallOutcome::Found { count: word as u32, digest: (word >> 32) as u32 }
             } else {
-                Outcome::Made(word)
+                CallOutcome::Made(word)
             },
         }
     }

@@ -208,7 +208,7 @@ impl Trial<'_> {
     ) -> Result<Tried, TrialError> {
         let warm_up = self.warm_up.max(1);
         let sides = SIDES.len();
-        let plan = rounds::RoundsPlan { sides, rounds: self.rounds, warm_up, seed: self.seed };
+        let plan = rounds::TurnsPlan { sides, rounds: self.rounds, warm_up, seed: self.seed };
         let start = |command| Resident::start(command, &self.options(false));
         let resident = self.daemon.map(start).transpose()?;
         if resident.is_some() {

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use tapstone_events::{
-    CallBegun, CallEnded, CalledFunction, End, Event, EventSource, Family, Kind, LibcCalls,
-    Outcome, StubId,
+    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, Family, Kind,
+    LibcCalls, StubId,
 };
 use tapstone_measure::units::Nanos;
 
@@ -216,16 +216,16 @@ impl SeenCall {
     pub(crate) fn made(&self) -> Option<u64> {
         let ended = self.returned().filter(|ended| ended.result == 0)?;
         match ended.outcome {
-            Outcome::Made(made) => Some(made),
+            CallOutcome::Made(made) => Some(made),
             // Of questions a digest is kept, which is no number of anything.
-            Outcome::Found { .. } | Outcome::Response { .. } => None,
+            CallOutcome::Found { .. } | CallOutcome::Response { .. } => None,
         }
     }
 
     /// How many objects C_FindObjects found.
     pub(crate) fn found(&self) -> u32 {
         match self.returned().map(|ended| ended.outcome) {
-            Some(Outcome::Found { count, .. }) => count,
+            Some(CallOutcome::Found { count, .. }) => count,
             _ => 0,
         }
     }

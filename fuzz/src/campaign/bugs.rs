@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use tapstone_fuzz::Target;
+use tapstone_fuzz::FuzzTarget;
 use tapstone_fuzz::targets::TARGETS;
 
 use super::{Campaign, at_idle_priority};
@@ -49,7 +49,7 @@ impl Bug {
         Ok(text.replace(&self.from, &self.to))
     }
 
-    fn target(&self) -> anyhow::Result<&'static Target> {
+    fn target(&self) -> anyhow::Result<&'static FuzzTarget> {
         let target = TARGETS.into_iter().find(|target| target.name == self.target);
         target.with_context(|| format!("{}: no such target", self.target))
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use tapstone_fuzz::targets::TARGETS;
-use tapstone_fuzz::{Executions, Target};
+use tapstone_fuzz::{Executions, FuzzTarget};
 
 pub(crate) use self::session::Session;
 
@@ -25,7 +25,7 @@ const SESSION: Duration = Duration::from_secs(240);
 /// What the user wants.
 #[derive(Debug)]
 pub(crate) struct Wishes {
-    targets: Vec<&'static Target>,
+    targets: Vec<&'static FuzzTarget>,
     time: Duration,
     jobs: usize,
 }
@@ -46,7 +46,7 @@ impl Wishes {
             let all: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
             bail!("TARGET={unknown}: no such target\nhint: there are {}", all.join(", "));
         }
-        let chosen = |target: &&Target| names.is_empty() || names.contains(&target.name);
+        let chosen = |target: &&FuzzTarget| names.is_empty() || names.contains(&target.name);
         Ok(Self {
             targets: TARGETS.into_iter().filter(chosen).collect(),
             time: Duration::from_secs_f64(60.0 * number("MINUTES", 10.0)?),
@@ -74,16 +74,16 @@ impl Campaign {
     }
 
     /// The corpus that comes with the sources.
-    pub(crate) fn kept_corpus(target: &Target) -> PathBuf {
+    pub(crate) fn kept_corpus(target: &FuzzTarget) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
     }
 
     /// The corpus as it grew.
-    pub(crate) fn grown_corpus(&self, target: &Target) -> PathBuf {
+    pub(crate) fn grown_corpus(&self, target: &FuzzTarget) -> PathBuf {
         self.out.join("corpus").join(target.name)
     }
 
-    pub(crate) fn program(&self, target: &Target) -> PathBuf {
+    pub(crate) fn program(&self, target: &FuzzTarget) -> PathBuf {
         self.out.join("programs").join(format!("fuzz-{}", target.name))
     }
 
@@ -158,7 +158,7 @@ impl Campaign {
     }
 
     /// One session of one target.
-    fn run_session(&self, target: &'static Target, time: Duration) -> anyhow::Result<Session> {
+    fn run_session(&self, target: &'static FuzzTarget, time: Duration) -> anyhow::Result<Session> {
         let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
         let folder = self.out.join("sessions").join(format!("{began}-{}", target.name));
         fs::create_dir_all(&folder)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use tapstone_fuzz::targets::TARGETS;
-use tapstone_fuzz::{Executions, Target};
+use tapstone_fuzz::{Executions, FuzzTarget};
 
 /// The count, as the target writes it.
 pub(super) const EXECUTIONS: &str = "executions";
@@ -75,7 +75,7 @@ impl Session {
     }
 }
 
-fn by_name(name: &str) -> Option<&'static Target> {
+fn by_name(name: &str) -> Option<&'static FuzzTarget> {
     TARGETS.into_iter().find(|target| target.name == name)
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use tapstone_fuzz::Target;
+use tapstone_fuzz::FuzzTarget;
 use tapstone_fuzz::targets::TARGETS;
 
 use super::{Campaign, Session};
@@ -39,7 +39,7 @@ impl Total {
         }
     }
 
-    fn row(&self, target: &Target, inputs: usize) -> String {
+    fn row(&self, target: &FuzzTarget, inputs: usize) -> String {
         let seconds = self.cpu_nanos as f64 / 1e9;
         let last = match self.executions {
             0 => "-".to_owned(),

@@ -4,12 +4,12 @@ use tapstone_apdu::{Class, CommandApdu, StatusWord, tlv};
 use tapstone_firewall::{Declared, Firewall, Permissions};
 use tapstone_names::apdu::{Interpreter, status_text};
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::{Structure, messages};
 
 /// Messages are in turn a command and its answer. What is read is written again as it was, and
 /// without permissions no command passes that spends a try.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "apdu",
     reads: "APDUs and TLV",
     structure: Structure::Messages,

@@ -2,11 +2,11 @@
 
 use tapstone_piv::Certificate;
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// Two readings agree, and no changed certificate is taken for one that signed itself.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "certificate",
     reads: "certificates",
     structure: Structure::Tlv,

@@ -2,12 +2,12 @@
 
 use tapstone_piv::Chuid;
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// Whole and from its start it is the same card's, and its signature covers what was read.
-pub const TARGET: Target =
-    Target { name: "chuid", reads: "CHUIDs", structure: Structure::Tlv, longest: 4096, check };
+pub const TARGET: FuzzTarget =
+    FuzzTarget { name: "chuid", reads: "CHUIDs", structure: Structure::Tlv, longest: 4096, check };
 
 /// CHUIDs that were signed; inputs are made from these.
 const SIGNED: [&[u8]; 1] = [include_bytes!("../data/chuid.bin")];

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 use tapstone_piv::{Certificate, KeptCrl, RevocationList, Trust};
 
 use super::certificate::signed_part;
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// No changed list is taken for one of its CA, and an index of a list lists as much as the list.
-pub const TARGET: Target =
-    Target { name: "crl", reads: "CRLs", structure: Structure::Tlv, longest: 4096, check };
+pub const TARGET: FuzzTarget =
+    FuzzTarget { name: "crl", reads: "CRLs", structure: Structure::Tlv, longest: 4096, check };
 
 pub(super) const CA: &[u8] = include_bytes!("../data/ca.der");
 /// What the CA signed; inputs are made from these.

@@ -15,12 +15,12 @@ use tapstone_probe_core::wire::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, CLOCK_NANOS, HEADER_BYTES, Header, MAGIC, Run, VERSION,
 };
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::{Structure, messages};
 
 /// A file is 64 KiB and more, nearly all of it zero: the first message is what its header says
 /// (`write_header`), each other one is a chunk: process, thread, events.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "events",
     reads: "kept events",
     structure: Structure::Messages,

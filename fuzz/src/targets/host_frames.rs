@@ -2,12 +2,12 @@
 
 use tapstone_hosts::foreign::{ForeignPackets, message_of_run, outside_of_runs};
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::{Structure, messages};
 
 /// The first byte says what the messages are. What is read is written again as it was, chunks are
 /// taken in order, and a peer's clock may be off by any time.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "host-frames",
     reads: "messages of hosts",
     structure: Structure::Messages,

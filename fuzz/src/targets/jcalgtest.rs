@@ -6,11 +6,11 @@ use tapstone_import::jcalgtest;
 use tapstone_record::Record;
 
 use super::tool;
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// What is made of a file is a record that can be written, without negative times.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "jcalgtest",
     reads: "JCAlgTest logs",
     structure: Structure::Lines,

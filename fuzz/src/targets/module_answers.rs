@@ -13,12 +13,12 @@ use tapstone_names::pkcs11::Rv;
 use tapstone_token::answers::{Answers, SEARCH_LIMIT};
 use tapstone_worker::Board;
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// Live objects have handles of their own, lists are as long as there was room, and every code has
 /// words.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "module-answers",
     reads: "answers of PKCS#11 modules",
     structure: Structure::Bytes,

@@ -6,12 +6,17 @@ use tapstone_piv::{Certificate, PathDemands, RevocationRule, Time, Trust};
 
 use super::certificate::{after_first, inside, signed_part};
 use super::crl::CA;
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// Without a fresh answer that its CA signed a certificate is refused.
-pub const TARGET: Target =
-    Target { name: "ocsp", reads: "OCSP answers", structure: Structure::Tlv, longest: 4096, check };
+pub const TARGET: FuzzTarget = FuzzTarget {
+    name: "ocsp",
+    reads: "OCSP answers",
+    structure: Structure::Tlv,
+    longest: 4096,
+    check,
+};
 
 const LEAF: &[u8] = include_bytes!("../data/leaf.der");
 /// The one answer that says that the certificate is good; inputs are made from it.

@@ -7,12 +7,12 @@ use tapstone_import::panel_log::{self, Map};
 
 use super::jcalgtest::is_sound;
 use super::tool;
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// The first byte chooses the map. What is made of a log is a record that can be written, without
 /// negative times; no more lines are skipped than there are.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "panel-log",
     reads: "panel logs",
     structure: Structure::Lines,

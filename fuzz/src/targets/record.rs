@@ -5,11 +5,11 @@ use std::path::Path;
 use tapstone_record::Record;
 use tapstone_report::terminal::{self, Style};
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// A record is read as it was written, and shown without a word of it acting on a terminal.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "record",
     reads: "records (JSON)",
     structure: Structure::Lines,

@@ -10,11 +10,11 @@ use tapstone_import::panel_log::Map;
 use tapstone_token::catalogue::Suite;
 use tapstone_vcard::Profile;
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// The first byte chooses the reader. What is refused is refused with a line that is there.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "toml",
     reads: "TOML: suites, profiles, scenarios, maps, agents",
     structure: Structure::Lines,

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use tapstone_vcard::vpcd::{Acknowledge, ConnectionEnd, ReaderStream, VpcdReader};
 use tapstone_vcard::{IdentityApplet, VirtualCard};
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::{Structure, messages};
 
 /// Each command gets one answer that ends with a status word, each question for the ATR gets it,
 /// and the end of the stream is the end of the session.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "vpcd",
     reads: "vpcd's stream",
     structure: Structure::Messages,

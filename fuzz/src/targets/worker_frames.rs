@@ -6,12 +6,12 @@ use tapstone_card::protocol as card;
 use tapstone_token::protocol as token;
 use tapstone_worker::{receive, send};
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// The first byte says whose frames they are. What is read is written again as it was, and a length
 /// that lies costs no memory.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "worker-frames",
     reads: "frames of workers",
     structure: Structure::Bytes,

@@ -3,11 +3,11 @@
 use tapstone_replay::{ReplayOptions, plan_replay};
 use tapstone_workload::{WorkloadLimits, operations, transactions, workload_of_bytes};
 
-use crate::Target;
+use crate::FuzzTarget;
 use crate::structure::Structure;
 
 /// A file as it is.
-pub const TARGET: Target = Target {
+pub const TARGET: FuzzTarget = FuzzTarget {
     name: "workload",
     reads: "workloads",
     structure: Structure::Bytes,

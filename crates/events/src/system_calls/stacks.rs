@@ -19,7 +19,7 @@ impl StackId {
 
 /// One function on a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct StackFrame {
     /// The file name of the program or library.
     pub module: Arc<str>,
     /// The function, as the file's symbols name it; none of static functions of a stripped file.
@@ -29,7 +29,7 @@ pub struct Frame {
     pub offset: u64,
 }
 
-impl fmt::Display for Frame {
+impl fmt::Display for StackFrame {
     /// `getprotobynumber [libc.so.6]`; without symbols, where it is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.function {
@@ -42,7 +42,7 @@ impl fmt::Display for Frame {
 /// All stacks of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    frames: Vec<Frame>,
+    frames: Vec<StackFrame>,
     /// Node 0 is the empty stack.
     nodes: Vec<StackNode>,
 }
@@ -59,12 +59,12 @@ pub struct StackNode {
 impl Stacks {
     /// Stacks of these frames. Node 0 stands for the empty stack.
     #[must_use]
-    pub fn new(frames: Vec<Frame>, nodes: Vec<StackNode>) -> Self {
+    pub fn new(frames: Vec<StackFrame>, nodes: Vec<StackNode>) -> Self {
         Self { frames, nodes }
     }
 
     /// The frames of a stack, the innermost (which made the system call) first.
-    pub fn frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+    pub fn frames(&self, stack: StackId) -> impl Iterator<Item = &StackFrame> {
         let mut at = stack.0;
         std::iter::from_fn(move || {
             let node = *self.nodes.get(at as usize).filter(|_| at != 0)?;
@@ -86,7 +86,7 @@ impl Stacks {
     }
 }
 
-impl Frame {
+impl StackFrame {
     pub(super) fn is_of_probe(&self) -> bool {
         &*self.module == PROBE_FILE
     }
@@ -96,8 +96,8 @@ impl Frame {
 mod tests {
     use super::*;
 
-    fn frame(function: Option<&str>, offset: u64) -> Frame {
-        Frame { module: Arc::from("libc.so.6"), function: function.map(Arc::from), offset }
+    fn frame(function: Option<&str>, offset: u64) -> StackFrame {
+        StackFrame { module: Arc::from("libc.so.6"), function: function.map(Arc::from), offset }
     }
 
     #[test]

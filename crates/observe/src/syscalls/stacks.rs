@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tapstone_events::system_calls::{Frame, StackId, StackNode, Stacks};
+use tapstone_events::system_calls::{StackFrame, StackId, StackNode, Stacks};
 
 use super::image::CodeImage;
 
@@ -74,7 +74,7 @@ impl Collector {
 
     /// Gives all places their names.
     pub(super) fn named(self, images: &[CodeImage]) -> Stacks {
-        let mut frames: Vec<Option<Frame>> = vec![None; self.places.len()];
+        let mut frames: Vec<Option<StackFrame>> = vec![None; self.places.len()];
         for (image, content) in images.iter().enumerate() {
             let mut here: Vec<(u64, usize)> = self
                 .places
@@ -91,7 +91,7 @@ impl Collector {
             let addresses: Vec<u64> = here.iter().map(|(address, _)| *address).collect();
             for ((_, id), function) in here.iter().zip(content.functions(&addresses)) {
                 let start = function.as_ref().map_or(0, |function| function.start);
-                frames[*id] = Some(Frame {
+                frames[*id] = Some(StackFrame {
                     module: Arc::clone(&module),
                     function: function.map(|function| function.name),
                     offset: self.places[*id].address - start,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
 mod lines;
+mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ struct Layout {
     larger: BTreeMap<String, usize>,
     uses: BTreeMap<String, BTreeSet<String>>,
     tests_use: BTreeMap<String, BTreeSet<String>>,
+    same_names: BTreeMap<String, String>,
 }
 
 impl Layout {
@@ -136,4 +138,26 @@ fn no_crate_is_too_large() {
     let unknown = layout.larger.keys().filter(|name| !members.contains_key(*name));
     wrong.extend(unknown.map(|name| format!("[larger] names {name}, which is no crate")));
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_name_of_a_type_means_one_thing() {
+    let layout = Layout::read();
+    let mut crates_by_name: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (member, it) in &members() {
+        for name in names::of_public_types(&it.folder.join("src")) {
+            crates_by_name.entry(name).or_default().insert(member.clone());
+        }
+    }
+    crates_by_name.retain(|_, members| members.len() > 1);
+    let new = crates_by_name.iter().filter(|(name, _)| !layout.same_names.contains_key(*name));
+    let mut wrong: Vec<String> =
+        new.map(|(name, members)| format!("{name} is a type of {members:?}")).collect();
+    let gone = layout.same_names.keys().filter(|name| !crates_by_name.contains_key(*name));
+    wrong.extend(gone.map(|name| format!("[same_names] names {name}, which stands once at most")));
+    assert!(
+        wrong.is_empty(),
+        "{wrong:#?}\nhint: give one of them another name, or say in [same_names] of \
+         crates/layout.toml what both mean"
+    );
 }
