@@ -66,7 +66,7 @@ pub trait Work {
     }
 }
 
-/// Failures in a case after which nothing is to be hoped for.
+/// Failures in a row after which nothing is to be hoped for.
 const MOST_FAILURES: u32 = 10;
 
 /// Samples leave after so long: seldom enough not to disturb fast calls.

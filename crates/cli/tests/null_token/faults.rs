@@ -105,6 +105,16 @@ fn a_worker_gives_up_after_so_many_failures() {
 }
 
 #[test]
+fn a_success_starts_the_count_of_failures_again() {
+    let model = [("SERVICE", "100us"), ("FAIL", "CKR_DEVICE_ERROR/2")];
+    let outcome = sign(&model).args("--count 100 --max-failures 2").run().exits(2);
+    let row = outcome.row();
+    ended_at(&row, Ended::Partial, "C_Sign", "CKR_DEVICE_ERROR");
+    assert_eq!(row.stopped_by, Some(StoppedBy::Count));
+    assert_eq!(row.failed, [("CKR_DEVICE_ERROR".to_owned(), 50)].into());
+}
+
+#[test]
 fn an_operation_that_never_works_is_a_row_without_figures() {
     let model = [("FAIL_AFTER", "CKR_FUNCTION_FAILED/1")];
     let row = sign(&model).args("--seconds 1").run().exits(2).row();

@@ -108,7 +108,7 @@ pub struct Common {
     pub samples: bool,
     /// How long threads warm up.
     pub warm_up: Nanos,
-    /// Failures in a case that end a worker.
+    /// Failures in a row after which a thread gives up.
     pub max_failures: u32,
     /// Reopen sessions after a lost device.
     pub reconnect: bool,
