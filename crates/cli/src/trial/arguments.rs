@@ -57,6 +57,8 @@ Fixes:
   no-busy-wait[:FUNCTION]       the clock hurries while the function asks again and again
   memoise:FUNCTION              a lookup's first answer is given again: getprotobynumber, getpwuid …
   cache-apdu                    a reading command's first answer is given again
+  cache-find                    a search for objects is answered again as the first time
+  cache-attributes              public attributes of an object are answered again as the first time
   whole-read                    a length probe reads all there is
   tcp-nodelay                   small segments do not wait for an acknowledgement
   delay:FUNCTION=1ms..10ms      the reverse: the function takes so much longer
@@ -66,3 +68,17 @@ Examples:
   tapstone trial --from trace.json -- pkcs11-tool --list-objects
 
 Exit codes: 0 done, 2 could not measure.";
+
+#[cfg(test)]
+mod tests {
+    use super::{EXAMPLES, Fix};
+
+    #[test]
+    fn the_help_lists_every_fix() {
+        let error = "none".parse::<Fix>().unwrap_err().to_string();
+        let (_, list) = error.split_once("fixes are ").unwrap();
+        for fix in list.split(", ") {
+            assert!(EXAMPLES.contains(&format!("\n  {fix} ")), "{fix}");
+        }
+    }
+}
