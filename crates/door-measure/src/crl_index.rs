@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Cursor, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tapstone_files::{Access, FileLimit, read_bytes, write_whole};
 use tapstone_piv::{IndexedList, KeptCrl, RevocationList, Trust, crl_digest};
@@ -14,6 +15,13 @@ const LARGEST: FileLimit = FileLimit::mebibytes(512);
 
 /// Smaller ones are held.
 pub(crate) const WORTH_AN_INDEX_BYTES: u64 = 1 << 20;
+
+/// So many indexes are kept. A PKI has some hundred CAs; whoever tries many of them would fill the
+/// folder.
+const MOST_INDEXES: usize = 1000;
+
+/// How an index begins, in each version of its format.
+const INDEX_START: &[u8] = b"TSCRLIX";
 
 /// The folder of the indexes: the user's, and nobody else's.
 #[derive(Debug)]
@@ -94,7 +102,7 @@ impl IndexFolder {
         name: &str,
         trust: &Trust,
     ) -> Result<FoundLists, String> {
-        let kept = KeptCrl::open(crl, |series| open_index(&self.index(series)));
+        let kept = KeptCrl::open(crl, |series| use_index(&self.index(series)));
         let kept = kept.map_err(|error| error.to_string())?;
         let is_it = |index: &IndexedList| index.crl_sha256 == kept.sha256;
         match kept.index.filter(|index| trust.knows_signer(&index.list)) {
@@ -106,8 +114,24 @@ impl IndexFolder {
                 }
                 let list = trust.parse_list(&der).map_err(|error| error.to_string())?;
                 let new = NewList { list, digest: kept.sha256, name };
-                Ok(newer(index, new, &self.index(kept.series), trust))
+                let found = newer(index, new, &self.index(kept.series), trust);
+                self.make_room(MOST_INDEXES);
+                Ok(found)
             }
+        }
+    }
+
+    /// Beyond so many, removes the indexes that were not used for the longest time. Other files stay,
+    /// and so does what cannot be removed.
+    fn make_room(&self, most: usize) {
+        let Ok(entries) = fs::read_dir(&self.0) else { return };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut indexes: Vec<(SystemTime, PathBuf)> =
+            paths.filter_map(|path| Some((last_use_of_index(&path)?, path))).collect();
+        indexes.sort_unstable();
+        let too_many = indexes.len().saturating_sub(most);
+        for (_, path) in &indexes[..too_many] {
+            let _ = fs::remove_file(path);
         }
     }
 
@@ -148,6 +172,24 @@ fn newer(kept: Option<IndexedList>, new: NewList<'_>, index: &Path, trust: &Trus
             FoundLists::only(list, note)
         }
     }
+}
+
+/// An index, and a note in its time of modification that it was used now.
+fn use_index(path: &Path) -> Option<File> {
+    let file = open_index(path)?;
+    let _ = file.set_modified(SystemTime::now());
+    Some(file)
+}
+
+/// When an index was used or written last; `None` of a file that is none, by its name, its owner and
+/// mode, and how it begins.
+fn last_use_of_index(path: &Path) -> Option<SystemTime> {
+    let series = path.file_name()?.to_str()?.strip_suffix(".crl-index")?;
+    hex::decode(series).ok().filter(|series| series.len() == 32)?;
+    let mut file = open_index(path)?;
+    let mut start = [0; INDEX_START.len()];
+    file.read_exact(&mut start).ok()?;
+    file.metadata().ok().filter(|_| start == INDEX_START)?.modified().ok()
 }
 
 /// An index that is the user's own.
@@ -331,6 +373,45 @@ mod tests {
         assert!(note.unwrap().contains("is not signed by any key that is known here"));
         let mut index = File::open(only_index(folder.path())).unwrap();
         assert_eq!(RevocationList::read_index(&mut index).unwrap().list.entries(), 5);
+    }
+
+    /// Those that were not used for the longest time go, and nothing else.
+    #[test]
+    fn so_many_indexes_are_kept() {
+        let issuer = Issuer::new();
+        let folder = tempfile::tempdir().unwrap();
+        let der = issuer.list(5, 5);
+        found(&issuer, folder.path(), &der);
+        let own = only_index(folder.path());
+        let place = folder.path().join("indexes");
+        let indexes = IndexFolder::open(&place).unwrap();
+        let whole = fs::read(&own).unwrap();
+        let write = |name: String, bytes: &[u8], age: u64| {
+            let path = place.join(name);
+            write_whole(&path, Access::Owner, |to| to.write_all(bytes)).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+            path
+        };
+        let of = |letter: &str| format!("{}.crl-index", letter.repeat(64));
+        let others = [
+            write("notes.txt".to_owned(), &whole, 9000),
+            write("abc.crl-index".to_owned(), &whole, 9000),
+            write(of("d"), b"something else", 9000),
+        ];
+        let old = write(of("a"), &whole, 500);
+        let older = write(of("b"), &whole, 600);
+        File::open(&own).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        indexes.make_room(3);
+        assert!(old.exists() && older.exists() && own.exists());
+        // It is used, and so the newest of them.
+        assert_eq!(found(&issuer, folder.path(), &der), (5, None));
+        indexes.make_room(2);
+        assert!(old.exists() && own.exists() && !older.exists());
+        indexes.make_room(1);
+        assert!(own.exists() && !old.exists());
+        indexes.make_room(0);
+        assert!(!own.exists() && others.iter().all(|path| path.exists()));
     }
 
     #[test]
