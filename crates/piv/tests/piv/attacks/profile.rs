@@ -62,6 +62,18 @@ fn extended_key_usages() {
     }
 }
 
+/// 9A is for logging on, where it says what it is for; 9C may be for mail alone.
+#[test]
+fn a_key_for_mail_alone() {
+    const MAIL: &str = "1.3.6.1.5.5.7.3.4";
+    let bad = for_usages(&[MAIL]);
+    attack("9A for mail", "usage", world(PivAuthentication), bad, for_usages(&[MAIL, CLIENT]));
+    let mut signs = world(DigitalSignature)();
+    for_usages(&[MAIL])(&mut signs);
+    signs.leaf.set(key_usage(KeyUsages::DigitalSignature | KeyUsages::NonRepudiation));
+    assert_eq!(signs.decide(), Ok(Vec::new()));
+}
+
 /// What a certificate is for beside, in words.
 #[test]
 fn the_other_usage_is_named() {
