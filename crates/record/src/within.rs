@@ -32,9 +32,9 @@ pub struct RateWithin {
     pub at_least: Option<PerSecond>,
     /// Why the search ended.
     pub stopped_by: RateWithinStop,
-    /// The mean latency of one worker alone, in nanoseconds.
-    #[schemars(with = "u64")]
-    pub unloaded_ns: Nanos,
+    /// The mean latency of one worker alone, in nanoseconds; null for a recorded load.
+    #[schemars(with = "Option<u64>")]
+    pub unloaded_ns: Option<Nanos>,
     /// How long the search was expected to take, in seconds, as was said before it.
     pub expected_seconds: Seconds,
     /// Every rate that was offered, in the order of the search.
@@ -49,6 +49,8 @@ pub enum ArrivalKind {
     Constant,
     /// Independently of each other.
     Poisson,
+    /// As those of a recorded load, so many times over.
+    Recorded,
 }
 
 /// What a search for the highest rate within a bound found.

@@ -6,6 +6,7 @@
 //!   module; [`PreparedReplay::start`] runs its threads.
 //! - [`measured_workload`] makes a workload of what was measured, so that there and here are read by
 //!   the same code.
+//! - [`find_scale`] looks for the number of times that a load keeps a latency.
 //! - [`verify_replay`] judges the results, in a process that does not load the module.
 //!
 //! Never replayed: logins, logouts, changes of PINs and tokens, and whatever makes, changes or
@@ -18,14 +19,20 @@ mod inputs;
 mod measured;
 mod mechanisms;
 mod plan;
+mod scale_limit;
 mod steps;
 mod verified;
 
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
-pub use self::measured::{ReplayedCall, ReplayedThread, measured_workload, recorded_part};
+pub use self::measured::{
+    ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
+};
 pub use self::plan::{
     KeyCertainty, KeyUses, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,
-    plan_replay, replayed_span,
+    most_scale, plan_replay, replayed_span,
+};
+pub use self::scale_limit::{
+    ScaleLevel, ScaleLimit, ScaleSearch, ScaleVerdict, find_scale, judge_level, transactions_level,
 };
 pub use self::steps::{
     Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,

@@ -5,7 +5,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
 
 use crate::plan::replayed_span;
-use crate::steps::{Due, ReplayProcess};
+use crate::steps::{Due, ReplayProcess, ReplayThread};
 use crate::verified::KeptResult;
 
 /// One call as it went.
@@ -89,6 +89,8 @@ pub fn measured_workload(
 ) -> Workload {
     let mut measured = Workload { head: recorded.head.clone(), threads: Vec::new() };
     let mut last_end = Nanos::ZERO;
+    // Each copy of a client, and each process, has sessions of its own.
+    let mut first_session = 1;
     for (process, threads) in processes.iter().zip(replayed) {
         for (planned, went) in process.threads.iter().zip(threads) {
             let Some(origin) = recorded.threads.get(planned.origin as usize) else { continue };
@@ -98,8 +100,8 @@ pub fn measured_workload(
             for (step, time) in planned.steps.iter().zip(&went.times) {
                 let Some(call) = origin.calls.get(step.origin as usize) else { continue };
                 let is_fixed = matches!(step.due, Due::At(_));
-                let begin = if is_fixed { time.begin - time.late } else { time.begin };
-                let begin = begin.max(end);
+                let due = if is_fixed { time.begin - time.late } else { time.begin };
+                let begin = due.max(end);
                 if thread.calls.is_empty() {
                     thread.start = begin;
                     end = begin;
@@ -112,8 +114,10 @@ pub fn measured_workload(
                     waiting: if waits { pause } else { Nanos::ZERO },
                     after_wait: waits,
                     duration: answered - begin,
+                    held_up: begin - due,
                     result: time.result,
                     output_bytes: time.output,
+                    session: step.session.map_or(0, |place| first_session + place),
                     ..*call
                 });
                 end = answered;
@@ -121,7 +125,43 @@ pub fn measured_workload(
             last_end = last_end.max(end);
             measured.threads.push(thread);
         }
+        first_session += process.sessions.len() as u32;
     }
     measured.head.wall_ns = last_end;
     measured
+}
+
+/// The load of a plan as it would go on a device that answers as the recorded one did: each call
+/// when it is meant to come, in the order of [`measured_workload`].
+#[must_use]
+pub fn planned_workload(recorded: &Workload, processes: &[ReplayProcess]) -> Workload {
+    let planned = |process: &ReplayProcess| -> Vec<ReplayedThread> {
+        process.threads.iter().map(|thread| planned_thread(recorded, thread)).collect()
+    };
+    let went: Vec<Vec<ReplayedThread>> = processes.iter().map(planned).collect();
+    measured_workload(recorded, processes, &went)
+}
+
+fn planned_thread(recorded: &Workload, thread: &ReplayThread) -> ReplayedThread {
+    let origin = recorded.threads.get(thread.origin as usize);
+    let mut answered = Nanos::ZERO;
+    let mut times = Vec::with_capacity(thread.steps.len());
+    for step in &thread.steps {
+        let call = origin.and_then(|origin| origin.calls.get(step.origin as usize));
+        let duration = call.map_or(Nanos::ZERO, |call| call.duration);
+        let due = match step.due {
+            Due::At(moment) => moment,
+            Due::AfterAnswer(pause) => Nanos(answered.0.saturating_add(pause.0)),
+        };
+        let begin = due.max(answered);
+        answered = Nanos(begin.0.saturating_add(duration.0));
+        times.push(ReplayedCall {
+            begin,
+            duration,
+            late: begin - due,
+            result: call.map_or(0, |call| call.result),
+            output: call.map_or(0, |call| call.output_bytes),
+        });
+    }
+    ReplayedThread { times, results: Vec::new() }
 }

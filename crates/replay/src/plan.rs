@@ -16,13 +16,16 @@ use tapstone_workload::Workload;
 use self::keys::observed_keys;
 pub(crate) use self::thread::{BUFFER_TOO_SMALL, work_of};
 use self::thread::{SPARE_BYTES, ThreadPlanner};
-use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayThread};
+use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayStep, ReplayThread};
 
 /// How a workload is replayed.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
     /// So many times the same clients, each with a start of its own; 0 is taken for 1.
     pub scale: u32,
+    /// Each client runs twice in a row, begun anywhere in the time of the recording: from one such
+    /// time to two, all of them are there, and each does once what was recorded.
+    pub steady: bool,
     /// Keys are made on the token, where they outlive a session.
     pub on_token: bool,
     /// Keys that the user has told, by the number of their object.
@@ -265,7 +268,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
     }
     begin_at_once(&mut planned_processes);
     for planned in planned_processes {
-        plan.processes.push(scaled(planned, options.scale.max(1), replayed_span(workload))?);
+        plan.processes.push(scaled(planned, options, replayed_span(workload))?);
     }
     // What the user tells of a key can still make something of it.
     if plan.processes.is_empty() && !plan.keys.iter().any(MappedKey::is_to_be_told) {
@@ -321,14 +324,34 @@ pub fn replayed_span(workload: &Workload) -> Nanos {
     ends.max().unwrap_or_default() - start
 }
 
+/// How many times the clients of a plan, made for a scale of one, can be replayed.
+#[must_use]
+pub fn most_scale(plan: &ReplayPlan) -> u32 {
+    let most_of = |process: &ReplayProcess| {
+        let threads = MOST_THREADS / process.threads.len().max(1);
+        let sessions = MOST_SESSIONS / (ROUNDS_OF_STEADY * process.sessions.len()).max(1);
+        threads.min(sessions) as u32
+    };
+    plan.processes.iter().map(most_of).min().unwrap_or_default()
+}
+
+/// Rounds of a client in a steady replay.
+const ROUNDS_OF_STEADY: usize = 2;
+
 /// The same clients so many times, each with sessions and a start of its own.
-fn scaled(one: ReplayProcess, scale: u32, span: Nanos) -> Result<ReplayProcess, PlanError> {
+fn scaled(
+    one: ReplayProcess,
+    options: &ReplayOptions,
+    span: Nanos,
+) -> Result<ReplayProcess, PlanError> {
+    let scale = options.scale.max(1);
+    let rounds = if options.steady { ROUNDS_OF_STEADY } else { 1 };
     let threads = one.threads.len().saturating_mul(scale as usize);
     if threads > MOST_THREADS {
         return Err(too_many("threads in a process", threads, MOST_THREADS));
     }
     let count = one.sessions.len();
-    let sessions = count.saturating_mul(scale as usize);
+    let sessions = count.saturating_mul(scale as usize).saturating_mul(rounds);
     if sessions > MOST_SESSIONS {
         return Err(too_many("sessions", sessions, MOST_SESSIONS));
     }
@@ -336,21 +359,41 @@ fn scaled(one: ReplayProcess, scale: u32, span: Nanos) -> Result<ReplayProcess, 
     let mut all = ReplayProcess { threads: Vec::new(), sessions: Vec::new(), ..one.clone() };
     for copy in 0..scale {
         // The first is as it was recorded; the others begin somewhere in the time of it.
-        let delay = if copy == 0 { 0 } else { (random.uniform() * span.0 as f64) as u64 };
-        all.sessions.extend(&one.sessions);
-        for thread in &one.threads {
-            let mut thread = thread.clone();
-            thread.copy = copy;
-            for step in &mut thread.steps {
-                step.session = step.session.map(|session| session + copy * count as u32);
-                if let Due::At(at) = &mut step.due {
-                    *at = Nanos(at.0.saturating_add(delay));
-                }
+        let delay = match (copy, options.steady) {
+            (0, false) => 0,
+            _ => (random.uniform() * span.0 as f64) as u64,
+        };
+        let threads = one.threads.iter().map(|thread| ReplayThread {
+            copy,
+            steps: Vec::with_capacity(rounds * thread.steps.len()),
+            ..*thread
+        });
+        let mut threads: Vec<ReplayThread> = threads.collect();
+        for round in 0..rounds as u64 {
+            let first_session = all.sessions.len() as u32;
+            let later = delay.saturating_add(span.0.saturating_mul(round));
+            all.sessions.extend(&one.sessions);
+            for (thread, recorded) in threads.iter_mut().zip(&one.threads) {
+                thread
+                    .steps
+                    .extend(recorded.steps.iter().map(|step| moved(step, first_session, later)));
             }
-            all.threads.push(thread);
         }
+        all.threads.extend(threads);
     }
     Ok(all)
+}
+
+/// A step in other sessions, so much later.
+fn moved(step: &ReplayStep, first_session: u32, later: u64) -> ReplayStep {
+    ReplayStep {
+        session: step.session.map(|session| session + first_session),
+        due: match step.due {
+            Due::At(at) => Due::At(Nanos(at.0.saturating_add(later))),
+            after => after,
+        },
+        ..*step
+    }
 }
 
 fn too_many(what: &'static str, count: usize, most: usize) -> PlanError {

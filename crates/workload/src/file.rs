@@ -390,6 +390,7 @@ impl GroupColumns {
             waiting: time(waiting)?,
             after_wait: flags & FLAG_AFTER_WAIT != 0,
             duration: time(duration)?,
+            held_up: Nanos::ZERO,
             session: number(session, "session")?,
             mechanism: (mechanism != NO_MECHANISM).then_some(mechanism.cast_unsigned()),
             object: number(object, "object")?,

@@ -27,4 +27,6 @@ pub use self::model::{
 };
 pub use self::operations::{OperationKind, TokenOperation, operations};
 pub use self::recording::record_workload;
-pub use self::transactions::{Transaction, TransactionRule, Transactions, transactions};
+pub use self::transactions::{
+    Transaction, TransactionRule, Transactions, transactions, transactions_by,
+};

@@ -80,6 +80,9 @@ pub struct WorkloadCall {
     pub after_wait: bool,
     /// From its beginning to its return.
     pub duration: Nanos,
+    /// How long before its beginning it was due, because the answer before came that late: part of
+    /// what its operation and transaction took. Zero in a recording.
+    pub held_up: Nanos,
     /// Its session, from 1; 0 where it has none.
     pub session: u32,
     /// The mechanism that it names (`CKM_…`).
@@ -115,6 +118,7 @@ impl WorkloadCall {
             waiting: Nanos::ZERO,
             after_wait: false,
             duration: Nanos::ZERO,
+            held_up: Nanos::ZERO,
             session: 0,
             mechanism: None,
             object: 0,

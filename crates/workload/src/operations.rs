@@ -76,7 +76,7 @@ fn begun_operation(
     TokenOperation {
         kind: OperationKind { function: work, mechanism: call.mechanism },
         thread,
-        start: begin,
+        start: begin - call.held_up,
         end: begin,
         in_calls: Nanos::ZERO,
         calls: 0,
@@ -88,7 +88,8 @@ fn begun_operation(
 
 fn add_call(operation: &mut TokenOperation, begin: Nanos, call: &WorkloadCall) {
     operation.end = Nanos(begin.0.saturating_add(call.duration.0));
-    operation.in_calls = Nanos(operation.in_calls.0.saturating_add(call.duration.0));
+    let taken = call.duration.0.saturating_add(call.held_up.0);
+    operation.in_calls = Nanos(operation.in_calls.0.saturating_add(taken));
     operation.calls += 1;
     // Of a search those are objects.
     if !call.only_length && call.function != "C_FindObjects" {

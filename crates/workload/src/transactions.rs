@@ -60,22 +60,33 @@ pub struct Transactions {
 /// Cuts a workload into transactions by the first rule that gives any.
 #[must_use]
 pub fn transactions(workload: &Workload) -> Transactions {
-    let all = operations(workload);
     if let Some(name) = &workload.head.transaction {
-        let named = all.iter().filter(|operation| operation.kind.function == name);
-        let list = named.map(of_operation).collect();
-        return Transactions { rule: TransactionRule::Named(name.clone()), list };
+        let rule = TransactionRule::Named(name.clone());
+        return Transactions { list: transactions_by(&rule, workload), rule };
     }
-    let list = between_waits(workload);
-    if !list.is_empty() {
-        return Transactions { rule: TransactionRule::BetweenWaits, list };
+    for rule in [TransactionRule::BetweenWaits, TransactionRule::Session] {
+        let list = transactions_by(&rule, workload);
+        // One session is the whole program.
+        if list.len() > usize::from(rule == TransactionRule::Session) {
+            return Transactions { rule, list };
+        }
     }
-    let list = by_session(workload);
-    if list.len() > 1 {
-        return Transactions { rule: TransactionRule::Session, list };
+    let rule = TransactionRule::Operation;
+    Transactions { list: transactions_by(&rule, workload), rule }
+}
+
+/// Cuts a workload by a rule, such as the one by which another was cut that it is compared with.
+#[must_use]
+pub fn transactions_by(rule: &TransactionRule, workload: &Workload) -> Vec<Transaction> {
+    match rule {
+        TransactionRule::Named(name) => {
+            let all = operations(workload);
+            all.iter().filter(|it| it.kind.function == name).map(of_operation).collect()
+        }
+        TransactionRule::BetweenWaits => between_waits(workload),
+        TransactionRule::Session => by_session(workload),
+        TransactionRule::Operation => operations(workload).iter().map(of_operation).collect(),
     }
-    let list = all.iter().map(of_operation).collect();
-    Transactions { rule: TransactionRule::Operation, list }
 }
 
 fn of_operation(operation: &TokenOperation) -> Transaction {
@@ -91,7 +102,7 @@ fn between_waits(workload: &Workload) -> Vec<Transaction> {
         for (begin, call) in known.timed_calls() {
             let end = Nanos(begin.0.saturating_add(call.duration.0));
             if call.after_wait {
-                list.push(Transaction { thread, start: begin, end, calls: 1 });
+                list.push(Transaction { thread, start: begin - call.held_up, end, calls: 1 });
                 is_within = true;
             } else if let Some(last) = list.last_mut().filter(|_| is_within) {
                 last.end = end;
@@ -110,7 +121,7 @@ fn by_session(workload: &Workload) -> Vec<Transaction> {
             let end = Nanos(begin.0.saturating_add(call.duration.0));
             let new = (Transaction { thread, start: begin, end, calls: 0 }, false);
             let (one, works) = sessions.entry(call.session).or_insert(new);
-            one.start = one.start.min(begin);
+            one.start = one.start.min(begin - call.held_up);
             one.end = one.end.max(end);
             one.calls += 1;
             *works |= call.mechanism.is_some();

@@ -57,6 +57,7 @@ Examples:
   tapstone token --hosts 4 --nats tls://hub:4222 --target hsm-a --op rsa2048.sign --find-limit
   tapstone token … --claim 'rsa1024.sign >= 13000/s'
   tapstone token … --workload app.parquet --scale 3x
+  tapstone token … --workload app.parquet --scale-until 'p99 <= 20ms'
 
 Exit codes: 0 done, 1 a claim was missed or is undecided, 2 could not measure.";
 
@@ -291,6 +292,10 @@ pub(crate) struct RecordedArguments {
     /// So many times the same clients, each with sessions and a start of its own: 3x
     #[arg(long, value_name = "TIMES", value_parser = values::scale, requires = "workload")]
     pub(crate) scale: Option<u32>,
+    /// How many times this load keeps the latency of its transactions within a bound:
+    /// 'p99 <= 20ms'. It is replayed at several scales, three times as long as recorded each
+    #[arg(long, value_name = "BOUND", requires = "workload", conflicts_with = "scale")]
+    pub(crate) scale_until: Option<LatencyBound>,
     /// What a recorded key was, where the recording does not tell: 3=rsa2048, 4=p256, 5=aes128
     #[arg(long, value_name = "NUMBER=KIND", value_parser = values::workload_key, requires = "workload")]
     pub(crate) workload_key: Vec<(u32, KeySpec)>,

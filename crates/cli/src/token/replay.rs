@@ -1,5 +1,6 @@
 //! `tapstone token --workload`: a recorded load, replayed on this token.
 
+mod scale;
 mod text;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_replay::{
-    MappedKey, ReplayOptions, ReplayPlan, VerifiedWork, measured_workload, plan_replay,
+    MappedKey, ReplayOptions, ReplayPlan, VerifiedWork, measured_workload, most_scale, plan_replay,
     recorded_part, replayed_span, verify_replay,
 };
 use tapstone_token::controller::ReplayOutcome;
@@ -31,6 +32,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let workload = read_workload(file, WorkloadLimits::default())?;
     let options = ReplayOptions {
         scale: arguments.recorded.scale.unwrap_or(1),
+        steady: false,
         on_token: arguments.keys.token_keys,
         keys: arguments.recorded.workload_key.iter().copied().collect(),
         seed: arguments.load.seed,
@@ -40,8 +42,13 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     arguments.output.shared.check()?;
     if !arguments.output.shared.quiet {
         say!("{}", plan_text(&plan).trim_end());
-        let time = replayed_span(&workload);
-        say!("the replay takes about {}, as the recorded run did", duration_text(time));
+        match arguments.recorded.scale_until {
+            None => {
+                let time = duration_text(replayed_span(&workload));
+                say!("the replay takes about {time}, as the recorded run did");
+            }
+            Some(bound) => say!("{}", scale::announcement(&workload, &plan, bound)),
+        }
     }
     let interrupt = interrupt::flag_on_signals()?;
     let mut record = empty_record();
@@ -56,25 +63,35 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     leftovers::remove_keys_of_dead_runs(&mut controller)?;
     record.target = target::describe(&controller, None);
     let machine = LoadWatch::start();
-    let replayed = controller.replay(&plan.processes);
-    controller.close();
-    let outcome = replayed?;
-    machine.add_to(&mut record.environment.load);
-    let measured = measured_workload(&workload, &plan.processes, &outcome.threads);
     let recorded = recorded_part(&workload, &plan.processes);
-    let replay = Replay {
-        workload: &workload,
-        plan: &plan,
-        outcome: &outcome,
-        recorded: &recorded,
-        measured: &measured,
-        verified: if arguments.keys.no_verify { BTreeMap::new() } else { verify(&plan, &outcome) },
+    let judges = !arguments.keys.no_verify;
+    let mut one_replay = |options: &ReplayOptions| -> anyhow::Result<Went> {
+        let plan = plan_replay(&workload, options)?;
+        let outcome = controller.replay(&plan.processes)?;
+        Ok(Went::new(&workload, plan, outcome))
     };
+    let replayed = match arguments.recorded.scale_until {
+        None => one_replay(&options).map(|went| (went, None)),
+        Some(bound) => {
+            let quiet = arguments.output.shared.quiet;
+            let search =
+                scale::Search { workload: &workload, recorded: &recorded, bound, judges, quiet };
+            search.run(&options, most_scale(&plan), &mut one_replay)
+        }
+    };
+    controller.close();
+    let (went, found) = replayed?;
+    machine.add_to(&mut record.environment.load);
+    let replay = went.replay(&workload, &recorded, judges);
     describe(&mut record, &replay, file);
-    for trouble in &outcome.trouble {
+    for trouble in &went.outcome.trouble {
         say!("error: {trouble}");
     }
-    let text = replay_text(&replay);
+    let mut text = replay_text(&replay);
+    if let Some(found) = found {
+        text.push_str(&found.text());
+        record.rate_within = Some(found.within);
+    }
     arguments.output.shared.put_shown(&record, |output| match output.format {
         crate::output::Format::Text => Ok(text),
         _ => output.shown(&record, &crate::output::style(output.verbose)),
@@ -97,6 +114,32 @@ fn refuse_untold(keys: &[MappedKey]) -> anyhow::Result<()> {
         numbers.join(", "),
         numbers[0]
     )
+}
+
+/// A replay that is over.
+struct Went {
+    plan: ReplayPlan,
+    outcome: ReplayOutcome,
+    measured: Workload,
+}
+
+impl Went {
+    fn new(workload: &Workload, plan: ReplayPlan, outcome: ReplayOutcome) -> Self {
+        let measured = measured_workload(workload, &plan.processes, &outcome.threads);
+        Self { plan, outcome, measured }
+    }
+
+    /// Beside what was recorded, with its results judged where that is wanted.
+    fn replay<'a>(
+        &'a self,
+        workload: &'a Workload,
+        recorded: &'a Workload,
+        judges: bool,
+    ) -> Replay<'a> {
+        let Self { plan, outcome, measured } = self;
+        let verified = if judges { verify(plan, outcome) } else { BTreeMap::new() };
+        Replay { workload, plan, outcome, recorded, measured, verified }
+    }
 }
 
 fn empty_record() -> Record {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tapstone_measure::units::Nanos;
+use tapstone_record::RateWithinOutcome;
 use tapstone_workload::{
     TemplateShape, Workload, WorkloadCall, WorkloadLimits, WorkloadThread, read_workload,
     write_workload,
@@ -275,4 +276,63 @@ fn a_token_that_signs_wrongly_is_found_out() {
     assert_eq!((right.checked, right.wrong), (9, 0));
     let outcome = replayed().env("NULL_MODULE_WRONG", "3").run().exits(2);
     assert!(outcome.stdout.contains("3 results of this token are wrong"), "{}", outcome.stdout);
+}
+
+/// A token with one server that takes 2 ms for a signature, and a client that asks for one every 10 ms
+/// at moments that it does not choose: more than five of them are never carried.
+#[test]
+fn how_many_times_a_load_is_carried_is_found() {
+    let home = Tapstone::new("token");
+    let path = home.path("load.parquet");
+    let arrival = |_| {
+        let [begin, work] = signature(1);
+        [WorkloadCall { waiting: Nanos(9_998_000), after_wait: true, ..begin }, work]
+    };
+    let calls: Vec<WorkloadCall> = (0..120).flat_map(arrival).collect();
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    write_workload(&path, &Workload { threads, ..Workload::default() }).unwrap();
+    let outcome = home
+        .arg("--module")
+        .arg(null_module::path())
+        .pin(null_module::PIN)
+        .arg("--workload")
+        .arg(path)
+        .arg("--scale-until")
+        .arg("p90 <= 200ms")
+        .arg("--no-verify")
+        .env("NULL_MODULE_SERVICE", "2ms")
+        .env("NULL_MODULE_WAIT", "sleep")
+        .env("NULL_MODULE_ENGINE", "shared")
+        .run()
+        .exits(0);
+    let record = outcome.record();
+    let within = record.rate_within.as_ref().unwrap();
+    assert_eq!(within.outcome, RateWithinOutcome::Rate, "{}", outcome.stdout);
+    // 100 transactions a second for each client, and 500 are served.
+    let rate = within.rate.unwrap();
+    assert!((200.0..=500.0).contains(&rate.low), "{rate:?}\n{}", outcome.stdout);
+    assert!(rate.high <= 850.0, "{rate:?}");
+    assert!(within.levels.len() >= 4);
+    assert!(outcome.stdout.contains("this token carries the load "), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("looks for how many times"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_load_that_is_not_carried_once_and_a_bound_that_is_none_are_said() {
+    let home = Tapstone::new("token");
+    let path = home.path("load.parquet");
+    let calls = (0..20).flat_map(|_| signature(1)).collect();
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    write_workload(&path, &Workload { threads, ..Workload::default() }).unwrap();
+    let replayed = |bound: &str| {
+        let token = Tapstone::new("token").arg("--module").arg(null_module::path());
+        let token = token.pin(null_module::PIN).env("NULL_MODULE_SERVICE", "150ms");
+        let token = token.env("NULL_MODULE_WAIT", "sleep").arg("--workload").arg(&path);
+        token.arg("--no-verify").arg("--scale-until").arg(bound).run()
+    };
+    let outcome = replayed("p50 <= 100ms").exits(0);
+    assert!(outcome.stdout.contains("does not carry the load even once"), "{}", outcome.stdout);
+    assert_eq!(outcome.record().rate_within.unwrap().outcome, RateWithinOutcome::NoRate);
+    let none = replayed("mean <= 5ms").exits(2);
+    assert!(none.stderr.contains("the mean is not a quantile"), "{}", none.stderr);
 }

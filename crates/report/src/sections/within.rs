@@ -73,6 +73,9 @@ fn sentences(within: &RateWithin) -> Vec<String> {
     let arrivals = match within.arrivals {
         tapstone_record::ArrivalKind::Constant => "at equal gaps",
         tapstone_record::ArrivalKind::Poisson => "independently of each other (Poisson)",
+        tapstone_record::ArrivalKind::Recorded => {
+            "as the recorded program made them, by so many such programs"
+        }
     };
     let how = format!(
         "Requests arrived {arrivals}; latency counts from the intended start, with up to {} at once.",
@@ -99,13 +102,15 @@ pub(crate) fn found_in_words(within: &RateWithin) -> String {
                 "The highest rate with {bound} is at least {rate}; what lies beyond is not known."
             )
         }
-        (RateWithinOutcome::NoRate, ..) if within.levels.is_empty() => format!(
-            "No rate has {bound}: even one worker alone, whose calls take {} on average, lies beyond it.",
-            within.unloaded_ns
-        ),
-        (RateWithinOutcome::NoRate, ..) => {
-            format!("No rate has {bound}: even the lowest one that was offered lies beyond it.")
-        }
+        (RateWithinOutcome::NoRate, ..) => match within.unloaded_ns {
+            Some(unloaded) if within.levels.is_empty() => format!(
+                "No rate has {bound}: even one worker alone, whose calls take {unloaded} on average, \
+                 lies beyond it."
+            ),
+            _ => {
+                format!("No rate has {bound}: even the lowest one that was offered lies beyond it.")
+            }
+        },
         _ => format!("The highest rate with {bound} is not known."),
     }
 }

@@ -371,7 +371,7 @@ impl Levels<'_> {
             rate,
             at_least,
             stopped_by: self.stopped.unwrap_or(end),
-            unloaded_ns: self.unloaded,
+            unloaded_ns: Some(self.unloaded),
             expected_seconds: expected,
             levels: std::mem::take(&mut self.levels),
         };

@@ -17,6 +17,7 @@ fn any_call() -> impl Strategy<Value = WorkloadCall> {
                 waiting: Nanos(waiting),
                 after_wait: flags & FLAG_AFTER_WAIT != 0,
                 duration: Nanos(duration),
+                held_up: Nanos::ZERO,
                 session,
                 mechanism,
                 object,
@@ -52,6 +53,7 @@ fn signatures(count: usize) -> Workload {
         WorkloadCall {
             computing: Nanos(2_000 + noise),
             duration: Nanos(700_000 + 3 * noise),
+            held_up: Nanos::ZERO,
             session: 1,
             mechanism: (at.is_multiple_of(2)).then_some(1),
             object: u32::from(at.is_multiple_of(2)),

@@ -8,7 +8,9 @@ use tapstone_names::pkcs11::Rv;
 use tapstone_replay::{Due, KeyCertainty, MappedKey, ReplayPlan, VerifiedWork, replayed_span};
 use tapstone_text::{counted, thousands, three_digits};
 use tapstone_token::controller::ReplayOutcome;
-use tapstone_workload::{OperationKind, Workload, operations, transactions};
+use tapstone_workload::{
+    OperationKind, TransactionRule, Workload, operations, transactions, transactions_by,
+};
 
 use crate::workload::{aligned, duration_text, kind_name};
 
@@ -162,15 +164,16 @@ fn schedule_text(replay: &Replay<'_>) -> String {
 }
 
 /// One of sorted values.
-fn quantile(sorted: &[u64], share: f64) -> Nanos {
+pub(super) fn quantile(sorted: &[u64], share: f64) -> Nanos {
     let place = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
     Nanos(sorted.get(place).copied().unwrap_or_default())
 }
 
 /// By operation and by transaction: counts, and latencies beside each other.
 fn there_and_here(replay: &Replay<'_>) -> String {
-    let there = latencies(replay.recorded);
-    let here = latencies(replay.measured);
+    let rule = transactions(replay.recorded).rule;
+    let there = latencies(replay.recorded, &rule);
+    let here = latencies(replay.measured, &rule);
     let heading =
         ["operation", "there", "here", "p50 there", "p50 here", "ratio", "p99 there", "p99 here"];
     let mut rows = vec![heading.map(str::to_owned)];
@@ -205,12 +208,12 @@ fn there_and_here(replay: &Replay<'_>) -> String {
 }
 
 /// Sorted latencies by kind of operation, and of transactions.
-fn latencies(workload: &Workload) -> BTreeMap<String, Vec<u64>> {
+fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, Vec<u64>> {
     let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for operation in operations(workload) {
         all.entry(kind_name(&operation.kind)).or_default().push(operation.in_calls.0);
     }
-    let cut = transactions(workload).list;
+    let cut = transactions_by(rule, workload);
     all.insert("transaction".to_owned(), cut.iter().map(|it| (it.end - it.start).0).collect());
     all.values_mut().for_each(|times| times.sort_unstable());
     all
