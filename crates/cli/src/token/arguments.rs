@@ -332,7 +332,7 @@ const LOCAL: [&str; 9] = [
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Endurance")]
 pub(crate) struct EnduranceArguments {
-    /// Failures in a case that end a worker
+    /// Failures in a row after which a thread gives up; a success starts the count again
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_failures: u32,
     /// Reopen sessions after a lost device, with the PIN that was accepted; keys are on the token
