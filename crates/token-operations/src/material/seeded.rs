@@ -9,6 +9,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 pub(super) enum Purpose {
     Inputs = 1,
     Order = 2,
+    Draw = 3,
 }
 
 /// A stream of pseudo-random bytes. ChaCha12 is portable: the same seed gives the same bytes on
@@ -53,7 +54,7 @@ impl Seeded {
 
     /// A number below `bound` (Lemire's multiplication; its bias of bound / 2^64 is far below
     /// anything that a sample could show).
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.generator.next_u64()) * bound as u128) >> 64) as usize
     }
 }
