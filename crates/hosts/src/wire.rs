@@ -16,7 +16,7 @@ use tapstone_token::protocol::{Report, Task};
 use crate::identity::Identity;
 
 /// Changes with every change of what is said here.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// This program's version; only equal ones work together.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -254,18 +254,74 @@ pub struct Verification {
     /// at a confidence of 95 %. Absent where nothing was checked, or something was wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_wrong_share: Option<Fraction>,
+    /// With agents: a sample that the coordinator drew and judged itself. Absent where it could draw
+    /// nothing: from what is encrypted or derived with a secret key, whose value no agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_sample: Option<OwnSample>,
+}
+
+/// A coordinator's own sample of results that agents kept. It is drawn after each has committed
+/// itself to all that it kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnSample {
+    /// Results that agents kept, and committed themselves to.
+    pub kept: u64,
+    /// Results that the coordinator drew of them.
+    pub drawn: u64,
+    /// Results of these that the coordinator judged.
+    pub checked: u64,
+    /// Results that it found wrong.
+    pub wrong: u64,
+    /// Results that were not shown, or not as they had been committed to. One makes the case partial.
+    pub unproven: u64,
+    /// The largest share of wrong results among those kept which this leaves possible, at a
+    /// confidence of 95 %. Absent where nothing was checked, or something was wrong or unproven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_wrong_share: Option<Fraction>,
+}
+
+impl OwnSample {
+    /// What was found of a sample.
+    #[must_use]
+    pub fn new(kept: u64, drawn: u64, found: SampleFindings) -> Self {
+        let SampleFindings { checked, wrong, unproven } = found;
+        let sound = wrong == 0 && unproven == 0 && checked > 0;
+        let largest_wrong_share = sound.then(|| largest_wrong_share(kept, checked));
+        Self { kept, drawn, checked, wrong, unproven, largest_wrong_share }
+    }
+}
+
+/// What a coordinator found of what it drew, in results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleFindings {
+    /// How many it judged.
+    pub checked: u64,
+    /// How many of these were wrong.
+    pub wrong: u64,
+    /// How many were not shown as they had been committed to.
+    pub unproven: u64,
+}
+
+/// The largest share of wrong results that a random sample without any leaves possible, at 95 %.
+fn largest_wrong_share(eligible: u64, checked: u64) -> Fraction {
+    // With a share s wrong, n results are all right with a probability of (1 - s)^n.
+    let possible = 1.0 - 0.05f64.powf(1.0 / checked as f64);
+    Fraction(if checked >= eligible { 0.0 } else { possible })
 }
 
 impl Verification {
     /// What was found of a sample that was drawn at random.
     #[must_use]
     pub fn new(eligible: u64, checked: u64, wrong: u64, by: Verifier) -> Self {
-        let largest_wrong_share = (wrong == 0 && checked > 0).then(|| {
-            // With a share s wrong, n results are all right with a probability of (1 - s)^n.
-            let possible = 1.0 - 0.05f64.powf(1.0 / checked as f64);
-            Fraction(if checked >= eligible { 0.0 } else { possible })
-        });
-        Self { eligible, checked, wrong, by, largest_wrong_share }
+        let sound = wrong == 0 && checked > 0;
+        let largest_wrong_share = sound.then(|| largest_wrong_share(eligible, checked));
+        Self { eligible, checked, wrong, by, largest_wrong_share, own_sample: None }
+    }
+
+    /// An agent did not show what it had committed itself to.
+    #[must_use]
+    pub fn is_unproven(&self) -> bool {
+        self.own_sample.is_some_and(|sample| sample.unproven > 0)
     }
 }
 

@@ -64,7 +64,8 @@ mod within;
 pub use breakdown::{Outage, Phase, SeriesPoint, Share, ShareKind, Subtraction};
 pub use budget::{Budget, BudgetPart, Chance, PartKind, ScenarioName};
 pub use case_result::{
-    CaseResult, ClientCpu, Key, Mechanism, Outcome, Status, StoppedBy, Verification, Verifier,
+    CaseResult, ClientCpu, Key, Mechanism, Outcome, OwnSample, SampleFindings, Status, StoppedBy,
+    Verification, Verifier,
 };
 pub use claim::{Claim, Judged, Verdict};
 pub use comparison::{

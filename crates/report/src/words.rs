@@ -3,8 +3,8 @@
 
 use tapstone_record::{
     CaseResult, Chance, Change, ComparisonRow, Concurrency, Estimate, FindingKind, Fraction,
-    LimitedBy, LoadKind, NoNumber, NotCompared, Outcome, Provenance, Quantity, Queue, Record,
-    ShareKind, Status, StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
+    LimitedBy, LoadKind, NoNumber, NotCompared, Outcome, OwnSample, Provenance, Quantity, Queue,
+    Record, ShareKind, Status, StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
     WhatIfSet,
 };
 use tapstone_text::thousands;
@@ -345,12 +345,19 @@ fn wrong(case: &CaseResult) -> Option<String> {
     Some(format!("{wrong} of {checked} checked results were WRONG, so the rate counts for nothing"))
 }
 
-/// `1,234 ✓`, `12 of 1,234 ✓`, `3 WRONG` or `not checked`; `by token` where the token itself did.
+/// `1,234 ✓`, `12 of 1,234 ✓`, `3 WRONG`, `3 NOT PROVEN` or `not checked`; `by token` where the token
+/// itself did.
 pub(crate) fn verified(verification: Option<&Verification>) -> String {
-    let Some(Verification { eligible, checked, wrong, by, .. }) = verification else {
+    let Some(Verification { eligible, checked, wrong, by, own_sample, .. }) = verification else {
         return "not checked".into();
     };
     let by = judge_suffix(*by);
+    if let Some(OwnSample { unproven, .. }) = own_sample
+        && *unproven > 0
+        && *wrong == 0
+    {
+        return format!("{} NOT PROVEN", thousands(*unproven));
+    }
     match (*checked, *wrong) {
         (_, wrong) if wrong > 0 => format!("{} WRONG", thousands(wrong)),
         (0, _) => "not checked".into(),
@@ -370,8 +377,8 @@ const fn judge_suffix(by: Verifier) -> &'static str {
 /// The same in few columns: of a sample, the share that was checked.
 pub(crate) fn verified_briefly(verification: Option<&Verification>) -> String {
     match verification {
-        Some(Verification { eligible, checked: checked @ 1.., wrong: 0, by, .. })
-            if checked < eligible =>
+        Some(of @ Verification { eligible, checked: checked @ 1.., wrong: 0, by, .. })
+            if checked < eligible && !of.is_unproven() =>
         {
             let by = judge_suffix(*by);
             // Never rounded up to all of them, nor down to none.
@@ -387,6 +394,8 @@ pub(crate) fn verified_briefly(verification: Option<&Verification>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapstone_record::SampleFindings;
+
     use super::*;
 
     #[test]
@@ -399,6 +408,15 @@ mod tests {
         assert_eq!(words(1234, 1234, 0, Verifier::Token), "1,234 ✓ by token");
         assert_eq!(words(1234, 12, 0, Verifier::Agent), "12 of 1,234 ✓ by the agent");
         assert_eq!(words(1234, 12, 3, Verifier::Software), "3 WRONG");
+        let unproven = |wrong| {
+            let found = SampleFindings { checked: 0, wrong: 0, unproven: 32 };
+            let own_sample = Some(OwnSample::new(1000, 32, found));
+            let of_agent = Verification::new(1234, 12, wrong, Verifier::Agent);
+            let verification = Verification { own_sample, ..of_agent };
+            [verified(Some(&verification)), verified_briefly(Some(&verification))]
+        };
+        assert_eq!(unproven(0), ["32 NOT PROVEN", "32 NOT PROVEN"]);
+        assert_eq!(unproven(3), ["3 WRONG", "3 WRONG"]);
         assert_eq!(words(1234, 0, 0, Verifier::Software), "not checked");
         assert_eq!(words(0, 0, 0, Verifier::Software), "not checked");
         assert_eq!(verified(None), "not checked");

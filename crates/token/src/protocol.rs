@@ -7,8 +7,11 @@
 //! it is what may come from another machine, through an agent that adds its own paths and PIN.
 //! Only the clock that moments are counted on is then another one.
 
+mod kept;
+
 use std::path::PathBuf;
 
+pub use self::kept::{Commitment, ShownKey, ShownLane, ShownResult, ShownResults};
 use serde::{Deserialize, Serialize};
 pub use tapstone_key_journal::OwnKey;
 use tapstone_measure::contention::Contention;
@@ -113,6 +116,12 @@ pub enum Task {
         seed: u64,
         /// How long the judging may take, all workers of the agent together.
         at_most: Nanos,
+    },
+    /// Show these of the results that were judged last, each by its place among those that the agent
+    /// has committed itself to. It does so once.
+    Show {
+        /// By lane.
+        drawn: Vec<Vec<u64>>,
     },
     /// Destroy the case's keys.
     Finish,
@@ -362,6 +371,8 @@ pub enum Report {
         /// Answers that cannot be, while the results were read.
         broken: Vec<Broken>,
     },
+    /// The results that the coordinator drew.
+    Shown(Box<ShownResults>),
     /// The case's keys are gone, or were not this run's.
     Finished(Result<(), Pkcs11Failure>),
     /// The keys and inputs of a replay are there.
@@ -435,6 +446,8 @@ pub enum Trouble {
 /// How the results of one lane were judged where they were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneTally {
+    /// Holds the agent to what it kept; `None`: a coordinator could judge nothing of it.
+    pub kept: Option<Commitment>,
     /// Results that were judged.
     pub checked: u64,
     /// How many of them were wrong.

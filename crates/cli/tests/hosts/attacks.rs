@@ -437,4 +437,10 @@ fn results_are_judged_where_they_are_made() {
     assert!(verification.checked > 100 && verification.wrong == 0, "{verification:?}");
     assert!(verification.largest_wrong_share.is_some(), "{verification:?}");
     assert!(outcome.stdout.contains("by the agent"), "{}", outcome.stdout);
+    // Of each host 32 were drawn, and judged here.
+    let own = verification.own_sample.unwrap();
+    assert_eq!((own.drawn, own.checked, own.wrong, own.unproven), (64, 64, 0, 0), "{own:?}");
+    assert!(own.kept > 100 && own.largest_wrong_share.unwrap().0 < 0.05, "{own:?}");
+    let told = "64 drawn and judged by the coordinator, none wrong";
+    assert!(outcome.stdout.contains(told), "{}", outcome.stdout);
 }

@@ -37,7 +37,7 @@ impl Signer {
         let lines = pem.lines().filter(|line| !line.starts_with('-'));
         let der = STANDARD.decode(lines.collect::<String>()).unwrap();
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).unwrap();
-        Self { pair, protocol: 2, version: env!("CARGO_PKG_VERSION").to_owned() }
+        Self { pair, protocol: 3, version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 
     pub(crate) fn of_version(self, protocol: u32, version: &str) -> Self {

@@ -8,8 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use async_nats::Client;
-use sha2::{Digest, Sha256};
-use tapstone_token::controller::{InputSeeds, Relay, TokenOptions, Waker};
+use tapstone_token::controller::{Relay, TokenOptions, Waker};
 use tapstone_token::protocol::Login;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -22,22 +21,6 @@ use crate::identity::{Identity, random};
 use crate::peer::{Ends, Peer};
 use crate::policy::Policy;
 use crate::wire::{Body, Claim, FromAgent, Packet, ToAgent};
-
-/// What the inputs of this run come from: nobody else knows the nonce, so nobody can choose what a
-/// key signs, nor search for a seed that makes it.
-fn input_seeds() -> InputSeeds {
-    let nonce: [u8; 32] = random();
-    Box::new(move |seed, worker, key| {
-        let mut hash = Sha256::new_with_prefix(b"tapstone inputs 1\0");
-        hash.update(nonce);
-        hash.update(seed.to_le_bytes());
-        hash.update(worker.to_le_bytes());
-        hash.update(key.to_le_bytes());
-        let mut first = [0; 8];
-        first.copy_from_slice(&hash.finalize()[..8]);
-        u64::from_le_bytes(first)
-    })
-}
 
 /// The longest that a call of the module may take, whatever a claim asks for: so long, at most, a
 /// plan that was dropped waits for one that hangs.
@@ -85,7 +68,7 @@ impl AgentSession {
             interrupt: Arc::clone(&abandon),
             announce: options.say,
         };
-        let relay = Relay::new(controller, ends.run, input_seeds());
+        let relay = Relay::new(controller, ends.run, random);
         let relay = relay.map_err(|error| error.to_string())?;
         let policy = Policy::new(&name, target);
         let waker = relay.waker();

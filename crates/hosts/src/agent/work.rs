@@ -294,7 +294,7 @@ mod tests {
             interrupt: Arc::clone(&abandon),
             announce: |_| (),
         };
-        let relay = Relay::new(options, 1, Box::new(|seed, _, _| seed)).unwrap();
+        let relay = Relay::new(options, 1, || [0; 32]).unwrap();
         let (orders, inbox) = mpsc::channel();
         let (news, told) = unbounded_channel();
         let backlog = Arc::new(AtomicUsize::new(0));

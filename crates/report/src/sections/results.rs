@@ -237,6 +237,7 @@ fn verified(case: &CaseResult) -> Span {
     }
     let tint = match case.verification {
         Some(Verification { wrong: 1.., .. }) => Tint::Bad,
+        Some(of) if of.is_unproven() => Tint::Bad,
         Some(Verification { checked: 1.., .. }) => Tint::Good,
         _ => Tint::Faint,
     };

@@ -95,6 +95,16 @@ pub enum TokenMeasureError {
         /// What its agent says, with a hint.
         text: String,
     },
+    /// A machine's results are not what it had committed itself to.
+    #[error(
+        "{host}: {why}\nhint: trust no figure of this case, and measure without {host} until you know why"
+    )]
+    Refuted {
+        /// The name of the machine.
+        host: String,
+        /// What is to be said against it.
+        why: &'static str,
+    },
     /// Keys could not be found or made.
     #[error("{trouble}\nhint: {}", trouble_hint(.trouble))]
     Keys {

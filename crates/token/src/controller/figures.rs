@@ -14,6 +14,7 @@ use tapstone_record::{Fraction, Seconds};
 use super::TokenController;
 use super::case_figures::CaseFigures;
 use super::describe::{concurrency, describe_variant, load};
+use super::error::TokenMeasureError;
 use super::evidence::limit_record;
 use super::host_figures::used_cores;
 use super::outcome::{CaseOutcome, step_of};
@@ -48,7 +49,12 @@ pub(super) fn outcome(
     }
     let interrupted = ran.interrupted;
     let hosts = maker.host_parts();
-    let trouble = ran.any_lost().map(|lost| controller.lost(lost.clone())).into_iter().collect();
+    let lost = ran.any_lost().map(|lost| controller.lost(lost.clone()));
+    let refuted = ran
+        .refuted
+        .iter()
+        .map(|refuted| TokenMeasureError::Refuted { host: refuted.host.clone(), why: refuted.why });
+    let trouble = lost.into_iter().chain(refuted).collect();
     CaseOutcome { cases, summary: first_summary, trouble, interrupted, hosts }
 }
 
@@ -118,6 +124,10 @@ impl CaseFigures<'_> {
                 _ => record::Outcome::Partial,
             };
             return record::Status::at(outcome, step_of(lost), lost.code());
+        }
+        if let Some(refuted) = self.ran.refuted.first() {
+            let outcome = record::Outcome::Partial;
+            return record::Status::at(outcome, "verification", refuted.code());
         }
         let threads = || self.done().flat_map(|done| &done.threads);
         let gave_up = threads().any(|thread| matches!(thread.ended, LoopEnd::GaveUp(_)));
@@ -245,7 +255,18 @@ impl CaseFigures<'_> {
         // What was kept of operations that a partial window cut off is no part of the row.
         let checked = judged.checked.min(total.completed);
         let wrong = judged.wrong.min(checked);
-        judged.by.map(|by| record::Verification::new(total.completed, checked, wrong, by))
+        let by = judged.by?;
+        let verification = record::Verification::new(total.completed, checked, wrong, by);
+        let own = judged.own;
+        let own_sample = (own.drawn > 0).then(|| {
+            let found = record::SampleFindings {
+                checked: own.checked,
+                wrong: own.wrong,
+                unproven: own.unproven,
+            };
+            record::OwnSample::new(own.kept.min(total.completed), own.drawn, found)
+        });
+        Some(record::Verification { own_sample, ..verification })
     }
 
     fn outages(&self) -> Vec<record::Outage> {

@@ -313,7 +313,7 @@ impl Search<'_> {
 
     fn take(&mut self, level: usize, pass: Pass, evidence: LevelEvidence) {
         let Pass { ran, judged, summary } = &pass;
-        let failed = ran.any_lost().is_some() || judged.iter().any(|lane| lane.wrong > 0);
+        let failed = ran.has_trouble() || judged.iter().any(|lane| lane.wrong > 0);
         self.any_failure |= failed || !ran.gathered.has_no_failure();
         if ran.interrupted {
             self.stopped = Some(Stopped::By(record::KneeStop::Interrupted));

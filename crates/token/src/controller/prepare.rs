@@ -15,7 +15,7 @@ use crate::protocol::{
 };
 
 /// Inputs in a ring: enough that a token cannot answer from memory, few enough to stay in cache.
-const RING: usize = 64;
+pub(super) const RING: usize = 64;
 
 /// A case whose keys and inputs are in place.
 pub(super) struct Prepared {
@@ -25,8 +25,10 @@ pub(super) struct Prepared {
     pub(super) first_workers: Vec<u32>,
     /// By process, then lane.
     pub(super) ready: Vec<Vec<LaneReady>>,
-    /// By process, lane, key.
+    /// By process, lane, key; with hosts none, since each agent has its own.
     pub(super) judges: Vec<Vec<Vec<Judge>>>,
+    /// What agents were given to make their inputs from.
+    pub(super) seed: u64,
 }
 
 impl Prepared {
@@ -55,6 +57,7 @@ impl TokenController {
             first_workers: Vec::new(),
             ready: Vec::new(),
             judges: Vec::new(),
+            seed: plan.common.seed,
         };
         let numbers = prepared.numbers();
         prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();

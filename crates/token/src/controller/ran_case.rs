@@ -24,12 +24,40 @@ pub(super) struct RanCase {
     pub(super) lost_afterwards: Option<Lost>,
     /// Answers that cannot be, while results were read to be checked.
     pub(super) broken_when_read: Vec<Broken>,
+    /// Whose results are not what they had committed themselves to.
+    pub(super) refuted: Vec<Refuted>,
     /// With hosts: their clocks, as they were known over the whole case.
     pub(super) clocks: Vec<HostClock>,
     pub(super) interrupted: bool,
 }
 
+/// A host whose word on its results is not good, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refuted {
+    pub(super) host: String,
+    pub(super) why: &'static str,
+}
+
+impl Refuted {
+    /// For a record: the host, and what is to be said against it.
+    pub(super) fn code(&self) -> String {
+        format!("{}: {}", self.host, self.why)
+    }
+}
+
 impl RanCase {
+    /// Notes a host once, with the first that is to be said against it.
+    pub(super) fn refute(&mut self, refuted: Refuted) {
+        if self.refuted.iter().all(|other| other.host != refuted.host) {
+            self.refuted.push(refuted);
+        }
+    }
+
+    /// Somebody was lost, or is not to be believed.
+    pub(super) fn has_trouble(&self) -> bool {
+        self.any_lost().is_some() || !self.refuted.is_empty()
+    }
+
     /// Who was lost, at whatever time.
     pub(super) fn any_lost(&self) -> Option<&Lost> {
         self.lost.as_ref().or(self.lost_afterwards.as_ref())

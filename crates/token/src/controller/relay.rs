@@ -3,7 +3,7 @@
 //!
 //! It owns everything that may not travel: the module's path, the PIN, the label of the run's keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tapstone_measure::units::Nanos;
@@ -22,12 +22,14 @@ pub struct Relay {
     first: First,
     /// The case of each worker.
     cases: BTreeMap<usize, AgentCase>,
-    input_seeds: InputSeeds,
+    fresh_nonce: FreshNonce,
+    /// What this process says itself, of a worker.
+    own_reports: VecDeque<(usize, Report)>,
 }
 
-/// What the inputs of a key come from, so that nobody chooses what it signs: the seed for the run's
-/// seed, the worker and the key's number.
-pub type InputSeeds = Box<dyn Fn(u64, u32, u64) -> u64 + Send>;
+/// Draws what the inputs of a case come from, so that nobody chooses what a key signs: another one
+/// each time, and random.
+pub type FreshNonce = fn() -> [u8; 32];
 
 /// What became of the first worker, which tries the PIN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +62,12 @@ impl Relay {
     pub fn new(
         options: TokenOptions,
         run: u64,
-        input_seeds: InputSeeds,
+        fresh_nonce: FreshNonce,
     ) -> Result<Self, TokenMeasureError> {
         let controller = TokenController::idle(options, run)?;
-        Ok(Self { controller, first: First::NotAsked, cases: BTreeMap::new(), input_seeds })
+        let own_reports = VecDeque::new();
+        let cases = BTreeMap::new();
+        Ok(Self { controller, first: First::NotAsked, cases, fresh_nonce, own_reports })
     }
 
     /// One more worker that has loaded the module and entered the token; its number.
@@ -128,6 +132,12 @@ impl Relay {
                 }
                 Task::Outputs
             }
+            Task::Show { drawn } => {
+                let case = self.cases.get_mut(&number);
+                let shown = case.map(|case| case.show(&drawn));
+                let shown = shown.unwrap_or_else(|| Report::Shown(Box::default()));
+                return self.own_reports.push_back((number, shown));
+            }
             Task::Leftovers { remove, .. } => Task::Leftovers { remove, run: Some(label) },
             // A board has no cells for more.
             Task::Run(run) if run.threads as usize >= BOARD_THREADS => {
@@ -145,6 +155,9 @@ impl Relay {
 
     /// What is heard next of a worker, or nothing for so long. Workers that hang are ended.
     pub fn hear(&mut self, patience: Duration) -> Option<(usize, HeardOf<TokenProtocol>)> {
+        if let Some((number, report)) = self.own_reports.pop_front() {
+            return Some((number, Heard::Report(report)));
+        }
         let (number, heard) = self.controller.workers.hear(patience)?;
         let report = match heard {
             Heard::Report(report) => report,
@@ -163,6 +176,8 @@ impl Relay {
             }
             // What a worker made, or read of its keys, goes nowhere without a case to judge it.
             (Report::Outputs { .. } | Report::Prepared(Ok(_)), None) => return None,
+            // What became of results is never a worker's word, nor its module's.
+            (Report::Judged { .. } | Report::Shown(_), _) => return None,
             (report, _) => report,
         };
         Some((number, Heard::Report(report)))
@@ -175,9 +190,7 @@ impl Relay {
         ring: u32,
     ) -> Result<Vec<Vec<Ring>>, String> {
         let case = self.cases.get_mut(&number).ok_or("no case was prepared")?;
-        let seeds = &self.input_seeds;
-        let worker = number as u32;
-        let made = case.make_inputs(ring, |key| seeds(seed, worker, key));
+        let made = case.make_inputs(seed, ring, (self.fresh_nonce)());
         made.map_err(|error| error.to_string())
     }
 

@@ -171,6 +171,7 @@ impl TokenController {
             precise,
             lost,
             lost_afterwards,
+            refuted: Vec::new(),
             broken_when_read: Vec::new(),
             clocks,
             interrupted,

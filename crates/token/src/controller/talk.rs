@@ -68,6 +68,19 @@ impl TokenController {
         answers.into_iter().map(|answer| answer.map_err(|why| self.unanswered(why))).collect()
     }
 
+    /// Gives each of these workers a task of its own; an answer for each, in order.
+    pub(super) fn answers_to<T>(
+        &mut self,
+        numbers: &[usize],
+        tasks: Vec<Task>,
+        pick: impl FnMut(Report) -> Option<T>,
+    ) -> Vec<Result<T, Unanswered<Pkcs11Function>>> {
+        for (number, task) in numbers.iter().zip(tasks) {
+            self.workers.send_task(*number, task);
+        }
+        self.workers.answers(numbers, pick, || ())
+    }
+
     fn answer<T>(
         &mut self,
         number: usize,

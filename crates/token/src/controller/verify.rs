@@ -9,6 +9,7 @@ use tapstone_worker::Unanswered;
 
 use super::TokenController;
 use super::error::Lost;
+use super::own_sample::{OwnSample, Told, judge_own_sample};
 use super::plan::{CasePlan, CaseStop};
 use super::prepare::{Prepared, key_use};
 use super::ran_case::RanCase;
@@ -22,15 +23,26 @@ pub(super) struct Judged {
     pub(super) wrong: u64,
     /// Who judged; the token, as soon as it had a part in it.
     pub(super) by: Option<record::Verifier>,
+    /// With hosts: what this controller found itself.
+    pub(super) own: OwnSample,
 }
 
 impl Judged {
+    /// What was found here is found, whatever an agent says: the same results may be among those
+    /// that it has judged, so that nothing is counted twice.
+    fn take_own_sample(&mut self) {
+        self.checked = self.checked.max(self.own.checked);
+        self.wrong = self.wrong.max(self.own.wrong);
+        self.by = self.by.or((self.own.checked > 0).then_some(record::Verifier::Agent));
+    }
+
     /// All lanes of a mix together.
     pub(super) fn sum(lanes: &[Self]) -> Self {
         let add = |sum: Self, lane: &Self| Self {
             checked: sum.checked + lane.checked,
             wrong: sum.wrong + lane.wrong,
             by: sum.by.max(lane.by),
+            own: sum.own.plus(lane.own),
         };
         lanes.iter().fold(Self::default(), add)
     }
@@ -133,7 +145,8 @@ fn judged_by_agents(
         Report::Judged { lanes, broken } => Some((lanes, broken)),
         _ => None,
     });
-    for answer in answers {
+    let mut told = Vec::new();
+    for (answer, process) in answers.into_iter().zip(ran.took_part.clone()) {
         let (lanes, broken) = match answer {
             Ok(told) => told,
             Err(Unanswered::Lost(lost)) => {
@@ -143,12 +156,17 @@ fn judged_by_agents(
             Err(Unanswered::Interrupted) => continue,
         };
         ran.broken_when_read.extend(broken);
-        for (sum, lane) in judged.iter_mut().zip(lanes) {
+        for (sum, lane) in judged.iter_mut().zip(&lanes) {
             let by = if lane.by_token { record::Verifier::Token } else { record::Verifier::Agent };
-            sum.checked += lane.checked;
-            sum.wrong += lane.wrong.min(lane.checked);
+            sum.checked = sum.checked.saturating_add(lane.checked);
+            sum.wrong = sum.wrong.saturating_add(lane.wrong.min(lane.checked));
             sum.by = sum.by.max((lane.checked > 0).then_some(by));
         }
+        told.push(Told { process, lanes });
+    }
+    judge_own_sample(controller, plan, prepared, ran, &told, &mut judged);
+    for lane in &mut judged {
+        lane.take_own_sample();
     }
     judged
 }

@@ -504,7 +504,7 @@ impl Levels<'_> {
 
 fn is_failed(ran: &RanCase, judged: &[Judged]) -> bool {
     let wrong = judged.iter().any(|lane| lane.wrong > 0);
-    wrong || ran.any_lost().is_some() || !ran.gathered.has_no_failure()
+    wrong || ran.has_trouble() || !ran.gathered.has_no_failure()
 }
 
 const fn stop(end: WithinEnd) -> record::RateWithinStop {

@@ -226,7 +226,9 @@ impl Worker {
                 self.report(&Report::Leftovers(left));
             }
             // An agent does this itself, and sends no worker any of it.
-            Task::MakeInputs { .. } | Task::Judge { .. } => return Err(out_of_order()),
+            Task::MakeInputs { .. } | Task::Judge { .. } | Task::Show { .. } => {
+                return Err(out_of_order());
+            }
             // Steering what does not run is no mistake: a run can end by itself.
             Task::Start { .. } | Task::Ping | Task::Open { .. } | Task::Close { .. } => {}
         }

@@ -1,8 +1,8 @@
 //! How a result came about, a line for each thing that the record knows of it.
 
 use tapstone_record::{
-    CaseResult, Fraction, Key, LimitEvidence, LimitedBy, Mechanism, ShareKind, Verification,
-    Verifier,
+    CaseResult, Fraction, Key, LimitEvidence, LimitedBy, Mechanism, OwnSample, ShareKind,
+    Verification, Verifier,
 };
 use tapstone_text::{thousands, three_digits};
 
@@ -192,8 +192,26 @@ fn verified(verification: &Verification) -> String {
     };
     let checked = thousands(verification.checked);
     let eligible = thousands(verification.eligible);
+    let own = verification.own_sample.as_ref().map(own_sample).unwrap_or_default();
     match verification.checked {
-        0 => "not checked".into(),
-        _ => format!("{checked} of {eligible} {by}, {wrong}"),
+        0 => format!("not checked{own}"),
+        _ => format!("{checked} of {eligible} {by}, {wrong}{own}"),
+    }
+}
+
+/// What a coordinator drew itself.
+fn own_sample(sample: &OwnSample) -> String {
+    let drawn = thousands(sample.drawn);
+    if sample.unproven > 0 {
+        let unproven = thousands(sample.unproven);
+        return format!("; {drawn} drawn by the coordinator, {unproven} NOT PROVEN");
+    }
+    let wrong = match sample.wrong {
+        0 => "none wrong".into(),
+        wrong => format!("{} WRONG", thousands(wrong)),
+    };
+    match sample.checked {
+        0 => format!("; {drawn} drawn by the coordinator, which could judge none"),
+        checked => format!("; {} drawn and judged by the coordinator, {wrong}", thousands(checked)),
     }
 }
