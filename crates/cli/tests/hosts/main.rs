@@ -10,7 +10,9 @@ mod laboratory;
 mod machines;
 mod many;
 mod measuring;
+mod own_sample;
 mod packets;
+mod real_token;
 mod relays;
 #[path = "../run/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each of these programs needs a part of it")]
