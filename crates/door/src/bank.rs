@@ -207,3 +207,137 @@ impl<'a> DoorBank<'a> {
         (at, self.kinds[at].1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::TimeDistribution;
+    use crate::millis::Millis;
+    use crate::people::CardKind;
+
+    const CROWD: Crowd = Crowd { people: 10, per_hour: 3600.0, seed: 1 };
+
+    /// 200 ms until the controller is asked, 1 s for its answer, and 300 ms to pass.
+    fn scenario(doors: u32) -> Scenario {
+        let text = "title = 'x'\ntarget_ms = 1500\n\
+                    [[component]]\nkind = 'controller'\nfrom = 'assumed'\ntime_ms = 1000\n";
+        let mut scenario = Scenario::read(text, "test").unwrap();
+        scenario.people.tap = TimeDistribution::Fixed(Millis(200.0));
+        scenario.people.pass = TimeDistribution::Fixed(Millis(300.0));
+        scenario.people.doors = doors;
+        scenario
+    }
+
+    /// What happens next: when, and whether somebody leaves, with the wait for the controller.
+    fn next(bank: &DoorBank<'_>) -> (f64, Option<[f64; 2]>) {
+        let Reverse(event) = bank.events.peek().unwrap();
+        match &event.what {
+            Happening::Asks(_) => (event.at, None),
+            Happening::Leaves(person) => (event.at, Some([person.left, person.asked_wait])),
+        }
+    }
+
+    #[test]
+    fn a_door_asks_before_it_opens_and_waits_while_the_controller_is_busy() {
+        let scenario = scenario(2);
+        let mut bank = DoorBank::new(&scenario, &CROWD);
+        let mut tally = QueueTally::new(&CROWD, 0, &scenario);
+        let mut order = 0;
+        bank.controller_free = 5_500.0;
+        bank.doors[1].waiting.push_back(Person { number: 0, came: 4_000.0 });
+        bank.next_turn(1, 5_000.0, &mut order, &mut tally);
+        assert!(bank.doors[1].in_use && !bank.doors[0].in_use);
+        assert_eq!(next(&bank), (5_200.0, None));
+        bank.until(5_199.0, &mut order, &mut tally);
+        assert_eq!(next(&bank), (5_200.0, None), "it is not yet asked");
+        bank.until(5_200.0, &mut order, &mut tally);
+        assert_eq!(next(&bank), (6_800.0, Some([6_800.0, 300.0])), "300 ms after it might have");
+        assert_eq!(bank.controller_free, 6_500.0);
+        bank.until(6_800.0, &mut order, &mut tally);
+        assert!(bank.events.is_empty() && !bank.doors[1].in_use);
+    }
+
+    #[test]
+    fn a_controller_that_is_free_answers_at_once_and_a_door_alone_has_its_own() {
+        let shared = scenario(2);
+        let mut bank = DoorBank::new(&shared, &CROWD);
+        let mut tally = QueueTally::new(&CROWD, 0, &shared);
+        let mut order = 0;
+        bank.controller_free = 5_000.0;
+        bank.doors[0].waiting.push_back(Person { number: 0, came: 5_000.0 });
+        bank.next_turn(0, 5_000.0, &mut order, &mut tally);
+        bank.until(5_200.0, &mut order, &mut tally);
+        assert_eq!(next(&bank), (6_500.0, Some([6_500.0, 0.0])));
+        assert_eq!(bank.controller_free, 6_200.0);
+        let alone = scenario(1);
+        let mut bank = DoorBank::new(&alone, &CROWD);
+        bank.doors[0].waiting.push_back(Person { number: 0, came: 5_000.0 });
+        bank.next_turn(0, 5_000.0, &mut order, &mut tally);
+        assert_eq!(next(&bank), (6_500.0, Some([6_500.0, 0.0])));
+    }
+
+    #[test]
+    fn who_has_waited_as_long_as_the_patience_stays_and_longer_leaves() {
+        let mut scenario = scenario(1);
+        scenario.people.patience = Some(TimeDistribution::Fixed(Millis(1_000.0)));
+        let mut bank = DoorBank::new(&scenario, &CROWD);
+        let mut tally = QueueTally::new(&CROWD, 0, &scenario);
+        for (number, came) in [(0, 3_000.0), (1, 3_999.0), (2, 4_000.0), (3, 4_500.0)] {
+            bank.doors[0].waiting.push_back(Person { number, came });
+        }
+        let mut order = 0;
+        bank.next_turn(0, 5_000.0, &mut order, &mut tally);
+        let Some(Reverse(Event { what: Happening::Leaves(person), .. })) = bank.events.peek()
+        else {
+            panic!("nobody's turn")
+        };
+        assert_eq!((person.number, person.came, person.start), (2, 4_000.0, 5_000.0));
+        assert_eq!(bank.doors[0].waiting.len(), 1);
+    }
+
+    #[test]
+    fn of_two_at_one_moment_the_one_foreseen_first_is_first() {
+        let event = |at, order| Event {
+            at,
+            order,
+            door: 0,
+            what: Happening::Leaves(ServedPerson {
+                number: 0,
+                kind: 0,
+                came: 0.0,
+                start: 0.0,
+                left: at,
+                asked_wait: 0.0,
+                visit: Visit {
+                    time: Millis::ZERO,
+                    shared: Millis::ZERO,
+                    after: Millis::ZERO,
+                    passed: true,
+                    readings: 1,
+                    removed: 0,
+                },
+            }),
+        };
+        assert!(event(1.0, 2) < event(2.0, 1) && event(1.0, 1) < event(1.0, 2));
+        assert!(event(1.0, 1) == event(1.0, 1) && event(1.0, 1) != event(1.0, 2));
+    }
+
+    /// A quarter of the people hold the first card: of 4,000 choices 1,000, ± 27 at one standard
+    /// deviation.
+    #[test]
+    fn cards_are_chosen_by_their_shares() {
+        let mut scenario = scenario(1);
+        for (name, share) in [("a", 0.25), ("b", 0.25), ("c", 0.5)] {
+            let path = scenario.path.clone();
+            scenario.people.cards.push(CardKind { name: name.into(), share, path });
+        }
+        let mut bank = DoorBank::new(&scenario, &CROWD);
+        let mut counts = [0i32; 3];
+        for _ in 0..4_000 {
+            counts[bank.choose_kind().0] += 1;
+        }
+        for (count, expected) in counts.into_iter().zip([1_000, 1_000, 2_000]) {
+            assert!((count - expected).abs() < 150, "{counts:?}");
+        }
+    }
+}

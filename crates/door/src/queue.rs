@@ -270,4 +270,42 @@ mod tests {
         let nothing = Estimate { estimate: 0.0, low: 0.0, high: 0.0 };
         assert_eq!((rate(&[], 7.0, 1.0), rate(&[7.0], 7.0, 1.0)), (nothing, nothing));
     }
+
+    /// 32 stretches of 100 ms each.
+    #[test]
+    fn a_busy_share_is_made_of_stretches() {
+        for start in [0.0, 5_000.0] {
+            // Half of each stretch: the share has no spread.
+            let halves: Vec<(f64, f64)> = (0..32)
+                .map(|at| start + 100.0 * f64::from(at))
+                .map(|from| (from + 50.0, from + 100.0))
+                .collect();
+            let even = busy_share(&halves, start, 1.0);
+            assert!(close(even.estimate, 0.5) && close(even.low, 0.5), "{even:?}");
+            assert!(close(busy_share(&halves, start, 2.0).estimate, 0.25), "of two doors");
+            // All of the second half: 16 stretches of 0 and 16 of 1, with what was before the start.
+            let late = busy_share(
+                &[(start - 90.0, start), (start + 1_600.0, start + 3_200.0)],
+                start,
+                1.0,
+            );
+            let half = 2.0395 * (8.0f64 / 31.0 / 32.0).sqrt();
+            assert!(close(late.estimate, 0.5), "{late:?}");
+            assert!(close(late.high, 0.5 + half) && close(late.low, 0.5 - half), "{late:?}");
+            // From before the start into the middle of the fifth of 32 stretches.
+            let from_before = [(start - 500.0, start + 450.0), (start + 3_200.0, start + 3_200.0)];
+            let found = busy_share(&from_before, start, 1.0);
+            assert!(close(found.estimate, 4.5 / 32.0), "{found:?}");
+            assert_eq!(found.low.max(0.0), found.low);
+        }
+        let nothing = Estimate { estimate: 0.0, low: 0.0, high: 0.0 };
+        assert_eq!(busy_share(&[(1.0, 7.0)], 7.0, 1.0), nothing);
+    }
+
+    #[test]
+    fn a_rate_leaves_out_what_was_before() {
+        let moments = [0.0, 1_000.0, 2_000.0, 2_500.0, 4_200.0];
+        // Four from 1,000 to 4,200 ms on: one each 800 ms.
+        assert!(close(rate(&moments, 1_000.0, 1_000.0).estimate, 1.25));
+    }
 }

@@ -295,3 +295,172 @@ fn is_exponential(people: &People, scenario: &Scenario) -> bool {
         && ((nothing(&people.tap) && exponential(&people.pass))
             || (exponential(&people.tap) && nothing(&people.pass)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::Role;
+
+    fn bare() -> Scenario {
+        let text = "title = 'x'\ntarget_ms = 1500\n\
+                    [[component]]\nkind = 'card'\nfrom = 'assumed'\ntime_ms = 0\n";
+        let mut scenario = Scenario::read(text, "test").unwrap();
+        scenario.people.tap = TimeDistribution::Fixed(Millis::ZERO);
+        scenario
+    }
+
+    /// One thousandth of a person in a millisecond, of which two come before the counting.
+    const CROWD: Crowd = Crowd { people: 6, per_hour: 3600.0, seed: 1 };
+
+    fn person(number: u64, [came, start, left]: [f64; 3], readings: [u32; 2]) -> ServedPerson {
+        let visit = Visit {
+            time: Millis(left - start),
+            shared: Millis::ZERO,
+            after: Millis::ZERO,
+            passed: true,
+            readings: readings[0],
+            removed: readings[1],
+        };
+        ServedPerson { number, kind: 0, came, start, left, asked_wait: 0.0, visit }
+    }
+
+    fn counted<'a>(scenario: &Scenario, people: &[ServedPerson]) -> QueueTally<'a> {
+        let mut tally = QueueTally::new(&CROWD, 2, scenario);
+        for person in people {
+            tally.arrives(person.number, person.came);
+            tally.count(person);
+        }
+        tally
+    }
+
+    /// Service times of 400, 600, 200 and 400 ms, after two people who do not count.
+    fn four() -> Vec<ServedPerson> {
+        let mut people = vec![
+            person(0, [0.0, 0.0, 100.0], [9, 9]),
+            person(1, [50.0, 100.0, 900.0], [9, 9]),
+            person(2, [1_000.0, 1_000.0, 1_400.0], [1, 0]),
+            person(3, [1_200.0, 1_400.0, 2_000.0], [2, 1]),
+            person(4, [1_900.0, 2_000.0, 2_200.0], [3, 2]),
+            person(5, [3_000.0, 3_000.0, 3_400.0], [1, 0]),
+        ];
+        people[4].visit.passed = false;
+        people
+    }
+
+    fn close(one: f64, other: f64) -> bool {
+        (one - other).abs() <= 1e-4 * other.abs()
+    }
+
+    #[test]
+    fn figures_of_four_people_are_those_by_hand() {
+        let scenario = bare();
+        let queue = counted(&scenario, &four()).figures(&scenario, "x");
+        assert_eq!((queue.wait_ns.min.0, queue.wait_ns.max.0), (0, 200_000_000));
+        assert_eq!((queue.whole_ns.min.0, queue.whole_ns.max.0), (400_000_000, 800_000_000));
+        // (0 + 200 + 100 + 0) / 4; of those who passed (400 + 800 + 400) / 3.
+        assert!(close(queue.wait_ns.mean.unwrap().estimate, 75e6));
+        assert!(close(queue.whole_ns.mean.unwrap().estimate, 1_600e6 / 3.0));
+        assert_eq!(queue.gave_up, wilson(1, 4));
+        assert_eq!(queue.removed_early, wilson(3, 7));
+        assert_eq!(queue.readings_per_person, 1.75);
+        assert!(close(queue.readings_interval.unwrap().estimate, 1.75));
+        // 1,600 of 2,400 ms in use; three pass in them.
+        assert!(close(queue.utilisation.0, 2.0 / 3.0));
+        assert!(close(queue.passed_per_minute.estimate, 75.0));
+        // Three of four pass, each in 400 ms.
+        assert!(close(queue.capacity_per_minute, 112.5));
+        // E[S²] = 180,000 ms², a load of 0.4: 1.125 / (2.8 (1 - √0.4)²) of 60 · 0.4, rounded up.
+        assert_eq!(queue.people_needed, Some(72));
+        assert!(!queue.overloaded && queue.left_queue.is_none() && queue.controller.is_none());
+        let formula = queue.formula.unwrap();
+        assert_eq!((&formula.name[..], formula.mean_whole_ns), ("M/G/1", None));
+        // λ E[S²] / (2 (1 - ρ)) = 180 / 1.2 ms, 75 more than was seen, at an error of √(27,500/12).
+        assert!(close(formula.mean_wait_ns, 150e6), "{formula:?}");
+        assert!(close(formula.utilisation.unwrap().0, 0.4), "{formula:?}");
+        assert!(close(formula.standard_errors, -75.0 / (27_500.0f64 / 12.0).sqrt()), "{formula:?}");
+    }
+
+    #[test]
+    fn where_all_pass_the_formula_knows_the_time_in_system() {
+        let scenario = bare();
+        let mut people = four();
+        people[4].visit.passed = true;
+        let queue = counted(&scenario, &people).figures(&scenario, "x");
+        assert!(close(queue.formula.unwrap().mean_whole_ns.unwrap(), 550e6));
+        assert_eq!(queue.gave_up, wilson(0, 4));
+    }
+
+    #[test]
+    fn who_leaves_the_queue_after_it_has_settled_is_counted() {
+        let mut scenario = bare();
+        scenario.people.patience = Some(TimeDistribution::Fixed(Millis(1_000.0)));
+        let people = four();
+        let mut tally = counted(&scenario, &people[..4]);
+        for number in [1, 2, 5] {
+            tally.leaves_the_queue(number);
+        }
+        let queue = tally.figures(&scenario, "x");
+        assert_eq!(queue.left_queue, Some(wilson(2, 4)));
+        assert_eq!(queue.gave_up, wilson(2, 4));
+        assert!(queue.formula.is_none() && queue.people_needed.is_none());
+        assert!(queue.wait_ns.mean.is_some(), "a queue that people leave does not grow for ever");
+    }
+
+    #[test]
+    fn doors_pass_no_more_than_their_controller_answers() {
+        let mut scenario = bare();
+        let mut people = four();
+        for person in &mut people {
+            person.visit.passed = true;
+            person.visit.shared = Millis(150.0);
+            person.visit.after = Millis(20.0);
+            person.visit.time = Millis(person.left - person.start - 10.0);
+            person.asked_wait = 10.0;
+        }
+        let alone = counted(&scenario, &people).figures(&scenario, "x");
+        assert!(alone.controller.is_none(), "one door has a controller of its own");
+        assert!(close(alone.capacity_per_minute, 150.0));
+        assert!(alone.formula.is_none(), "it was waited for");
+        scenario.people.doors = 2;
+        let two = counted(&scenario, &people).figures(&scenario, "x");
+        assert!(close(two.capacity_per_minute, 300.0), "two doors of 400 ms");
+        assert!(close(two.utilisation.0, 1.0 / 3.0));
+        let controller = two.controller.unwrap();
+        // 4 · 150 of 2,380 ms: the last answer is 20 ms before the last one leaves.
+        assert!(close(controller.utilisation.estimate, 600.0 / 2_380.0), "{controller:?}");
+        assert!(close(controller.wait_ns.mean.unwrap().estimate, 10e6), "{controller:?}");
+        scenario.people.doors = 4;
+        let four = counted(&scenario, &people).figures(&scenario, "x");
+        assert!(close(four.capacity_per_minute, 400.0), "one answer in 150 ms");
+    }
+
+    #[test]
+    fn only_one_exponential_time_is_m_m_1() {
+        let ms = TimeDistribution::Fixed(Millis(1.0));
+        let exponential = TimeDistribution::Exponential { mean: Millis(6.0) };
+        let is = |change: &dyn Fn(&mut Scenario)| {
+            let mut scenario = bare();
+            scenario.people.pass = exponential.clone();
+            change(&mut scenario);
+            is_exponential(&scenario.people, &scenario)
+        };
+        assert!(is(&|_| ()));
+        assert!(is(&|it| std::mem::swap(&mut it.people.tap, &mut it.people.pass)));
+        assert!(!is(&|it| it.people.tap = ms.clone()));
+        assert!(!is(&|it| it.people.pass = ms.clone()));
+        assert!(!is(&|it| it.people.tap = exponential.clone()), "the sum of two is another");
+        assert!(!is(&|it| {
+            it.people.tap = exponential.clone();
+            it.people.pass = ms.clone();
+        }));
+        assert!(!is(&|it| it.people.hold = Some(ms.clone())));
+        assert!(!is(&|it| it.people.read_failure = 0.1));
+        assert!(!is(&|it| it.path.parts[0].pieces[0].time = ms.clone()));
+        assert!(!is(&|it| it.path.parts[0].pieces[0].time = exponential.clone()));
+        assert!(!is(&|it| {
+            let path = it.path.clone();
+            it.people.cards = vec![crate::people::CardKind { name: "x".into(), share: 1.0, path }];
+        }));
+        assert_eq!(bare().path.parts[0].role, Role::Card);
+    }
+}

@@ -271,4 +271,20 @@ mod tests {
         assert_eq!(given(&cache, ONE, [1, 0], 8), None);
         assert!(given(&cache, ONE, [2, 0], 8).is_some());
     }
+
+    #[test]
+    fn whatever_is_forgotten_raises_the_epoch() {
+        let mut cache = cache();
+        assert_eq!(cache.epoch(), 0);
+        cache.forget(1);
+        cache.forget(2);
+        assert_eq!(cache.epoch(), 2);
+    }
+
+    #[test]
+    fn its_debug_form_has_no_values() {
+        let mut cache = cache();
+        keep(&mut cache, ONE, QUESTION, b"value");
+        assert_eq!(std::format!("{cache:?}"), "AttributeCache { epoch: 0, .. }");
+    }
 }

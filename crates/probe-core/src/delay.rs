@@ -51,4 +51,11 @@ mod tests {
         assert_eq!(delay_nanos(u64::MAX, 0, u64::MAX), u64::MAX);
         assert_eq!(delay_nanos(9, 0, u64::MAX), 9);
     }
+
+    /// The seed of the paper, and what its three lines of C give of it.
+    #[test]
+    fn the_generator_starts_as_its_paper_does() {
+        let mut state = 88_172_645_463_325_252;
+        assert_eq!(next_random(&mut state), 8_748_534_153_485_358_512);
+    }
 }

@@ -473,4 +473,100 @@ mod tests {
         }
         assert!(is_lost(0x32) && !is_lost(0) && !is_lost(0x150));
     }
+
+    #[test]
+    fn each_function_of_sessions_and_searches_is_known() {
+        for (function, call) in [
+            (known::C_OPEN_SESSION, FindCall::Open),
+            (known::C_CLOSE_SESSION, FindCall::Close),
+            (known::C_CLOSE_ALL_SESSIONS, FindCall::CloseAll),
+            (known::C_INITIALIZE, FindCall::Finalise),
+            (known::C_FIND_OBJECTS_INIT, FindCall::Begin),
+            (known::C_FIND_OBJECTS, FindCall::Next),
+            (known::C_FIND_OBJECTS_FINAL, FindCall::End),
+            (known::C_SESSION_CANCEL, FindCall::Cancel),
+        ] {
+            assert_eq!(find_call(function), call, "{function}");
+        }
+    }
+
+    #[test]
+    fn only_a_search_that_is_answered_from_here_is_served() {
+        let mut cache = cache();
+        assert!(!cache.is_served(ONE));
+        search(&mut cache, &[1], 10);
+        assert!(!cache.is_served(ONE));
+        assert_eq!(cache.before_begin(ONE, QUESTION), ANSWERED);
+        assert!(cache.is_served(ONE) && !cache.is_served(OTHER));
+        cache.before_end(ONE);
+        assert!(!cache.is_served(ONE));
+        cache.after_begin(ONE, Some(QUESTION));
+        assert!(!cache.is_served(ONE), "the module searches");
+    }
+
+    #[test]
+    fn sessions_of_another_slot_or_module_stay() {
+        let mut cache = cache();
+        let elsewhere = SessionKey { module: 1, handle: 12 };
+        let of_another = SessionKey { module: 2, handle: 10 };
+        cache.opened(elsewhere, 1, 4);
+        cache.opened(of_another, 0, 4);
+        cache.all_closed(1, Some(0));
+        assert_eq!(cache.before_begin(ONE, QUESTION), Begun::Unknown);
+        assert_eq!(cache.before_begin(OTHER, QUESTION), Begun::Unknown);
+        assert_eq!(cache.before_begin(elsewhere, QUESTION), Begun::Call);
+        assert_eq!(cache.before_begin(of_another, QUESTION), Begun::Call);
+        cache.all_closed(1, None);
+        assert_eq!(cache.before_begin(elsewhere, QUESTION), Begun::Unknown);
+        assert_eq!(cache.before_begin(of_another, QUESTION), Begun::Call);
+    }
+
+    #[test]
+    fn as_many_answers_are_kept_as_there_is_room_for_and_then_the_first_goes() {
+        let mut cache = cache();
+        let search = |cache: &mut FindCache, number: u64| {
+            cache.after_begin(ONE, Some([number, 0]));
+            cache.after_next(ONE, &[number], 10);
+            cache.after_end(ONE);
+        };
+        let is_kept = |cache: &mut FindCache, number: u64| {
+            let is_kept = cache.before_begin(ONE, [number, 0]) == ANSWERED;
+            assert!(!is_kept || given(cache, ONE, 10) == [number]);
+            cache.before_end(ONE);
+            is_kept
+        };
+        let most = ANSWERS as u64;
+        (0..most).for_each(|number| search(&mut cache, number));
+        assert!((0..most).all(|number| is_kept(&mut cache, number)));
+        search(&mut cache, most);
+        assert!(!is_kept(&mut cache, 0));
+        assert!((1..=most).all(|number| is_kept(&mut cache, number)));
+    }
+
+    #[test]
+    fn nothing_of_a_search_that_fails_is_kept() {
+        // It is over, or goes on: either way its answers are not those of a whole search.
+        for is_over in [true, false] {
+            let mut cache = cache();
+            cache.after_begin(ONE, Some(QUESTION));
+            cache.after_next(ONE, &[1], 10);
+            cache.broken_off(ONE, is_over);
+            cache.after_next(ONE, &[2], 10);
+            cache.after_end(ONE);
+            assert_eq!(cache.before_begin(ONE, QUESTION), Begun::Call, "{is_over}");
+        }
+        // After one that is over the next is answered; beside one that goes on it is the module's.
+        for (is_over, next) in [(true, ANSWERED), (false, Begun::Call)] {
+            let mut cache = cache();
+            search(&mut cache, &[1], 10);
+            cache.after_begin(ONE, Some(QUESTION));
+            cache.broken_off(ONE, is_over);
+            assert_eq!(cache.before_begin(ONE, QUESTION), next);
+        }
+    }
+
+    #[test]
+    fn its_debug_form_has_no_handles() {
+        assert_eq!(std::format!("{:?}", cache()), "FindCache { epoch: 0, .. }");
+    }
 }

@@ -61,3 +61,15 @@ impl Frame {
         ptr::from_ref(self) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_where_it_is() {
+        let frames = [Frame::new(7, [0; 6]), Frame::new(8, [0; 6])];
+        assert_eq!(frames[0].place(), frames.as_ptr() as usize);
+        assert_eq!(frames[1].place(), frames.as_ptr() as usize + 128);
+    }
+}

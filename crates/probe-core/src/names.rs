@@ -345,4 +345,12 @@ mod tests {
         assert_eq!(said("posix_spawn"), Hook::Spawn);
         assert_eq!(said("posix_spawnp"), Hook::Spawn);
     }
+
+    /// The hash of `o` and 0x90 is that of `p` and `o`: 33 · 0x6F + 0x90 = 33 · 0x70 + 0x6F.
+    #[test]
+    fn a_name_with_the_hash_of_another_is_not_it() {
+        assert_eq!(gnu_hash(b"o\x90ll"), gnu_hash(b"poll"));
+        assert!(function_number(b"poll").is_some());
+        assert_eq!(function_number(b"o\x90ll"), None);
+    }
 }
