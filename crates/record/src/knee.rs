@@ -132,3 +132,19 @@ pub enum KneeStop {
     /// Operations failed, or results were wrong.
     Failures,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_pass_has_no_interval_whatever_an_older_record_says() {
+        let level = |passes, rate| Level { threads: 2, processes: 1, hosts: 1, rate, passes };
+        let rate = LevelRate { estimate: 9.0, low: Some(8.0), high: Some(11.0) };
+        let whole = Estimate { estimate: 9.0, low: 8.0, high: 11.0 };
+        let found = [0, 1, 2, 3].map(|passes| level(passes, rate).rate_with_interval());
+        assert_eq!(found, [None, None, Some(whole), Some(whole)]);
+        assert_eq!(level(2, LevelRate { high: None, ..rate }).rate_with_interval(), None);
+        assert_eq!(level(2, LevelRate::of_one_pass(9.0)).rate_with_interval(), None);
+    }
+}

@@ -263,3 +263,38 @@ pub enum SamplesError {
     #[error("cannot encode samples: {0}\nhint: please report this as a defect of Tapstone")]
     Encode(#[from] ParquetError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(start: u64) -> Sample {
+        Sample { start: Nanos(start), duration: Nanos(1), worker: 0, operation: 0, result: 0 }
+    }
+
+    #[test]
+    fn a_writer_shows_the_samples_written_and_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("samples.parquet");
+        let mut writer = SampleWriter::create(&path, &["sign"]).unwrap();
+        writer.push(&[1, 2, 3, 4].map(sample)).unwrap();
+        writer.checkpoint().unwrap();
+        writer.push(&[5, 6, 7].map(sample)).unwrap();
+        let shown = format!("{writer:?}");
+        assert_eq!(shown, format!("SampleWriter {{ path: {path:?}, rows: 7 }}"));
+        assert_eq!(writer.finish().unwrap(), 7);
+    }
+
+    #[test]
+    fn a_failed_write_says_what_is_safe() {
+        let told = |written| {
+            let source = io::Error::other("no space");
+            let path = PathBuf::from("a.parquet");
+            let partial = PathBuf::from("a.parquet.partial");
+            SamplesError::Write { path, written, partial, source }.to_string()
+        };
+        let begin = "cannot write a.parquet: no space\nhint: check the space that is left; ";
+        assert_eq!(told(0), format!("{begin}no sample was written before"));
+        assert_eq!(told(3), format!("{begin}3 samples are safe in a.parquet.partial"));
+    }
+}

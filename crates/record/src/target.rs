@@ -183,3 +183,21 @@ pub struct Program {
     /// The SHA-256 of the file, in hexadecimal.
     pub sha256: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_called_as_the_record_spells_it() {
+        for kind in [
+            TargetKind::Token,
+            TargetKind::Card,
+            TargetKind::Pcsc,
+            TargetKind::Door,
+            TargetKind::Command,
+        ] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+    }
+}

@@ -250,4 +250,19 @@ mod tests {
         let status: Vec<_> = apdu.status.iter().map(|(word, times)| (&word[..], *times)).collect();
         assert_eq!(status, [("6A82", 1), ("9000", 2)]);
     }
+
+    #[test]
+    fn a_call_is_a_case_of_its_function_and_module() {
+        let call = Call {
+            module: "opensc-pkcs11.so".into(),
+            layer: "PKCS#11".into(),
+            function: "C_Sign".into(),
+            count: 1,
+            per_operation: None,
+            failed: BTreeMap::new(),
+            total_ns: Nanos(2),
+            own_ns: Nanos(1),
+        };
+        assert_eq!(call.operation(), "C_Sign [opensc-pkcs11.so]");
+    }
 }

@@ -119,6 +119,7 @@ mod tests {
 
     use super::*;
     use crate::case_result::Status;
+    use crate::figures::RateBasis;
     use crate::load::{Concurrency, Load};
 
     const SLICE: Nanos = Nanos::from_millis(4);
@@ -202,5 +203,41 @@ mod tests {
         assert_eq!(none.ratio_to_median, None);
         let unknown = Summary { p50: None, ..summary };
         assert_eq!(WarmUp::from_calls(1, Nanos::ZERO, &first, &unknown).ratio_to_median, None);
+    }
+
+    #[test]
+    fn a_case_of_several_rounds_has_the_figures_over_all_of_them() {
+        let one = series(250, 4);
+        let mut case = CaseResult::new("x", Status::OK, Concurrency::ONE, Load::CLOSED);
+        case.set_figures(&summary(&one), &one.total());
+        let around = interval::Estimate::around;
+        case.throughput =
+            Some(Throughput::operations(around(1_000.0, 1.0), RateBasis::FirstToLast));
+        let over = Summary {
+            rate: around(700.0, 7.0),
+            mean: Some(around(2e6, 2e3)),
+            p50: Some(around(3e6, 3e3)),
+            p90: None,
+            p95: None,
+            p99: None,
+            p99_9: None,
+            quantile_values: [None; 5],
+            n: 5,
+            batches: 12,
+            method: "Student's t over rounds".into(),
+            reliable: false,
+        };
+        case.set_rounds(&over);
+        let throughput = case.throughput.unwrap();
+        assert_eq!((throughput.estimate, throughput.low, throughput.high), (700.0, 693.0, 707.0));
+        assert_eq!(throughput.over, RateBasis::FirstToLast, "how it was taken stays");
+        let latency = case.latency_ns.unwrap();
+        assert_eq!((latency.mean.unwrap().estimate, latency.p50.unwrap().estimate), (2e6, 3e6));
+        assert_eq!((latency.p99, latency.min), (None, Nanos::from_millis(1)));
+        let interval = case.interval.unwrap();
+        assert_eq!((interval.n, interval.reliable), (12, false));
+        assert_eq!(interval.method, "Student's t over rounds");
+        assert_eq!(interval.variation, Some(Variation::Rounds));
+        assert_eq!(case.completed, 1_000, "the count stays that of the round");
     }
 }
