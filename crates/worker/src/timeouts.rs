@@ -13,11 +13,11 @@ pub struct Timeouts {
     /// For one call; one that takes longer hangs, and its process is killed.
     pub call: Duration,
     /// The same for a call that waits for another program
-    /// ([`WorkerProtocol::waits_for_others`](crate::Protocol::waits_for_others)).
+    /// ([`WorkerProtocol::waits_for_others`](crate::WorkerProtocol::waits_for_others)).
     pub waiting_call: Duration,
     /// To stand still while it cleans up, once its orders have ended; then its process is killed.
     /// In a call that makes or removes what outlives the process
-    /// ([`WorkerProtocol::outlives_process`](crate::Protocol::outlives_process)) it has the time of `call`.
+    /// ([`WorkerProtocol::outlives_process`](crate::WorkerProtocol::outlives_process)) it has the time of `call`.
     pub clean_up: Duration,
 }
 
