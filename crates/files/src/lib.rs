@@ -1,12 +1,12 @@
 //! Files that a user names: read within a limit, written whole or not at all.
 //!
 //! ```
-//! use tapstone_files::{Access, Limit, read_text, write_whole};
+//! use tapstone_files::{Access, FileLimit, read_text, write_whole};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("my.toml");
 //! write_whole(&path, Access::Everybody, |to| to.write_all(b"rounds = 5\n"))?;
-//! assert_eq!(read_text(&path, Limit::TOML)?, "rounds = 5\n");
+//! assert_eq!(read_text(&path, FileLimit::TOML)?, "rounds = 5\n");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 #![deny(unsafe_code)]
