@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pcsc::PcscFunction;
+use tapstone_pin::Pin;
 use tapstone_piv::{AuthenticationMechanism, Dialogue, Time};
-use tapstone_token::pin::Pin;
 use tapstone_worker::WorkerProtocol;
 
 use crate::files::TrustFiles;

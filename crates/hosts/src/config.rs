@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tapstone_files::{FileLimit, read_text};
+use tapstone_pin::PinSource;
 use tapstone_token::controller::TokenChoice;
 use tapstone_token::module::ModuleArguments;
-use tapstone_token::pin_source::PinSource;
 
 use crate::identity::Identity;
 use crate::policy::{KeyOperation, Limits};

@@ -69,7 +69,7 @@ pub enum HostsError {
     Subscribe(String),
     /// A target's PIN cannot be read.
     #[error(transparent)]
-    Pin(#[from] tapstone_token::pin_source::PinError),
+    Pin(#[from] tapstone_pin::PinError),
     /// A packet key cannot be read.
     #[error(transparent)]
     Key(#[from] crate::identity::PacketKeyError),

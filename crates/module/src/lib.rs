@@ -3,12 +3,13 @@
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
+mod guard_fault;
+mod guarded;
 mod info;
 mod interfaces;
 mod live_handles;
 mod module_arguments;
 mod objects;
-pub mod pin;
 mod session;
 mod template;
 
@@ -20,6 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cryptoki_sys::*;
 
+pub use self::guard_fault::note_guard_faults;
+pub use self::guarded::GuardedPlaces;
 pub use self::info::{LibraryInfo, MechanismInfo, SlotInfo, TokenInfo, Version};
 pub use self::live_handles::LiveHandles;
 pub use self::module_arguments::ModuleArguments;

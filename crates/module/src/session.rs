@@ -8,7 +8,7 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::Pkcs11Failure;
 
 use super::{Module, ck};
-use crate::pin::Pin;
+use tapstone_pin::Pin;
 
 /// One open session, closed when it is dropped, unless it is lent.
 pub struct Session {

@@ -32,10 +32,8 @@
 #[doc(hidden)]
 pub mod answers;
 pub mod controller;
-pub mod pin_source;
 pub mod protocol;
 pub mod worker;
 
 pub use tapstone_module as module;
-pub use tapstone_module::pin;
 pub use tapstone_token_operations::{catalogue, material};

@@ -27,7 +27,7 @@ pub use tapstone_worker::{receive, send};
 use crate::catalogue::Variant;
 use crate::material::{ForToken, KeyMaterial, Output};
 use crate::module::{LibraryInfo, LoadError, MechanismInfo, ModuleArguments, SlotInfo, TokenInfo};
-use crate::pin::Pin;
+use tapstone_pin::Pin;
 
 /// To a worker, from whoever started it on the same machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,12 +10,12 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::loop_overhead::loop_overhead_ns;
 use tapstone_measure::summary::Summary;
 use tapstone_measure::units::Nanos;
+use tapstone_pin::Pin;
 use tapstone_token::catalogue::Catalogue;
 use tapstone_token::controller::{
     CasePlan, CaseProgress, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan, TokenChoice,
     TokenController, TokenObserver, TokenOptions, WorkerCommand,
 };
-use tapstone_token::pin::Pin;
 use tapstone_token::protocol::Login;
 
 pub(crate) use self::rounds::rounds;

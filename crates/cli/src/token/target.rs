@@ -10,12 +10,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 use tapstone_hosts::{Fleet, HostsWatch, Wish};
+use tapstone_pin::{Pin, PinSource};
 use tapstone_record as record;
 use tapstone_text::Foreign;
 use tapstone_token::controller::{TokenChoice, TokenController, TokenOptions, WorkerCommand};
 use tapstone_token::module::ModuleArguments;
-use tapstone_token::pin::Pin;
-use tapstone_token::pin_source::PinSource;
 use tapstone_token::protocol::Login;
 
 use super::arguments::{Arguments, PinSourceArguments, TargetArguments};

@@ -12,7 +12,7 @@ use cryptoki_sys::CK_ULONG;
 use tapstone_measure::pace::SplitMix;
 use tapstone_names::pkcs11::Violation;
 
-use super::guarded::GuardedPlaces;
+use tapstone_module::GuardedPlaces;
 
 /// Bytes before each result: what the operation's IV was, written there because some tokens
 /// choose it themselves.

@@ -9,8 +9,6 @@ mod capture;
 mod case;
 mod case_lane;
 mod contention;
-mod guard_fault;
-mod guarded;
 mod input;
 mod kept_objects;
 mod keys;
@@ -167,7 +165,7 @@ impl Worker {
         match order {
             Order::Load { module, arguments, board } => {
                 let board = Board::open(&board)?;
-                guard_fault::install(board.cell(0));
+                tapstone_module::note_guard_faults(board.cell(0));
                 let loaded = Module::load(&module, arguments.as_ref(), board.cell(0));
                 let _ = self.board.set(board);
                 let report = match loaded {

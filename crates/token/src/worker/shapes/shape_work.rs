@@ -11,8 +11,8 @@ use super::super::shared::Shared;
 use super::super::templates::KeyUsage;
 use crate::catalogue::{KeySpec, Variant};
 use crate::module::Session;
-use crate::pin::Pin;
 use crate::protocol::NewKeys;
+use tapstone_pin::Pin;
 
 /// How a worker prepares the operations of one shape and reads their results. The defaults are
 /// those of an operation under a private or secret key that writes its result into a buffer.

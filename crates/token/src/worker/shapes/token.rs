@@ -9,7 +9,7 @@ use super::super::operation::{CallError, Operation, TimedCalls, call_function, r
 use super::shape_work::{CallSetup, KeptResults, ShapeWork};
 use crate::catalogue::KeySpec;
 use crate::module::{RawTemplate, Session, Template};
-use crate::pin::Pin;
+use tapstone_pin::Pin;
 
 /// `C_GenerateRandom`.
 pub(super) struct Random;

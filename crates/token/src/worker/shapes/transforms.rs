@@ -11,7 +11,7 @@ use super::super::templates::KeyUsage;
 use super::shape_work::{CallSetup, KeptResult, ShapeWork};
 use crate::catalogue::{KeySpec, Parameters, Variant};
 use crate::module::{Session, Template};
-use crate::pin::Pin;
+use tapstone_pin::Pin;
 
 /// `C_SignInit`, `C_Sign`.
 pub(super) struct Sign;

@@ -1,6 +1,23 @@
-//! The PIN: raw bytes of any length that are never printed and are wiped when dropped.
+//! The PIN: raw bytes of any length that are never printed and are wiped when dropped, and
+//! [where it comes from](PinSource).
+//!
+//! ```
+//! use tapstone_pin::PinSource;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("pin");
+//! std::fs::write(&path, "1234\n")?;
+//! let pin = PinSource::File(path).read()?.expect("a file gives a PIN");
+//! assert_eq!(pin.expose(), b"1234");
+//! assert_eq!(format!("{pin:?}"), "Pin(…)");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod source;
 
 use std::fmt;
+
+pub use self::source::{PinError, PinSource, PinWarning};
 
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};

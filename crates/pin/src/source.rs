@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::pin::Pin;
+use crate::Pin;
 
 /// More than this is not a PIN, but the wrong file.
 const MAX_FILE_BYTES: usize = 4096;
@@ -343,8 +343,11 @@ mod tests {
         let mut user = File::from(user);
 
         // Kept open: reading fails with EIO while nobody has the terminal's own side open.
-        let terminal =
-            File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(&name);
+        let terminal = File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(rustix::fs::OFlags::NOCTTY.bits() as i32)
+            .open(&name);
         let asking = thread::spawn(move || prompt(&name));
         let mut question = [0; 5];
         user.read_exact(&mut question).expect("the question");

@@ -40,7 +40,7 @@ pub(super) fn forget(start: usize) {
 }
 
 /// Notes faults in this cell from now on. A module that handles SIGSEGV itself takes them away.
-pub(super) fn install(cell: BoardCell) {
+pub fn note_guard_faults(cell: BoardCell) {
     if CELL.set(cell).is_err() {
         return;
     }

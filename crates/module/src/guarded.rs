@@ -20,7 +20,7 @@ fn page_bytes() -> usize {
 /// Places of one length, each with a page behind it, and one before the first, that cannot be
 /// touched.
 #[derive(Debug)]
-pub(super) struct GuardedPlaces {
+pub struct GuardedPlaces {
     start: *mut u8,
     mapped_bytes: usize,
     /// From one place's end to the next one's.
@@ -35,9 +35,11 @@ pub(super) struct GuardedPlaces {
 unsafe impl Send for GuardedPlaces {}
 
 impl GuardedPlaces {
+    /// So many places of so many bytes each, touched already.
+    ///
     /// # Errors
     /// What mmap(2) or mprotect(2) say.
-    pub(super) fn new(places: usize, place_bytes: usize) -> io::Result<Self> {
+    pub fn new(places: usize, place_bytes: usize) -> io::Result<Self> {
         let page = page_bytes();
         let usable = place_bytes.max(1).next_multiple_of(page);
         let stride_bytes = usable + page;
@@ -70,7 +72,7 @@ impl GuardedPlaces {
 
     /// The start of a place; `place_bytes` behind it nothing can be touched.
     #[inline]
-    pub(super) fn place(&self, place: usize) -> *mut u8 {
+    pub fn place(&self, place: usize) -> *mut u8 {
         debug_assert!(place < self.places);
         // SAFETY: within the mapping for every place that there is.
         unsafe { self.start.add(self.first_end + place * self.stride_bytes - self.place_bytes) }
