@@ -383,6 +383,22 @@ fn every_list_of_a_good_signer_is_asked() {
     }
 }
 
+/// A newer key of the CA signs its lists: whether the certificate of that key is good is for a list
+/// by the older key to say, not for its own.
+#[test]
+fn a_signer_of_lists_does_not_vouch_for_itself() {
+    let by_newer_key = |w: &mut World| {
+        let mut lister = Spec::ca(CA, CA, [4, 1], 8).with(key_usage(KeyUsages::CRLSign));
+        lister.remove(ObjectIdentifier::new_unwrap("2.5.29.19"));
+        w.cas.push(lister);
+        *of_ca(w) = ListSpec::new(CA, 4, 1, &[]);
+    };
+    attack("a list about its own signer", "no-crl", World::listed, by_newer_key, |w| {
+        by_newer_key(w);
+        w.lists.push(ListSpec::new(CA, 1, 1, &[]));
+    });
+}
+
 /// What a delta revokes stays revoked when the delta expires, or its own base is not here.
 #[test]
 fn a_delta_that_revokes_needs_less_than_one_that_removes() {

@@ -52,6 +52,7 @@ const BEYOND_OPENSSL: [(&str, &[&str], &str); 7] = [
             "revoked by a stranger too",
             "a list by a key without a path",
             "a list by a revoked key",
+            "a list about its own signer",
         ],
         "RFC 5280, 6.3.3 (f): \"Obtain and validate the certification path for the issuer of the \
          complete CRL.\" That one has another key and a path of its own; OpenSSL tries the \
