@@ -155,3 +155,18 @@ impl fmt::Display for Strategy {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_extended_where_the_name_says_so() {
+        for strategy in Strategy::ALL.into_iter().chain(Strategy::COMBINATIONS) {
+            let is_extended = strategy.name().contains("extended-length");
+            let lengths =
+                if is_extended { CommandLengths::Extended } else { CommandLengths::Short };
+            assert_eq!(strategy.lengths(), lengths, "{}", strategy.name());
+        }
+    }
+}
