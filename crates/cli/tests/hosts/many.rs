@@ -20,20 +20,25 @@ struct Effort {
     memory_bytes: u64,
 }
 
-fn coordinate(count: u32) -> Option<Effort> {
-    let nats = Nats::open()?;
-    let model = [("SERVICE", "100ms"), ("WAIT", "sleep")];
+/// So many agents in one process, all there and free.
+fn light_agents(nats: &Nats, model: &[(&str, &str)], count: u32) -> Agent {
     let copies = count.to_string();
     let home = Home::new("light", "");
     for number in 1..=count {
         agents_part(&format!("light-{number:03}"), &home.path(&format!("packet.key.{number:03}")));
     }
     // The module's notes would take each worker a while to make room for.
-    let agent = Agent::start_as(home, &nats.url(), &model, |command| {
+    let agent = Agent::start_as(home, &nats.url(), model, |command| {
         command.env_remove("NULL_MODULE_LOG").args(["--copies", &copies])
     });
     let there = || agent.home.log().matches("is there and free").count() == count as usize;
     assert!(eventually(TIME_LIMIT, there), "{count} agents are there");
+    agent
+}
+
+fn coordinate(count: u32) -> Option<Effort> {
+    let nats = Nats::open()?;
+    let _agents = light_agents(&nats, &[("SERVICE", "100ms"), ("WAIT", "sleep")], count);
 
     let lab = Tapstone::on_hosts(count as usize, &nats.url());
     let lab = lab.args("--op rsa1024.sign --no-verify --seconds 4 --warm-up 0.1");
@@ -87,10 +92,12 @@ fn five_hundred_and_twelve_agents_are_one_measurement() {
     }
 }
 
-/// What a host sends and is sent in a window of a minute, results judged where they are made.
+/// What a host sends and is sent in a window of a minute, results judged where they are made; and
+/// beside it, without a limit, what raw samples and a search cost.
 #[test]
-#[ignore = "a minute, and what goes through the server"]
+#[ignore = "minutes, and what goes through the server"]
 fn a_minute_of_a_host_is_less_than_a_megabyte() {
+    const HOSTS: u64 = 2;
     let Some(nats) = Nats::open() else { return };
     let model = [("SERVICE", "1ms"), ("WAIT", "sleep"), ("MODEL", "honest")];
     let start = |name| {
@@ -99,18 +106,51 @@ fn a_minute_of_a_host_is_less_than_a_megabyte() {
         })
     };
     let _agents = ["near", "far"].map(start);
-    let before = nats.bytes_sent();
-    let lab = Tapstone::on_hosts(2, &nats.url());
-    let outcome = lab.args("--op rsa1024.sign --seconds 60 --warm-up 0.2").run();
-    let bytes = (nats.bytes_sent() - before) / 2;
-    let row = outcome.row();
+    let traffic_of = |args: &str| {
+        let before = nats.bytes_sent();
+        let lab = Tapstone::on_hosts(HOSTS as usize, &nats.url());
+        let run = lab.args("--op rsa1024.sign --warm-up 0.2").args(args).run();
+        let rows = run.record().results;
+        let bytes = (nats.bytes_sent() - before) / HOSTS;
+        let operations: u64 = rows.iter().map(|row| row.completed).sum();
+        let last = &rows.last().unwrap().verification;
+        eprintln!(
+            "{args}: {bytes} bytes for each host, {} cases, {operations} operations, {last:?}",
+            rows.len()
+        );
+        bytes
+    };
+    let minute = traffic_of("--seconds 60");
+    let samples = tempfile::tempdir().unwrap();
+    let samples = samples.path().join("samples");
+    traffic_of(&format!("--seconds 10 --samples {}", samples.display()));
+    traffic_of("--seconds 1 --find-limit --max-threads 8 --max-processes 2");
+    assert!(minute < 1 << 20, "{minute}");
+}
+
+/// 32 hosts with four threads each, whose module sleeps for as little as it can: how much they do
+/// together, and how soon after its window the run has ended, results judged.
+#[test]
+#[ignore = "32 machines as busy as one can be"]
+fn a_run_of_32_busy_hosts_ends_soon_after_its_window() {
+    const HOSTS: u32 = 32;
+    let Some(nats) = Nats::open() else { return };
+    let model = [("SERVICE", "50us"), ("WAIT", "sleep"), ("MODEL", "honest")];
+    let _agent = light_agents(&nats, &model, HOSTS);
+    let run = Tapstone::on_hosts(HOSTS as usize, &nats.url())
+        .args("--op sha256.digest --threads 4 --seconds 5 --warm-up 0.1")
+        .run();
+    let ended_ns = now_ns();
+    let row = run.exits(0).row();
+    let window = row.window.unwrap();
+    let closed_ns = window.start_ns.0 + (window.seconds.0 * 1e9) as u64;
     eprintln!(
-        "{bytes} bytes for each host and a window of {:.0} s, {} operations, {:?}",
-        row.window.unwrap().seconds.0,
-        row.completed,
+        "{HOSTS} hosts: {:.0}/s together, ended {:.2?} after the window, {:?}",
+        row.throughput.unwrap().estimate,
+        Duration::from_nanos(ended_ns - closed_ns),
         row.verification
     );
-    assert!(bytes < 1 << 20, "{bytes}");
+    assert_eq!(row.verification.unwrap().wrong, 0);
 }
 
 /// `cargo test -p tapstone --test hosts -- --ignored many`, on a machine with nothing else to do.
