@@ -27,6 +27,14 @@ pub const fn bucket_of(latency: Nanos) -> usize {
     ((shift as u64 * HALF) + (value >> shift)) as usize
 }
 
+/// The bucket of this number in a slice: the last one where there is none of that number. Slices
+/// come from other processes, and from other hosts.
+#[inline]
+#[must_use]
+pub(crate) fn bucket_numbered(number: u32) -> usize {
+    (number as usize).min(BUCKETS - 1)
+}
+
 /// The lowest latency of a bucket.
 #[inline]
 #[must_use]

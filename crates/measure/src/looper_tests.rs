@@ -35,11 +35,24 @@ impl Clock for Virtual {
 struct Scripted<F> {
     clock: Virtual,
     service: F,
+    /// Starts and ends of the operations that ended well.
     log: Vec<(u64, u64)>,
+    /// The numbers of all operations.
+    performed: Vec<u64>,
+}
+
+/// A code after which scripted work gives up.
+const LAST_STRAW: u64 = 0x32;
+
+impl<F> Scripted<F> {
+    fn new(clock: &Virtual, service: F) -> Self {
+        Self { clock: clock.clone(), service, log: Vec::new(), performed: Vec::new() }
+    }
 }
 
 impl<F: Fn(u64) -> Result<u64, u64>> MeasuredWork for Scripted<F> {
     fn perform(&mut self, operation: u64) -> Result<(), u64> {
+        self.performed.push(operation);
         let start = self.clock.now().0;
         let served = (self.service)(operation);
         self.clock.pass(served.unwrap_or(1000));
@@ -48,11 +61,17 @@ impl<F: Fn(u64) -> Result<u64, u64>> MeasuredWork for Scripted<F> {
         }
         served.map(|_| ())
     }
+
+    fn failed(&mut self, _: u64, code: u64) -> Onward {
+        if code == LAST_STRAW { Onward::GiveUp } else { Onward::Continue }
+    }
 }
 
 /// Collects slices; refuses some of them, as a full queue does.
 struct Collect<'a> {
     series: &'a RefCell<Vec<Series>>,
+    /// The slices of the first lane as they came.
+    taken: &'a RefCell<Vec<Slice>>,
     refuse_every: u64,
     offered: u64,
 }
@@ -64,13 +83,19 @@ impl Sink for Collect<'_> {
             return false;
         }
         self.series.borrow_mut()[lane].add(slice);
+        if lane == 0 {
+            self.taken.borrow_mut().push(slice.clone());
+        }
         true
     }
 }
 
 struct Outcome {
     lanes: Vec<Series>,
+    taken: Vec<Slice>,
     log: Vec<(u64, u64)>,
+    performed: Vec<u64>,
+    first_done: u32,
     ended: LoopEnd,
     ends: Vec<crate::recorder::LaneEnd>,
 }
@@ -93,14 +118,23 @@ fn simulate<P: Pace>(
         gate.close_at(Nanos(OPENS) + grid.whole(window));
     }
     let lanes = RefCell::new(vec![Series::new(grid.first_length); 2]);
-    let sink = Collect { series: &lanes, refuse_every, offered: 0 };
+    let taken = RefCell::default();
+    let sink = Collect { series: &lanes, taken: &taken, refuse_every, offered: 0 };
     let mut recorder = Recorder::new(1, grid, sink);
-    let mut work = Scripted { clock: clock.clone(), service, log: Vec::new() };
+    let mut work = Scripted::new(&clock, service);
     let share = OperationRange { first: 0, limit };
     let ended = run_worker_loop(&clock, &gate, &mut pace, &mut work, &mut recorder, share);
     let ends = recorder.finish();
     drop(recorder);
-    Outcome { lanes: lanes.into_inner(), log: work.log, ended, ends }
+    Outcome {
+        lanes: lanes.into_inner(),
+        taken: taken.into_inner(),
+        log: work.log,
+        performed: work.performed,
+        first_done: gate.first_done(),
+        ended,
+        ends,
+    }
 }
 
 /// Completions that the window `[OPENS, OPENS + length)` holds, by the log.
@@ -133,6 +167,9 @@ proptest! {
         prop_assert_eq!(outcome.lanes[0].total().completed, limit);
         let after_opening = outcome.log.iter().filter(|(_, end)| *end >= OPENS).count();
         prop_assert_eq!(after_opening as u64, limit);
+        // The warm-up has numbers of its own.
+        prop_assert!(outcome.performed.iter().copied().eq(0..outcome.performed.len() as u64));
+        prop_assert_eq!(outcome.first_done, 1);
     }
 }
 
@@ -185,9 +222,10 @@ fn a_run_that_is_ended_before_its_window_opens_counts_nothing() {
     let gate = Gate::default();
     gate.close_at(Nanos::ZERO);
     let lanes = RefCell::new(vec![Series::new(Nanos(1_000_000)); 2]);
-    let sink = Collect { series: &lanes, refuse_every: 0, offered: 0 };
+    let taken = RefCell::default();
+    let sink = Collect { series: &lanes, taken: &taken, refuse_every: 0, offered: 0 };
     let mut recorder = Recorder::new(1, SliceGrid::default(), sink);
-    let mut work = Scripted { clock: clock.clone(), service: |_| Ok(10), log: Vec::new() };
+    let mut work = Scripted::new(&clock, |_| Ok(10));
     let share = OperationRange { first: 0, limit: None };
     let ended = run_worker_loop(
         &clock,
@@ -226,7 +264,7 @@ fn samples_are_handed_on_in_order_and_none_is_left_behind() {
         let mut ends = Ends::default();
         let mut recorder = Recorder::new(1, SliceGrid::default(), &mut ends);
         let service = |op: u64| if op % 3 == 2 { Err(0x30) } else { Ok(700_000) };
-        let mut work = Scripted { clock: clock.clone(), service, log: Vec::new() };
+        let mut work = Scripted::new(&clock, service);
         let share = OperationRange { first: 0, limit: Some(limit) };
         let pace = &mut ClosedLoop::TwoReadings;
         let ended = run_worker_loop(&clock, &gate, pace, &mut work, &mut recorder, share);
@@ -239,5 +277,100 @@ fn samples_are_handed_on_in_order_and_none_is_left_behind() {
             ends.0.iter().filter(|it| it.1.is_none()).map(|it| it.0).collect();
         let logged: Vec<u64> = work.log.iter().map(|(_, end)| *end).collect();
         assert_eq!(completed, logged);
+    }
+}
+
+/// Latencies and ends are those of the log, and each slice holds what ended in it: one that was
+/// refused grew.
+#[test]
+fn slices_lie_on_the_grid_and_hold_what_ended_in_them() {
+    for refuse_every in [0, 3] {
+        let service = |op: u64| Ok(100_000 + op % 7 * 10_000);
+        let outcome = simulate(ClosedLoop::TwoReadings, 1.0, None, refuse_every, service);
+        let grid = SliceGrid::for_window(Nanos::from_secs(1));
+        let length = grid.whole(Nanos::from_secs(1)).0;
+        let counted = |slice: &Slice| {
+            let range = OPENS + slice.start.0..OPENS + slice.start.0 + slice.length.0;
+            outcome.log.iter().filter(|(_, end)| range.contains(end)).count() as u64
+        };
+        let mut next = 0;
+        for slice in &outcome.taken {
+            assert_eq!(slice.start.0, next);
+            next += slice.length.0;
+            assert_eq!(slice.completed, counted(slice), "{refuse_every} {slice:?}");
+            assert!(slice.buckets.iter().all(|(_, count)| *count > 0), "{slice:?}");
+            let times = slice.length.0 / grid.first_length.0;
+            assert!(times == 1 || (refuse_every > 0 && times == 2), "{refuse_every} {slice:?}");
+        }
+        assert_eq!(next, length);
+
+        let window = OPENS..OPENS + length;
+        let inside: Vec<_> = outcome.log.iter().filter(|(_, end)| window.contains(end)).collect();
+        let latencies: Vec<u64> = inside.iter().map(|(start, end)| end - start).collect();
+        let total = outcome.lanes[0].total();
+        assert_eq!(total.latency_sum, u128::from(latencies.iter().sum::<u64>()));
+        assert_eq!(Some(total.min.0), latencies.iter().copied().min());
+        assert_eq!(Some(total.max.0), latencies.iter().copied().max());
+        let end = &outcome.ends[0];
+        assert_eq!(end.first_end.map(|end| end.0), inside.first().map(|(_, end)| *end));
+        assert_eq!(end.last_end.map(|end| end.0), inside.last().map(|(_, end)| *end));
+        assert_eq!((outcome.ends[1].first_end, outcome.ends[1].last_end), (None, None));
+    }
+}
+
+#[test]
+fn a_slice_of_failures_alone_is_handed_on() {
+    let outcome = simulate(ClosedLoop::TwoReadings, 0.1, None, 0, |_| Err(0x30));
+    let failed = outcome.lanes[0].total().failed;
+    assert_eq!(outcome.ends[0].failures, [(0x30, failed)]);
+    assert!(failed > 50_000, "{failed}");
+}
+
+#[test]
+fn each_request_that_was_waited_for_has_a_scheduling_delay() {
+    let schedule = Schedule::constant(Nanos(0), PerSecond(1000.0));
+    let outcome = simulate(OpenLoop::new(schedule), 1.0, None, 0, |_| Ok(200_000));
+    let delays = outcome.lanes[1].total();
+    // The virtual clock wakes on time.
+    assert_eq!(delays.buckets, [(0, outcome.lanes[0].total().completed)]);
+    assert_eq!(outcome.ends[1].last_end, outcome.ends[0].last_end);
+}
+
+#[test]
+fn a_warm_up_lasts_its_length_and_keeps_the_first_latencies() {
+    let clock = Virtual::default();
+    clock.pass(1_000_000);
+    let mut work = Scripted::new(&clock, |op| Ok(100 + op));
+    // 105 + 106 + … + 123 are less, with 124 they are as long.
+    let warm = warm_up(&clock, &mut work, Nanos(2_290), 5, || false);
+    assert!(work.performed.iter().copied().eq(5..25));
+    assert_eq!((warm.operations, warm.length), (20, Nanos(2_290)));
+    assert!(warm.first.iter().map(|latency| latency.0).eq(105..121));
+    assert!(warm.failures.is_empty() && !warm.gave_up);
+    let stopped = warm_up(&clock, &mut work, Nanos(2_290), 5, || true);
+    assert_eq!(stopped, WarmUpResult::default());
+}
+
+#[test]
+fn a_warm_up_goes_on_after_a_failure_unless_the_work_gives_up() {
+    let clock = Virtual::default();
+    let service = |op: u64| match op {
+        1 => Err(0x30),
+        3 => Err(LAST_STRAW),
+        _ => Ok(10),
+    };
+    let mut work = Scripted::new(&clock, service);
+    let warm = warm_up(&clock, &mut work, Nanos::from_secs(1), 0, || false);
+    assert_eq!((warm.operations, warm.failures), (4, vec![0x30, LAST_STRAW]));
+    assert!(warm.gave_up);
+}
+
+#[test]
+fn a_worker_that_gives_up_ends_with_the_code() {
+    for last in [2, 5_000_000 / 70_000 + 5] {
+        let service = |op: u64| if op == last { Err(LAST_STRAW) } else { Ok(70_000) };
+        let outcome = simulate(ClosedLoop::TwoReadings, 1.0, None, 0, service);
+        assert_eq!(outcome.ended, LoopEnd::GaveUp(LAST_STRAW));
+        assert_eq!(outcome.performed.last(), Some(&last));
     }
 }

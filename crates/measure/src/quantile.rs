@@ -6,7 +6,7 @@
 //! J. Am. Stat. Assoc. 47, 1952). Order statistics would do for independent samples only.
 
 use crate::batch::Batch;
-use crate::bucket::{BUCKETS, end_of, lowest_of};
+use crate::bucket::{BUCKETS, bucket_numbered, end_of, lowest_of};
 use crate::interval::Estimate;
 use crate::ratio::Ratio;
 use crate::slice::Slice;
@@ -52,7 +52,7 @@ impl LatencyDistribution {
         let mut max = Nanos::ZERO;
         for slice in slices {
             for (bucket, count) in &slice.buckets {
-                counts[(*bucket as usize).min(BUCKETS - 1)] += count;
+                counts[bucket_numbered(*bucket)] += count;
             }
             min = min.min(slice.min);
             max = max.max(slice.max);

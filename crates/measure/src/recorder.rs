@@ -309,6 +309,7 @@ mod tests {
         assert_eq!(first(Nanos::from_millis(10)), Nanos::from_millis(1));
         let week = first(Nanos::from_secs(7 * 86_400));
         assert!(week <= LONGEST_SLICE && Nanos(2 * week.0) > LONGEST_SLICE, "{week}");
+        assert_eq!(first(Nanos(512 * LONGEST_SLICE.0)), LONGEST_SLICE);
     }
 
     #[test]
@@ -325,5 +326,7 @@ mod tests {
         assert_eq!(length, [10, 10, 10, 20, 20, 20, 40]);
         let late = grid.length_at(Nanos(1 << 60)).0;
         assert!((LONGEST_SLICE.0..2 * LONGEST_SLICE.0).contains(&late), "{late}");
+        let longest = SliceGrid { first_length: LONGEST_SLICE, ..grid };
+        assert_eq!(longest.length_at(Nanos(1 << 60)), LONGEST_SLICE);
     }
 }

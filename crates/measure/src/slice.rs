@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::{bucket_of, lowest_of};
+use crate::bucket::{bucket_numbered, bucket_of, lowest_of};
 use crate::units::Nanos;
 
 /// What one worker did in `[start, start + length)`, by the time of completion.
@@ -64,7 +64,7 @@ impl Slice {
             reached += count;
             reached >= wanted
         };
-        self.buckets.iter().find(holds).map(|(bucket, _)| lowest_of(*bucket as usize))
+        self.buckets.iter().find(holds).map(|(bucket, _)| lowest_of(bucket_numbered(*bucket)))
     }
 
     /// Adds what another worker, or the next slice, did. Start and length stay.

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{Batch, Batches, completions_over_time, inside, latency};
-use crate::bucket::{BUCKETS, HIGHEST, lowest_of};
+use crate::bucket::{HIGHEST, bucket_numbered, lowest_of};
 use crate::interval::{Estimate, poisson};
 use crate::quantile::LatencyDistribution;
 use crate::ratio::Ratio;
@@ -189,8 +189,7 @@ pub fn histogram(slice: &Slice) -> Histogram<u64> {
         Histogram::new_with_bounds(1, HIGHEST.0, 3).expect("the bounds rise and 3 digits fit");
     for (bucket, count) in &slice.buckets {
         // Saturating, because a slice may come from another host.
-        let bucket = (*bucket as usize).min(BUCKETS - 1);
-        histogram.saturating_record_n(lowest_of(bucket).0, *count);
+        histogram.saturating_record_n(lowest_of(bucket_numbered(*bucket)).0, *count);
     }
     histogram
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{Batch, Batches, latency};
-use crate::bucket::{BUCKETS, end_of, lowest_of};
+use crate::bucket::{bucket_numbered, end_of, lowest_of};
 use crate::interval::{Estimate, student_t};
 use crate::quantile::LatencyDistribution;
 use crate::ratio::Ratio;
@@ -197,7 +197,7 @@ impl Density {
         let count = ((high / low).ln() / width).ceil() as usize;
         let mut density = Self { origin: low.ln(), width, heights: vec![0.0; count] };
         for (bucket, count) in &total.buckets {
-            density.spread((*bucket as usize).min(BUCKETS - 1), *count as f64);
+            density.spread(bucket_numbered(*bucket), *count as f64);
         }
         (count >= 5).then_some(density)
     }
@@ -260,7 +260,8 @@ const OUT_OF_PROPORTION: f64 = 10.0;
 pub fn outlier(total: &Slice) -> Option<Outlier> {
     let median = LatencyDistribution::from_slices(std::slice::from_ref(total))?.value_at(0.5);
     let median = median.max(1.0);
-    let calls = total.buckets.iter().map(|(bucket, count)| (lowest_of(*bucket as usize), *count));
+    let calls = total.buckets.iter();
+    let calls = calls.map(|(bucket, count)| (lowest_of(bucket_numbered(*bucket)), *count));
     let long = calls.filter(|(lowest, _)| lowest.0 as f64 >= OUT_OF_PROPORTION * median);
     let time: f64 = long.map(|(lowest, count)| lowest.0 as f64 * count as f64).sum();
     let share = time / total.busy.0.max(1) as f64;

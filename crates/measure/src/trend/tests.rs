@@ -1,4 +1,5 @@
 use super::*;
+use crate::bucket::{BUCKETS, HIGHEST, bucket_of};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution as _, Gamma};
 use rand_pcg::Pcg64Mcg;
@@ -357,4 +358,21 @@ fn a_valley_is_four_standard_deviations_below_its_peaks() {
     assert_eq!(bimodality(&humps(300.0, 0.3), Nanos(1)), None);
     // Of 1,000 in 20 bins, 70 and 21: 49 fewer, and four times the root of 91 are 38.
     assert!(bimodality(&humps(1_000.0, 0.3), Nanos(1)).is_some());
+}
+
+#[test]
+fn a_bucket_that_there_is_not_counts_as_the_last() {
+    // Slices come from other processes.
+    for bucket in [BUCKETS as u32, u32::MAX] {
+        let shortest = Nanos::from_secs(1200);
+        let calls = Slice { completed: 900, min: shortest, max: HIGHEST, ..Slice::empty() };
+        let near = bucket_of(shortest) as u32;
+        let with = |far| Slice { buckets: vec![(near, 600), (far, 300)], ..calls.clone() };
+        let foreign = with(bucket);
+        let last = with(BUCKETS as u32 - 1);
+        assert_eq!(bimodality(&foreign, Nanos(1)), bimodality(&last, Nanos(1)));
+        assert!(bimodality(&last, Nanos(1)).is_some());
+        assert_eq!(outlier(&foreign), outlier(&last));
+        assert_eq!(foreign.quantile(0.9), last.quantile(0.9));
+    }
 }
