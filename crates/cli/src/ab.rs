@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     rounds: u32,
     /// Rounds before them that do not count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
-    warm_up: u32,
+    warm_up_rounds: u32,
     /// What decides the order within each round and the pauses between rounds
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -118,7 +118,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<Ab> {
         ],
         prepare: arguments.prepare.as_deref().map(parse).transpose()?,
         rounds: arguments.rounds,
-        warm_up: arguments.warm_up,
+        warm_up: arguments.warm_up_rounds,
         seed: arguments.seed,
         output: if arguments.show_output { ProgramOutput::Shown } else { ProgramOutput::Tail },
     })

@@ -25,7 +25,7 @@ const TOKEN_EVERY_DAY: [&str; 14] = [
     "pin_prompt",
     "op",
     "claim",
-    "list",
+    "list_operations",
     "threads",
     "seconds",
     "rate",

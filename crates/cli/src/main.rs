@@ -30,6 +30,7 @@ mod output;
 mod pcsc;
 mod print;
 mod progress;
+mod removed_options;
 mod report;
 mod running_pcscd;
 mod samples;
@@ -42,6 +43,7 @@ mod vcard;
 mod version;
 mod workload;
 
+use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -153,7 +155,10 @@ fn main() -> ExitCode {
 fn typed_arguments() -> Result<Arguments, clap::Error> {
     let definitions = help::arranged(Arguments::command());
     let typed = definitions.clone().try_get_matches();
-    let typed = typed.map_err(|error| help::without_hidden_verbs(error, &definitions))?;
+    let typed = typed.map_err(|error| {
+        let error = help::without_hidden_verbs(error, &definitions);
+        removed_options::with_successor(error, env::args_os().skip(1))
+    })?;
     Arguments::from_arg_matches(&typed)
 }
 

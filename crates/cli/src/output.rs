@@ -21,7 +21,7 @@ pub(crate) struct OutputArguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Also write the record to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Show each case at length
     #[arg(long, short)]

@@ -176,7 +176,7 @@ pub struct AnswerText {
 
 /// A suite that cannot be used, with the place in its file.
 #[derive(Debug, Error)]
-#[error("{place}: {what}\nhint: docs/suite-file.md says how a suite is written; `tapstone card --list` shows those that come with Tapstone", place = self.place())]
+#[error("{place}: {what}\nhint: docs/suite-file.md says how a suite is written; `tapstone card --list-suites` shows those that come with Tapstone", place = self.place())]
 pub struct SuiteError {
     /// The name of the suite's file.
     pub file: String,

@@ -19,12 +19,15 @@ pub(crate) struct Arguments {
     /// A suite by name, or a suite file of your own
     #[arg(long, value_name = "NAME|FILE", default_value = "generic")]
     pub(crate) suite: String,
-    /// A test by name, or `NAME*` for all that begin so; without it, all
+    /// A test of the suite by name, or `NAME*` for all that begin so; without it, all
     #[arg(long, value_name = "NAME")]
-    pub(crate) test: Vec<String>,
-    /// List the suites that come with Tapstone, or with --suite the tests of one
+    pub(crate) op: Vec<String>,
+    /// List the suites that come with Tapstone
     #[arg(long)]
-    pub(crate) list: bool,
+    pub(crate) list_suites: bool,
+    /// List the tests of the suite
+    #[arg(long, conflicts_with = "list_suites")]
+    pub(crate) list_operations: bool,
     /// The reader, or a part of its name that no other has
     #[arg(long, value_name = "NAME")]
     pub(crate) reader: Option<String>,
@@ -58,6 +61,6 @@ Examples:
   tapstone card --suite piv --pin-file pin                a PIV card, signatures verified
   tapstone card --suite bench --allow-writes --output run.json
   tapstone compare run.json reference:jcop-cards          beside the published cards
-  tapstone card --suite my.toml --test card.my.read --rounds 100
+  tapstone card --suite my.toml --op card.my.read --rounds 100
 
 Exit codes: 0 done, 2 could not measure.";

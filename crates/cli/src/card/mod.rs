@@ -19,13 +19,17 @@ use crate::card_controller::{self, CardLine};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::print::{outln, say};
-use crate::{command_line, interrupt, token};
+use crate::{interrupt, token};
 
 pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if arguments.list_suites {
+        list_suites();
+        return Ok(Exit::Done);
+    }
     let source = SuiteText::find(&arguments.suite)?;
     let suite = source.parse()?;
-    if arguments.list {
-        list(arguments, &suite);
+    if arguments.list_operations {
+        list_operations(&arguments.suite, &suite);
         return Ok(Exit::Done);
     }
     arguments.output.check()?;
@@ -47,17 +51,16 @@ pub(crate) fn run_card(arguments: &Arguments) -> anyhow::Result<Exit> {
     measure(&mut controller, arguments, &plan, &reader, live)
 }
 
-fn list(arguments: &Arguments, suite: &SuiteFile) {
-    let named = command_line::words().iter().any(|word| word.starts_with("--suite"));
-    if !named {
-        for (name, text) in SHIPPED {
-            let source = SuiteText { name: (*name).to_owned(), text: (*text).to_owned() };
-            let title = source.parse().map(|suite| suite.title).unwrap_or_default();
-            outln!("{name:12}  {title}");
-        }
-        return;
+fn list_suites() {
+    for (name, text) in SHIPPED {
+        let source = SuiteText { name: (*name).to_owned(), text: (*text).to_owned() };
+        let title = source.parse().map(|suite| suite.title).unwrap_or_default();
+        outln!("{name:12}  {title}");
     }
-    outln!("{}: {}", arguments.suite, suite.title);
+}
+
+fn list_operations(name: &str, suite: &SuiteFile) {
+    outln!("{name}: {}", suite.title);
     for test in &suite.test {
         outln!("  {:36}  {}", test.name.get_ref(), test.title);
     }
@@ -66,7 +69,7 @@ fn list(arguments: &Arguments, suite: &SuiteFile) {
 fn wishes(arguments: &Arguments) -> anyhow::Result<Wishes> {
     let pin = token::read_pin(&arguments.pin)?;
     Ok(Wishes {
-        tests: arguments.test.clone(),
+        tests: arguments.op.clone(),
         pin: pin.map(|pin| Secret::padded(pin.expose(), 0)),
         allow_writes: arguments.allow_writes,
         rounds: arguments.rounds,
@@ -121,7 +124,7 @@ fn fill(record: &mut record::Record, ran: &CardRun, plan: &Plan, arguments: &Arg
     let made = case_results(ran, &plans, CardStop::Count);
     for (number, (planned, mut case)) in (0_u16..).zip(plan.cases.iter().zip(made)) {
         let unsupported = case.status.outcome == record::Outcome::Unsupported;
-        if unsupported && planned.optional && arguments.test.is_empty() {
+        if unsupported && planned.optional && arguments.op.is_empty() {
             continue;
         }
         case.verification = verify(ran, number, planned);
@@ -134,7 +137,7 @@ fn fill(record: &mut record::Record, ran: &CardRun, plan: &Plan, arguments: &Arg
             );
         }
         // A suite asks what a card can do: what it cannot is an answer, unless asked for by name.
-        let answered = unsupported && arguments.test.is_empty();
+        let answered = unsupported && arguments.op.is_empty();
         if wrong > 0 || case.status.outcome != record::Outcome::Ok && !answered {
             exit = Exit::NotMeasured;
         }

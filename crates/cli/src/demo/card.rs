@@ -25,11 +25,11 @@ pub(super) fn suite(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<Path
         &"--allow-writes",
         &"--rounds",
         &"5",
-        &"--test",
+        &"--op",
         &"simple_apdu",
-        &"--test",
+        &"--op",
         &"post_buffer",
-        &"--test",
+        &"--op",
         &"devchip_*",
     ]);
     Ok(vec![run.verb("card.json", &suite, &[])?])

@@ -15,8 +15,8 @@ const TARGET: &str = "1500ms";
 const CARD: &str = "piv-card-1";
 
 pub(super) fn demonstrate_door(run: &DemoRun, pcscd: &Pcscd<'_>) -> anyhow::Result<Vec<PathBuf>> {
-    let budget = words([&"door", &"budget", &SCENARIO, &"--target", &TARGET]);
-    let what_if = words([&"door", &"what-if", &SCENARIO, &"--target", &TARGET]);
+    let budget = words([&"door", &"budget", &SCENARIO, &"--target-time", &TARGET]);
+    let what_if = words([&"door", &"what-if", &SCENARIO, &"--target-time", &TARGET]);
     let mut records =
         vec![run.verb("budget.json", &budget, &[])?, run.verb("what-if.json", &what_if, &[])?];
     let card_data = run.scratch().join(CARD);

@@ -35,7 +35,7 @@ use crate::report::{self, Repeatable};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The folder for the records and the page, made where it is not there
-    #[arg(long, value_name = "FOLDER", default_value = "demo")]
+    #[arg(long, short, value_name = "FOLDER", default_value = "demo")]
     output: PathBuf,
     /// Only these parts
     #[arg(value_enum, value_name = "PART")]

@@ -24,9 +24,9 @@ pub(crate) struct Arguments {
     scenario: ScenarioArguments,
     /// What a transaction may take, in the place of the scenario's target: 1500ms, 1.5s
     #[arg(long, value_parser = values::duration, value_name = "DURATION")]
-    target: Option<Nanos>,
+    target_time: Option<Nanos>,
     /// The seed of the draws from distributions
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Print the TOML of a shipped scenario instead, to start one of your own
     #[arg(long)]
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   tapstone door budget hid-rsa2048
-  tapstone door budget osdp-ip-p256 --target 1200ms --format json
+  tapstone door budget osdp-ip-p256 --target-time 1200ms --format json
   tapstone door budget hid-rsa2048 --show > my-door.toml
   tapstone door budget my-door.toml --card run.json
 
@@ -51,7 +51,7 @@ pub(crate) fn run_door_budget(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     arguments.output.check()?;
     let mut opened = arguments.scenario.open()?;
-    if let Some(target) = arguments.target {
+    if let Some(target) = arguments.target_time {
         opened.scenario.target = target.into();
     }
     let OpenedScenario { scenario, name, .. } = &opened;

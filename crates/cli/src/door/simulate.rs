@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     count: u64,
     /// The seed
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     output: OutputArguments,

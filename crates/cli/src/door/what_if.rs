@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     scenario: ScenarioArguments,
     /// What a transaction may take, in the place of the scenario's target: 1500ms, 1.5s
     #[arg(long, value_parser = values::duration, value_name = "DURATION")]
-    target: Option<Nanos>,
+    target_time: Option<Nanos>,
     /// A change that cannot be made, by name or kind; may be given several times
     #[arg(long, value_name = "CHANGE")]
     without: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     sets: u16,
     /// The seed of the draws from distributions
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     output: OutputArguments,
@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   tapstone door what-if hid-rsa2048
-  tapstone door what-if hid-rsa2048 --target 2s --without algorithm --without faster-card
-  tapstone door what-if osdp-ip-rsa2048 --target 1s --format json
+  tapstone door what-if hid-rsa2048 --target-time 2s --without algorithm --without faster-card
+  tapstone door what-if osdp-ip-rsa2048 --target-time 1s --format json
 
 Exit codes: 0 a set of changes reaches the target, 1 none does, 2 the scenario cannot be used.";
 
@@ -51,7 +51,7 @@ pub(crate) fn run_door_what_if(arguments: &Arguments) -> anyhow::Result<Exit> {
     let opened = arguments.scenario.open()?;
     let OpenedScenario { scenario, name, .. } = &opened;
     let question = WhatIfQuestion {
-        target: arguments.target,
+        target: arguments.target_time,
         without: arguments.without.clone(),
         sets: arguments.sets.into(),
         seed: arguments.seed,

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     pub(crate) reader: Option<String>,
     /// List the readers and the cards in them
     #[arg(long)]
-    pub(crate) list: bool,
+    pub(crate) list_readers: bool,
     /// List the calls that can be measured
     #[arg(long)]
     pub(crate) list_operations: bool,

@@ -38,7 +38,7 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
         Vec::new(),
     )?;
     let mut live = CardLine::new(arguments.output.quiet);
-    if arguments.list {
+    if arguments.list_readers {
         return list(&mut controller, &mut live);
     }
     let reader = reader(&mut controller, arguments, &operations, &mut live)?;

@@ -79,7 +79,7 @@ impl fmt::Debug for ModuleArgumentsArguments {
 #[command(next_help_heading = "Token")]
 pub(crate) struct TargetArguments {
     /// The PKCS#11 module; `tapstone targets` lists those found
-    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE", required_unless_present_any = ["list", "hosts"])]
+    #[arg(long, value_name = "PATH", env = "TAPSTONE_MODULE", required_unless_present_any = ["list_operations", "hosts"])]
     pub(crate) module: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) module_args: ModuleArgumentsArguments,
@@ -148,7 +148,7 @@ pub(crate) struct WhatArguments {
     pub(crate) rounds: Option<usize>,
     /// List the operations that can be named
     #[arg(long)]
-    pub(crate) list: bool,
+    pub(crate) list_operations: bool,
 }
 
 #[derive(Debug, Args)]
@@ -267,7 +267,7 @@ const NOT_REPLAYED: [&str; 19] = [
     "size",
     "claim",
     "rounds",
-    "list",
+    "list_operations",
     "threads",
     "processes",
     "seconds",

@@ -35,7 +35,7 @@ const LIMIT_TIME: std::time::Duration = std::time::Duration::from_secs(600);
 const WITHIN_PRECISION: f64 = 0.03;
 
 pub(super) fn measure_token(arguments: Arguments) -> anyhow::Result<Exit> {
-    if arguments.what.list {
+    if arguments.what.list_operations {
         list();
         return Ok(Exit::Done);
     }

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     pub(crate) rounds: u32,
     /// Rounds before them that do not count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) warm_up: u32,
+    pub(crate) warm_up_rounds: u32,
     /// What decides the order within each round and the pauses between rounds
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,

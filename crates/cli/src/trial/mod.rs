@@ -43,7 +43,7 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
             command: &command,
             fixes,
             rounds: arguments.rounds as usize,
-            warm_up: arguments.warm_up as usize,
+            warm_up: arguments.warm_up_rounds as usize,
             seed: arguments.seed,
             allow_writes: arguments.allow_writes,
             size: EventBytes(arguments.events_size as u64),

@@ -37,13 +37,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// `piv`, `bench`, the name of a shipped profile, or a profile file
-    #[arg(value_name = "PROFILE", required_unless_present = "list")]
+    #[arg(value_name = "PROFILE", required_unless_present = "list_profiles")]
     profile: Option<String>,
     /// List the shipped profiles
     #[arg(long)]
-    list: bool,
+    list_profiles: bool,
     /// Print the profile's file instead of being its card
-    #[arg(long, conflicts_with = "list")]
+    #[arg(long, conflicts_with = "list_profiles")]
     show: bool,
     /// The PIV card's objects and keys, a folder or a file; made when it is not there
     #[arg(long, alias = "personality", value_name = "FOLDER")]
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = vpcd::DEFAULT_PORT)]
     port: u16,
     /// Wait so long for a reader that is not there yet, and again when pcscd has ended
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     wait: Option<Nanos>,
     /// Acknowledge what the driver sends as late as Linux does by itself: with vpcd 3.3 each
     /// command takes some 43 ms longer
@@ -73,7 +73,7 @@ Examples:
 Exit codes: 0 taken out, 2 no reader, or no such card.";
 
 pub(crate) fn run_vcard(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let Some(name) = arguments.profile.as_deref().filter(|_| !arguments.list) else {
+    let Some(name) = arguments.profile.as_deref().filter(|_| !arguments.list_profiles) else {
         list();
         return Ok(Exit::Done);
     };

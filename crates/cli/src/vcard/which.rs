@@ -34,14 +34,14 @@ impl Which {
         if !is_file {
             bail!(
                 "no profile is called {name:?}\n\
-                 hint: `tapstone vcard --list` lists the shipped ones; a file of your own ends in \
+                 hint: `tapstone vcard --list-profiles` lists the shipped ones; a file of your own ends in \
                  .toml"
             );
         }
         let text = read_text(Path::new(name), FileLimit::TOML).map_err(|error| {
             anyhow!(
                 "{name} cannot be read: {error}\n\
-                 hint: `tapstone vcard --list` lists the shipped profiles"
+                 hint: `tapstone vcard --list-profiles` lists the shipped profiles"
             )
         })?;
         Ok(Self::Profile(Box::new(Profile::parse(name, &text)?)))
@@ -61,7 +61,7 @@ impl Which {
             Self::Profile(profile) => Ok(profile.text()),
             _ => bail!(
                 "{} has no profile: it takes no time\n\
-                 hint: `tapstone vcard --list` lists the profiles",
+                 hint: `tapstone vcard --list-profiles` lists the profiles",
                 self.name()
             ),
         }

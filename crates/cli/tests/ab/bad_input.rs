@@ -48,7 +48,7 @@ fn options_that_make_no_sense() {
         &["--rounds", "0"],
         &["--rounds", "many"],
         &["--rounds", "1001"],
-        &["--warm-up", "-1"],
+        &["--warm-up-rounds", "-1"],
         &["--fail-above", "5"],
         &["--name", "one"],
         &["--name", "one", "--name", "one"],

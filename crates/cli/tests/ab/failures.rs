@@ -26,7 +26,7 @@ fn a_failure_in_the_first_round_leaves_no_record() {
     let folder = Folder::new();
     let a = folder.work("a", 10);
     let outcome =
-        folder.ab(&["--warm-up", "0", "--name", "old", "--name", "new", "--", "false", &a]);
+        folder.ab(&["--warm-up-rounds", "0", "--name", "old", "--name", "new", "--", "false", &a]);
     outcome.is_error(&["old, round 1 of 20", "`false`", "exit code 1", "nothing to its standard"]);
     assert!(folder.log().len() <= 1, "the other side at most once, and nothing after the failure");
 }
@@ -36,7 +36,7 @@ fn what_complete_rounds_measured_stays() {
     let folder = Folder::new();
     let a = folder.work("a", 10);
     let b = folder.script("b", "echo b >> log; test $(grep -c b log) -lt 6");
-    let arguments = ["--format", "json", "--warm-up", "0", "--", &a, &b];
+    let arguments = ["--format", "json", "--warm-up-rounds", "0", "--", &a, &b];
     let outcome = folder.ab(&arguments);
     outcome.is_error(&["B, round 6 of 20", "exit code 1"]);
     assert_eq!(folder.log().iter().filter(|line| *line == "b").count(), 6);
@@ -57,12 +57,12 @@ fn a_single_complete_round_has_no_ratio() {
     let folder = Folder::new();
     let a = folder.work("a", 10);
     let b = folder.script("b", "echo b >> log; test $(grep -c b log) -lt 2");
-    let outcome = folder.ab(&["--format", "json", "--warm-up", "0", "--", &a, &b]);
+    let outcome = folder.ab(&["--format", "json", "--warm-up-rounds", "0", "--", &a, &b]);
     outcome.is_error(&["B, round 2 of 20"]);
     let record = outcome.record();
     assert!(record.comparison.is_none());
     assert_eq!(row(&record, "command.cpu[baseline]").values_ns.len(), 1);
-    let text = folder.ab(&["--warm-up", "0", "--", &a, &b]);
+    let text = folder.ab(&["--warm-up-rounds", "0", "--", &a, &b]);
     text.is_error(&["B, round 1 of 20"]);
 }
 

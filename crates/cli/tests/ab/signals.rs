@@ -22,7 +22,7 @@ const WAITS: &str = "
 fn interrupted(folder: &Folder, signal: impl Fn(Pid)) -> Outcome {
     let a = folder.work("a", 10);
     let b = folder.script("b", WAITS);
-    let child = folder.start(&["--warm-up", "0", "--format", "json", "--", &a, &b]);
+    let child = folder.start(&["--warm-up-rounds", "0", "--format", "json", "--", &a, &b]);
     let waits = eventually(TIME_LIMIT, || folder.log().iter().any(|line| line == "waiting"));
     if waits {
         signal(Pid::from_child(&child));

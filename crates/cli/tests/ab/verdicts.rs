@@ -32,7 +32,8 @@ fn the_record_has_every_run_of_both_sides() {
     let folder = Folder::new();
     let a = folder.work("a", 1_000);
     let b = folder.work("b", 1_000);
-    let arguments = ["--format", "json", "--name", "old", "--name", "new", "--warm-up", "2", "--"];
+    let arguments =
+        ["--format", "json", "--name", "old", "--name", "new", "--warm-up-rounds", "2", "--"];
     let record = folder.ab(&[&arguments[..], &[&a, &b]].concat()).exits(0).record();
     assert_eq!(record.target.kind, TargetKind::Command);
     let program = record.target.program.as_ref().unwrap();
@@ -134,7 +135,8 @@ fn each_run_is_prepared_and_that_is_outside_its_time() {
     let a = folder.work("a", 100);
     let b = folder.work("b", 100);
     let prepare = folder.work("p", 50_000);
-    let arguments = ["--prepare", &prepare, "--rounds", "3", "--warm-up", "0", "--format", "json"];
+    let arguments =
+        ["--prepare", &prepare, "--rounds", "3", "--warm-up-rounds", "0", "--format", "json"];
     let record = folder.ab(&[&arguments[..], &["--", &a, &b]].concat()).exits(0).record();
     let log = folder.log().concat();
     assert!(log.len() == 12 && log.bytes().step_by(2).all(|run| run == b'p'), "{log}");
@@ -160,7 +162,8 @@ fn a_shell_runs_what_only_a_shell_can() {
 fn output_is_shown_when_asked_for_and_never_among_the_data() {
     let folder = Folder::new();
     let talk = folder.script("talk", "echo to-output; echo to-error >&2; cat");
-    let arguments = ["--rounds", "2", "--warm-up", "0", "--format", "csv", "--", &talk, &talk];
+    let arguments =
+        ["--rounds", "2", "--warm-up-rounds", "0", "--format", "csv", "--", &talk, &talk];
     let quiet = folder.ab(&arguments).exits(0);
     assert_eq!(quiet.stderr, "");
     let shown = folder.ab(&[&["--show-output"], &arguments[..]].concat()).exits(0);

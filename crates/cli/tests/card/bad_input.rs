@@ -10,7 +10,7 @@ use std::time::Duration;
 #[test]
 fn what_is_not_there() {
     assert_snapshot!("unknown_suite", Tapstone::new("card").args("--suite peev").run().refusal());
-    let unknown = Tapstone::new("card").args("--suite generic --test card.atp");
+    let unknown = Tapstone::new("card").args("--suite generic --op card.atp");
     assert_snapshot!("unknown_test", unknown.run().refusal());
     let nowhere = Tapstone::new("card").args("--output no/such/folder/record.json");
     assert_snapshot!("unwritable_output", nowhere.without_record().run().refusal());
@@ -52,7 +52,7 @@ measure = [{ name = "NOTHING", apdu = "80 00 00 00", effect = "read" }]
     assert_eq!(rows[1].status.outcome, tapstone_record::Outcome::Unsupported);
     assert_eq!(rows[1].status.code.as_deref(), Some("6D00"));
     // Asked for by name it is an error.
-    let suite = Tapstone::suite(&format!("{COUNTS}{more}")).args("--test card.unknown --rounds 3");
+    let suite = Tapstone::suite(&format!("{COUNTS}{more}")).args("--op card.unknown --rounds 3");
     let outcome = suite.run().exits(2);
     assert!(outcome.stderr.contains("6D00"), "{}", outcome.stderr);
 }

@@ -109,7 +109,7 @@ fn ctrl_c_leaves_no_key() {
     let _card = Card::insert(&pcscd, Slot::First, &[profile]);
     for signal in [Signal::INT, Signal::TERM] {
         let run = Tapstone::at(Slot::First, "card").args("--suite bench --allow-writes");
-        let run = run.args("--test card.devchip* --rounds 900").start();
+        let run = run.args("--op card.devchip* --rounds 900").start();
         run.wait_until_it_measures();
         // 11 commands prepare and 19 try, 20 ms each; then it measures.
         std::thread::sleep(std::time::Duration::from_secs(2));

@@ -44,7 +44,7 @@ fn piv() -> Tapstone {
 /// The card answers an empty VERIFY with this status word.
 #[track_caller]
 fn the_counter_is(word: &str) {
-    let outcome = Tapstone::suite(&tries(word)).args("--rounds 3 --test card.tries").run();
+    let outcome = Tapstone::suite(&tries(word)).args("--rounds 3 --op card.tries").run();
     assert_eq!(outcome.exit, Some(0), "not {word}: {}\n{}", outcome.stderr, outcome.stdout);
 }
 
@@ -140,7 +140,7 @@ fn shown(process: Pid) -> String {
 fn nobody_sees_it(pcscd: &Pcscd, card_data: &Path) {
     let _card = insert(pcscd, card_data);
     let long = || Tapstone::at(Slot::First, "card").args("--suite piv --rounds 100000");
-    let long = || long().args("--test card.piv.verify");
+    let long = || long().args("--op card.piv.verify");
     // The tool's own environment is its user's; its workers get none of it.
     for (run, and_own) in
         [(long().pin(PIN), true), (long().env("THE_PIN", PIN).args("--pin-env THE_PIN"), false)]

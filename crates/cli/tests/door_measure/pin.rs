@@ -26,6 +26,6 @@ fn the_pin_is_given_to_the_card_with_care() {
     for text in [&outcome.stdout, &outcome.stderr, &outcome.record_text().unwrap()] {
         assert!(!text.contains(WRONG));
     }
-    let counter = Tapstone::suite(&tries("63C2")).args("--rounds 3 --test card.tries").run();
+    let counter = Tapstone::suite(&tries("63C2")).args("--rounds 3 --op card.tries").run();
     counter.exits(0);
 }

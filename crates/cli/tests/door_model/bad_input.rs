@@ -47,7 +47,7 @@ fn impossible_options_are_refused() {
         (&["simulate", "hid-rsa2048", "--people", "-5/h"], "must be more than 0"),
         (&["simulate", "hid-rsa2048", "--people", "5/week"], "write a rate of people"),
         (&["simulate", "hid-rsa2048", "--people", "5/h", "--count", "3"], "3 people cannot"),
-        (&["budget", "hid-rsa2048", "--target", "soon"], "write a duration"),
+        (&["budget", "hid-rsa2048", "--target-time", "soon"], "write a duration"),
         (&["budget", "hid-rsa2048", "--card", "missing.json"], "missing.json"),
         (&["budget", "my-door.toml", "--show"], "there is no scenario"),
         (&["budget", "hid-rsa2048", "--with", "magic"], "there is no change \"magic\"\nhint: "),

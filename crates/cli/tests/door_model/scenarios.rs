@@ -19,7 +19,7 @@ fn the_published_budget_comes_out() {
     assert_eq!(budget.with_extras_ns.unwrap().estimate, 4078e6);
     assert_eq!(budget.verdict, Some(Verdict::Missed));
     assert!(budget.parts.iter().all(|part| part.provenance == Provenance::Published));
-    let met = tapstone(here.path(), &["door", "budget", "hid-rsa2048", "--target", "5s"]);
+    let met = tapstone(here.path(), &["door", "budget", "hid-rsa2048", "--target-time", "5s"]);
     assert_eq!(met.code, 0, "{}", met.out);
 }
 
@@ -32,7 +32,7 @@ fn texts_are_as_they_were_looked_at() {
         ("what_if_hid", &["door", "what-if", "hid-rsa2048"]),
         (
             "what_if_unreachable",
-            &["door", "what-if", "hid-rsa2048", "--target", "100ms", "--without", "link"],
+            &["door", "what-if", "hid-rsa2048", "--target-time", "100ms", "--without", "link"],
         ),
         (
             "simulate",
@@ -74,7 +74,7 @@ fn what_if_reaches_the_target_with_conditions() {
     for kind in kinds {
         assert!(answer.considered.iter().any(|it| it.change.starts_with(kind)), "{kind}");
     }
-    let unreachable = ["door", "what-if", "hid-rsa2048", "--target", "100ms"];
+    let unreachable = ["door", "what-if", "hid-rsa2048", "--target-time", "100ms"];
     assert_eq!(tapstone(here.path(), &unreachable).code, 1);
 }
 
@@ -168,12 +168,12 @@ fn a_scenario_with_changes_is_the_changed_one_and_says_so() {
 #[test]
 fn a_target_that_is_met_already_needs_no_change() {
     let here = folder(&[]);
-    let said = tapstone(here.path(), &["door", "what-if", "hid-rsa2048", "--target", "5s"]);
+    let said = tapstone(here.path(), &["door", "what-if", "hid-rsa2048", "--target-time", "5s"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("It takes 4,078 ms as it is, and needs no change."), "{}", said.out);
     assert!(!said.out.contains("set 1"), "{}", said.out);
     let more = ["--output", "met.json", "--quiet"];
-    let arguments = ["door", "what-if", "hid-rsa2048", "--target", "5s"];
+    let arguments = ["door", "what-if", "hid-rsa2048", "--target-time", "5s"];
     assert_eq!(tapstone(here.path(), &[&arguments[..], &more].concat()).code, 0);
     let page = ["report", "met.json", "--output", "met.html"];
     assert_eq!(tapstone(here.path(), &page).code, 0);
@@ -187,7 +187,8 @@ fn a_target_that_is_met_already_needs_no_change() {
 fn half_a_second_has_sets_and_what_cannot_be_reached_has_a_reason() {
     let here = folder(&[]);
     let ask = |target: &str| {
-        let arguments = ["door", "what-if", "hid-rsa2048", "--target", target, "--format", "json"];
+        let arguments =
+            ["door", "what-if", "hid-rsa2048", "--target-time", target, "--format", "json"];
         let said = tapstone(here.path(), &arguments);
         (said.code, said.record().what_if.unwrap())
     };

@@ -22,7 +22,7 @@ fn a_full_standard_output_is_told_and_loses_nothing() {
 #[test]
 fn what_was_measured_for_a_full_standard_output_is_put_aside() {
     for format in ["text", "json", "csv"] {
-        let arguments = format!("ab --rounds 2 --warm-up 0 --format {format} -- true true");
+        let arguments = format!("ab --rounds 2 --warm-up-rounds 0 --format {format} -- true true");
         let verb = Verb { name: "ab", arguments: arguments.leak(), outputs: &[], exit: 0 };
         let left = Workplace::new(&verb).run(&verb, "exec >/dev/full");
         left.holds(&[2]);
@@ -34,7 +34,8 @@ fn what_was_measured_for_a_full_standard_output_is_put_aside() {
 /// The reader of the record has gone, and its file cannot be written either.
 #[test]
 fn a_file_that_fails_beside_a_closed_output_is_put_aside() {
-    let arguments = "ab --rounds 2 --warm-up 0 --format json --output /dev/full -- true true";
+    let arguments =
+        "ab --rounds 2 --warm-up-rounds 0 --format json --output /dev/full -- true true";
     let verb = Verb { name: "ab", arguments, outputs: &[], exit: 0 };
     let left = Workplace::new(&verb).run(&verb, "exec > >(exec true); sleep 0.1");
     left.holds(&[2]);

@@ -61,7 +61,7 @@ pub(crate) const VERBS: &[Verb] = &[
     },
     Verb {
         name: "ab",
-        arguments: "ab --rounds 2 --warm-up 0 --output record.json -- true true",
+        arguments: "ab --rounds 2 --warm-up-rounds 0 --output record.json -- true true",
         outputs: &["record.json"],
         exit: 0,
     },
@@ -95,7 +95,7 @@ pub(crate) const VERBS: &[Verb] = &[
         outputs: &["record.json"],
         exit: 0,
     },
-    Verb { name: "profiles", arguments: "vcard --list", outputs: &[], exit: 0 },
+    Verb { name: "profiles", arguments: "vcard --list-profiles", outputs: &[], exit: 0 },
     Verb { name: "completions", arguments: "completions bash", outputs: &[], exit: 0 },
     Verb { name: "help", arguments: "--help", outputs: &[], exit: 0 },
 ];

@@ -12,7 +12,7 @@ fn without_pcscd() {
     assert_snapshot!("no_pcscd", no_service("card").run().refusal());
     // One call that needs no reader.
     assert_snapshot!("no_pcscd", no_service("pcsc").args("--op is_valid").run().refusal());
-    assert_snapshot!("no_pcscd", no_service("pcsc").args("--list").run().refusal());
+    assert_snapshot!("no_pcscd", no_service("pcsc").args("--list-readers").run().refusal());
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn jcop(
     let run = || {
         let run = Tapstone::at(slot, "card").args("--suite bench --allow-writes --rounds 3");
         let names = card.figures.iter().map(|figure| test_of(&figure.operation));
-        names.fold(run, |run, name| run.args("--test").arg(name)).run().exits(0)
+        names.fold(run, |run, name| run.args("--op").arg(name)).run().exits(0)
     };
     let deviations = |outcome: &Left| -> Vec<_> {
         let deviation = |figure: &PublishedFigure| Deviation {

@@ -80,7 +80,7 @@ fn check(family: Family, snapshot: &str) {
 
 /// The catalogue without `login`, which runs only when named.
 fn operations(hsm: &Hsm, family: Family) -> Vec<String> {
-    let listed = hsm.anywhere().arg("--list").without_record().run().exits(0).stdout;
+    let listed = hsm.anywhere().arg("--list-operations").without_record().run().exits(0).stdout;
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "login" && Family::of(name) == family).map(str::to_owned).collect()
 }

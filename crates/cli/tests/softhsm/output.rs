@@ -81,6 +81,6 @@ fn a_pin_file_that_others_can_read_is_warned_of_on_standard_error() {
 #[test]
 fn operations_can_be_listed_without_a_module() {
     let Some(hsm) = Hsm::new() else { return };
-    let listed = hsm.bare("token").arg("--list").without_record().run().exits(0).stdout;
+    let listed = hsm.bare("token").arg("--list-operations").without_record().run().exits(0).stdout;
     assert!(listed.lines().any(|line| line.starts_with("rsa2048.sign ")), "{listed}");
 }

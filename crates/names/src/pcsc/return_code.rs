@@ -46,7 +46,7 @@ codes! {
     INVALID_PARAMETER = 0x8010_0004, "SCARD_E_INVALID_PARAMETER", None;
     NO_MEMORY = 0x8010_0006, "SCARD_E_NO_MEMORY", None;
     INSUFFICIENT_BUFFER = 0x8010_0008, "SCARD_E_INSUFFICIENT_BUFFER", Some("the card or its driver answers more than the command asked for");
-    UNKNOWN_READER = 0x8010_0009, "SCARD_E_UNKNOWN_READER", Some("tapstone pcsc --list shows the readers");
+    UNKNOWN_READER = 0x8010_0009, "SCARD_E_UNKNOWN_READER", Some("tapstone pcsc --list-readers shows the readers");
     TIMEOUT = 0x8010_000A, "SCARD_E_TIMEOUT", None;
     SHARING_VIOLATION = 0x8010_000B, "SCARD_E_SHARING_VIOLATION", Some("another program has the reader for itself: end it, or wait longer with --wait");
     NO_SMARTCARD = 0x8010_000C, "SCARD_E_NO_SMARTCARD", INSERT;

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! name = "slow-card"
-//! description = "One line for --list"
+//! description = "One line for --list-profiles"
 //! source = "where its figures come from"
 //! atr = "3B 80 01 81"
 //!
