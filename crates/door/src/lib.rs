@@ -74,4 +74,4 @@ pub use path::{AuthenticationPath, LinkEnd, Message, PathPart, Role, StepTime};
 pub use people::{CardKind, People};
 pub use scenario::{ChangesError, SHIPPED, Scenario, UnknownScenario};
 pub use simulate::{Crowd, SimulateError, simulate};
-pub use what_if::{UnknownChange, WhatIfQuestion, what_if};
+pub use what_if::{WhatIfQuestion, what_if};

@@ -36,6 +36,10 @@ pub struct Scenario {
     pub path: AuthenticationPath,
     /// What could be changed, in the order in which changes are applied.
     pub changes: Vec<PathChange>,
+    /// Those that were made to it.
+    pub(crate) made: Vec<PathChange>,
+    /// Those that leave it nothing to change any more, since others were made.
+    pub(crate) spent: Vec<PathChange>,
     /// What the source itself expects of changes.
     pub(crate) projections: Vec<PublishedProjection>,
     /// Who comes to the door.
@@ -83,6 +87,16 @@ pub enum ChangesError {
     /// A change is none without another one.
     #[error("{0} needs {1}\nhint: add it")]
     Needs(String, String),
+    /// A change that was made is to be left out too.
+    #[error("{0} is made already\nhint: choose one of --with and --without for it")]
+    Made(String),
+}
+
+impl ChangesError {
+    pub(crate) fn unknown(name: &str, known: &[PathChange]) -> Self {
+        let known = known.iter().map(|change| change.id.clone()).collect();
+        Self::Unknown { name: name.to_owned(), known }
+    }
 }
 
 impl Scenario {
@@ -111,10 +125,8 @@ impl Scenario {
     pub fn with_changes(self, names: &[String]) -> Result<Self, ChangesError> {
         let mut made: Vec<PathChange> = Vec::new();
         for name in names {
-            let known = || self.changes.iter().map(|change| change.id.clone()).collect();
             let change = self.changes.iter().find(|change| &change.id == name);
-            let change = change
-                .ok_or_else(|| ChangesError::Unknown { name: name.clone(), known: known() })?;
+            let change = change.ok_or_else(|| ChangesError::unknown(name, &self.changes))?;
             if let Some(other) = made.iter().find(|other| other.excludes(change)) {
                 return Err(ChangesError::Excludes(other.id.clone(), change.id.clone()));
             }
@@ -139,12 +151,19 @@ impl Scenario {
             self.projections.clear();
         }
         self.path = change::apply(&self.path, made);
+        let before = self.changes.clone();
         self.changes
             .retain(|left| made.iter().all(|made| made.id != left.id && !made.excludes(left)));
         for left in &mut self.changes {
             left.needs = left.needs.take().filter(|needs| made.iter().all(|it| &it.id != needs));
         }
         change::leave_out_orphans(&mut self.changes);
+        let is_made = |change: &PathChange| made.iter().any(|made| made.id == change.id);
+        let is_left = |id: &str| self.changes.iter().any(|left| left.id == id);
+        let gone = before.into_iter().filter(|change| !is_left(&change.id));
+        let (made, spent): (Vec<_>, Vec<_>) = gone.partition(is_made);
+        self.made.extend(made);
+        self.spent.extend(spent);
         self
     }
 }

@@ -7,14 +7,13 @@ use tapstone_record::{
     ChangedPart, Projection, RemainingPart, SavingBasis, WaterfallStep, WhatIf, WhatIfChange,
     WhatIfSet,
 };
-use thiserror::Error;
 
 use crate::budget::{named, share, verdict};
 use crate::change::{self, ChangeKind, PathChange, apply};
 use crate::millis::Millis;
 use crate::path::{AuthenticationPath, PathPart};
 use crate::probability::probability_of_target;
-use crate::scenario::{Projected, PublishedProjection, Scenario};
+use crate::scenario::{ChangesError, Projected, PublishedProjection, Scenario};
 
 /// The target, what is ruled out, and how many answers are wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,16 +28,6 @@ pub struct WhatIfQuestion {
     pub seed: u64,
 }
 
-/// A change that the scenario does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no change {name:?}\nhint: {}", known.join(", "))]
-pub struct UnknownChange {
-    /// The name asked for.
-    pub name: String,
-    /// Those that there are.
-    pub known: Vec<String>,
-}
-
 /// More sets than this are not looked at: a scenario with so many changes has to leave some out.
 const MOST_SETS: usize = 300_000;
 
@@ -49,12 +38,12 @@ const NOTHING: Millis = Millis(1e-6);
 /// that a reader should know are beside the answer.
 ///
 /// # Errors
-/// When a change that cannot be made is not known.
+/// When a change that cannot be made is not known, or was made.
 pub fn what_if(
     scenario: &Scenario,
     name: &str,
     question: &WhatIfQuestion,
-) -> Result<(WhatIf, Vec<String>), UnknownChange> {
+) -> Result<(WhatIf, Vec<String>), ChangesError> {
     let target = question.target.map_or(scenario.target, Millis::from);
     let changes = possible(scenario, &question.without)?;
     let base = scenario.path.total_with_self_check();
@@ -104,13 +93,19 @@ pub fn what_if(
 }
 
 /// Those that are not ruled out.
-fn possible(scenario: &Scenario, without: &[String]) -> Result<Vec<PathChange>, UnknownChange> {
+fn possible(scenario: &Scenario, without: &[String]) -> Result<Vec<PathChange>, ChangesError> {
     let meant =
         |change: &PathChange, name: &String| &change.id == name || change.kind.name() == name;
     for name in without {
-        if !scenario.changes.iter().any(|change| meant(change, name)) {
-            let known = scenario.changes.iter().map(|change| change.id.clone()).collect();
-            return Err(UnknownChange { name: name.clone(), known });
+        let is_among = |changes: &[PathChange]| changes.iter().any(|change| meant(change, name));
+        if is_among(&scenario.changes) {
+            continue;
+        }
+        if is_among(&scenario.made) {
+            return Err(ChangesError::Made(name.clone()));
+        }
+        if !is_among(&scenario.spent) {
+            return Err(ChangesError::unknown(name, &scenario.changes));
         }
     }
     let mut possible = scenario.changes.clone();

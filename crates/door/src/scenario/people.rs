@@ -6,7 +6,7 @@ use toml::{Spanned, Value};
 use super::Scenario;
 use super::figure::FigureSource;
 use super::raw::{RawCardKind, RawPeople};
-use super::resolve::{ScenarioResult, together_made};
+use super::resolve::{ScenarioResult, is_whole, shown_sum, together_made};
 use crate::change;
 use crate::distribution::TimeDistribution;
 use crate::people::{CardKind, People};
@@ -72,7 +72,8 @@ pub(super) fn card_kinds(
         kinds.push(CardKind { name: name.clone(), share: *share.get_ref(), path });
     }
     let sum: f64 = kinds.iter().map(|kind| kind.share).sum();
-    if let (Some(last), true) = (raw.last(), (sum - 1.0).abs() > 1e-6) {
+    if let (Some(last), true) = (raw.last(), !is_whole(sum)) {
+        let sum = shown_sum(sum);
         let problem = format!("the shares of the cards add up to {sum}\nhint: they add up to 1");
         return Err(source.error(last.span(), problem));
     }

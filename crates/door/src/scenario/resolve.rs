@@ -92,6 +92,8 @@ fn from_parts(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Scenario
         projections,
         path,
         changes,
+        made: Vec::new(),
+        spent: Vec::new(),
         people: People::default(),
         notes: Vec::new(),
     })
@@ -234,13 +236,27 @@ fn shares(
         return Err(source.error(raw.span(), no_such_step(unknown)));
     }
     let sum: f64 = shares.values().sum();
-    if shares.values().any(|share| *share < 0.0) || (sum - 1.0).abs() > 1e-6 {
+    if shares.values().any(|share| *share < 0.0) || !is_whole(sum) {
+        let sum = shown_sum(sum);
         let problem = format!("the shares of the steps add up to {sum}\nhint: they add up to 1");
         return Err(source.error(raw.span(), problem));
     }
     // Exactly 1, so that a published sum comes out as it was published.
     Ok(shares.iter().map(|(step, share)| (step.clone(), share / sum)).collect())
 }
+
+/// Whether shares add up to 1, but for the rounding of what is written with a few decimals.
+pub(super) fn is_whole(sum: f64) -> bool {
+    (sum - 1.0).abs() <= 1.0 / SHARE_STEPS
+}
+
+/// A sum of shares without the rounding of binary fractions: 0.3 and 0.6 are 0.9.
+pub(super) fn shown_sum(sum: f64) -> f64 {
+    (sum * SHARE_STEPS).round() / SHARE_STEPS
+}
+
+/// Shares that differ by less than one of so many parts are the same.
+const SHARE_STEPS: f64 = 1e6;
 
 fn check_step(source: &Source<'_>, step: &Spanned<String>) -> ScenarioResult<()> {
     if step::ALL.contains(&step.get_ref().as_str()) {

@@ -87,7 +87,7 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
         (time("nan"), "is no time at a door"),
         (time("5\nspeed = 3"), "line 7, `speed`: unknown field `speed`"),
         (time("5\nsteps = { sign = 1.0 }"), "line 7, `steps`: there is no step \"sign\""),
-        (time("5\nsteps = { challenge = 0.5 }"), "the shares of the steps add up to 0.5"),
+        (time("5\nsteps = { challenge = 0.5 }"), "the shares of the steps add up to 0.5\n"),
         (
             link("between = ['card', 'tower']\ntime_ms = 1"),
             "line 10, `between`: there is no component \"tower\"",
@@ -278,4 +278,5 @@ fn people_hold_cards_by_their_shares() {
         assert!(error.contains("is no part of all people"), "{error}");
     }
     assert!(wrong(&[0.25, 0.5]).contains("add up to 0.75"));
+    assert!(wrong(&[0.3, 0.6]).contains("add up to 0.9\n"), "0.3 and 0.6 are 0.9, not less");
 }

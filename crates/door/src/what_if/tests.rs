@@ -211,3 +211,20 @@ fn what_is_ruled_out_is_in_no_set() {
     let error = what_if(&scenario, "x", &unknown).unwrap_err().to_string();
     assert!(error.contains("\"magic\"\nhint: algorithm:ecc-p256"), "{error}");
 }
+
+#[test]
+fn what_was_made_cannot_be_ruled_out_and_what_it_rules_out_may() {
+    let made = |with: &str| Scenario::shipped("hid-rsa2048").unwrap().with_changes(&[with.into()]);
+    let without = |with: &str, name: &str| {
+        let question = WhatIfQuestion { without: vec![name.into()], ..question() };
+        what_if(&made(with).unwrap(), "x", &question)
+    };
+    for (with, name) in [("overlap", "overlap"), ("algorithm:ecc-p256", "algorithm")] {
+        let error = without(with, name).unwrap_err();
+        assert_eq!(error, ChangesError::Made(name.into()));
+    }
+    // The bit rate is 848: the others cannot be chosen any more, and need not be known.
+    assert!(without("bit-rate:848", "bit-rate:212").is_ok());
+    let same = what_if(&made("bit-rate:848").unwrap(), "x", &question()).unwrap();
+    assert_eq!(without("bit-rate:848", "bit-rate:212").unwrap(), same);
+}
