@@ -29,8 +29,10 @@ use tapstone_record::{CaseResult, Comparison, Cost, Outcome, Pairing, Record};
 use tapstone_reference::Reference;
 
 use crate::style::Style;
+use crate::verdict;
 pub(crate) use claims::measured as measured_for_claim;
 use page::Page;
+use span::Span;
 
 /// Which results have a line, and a section, of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +124,18 @@ impl<'a> Sections<'a> {
             self.is_told(case) || (self.is_in_full(case) && detail::is_drift(note))
         };
         notes::add_notes(page, self.record, said);
+    }
+
+    /// What it all comes to: the last lines on a terminal, where the eye is.
+    pub(crate) fn verdict(&self, page: &mut Page) {
+        let said = verdict::verdict_spans(self.record);
+        if said.is_empty() {
+            return;
+        }
+        page.heading_of_conclusions("verdict", "");
+        for sentence in said {
+            page.hanging(&Span::plain("  "), &sentence);
+        }
     }
 
     /// What the tables of a trace or of a door tell.

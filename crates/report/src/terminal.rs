@@ -22,6 +22,7 @@ pub fn render(record: &Record, style: &Style) -> String {
     sections.details(&mut page);
     sections.conclusions(&mut page);
     sections.notes(&mut page);
+    sections.verdict(&mut page);
     screen::laid_out(page)
 }
 
