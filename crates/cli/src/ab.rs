@@ -1,10 +1,9 @@
 //! `tapstone ab`: two whole commands against one another, interleaved.
 
-use std::io::IsTerminal;
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tapstone_command::ab::{Ab, AbSide};
 use tapstone_command::command::{Command, CommandError};
@@ -20,6 +19,7 @@ use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::output::OutputArguments;
 use crate::print::say;
+use crate::progress::{ProgressLine, Steps};
 use crate::{compare, environment};
 
 /// Compare two whole commands, run interleaved, in an order that is drawn for each round
@@ -85,7 +85,7 @@ pub(crate) fn run_ab(arguments: &Arguments) -> anyhow::Result<Exit> {
     let machine = LoadWatch::start();
     let live = AbLine::new(arguments, &ab);
     let measured = ab.measure(&signals, |progress| live.draw(&progress));
-    live.bar.finish_and_clear();
+    live.line.end();
     let measured = measured?;
     machine.add_to(&mut record.environment.load);
     measured.add_to(&mut record, &ab, arguments.fail_above);
@@ -141,27 +141,23 @@ fn exceeded(record: &Record) -> bool {
 
 /// One line on a terminal, drawn between two runs and never during one.
 struct AbLine {
-    bar: ProgressBar,
+    line: ProgressLine,
     names: [String; 2],
+    begun: Instant,
 }
 
 impl AbLine {
     fn new(arguments: &Arguments, ab: &Ab) -> Self {
-        let quiet = arguments.output.quiet || arguments.show_output;
-        let shown = !quiet && std::io::stderr().is_terminal();
-        let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:20.cyan/blue} {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, names: ab.sides.clone().map(|side| side.name) }
+        let line = ProgressLine::without_ticks(arguments.output.quiet || arguments.show_output);
+        Self { line, names: ab.sides.clone().map(|side| side.name), begun: Instant::now() }
     }
 
     fn draw(&self, progress: &Progress) {
         let turn = progress.turn;
         let kind = if turn.warm_up { "warm-up round" } else { "round" };
-        self.bar.set_length(progress.of as u64);
-        self.bar.set_position(progress.done as u64);
-        let left = self.bar.eta().as_secs();
-        let left = if left > 0 { format!(", about {left} s left") } else { String::new() };
-        self.bar.set_message(format!("{kind} {}, {}{left}", turn.round, self.names[turn.side]));
+        let Progress { done, of, .. } = *progress;
+        let steps = Steps { done: done as u64, of: of as u64, begun: self.begun };
+        let text = format!("{kind} {}, {}{}", turn.round, self.names[turn.side], steps.left());
+        self.line.draw(Some(steps.share()), &text);
     }
 }

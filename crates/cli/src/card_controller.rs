@@ -2,13 +2,11 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tapstone_card::controller::{CardController, CardObserver, CardOptions, CardProgress};
 use tapstone_card::protocol::{Cards, Reader};
@@ -18,11 +16,11 @@ use tapstone_measure::clock::{Monotonic, Precision};
 use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::Record;
-use tapstone_text::{Foreign, thousands};
+use tapstone_text::thousands;
 
 use crate::command_line;
 use crate::environment;
-use crate::print::say;
+use crate::progress::{ProgressLine, Steps, whole_seconds};
 use crate::running_pcscd::running_pcscd;
 
 /// a controller whose workers are this program again, without these environment variables: one may hold
@@ -117,37 +115,50 @@ pub(crate) fn note_cards(target: &mut record::Target, timeline: &Timeline) {
     }
 }
 
-/// One line that is rewritten on a terminal; in a pipe, nothing.
+/// What a person at a terminal sees while PC/SC or a card is measured.
 pub(crate) struct CardLine {
-    bar: ProgressBar,
+    line: ProgressLine,
     /// What is being done, before how much of it is.
     stage: RefCell<String>,
+    /// How many operations there are to be, where that is known.
+    wanted: Option<u64>,
+    /// How long they may take together, where that is known.
+    longest: Option<Duration>,
+    /// When the first of several rounds began.
+    begun: Option<Instant>,
 }
 
 impl CardLine {
     pub(crate) fn new(quiet: bool) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
-        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        // A hidden one needs no thread, which there may be none for (`ulimit -u`).
-        if shown {
-            bar.enable_steady_tick(Duration::from_millis(250));
-        }
-        Self { bar, stage: RefCell::default() }
+        let line = ProgressLine::new(quiet);
+        Self { line, stage: RefCell::default(), wanted: None, longest: None, begun: None }
     }
 
     pub(crate) fn stage(&self, text: &str) {
         text.clone_into(&mut self.stage.borrow_mut());
-        self.bar.set_message(text.to_owned());
+        self.line.draw(None, text);
+    }
+
+    /// A round of so many begins, the first with 1.
+    pub(crate) fn begin_round(&mut self, number: u64, of: u64) {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let steps = Steps { done: number.saturating_sub(1), of, begun };
+        let text = format!("round {number} of {of}{}", steps.left());
+        self.line.draw(Some(steps.share()), &text);
+    }
+
+    /// Until so many operations are done, or so long a time is over, as far as that is known.
+    pub(crate) fn until(&mut self, operations: Option<u64>, longest: Option<Duration>) {
+        self.wanted = operations;
+        self.longest = longest;
     }
 
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| say!("{}", Foreign::with_lines(text)));
+        self.line.say(text);
     }
 
     pub(crate) fn end(&self) {
-        self.bar.finish_and_clear();
+        self.line.end();
     }
 }
 
@@ -157,8 +168,20 @@ impl CardObserver for CardLine {
     }
 
     fn progress(&mut self, progress: CardProgress) {
-        let seconds = progress.elapsed.as_secs();
         let done = thousands(progress.completed);
-        self.bar.set_message(format!("{} {done} done, {seconds} s", self.stage.borrow()));
+        let stage = self.stage.borrow();
+        let Some(of) = self.wanted else {
+            let elapsed = progress.elapsed;
+            let share = self.longest.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
+            let left = match self.longest {
+                Some(all) => format!("at most {} left", whole_seconds(all.saturating_sub(elapsed))),
+                None => whole_seconds(elapsed),
+            };
+            return self.line.draw(share, &format!("{stage}: {done} done, {left}"));
+        };
+        let begun = Instant::now().checked_sub(progress.elapsed).unwrap_or_else(Instant::now);
+        let steps = Steps { done: progress.completed, of, begun };
+        let text = format!("{stage}: {done} of {}{}", thousands(of), steps.left());
+        self.line.draw(Some(steps.share()), &text);
     }
 }

@@ -12,6 +12,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
+use crate::progress;
+
 /// Signals that follow one another so quickly are one wish: timeout(1), and programs that pass
 /// signals on, send to a process what its whole group is sent as well.
 const SAME_WISH: Duration = Duration::from_millis(500);
@@ -48,6 +50,7 @@ pub(crate) fn flag_on_signals() -> io::Result<Arc<AtomicBool>> {
         for _ in signals.forever() {
             heard.store(true, Relaxed);
             if first.get_or_insert_with(Instant::now).elapsed() > SAME_WISH {
+                progress::clear_line();
                 low_level::exit(AT_ONCE);
             }
         }

@@ -107,6 +107,7 @@ fn measure(
         count: Some(arguments.rounds),
         wait: arguments.wait.into(),
     };
+    live.until(Some(arguments.rounds.saturating_mul(plan.cases.len() as u64)), None);
     let ran = controller.measure(&[job], CardStop::Count, &mut live);
     live.end();
     let ran = ran?;

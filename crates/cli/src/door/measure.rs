@@ -136,7 +136,7 @@ fn usual_index_folder() -> Option<PathBuf> {
 
 impl DoorObserver for CardLine {
     fn round(&mut self, number: u64, rounds: u64) {
-        self.stage(&format!("round {number} of {rounds}"));
+        self.begin_round(number, rounds);
     }
 
     fn notice(&mut self, text: &str) {

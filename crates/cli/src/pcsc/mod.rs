@@ -48,8 +48,10 @@ pub(crate) fn run_pcsc(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut record = card_controller::record(record::TargetKind::Pcsc, reader.as_ref());
     let machine = LoadWatch::start();
     let mut exit = Exit::Done;
-    for operation in operations {
-        live.stage(operation.name());
+    let count = operations.len();
+    for (number, operation) in (1..).zip(operations) {
+        let place = if count > 1 { format!("[{number}/{count}] ") } else { String::new() };
+        live.stage(&format!("{place}{}", operation.name()));
         let (case, ended) =
             measure(&mut controller, arguments, operation, reader.as_ref(), &mut live);
         // What the driver lacks is an answer, unless it was asked for by name.
@@ -169,6 +171,8 @@ fn measure(
         count: arguments.count,
         wait: arguments.wait.into(),
     };
+    let wanted = arguments.count.map(|count| count * u64::from(arguments.processes));
+    live.until(wanted, Some(arguments.seconds.unwrap_or(arguments.max_time).into()));
     let jobs = vec![job; arguments.processes as usize];
     let ran = match controller.measure(&jobs, stop, live) {
         Ok(ran) => ran,

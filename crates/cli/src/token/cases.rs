@@ -198,6 +198,22 @@ impl TokenCases {
         self.claims.iter().any(|claim| claim.case == case.name())
     }
 
+    /// The longest that the cases after this one take together; `None` where that is not known
+    /// beforehand, as with a search.
+    pub(super) fn longest_after(&self, index: usize, in_rounds: bool) -> Option<Nanos> {
+        if self.find_limit || in_rounds {
+            return None;
+        }
+        let longest = |case: &CasePlan| match case.stop {
+            _ if self.claims_about(case) => None,
+            CaseStop::Seconds(window) => Some(window + case.common.warm_up),
+            CaseStop::Precision { longest, .. } => Some(longest + case.common.warm_up),
+            CaseStop::Count(_) => None,
+        };
+        let later = self.cases.iter().skip(index + 1);
+        later.map(longest).try_fold(Nanos::ZERO, |sum, one| Some(sum + one?))
+    }
+
     /// The same case as a level of a search for the limit.
     pub(super) fn level(&self, case: &CasePlan) -> CasePlan {
         let stop = match case.stop {

@@ -25,6 +25,7 @@ use super::{leftovers, target};
 use crate::exit::Exit;
 use crate::machine_load::LoadWatch;
 use crate::print::say;
+use crate::progress::ProgressLine;
 use crate::workload::{add_results, duration_text, kind_name, workload_record};
 use crate::{command_line, environment, interrupt};
 
@@ -67,7 +68,11 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let judges = !arguments.keys.no_verify;
     let mut one_replay = |options: &ReplayOptions| -> anyhow::Result<Went> {
         let plan = plan_replay(&workload, options)?;
-        let outcome = controller.replay(&plan.processes)?;
+        let line =
+            ProgressLine::timed(arguments.output.shared.quiet, &replaying(&workload, options));
+        let outcome = controller.replay(&plan.processes);
+        line.end();
+        let outcome = outcome?;
         Ok(Went::new(&workload, plan, outcome))
     };
     let replayed = match arguments.recorded.scale_until {
@@ -97,6 +102,16 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
         _ => output.shown(&record, &crate::output::style(output.verbose)),
     })?;
     Ok(exit(&replay))
+}
+
+/// `of about 30 s: replaying 3x`, behind the time since it began.
+fn replaying(workload: &Workload, options: &ReplayOptions) -> String {
+    let span = replayed_span(workload);
+    let scale = if options.scale > 1 { format!(" {}x", options.scale) } else { String::new() };
+    match options.steady {
+        true => format!("replaying{scale}"),
+        false => format!("of about {}: replaying{scale}", duration_text(span)),
+    }
 }
 
 /// A key whose kind nobody knows is told by the user, or its operations are not replayed: that is

@@ -134,7 +134,8 @@ struct Session<'a> {
 impl Session<'_> {
     fn measure(&mut self, cases: &TokenCases) -> anyhow::Result<()> {
         for (index, case) in cases.cases.iter().enumerate() {
-            self.live.begin_case(index + 1, cases.cases.len());
+            let later = cases.longest_after(index, self.arguments.what.rounds.is_some());
+            self.live.begin_case(index + 1, cases.cases.len(), later);
             let in_rounds = cases.claims_about(case) || self.arguments.what.rounds.is_some();
             let outcome = match (cases.find_limit, in_rounds) {
                 (true, true) => self.search_and_judge(cases, case)?,

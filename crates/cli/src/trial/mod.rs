@@ -3,6 +3,7 @@
 mod arguments;
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use tapstone_command::command::Command;
@@ -14,10 +15,11 @@ use tapstone_record::{self as record, Record};
 use tapstone_trial::trial::Trial;
 
 pub(crate) use self::arguments::Arguments;
-use crate::card_controller::{self, CardLine};
+use crate::card_controller;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::print::say;
+use crate::progress::{ProgressLine, Steps};
 use crate::trace::wait_for_a_card;
 
 pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -35,10 +37,12 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
         arguments.record.words_with_program(&arguments.command, arguments.with_daemon.as_deref());
     record.target.program = command.identity().ok();
     let signals = Signals::watch().context("signals cannot be watched")?;
-    let live = CardLine::new(arguments.output.quiet);
+    let live = ProgressLine::without_ticks(arguments.output.quiet);
     let mut exit = Exit::Done;
     let mut failure = None;
-    for fixes in trials {
+    let count = trials.len();
+    for (number, fixes) in (1..).zip(trials) {
+        let place = if count > 1 { format!("[{number}/{count}] ") } else { String::new() };
         let trial = Trial {
             command: &command,
             fixes,
@@ -51,7 +55,12 @@ pub(crate) fn run_trial(arguments: &Arguments) -> anyhow::Result<Exit> {
             when_ready: wait_for_a_card,
         };
         let name = trial.name();
-        let tried = trial.run_trial(&signals, |progress| live.stage(&stage(&name, &progress)));
+        let begun = Instant::now();
+        let tried = trial.run_trial(&signals, |progress| {
+            let steps = Steps { done: progress.done as u64, of: progress.of as u64, begun };
+            let text = format!("{place}{}{}", stage(&name, &progress), steps.left());
+            live.draw(Some(steps.share()), &text);
+        });
         match tried {
             Ok(tried) => {
                 record.results.extend(tried.cases(&name));

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod failures;
+mod progress;
 mod signals;
 mod support;
 mod verdicts;

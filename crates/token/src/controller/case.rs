@@ -1,6 +1,6 @@
 //! A case from its keys to its figures, or to the reason why it has none.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tapstone_measure::order::{TurnOrder, pause_between_rounds};
 use tapstone_measure::rounds::rounds_needed;
@@ -10,7 +10,7 @@ use tapstone_record as record;
 use super::gather::SampleSink;
 use super::outcome::{self, CaseNotMeasured, CaseOutcome};
 use super::plan::CasePlan;
-use super::steering::TokenObserver;
+use super::steering::{SearchPart, TimeLeft, TokenObserver};
 use super::{TokenController, figures, verify};
 
 /// How often a case is measured anew.
@@ -77,6 +77,17 @@ fn rates(rounds: &[CaseOutcome]) -> Vec<f64> {
     rounds.iter().filter_map(|outcome| outcome.summary.as_ref().map(rate_of)).collect()
 }
 
+/// The round that begins after `done` of those that are wanted so far. The `fewest` say how many more.
+fn round_part(done: usize, wanted: usize, fewest: usize, elapsed: Duration) -> SearchPart {
+    let each = elapsed.checked_div(done as u32);
+    let left = each.map(|each| each.saturating_mul((wanted - done) as u32));
+    let more = if done < fewest { " or more" } else { "" };
+    SearchPart {
+        name: format!("round {} of {wanted}{more}", done + 1),
+        left: left.map_or(TimeLeft::Unknown, TimeLeft::About),
+    }
+}
+
 fn rate_of(summary: &Summary) -> f64 {
     summary.rate.estimate
 }
@@ -125,9 +136,11 @@ impl TokenController {
     ) -> RoundsOutcome {
         let mut done: Vec<CaseOutcome> = Vec::new();
         let mut wanted = rounds.fewest;
+        let first = Instant::now();
         let mut order = TurnOrder::from_seed(plan.common.seed);
         while done.len() < wanted {
             let begun = Instant::now();
+            observer.begin_part(&round_part(done.len(), wanted, rounds.fewest, first.elapsed()));
             let sink = samples.as_mut().map(|sink| &mut **sink as &mut dyn SampleSink);
             let outcome = self.measure(plan, observer, sink);
             let ended = !outcome.is_clean()

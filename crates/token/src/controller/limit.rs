@@ -24,10 +24,10 @@ use super::error::TokenMeasureError;
 use super::evidence::{limit_record, mean_evidence};
 use super::gather::Gathered;
 use super::outcome::{self, CaseNotMeasured};
-use super::plan::CasePlan;
+use super::plan::{CasePlan, CaseStop};
 use super::prepare::Prepared;
 use super::ran_case::RanCase;
-use super::steering::TokenObserver;
+use super::steering::{SearchPart, TimeLeft, TokenObserver};
 use super::verify::Judged;
 use super::{CaseOutcome, TokenController, figures, verify};
 
@@ -51,6 +51,22 @@ pub struct Limit {
     pub knee: Option<record::Knee>,
     /// The case of the level with the highest rate, over all its passes.
     pub outcome: CaseOutcome,
+}
+
+/// How often a number has to be doubled to reach the most.
+fn doublings(number: u32, most: u32) -> u32 {
+    most.div_ceil(number).next_power_of_two().trailing_zeros()
+}
+
+/// `4 threads`; processes and hosts are named where there are several.
+fn level_name(level: Concurrency) -> String {
+    let several = |count: u32, what: &str| match count {
+        1 => String::new(),
+        count => format!(" × {count} {what}"),
+    };
+    let threads = if level.threads == 1 { "thread" } else { "threads" };
+    let processes = several(level.processes, "processes");
+    format!("{} {threads}{processes}{}", level.threads, several(level.hosts, "hosts"))
 }
 
 /// One pass over a level.
@@ -102,6 +118,8 @@ impl TokenController {
             prepared,
             levels: Vec::new(),
             passes: 0,
+            measured: 0,
+            most_left: 0,
             order: TurnOrder::from_seed(plan.common.seed),
             begun: Instant::now(),
             stopped: None,
@@ -123,6 +141,10 @@ struct Search<'a> {
     levels: Vec<MeasuredLevel>,
     /// Passes so far, over whichever levels.
     passes: u32,
+    /// Levels measured so far, each once a pass.
+    measured: u32,
+    /// How many more there will be at most.
+    most_left: u32,
     order: TurnOrder,
     begun: Instant,
     stopped: Option<Stopped>,
@@ -195,6 +217,7 @@ enum Stopped {
 impl Search<'_> {
     fn climb(&mut self, observer: &mut dyn TokenObserver) {
         self.add(Concurrency::ONE);
+        self.most_left = PASSES as u32 + self.most_after(ConcurrencyAxis::Threads, 1);
         self.pass_over(&[0], PASSES, observer);
         self.climb_by(ConcurrencyAxis::Threads, Concurrency::ONE, observer);
         self.refine(observer);
@@ -221,14 +244,11 @@ impl Search<'_> {
         from: Concurrency,
         observer: &mut dyn TokenObserver,
     ) {
-        let most = match axis {
-            ConcurrencyAxis::Threads => self.limits.max_threads,
-            ConcurrencyAxis::Processes => self.limits.max_processes,
-            ConcurrencyAxis::Hosts => self.limits.max_hosts,
-        };
+        let most = self.most(axis);
         let mut below = from;
         while self.stopped.is_none() && axis.number(below) < most {
             let level = axis.set(below, (axis.number(below) * 2).min(most));
+            self.most_left = self.most_after(axis, axis.number(below));
             self.step(below, level, observer);
             if should_stop(&self.by(axis)) {
                 break;
@@ -236,6 +256,41 @@ impl Search<'_> {
             below = level;
         }
         self.ends[axis as usize] = axis_end(&self.by(axis), axis.flat_doublings());
+    }
+
+    /// So much of it may be tried.
+    const fn most(&self, axis: ConcurrencyAxis) -> u32 {
+        match axis {
+            ConcurrencyAxis::Threads => self.limits.max_threads,
+            ConcurrencyAxis::Processes => self.limits.max_processes,
+            ConcurrencyAxis::Hosts => self.limits.max_hosts,
+        }
+    }
+
+    /// How many measurements follow at most, when there are `number` of this kind: each doubling
+    /// measures two levels, in as many passes as it takes to see whether it helped.
+    fn most_after(&self, axis: ConcurrencyAxis, number: u32) -> u32 {
+        let later = ConcurrencyAxis::ALL.iter().skip(axis as usize + 1);
+        let doublings = later.fold(doublings(number, self.most(axis)), |sum, later| {
+            sum + doublings(1, self.most(*later))
+        });
+        let refined = if axis == ConcurrencyAxis::Threads { PASSES } else { 0 };
+        doublings * 2 * MOST_PASSES as u32 + refined as u32
+    }
+
+    /// The pass that begins, and how long the search goes on at most: as long as its time limit
+    /// allows, or as all passes take that it can still make, if they take as long as those so far.
+    fn part(&self, concurrency: Concurrency, passes: usize) -> SearchPart {
+        let elapsed = self.begun.elapsed();
+        let each = elapsed.checked_div(self.measured).unwrap_or_else(|| match self.plan.stop {
+            CaseStop::Seconds(window) => (window + self.plan.common.warm_up).into(),
+            CaseStop::Precision { .. } | CaseStop::Count(_) => Duration::ZERO,
+        });
+        let allowed = self.limits.time.saturating_sub(elapsed) + each;
+        let most = each.saturating_mul(self.most_left);
+        let left = if most.is_zero() { allowed } else { most.min(allowed) };
+        let name = format!("{}, pass {}", level_name(concurrency), passes + 1);
+        SearchPart { name, left: TimeLeft::UpTo(left) }
     }
 
     /// Measures a new level and the one below it, pass by pass, in turned order.
@@ -302,7 +357,11 @@ impl Search<'_> {
             return;
         }
         let concurrency = self.levels[level].concurrency;
-        match self.pass(concurrency, observer) {
+        observer.begin_part(&self.part(concurrency, self.levels[level].passes.len()));
+        let passed = self.pass(concurrency, observer);
+        self.measured += 1;
+        self.most_left = self.most_left.saturating_sub(1);
+        match passed {
             Ok((pass, evidence)) => self.take(level, pass, evidence),
             Err(CaseNotMeasured::Refused(failure)) if failure.code == SESSION_COUNT => {
                 self.stopped = Some(Stopped::By(record::KneeStop::SessionCount));
@@ -568,4 +627,29 @@ fn level_of(measured: &MeasuredLevel) -> Option<record::Level> {
         rate,
         passes: rates.len() as u32,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_doubles_so_often_at_most() {
+        for (number, most, times) in
+            [(1, 64, 6), (32, 64, 1), (64, 64, 0), (1, 1, 0), (1, 10, 4), (3, 10, 2), (48, 64, 1)]
+        {
+            assert_eq!(doublings(number, most), times, "{number} to {most}");
+        }
+    }
+
+    #[test]
+    fn levels_are_called_by_what_there_are_several_of() {
+        assert_eq!(level_name(Concurrency::ONE), "1 thread");
+        let level = Concurrency { threads: 4, processes: 2, hosts: 1 };
+        assert_eq!(level_name(level), "4 threads × 2 processes");
+        assert_eq!(
+            level_name(Concurrency { hosts: 3, ..level }),
+            "4 threads × 2 processes × 3 hosts"
+        );
+    }
 }

@@ -52,7 +52,7 @@ pub use self::outcome::{CaseOutcome, HostPart, not_measured};
 pub use self::plan::{CasePlan, CaseStop, Common, KeyCount, KeysPlan, LanePlan, LoadPlan};
 pub use self::relay::{FreshNonce, Relay, Waker};
 pub use self::replay::ReplayOutcome;
-pub use self::steering::{CaseProgress, TokenObserver};
+pub use self::steering::{CaseProgress, SearchPart, TimeLeft, TokenObserver};
 use self::talk::Workers;
 pub use self::targets::{ModuleAnswer, ModuleReport, look_at};
 pub use self::within::{FoundWithin, WithinSearchPlan};

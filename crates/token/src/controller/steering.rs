@@ -27,8 +27,31 @@ pub trait TokenObserver {
     /// Something that the user should know before it begins, such as how long it takes.
     fn notice(&mut self, _text: &str) {}
 
+    /// A level of a search, or a round, begins; what is said until the next one is about it.
+    fn begin_part(&mut self, _part: &SearchPart) {}
+
     /// Called a few times a second while a case is measured.
     fn progress(&mut self, case: &str, progress: &CaseProgress);
+}
+
+/// A part of a search, or of a case in rounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchPart {
+    /// Which: `4 threads, pass 2`.
+    pub name: String,
+    /// When the whole will be over.
+    pub left: TimeLeft,
+}
+
+/// How long something will still take, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLeft {
+    /// No longer than about this, and often less.
+    UpTo(Duration),
+    /// About this.
+    About(Duration),
+    /// Nothing is known of it yet.
+    Unknown,
 }
 
 /// How a case stands.

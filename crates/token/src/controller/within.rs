@@ -23,7 +23,7 @@ use super::outcome::{self, CaseNotMeasured};
 use super::plan::{CasePlan, CaseStop, Common, LoadPlan};
 use super::prepare::Prepared;
 use super::ran_case::RanCase;
-use super::steering::TokenObserver;
+use super::steering::{SearchPart, TimeLeft, TokenObserver};
 use super::verify::{self, Judged};
 use super::{CaseOutcome, TokenController, figures};
 
@@ -107,6 +107,7 @@ impl TokenController {
             threads: search.threads,
             begun: Instant::now(),
             unloaded: Nanos::ZERO,
+            expected: None,
             levels: Vec::new(),
             rate_levels: Vec::new(),
             evidence: Vec::new(),
@@ -147,6 +148,8 @@ struct Levels<'a> {
     begun: Instant,
     /// The mean latency of one worker alone.
     unloaded: Nanos,
+    /// How long the search takes in all, once that is known.
+    expected: Option<Duration>,
     levels: Vec<record::OfferedLevel>,
     /// The same, for the capacity that they show.
     rate_levels: Vec<RateLevel>,
@@ -179,6 +182,7 @@ impl Levels<'_> {
 
     /// One worker alone, one call after the other.
     fn without_load(&mut self) -> Result<Alone, NoLevel> {
+        self.tell_part("one worker alone".to_owned());
         for length in UNLOADED {
             let plan = CasePlan {
                 load: LoadPlan::Closed,
@@ -241,6 +245,7 @@ impl Levels<'_> {
         let alone = PerSecond(1.0 / self.unloaded.as_secs_f64().max(1e-9));
         let seconds = plan.expected_seconds(alone);
         let length = Nanos((seconds * 1e9) as u64);
+        self.expected = Some(self.begun.elapsed() + Duration::from(length));
         self.observer.notice(&format!(
             "{}: the search for the highest rate with {} takes about {length} if the limit is near \
              {alone}, the rate of one worker alone; less where the device does more at once, more \
@@ -250,6 +255,20 @@ impl Levels<'_> {
             self.unloaded,
         ));
         Seconds(seconds)
+    }
+
+    /// Says what is measured now, and when the search will be over as far as that is known.
+    fn tell_part(&mut self, name: String) {
+        let elapsed = self.begun.elapsed();
+        let expected = self.expected.and_then(|whole| whole.checked_sub(elapsed));
+        let allowed = self.search.time.map(|time| time.saturating_sub(elapsed));
+        let left = match (expected, allowed) {
+            (Some(expected), Some(allowed)) if allowed < expected => TimeLeft::UpTo(allowed),
+            (Some(expected), _) => TimeLeft::About(expected),
+            (None, Some(allowed)) => TimeLeft::UpTo(allowed),
+            (None, None) => TimeLeft::Unknown,
+        };
+        self.observer.begin_part(&SearchPart { name, left });
     }
 
     /// One pass over a case, with its samples.
@@ -455,6 +474,7 @@ impl Levels<'_> {
             self.stopped = Some(record::RateWithinStop::Time);
             return Ok(None);
         }
+        self.tell_part(format!("level {}, {rate} offered", self.levels.len() + 1));
         let (ran, judged, samples) = self.level(&plan)?;
         let plan = CasePlan { threads: self.threads, ..plan };
         if ran.interrupted {
