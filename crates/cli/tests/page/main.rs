@@ -21,7 +21,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/page");
 
 /// Checks of each page, and those of a page with a timeline.
 const FOR_EACH: usize = 36;
-const FOR_TIMELINE: usize = 7;
+const FOR_TIMELINE: usize = 8;
 
 #[test]
 fn pages_are_what_they_should_be_in_a_browser() {

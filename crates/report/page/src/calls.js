@@ -38,7 +38,9 @@ export class Lane {
       const text = fitting(call.name, Math.floor((right - left - 8) / CHARACTER));
       if (!text || left < (taken.get(call.y) ?? 0)) return [];
       taken.set(call.y, left + text.length * CHARACTER);
-      return [label(text, left + 4, call.y + 12)];
+      const name = label(text, left + 4, call.y + 12);
+      name.classList.toggle("found", call.path.classList.contains("found"));
+      return [name];
     });
     this.labels.replaceChildren(...labels);
   }

@@ -35,6 +35,7 @@ export class Timeline {
     this.tip = new Tip();
     this.listen();
     this.addTools();
+    this.addFindings(JSON.parse(root.dataset.findings));
     this.width = root.clientWidth;
     new ResizeObserver(() => this.resized()).observe(root);
     this.draw();
@@ -141,6 +142,35 @@ export class Timeline {
     this.root.tabIndex = 0;
     this.root.setAttribute("role", "application");
     this.root.setAttribute("aria-label", `Timeline. ${HINT}`);
+  }
+
+  /** Below the other buttons one for each finding, which marks its calls, or no longer does. */
+  addFindings(findings) {
+    if (findings.length === 0) return;
+    const line = element("p", "tools", "Calls of a finding:");
+    const buttons = findings.map(([what, name]) => {
+      const button = element("button", "copy", `${name}, ${what}`);
+      button.type = "button";
+      button.setAttribute("aria-pressed", "false");
+      button.addEventListener("click", () => {
+        const marks = button.getAttribute("aria-pressed") === "false";
+        for (const each of buttons) each.setAttribute("aria-pressed", String(marks && each === button));
+        this.mark(marks ? name : null);
+      });
+      return button;
+    });
+    line.append(...buttons);
+    this.shown.parentNode.after(line);
+  }
+
+  /** The calls of this function stand out among all others; without a name, none does. */
+  mark(name) {
+    const found = this.calls.filter((call) => name !== null && /^\w*/.exec(call.name)[0] === name);
+    for (const { path } of this.calls) path.classList.remove("found");
+    for (const { path } of found) path.classList.add("found");
+    this.root.classList.toggle("marking", name !== null);
+    this.draw();
+    say(name === null ? "No calls are marked" : `Calls of ${name} that are marked: ${found.length}`);
   }
 
   pan(parts) {

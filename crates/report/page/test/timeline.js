@@ -26,6 +26,7 @@ export async function run({ browser, page, check }) {
   await on("calls say what they are under the mouse", underTheMouse);
   await on("the same part is shown after the width has changed", afterResizing);
   await on("names and moments follow, and are not stretched", namesFollow);
+  await on("a finding marks its calls", findingMarks);
 }
 
 /** A timeline in a page, for hands and eyes. */
@@ -153,6 +154,26 @@ async function underTheMouse(timeline) {
   ok(thread.length > 0);
   await timeline.tab.mouse.move(0, 0);
   equal(await timeline.tip.count(), 0);
+}
+
+async function findingMarks(timeline) {
+  const [[what, name]] = JSON.parse(await timeline.root.getAttribute("data-findings"));
+  const button = timeline.tab.getByRole("button", { name: `${name}, ${what}` });
+  const marked = () =>
+    timeline.root.locator("path").evaluateAll((all) => {
+      const names = JSON.parse(all[0].closest(".timeline").dataset.names);
+      const clear = all.filter((path) => getComputedStyle(path).opacity === "1");
+      return clear.map((path) => names[path.dataset.n]);
+    });
+  const all = await marked();
+  const wanted = all.filter((call) => call.split(/\W/)[0] === name);
+  ok(wanted.length > 0 && wanted.length < all.length, `${wanted.length} of ${all.length}`);
+  await button.click();
+  deepEqual(await marked(), wanted);
+  equal(await button.getAttribute("aria-pressed"), "true");
+  ok((await timeline.tab.getByRole("status").textContent()).endsWith(`: ${wanted.length}`));
+  await button.click();
+  deepEqual(await marked(), all);
 }
 
 async function afterResizing(timeline) {

@@ -96,7 +96,7 @@ pub(super) fn article(
                 @if let Some(note) = entry.note { p.item { span.caution { "!" } " " (clean(note, true)) } }
                 @if links.len() > 2 { (contents(&links, number)) }
             }
-            @if let Some(timeline) = entry.timeline { (super::timeline::section(timeline, &prefix)) }
+            @if let Some(timeline) = entry.timeline { (super::timeline::section(timeline, &record.findings, &prefix)) }
             (main)
             @if detailed {
                 @if fold == Fold::Folded { h3 { "Each result in full"

@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use tapstone_measure::units::Nanos;
+use tapstone_record::Finding;
 use tapstone_text::thousands;
 
 use crate::figures;
 use crate::text::{clean, width};
+use crate::words;
 
 /// The spans of a traced program.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +100,7 @@ const NAMED: f64 = 0.004;
 /// So many of the longest are listed.
 const LISTED: usize = 25;
 
-pub(super) fn section(timeline: &TimelineChart, prefix: &str) -> Markup {
+pub(super) fn section(timeline: &TimelineChart, findings: &[Finding], prefix: &str) -> Markup {
     let spans = || timeline.lanes.iter().flat_map(|lane| &lane.spans);
     let mut layers: Vec<TimelineLayer> = spans().map(|span| span.layer).collect();
     layers.sort_unstable();
@@ -111,7 +113,8 @@ pub(super) fn section(timeline: &TimelineChart, prefix: &str) -> Markup {
             p.legend { @for layer in &layers {
                 span { i class=(format!("swatch {}", layer.class())) {} (layer.name()) }
             } }
-            div.timeline data-wall=(timeline.wall.0) data-names=(names.list()) {
+            div.timeline data-wall=(timeline.wall.0) data-names=(names.list())
+                data-findings=(found(findings, timeline)) {
                 @for lane in &timeline.lanes { (lane_of(lane, timeline.wall, &names)) }
                 (axis(timeline.wall))
             }
@@ -227,6 +230,29 @@ fn longest(timeline: &TimelineChart) -> Markup {
             }
         }
     }
+}
+
+/// Findings of which calls are in the picture, as JSON: what was found, and the function. The script
+/// marks the calls of a finding.
+fn found(findings: &[Finding], timeline: &TimelineChart) -> String {
+    let mut found: Vec<[String; 2]> = Vec::new();
+    for finding in findings {
+        let function = function_of(&finding.place);
+        let mut spans = timeline.lanes.iter().flat_map(|lane| &lane.spans);
+        let one = [words::finding(&finding.kind), function].map(|text| clean(text, true));
+        if !function.is_empty()
+            && spans.any(|span| function_of(&span.name) == function)
+            && !found.contains(&one)
+        {
+            found.push(one);
+        }
+    }
+    serde_json::to_string(&found).unwrap_or_default()
+}
+
+/// `SCardTransmit` of `SCardTransmit: GET DATA`.
+fn function_of(name: &str) -> &str {
+    name.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default()
 }
 
 /// The names of spans, each once: thousands of spans have few.
