@@ -3,6 +3,7 @@
 //!
 //! Options and verbs are described where they are defined; here is only how they are arranged.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -89,6 +90,24 @@ fn verbs_in_groups(definitions: &Command) -> String {
     text
 }
 
+/// `tapstone help tokne` suggests what `tapstone tokne` does: clap suggests nothing behind `help`.
+pub(crate) fn with_suggestion(
+    error: Error,
+    definitions: &Command,
+    words: impl Iterator<Item = OsString>,
+) -> Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let mut words: Vec<OsString> = words.collect();
+    if words.get(1).is_none_or(|word| word != "help") {
+        return error;
+    }
+    words.remove(1);
+    let direct = definitions.clone().try_get_matches_from(words).err();
+    direct.filter(|direct| direct.kind() == error.kind()).unwrap_or(error)
+}
+
 /// The error without the verbs that are processes of Tapstone's own: nobody meant those.
 pub(crate) fn without_hidden_verbs(mut error: Error, definitions: &Command) -> Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -166,6 +185,11 @@ mod tests {
             let text = without_hidden_verbs(error, &definitions()).render().to_string();
             assert!(text.contains(&format!("'{meant}'")), "{text}");
             assert!(!text.contains("worker"), "{text}");
+            let words = || ["tapstone", "help", typed].map(OsString::from).into_iter();
+            let error = definitions().try_get_matches_from(words()).unwrap_err();
+            let error = with_suggestion(error, &definitions(), words());
+            let behind_help = without_hidden_verbs(error, &definitions()).render().to_string();
+            assert_eq!(behind_help, text);
         }
     }
 }

@@ -156,6 +156,7 @@ fn typed_arguments() -> Result<Arguments, clap::Error> {
     let definitions = help::arranged(Arguments::command());
     let typed = definitions.clone().try_get_matches();
     let typed = typed.map_err(|error| {
+        let error = help::with_suggestion(error, &definitions, env::args_os());
         let error = help::without_hidden_verbs(error, &definitions);
         removed_options::with_successor(error, env::args_os().skip(1))
     })?;
