@@ -121,6 +121,9 @@ const APPROACHES: usize = 3;
 /// logarithm: near enough that the line between them is straight.
 const LOG_DISTANCE: f64 = 0.6;
 
+/// From this share on, its logarithm flattens: no more than all arrivals can lie beyond.
+const STRAIGHT: f64 = 0.5;
+
 /// Rounds of low, high, high, low. A device that needs more is too noisy for the precision.
 const MOST_ROUNDS: usize = 4;
 
@@ -196,6 +199,8 @@ struct Side {
 struct Bracket {
     low: Side,
     high: Side,
+    /// A level outside of it agreed with it.
+    confirmed: bool,
 }
 
 impl Bracket {
@@ -203,9 +208,29 @@ impl Bracket {
         self.high.rate / self.low.rate
     }
 
-    /// With a level between the two in the place of the one on its side.
+    /// With a level between the two in the place of the one on its side; one outside of it may
+    /// confirm it.
     fn narrowed(self, side: Side) -> Self {
-        if side.beyond { Self { high: side, ..self } } else { Self { low: side, ..self } }
+        if (self.low.rate..self.high.rate).contains(&side.rate) {
+            return if side.beyond {
+                Self { high: side, ..self }
+            } else {
+                Self { low: side, ..self }
+            };
+        }
+        let agrees = side.beyond == (side.rate >= self.high.rate);
+        Self { confirmed: self.confirmed || agrees, ..self }
+    }
+
+    /// Where the limit probably is. A short level may have been on the wrong side by chance: the line
+    /// over all levels may lead out of the bracket, until a level there says that it was right.
+    fn place(&self, line: Option<Line>, wanted: f64) -> f64 {
+        match line.map(|line| line.crossing) {
+            Some(rate) if !self.confirmed || (self.low.rate..=self.high.rate).contains(&rate) => {
+                self.nearly(rate)
+            }
+            _ => self.crossing(wanted),
+        }
     }
 
     /// This rate, or the end that is nearer, of a range somewhat wider than the bracket.
@@ -242,9 +267,10 @@ impl Line {
         const NEAR: f64 = 2.5;
         let near = levels.iter().filter(|level| !level.backlog_grows());
         let points = near.filter_map(|level| {
-            let log = level.share_beyond().ln();
-            let weight = level.share_beyond() * level.arrivals() as f64;
-            ((log - share.ln()).abs() <= NEAR).then_some((level.rate.0.ln(), log, weight))
+            let beyond = level.share_beyond();
+            let log = beyond.ln();
+            let near = (log - share.ln()).abs() <= NEAR && beyond < STRAIGHT;
+            near.then_some((level.rate.0.ln(), log, beyond * level.arrivals() as f64))
         });
         let points: Vec<(f64, f64, f64)> = points.collect();
         let total: f64 = points.iter().map(|(_, _, weight)| weight).sum();
@@ -309,7 +335,7 @@ impl<M: MeasuresRates> Search<'_, M> {
         let mut low = low;
         let mut bracket = loop {
             if let Some(high) = high {
-                break Bracket { low, high };
+                break Bracket { low, high, confirmed: false };
             }
             if low.rate >= self.plan.highest.0 {
                 return Ok(Err(WithinEnd::RateCap));
@@ -317,7 +343,7 @@ impl<M: MeasuresRates> Search<'_, M> {
             let rate = (low.rate * 2.0).min(self.plan.highest.0);
             let next = go_on!(self.level(rate, self.plan.coarse_arrivals()));
             if next.beyond {
-                break Bracket { low, high: next };
+                break Bracket { low, high: next, confirmed: false };
             }
             low = next;
         };
@@ -335,15 +361,10 @@ impl<M: MeasuresRates> Search<'_, M> {
         let mut taken = 0;
         // A side whose backlog grows says nothing of the slope: it has to go first.
         while (taken < APPROACHES || bracket.high.log.is_none()) && bracket.ratio() > NARROWEST {
-            // A short level may have been on the wrong side by chance: the line over all levels
-            // may lead out of the bracket again.
             let line = Line::near(&self.levels, self.plan.share);
-            let crossing = bracket.crossing(wanted);
-            let rate = line.map_or(crossing, |line| bracket.nearly(line.crossing));
+            let rate = bracket.place(line, wanted);
             let side = go_on!(self.level(rate, self.plan.approach_arrivals()));
-            if (bracket.low.rate..bracket.high.rate).contains(&rate) {
-                bracket = bracket.narrowed(side);
-            }
+            bracket = bracket.narrowed(side);
             taken += 1;
         }
         Ok(Ok(bracket))
@@ -351,11 +372,14 @@ impl<M: MeasuresRates> Search<'_, M> {
 
     fn decide(&mut self, bracket: Bracket) -> Step<LatencyLimit, M::Error> {
         let mut found = None;
+        // What an earlier place pointed to, farther away than its two rates tell.
+        let mut pointed_to: Option<f64> = None;
         for _ in 0..MOST_PLACES {
             let Some(line) = Line::near(&self.levels, self.plan.share) else {
                 return self.confirm(bracket);
             };
-            let centre = bracket.nearly(line.crossing);
+            let place = bracket.place(Some(line), self.plan.share.ln());
+            let centre = pointed_to.unwrap_or(place);
             let distance = (LOG_DISTANCE / line.slope).clamp(0.002, 0.1);
             let mut pair = Pair::new(centre, distance);
             for _ in 0..MOST_ROUNDS {
@@ -363,17 +387,18 @@ impl<M: MeasuresRates> Search<'_, M> {
                     let high = Side { rate: grows_at, log: None, beyond: true };
                     let below = bracket.low.rate.min(grows_at / GIVES_WAY);
                     let low = Side { rate: below, ..bracket.low };
-                    return self.confirm(Bracket { low, high });
+                    return self.confirm(Bracket { low, high, ..bracket });
                 }
                 found = pair.crossing(self.plan.share);
-                // A place that is this far off is left for one that all levels together point to.
-                let off = |limit: &Estimate| (limit.estimate / centre).ln().abs() / distance;
-                match found {
-                    Some(limit) if off(&limit) > FAR_OFF => break,
-                    Some(limit) if limit.relative_half_width() <= self.plan.precision => {
-                        return Ok(Ok(LatencyLimit::Rate(limit)));
-                    }
-                    _ => {}
+                let Some(limit) = found else { continue };
+                if (limit.estimate / centre).ln().abs() / distance > FAR_OFF {
+                    pointed_to = Some(limit.estimate.clamp(centre / BRACKET, centre * BRACKET));
+                    // No line is straight for so long: its place holds, not its interval.
+                    found = None;
+                    break;
+                }
+                if limit.relative_half_width() <= self.plan.precision {
+                    return Ok(Ok(LatencyLimit::Rate(limit)));
                 }
             }
         }
@@ -406,7 +431,8 @@ impl<M: MeasuresRates> Search<'_, M> {
                 })));
             }
             let below = self.capacity().map_or(low.rate, |served| low.rate.min(served.high));
-            bracket = Bracket { low: Side { rate: below / GIVES_WAY, ..low }, high: low };
+            let given_way = Side { rate: below / GIVES_WAY, ..low };
+            bracket = Bracket { low: given_way, high: low, ..bracket };
         }
     }
 
@@ -430,7 +456,7 @@ impl<M: MeasuresRates> Search<'_, M> {
         let share = level.share_beyond();
         // A share of nothing has no logarithm: half an arrival stands for it.
         let half = 0.5 / level.arrivals().max(1) as f64;
-        let log = (!grows && share < 0.5).then(|| share.max(half).ln());
+        let log = (!grows && share < STRAIGHT).then(|| share.max(half).ln());
         Ok(Ok(Side { rate, log, beyond: grows || share > self.plan.share }))
     }
 
@@ -705,10 +731,13 @@ mod tests {
         Side { rate, log, beyond }
     }
 
+    fn bracket_of(low: Side, high: Side) -> Bracket {
+        Bracket { low, high, confirmed: false }
+    }
+
     #[test]
     fn a_bracket_is_crossed_on_the_logarithms_of_rate_and_share() {
-        let bracket =
-            |low, high| Bracket { low: side(100.0, low, false), high: side(400.0, high, true) };
+        let bracket = |low, high| bracket_of(side(100.0, low, false), side(400.0, high, true));
         let known = bracket(Some(-6.0), Some(-4.0));
         assert!((known.ratio() - 4.0).abs() < 1e-12);
         let is = |wanted: f64, rate: f64| {
@@ -732,15 +761,43 @@ mod tests {
 
     #[test]
     fn a_narrowed_bracket_keeps_its_other_side() {
-        let bracket =
-            Bracket { low: side(100.0, Some(-6.0), false), high: side(400.0, Some(-4.0), true) };
+        let bracket = bracket_of(side(100.0, Some(-6.0), false), side(400.0, Some(-4.0), true));
         let beyond = bracket.narrowed(side(200.0, Some(-4.2), true));
         assert_eq!((beyond.low.rate, beyond.high.rate), (100.0, 200.0));
         let within = bracket.narrowed(side(200.0, Some(-5.0), false));
         assert_eq!((within.low.rate, within.high.rate), (200.0, 400.0));
+        assert!(!within.confirmed && !beyond.confirmed);
+        // A level outside changes no side, and may agree with them.
+        for (rate, is_beyond, agrees) in
+            [(90.0, false, true), (90.0, true, false), (400.0, true, true), (400.0, false, false)]
+        {
+            let outside = bracket.narrowed(side(rate, None, is_beyond));
+            assert_eq!((outside.low.rate, outside.high.rate), (100.0, 400.0));
+            assert_eq!(outside.confirmed, agrees, "{rate} {is_beyond}");
+        }
+        let still = Bracket { confirmed: true, ..bracket }.narrowed(side(90.0, None, true));
+        assert!(still.confirmed);
         // A rate outside may be up to 1.3 times away.
         let near = [50.0, 80.0, 300.0, 510.0, 600.0].map(|rate| bracket.nearly(rate));
         assert_eq!(near, [100.0 / 1.3, 80.0, 300.0, 510.0, 400.0 * 1.3]);
+    }
+
+    #[test]
+    fn a_line_leads_out_of_a_bracket_until_a_level_there_agrees_with_it() {
+        let bracket = bracket_of(side(100.0, Some(-6.0), false), side(400.0, Some(-4.0), true));
+        let confirmed = Bracket { confirmed: true, ..bracket };
+        let line = |crossing| Some(Line { slope: 1.0, crossing });
+        let is =
+            |found: f64, rate: f64| assert!((found / rate - 1.0).abs() < 1e-9, "{found} {rate}");
+        is(bracket.place(line(90.0), -5.0), 90.0);
+        is(bracket.place(line(50.0), -5.0), 100.0 / 1.3);
+        is(bracket.place(None, -5.0), 200.0);
+        for outside in [90.0, 50.0, 401.0] {
+            is(confirmed.place(line(outside), -5.0), 200.0);
+        }
+        for inside in [100.0, 300.0, 400.0] {
+            is(confirmed.place(line(inside), -5.0), inside);
+        }
     }
 
     #[test]
@@ -765,6 +822,12 @@ mod tests {
         assert!(Line::near(&[], 0.03).is_none());
         let falling = [steady(100.0, 2_000, 0.04), steady(200.0, 2_000, 0.01)];
         assert!(Line::near(&falling, 0.03).is_none());
+        // Half of all is no point of a straight line, however near the wanted share.
+        let flattened = [(100.0, 0.05), (200.0, 0.2), (250.0, 0.5)];
+        let flattened = flattened.map(|(rate, share)| steady(rate, 2_000, share));
+        let line = Line::near(&flattened, 0.1).unwrap();
+        assert!((line.slope - 2.0).abs() < 1e-9, "{line:?}");
+        assert!((line.crossing / (100.0 * 2f64.sqrt()) - 1.0).abs() < 1e-9, "{line:?}");
     }
 
     #[test]
@@ -810,6 +873,38 @@ mod tests {
         assert!(((a.0 * b.0).sqrt() / 200.0 - 1.0).abs() < 0.002, "{offered:?}");
         let LatencyLimit::Rate(found) = limit else { panic!("{limit:?}") };
         assert!((found.estimate / 200.0 - 1.0).abs() < 1e-3, "{found:?}");
+    }
+
+    /// A short level just below the limit has the share of a far higher rate. The line through it
+    /// leads far below.
+    #[test]
+    fn a_level_that_was_held_up_once_does_not_keep_the_search_far_below_the_limit() {
+        let plan = WithinPlan { share: 0.1, arrivals: 5_000, first: PerSecond(60.0), ..PLAN };
+        let mut spoilt = 0;
+        let (limit, offered) = searched(plan, |rate, arrivals| {
+            let held_up = spoilt == 0 && (750.0..839.0).contains(&rate);
+            spoilt += u32::from(held_up);
+            let share = if held_up { 0.41 } else { (0.1 * (rate / 839.0).powi(11)).min(0.97) };
+            Some(steady(rate, arrivals, share))
+        });
+        assert_eq!(spoilt, 1);
+        let LatencyLimit::Rate(found) = limit else { panic!("{limit:?} {offered:?}") };
+        assert!((found.estimate / 839.0 - 1.0).abs() < 0.01, "{found:?}");
+        let [.., low, high, _, _] = offered[..] else { panic!("{offered:?}") };
+        assert!((low.0..high.0).contains(&839.0), "{offered:?}");
+    }
+
+    #[test]
+    fn a_figure_far_from_where_it_was_measured_is_not_given() {
+        // Short levels have their limit at 300/s. Longer ones point far beyond wherever they are.
+        let (limit, offered) = searched(PLAN, |rate, arrivals| {
+            let share = match arrivals == PLAN.coarse_arrivals() {
+                true => 0.01 * (rate / 300.0).powi(10),
+                false => 0.0015 * (rate / 300.0).powf(1.2),
+            };
+            Some(steady(rate, arrivals, share.min(0.9)))
+        });
+        assert!(!matches!(limit, LatencyLimit::Rate(_)), "{limit:?} {offered:?}");
     }
 
     #[test]
