@@ -19,27 +19,50 @@ pub trait Observation: fmt::Debug + Sync {
     fn look_after(&self);
 }
 
-/// All that observes one run.
+/// All that observes one run, and what the program's environment needs for it.
 #[derive(Clone, Debug, Default)]
-pub struct Observations<'a>(Vec<&'a dyn Observation>);
+pub struct Observations<'a> {
+    all: Vec<&'a dyn Observation>,
+    variables: Vec<(OsString, OsString)>,
+}
 
 impl<'a> Observations<'a> {
-    /// These, and one more.
+    /// These, and one of the program itself, from the inside.
     #[must_use]
-    pub fn and(mut self, observation: Option<&'a dyn Observation>) -> Self {
-        self.0.extend(observation);
+    pub fn inside(mut self, observation: &'a dyn Observation) -> Self {
+        self.variables.extend(observation.environment());
+        self.beside(Some(observation))
+    }
+
+    /// These, and one of another program (a daemon), which is looked after too.
+    #[must_use]
+    pub fn beside(mut self, observation: Option<&'a dyn Observation>) -> Self {
+        self.all.extend(observation);
         self
+    }
+
+    /// With an environment variable added or replaced.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// The environment variables to add or replace: names and values.
+    #[must_use]
+    pub fn variables(&self) -> &[(OsString, OsString)] {
+        &self.variables
     }
 
     /// How long to wait for the program until the next [`look_after`](Self::look_after). `None`:
     /// nothing has to be looked after.
     #[must_use]
     pub fn period(&self) -> Option<Duration> {
-        self.0.iter().map(|observation| observation.period()).min()
+        self.all.iter().map(|observation| observation.period()).min()
     }
 
     /// Looks after all of them.
     pub fn look_after(&self) {
-        self.0.iter().for_each(|observation| observation.look_after());
+        self.all.iter().for_each(|observation| observation.look_after());
     }
 }

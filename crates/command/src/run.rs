@@ -13,7 +13,6 @@ mod output;
 mod signals;
 mod witness;
 
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -26,7 +25,7 @@ use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::command::Command;
-use crate::observation::{Observation, Observations};
+use crate::observation::Observations;
 
 pub use output::{ProgramOutput, Stream};
 pub use signals::Signals;
@@ -39,7 +38,6 @@ use output::Readers;
 #[derive(Clone, Debug)]
 pub struct ProgramRun<'a> {
     command: &'a Command,
-    variables: Vec<(OsString, OsString)>,
     output: ProgramOutput,
     input: ProgramInput,
     observations: Observations<'a>,
@@ -103,31 +101,16 @@ impl<'a> ProgramRun<'a> {
     pub fn new(command: &'a Command) -> Self {
         Self {
             command,
-            variables: Vec::new(),
             output: ProgramOutput::default(),
             input: ProgramInput::default(),
             observations: Observations::default(),
         }
     }
 
-    /// With an environment variable added or replaced.
+    /// The same run, with what observes it.
     #[must_use]
-    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        self
-    }
-
-    /// The same run, with something that observes it.
-    #[must_use]
-    pub fn observed(mut self, observation: &'a dyn Observation) -> Self {
-        self.variables.extend(observation.environment());
-        self.beside(Some(observation))
-    }
-
-    /// Beside a program that is observed (a daemon), whose observation is looked after too.
-    #[must_use]
-    pub fn beside(self, observation: Option<&'a dyn Observation>) -> Self {
-        Self { observations: self.observations.and(observation), ..self }
+    pub fn observed(self, observations: Observations<'a>) -> Self {
+        Self { observations, ..self }
     }
 
     /// Where its output goes.
@@ -177,7 +160,8 @@ impl<'a> ProgramRun<'a> {
     fn prepared(&self) -> io::Result<process::Command> {
         let mut command = process::Command::new(self.command.program());
         command.arg0(self.command.name()).args(self.command.arguments());
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let variables = self.observations.variables();
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         let (stdout, stderr) = match self.output {
             ProgramOutput::Passed => (Stdio::inherit(), Stdio::inherit()),
             ProgramOutput::Shown => {
@@ -332,8 +316,8 @@ mod tests {
     fn variables_are_added_and_nothing_is_read() {
         let command = Command::by_shell("cat; echo $TAPSTONE_TEST $HOME").unwrap();
         let signals = Signals::watch().unwrap();
-        let run =
-            ProgramRun::new(&command).variable("TAPSTONE_TEST", "a b").input(ProgramInput::Null);
+        let added = Observations::default().variable("TAPSTONE_TEST", "a b");
+        let run = ProgramRun::new(&command).observed(added).input(ProgramInput::Null);
         let finished = run.output(ProgramOutput::Kept).finish(&signals).unwrap();
         let home = std::env::var("HOME").unwrap_or_default();
         let told = String::from_utf8(finished.stdout.unwrap().kept).unwrap();

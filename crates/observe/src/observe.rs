@@ -108,11 +108,12 @@ fn run_probed(
     probe: &Probe,
     signals: &Signals,
 ) -> Result<Finished, RunError> {
-    let run = ProgramRun::new(plan.command).output(plan.output).input(plan.input);
-    if blind::is_for_another_machine(plan.command.program()) {
-        return run.beside(plan.beside()).finish(signals);
+    let mut observations = plan.beside();
+    if !blind::is_for_another_machine(plan.command.program()) {
+        observations = observations.inside(probe);
     }
-    run.observed(probe).beside(plan.beside()).finish(signals)
+    let run = ProgramRun::new(plan.command).output(plan.output).input(plan.input);
+    run.observed(observations).finish(signals)
 }
 
 /// As the probe says, which then is no loss beside it, or else as the program's file tells.

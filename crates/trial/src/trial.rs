@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::behaviour::{self, Behaviour, Judgement};
 use crate::guard;
 use tapstone_command::command::Command;
+use tapstone_command::observation::Observations;
 use tapstone_command::rounds::{self, Ended, Progress, Rounds, Turn};
 use tapstone_command::run::{Exit, Finished, ProgramInput, ProgramOutput, ProgramRun, Signals};
 use tapstone_events::{Blind, Fix, ObservedRun};
@@ -143,7 +144,7 @@ pub enum TrialError {
         /// The call that refused a PIN.
         what: String,
     },
-    /// It changes something.
+    /// The command changes something on the token or card.
     #[error(
         "the command writes to the token or card: {}\nhint: it is not run again; \
          --allow-writes repeats it", what.join(", ")
@@ -246,7 +247,7 @@ impl Trial<'_> {
             let run =
                 ProgramRun::new(self.command).output(ProgramOutput::Kept).input(ProgramInput::Null);
             let mut finished = run
-                .beside(beside.map(|probe| probe as _))
+                .observed(Observations::default().beside(beside.map(|probe| probe as _)))
                 .finish(signals)
                 .map_err(ObserveError::from)?;
             self.check_exit(&finished)?;

@@ -204,6 +204,23 @@ impl Rv {
         )
     }
 
+    /// The token objects to how an object was asked for, not to what was asked: another template may
+    /// do. Modules say so with general codes too.
+    #[must_use]
+    pub fn is_about_template(self) -> bool {
+        matches!(
+            self.0 as CK_RV,
+            CKR_TEMPLATE_INCONSISTENT
+                | CKR_TEMPLATE_INCOMPLETE
+                | CKR_ATTRIBUTE_VALUE_INVALID
+                | CKR_ATTRIBUTE_TYPE_INVALID
+                | CKR_ATTRIBUTE_READ_ONLY
+                | CKR_SESSION_READ_ONLY
+                | CKR_GENERAL_ERROR
+                | CKR_FUNCTION_FAILED
+        )
+    }
+
     /// The token has judged a PIN and refused it: never try again.
     #[must_use]
     pub fn is_pin(self) -> bool {
@@ -246,6 +263,25 @@ mod tests {
         assert_eq!(Rv::check(CKR_OK), Ok(()));
         assert_eq!(Rv::check(CKR_CANCEL), Err(Rv(1)));
         assert_eq!(Rv::check(CK_RV::MAX), Err(Rv(CK_RV::MAX)));
+    }
+
+    #[test]
+    fn another_template_may_do_where_the_token_objects_to_this_one() {
+        for code in [
+            CKR_TEMPLATE_INCONSISTENT,
+            CKR_TEMPLATE_INCOMPLETE,
+            CKR_ATTRIBUTE_VALUE_INVALID,
+            CKR_ATTRIBUTE_TYPE_INVALID,
+            CKR_ATTRIBUTE_READ_ONLY,
+            CKR_SESSION_READ_ONLY,
+            CKR_GENERAL_ERROR,
+            CKR_FUNCTION_FAILED,
+        ] {
+            assert!(Rv(code as u64).is_about_template(), "{}", Rv(code as u64));
+        }
+        for code in [CKR_OK, CKR_MECHANISM_INVALID, CKR_DEVICE_REMOVED, CKR_PIN_INCORRECT] {
+            assert!(!Rv(code as u64).is_about_template(), "{}", Rv(code as u64));
+        }
     }
 
     /// A new session may help, or none will: a wrong answer makes a run go on, or end, in vain.

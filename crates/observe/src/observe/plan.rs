@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tapstone_command::command::Command;
-use tapstone_command::observation::Observation;
+use tapstone_command::observation::{Observation, Observations};
 use tapstone_command::run::{ProgramInput, ProgramOutput};
 use tapstone_events::system_calls::SystemCallSet;
 
@@ -50,7 +50,7 @@ impl<'a> ObservationPlan<'a> {
     }
 
     /// The observation of that daemon.
-    pub(super) fn beside(&self) -> Option<&'a dyn Observation> {
-        self.beside.map(|probe| probe as &dyn Observation)
+    pub(super) fn beside(&self) -> Observations<'a> {
+        Observations::default().beside(self.beside.map(|probe| probe as &dyn Observation))
     }
 }

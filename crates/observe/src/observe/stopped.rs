@@ -19,8 +19,8 @@ pub(super) fn run_stopped(
     probe: &Probe,
     set: &SystemCallSet,
 ) -> Result<(Finished, Observed), ObserveError> {
-    let launch = Launch::new(plan.command).observed(probe);
-    let launch = launch.beside(plan.beside());
+    let observations = plan.beside().inside(probe);
+    let launch = Launch::new(plan.command).observed(observations);
     let launch = with_streams(launch, plan).map_err(ObserveError::Streams)?;
     let options = TracingOptions { set: set.clone(), ..TracingOptions::default() };
     let observed = syscalls::observe(&launch, &options)?;

@@ -1,17 +1,15 @@
 //! How a command is started to be stopped at its system calls, and at which.
 
-use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 
 use tapstone_command::command::Command;
-use tapstone_command::observation::{Observation, Observations};
+use tapstone_command::observation::Observations;
 use tapstone_events::system_calls::SystemCallSet;
 
 /// How a command is to be run.
 #[derive(Debug)]
 pub struct Launch<'a> {
     pub(super) command: &'a Command,
-    pub(super) variables: Vec<(OsString, OsString)>,
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
@@ -24,7 +22,6 @@ impl<'a> Launch<'a> {
     pub fn new(command: &'a Command) -> Self {
         Self {
             command,
-            variables: Vec::new(),
             stdin: None,
             stdout: None,
             stderr: None,
@@ -32,24 +29,10 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// With an environment variable added or replaced.
+    /// With what observes it besides.
     #[must_use]
-    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
-        self
-    }
-
-    /// Observed from the inside too.
-    #[must_use]
-    pub fn observed(mut self, observation: &'a dyn Observation) -> Self {
-        self.variables.extend(observation.environment());
-        self.beside(Some(observation))
-    }
-
-    /// Beside a program that is observed (a daemon), whose observation is looked after too.
-    #[must_use]
-    pub fn beside(self, observation: Option<&'a dyn Observation>) -> Self {
-        Self { observations: self.observations.and(observation), ..self }
+    pub fn observed(self, observations: Observations<'a>) -> Self {
+        Self { observations, ..self }
     }
 
     /// With another standard input.

@@ -49,9 +49,10 @@ impl Texts {
         let command = launch.command;
         let text = |text: &OsStr| CString::new(text.as_bytes());
         // In the order in which they are: programs that print them must not differ.
-        let is_replaced = |name: &OsStr| launch.variables.iter().any(|(added, _)| added == name);
+        let variables = launch.observations.variables();
+        let is_replaced = |name: &OsStr| variables.iter().any(|(added, _)| added == name);
         let kept = env::vars_os().filter(|(name, _)| !is_replaced(name));
-        let environment = kept.chain(launch.variables.iter().cloned());
+        let environment = kept.chain(variables.iter().cloned());
         let variables = environment
             .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
         let arguments = command.arguments().iter().map(OsString::as_os_str);

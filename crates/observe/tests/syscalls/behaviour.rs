@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command as Plain;
 
 use tapstone_command::command::Command;
+use tapstone_command::observation::Observations;
 use tapstone_command::run::Exit;
 use tapstone_observe::syscalls::{Launch, TracingError, TracingOptions, observe};
 use tapstone_testing::{copy_program, write_program};
@@ -82,7 +83,8 @@ fn programs_of_the_system_run_as_ever() {
 #[test]
 fn variables_are_added_to_the_environment() {
     let command = Command::by_shell("test \"$ADDED\" = 'a b' && test -n \"$PATH\"").unwrap();
-    let seen = observe(&Launch::new(&command).variable("ADDED", "a b"), &TracingOptions::default());
+    let launch = Launch::new(&command).observed(Observations::default().variable("ADDED", "a b"));
+    let seen = observe(&launch, &TracingOptions::default());
     assert_eq!(seen.unwrap().exit, Exit::Code(0));
 }
 

@@ -53,7 +53,7 @@ fn make_somewhere(
         }
         match make(site, order, &id, KeyPlace::InSession) {
             Ok(key) => return Ok(key),
-            Err(failure) if site.read_only || !is_about_template(failure.code) => {
+            Err(failure) if site.read_only || !failure.code.is_about_template() => {
                 return Err(failure.into());
             }
             Err(_) => {}
@@ -69,19 +69,6 @@ enum KeyPlace {
     InSession,
     ReadableInSession,
     OnToken,
-}
-
-/// The token objects to how the key was asked for.
-fn is_about_template(code: Rv) -> bool {
-    matches!(
-        code.0 as CK_RV,
-        CKR_TEMPLATE_INCONSISTENT
-            | CKR_TEMPLATE_INCOMPLETE
-            | CKR_ATTRIBUTE_VALUE_INVALID
-            | CKR_ATTRIBUTE_READ_ONLY
-            | CKR_GENERAL_ERROR
-            | CKR_FUNCTION_FAILED
-    )
 }
 
 fn make(

@@ -247,7 +247,7 @@ impl KeyMaker<'_> {
             }
             match self.make(variant, &id, on_token, readable) {
                 Ok(key) => return Ok(key),
-                Err(failure) if is_about_template(failure.code) => {
+                Err(failure) if failure.code.is_about_template() => {
                     first_failure.get_or_insert(failure);
                 }
                 Err(failure) => {
@@ -463,21 +463,6 @@ fn class_name(class: CK_OBJECT_CLASS) -> &'static str {
         CKO_PUBLIC_KEY => "CKO_PUBLIC_KEY",
         _ => "CKO_SECRET_KEY",
     }
-}
-
-/// The token objects to how the key was asked for, not to what was asked.
-fn is_about_template(code: Rv) -> bool {
-    matches!(
-        code.0 as CK_RV,
-        CKR_TEMPLATE_INCONSISTENT
-            | CKR_TEMPLATE_INCOMPLETE
-            | CKR_ATTRIBUTE_VALUE_INVALID
-            | CKR_ATTRIBUTE_TYPE_INVALID
-            | CKR_ATTRIBUTE_READ_ONLY
-            | CKR_SESSION_READ_ONLY
-            | CKR_GENERAL_ERROR
-            | CKR_FUNCTION_FAILED
-    )
 }
 
 fn mechanism(spec: KeySpec) -> CK_MECHANISM_TYPE {

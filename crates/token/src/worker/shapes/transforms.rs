@@ -19,11 +19,11 @@ pub(super) struct Sign;
 impl ShapeWork for Sign {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
-        keyed_calls(
-            setup,
-            (Function::C_SignInit, functions.C_SignInit),
-            (Function::C_Sign, functions.C_Sign),
-        )
+        Ok(Box::new(KeyedCalls {
+            init: Named::present(Function::C_SignInit, functions.C_SignInit)?,
+            transform: Named::present(Function::C_Sign, functions.C_Sign)?,
+            key_pin: setup.key_pin.clone(),
+        }))
     }
 
     fn message_by_token(
@@ -41,11 +41,11 @@ pub(super) struct Encrypt;
 impl ShapeWork for Encrypt {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
-        keyed_calls(
-            setup,
-            (Function::C_EncryptInit, functions.C_EncryptInit),
-            (Function::C_Encrypt, functions.C_Encrypt),
-        )
+        Ok(Box::new(KeyedCalls {
+            init: Named::present(Function::C_EncryptInit, functions.C_EncryptInit)?,
+            transform: Named::present(Function::C_Encrypt, functions.C_Encrypt)?,
+            key_pin: setup.key_pin.clone(),
+        }))
     }
 
     fn key_usage(&self) -> KeyUsage {
@@ -79,11 +79,11 @@ pub(super) struct Decrypt;
 impl ShapeWork for Decrypt {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
-        keyed_calls(
-            setup,
-            (Function::C_DecryptInit, functions.C_DecryptInit),
-            (Function::C_Decrypt, functions.C_Decrypt),
-        )
+        Ok(Box::new(KeyedCalls {
+            init: Named::present(Function::C_DecryptInit, functions.C_DecryptInit)?,
+            transform: Named::present(Function::C_Decrypt, functions.C_Decrypt)?,
+            key_pin: setup.key_pin.clone(),
+        }))
     }
 
     fn key_usage(&self) -> KeyUsage {
@@ -115,8 +115,8 @@ impl ShapeWork for Digest {
     fn timed_calls(&self, setup: &CallSetup<'_>) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
         let functions = &setup.shared.module.functions;
         Ok(Box::new(DigestCalls {
-            init: present(Function::C_DigestInit, functions.C_DigestInit)?,
-            digest: present(Function::C_Digest, functions.C_Digest)?,
+            init: Named::present(Function::C_DigestInit, functions.C_DigestInit)?,
+            digest: Named::present(Function::C_Digest, functions.C_Digest)?,
         }))
     }
 }
@@ -180,28 +180,36 @@ struct Named<F> {
     function: F,
 }
 
+impl<F> Named<F> {
+    fn present(call: Function, function: Option<F>) -> Result<Self, Pkcs11Failure> {
+        let absent = Pkcs11Failure { call, code: Rv::NOT_IN_FUNCTION_LIST };
+        function.map(|function| Self { call, function }).ok_or(absent)
+    }
+}
+
+impl Named<Transform> {
+    #[inline(always)]
+    fn transform(&self, operation: &mut Operation<'_>) -> Result<(), CallError> {
+        operation.enter(self.call);
+        // SAFETY: input and result are as long as their lengths say.
+        check_code(self.call, unsafe {
+            (self.function)(
+                operation.session,
+                operation.data,
+                operation.data_length,
+                operation.result,
+                &mut operation.result_length,
+            )
+        })
+    }
+}
+
 /// …Init, then one call with input and result.
 struct KeyedCalls {
     init: Named<Init>,
     transform: Named<Transform>,
     /// The key asks for a login of its own after each …Init (CKA_ALWAYS_AUTHENTICATE).
     key_pin: Option<Pin>,
-}
-
-fn keyed_calls(
-    setup: &CallSetup<'_>,
-    init: (Function, Option<Init>),
-    transform: (Function, Option<Transform>),
-) -> Result<Box<dyn TimedCalls>, Pkcs11Failure> {
-    Ok(Box::new(KeyedCalls {
-        init: Named { call: init.0, function: present(init.0, init.1)? },
-        transform: Named { call: transform.0, function: present(transform.0, transform.1)? },
-        key_pin: setup.key_pin.clone(),
-    }))
-}
-
-fn present<F>(call: Function, function: Option<F>) -> Result<F, Pkcs11Failure> {
-    function.ok_or(Pkcs11Failure { call, code: Rv::NOT_IN_FUNCTION_LIST })
 }
 
 impl TimedCalls for KeyedCalls {
@@ -220,18 +228,7 @@ impl TimedCalls for KeyedCalls {
         if let Some(pin) = &self.key_pin {
             log_in_for_key(operation, pin)?;
         }
-        let transform = &self.transform;
-        operation.enter(transform.call);
-        // SAFETY: input and result are as long as their lengths say.
-        check_code(transform.call, unsafe {
-            (transform.function)(
-                operation.session,
-                operation.data,
-                operation.data_length,
-                operation.result,
-                &mut operation.result_length,
-            )
-        })
+        self.transform.transform(operation)
     }
 
     fn may_leave_session_active(&self) -> bool {
@@ -253,9 +250,12 @@ fn log_in_for_key(operation: &mut Operation<'_>, pin: &Pin) -> Result<(), CallEr
     })
 }
 
+/// `C_DigestInit`: there is no key.
+type KeylessInit = unsafe extern "C" fn(CK_SESSION_HANDLE, *mut CK_MECHANISM) -> CK_RV;
+
 struct DigestCalls {
-    init: unsafe extern "C" fn(CK_SESSION_HANDLE, *mut CK_MECHANISM) -> CK_RV,
-    digest: Transform,
+    init: Named<KeylessInit>,
+    digest: Named<Transform>,
 }
 
 impl TimedCalls for DigestCalls {
@@ -264,21 +264,12 @@ impl TimedCalls for DigestCalls {
     }
 
     fn perform(&mut self, operation: &mut Operation<'_>) -> Result<(), CallError> {
-        operation.enter(Function::C_DigestInit);
+        let init = &self.init;
+        operation.enter(init.call);
         // SAFETY: the mechanism holds the parameters of this operation.
-        let code = unsafe { (self.init)(operation.session, operation.mechanism) };
-        check_code(Function::C_DigestInit, code)?;
-        operation.enter(Function::C_Digest);
-        // SAFETY: input and result are as long as their lengths say.
-        check_code(Function::C_Digest, unsafe {
-            (self.digest)(
-                operation.session,
-                operation.data,
-                operation.data_length,
-                operation.result,
-                &mut operation.result_length,
-            )
-        })
+        let code = unsafe { (init.function)(operation.session, operation.mechanism) };
+        check_code(init.call, code)?;
+        self.digest.transform(operation)
     }
 
     fn may_leave_session_active(&self) -> bool {
