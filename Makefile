@@ -1,7 +1,7 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
 .PHONY: help demo test setup build lint bench bpf watch-hour within within-real attribution twins interrupts \
-	faults mutants fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
+	faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -19,6 +19,7 @@ help:
 	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'
 	@echo 'make faults  every verb under every fault, which go on where they were stopped, and a table of them'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
+	@echo 'make busy-tests   tests that look at time, 20 times each on a busy machine: MINUTES=40, TESTS=within'
 	@echo 'make fuzz MINUTES=10   whatever others write, Tapstone reads it: TARGET=record,apdu for some'
 	@echo 'make fuzz-bugs   whether the fuzz targets find bugs that are put into a copy'
 	@echo 'make dist    packages for Linux with glibc 2.28 or later: target/dist'
@@ -88,6 +89,10 @@ faults:
 mutants:
 	@scripts/setup mutants
 	@scripts/mutants "$(CRATE)" $(or $(WHAT),run) $(MINUTES)
+
+# Tests that look at time, 20 times each beside programs that compute. It goes on where it was stopped.
+busy-tests:
+	@scripts/busy-tests $(or $(MINUTES),40) $(TESTS)
 
 # It goes on where it was stopped, and never ends by itself before its time. JOBS=1 leaves a processor free.
 fuzz:
