@@ -53,8 +53,10 @@ fn report(mut costs: Vec<(&str, usize, Vec<f64>)>, rounds: usize) {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    let (bare, controller) = (median("bare", 1), median("controller", 1));
-    let (bare_two, lab_two) = (median("bare", 2), median("controller", 2));
+    let bare = median("bare", 1);
+    let controller = median("controller", 1);
+    let bare_two = median("bare", 2);
+    let lab_two = median("controller", 2);
     println!("{OPERATION} on a module that answers at once, ns per operation and thread,");
     println!("medians of {rounds} interleaved rounds of {ROUND}\n");
     println!("                              1 thread    2 threads   change");
@@ -142,7 +144,8 @@ impl Bare {
             pValue: (&raw mut bits).cast(),
             ulValueLen: size_of::<CK_ULONG>() as CK_ULONG,
         }];
-        let (mut public, mut private) = (CK_INVALID_HANDLE, CK_INVALID_HANDLE);
+        let mut public = CK_INVALID_HANDLE;
+        let mut private = CK_INVALID_HANDLE;
         // SAFETY: one public attribute, no private ones; all outlive the call.
         let code = unsafe {
             generate(
@@ -164,9 +167,11 @@ impl Bare {
         let init = self.functions.C_SignInit.expect("the table is full");
         let sign = self.functions.C_Sign.expect("the table is full");
         let mut mechanism = bare_mechanism(CKM_RSA_PKCS);
-        let (mut data, mut signature) = ([7; 51], [0; 256]);
+        let mut data = [7; 51];
+        let mut signature = [0; 256];
         let begin = Monotonic.now();
-        let (mut operations, mut sum) = (0u64, Nanos::ZERO);
+        let mut operations = 0u64;
+        let mut sum = Nanos::ZERO;
         loop {
             let start = Monotonic.now();
             let mut length = 256;

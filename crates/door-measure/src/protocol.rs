@@ -63,9 +63,9 @@ pub enum PolicyChoice {
     /// Those of the Common Policy and of PIV-I.
     #[default]
     Usual,
-    /// Any, and none.
+    /// Any policy will do, and none too.
     Any,
-    /// One object identifier.
+    /// This one, an object identifier in dotted decimals.
     One(String),
 }
 

@@ -16,7 +16,7 @@ const LARGEST_ISSUERS_BYTES: u64 = 262_144;
 /// So many addresses of one certificate are tried.
 const MOST_ADDRESSES: usize = 4;
 
-/// Responders over HTTP.
+/// OCSP responders (RFC 6960), asked by HTTP POST, and issuers, fetched by HTTP GET.
 #[derive(Debug)]
 pub(crate) struct HttpResponders {
     agent: Agent,

@@ -105,9 +105,9 @@ pub struct ProcessEnd {
 /// How a thread was scheduled (`/proc/self/schedstat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// On a processor.
+    /// The time on a processor.
     pub ran: Nanos,
-    /// Ready to run, and without a processor.
+    /// The time in which it was ready to run, and without a processor.
     pub waited: Nanos,
 }
 
@@ -201,7 +201,7 @@ pub enum CallOutcome {
     Made(u64),
     /// Objects of a token.
     Found {
-        /// How many objects.
+        /// How many objects one call gave.
         count: u32,
         /// A digest of their handles.
         digest: u32,

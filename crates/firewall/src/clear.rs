@@ -46,7 +46,7 @@ pub enum Declared {
     Nothing,
     /// It reads, where no table says otherwise.
     Reads,
-    /// It writes.
+    /// It writes something on the card.
     Writes,
 }
 

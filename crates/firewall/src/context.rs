@@ -151,7 +151,8 @@ impl CardContext {
         for channel in channels {
             self.unknown += 1;
             let channel = &mut self.channels[channel];
-            (channel.selected, channel.name) = (None, Selection::Unknown(self.unknown));
+            channel.selected = None;
+            channel.name = Selection::Unknown(self.unknown);
         }
     }
 
@@ -206,7 +207,8 @@ impl CardContext {
         match selected(&sent.command, status).filter(|_| is_plain) {
             Some((application, name)) => {
                 let channel = &mut self.channels[number];
-                (channel.selected, channel.name) = (Some(application), name);
+                channel.selected = Some(application);
+                channel.name = name;
             }
             None => self.lose([number]),
         }

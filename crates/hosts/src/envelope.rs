@@ -32,7 +32,7 @@ pub(crate) const ENVELOPE_BYTES: usize = MAGIC.len() + SIGNATURE_BYTES + 4 + 256
 pub(crate) enum Direction {
     /// A coordinator asks an agent.
     Question = 0,
-    /// An agent answers.
+    /// An agent answers a coordinator.
     Answer = 1,
     /// A packet of a run, to its agent.
     ToAgent = 2,
@@ -81,7 +81,7 @@ pub(crate) enum Dropped {
     Replayed,
 }
 
-/// Signs a body.
+/// A body with its head, signed by the sender: the form in which it travels.
 pub(crate) fn seal(key: &PacketKey, head: &Head, body: &[u8]) -> Vec<u8> {
     let mut signed = DOMAIN.to_vec();
     signed.extend(PROTOCOL.to_le_bytes());

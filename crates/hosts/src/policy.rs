@@ -18,7 +18,7 @@ use crate::config::TargetConfig;
 pub struct Limits {
     /// Measuring threads, all processes together.
     pub threads: u32,
-    /// Worker processes.
+    /// The number of worker processes.
     pub processes: u32,
     /// Operations a second that an open load may ask for, all processes together.
     pub rate: u32,

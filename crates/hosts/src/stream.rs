@@ -78,7 +78,8 @@ impl Outgoing {
         if self.sent == 0 {
             self.moved = now;
         } else if now - self.moved >= patience {
-            (self.sent, self.moved) = (0, now);
+            self.sent = 0;
+            self.moved = now;
         }
         let under_way: usize = self.chunks.iter().take(self.sent).map(|c| c.bytes.len()).sum();
         let mut room = WINDOW_BYTES.saturating_sub(under_way);

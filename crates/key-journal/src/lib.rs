@@ -28,7 +28,7 @@ const FOLDER: &str = "tapstone/keys-on-tokens";
 /// How a key that a run made is found on its token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OwnKey {
-    /// CKA_LABEL: the run.
+    /// CKA_LABEL: the name of the run that made it.
     pub label: String,
     /// CKA_ID in hexadecimal.
     pub id: String,

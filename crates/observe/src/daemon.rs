@@ -35,7 +35,7 @@ pub struct ProbedDaemon {
 /// Why there is none. The text ends with a hint.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// Another one answers.
+    /// Another pcscd answers at the socket.
     #[error(
         "a pcscd runs already ({}): it is left alone\n\
          hint: stop it for the time of the trace, for example: systemctl stop pcscd.socket \

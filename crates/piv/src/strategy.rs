@@ -25,7 +25,7 @@ pub enum Strategy {
     OverlapExtendedLength,
     /// A registered key, whose path is looked at again while the card signs.
     KnownCardOverlap,
-    /// All three.
+    /// A registered key, whose path is looked at again while the card signs, and nothing is chained.
     KnownCardOverlapExtendedLength,
 }
 

@@ -178,7 +178,8 @@ fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
             // SAFETY: who has won the exchange has the place.
             let thread = unsafe { &mut *thread };
             thread.busy.store(here, Ordering::Relaxed);
-            (thread.depth, thread.waiting) = (0, 0);
+            thread.depth = 0;
+            thread.waiting = 0;
             thread.random = u64::from(id) << 32 | 0x9E37_79B9;
             thread.journal.begin(&SharedFile, id, now());
             thread.tell_of_fork(state);
@@ -340,7 +341,10 @@ impl Thread {
             // SAFETY: an event of this thread, in a chunk that is its own for good.
             let leaf = unsafe { &mut *wait.leaf };
             let time = end.saturating_sub(leaf.head.time);
-            (leaf.end, leaf.sum, leaf.min, leaf.max) = (end, time, time, time);
+            leaf.end = end;
+            leaf.sum = time;
+            leaf.min = time;
+            leaf.max = time;
             leaf.head.flags |= FLAG_ABANDONED;
         }
     }

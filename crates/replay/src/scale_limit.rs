@@ -20,7 +20,7 @@ use tapstone_workload::Transaction;
 pub enum ScaleVerdict {
     /// The quantile lies within the bound.
     Within,
-    /// It lies beyond.
+    /// The quantile lies beyond the bound.
     Beyond,
     /// Too few transactions, a latency that rises to the end, or a replay that was late itself.
     Open,
@@ -56,7 +56,7 @@ const MOST_SUSPECTS: usize = 2;
 /// A search that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleSearch {
-    /// What was found.
+    /// Between which scales the limit lies.
     pub limit: ScaleLimit,
     /// Every scale that was replayed, in order, with what came of it.
     pub levels: Vec<ScaleLevel>,

@@ -21,7 +21,7 @@ pub struct Answers {
     pub found: Vec<u64>,
     /// The bytes of attributes.
     pub attributes: Vec<Vec<u8>>,
-    /// What went wrong.
+    /// The calls that failed, each with its code, in their order.
     pub failures: Vec<Pkcs11Failure>,
     /// Answers that cannot be, and how many.
     pub violations: Vec<(Pkcs11Failure, u64)>,

@@ -66,7 +66,7 @@ pub struct ReplayJob {
     pub run: String,
     /// Unique in the run, and part of the ids of keys.
     pub first_worker: u32,
-    /// What it does.
+    /// The steps of its threads, and the keys that they need.
     pub process: ReplayProcess,
 }
 
@@ -120,7 +120,7 @@ pub enum Task {
     /// Show these of the results that were judged last, each by its place among those that the agent
     /// has committed itself to. It does so once.
     Show {
-        /// By lane.
+        /// The places that are asked for, of each lane in the order of the plan.
         drawn: Vec<Vec<u64>>,
     },
     /// Destroy the case's keys.
@@ -366,7 +366,7 @@ pub enum Report {
     },
     /// What an agent found of the results that its worker kept, by lane.
     Judged {
-        /// By lane.
+        /// The count of each lane, in the order of the plan.
         lanes: Vec<LaneTally>,
         /// Answers that cannot be, while the results were read.
         broken: Vec<Broken>,

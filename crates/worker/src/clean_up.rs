@@ -8,7 +8,7 @@ use crate::board::{Board, InFlight};
 
 /// How long a worker that cleans up may stand still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct CleanUpTimeouts {
     /// In a call that makes or removes what outlives the process.
     pub in_lasting_call: Duration,
     /// In any other call, or in none.
@@ -31,7 +31,7 @@ impl CleanUpWatch {
     }
 
     /// It has stood still for too long. `is_lasting` knows calls by their numbers.
-    pub fn is_stuck(&mut self, patience: Patience, is_lasting: impl Fn(u8) -> bool) -> bool {
+    pub fn is_stuck(&mut self, timeouts: CleanUpTimeouts, is_lasting: impl Fn(u8) -> bool) -> bool {
         let now = self.board.calls_in_flight();
         if now != self.seen {
             self.seen = now;
@@ -39,8 +39,8 @@ impl CleanUpWatch {
         }
         let mut calls = self.seen.iter().filter_map(|call| call.call());
         let limit = match calls.any(is_lasting) {
-            true => patience.in_lasting_call,
-            false => patience.otherwise,
+            true => timeouts.in_lasting_call,
+            false => timeouts.otherwise,
         };
         self.since.elapsed() >= limit
     }
@@ -55,9 +55,9 @@ mod tests {
         let board = Board::create().unwrap();
         let cell = board.cell(0);
         let short = Duration::from_millis(40);
-        let patience = Patience { in_lasting_call: 100 * short, otherwise: short };
+        let timeouts = CleanUpTimeouts { in_lasting_call: 100 * short, otherwise: short };
         let mut watch = CleanUpWatch::new(Arc::clone(&board));
-        let mut is_stuck = |lasting: u8| watch.is_stuck(patience, |call| call == lasting);
+        let mut is_stuck = |lasting: u8| watch.is_stuck(timeouts, |call| call == lasting);
         for operation in 0..6 {
             cell.enter(7, operation);
             assert!(!is_stuck(0), "operation {operation}");

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use crate::channel::{Channel, RemoteWorker};
-use crate::clean_up::Patience;
+use crate::clean_up::CleanUpTimeouts;
 use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
 use crate::process::{WorkerCommand, WorkerProcess};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Conversation<P: WorkerProtocol> {
     timeouts: Timeouts,
     /// How long another machine may take to answer.
-    remote_patience: Duration,
+    remote_timeout: Duration,
     interrupt: Interrupt,
     /// By number; `None` for those that are gone.
     workers: Vec<Option<Worker<P>>>,
@@ -71,9 +71,9 @@ impl<P: WorkerProtocol> Conversation<P> {
         let (sender, inbox) = mpsc::channel();
         let workers = Vec::new();
         let sender = ReportSender(sender);
-        let remote_patience = Duration::MAX;
+        let remote_timeout = Duration::MAX;
         let last_look = Instant::now();
-        Self { timeouts, remote_patience, interrupt, workers, sender, inbox, last_look }
+        Self { timeouts, remote_timeout, interrupt, workers, sender, inbox, last_look }
     }
 
     /// How long workers may take.
@@ -89,8 +89,8 @@ impl<P: WorkerProtocol> Conversation<P> {
 
     /// How long another machine may take to answer a question from now on. Its calls are watched
     /// there, and nobody here sees whether they go on.
-    pub const fn set_remote_patience(&mut self, patience: Duration) {
-        self.remote_patience = patience;
+    pub const fn set_remote_timeout(&mut self, timeout: Duration) {
+        self.remote_timeout = timeout;
     }
 
     /// The user has asked to end.
@@ -112,8 +112,8 @@ impl<P: WorkerProtocol> Conversation<P> {
     pub fn start(&mut self, command: &WorkerCommand) -> io::Result<usize> {
         let number = self.next_number();
         let Timeouts { call, clean_up, .. } = self.timeouts;
-        let patience = Patience { in_lasting_call: call.max(clean_up), otherwise: clean_up };
-        let process = WorkerProcess::start(command, number, self.sender.clone(), patience)?;
+        let timeouts = CleanUpTimeouts { in_lasting_call: call.max(clean_up), otherwise: clean_up };
+        let process = WorkerProcess::start(command, number, self.sender.clone(), timeouts)?;
         self.add(Some(Channel::Process(process)));
         Ok(number)
     }
@@ -179,7 +179,7 @@ impl<P: WorkerProtocol> Conversation<P> {
 
     /// What is heard next of any worker; `None` when there was nothing for so long, or when somebody
     /// wakes the controller.
-    pub fn hear(&mut self, patience: Duration) -> Option<(usize, HeardOf<P>)> {
+    pub fn hear(&mut self, timeout: Duration) -> Option<(usize, HeardOf<P>)> {
         self.interrupt.look();
         if self.last_look.elapsed() >= LOOK {
             self.last_look = Instant::now();
@@ -188,7 +188,7 @@ impl<P: WorkerProtocol> Conversation<P> {
             }
         }
         // The conversation holds a sender itself, so the channel never closes.
-        let (number, word) = self.inbox.recv_timeout(patience).ok()?;
+        let (number, word) = self.inbox.recv_timeout(timeout).ok()?;
         // Late words of those that are gone mean nothing.
         if !self.is_alive(number) {
             return None;
@@ -233,7 +233,7 @@ impl<P: WorkerProtocol> Conversation<P> {
         }
         let begun = Instant::now();
         while answers.iter().any(Option::is_none) {
-            if begun.elapsed() > self.remote_patience {
+            if begun.elapsed() > self.remote_timeout {
                 for (answer, number) in answers.iter_mut().zip(numbers) {
                     if answer.is_none() {
                         *answer =
@@ -309,7 +309,7 @@ impl<P: WorkerProtocol> Conversation<P> {
         let mut first = None;
         let mut last_report = Instant::now();
         loop {
-            if last_report.elapsed() > self.remote_patience
+            if last_report.elapsed() > self.remote_timeout
                 && let Some(lost) = self.lose_overdue(number)
             {
                 return first.or(Some(lost));
@@ -360,10 +360,10 @@ impl<P: WorkerProtocol> Conversation<P> {
 
     /// Ends a worker of another machine that has not answered in time.
     fn lose_overdue(&mut self, number: usize) -> Option<Lost<P::Call>> {
-        let patience = self.remote_patience.as_secs();
+        let timeout = self.remote_timeout.as_secs();
         let Channel::Remote(remote) = &self.worker(number)?.channel else { return None };
         let machine = remote.machine();
-        let why = format!("{machine} was lost: it did not answer within {patience} s");
+        let why = format!("{machine} was lost: it did not answer within {timeout} s");
         Some(self.end_lost(number, Some(Lost::Unreachable(why))))
     }
 

@@ -33,7 +33,7 @@ mod watch;
 
 pub use board::{BOARD_THREADS, Board, BoardCell, InFlight};
 pub use channel::RemoteWorker;
-pub use clean_up::{CleanUpWatch, Patience};
+pub use clean_up::{CleanUpTimeouts, CleanUpWatch};
 pub use controller_death::{Controller, signal_at_controllers_death};
 pub use conversation::{Conversation, Heard, HeardOf, Unanswered};
 pub use frames::{receive, send};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::board::{Board, InFlight};
-use crate::clean_up::{CleanUpWatch, Patience};
+use crate::clean_up::{CleanUpTimeouts, CleanUpWatch};
 use crate::frames::{receive, send};
 use crate::inbox::{ReportSender, Word};
 use crate::lost::Lost;
@@ -37,13 +37,13 @@ pub(crate) struct WorkerProcess<P: WorkerProtocol> {
     child: Child,
     orders: Option<BufWriter<ChildStdin>>,
     board: Arc<Board>,
-    patience: Patience,
+    timeouts: CleanUpTimeouts,
     protocol: PhantomData<fn() -> P>,
 }
 
 impl<P: WorkerProtocol> WorkerProcess<P> {
     /// Starts a worker that reports to `inbox` under this number. When its orders end it
-    /// ends by itself, unless it stands still for longer than `patience`.
+    /// ends by itself, unless it stands still for longer than `timeouts`.
     ///
     /// # Errors
     /// What starting a process says.
@@ -51,7 +51,7 @@ impl<P: WorkerProtocol> WorkerProcess<P> {
         command: &WorkerCommand,
         number: usize,
         inbox: ReportSender<P::Report>,
-        patience: Patience,
+        timeouts: CleanUpTimeouts,
     ) -> io::Result<Self> {
         let board = Board::create()?;
         let mut child = process::Command::new(&command.program);
@@ -71,7 +71,7 @@ impl<P: WorkerProtocol> WorkerProcess<P> {
                 .name(format!("reports-{number}"))
                 .spawn(move || read_reports(reports, number, &inbox))?;
         }
-        Ok(Self { child, orders, board, patience, protocol: PhantomData })
+        Ok(Self { child, orders, board, timeouts, protocol: PhantomData })
     }
 
     /// Where the worker finds its board.
@@ -133,7 +133,7 @@ impl<P: WorkerProtocol> Drop for WorkerProcess<P> {
         let mut watch = CleanUpWatch::new(Arc::clone(&self.board));
         let mut look = Periodic::new(LOOK_AT_BOARD);
         while !self.has_ended() {
-            if look.is_due() && watch.is_stuck(self.patience, is_lasting) {
+            if look.is_due() && watch.is_stuck(self.timeouts, is_lasting) {
                 return self.kill();
             }
             thread::sleep(LOOK_FOR_END);

@@ -281,7 +281,7 @@ impl RemoteWorker<Toy> for Far {
 
 fn a_remote_worker_that_never_answers_is_lost_by_name() {
     let mut toys = toys(PATIENT);
-    toys.set_remote_patience(SHORT);
+    toys.set_remote_timeout(SHORT);
     let (tasks, _told) = mpsc::channel();
     for question in [0, 1] {
         let number = toys.next_number();

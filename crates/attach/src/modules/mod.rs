@@ -95,7 +95,7 @@ pub fn find_modules(process: u32) -> io::Result<ProcessModules> {
 pub(crate) struct Files<'a> {
     process: u32,
     mappings: &'a [Mapping],
-    /// By inode.
+    /// What was opened, by the inode of the file; `None` where it cannot be read as a module.
     open: BTreeMap<u64, Option<ModuleFile>>,
 }
 

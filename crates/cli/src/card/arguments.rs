@@ -45,10 +45,10 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Safety")]
     pub(crate) allow_writes: bool,
     /// How long a command may take before the card counts as hung
-    #[arg(long, value_name = "DURATION", help_heading = "Patience", default_value = "60s", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", help_heading = "Timeouts", default_value = "60s", value_parser = values::duration)]
     pub(crate) timeout: Nanos,
     /// How long to wait for a reader that another program has for itself
-    #[arg(long, value_name = "DURATION", help_heading = "Patience", default_value = "30s", value_parser = values::pause)]
+    #[arg(long, value_name = "DURATION", help_heading = "Timeouts", default_value = "30s", value_parser = values::pause)]
     pub(crate) wait: Nanos,
 
     #[command(flatten)]

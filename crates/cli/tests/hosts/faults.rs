@@ -80,7 +80,8 @@ struct Middle {
 impl Middle {
     /// `None`, which has been said then: there is no server.
     fn reach() -> Option<Self> {
-        let (nats, store) = (Nats::open()?, tempfile::tempdir().unwrap());
+        let nats = Nats::open()?;
+        let store = tempfile::tempdir().unwrap();
         let [lost, other] = ["lost", "other"].map(|name| agent(name, &nats, store.path()));
         let run = Tapstone::on_hosts(2, &nats.url()).args(LOAD).args("--token-keys").start();
         wait_for_keys(store.path(), 4);
@@ -195,7 +196,8 @@ fn an_agent_stalls_and_comes_back() {
 fn an_agent_is_lost_before_it_measures() {
     let Some(nats) = Nats::open() else { return };
     let store = tempfile::tempdir().unwrap();
-    let (lost, _other) = (agent("lost", &nats, store.path()), agent("other", &nats, store.path()));
+    let lost = agent("lost", &nats, store.path());
+    let _other = agent("other", &nats, store.path());
     lost.signal(Signal::STOP);
     // It cannot answer, so it is not there; the one that is left is too few.
     let begun = Instant::now();
@@ -242,7 +244,8 @@ fn an_agent_is_killed_or_stalls_at_any_moment() {
 fn ends_well(number: u64) -> bool {
     let Some(nats) = Nats::open() else { return false };
     let store = tempfile::tempdir().unwrap();
-    let (lost, _other) = (agent("lost", &nats, store.path()), agent("other", &nats, store.path()));
+    let lost = agent("lost", &nats, store.path());
+    let _other = agent("other", &nats, store.path());
     let lab = Tapstone::on_hosts(2, &nats.url());
     let samples = lab.path("samples.parquet");
     let load = "--op rsa1024.sign --seconds 1 --threads 2 --warm-up 0.2 --token-keys";

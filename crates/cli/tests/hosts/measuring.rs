@@ -61,7 +61,8 @@ fn four_machines_far_away_are_one_measurement() {
         outcome
     });
     let outcome = outcome.exits(0);
-    let (record, row) = (outcome.record(), outcome.row());
+    let record = outcome.record();
+    let row = outcome.row();
     let breaks: usize = away.iter().map(|agent| agent.relay.connections_ever() - 1).sum();
     assert!(breaks > 4, "{breaks} connections broke");
 

@@ -145,7 +145,8 @@ fn messages_that_come_twice_and_late_count_once() {
         let lab = Tapstone::on_hosts(2, &nats.url()).args(LOAD);
         let samples = lab.path("samples.parquet");
         let outcome = lab.arg("--samples").arg(&samples).run().exits(0);
-        let (record, row) = (outcome.record(), outcome.row());
+        let record = outcome.record();
+        let row = outcome.row();
         let window = row.window.unwrap();
         let done: u64 = agents.iter().map(|a| within(&a.home.ends_ns(), window, 0)).sum();
         assert!(row.completed.abs_diff(done) <= 2, "{} {done}", row.completed);
@@ -167,11 +168,14 @@ struct Echo {
 
 impl Echo {
     fn start(url: &str) -> Self {
-        let (repeated, ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let repeated = Arc::<AtomicUsize>::default();
+        let ended = Arc::<AtomicBool>::default();
         let ready = Arc::<AtomicBool>::default();
         let thread = {
-            let (url, ready) = (url.to_owned(), Arc::clone(&ready));
-            let (repeated, ended) = (Arc::clone(&repeated), Arc::clone(&ended));
+            let url = url.to_owned();
+            let ready = Arc::clone(&ready);
+            let repeated = Arc::clone(&repeated);
+            let ended = Arc::clone(&ended);
             thread::spawn(move || block_on(repeat(&url, &ready, &repeated, &ended)))
         };
         assert!(eventually(Duration::from_secs(10), || ready.load(Relaxed)));
@@ -211,7 +215,8 @@ async fn repeat(url: &str, ready: &AtomicBool, repeated: &AtomicUsize, ended: &A
         tokio::spawn(async move {
             for wait in [0, 1000] {
                 tokio::time::sleep(Duration::from_millis(wait)).await;
-                let (subject, payload) = (message.subject.clone(), message.payload.clone());
+                let subject = message.subject.clone();
+                let payload = message.payload.clone();
                 let _ = again.publish(subject, payload).await;
             }
         });

@@ -201,7 +201,8 @@ fn a_short_search_comes_near_the_limit_of_a_queue() {
 #[ignore = "a minute or two for each search: make within-real"]
 fn searches_in_real_time_hold_the_limit_of_queues() {
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let (count, first): (u32, u32) = (number("SEARCHES", 10), number("SEED", 1));
+    let count: u32 = number("SEARCHES", 10);
+    let first: u32 = number("SEED", 1);
     let servers = number("SERVERS", 0);
     let chosen = |device: &Device| servers == 0 || device.servers == servers as usize;
     let mut held = Vec::new();

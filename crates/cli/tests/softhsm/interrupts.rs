@@ -72,7 +72,8 @@ fn kill_runs(count: usize, seed: u64) {
     sleep(Duration::from_secs(1));
     let of_the_living = hsm.objects();
     let mut random = SplitMix(seed);
-    let (mut with_keys, mut unfinished) = (0, 0);
+    let mut with_keys = 0;
+    let mut unfinished = 0;
     for number in 0..count {
         let run = hsm.tapstone().args("--token-keys --threads 2 --seconds 1").start();
         sleep(Duration::from_secs_f64(0.5 + 4.0 * random.uniform()));

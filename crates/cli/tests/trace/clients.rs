@@ -16,7 +16,8 @@ const PROXY: &str = "/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so";
 
 /// The client on a token of its own. `None`, which has been said then: something is missing.
 fn client(options: &str) -> Option<(Program, Hsm)> {
-    let (client, hsm) = (fixtures::built("client")?, Hsm::new()?);
+    let client = fixtures::built("client")?;
+    let hsm = Hsm::new()?;
     let program = Program::new(client).arg(hsm.module()).args(options);
     Some((program.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf")), hsm))
 }

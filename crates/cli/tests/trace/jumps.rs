@@ -9,7 +9,8 @@ use crate::{fixtures, said, trouble};
 #[track_caller]
 fn rounds(seen: &Seen, rounds: usize) {
     assert_eq!((seen.timeline.dropped, &seen.warnings), (0, &Vec::new()));
-    let (signs, digests) = (spans(seen, "C_Sign"), spans(seen, "C_Digest"));
+    let signs = spans(seen, "C_Sign");
+    let digests = spans(seen, "C_Digest");
     let left: Vec<_> = signs.iter().filter(|(_, span)| span.end_kind == End::Abandoned).collect();
     assert_eq!((left.len(), digests.len()), (rounds, rounds));
     for ((_, sign), (thread, digest)) in left.iter().zip(&digests) {

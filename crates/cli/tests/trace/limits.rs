@@ -22,7 +22,8 @@ fn what_finds_no_space_in_the_file_is_counted() {
     let left = program.traced_with("--events-size 256k").exits(0);
     assert_eq!((&left.stdout, &left.stderr), (&bare.stdout, &bare.stderr));
     let record = left.record();
-    let (seen, dropped) = (counts(&record, MODULE)["C_Digest"], record.dropped.unwrap());
+    let seen = counts(&record, MODULE)["C_Digest"];
+    let dropped = record.dropped.unwrap();
     // Two events a call; of a call the beginning may be there without the end.
     assert!((1_000..20_000).contains(&seen), "{seen}");
     assert!(seen * 2 + dropped >= 40_000 && seen * 2 + dropped < 40_002, "{seen}, {dropped}");
@@ -163,7 +164,8 @@ fn events_that_a_limit_keeps_out_are_counted() {
     let Some(program) = trouble("digest", 400_000) else { return };
     // Eight megabytes of events.
     let record = program.after("ulimit -v 60000").unchanged().exits(0).record();
-    let (seen, dropped) = (counts(&record, MODULE)["C_Digest"], record.dropped.unwrap());
+    let seen = counts(&record, MODULE)["C_Digest"];
+    let dropped = record.dropped.unwrap();
     assert!((100_000..400_000).contains(&seen), "{seen}");
     assert!((800_000..800_002).contains(&(seen * 2 + dropped)), "{seen}, {dropped}");
     let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };

@@ -94,7 +94,8 @@ impl Program {
     /// Bare, then traced: what it says and how it ends is the same. The traced run.
     #[track_caller]
     pub(crate) fn unchanged(&self) -> Left {
-        let (bare, traced) = (self.bare(), self.traced());
+        let bare = self.bare();
+        let traced = self.traced();
         let of = |left: &Left| (left.code(), left.stdout.clone(), left.stderr.clone());
         assert_eq!(of(&traced), of(&bare), "{self:?}");
         traced
@@ -181,7 +182,8 @@ impl Running {
         }
         let read = |name| fs::read(self.directory.path().join(name)).unwrap();
         let text = |name| String::from_utf8_lossy(&read(name)).into_owned();
-        let (stdout, stderr) = (text("stdout"), text("stderr"));
+        let stdout = text("stdout");
+        let stderr = text("stderr");
         let Some(status) = status else { panic!("still running after {TIME_LIMIT:?}\n{stderr}") };
         Left { status, stdout, stderr, directory: self.directory }
     }

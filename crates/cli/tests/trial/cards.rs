@@ -131,7 +131,8 @@ fn length_probes_and_repeated_reads_are_found_and_tried() {
     let _card = Card::insert(&pcscd, Slot::First, &[profile]);
     let traced = run("trace", "", &[], &COMMAND).exits(0);
     let findings = record(&traced).findings;
-    let (probes, repeats) = (finding(&findings, "whole-read"), finding(&findings, "cache-apdu"));
+    let probes = finding(&findings, "whole-read");
+    let repeats = finding(&findings, "cache-apdu");
     assert_eq!((probes.count, repeats.count), (9, 6), "{findings:#?}");
     // Of 41 commands at 30 ms; nine of them are saved, and then six.
     for (fix, speedup) in [("whole-read", 1.2), ("cache-apdu", 1.1)] {

@@ -111,7 +111,8 @@ fn what_cannot_be_seen_is_not_repeated() {
     }
 
     if let Some(alone) = fixtures::built("static-client") {
-        let (folder, name) = (alone.parent().unwrap(), alone.file_name().unwrap());
+        let folder = alone.parent().unwrap();
+        let name = alone.file_name().unwrap();
         let relative = format!("cd {} && ./{}", folder.display(), name.display());
         for (command, says) in [
             (alone.to_str().unwrap(), "static-client is linked statically"),

@@ -18,7 +18,8 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
     else {
         return;
     };
-    let (client, library) = (client.to_str().unwrap(), library.to_str().unwrap());
+    let client = client.to_str().unwrap();
+    let library = library.to_str().unwrap();
     let variables = [("LD_LIBRARY_PATH", library)];
     let traced = run("trace", "", &variables, &[client, "10"]).exits(0);
     let sleep = finding(&record(&traced).findings, "no-sleep:SCardEndTransaction");
@@ -34,7 +35,8 @@ fn a_sleep_is_found_and_its_removal_brings_what_was_predicted() {
 fn what_was_read_is_forgotten_where_the_card_may_have_changed() {
     let _turn = turn();
     let cached = |call: &str| -> Option<Vec<String>> {
-        let (client, library) = (fixtures::built("linked-pcsc")?, fixtures::built("pollster")?);
+        let client = fixtures::built("linked-pcsc")?;
+        let library = fixtures::built("pollster")?;
         let variables = [("LD_LIBRARY_PATH", library.to_str().unwrap())];
         let command = [client.to_str().unwrap(), "10", "--call", call];
         Some(trial("cache-apdu", "--rounds 3", &variables, &command).notes)
@@ -56,7 +58,8 @@ fn what_was_read_is_forgotten_where_the_card_may_have_changed() {
 fn a_fix_in_the_place_of_a_card_gives_what_the_card_would() {
     let _turn = turn();
     let tried = |fix: &str, what: &str| -> Option<Trial> {
-        let (client, library) = (fixtures::built("picky-client")?, fixtures::built("picky-pcsc")?);
+        let client = fixtures::built("picky-client")?;
+        let library = fixtures::built("picky-pcsc")?;
         let variables = [("LD_LIBRARY_PATH", library.to_str().unwrap())];
         Some(trial(fix, "--rounds 3", &variables, &[client.to_str().unwrap(), what]))
     };
@@ -103,7 +106,8 @@ fn saves_as_much_as_by_hand(tried: &Trial, by_hand: &ByHand) -> Held {
     let BeforeAfter { before, after } = tried.processor_ns.unwrap();
     let by_trial = Saved::of(&before, &after);
     // The machine may be faster in one of the two: the untouched program, which is in both, tells.
-    let (untouched, there) = (tried.bare_ns.unwrap(), by_hand.untouched);
+    let untouched = tried.bare_ns.unwrap();
+    let there = by_hand.untouched;
     let part = by_trial.nanos / by_hand.saved.nanos * there.estimate / untouched.estimate;
     let of = |all: [f64; 4]| all.iter().map(|one| one * one).sum::<f64>().sqrt();
     let error = part

@@ -33,7 +33,7 @@ struct OpenSearch<'a> {
     question: u64,
     answer: u64,
     objects: u64,
-    /// Its calls.
+    /// Its C_FindObjectsInit, C_FindObjects and C_FindObjectsFinal so far.
     calls: Vec<Removed>,
     by: &'a str,
     layer: Owner,

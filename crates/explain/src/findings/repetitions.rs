@@ -29,7 +29,7 @@ pub(super) struct Repetitions<'a> {
     callers: BTreeSet<&'a str>,
 }
 
-/// One repetition.
+/// A question that was asked again, and what asking it took.
 pub(super) struct Repetition<'a> {
     /// The calls that it took, all of one thread.
     pub(super) units: Vec<Removed>,

@@ -28,11 +28,11 @@ use crate::time::Time;
 /// What is done about a certificate of which nothing fresh says whether it is revoked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RevocationRule {
-    /// It is refused.
+    /// The certificate is refused.
     Require,
     /// It is granted, and that is told.
     Prefer,
-    /// Nobody asks.
+    /// No CRL and no responder is asked.
     #[default]
     Off,
 }

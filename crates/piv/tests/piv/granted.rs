@@ -87,7 +87,8 @@ fn without_a_key_identifier() {
 /// CAs keep their name when they get a new key.
 #[test]
 fn by_the_right_one_of_two_issuers_of_one_name() {
-    let (old, new) = (Ca::root("the name"), Ca::root("the name"));
+    let old = Ca::root("the name");
+    let new = Ca::root("the name");
     for certificates in [[old.der(), new.der()], [new.der(), old.der()]] {
         for ca in [&old, &new] {
             let mut card = Files::with(ca, &Leaf::of_card()).card();

@@ -46,7 +46,8 @@ fn what_is_no_ca_issues_nothing() {
 
 #[test]
 fn a_ring_of_cas_leads_nowhere() {
-    let (one, other) = (Ca::root("one"), Ca::root("other"));
+    let one = Ca::root("one");
+    let other = Ca::root("other");
     // Each certified by the other, and neither by itself.
     let cross = |of: &Ca, by: &Ca| {
         let below = by.ca(&of.name, None);

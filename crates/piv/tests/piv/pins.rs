@@ -18,7 +18,8 @@ fn sent(card: &Plastic) -> usize {
 fn a_right_pin_and_a_signature_open_the_door() {
     let pin = PivPin::new(b"123456").unwrap();
     for mechanism in [AuthenticationMechanism::PkiAuth, AuthenticationMechanism::Contact] {
-        let (mut relying_system, mut card) = (relying_system(), Plastic::of(generated()));
+        let mut relying_system = relying_system();
+        let mut card = Plastic::of(generated());
         relying_system.prepare(&mut card, mechanism, Time::now()).unwrap();
         relying_system.look_at_tries(&mut card).unwrap().unwrap();
         let ran = relying_system.authenticate(&mut card, mechanism, Some(&pin), Time::now());
@@ -31,7 +32,8 @@ fn a_right_pin_and_a_signature_open_the_door() {
 fn a_wrong_pin_is_sent_once() {
     let pin = PivPin::new(b"999999").unwrap();
     for mechanism in [AuthenticationMechanism::PkiAuth, AuthenticationMechanism::Contact] {
-        let (mut relying_system, mut card) = (relying_system(), Plastic::of(generated()));
+        let mut relying_system = relying_system();
+        let mut card = Plastic::of(generated());
         relying_system.prepare(&mut card, mechanism, Time::now()).unwrap();
         for round in 0..3 {
             let ran = relying_system.authenticate(&mut card, mechanism, Some(&pin), Time::now());
@@ -60,7 +62,8 @@ fn the_last_try_is_never_used() {
 
 #[test]
 fn without_a_pin_none_is_sent() {
-    let (mut relying_system, mut card) = (relying_system(), Plastic::of(generated()));
+    let mut relying_system = relying_system();
+    let mut card = Plastic::of(generated());
     let ran =
         relying_system.authenticate(&mut card, AuthenticationMechanism::PkiAuth, None, Time::now());
     assert_eq!(ran.outcome.unwrap().unwrap_err().code(), "pin-not-sent");

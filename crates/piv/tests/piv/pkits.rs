@@ -159,7 +159,8 @@ fn nothing_is_granted_that_openssl_refuses_but_one_named_case() {
     let sets =
         [("cases.jsonl", RevocationRule::Require), ("policy-cases.jsonl", RevocationRule::Off)];
     for (file, rule) in sets {
-        let (mut granted, mut beyond) = (0, Vec::new());
+        let mut granted = 0;
+        let mut beyond = Vec::new();
         for case in cases(&folder.join(file)) {
             let der = std::fs::read(folder.join("certs").join(&case.anchor)).unwrap();
             let pem = der::pem::encode_string("CERTIFICATE", der::pem::LineEnding::LF, &der);

@@ -52,7 +52,8 @@ fn of_an_expired_root() {
 
 #[test]
 fn untrusted() {
-    let (ca, other) = (Ca::root("root"), Ca::root("another"));
+    let ca = Ca::root("root");
+    let other = Ca::root("another");
     let files = Files::with(&other, &Leaf::of_card());
     refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "untrusted");
 }
@@ -60,7 +61,8 @@ fn untrusted() {
 /// Whoever makes a CA of the same name has another key.
 #[test]
 fn of_a_false_ca_of_the_same_name() {
-    let (ca, false_one) = (Ca::root("root"), Ca::root("root"));
+    let ca = Ca::root("root");
+    let false_one = Ca::root("root");
     let files = Files::with(&false_one, &Leaf::of_card());
     refused_in_all(|| relying_system(&[&ca.der()], None), || files.card(), NOW, "untrusted");
     let leaf = Leaf { authority: false, ..Leaf::of_card() };
@@ -153,7 +155,8 @@ fn when_the_crl_has_expired_or_is_of_the_future() {
 /// With CRLs, nobody passes on whom none of them says anything. A forged one says nothing.
 #[test]
 fn when_no_crl_says_anything() {
-    let (ca, other) = (Ca::root("root"), Ca::root("root"));
+    let ca = Ca::root("root");
+    let other = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
     refused_in_all(|| relying_system(&[&ca.der()], Some(&[])), || files.card(), NOW, "no-crl");
     let forged = [crl(&other, &[], days(-1), days(1))];

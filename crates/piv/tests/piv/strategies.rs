@@ -26,7 +26,8 @@ const OVERLAP: AuthenticationMechanism = AuthenticationMechanism::PkiCak(Strateg
 fn a_known_card_gives_only_the_start_of_its_chuid_and_a_signature() {
     let ca = Ca::root("root");
     let files = Files::with(&ca, &Leaf::of_card());
-    let (mut relying_system, mut card) = (relying_system(&[&ca.der()], None), files.card());
+    let mut relying_system = relying_system(&[&ca.der()], None);
+    let mut card = files.card();
     let first = relying_system.authenticate(&mut card, KNOWN, None, NOW);
     assert!(first.fell_back && first.outcome.unwrap().is_ok());
     card.commands.clear();
@@ -71,7 +72,8 @@ fn a_known_card_with_a_new_key_is_registered_again() {
 
 #[test]
 fn a_refused_card_is_not_registered() {
-    let (ca, other) = (Ca::root("root"), Ca::root("another"));
+    let ca = Ca::root("root");
+    let other = Ca::root("another");
     let files = Files::with(&other, &Leaf::of_card());
     let mut relying_system = relying_system(&[&ca.der()], None);
     for _ in 0..3 {

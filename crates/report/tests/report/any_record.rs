@@ -279,7 +279,8 @@ fn door() -> impl Strategy<Value = Record> {
         let what_if = record.what_if.as_mut().unwrap();
         what_if.base_ns = next();
         for step in what_if.sets.iter_mut().flat_map(|set| &mut set.waterfall) {
-            (step.saves_ns, step.left_ns) = (next(), next());
+            step.saves_ns = next();
+            step.left_ns = next();
             step.change.clone_from(&label);
         }
         if any {

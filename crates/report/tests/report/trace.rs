@@ -231,15 +231,19 @@ fn trials() -> Vec<Trial> {
     let mut unsafe_one = trial("cache-apdu", 98.5e6, 20.1e6, Change::Faster);
     unsafe_one.behaviour = Behaviour::Differs;
     unsafe_one.masked = 12;
-    (unsafe_one.user_ns, unsafe_one.system_ns) = (None, None);
+    unsafe_one.user_ns = None;
+    unsafe_one.system_ns = None;
     unsafe_one.differences =
         (1..9).map(|at| format!("standard output, line {at}: another address")).collect();
     let mut nothing = trial("tcp-nodelay", 98.5e6, 99.0e6, Change::Inconclusive);
     nothing.behaviour = Behaviour::NotComparable;
     nothing.masked = 1;
     nothing.bare_ns = None;
-    (nothing.processor_ns, nothing.user_ns, nothing.system_ns) = (None, None, None);
-    (nothing.predicted, nothing.changed) = (None, Some(0));
+    nothing.processor_ns = None;
+    nothing.user_ns = None;
+    nothing.system_ns = None;
+    nothing.predicted = None;
+    nothing.changed = Some(0);
     nothing.notes =
         vec!["tcp-nodelay never applied: the program makes no call that it changes".into()];
     vec![trial("no-sleep:SCardEndTransaction", 98.5e6, 30.2e6, Change::Faster), unsafe_one, nothing]
@@ -248,8 +252,12 @@ fn trials() -> Vec<Trial> {
 /// What `tapstone trial` writes.
 pub(crate) fn tried() -> Record {
     let mut record = traced();
-    (record.layers, record.calls, record.apdus) = (vec![], vec![], vec![]);
-    (record.findings, record.dropped, record.command_time) = (vec![], None, None);
+    record.layers = vec![];
+    record.calls = vec![];
+    record.apdus = vec![];
+    record.findings = vec![];
+    record.dropped = None;
+    record.command_time = None;
     record.system_calls = vec![];
     record.results = vec![
         row("command, untouched", 0, 10.2, 98e6),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::seeded::{Purpose, Seeded};
 
-/// A SHA-256.
+/// A SHA-256 digest (FIPS 180-4), of a leaf or of a node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sha256Hash([u8; 32]);
 
@@ -41,7 +41,7 @@ impl Sha256Hash {
         Self::of_parts(&[&[1], &left.0, &right.0])
     }
 
-    /// The 32 bytes.
+    /// Its bytes, as FIPS 180-4 orders them.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

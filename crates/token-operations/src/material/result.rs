@@ -31,7 +31,7 @@ pub struct ResultToJudge<'a> {
     pub iv: [u8; 16],
     /// What the token was given.
     pub message: &'a [u8],
-    /// What it gave.
+    /// What the token gave for it.
     pub result: &'a [u8],
 }
 

@@ -47,7 +47,7 @@ pub enum By {
     Software,
     /// The token itself, in a round trip.
     Token,
-    /// Nobody judged them.
+    /// Nobody judged them: no share of them is known to be right.
     None,
 }
 

@@ -41,7 +41,7 @@ struct KeptLane {
 struct Fetched {
     seed: u64,
     at_most: Duration,
-    /// By lane.
+    /// The results of each lane, in the order of the plan.
     outputs: Vec<Vec<Output>>,
     broken: Vec<Broken>,
     ended: usize,

@@ -124,7 +124,7 @@ pub(super) fn judge_own_sample(
 /// What is drawn of a lane.
 struct Draw {
     commitment: Option<Commitment>,
-    /// In their order.
+    /// The places of the drawn results among those that were kept, rising.
     indices: Vec<u64>,
 }
 
@@ -146,7 +146,7 @@ struct Drawn<'a> {
     threads: u32,
     /// What its agent was given to make inputs from.
     seed: u64,
-    /// By lane.
+    /// What each lane said when it was ready, in the order of the plan.
     ready: &'a [LaneReady],
     shown: &'a ShownResults,
 }

@@ -63,7 +63,7 @@ impl TokenController {
         prepared.first_workers = numbers.iter().map(|_| self.fresh.worker()).collect();
         let jobs: Vec<Job> =
             prepared.first_workers.iter().map(|first| self.job(plan, *first)).collect();
-        self.workers.set_remote_patience(self.answering_time(plan));
+        self.workers.set_remote_timeout(self.answering_time(plan));
         let order = |place: usize| Task::Prepare(Box::new(jobs[place].clone()));
         let answers = self.ask_all(&numbers, order, |report| match report {
             Report::Prepared(ready) => Some(ready),

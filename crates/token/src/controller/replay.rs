@@ -26,7 +26,7 @@ pub struct ReplayOutcome {
     pub evidence: Vec<ReplayEvidence>,
     /// The user ended it.
     pub interrupted: bool,
-    /// What went wrong.
+    /// What failed beside the calls: threads that were not started, keys that are left, a lost process.
     pub trouble: Vec<TokenMeasureError>,
 }
 

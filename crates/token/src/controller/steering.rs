@@ -344,7 +344,8 @@ impl CaseSteering<'_, '_> {
             self.gathered.closed = end.min(self.gathered.closed);
         }
         if self.gathered.opened == Nanos::NEVER {
-            (self.gathered.opened, self.gathered.closed) = (now, now);
+            self.gathered.opened = now;
+            self.gathered.closed = now;
         }
         if self.controller.hosts().is_some() {
             self.gathered.end_with_window();

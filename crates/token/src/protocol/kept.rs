@@ -18,7 +18,7 @@ pub struct Commitment {
 pub struct ShownResults {
     /// What the agent's inputs came from; another one for each case, and told only after it.
     pub nonce: [u8; 32],
-    /// By lane.
+    /// What was drawn of each lane, in the order of the plan.
     pub lanes: Vec<ShownLane>,
 }
 
@@ -43,7 +43,7 @@ pub struct ShownKey {
 /// A result, and what shows that it is one that was kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownResult {
-    /// The result itself.
+    /// The result, with the operation that it is of.
     pub output: Output,
     /// Its neighbours on the way to the root.
     pub path: Vec<Sha256Hash>,

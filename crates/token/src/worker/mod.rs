@@ -37,7 +37,7 @@ use cryptoki_sys::*;
 use tapstone_key_journal::{KeyJournal, TokenName, users_folder};
 use tapstone_measure::looper::WarmUpResult;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function};
-use tapstone_worker::{Board, CleanUpWatch, Patience, private_pipes};
+use tapstone_worker::{Board, CleanUpTimeouts, CleanUpWatch, private_pipes};
 
 use self::case::Case;
 use self::case_lane::LaneThread;
@@ -101,8 +101,10 @@ fn wait_until_stuck(board: &OnceLock<Arc<Board>>) {
 }
 
 /// How long a worker may stand still after its controller is gone, while it cleans up.
-const RESPITE: Patience =
-    Patience { in_lasting_call: Duration::from_secs(60), otherwise: Duration::from_secs(10) };
+const RESPITE: CleanUpTimeouts = CleanUpTimeouts {
+    in_lasting_call: Duration::from_secs(60),
+    otherwise: Duration::from_secs(10),
+};
 
 /// Between two looks at whether it gets on.
 const LOOK_AT_BOARD: Duration = Duration::from_millis(100);
@@ -270,7 +272,8 @@ impl Worker {
             }
             let broken = token.shared.module.take_violations().into_iter();
             let broken = broken.map(|(first, count)| Broken { lane: index, first, count });
-            let (outputs, broken) = (Vec::new(), broken.collect());
+            let outputs = Vec::new();
+            let broken = broken.collect();
             send(&mut self.reports, &Report::Outputs { lane: index, outputs, broken })?;
         }
         Ok(())

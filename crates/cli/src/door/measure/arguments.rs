@@ -106,10 +106,10 @@ pub(crate) struct Arguments {
     pub(crate) pin: PinSourceArguments,
 
     /// How long a command may take before the card counts as hung
-    #[arg(long, value_name = "DURATION", help_heading = "Patience", default_value = "60s", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", help_heading = "Timeouts", default_value = "60s", value_parser = values::duration)]
     pub(crate) timeout: Nanos,
     /// How long to wait for a reader that another program has, or for a card that was taken out
-    #[arg(long, value_name = "DURATION", help_heading = "Patience", default_value = "30s", value_parser = values::pause)]
+    #[arg(long, value_name = "DURATION", help_heading = "Timeouts", default_value = "30s", value_parser = values::pause)]
     pub(crate) wait: Nanos,
 
     #[command(flatten)]

@@ -170,7 +170,8 @@ impl Nats {
 
     /// It says in a file when it listens.
     fn launch(&mut self) {
-        let (directory, port) = (self.directory.path(), self.port.to_string());
+        let directory = self.directory.path();
+        let port = self.port.to_string();
         let log = File::options().create(true).append(true).open(directory.join("log")).unwrap();
         let mut server = command("nats-server");
         server.arg("-c").arg(directory.join("nats.conf")).args(["-a", "127.0.0.1", "-p", &port]);

@@ -133,7 +133,8 @@ impl Leaf {
     pub(crate) fn of_card() -> Self {
         let chuid = fs::read(generated().join("chuid.bin")).unwrap();
         // FASC-N: 30 19 and 25 bytes; GUID: 34 10 and 16 bytes.
-        let (fasc_n, uuid) = (chuid[2..27].to_vec(), chuid[29..45].try_into().unwrap());
+        let fasc_n = chuid[2..27].to_vec();
+        let uuid = chuid[29..45].try_into().unwrap();
         Self { fasc_n: Some(fasc_n), uuid: Some(uuid), ..Self::default() }
     }
 }

@@ -79,7 +79,8 @@ pub(crate) fn refused_in_all(
     code: &str,
 ) {
     for strategy in Strategy::ALL {
-        let (mut relying_system, mut card) = (relying_system(), card());
+        let mut relying_system = relying_system();
+        let mut card = card();
         for _ in 0..2 {
             let decision = decision(
                 &mut relying_system,

@@ -131,7 +131,8 @@ fn fitting<'a>(
         let needed = needed(item);
         if place > start && used + needed > room {
             parts.push(&letters[start..place]);
-            (start, used) = (place, GAP + name + beside);
+            start = place;
+            used = GAP + name + beside;
         }
         used += needed;
     }
