@@ -280,7 +280,7 @@ mod tests {
         Policy::new("hsm-a", &toml::from_str("module = 'm.so'").unwrap())
     }
 
-    fn run(pace: Pace) -> Task {
+    fn run_task(pace: Pace) -> Task {
         Task::Run(Box::new(CaseRun {
             threads: 200,
             pace,
@@ -303,21 +303,23 @@ mod tests {
         for rate in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
             for pace in [Pace::Constant(PerSecond(rate)), Pace::Poisson(PerSecond(rate))] {
                 let mut policy = policy();
-                let refused = policy.refusal(0, &run(pace)).unwrap();
+                let refused = policy.refusal(0, &run_task(pace)).unwrap();
                 assert!(refused.contains("hsm-a") && refused.contains("no rate"), "{refused}");
                 assert!(!policy.has_case(0));
             }
         }
-        assert_eq!(policy().refusal(0, &run(Pace::Constant(PerSecond(100.0)))), None);
+        assert_eq!(policy().refusal(0, &run_task(Pace::Constant(PerSecond(100.0)))), None);
     }
 
     #[test]
     fn load_is_counted_until_its_case_ends() {
         let mut policy = policy();
-        assert_eq!(policy.refusal(0, &run(Pace::Closed)), None);
-        assert!(policy.refusal(1, &run(Pace::Closed)).unwrap().contains("limits.threads = 400"));
+        assert_eq!(policy.refusal(0, &run_task(Pace::Closed)), None);
+        assert!(
+            policy.refusal(1, &run_task(Pace::Closed)).unwrap().contains("limits.threads = 400")
+        );
         assert!(policy.has_case(0) && !policy.has_case(1));
         policy.forget(0);
-        assert_eq!(policy.refusal(1, &run(Pace::Closed)), None);
+        assert_eq!(policy.refusal(1, &run_task(Pace::Closed)), None);
     }
 }

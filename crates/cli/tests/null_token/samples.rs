@@ -37,7 +37,7 @@ fn read(path: &Path) -> Vec<Sample> {
     rows.collect()
 }
 
-fn run(variables: &[(&str, &str)], arguments: &str) -> (Outcome, Vec<Sample>) {
+fn run_with_samples(variables: &[(&str, &str)], arguments: &str) -> (Outcome, Vec<Sample>) {
     let run = Tapstone::on(variables).args("--no-verify").args(arguments);
     let path = run.path("samples.parquet");
     let outcome = run.arg("--samples").arg(&path).run();
@@ -48,7 +48,7 @@ fn run(variables: &[(&str, &str)], arguments: &str) -> (Outcome, Vec<Sample>) {
 #[test]
 fn every_operation_of_the_record_is_a_row() {
     let model = [("SERVICE", "300us"), ("WAIT", "sleep"), ("FAIL", "CKR_DATA_INVALID/11")];
-    let (outcome, samples) = run(&model, "--op rsa1024.sign --threads 3 --seconds 1");
+    let (outcome, samples) = run_with_samples(&model, "--op rsa1024.sign --threads 3 --seconds 1");
     let outcome = outcome.exits(2).record();
     let row = outcome_row(&samples);
     let measured = &outcome.results[0];
@@ -89,7 +89,7 @@ fn outcome_row(samples: &[Sample]) -> Sums {
 fn processes_and_operations_are_told_apart() {
     let model = [("SERVICE", "300us"), ("WAIT", "sleep")];
     let load = "--mix rsa1024.sign=50,sha256.digest=50 --processes 2 --threads 2 --seconds 0.5";
-    let (outcome, samples) = run(&model, load);
+    let (outcome, samples) = run_with_samples(&model, load);
     let record = outcome.exits(0).record();
     for row in &record.results[1..] {
         let count = samples.iter().filter(|sample| sample.operation == row.operation).count();
@@ -104,7 +104,7 @@ fn processes_and_operations_are_told_apart() {
 #[test]
 fn an_open_loops_samples_count_from_the_intended_start() {
     let model = [("SERVICE", "100us"), ("STALL", "20ms/200")];
-    let (outcome, samples) = run(&model, "--op rsa1024.sign --rate 500 --seconds 1");
+    let (outcome, samples) = run_with_samples(&model, "--op rsa1024.sign --rate 500 --seconds 1");
     let row = outcome.exits(0).row();
     assert_eq!(samples.len() as u64, row.completed);
     let mut starts: Vec<u64> = samples.iter().map(|sample| sample.start_ns).collect();

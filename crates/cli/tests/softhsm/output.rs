@@ -7,7 +7,7 @@ use tapstone_record::TargetKind;
 
 use crate::support::{Hsm, Outcome, Tapstone};
 
-fn run(hsm: &Hsm) -> Tapstone {
+fn sign_and_digest(hsm: &Hsm) -> Tapstone {
     hsm.tapstone().args("--op rsa2048.sign --op sha256.digest --count 20")
 }
 
@@ -22,7 +22,7 @@ fn quiet(run: Tapstone, format: &str) -> Outcome {
 #[test]
 fn json_is_the_record() {
     let Some(hsm) = Hsm::new() else { return };
-    let outcome = quiet(run(&hsm), "json");
+    let outcome = quiet(sign_and_digest(&hsm), "json");
     let record = outcome.record();
     assert_eq!(outcome.printed_record(), record);
     assert_eq!(record.target.kind, TargetKind::Token);
@@ -36,7 +36,7 @@ fn json_is_the_record() {
 #[test]
 fn csv_is_a_header_and_a_line_a_row() {
     let Some(hsm) = Hsm::new() else { return };
-    let outcome = quiet(run(&hsm), "csv");
+    let outcome = quiet(sign_and_digest(&hsm), "csv");
     let lines: Vec<Vec<&str>> =
         outcome.stdout.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(lines.len(), 3);
@@ -51,7 +51,7 @@ fn csv_is_a_header_and_a_line_a_row() {
 #[test]
 fn text_is_a_table() {
     let Some(hsm) = Hsm::new() else { return };
-    let outcome = quiet(run(&hsm), "text");
+    let outcome = quiet(sign_and_digest(&hsm), "text");
     for words in ["hsm · SoftHSM v2", "rsa2048.sign", "sha256.digest", "/s"] {
         assert!(outcome.stdout.contains(words), "{words} in\n{}", outcome.stdout);
     }
@@ -63,7 +63,7 @@ fn text_is_a_table() {
 fn a_record_that_cannot_be_written_is_an_error_before_anything_is_measured() {
     let Some(hsm) = Hsm::new() else { return };
     let file = hsm.path("no-such-folder/record.json");
-    let outcome = run(&hsm).arg("--output").arg(&file).without_record().run().exits(2);
+    let outcome = sign_and_digest(&hsm).arg("--output").arg(&file).without_record().run().exits(2);
     assert_eq!(outcome.stdout, "");
     assert!(outcome.stderr.contains(file.to_str().unwrap()), "{}", outcome.stderr);
 }
@@ -72,7 +72,7 @@ fn a_record_that_cannot_be_written_is_an_error_before_anything_is_measured() {
 fn a_pin_file_that_others_can_read_is_warned_of_on_standard_error() {
     let Some(hsm) = Hsm::new() else { return };
     fs::set_permissions(hsm.path("pin"), Permissions::from_mode(0o644)).unwrap();
-    let outcome = run(&hsm).args("--format json").run().exits(0);
+    let outcome = sign_and_digest(&hsm).args("--format json").run().exits(0);
     assert!(outcome.stderr.starts_with("warning: "), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("chmod 600"), "{}", outcome.stderr);
     outcome.printed_record();

@@ -306,7 +306,7 @@ mod tests {
         (work, orders, told)
     }
 
-    fn run() -> Task {
+    fn run_task() -> Task {
         Task::Run(Box::new(CaseRun {
             threads: 1,
             pace: Pace::Closed,
@@ -327,11 +327,11 @@ mod tests {
     #[test]
     fn a_second_load_before_the_first_has_ended_loses_its_worker() {
         let (mut work, _orders, mut told) = work();
-        work.give(7, run());
+        work.give(7, run_task());
         let deadline = work.workers[&7].deadline.unwrap();
         work.give(7, Task::Open { at: Nanos::ZERO, closes: Some(Nanos::ZERO) });
         assert!(work.workers[&7].deadline.unwrap() < deadline);
-        work.give(7, run());
+        work.give(7, run_task());
         assert!(work.workers.is_empty() && !work.policy.has_case(7));
         let Ok((1, News::Message(FromAgent::Lost { worker: 7, lost }))) = told.try_recv() else {
             panic!("the coordinator is told");
@@ -342,18 +342,18 @@ mod tests {
     #[test]
     fn a_load_that_cannot_begin_has_ended() {
         let (mut work, _orders, _told) = work();
-        work.give(7, run());
+        work.give(7, run_task());
         let failure = serde_json::from_str(r#"{"call":"C_Sign","code":5}"#).unwrap();
         work.pass_on(0, Heard::Report(Report::Ready(Err(failure))));
         assert!(work.workers[&7].deadline.is_none() && !work.policy.has_case(7));
-        work.give(7, run());
+        work.give(7, run_task());
         assert!(work.workers.contains_key(&7), "it may be tried again");
     }
 
     #[test]
     fn samples_that_nobody_takes_hold_nothing_up() {
         let (mut work, orders, _told) = work();
-        work.give(7, run());
+        work.give(7, run_task());
         let known = work.workers.get_mut(&7).unwrap();
         known.deadline = Some(Nanos::ZERO);
         known.samples.keep(&Vec::new());

@@ -296,7 +296,7 @@ mod tests {
             lanes[0]
         }
 
-        fn show(&mut self, draw: &Draw) -> ShownResults {
+        fn show_drawn(&mut self, draw: &Draw) -> ShownResults {
             let shown = self.agent.show(std::slice::from_ref(&draw.indices));
             let Report::Shown(shown) = shown else { panic!("{shown:?}") };
             *shown
@@ -335,12 +335,12 @@ mod tests {
     #[test]
     fn what_an_honest_agent_shows_is_judged_and_right() {
         let (mut case, draw) = kept();
-        let shown = case.show(&draw);
+        let shown = case.show_drawn(&draw);
         let sample = judged(&draw, &shown);
         let n = MOST_SHOWN as u64;
         let right = OwnSample { kept: 400, drawn: n, checked: n, wrong: 0, unproven: 0 };
         assert_eq!((sample.found, sample.doubt), (right, None));
-        let again = case.show(&draw);
+        let again = case.show_drawn(&draw);
         assert!(again.lanes.is_empty(), "once is enough: nobody draws until it suits");
     }
 
@@ -351,7 +351,7 @@ mod tests {
         outputs[3].bytes[0] ^= 1;
         let tally = case.judge(outputs);
         let draw = Draw::new(&variant(), &tally, MOST_SHOWN);
-        let sample = judged(&draw, &case.show(&draw));
+        let sample = judged(&draw, &case.show_drawn(&draw));
         assert_eq!((sample.found.checked, sample.found.wrong, sample.found.unproven), (8, 1, 0));
     }
 
@@ -363,7 +363,7 @@ mod tests {
         let outputs = (0..8).map(|n| case.output(FIRST, n)).collect();
         let tally = case.judge(outputs);
         let draw = Draw::new(&variant(), &tally, MOST_SHOWN);
-        let mut shown = case.show(&draw);
+        let mut shown = case.show_drawn(&draw);
         assert_eq!(judged(&draw, &shown).found.wrong, 8);
         shown.nonce = [8; 32];
         assert_eq!(judged(&draw, &shown).found.unproven, 8, "the nonce is committed to as well");
@@ -391,7 +391,7 @@ mod tests {
         ];
         for (what, lie) in lies {
             let (mut case, draw) = kept();
-            let mut shown = case.show(&draw);
+            let mut shown = case.show_drawn(&draw);
             lie(&mut shown);
             let sample = judged(&draw, &shown);
             assert_eq!(sample.found.unproven, MOST_SHOWN as u64, "{what}");
@@ -410,7 +410,7 @@ mod tests {
         let same = case.output(FIRST, 7);
         let tally = case.judge(vec![same; 100]);
         let draw = Draw::new(&variant(), &tally, MOST_SHOWN);
-        let sample = judged(&draw, &case.show(&draw));
+        let sample = judged(&draw, &case.show_drawn(&draw));
         assert_eq!(sample.found.unproven, MOST_SHOWN as u64);
         assert!(sample.doubt.unwrap().contains("more than once"), "{:?}", sample.doubt);
     }
@@ -419,10 +419,10 @@ mod tests {
     fn no_agent_shows_more_than_its_own_limit_or_what_is_not_there() {
         let (mut case, mut draw) = kept();
         draw.indices = (0..400).collect();
-        assert_eq!(case.show(&draw).lanes[0].results.len(), MOST_SHOWN);
+        assert_eq!(case.show_drawn(&draw).lanes[0].results.len(), MOST_SHOWN);
         let (mut case, mut draw) = kept();
         draw.indices = vec![400, u64::MAX];
-        let shown = case.show(&draw);
+        let shown = case.show_drawn(&draw);
         assert_eq!(shown, ShownResults::default(), "nor what inputs come from");
     }
 }
