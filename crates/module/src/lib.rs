@@ -7,6 +7,7 @@ mod guard_fault;
 mod guarded;
 mod info;
 mod interfaces;
+pub mod key_templates;
 mod live_handles;
 mod module_arguments;
 mod objects;

@@ -8,9 +8,9 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::shapes::shape_work;
 use super::shared::Shared;
-use super::templates::{KeyAccess, private_half, public_halves, secret_key};
 use crate::catalogue::{KeySpec, Variant};
 use crate::material::KeyMaterial;
+use crate::module::key_templates::{KeyAccess, private_half, public_halves, secret_key};
 use crate::module::{Session, Template};
 use crate::protocol::{Job, KeyOwner, KeyPlan, KeyReady, Leftover, OwnKey, Trouble};
 

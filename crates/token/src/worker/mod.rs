@@ -21,7 +21,6 @@ mod running;
 mod shapes;
 mod shared;
 mod sink;
-mod templates;
 mod threads;
 mod watch;
 

@@ -5,10 +5,10 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function, Violation};
 
 use super::super::operation::{CallError, Operation, TimedCalls, call_function};
-use super::super::templates::{KeyAccess, KeyUsage, private_half, public_halves, secret_key};
 use super::shape_work::{CallSetup, KeptResults, ObjectLimits, ShapeWork};
 use super::transforms::WRAPPING;
 use crate::catalogue::{KeySpec, Parameters};
+use crate::module::key_templates::{KeyAccess, KeyUsage, private_half, public_halves, secret_key};
 use crate::module::{RawTemplate, Session, Template};
 use crate::protocol::{Login, NewKeys};
 

@@ -8,9 +8,9 @@ use super::super::operation::TimedCalls;
 use super::super::parameters::IvSource;
 use super::super::round_trip::RoundTrip;
 use super::super::shared::Shared;
-use super::super::templates::KeyUsage;
 use crate::catalogue::{KeySpec, Variant};
 use crate::module::Session;
+use crate::module::key_templates::KeyUsage;
 use crate::protocol::NewKeys;
 use tapstone_pin::Pin;
 

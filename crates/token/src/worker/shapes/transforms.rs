@@ -7,9 +7,9 @@ use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function as Function, Rv};
 use super::super::operation::{CallError, Operation, TimedCalls, call_function, check_code};
 use super::super::parameters::IvSource;
 use super::super::round_trip::RoundTrip;
-use super::super::templates::KeyUsage;
 use super::shape_work::{CallSetup, KeptResult, ShapeWork};
 use crate::catalogue::{KeySpec, Parameters, Variant};
+use crate::module::key_templates::KeyUsage;
 use crate::module::{Session, Template};
 use tapstone_pin::Pin;
 

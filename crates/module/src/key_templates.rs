@@ -1,30 +1,30 @@
-//! Attribute templates of the keys that a worker makes.
+//! Attribute templates of the keys that a measurement makes (PKCS #11 3.2, 4.8 to 4.10).
 
 use cryptoki_sys::*;
 
-use crate::catalogue::KeySpec;
-use crate::module::Template;
+use crate::Template;
+use tapstone_token_operations::catalogue::KeySpec;
 
 /// What the keys of an operation are allowed to do, as the `CKA_…` flags that say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeyUsage {
+pub struct KeyUsage {
     /// Of a private or secret key.
-    pub(super) used_half: CK_ATTRIBUTE_TYPE,
+    pub used_half: CK_ATTRIBUTE_TYPE,
     /// Of the public half; a secret key has both.
-    pub(super) other_half: CK_ATTRIBUTE_TYPE,
+    pub other_half: CK_ATTRIBUTE_TYPE,
 }
 
 /// Who may see a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeyAccess {
+pub struct KeyAccess {
     /// Its value can be read: `CKA_SENSITIVE` is false and `CKA_EXTRACTABLE` true.
-    pub(super) readable: bool,
+    pub readable: bool,
     /// `CKA_PRIVATE`: only after a login.
-    pub(super) private: bool,
+    pub private: bool,
 }
 
 /// A secret key for an operation; both directions, as an application's key has them.
-pub(super) fn secret_key(key: KeySpec, usage: KeyUsage, access: KeyAccess) -> Template {
+pub fn secret_key(key: KeySpec, usage: KeyUsage, access: KeyAccess) -> Template {
     let mut template = Template::new()
         .number(CKA_CLASS, CKO_SECRET_KEY)
         .number(CKA_KEY_TYPE, key.key_type().unwrap_or(CKK_GENERIC_SECRET))
@@ -41,7 +41,7 @@ pub(super) fn secret_key(key: KeySpec, usage: KeyUsage, access: KeyAccess) -> Te
 }
 
 /// The private half of a pair for an operation. It is never readable.
-pub(super) fn private_half(usage: KeyUsage, access: KeyAccess) -> Template {
+pub fn private_half(usage: KeyUsage, access: KeyAccess) -> Template {
     Template::new()
         .flag(CKA_PRIVATE, access.private)
         .flag(CKA_SENSITIVE, true)
@@ -51,7 +51,7 @@ pub(super) fn private_half(usage: KeyUsage, access: KeyAccess) -> Template {
 
 /// The public half, in each way to name what is wanted: tokens differ in how they want an Edwards
 /// curve to be named.
-pub(super) fn public_halves(key: KeySpec, usage: KeyUsage) -> Vec<Template> {
+pub fn public_halves(key: KeySpec, usage: KeyUsage) -> Vec<Template> {
     // A public EC key derives nothing; some tokens refuse the flag.
     let base = || match usage.other_half {
         CKA_DERIVE => Template::new(),
