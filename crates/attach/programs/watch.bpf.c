@@ -75,8 +75,13 @@ struct call_tally {
 	u64 count, total_ns;
 };
 
+/* Calls whose times differ by less than 1/32, and the sum of their times. */
+struct bucket {
+	u64 count, total_ns;
+};
+
 struct function_times {
-	u64 bucket[BUCKETS];
+	struct bucket bucket[BUCKETS];
 };
 
 /* An open call. */
@@ -138,7 +143,7 @@ struct map blank SECTION("maps") = { MAP_ARRAY, 4, sizeof(struct thread), 1, 0 }
 struct map totals SECTION("maps") = { MAP_PERCPU_ARRAY, 4, 8, TOTALS, 0 };
 struct map tallies SECTION("maps") = { MAP_PERCPU_HASH, sizeof(struct call_key),
 	sizeof(struct call_tally), 65536, NO_PREALLOC };
-/* Their number of entries is the loader's. */
+/* 20 KiB of each processor's memory for a function. Their number of entries is the loader's. */
 struct map times SECTION("maps") = { MAP_PERCPU_ARRAY, 4, sizeof(struct function_times), 1, 0 };
 struct map ring SECTION("maps") = { MAP_RINGBUF, 0, 0, 4096, 0 };
 
@@ -211,8 +216,10 @@ INLINE void count_call(u32 function, u64 result, u64 time, _Bool is_timed)
 		return;
 	struct function_times *of = map_lookup(&times, &function);
 	u32 bucket = bucket_of(time);
-	if (of && bucket < BUCKETS)
-		of->bucket[bucket] += 1;
+	if (of && bucket < BUCKETS) {
+		of->bucket[bucket].count += 1;
+		of->bucket[bucket].total_ns += time;
+	}
 }
 
 /* CK_RV has as many bits as a register; nothing else is watched here. */

@@ -108,13 +108,14 @@ fn medians_of_times(kernel: &Kernel) -> Result<[Nanos; 2], AttachError> {
     let mut values = Vec::new();
     for (median, function) in medians.iter_mut().zip(0..) {
         let buckets = kernel.times(function, &mut values)?;
-        let half = buckets.iter().sum::<u64>() / 2;
+        let half = buckets.iter().map(|it| it.count).sum::<u64>() / 2;
         let mut reached = 0;
-        let holds = |count: &u64| {
-            reached += count;
+        let middle = buckets.iter().position(|bucket| {
+            reached += bucket.count;
             reached > half
-        };
-        *median = Nanos(buckets.iter().position(holds).map_or(0, layout::middle_of));
+        });
+        let mean = middle.and_then(|place| layout::mean_of(place, buckets[place]));
+        *median = mean.unwrap_or(Nanos::ZERO);
     }
     Ok(medians)
 }

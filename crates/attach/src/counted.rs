@@ -6,7 +6,7 @@ use tapstone_measure::series::Series;
 use tapstone_measure::slice::Slice;
 use tapstone_measure::units::Nanos;
 
-use crate::layout::{self, BUCKETS};
+use crate::layout::{self, BUCKETS, TimeBucket};
 
 /// Calls of one thread to one function with one result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct FunctionTimes {
     pub module: String,
     /// What came between one look and the next.
     pub series: Series,
-    seen: Vec<u64>,
+    seen: Vec<TimeBucket>,
     since: Nanos,
 }
 
@@ -52,32 +52,31 @@ impl FunctionTimes {
     }
 
     /// What the kernel has counted until now, so long since the beginning.
-    pub(crate) fn add(&mut self, buckets: &[u64], since: Nanos, cost: Nanos) {
-        if buckets.iter().all(|count| *count == 0) {
+    pub(crate) fn add(&mut self, buckets: &[TimeBucket], since: Nanos, cost: Nanos) {
+        if buckets.iter().all(|bucket| bucket.count == 0) {
             self.since = since;
             return;
         }
-        self.seen.resize(BUCKETS, 0);
+        self.seen.resize(BUCKETS, TimeBucket::default());
         let length = self.series.length();
         let mut slice =
             Slice { start: Nanos(self.since.0 / length.0 * length.0), length, ..Slice::empty() };
         let mut places: Vec<(u32, u64)> = Vec::new();
-        for (bucket, (count, seen)) in buckets.iter().zip(&mut self.seen).enumerate() {
-            let new = count - *seen;
-            *seen = *count;
-            if new == 0 {
-                continue;
-            }
-            let time = Nanos(layout::middle_of(bucket).saturating_sub(cost.0));
-            slice.completed += new;
-            slice.latency_sum += u128::from(time.0) * u128::from(new);
-            slice.busy += Nanos(time.0 * new);
+        for (number, (bucket, seen)) in buckets.iter().zip(&mut self.seen).enumerate() {
+            let count = bucket.count - seen.count;
+            let new = TimeBucket { count, total_ns: bucket.total_ns - seen.total_ns };
+            let Some(mean) = layout::mean_of(number, new) else { continue };
+            *seen = *bucket;
+            let time = Nanos(mean.0.saturating_sub(cost.0));
+            slice.completed += count;
+            slice.latency_sum += u128::from(time.0) * u128::from(count);
+            slice.busy += Nanos(time.0 * count);
             slice.min = slice.min.min(time);
             slice.max = slice.max.max(time);
             let place = bucket_of(time) as u32;
             match places.last_mut() {
-                Some((last, count)) if *last == place => *count += new,
-                _ => places.push((place, new)),
+                Some((last, calls)) if *last == place => *calls += count,
+                _ => places.push((place, count)),
             }
         }
         slice.buckets = places;
@@ -98,15 +97,17 @@ mod tests {
     #[test]
     fn a_day_takes_no_more_room_than_some_minutes() {
         let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned());
-        let mut buckets = vec![0; BUCKETS];
+        let mut buckets = vec![TimeBucket::default(); BUCKETS];
         let seconds = 86_400;
         for second in 1..=seconds {
-            buckets[100] += 2000;
+            buckets[100].count += 2000;
+            buckets[100].total_ns += 2000 * 145;
             times.add(&buckets, Nanos::from_secs(second), Nanos(3));
         }
         assert!(times.series.slices().len() <= MOST_SLICES);
         let total = times.series.total();
         assert_eq!(total.completed, 2000 * seconds);
-        assert_eq!(total.min, Nanos(layout::middle_of(100) - 3));
+        assert_eq!(total.min, Nanos(142));
+        assert_eq!(total.quantile(0.5), Some(Nanos(142)));
     }
 }

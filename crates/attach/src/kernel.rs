@@ -10,7 +10,7 @@ use crate::bpf::{
     KernelTypes, Link, LoadError, Map, Maps, ProbeSite, Program, ProgramFile, Ring, attach_probes,
     attach_tracepoint,
 };
-use crate::layout::{self, BUCKETS, Settings, Totals};
+use crate::layout::{self, BUCKETS, Settings, TimeBucket, Totals};
 
 /// What is wanted of it.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,8 @@ pub(crate) struct KernelPlan {
     pub(crate) with_events: bool,
     /// Pairs of probes, as before kernel 6.13.
     pub(crate) as_pairs: bool,
-    /// How many functions may come.
-    pub(crate) functions: u32,
+    /// How many functions have their times counted: those with lower numbers.
+    pub(crate) timed_functions: u32,
 }
 
 /// How functions are watched whose return matters.
@@ -92,7 +92,7 @@ impl Kernel {
         let maps = file.maps(processors(), |name, entries| match name {
             "ring" if plan.with_events => EVENTS_RING,
             "ring" => NOTES_RING,
-            "times" if !plan.with_events => plan.functions,
+            "times" if !plan.with_events => plan.timed_functions,
             _ => entries,
         })?;
         let load = |name| file.load(name, &maps, &types);
@@ -215,13 +215,15 @@ impl Kernel {
     }
 
     /// How many calls of a function took how long, by bucket.
-    pub(crate) fn times(&self, function: u32, values: &mut Vec<u8>) -> io::Result<Vec<u64>> {
+    pub(crate) fn times(&self, function: u32, values: &mut Vec<u8>) -> io::Result<Vec<TimeBucket>> {
         let map = self.map("times");
-        let mut buckets = vec![0; BUCKETS];
+        let mut buckets = vec![TimeBucket::default(); BUCKETS];
         if map.look_up(&function.to_ne_bytes(), values)? {
             for of_one in values.chunks_exact(map.value_room()) {
-                for (bucket, count) in buckets.iter_mut().zip(numbers(of_one)) {
-                    *bucket += count;
+                let mut numbers = numbers(of_one);
+                for bucket in &mut buckets {
+                    bucket.count += numbers.next().unwrap_or(0);
+                    bucket.total_ns += numbers.next().unwrap_or(0);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What the kernel's programs (programs/watch.bpf.c) and this side both read and write.
 
+use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::takes_mechanism;
 
 /// The object that `make bpf` makes of programs/watch.bpf.c.
@@ -156,15 +157,29 @@ const OCTAVES: usize = 40;
 /// `BUCKETS`.
 pub(crate) const BUCKETS: usize = OCTAVES << SUB_BITS;
 
-/// The middle of a bucket of times, in nanoseconds (`bucket_of`).
-pub(crate) fn middle_of(bucket: usize) -> u64 {
+/// `struct bucket`: calls that took nearly as long, and the sum of their times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TimeBucket {
+    pub(crate) count: u64,
+    pub(crate) total_ns: u64,
+}
+
+/// The shortest time of a bucket, in nanoseconds (`bucket_of`).
+const fn lowest_of(bucket: usize) -> u64 {
     let place = bucket as u64;
     if place < 1 << SUB_BITS {
         return place;
     }
     let octave = (place >> SUB_BITS) - 1;
-    let lowest = (place & ((1 << SUB_BITS) - 1) | 1 << SUB_BITS) << octave;
-    lowest + (1 << octave) / 2
+    (place & ((1 << SUB_BITS) - 1) | 1 << SUB_BITS) << octave
+}
+
+/// What the calls of a bucket took on average, or none where there are no calls. A bucket is a 32nd
+/// wide, so that its middle may be far from where its calls are. The kernel goes on counting while
+/// this is read: a sum may hold a call more than its count, and such an average stays in the bucket.
+pub(crate) fn mean_of(bucket: usize, calls: TimeBucket) -> Option<Nanos> {
+    let mean = calls.total_ns.checked_div(calls.count)?;
+    Some(Nanos(mean.clamp(lowest_of(bucket), lowest_of(bucket + 1) - 1)))
 }
 
 /// What is told to the program of a probe: which function it is, and which of its arguments matter.
@@ -208,10 +223,21 @@ mod tests {
 
     #[test]
     fn buckets_rise_and_are_narrow() {
-        let middles: Vec<u64> = (0..BUCKETS - 1).map(middle_of).collect();
-        assert!(middles.is_sorted_by(|one, next| one < next));
-        assert_eq!(middles[..4], [0, 1, 2, 3]);
-        let near = |wanted: f64| middles.iter().any(|it| (*it as f64 / wanted - 1.0).abs() < 0.02);
-        assert!(near(1_000.0) && near(12_345.0) && near(50_000_000.0));
+        let lowest: Vec<u64> = (0..BUCKETS).map(lowest_of).collect();
+        assert!(lowest.is_sorted_by(|one, next| one < next));
+        assert_eq!(lowest[..4], [0, 1, 2, 3]);
+        let wide = lowest[32..].windows(2).map(|two| (two[1] - two[0]) as f64 / two[0] as f64);
+        assert!(wide.fold(0.0, f64::max) <= 1.0 / 32.0);
+    }
+
+    #[test]
+    fn an_average_is_that_of_the_calls_and_stays_in_its_bucket() {
+        let bucket = (0..BUCKETS).find(|bucket| lowest_of(bucket + 1) > 200_900).unwrap();
+        let mean = |count, total_ns| mean_of(bucket, TimeBucket { count, total_ns });
+        assert_eq!(mean(0, 0), None);
+        assert_eq!(mean(3, 3 * 200_900), Some(Nanos(200_900)));
+        // Read between its two words, when another call had been added to the sum or the count.
+        assert_eq!(mean(1, 2 * 200_900), Some(Nanos(lowest_of(bucket + 1) - 1)));
+        assert_eq!(mean(2, 200_900), Some(Nanos(lowest_of(bucket))));
     }
 }

@@ -17,6 +17,7 @@ use crate::functions::{WatchedFunction, note_called};
 use crate::kernel::{Kernel, KernelPlan};
 use crate::layout::{Record, RecordKind, Totals};
 use crate::modules;
+use crate::modules::ProcessModules;
 use crate::process::{self, Mapping};
 use crate::spool::Spool;
 use crate::targets::{modules_of, processes_of};
@@ -60,12 +61,16 @@ pub struct Watch {
     has_unseen_returns: bool,
     spool: Option<Spool>,
     times: Vec<FunctionTimes>,
+    /// Functions with this number and higher ones have counts and no times.
+    timed_functions: u32,
     started: Nanos,
     /// From the first probe to the flag that switches all on.
     attach_time: Nanos,
 }
 
-const TIMED_FUNCTIONS: u32 = 512;
+/// Functions of modules that are loaded later, whose times are counted too: two modules' worth. Each
+/// takes 20 KiB of every processor's memory, whether it comes or not.
+const LATER_FUNCTIONS: u32 = 2 * 68;
 
 impl Watch {
     /// Begins.
@@ -81,7 +86,8 @@ impl Watch {
         for process in processes {
             found.push((process, modules_of(process)?));
         }
-        let mut watch = Self::new(plan)?;
+        let timed_functions = u32::from(RESERVED) + count_functions(&found) + LATER_FUNCTIONS;
+        let mut watch = Self::new(plan, timed_functions)?;
         let begin = Instant::now();
         for (process, modules) in &found {
             watch.add_process(*process, process::parent(*process), now())?;
@@ -97,11 +103,11 @@ impl Watch {
     }
 
     /// The kernel's side is there and calibrated, and nobody is watched yet.
-    fn new(plan: WatchPlan) -> Result<Self, AttachError> {
+    fn new(plan: WatchPlan, timed_functions: u32) -> Result<Self, AttachError> {
         let mut kernel = Kernel::load(KernelPlan {
             with_events: plan.with_events,
             as_pairs: plan.as_pairs,
-            functions: TIMED_FUNCTIONS,
+            timed_functions,
         })?;
         let cost = calibration::calibrate(&mut kernel, plan.with_events)?;
         // Not before: this process was watched for a moment, and may start others.
@@ -123,6 +129,7 @@ impl Watch {
             has_unseen_returns: false,
             spool,
             times: Vec::new(),
+            timed_functions,
             started: Nanos::ZERO,
             attach_time: Nanos::ZERO,
         })
@@ -280,8 +287,8 @@ impl Watch {
         let moment = now();
         let since = Nanos(moment.0.saturating_sub(self.started.0));
         let mut values = Vec::new();
-        let Self { functions, times, kernel, cost, .. } = self;
-        let timed = functions.iter().zip(times).zip(u32::from(RESERVED)..TIMED_FUNCTIONS);
+        let Self { functions, times, kernel, cost, timed_functions, .. } = self;
+        let timed = functions.iter().zip(times).zip(u32::from(RESERVED)..*timed_functions);
         for ((function, times), number) in timed {
             let buckets = kernel.times(number, &mut values)?;
             times.add(&buckets, since, cost.of(function.is_stepped));
@@ -299,4 +306,12 @@ pub(crate) fn now() -> Nanos {
 
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Functions of all modules, each file's once.
+fn count_functions(found: &[(u32, ProcessModules)]) -> u32 {
+    let modules = found.iter().flat_map(|(_, process)| &process.modules);
+    let by_file: BTreeMap<u64, usize> =
+        modules.map(|module| (module.inode, module.functions.len())).collect();
+    by_file.values().sum::<usize>() as u32
 }

@@ -87,16 +87,24 @@ impl Watch {
             return None;
         }
         let number = self.functions.len() as u16 + RESERVED;
+        let standard_name = FUNCTIONS[usize::from(name)].name;
+        if !self.plan.with_events && u32::from(number) >= self.timed_functions {
+            self.notes.insert(format!(
+                "times of functions that {} brought along are not counted: it was loaded when many \
+                 others were watched already; watching anew counts them",
+                module.name
+            ));
+        }
         let module = process::file_name(&module.name);
         self.functions.push(WatchedFunction {
-            name: FUNCTIONS[usize::from(name)].name,
+            name: standard_name,
             family: FUNCTIONS[usize::from(name)].family,
             module: module.clone(),
             is_stepped,
             others: BTreeSet::new(),
             is_called: false,
         });
-        self.times.push(FunctionTimes::new(FUNCTIONS[usize::from(name)].name, module));
+        self.times.push(FunctionTimes::new(standard_name, module));
         self.numbers.insert(key, number);
         Some(number)
     }
