@@ -13,6 +13,7 @@ pub mod panel_log;
 pub mod record;
 pub mod toml_files;
 pub mod vpcd;
+pub mod watched_events;
 pub mod worker_frames;
 pub mod workload;
 
@@ -21,9 +22,10 @@ use tapstone_record::Tool;
 use crate::FuzzTarget;
 
 /// All of them, in the order of tables.
-pub const TARGETS: [&FuzzTarget; 15] = [
+pub const TARGETS: [&FuzzTarget; 16] = [
     &record::TARGET,
     &events::TARGET,
+    &watched_events::TARGET,
     &workload::TARGET,
     &apdu::TARGET,
     &certificate::TARGET,

@@ -7,6 +7,7 @@
 use std::arch::global_asm;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 
 use crate::bpf::ProbeSite;
@@ -41,7 +42,7 @@ pub(crate) const RESERVED: u16 = 2;
 const CALLS: usize = 1000;
 
 /// What a call takes longer, inside its own time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeCost {
     /// Where the kernel carries out the instruction itself.
     pub carried_out: Nanos,

@@ -4,6 +4,7 @@
 //! - [`modules`]: the functions that a process has, found in its memory and its files.
 //! - [`watch`]: watching them; [`Watched`] is what came of it.
 //! - [`source`]: the calls one by one, as [`tapstone_events`]; [`counted`]: or only counted.
+//! - [`kept`]: a file of them, to be looked at again.
 //! - [`calibration`]: what watching adds to a call.
 //!
 //! Linux on x86-64, kernel 6.6 or later; sessions of uprobes, which cost half, from 6.13 on.
@@ -11,6 +12,7 @@
 pub mod calibration;
 pub mod counted;
 pub mod error;
+pub mod kept;
 pub mod modules;
 pub mod place;
 pub mod source;

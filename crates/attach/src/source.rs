@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use tapstone_events::{
     CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, Family, FunctionId,
@@ -15,16 +15,21 @@ use crate::functions::WatchedFunction;
 use crate::layout::{Record, RecordKind};
 use crate::process::Mapping;
 
+/// No clock shows a later moment, in nanoseconds.
+const LATEST: u64 = i64::MAX as u64;
+
 /// Calls that were watched, ready to be read.
 #[derive(Debug)]
 pub struct AttachedEvents {
-    file: File,
-    functions: Vec<WatchedFunction>,
-    programs: Vec<Program>,
+    pub(crate) file: File,
+    /// Where in the file the first call is, in bytes.
+    pub(crate) begin: u64,
+    pub(crate) functions: Vec<WatchedFunction>,
+    pub(crate) programs: Vec<Program>,
     /// What code each process had.
-    code: BTreeMap<u32, Vec<Mapping>>,
-    run: ObservedRun,
-    cost: ProbeCost,
+    pub(crate) code: BTreeMap<u32, Vec<Mapping>>,
+    pub(crate) run: ObservedRun,
+    pub(crate) cost: ProbeCost,
 }
 
 impl AttachedEvents {
@@ -38,23 +43,46 @@ impl AttachedEvents {
         cost: ProbeCost,
     ) -> Self {
         let run = ObservedRun { started, ended, dropped: lost + dropped };
-        Self { file, functions, programs, code, run, cost }
+        Self { file, begin: 0, functions, programs, code, run, cost }
+    }
+
+    /// Programs that were watched.
+    #[must_use]
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// The calls as the kernel told them.
+    pub(crate) fn calls(&self) -> io::Result<BufReader<File>> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(self.begin))?;
+        Ok(BufReader::new(file))
+    }
+
+    /// Hands over each call, or `None` for one that cannot be.
+    fn each_call(&self, mut take: impl FnMut(Option<Record>)) -> io::Result<()> {
+        let mut calls = self.calls()?;
+        let mut bytes = [0; Record::BYTES];
+        loop {
+            match calls.read_exact(&mut bytes) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                read => read?,
+            }
+            take(Record::from_bytes(&bytes).filter(|it| it.start <= it.end && it.end <= LATEST));
+        }
+    }
+
+    /// How many calls cannot be: only a file that was kept has any.
+    pub(crate) fn count_damaged(&self) -> io::Result<u64> {
+        let mut damaged = 0;
+        self.each_call(|record| damaged += u64::from(record.is_none()))?;
+        Ok(damaged)
     }
 
     /// All of them, thread by thread, each in the order of beginnings.
     fn records(&self) -> io::Result<Vec<Record>> {
-        let mut file = self.file.try_clone()?;
-        file.rewind()?;
-        let mut file = BufReader::new(file);
         let mut records = Vec::new();
-        let mut bytes = [0; Record::BYTES];
-        loop {
-            match file.read_exact(&mut bytes) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                read => read?,
-            }
-            records.extend(Record::from_bytes(&bytes));
-        }
+        self.each_call(|record| records.extend(record))?;
         records.sort_by_key(|it| (it.process, it.thread, it.start, std::cmp::Reverse(it.end)));
         Ok(records)
     }

@@ -1,5 +1,6 @@
 //! A file of events that `trace --events` kept, through to what `trace --read` makes of it.
 
+use std::fmt::Debug;
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
@@ -32,12 +33,17 @@ fn check(input: &[u8]) {
     let file = kept_file(input);
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let Ok(kept) = read_kept(&path) else { return };
+    read_through(&kept.recording);
+}
+
+/// All that `trace --read` makes of events.
+pub(super) fn read_through<S: EventSource<Error: Debug>>(source: &S) {
     let mut events = [0, 0];
     for count in &mut events {
-        kept.recording.read_events(&mut |_| *count += 1).expect("the file is in memory");
+        source.read_events(&mut |_| *count += 1).expect("the file is in memory");
     }
     assert_eq!(events[0], events[1], "it can be read again");
-    let timeline = reading::read_timeline(&kept.recording).expect("the file is in memory");
+    let timeline = reading::read_timeline(source).expect("the file is in memory");
     for thread in &timeline.threads {
         assert!(
             thread.spans.iter().all(|call| call.start <= call.end),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tapstone_attach::kept::KeptWatch;
 use tapstone_explain::exchanges;
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::timeline::{Family, Leaf, Span, Thread, Timeline};
@@ -49,7 +50,11 @@ pub(super) fn find_timeline(
             }
         },
     };
-    Ok(Found::Events(drawn(&read_timeline(&kept::read_kept(&found)?.recording)?)))
+    let timeline = match KeptWatch::read(&found)? {
+        Some(watched) => read_timeline(&watched.events)?,
+        None => read_timeline(&kept::read_kept(&found)?.recording)?,
+    };
+    Ok(Found::Events(drawn(&timeline)))
 }
 
 /// The file as it was named, or in the folder of the record.

@@ -90,7 +90,9 @@ pub(crate) struct AttachArguments {
     pub(crate) seconds: Option<Nanos>,
     /// Count and time calls in the kernel, without the calls one by one: for hours, and for programs
     /// that make hundreds of thousands a second; without findings
-    #[arg(long, requires = "attached", conflicts_with_all = ["perfetto", "folded", "operation"])]
+    #[arg(long, requires = "attached", conflicts_with_all = [
+        "perfetto", "folded", "operation", "events",
+    ])]
     pub(crate) counts: bool,
     /// Watch the returns of all functions, also where an exception or pthread_cancel may leave them:
     /// such a program then aborts, or skips its clean-up
@@ -99,8 +101,8 @@ pub(crate) struct AttachArguments {
 }
 
 /// What only a program that is started can have.
-const STARTED: [&str; 8] =
-    ["command", "fixes", "with_daemon", "syscalls", "data", "events", "record_command", "workload"];
+const STARTED: [&str; 7] =
+    ["command", "fixes", "with_daemon", "syscalls", "data", "record_command", "workload"];
 
 impl AttachArguments {
     pub(crate) fn is_asked(&self) -> bool {

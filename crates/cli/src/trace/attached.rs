@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tapstone_attach::counted::{CountedCall, FunctionTimes};
+use tapstone_attach::kept::KeptWatch;
+use tapstone_attach::source::AttachedEvents;
 use tapstone_attach::{Watch, WatchPlan, Watched};
 use tapstone_command::command::Command;
 use tapstone_events::{Family, Program};
 use tapstone_explain::reading::read_timeline;
 use tapstone_explain::system_calls::SystemCalls;
 use tapstone_explain::tables;
+use tapstone_explain::timeline::Timeline;
 use tapstone_files::Access;
 use tapstone_measure::summary::{Conditions, Summary};
 use tapstone_measure::units::Nanos;
@@ -25,6 +29,7 @@ use super::arguments::Arguments;
 use crate::card_controller;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::output;
 use crate::print::say;
 
 /// With events, the kernel's ring has to be read often; what is counted waits.
@@ -94,21 +99,15 @@ fn describe(
         record.target.program = identity(program);
     }
     let mut exported = Ok(());
+    let mut kept = Ok(());
     match &watched.events {
         Some(events) => {
             let timeline = read_timeline(events)?;
-            let wall = watched.ended - watched.started;
-            let none = SystemCalls::none();
-            tables::describe(record, &timeline, wall, &arguments.operation, none);
-            // Nobody has seen the program begin and end.
-            record.results.retain(|case| case.operation != "command");
-            // Nor what it waits for, or all kinds of waste.
-            record.processes.clear();
-            record.search = None;
+            describe_calls(record, arguments, &timeline, watched.has_unseen_returns);
             exported = super::export(arguments, &timeline, None);
-            if watched.has_unseen_returns {
-                conclude_nothing(record);
-            }
+            kept = keep(arguments, events, watched);
+            let path = arguments.events.as_ref().filter(|_| kept.is_ok());
+            record.events = path.map(|path| super::data_file(path, &timeline));
         }
         None => describe_counts(record, watched),
     }
@@ -121,7 +120,62 @@ fn describe(
     let put = arguments.output.put_aside(record, Access::Everybody);
     put?;
     exported?;
+    kept?;
     Ok(Exit::Done)
+}
+
+/// The calls themselves, where they were asked for.
+fn keep(arguments: &Arguments, events: &AttachedEvents, watched: &Watched) -> anyhow::Result<()> {
+    let Some(path) = &arguments.events else { return Ok(()) };
+    output::write_file(path, Access::Owner, |to| {
+        KeptWatch::write(events, watched.has_unseen_returns, &watched.warnings, to)
+    })
+}
+
+/// What an earlier watch kept, looked at again.
+pub(super) fn read(arguments: &Arguments, file: &Path, kept: KeptWatch) -> anyhow::Result<Exit> {
+    if arguments.workload.is_some() {
+        anyhow::bail!(
+            "{}: lengths of inputs and kinds of keys are not seen from outside, so these events \
+             give no workload\nhint: `tapstone trace --workload FILE -- COMMAND` starts the program \
+             and records it",
+            file.display()
+        );
+    }
+    let timeline = read_timeline(&kept.events)?;
+    let mut record = card_controller::record(record::TargetKind::Command, None);
+    if let [program] = kept.events.programs() {
+        record.target.program = identity(program);
+    }
+    describe_calls(&mut record, arguments, &timeline, kept.has_unseen_returns);
+    record.warnings.extend(kept.warnings);
+    if kept.missing > 0 {
+        record.warnings.push(super::cut_short(file, kept.missing));
+    }
+    let put = arguments.output.put_aside(&record, Access::Everybody);
+    let exported = super::export(arguments, &timeline, None);
+    put?;
+    exported?;
+    Ok(Exit::Done)
+}
+
+/// What calls were made, where their time went and what of it was wasted.
+fn describe_calls(
+    record: &mut record::Record,
+    arguments: &Arguments,
+    timeline: &Timeline,
+    has_unseen_returns: bool,
+) {
+    let none = SystemCalls::none();
+    tables::describe(record, timeline, timeline.wall(), &arguments.operation, none);
+    // Nobody has seen the program begin and end.
+    record.results.retain(|case| case.operation != "command");
+    // Nor what it waits for, or all kinds of waste.
+    record.processes.clear();
+    record.search = None;
+    if has_unseen_returns {
+        conclude_nothing(record);
+    }
 }
 
 /// Where calls are seen only as they begin, nobody knows whose the time was, or what of it was wasted.

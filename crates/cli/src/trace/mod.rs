@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use tapstone_attach::kept::KeptWatch;
 use tapstone_command::command::Command;
 use tapstone_command::run::{self, ProgramInput, ProgramOutput, Signals};
 use tapstone_events::system_calls::Observed;
@@ -71,11 +72,7 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     let timeline = read_timeline(&seen.recording)?;
     describe(&mut record, arguments, &seen, &timeline);
     let events = arguments.events.as_ref().filter(|_| seen.unkept.is_none());
-    record.events = events.map(|path| record::DataFile {
-        file: path.display().to_string(),
-        rows: timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>()
-            as u64,
-    });
+    record.events = events.map(|path| data_file(path, &timeline));
     // Whatever becomes of one of these, the others are written.
     let put = arguments.output.put_aside(&record, access(arguments));
     let exported = export(arguments, &timeline, seen.system_calls.as_ref());
@@ -86,6 +83,12 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
     exported?;
     kept?;
     Ok(exit)
+}
+
+/// A file that the events of a timeline are kept in.
+fn data_file(path: &Path, timeline: &Timeline) -> record::DataFile {
+    let rows = timeline.threads.iter().map(|it| it.spans.len() + it.leaves.len()).sum::<usize>();
+    record::DataFile { file: path.display().to_string(), rows: rows as u64 }
 }
 
 /// The load on the token, where it was asked for.
@@ -105,6 +108,9 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
             arguments.operation
         );
     }
+    if let Some(kept) = KeptWatch::read(file)? {
+        return attached::read(arguments, file, kept);
+    }
     let Kept { recording, wall, losses, missing } = kept::read_kept(file)?;
     let timeline = read_timeline(&recording)?;
     let mut record = card_controller::record(record::TargetKind::Command, None);
@@ -120,12 +126,7 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     }
     record.warnings.extend(missed);
     if missing > 0 {
-        let file = file.display();
-        let missing = thousands(missing);
-        let cut = format!(
-            "{file} was cut short by {missing} bytes: every count and every time here is a lower \
-             bound"
-        );
+        let cut = cut_short(file, missing);
         if let Some(search) = &mut record.search {
             search.unseen.push(cut.clone());
         }
@@ -138,6 +139,14 @@ fn read(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     exported?;
     kept?;
     Ok(Exit::Done)
+}
+
+fn cut_short(file: &Path, missing: u64) -> String {
+    format!(
+        "{} was cut short by {} bytes: every count and every time here is a lower bound",
+        file.display(),
+        thousands(missing)
+    )
 }
 
 /// Files for other programs, each whatever becomes of the other.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
@@ -213,13 +214,61 @@ fn several_programs_are_one_report() {
     assert!(std::fs::metadata(folder.path().join("p.pftrace")).unwrap().len() > 10_000);
     let stacks = std::fs::read_to_string(folder.path().join("stacks")).unwrap();
     assert!(stacks.contains("C_Digest"), "{stacks}");
-    // Events of a probe inside are kept as they are; from outside there are none of these.
-    let refused = Command::new(env!("CARGO_BIN_EXE_tapstone"))
-        .args(["trace", "--pid", "1", "--events", "kept"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+}
+
+/// What is kept is looked at again, with all that the first look found.
+#[test]
+fn kept_calls_of_a_watched_program_are_read_again() {
+    let Some((searcher, _hsm)) = on_softhsm("searcher", "200") else { return };
+    let mut running = Waiting::start(&searcher);
+    let options = "--returns --events kept --folded first.folded";
+    let Some(watcher) = Watcher::start(&[&running], options) else { return };
+    running.work();
+    let (_, first, folder) = watcher.end();
+    let kept = folder.path().join("kept");
+    let mode = std::fs::metadata(&kept).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(first.events.as_ref().unwrap().file, "kept");
+    let tapstone = |arguments: &str| {
+        let arguments = arguments.split_whitespace();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapstone"));
+        command.args(arguments).current_dir(folder.path()).output().unwrap()
+    };
+    let again = || {
+        let done = tapstone("trace --read kept --output again.json --folded again.folded");
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let record = std::fs::read(folder.path().join("again.json")).unwrap();
+        serde_json::from_slice::<Record>(&record).unwrap()
+    };
+    let second = again();
+    assert_eq!(second.calls, first.calls);
+    assert_eq!(second.findings, first.findings);
+    assert_eq!(second.layers, first.layers);
+    assert_eq!(second.dropped, first.dropped);
+    assert_eq!(second.warnings, first.warnings);
+    let stacks = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(stacks("again.folded"), stacks("first.folded"));
+    let done = tapstone("trace --read kept --operation C_Sign --output signs.json");
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(tapstone("report -o page.html record.json").status.code(), Some(0));
+    assert!(stacks("page.html").contains("C_FindObjectsInit"));
+    let refused = tapstone("trace --read kept --workload w.parquet");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--events"), "{refused:?}");
-    assert!(!folder.path().join("kept").exists());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("hint: "), "{refused:?}");
+
+    // Cut short, damaged, and no longer one at all.
+    let whole = std::fs::read(&kept).unwrap();
+    std::fs::write(&kept, &whole[..whole.len() - 100]).unwrap();
+    assert!(again().warnings.iter().any(|it| it.contains("cut short by 100 bytes")));
+    let mut damaged = whole.clone();
+    let last = damaged.len() - 72;
+    damaged[last..].fill(0xFF);
+    std::fs::write(&kept, &damaged).unwrap();
+    assert_eq!(again().dropped, first.dropped.map(|dropped| dropped + 1));
+    for bytes in [&whole[..20], &whole[..200], &[&whole[..24], b"{}"].concat()] {
+        std::fs::write(&kept, bytes).unwrap();
+        let refused = tapstone("trace --read kept");
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("damaged"), "{refused:?}");
+    }
 }

@@ -1,0 +1,2 @@
+#![no_main]
+tapstone_fuzz::libfuzzer!(watched_events);
