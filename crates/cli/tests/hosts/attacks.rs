@@ -15,7 +15,7 @@ use crate::keys::identity_of;
 use crate::laboratory::{Agent, Home};
 use crate::packets::{Head, Signer};
 use crate::run::Tapstone;
-use crate::support::{Nats, eventually};
+use crate::support::{Nats, eventually, is_heard};
 
 const MODEL: [(&str, &str); 2] = [("SERVICE", "1ms"), ("WAIT", "sleep")];
 const LOAD: &str = "--op rsa1024.sign --no-verify --seconds 2 --warm-up 0.2";
@@ -231,7 +231,7 @@ fn what_was_said_once_means_nothing_again() {
             block_on(async {
                 let client = async_nats::connect(nats.url()).await.unwrap();
                 let mut all = client.subscribe(format!("tapstone.agent.{me}.*")).await.unwrap();
-                client.flush().await.unwrap();
+                assert!(is_heard(&client, "tapstone.agent.0.ask").await);
                 listening.store(true, Relaxed);
                 while !ended.load(Relaxed) {
                     let next = tokio::time::timeout(Duration::from_millis(20), all.next()).await;

@@ -17,7 +17,7 @@ use crate::keys::{COORDINATOR, identity_of};
 use crate::laboratory::{Agent, Home};
 use crate::packets::{Head, Signer};
 use crate::run::{Outcome, Tapstone};
-use crate::support::{Nats, eventually};
+use crate::support::{Nats, eventually, is_heard};
 
 const LOAD: &str = "--op rsa1024.sign --seconds 1 --warm-up 0.2";
 
@@ -116,8 +116,9 @@ async fn carry(outside: &str, inside: &str, lie: Lie, ready: &AtomicBool, ended:
     let runs = inner.subscribe("tapstone.coordinator.>").await.unwrap();
     let answers = inner.subscribe("_INBOX.>").await.unwrap();
     let mut said = futures_util::stream::select(runs, answers);
-    outer.flush().await.unwrap();
-    inner.flush().await.unwrap();
+    for server in [&outer, &inner] {
+        assert!(is_heard(server, "tapstone.agent.0.ask").await);
+    }
     ready.store(true, Relaxed);
     while !ended.load(Relaxed) {
         tokio::select! {

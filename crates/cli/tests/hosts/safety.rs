@@ -16,7 +16,7 @@ use crate::keys::identity_of;
 use crate::laboratory::{Agent, Home, PIN, within};
 use crate::packets::{Head, Signer};
 use crate::run::Tapstone;
-use crate::support::{Nats, eventually};
+use crate::support::{Nats, eventually, is_heard};
 
 const MODEL: [(&str, &str); 2] = [("SERVICE", "1ms"), ("WAIT", "sleep")];
 const LOAD: &str = "--op rsa1024.sign --no-verify --seconds 2 --warm-up 0.5";
@@ -199,7 +199,7 @@ async fn repeat(url: &str, ready: &AtomicBool, repeated: &AtomicUsize, ended: &A
     let client = async_nats::connect(url).await.unwrap();
     let agents = client.subscribe("tapstone.agent.*.run").await.unwrap();
     let runs = client.subscribe("tapstone.coordinator.>").await.unwrap();
-    client.flush().await.unwrap();
+    assert!(is_heard(&client, "tapstone.agent.0.ask").await);
     ready.store(true, Relaxed);
     let mut all = futures_util::stream::select(agents, runs);
     // What it says itself comes back to it.

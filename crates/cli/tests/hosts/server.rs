@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectError, ConnectOptions, Event, RequestErrorKind};
+use async_nats::{Client, ConnectError, ConnectOptions, Event};
 use futures_util::StreamExt;
 
-use crate::support::{Credentials, Machine, Nats, Relay, eventually};
+use crate::support::{Credentials, Machine, Nats, Relay, eventually, is_heard};
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
@@ -44,11 +44,8 @@ async fn connect(
     Ok((options.connect(url).await?, events))
 }
 
-/// Whether a question of a coordinator reaches the server: it says that nobody is there to answer.
-async fn is_heard(client: &Client) -> bool {
-    let answer = client.request("tapstone.agent.0.ask", "there?".into()).await;
-    answer.is_err_and(|error| error.kind() == RequestErrorKind::NoResponders)
-}
+/// Where a coordinator may ask and no agent listens.
+const NOBODY: &str = "tapstone.agent.0.ask";
 
 /// A client of the secured laboratory, whose inbox is its own.
 async fn member(nats: &Nats, creds: &Path, identity: &str) -> (Client, Receiver<Event>) {
@@ -94,7 +91,8 @@ fn each_hears_and_says_what_is_its_own() {
         let mut questions = agent.subscribe(format!("tapstone.agent.{one}.ask")).await.unwrap();
         let mut told =
             coordinator.subscribe(format!("tapstone.coordinator.{lab}.1.*")).await.unwrap();
-        coordinator.flush().await.unwrap();
+        let not_listened_to = format!("tapstone.coordinator.{lab}.2.{one}");
+        assert!(is_heard(&agent, &not_listened_to).await && is_heard(&coordinator, NOBODY).await);
         // The server has refused all this before it hears the rest.
         let not_the_agents = [
             format!("tapstone.agent.{two}.ask"),
@@ -116,7 +114,6 @@ fn each_hears_and_says_what_is_its_own() {
             .publish(format!("tapstone.coordinator.{lab}.1.{one}"), "result".into())
             .await
             .unwrap();
-        agent.flush().await.unwrap();
         assert_eq!(told.next().await.unwrap().payload.as_ref(), b"result");
         let not_the_labs = format!("tapstone.coordinator.{lab}.1.{one}");
         coordinator.publish(not_the_labs.clone(), "result".into()).await.unwrap();
@@ -136,9 +133,7 @@ fn each_hears_and_says_what_is_its_own() {
         assert_eq!(asked.await.unwrap().unwrap().payload.as_ref(), b"yes");
         // One question, one answer.
         agent.publish(reply.clone(), "no".into()).await.unwrap();
-        for client in [&agent, &coordinator] {
-            client.flush().await.unwrap();
-        }
+        assert!(is_heard(&agent, &not_listened_to).await && is_heard(&coordinator, NOBODY).await);
         // What the server refused is told by a task of its own.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let refused = |events: &Receiver<Event>| -> String {
@@ -232,13 +227,13 @@ fn a_machine_comes_in_through_its_relay_and_again_after_a_break() {
         machine.network().within(move || {
             block_on(async {
                 let (client, _) = member_at(&url, &made, "lab").await;
-                assert!(is_heard(&client).await);
+                assert!(is_heard(&client, NOBODY).await);
                 relay.break_connections();
-                while !is_heard(&client).await {}
+                while !is_heard(&client, NOBODY).await {}
                 assert_eq!(relay.connections_ever(), 2);
                 restart.send(()).unwrap();
                 let _nats = back.recv().unwrap();
-                while !is_heard(&client).await {}
+                while !is_heard(&client, NOBODY).await {}
                 assert!(relay.connections_ever() > 2);
             });
         });
@@ -252,7 +247,7 @@ fn a_server_without_tls_is_an_ordinary_one() {
     let url = nats.url();
     block_on(async {
         let (client, _) = connect(&url, None, None).await.unwrap();
-        assert!(is_heard(&client).await);
+        assert!(is_heard(&client, NOBODY).await);
     });
     let [address, pid] = [nats.address().to_string(), format!("{:?}", nats.pid())];
     nats.kill();

@@ -20,7 +20,7 @@ use std::process::Command;
 pub(crate) use tapstone_testing::{eventually, skip};
 
 pub(crate) use self::machine::Machine;
-pub(crate) use self::nats::{Credentials, DEPLOY, Nats};
+pub(crate) use self::nats::{Credentials, DEPLOY, Nats, is_heard};
 pub(crate) use self::network::Network;
 pub(crate) use self::process::{Process, has_gone};
 pub(crate) use self::relay::Relay;

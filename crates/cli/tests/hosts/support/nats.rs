@@ -8,6 +8,7 @@ use std::process::{self, Child, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use async_nats::{Client, RequestErrorKind};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -220,4 +221,12 @@ impl Drop for Nats {
 fn told_url(ports: &Path) -> Option<String> {
     let ports: Value = serde_json::from_slice(&fs::read(ports).ok()?).ok()?;
     ports["nats"][0].as_str().map(str::to_owned)
+}
+
+/// Whether a question at a `subject` that nobody answers reaches the server, which says so. It takes
+/// what a client says in order, so it has then heard all that was said before;
+/// [`flush`](Client::flush) is done once that is sent.
+pub(crate) async fn is_heard(client: &Client, subject: &str) -> bool {
+    let answer = client.request(subject.to_owned(), "there?".into()).await;
+    answer.is_err_and(|error| error.kind() == RequestErrorKind::NoResponders)
 }
