@@ -231,7 +231,7 @@ fn what_was_said_once_means_nothing_again() {
             block_on(async {
                 let client = async_nats::connect(nats.url()).await.unwrap();
                 let mut all = client.subscribe(format!("tapstone.agent.{me}.*")).await.unwrap();
-                assert!(is_heard(&client, "tapstone.agent.0.ask").await);
+                assert!(is_heard(&client).await);
                 listening.store(true, Relaxed);
                 while !ended.load(Relaxed) {
                     let next = tokio::time::timeout(Duration::from_millis(20), all.next()).await;

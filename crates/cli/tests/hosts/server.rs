@@ -44,9 +44,6 @@ async fn connect(
     Ok((options.connect(url).await?, events))
 }
 
-/// Where a coordinator may ask and no agent listens.
-const NOBODY: &str = "tapstone.agent.0.ask";
-
 /// A client of the secured laboratory, whose inbox is its own.
 async fn member(nats: &Nats, creds: &Path, identity: &str) -> (Client, Receiver<Event>) {
     connect_member(&nats.url(), nats.credentials().unwrap(), creds, identity).await
@@ -91,7 +88,7 @@ fn each_hears_and_says_what_is_its_own() {
         let mut questions = agent.subscribe(format!("tapstone.agent.{one}.ask")).await.unwrap();
         let mut told =
             coordinator.subscribe(format!("tapstone.coordinator.{lab}.1.*")).await.unwrap();
-        assert!(is_heard(&coordinator, NOBODY).await);
+        assert!(is_heard(&coordinator).await);
         // The server has refused all this before it hears the rest.
         let not_the_agents = [
             format!("tapstone.agent.{two}.ask"),
@@ -133,7 +130,7 @@ fn each_hears_and_says_what_is_its_own() {
         agent.publish(reply.clone(), "no".into()).await.unwrap();
         agent.publish(result, "another".into()).await.unwrap();
         assert_eq!(told.next().await.unwrap().payload.as_ref(), b"another");
-        assert!(is_heard(&coordinator, NOBODY).await);
+        assert!(is_heard(&coordinator).await);
         // What the server refused is told by a task of its own.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let refused = |events: &Receiver<Event>| -> String {
@@ -227,13 +224,13 @@ fn a_machine_comes_in_through_its_relay_and_again_after_a_break() {
         machine.network().within(move || {
             block_on(async {
                 let (client, _) = member_at(&url, &made, "lab").await;
-                assert!(is_heard(&client, NOBODY).await);
+                assert!(is_heard(&client).await);
                 relay.break_connections();
-                while !is_heard(&client, NOBODY).await {}
+                while !is_heard(&client).await {}
                 assert_eq!(relay.connections_ever(), 2);
                 restart.send(()).unwrap();
                 let _nats = back.recv().unwrap();
-                while !is_heard(&client, NOBODY).await {}
+                while !is_heard(&client).await {}
                 assert!(relay.connections_ever() > 2);
             });
         });
@@ -247,7 +244,7 @@ fn a_server_without_tls_is_an_ordinary_one() {
     let url = nats.url();
     block_on(async {
         let (client, _) = connect(&url, None, None).await.unwrap();
-        assert!(is_heard(&client, NOBODY).await);
+        assert!(is_heard(&client).await);
     });
     let [address, pid] = [nats.address().to_string(), format!("{:?}", nats.pid())];
     nats.kill();

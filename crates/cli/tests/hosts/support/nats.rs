@@ -223,10 +223,10 @@ fn told_url(ports: &Path) -> Option<String> {
     ports["nats"][0].as_str().map(str::to_owned)
 }
 
-/// Whether a question at a `subject` that nobody answers reaches the server, which says so. It takes
-/// what a client says in order, so it has then heard all that was said before;
+/// Whether a question of a coordinator reaches the server, which says that nobody is there to answer.
+/// It takes what a client says in order, so it has then heard all that was said before;
 /// [`flush`](Client::flush) is done once that is sent.
-pub(crate) async fn is_heard(client: &Client, subject: &str) -> bool {
-    let answer = client.request(subject.to_owned(), "there?".into()).await;
+pub(crate) async fn is_heard(client: &Client) -> bool {
+    let answer = client.request("tapstone.agent.0.ask", "there?".into()).await;
     answer.is_err_and(|error| error.kind() == RequestErrorKind::NoResponders)
 }
