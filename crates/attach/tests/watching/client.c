@@ -1,9 +1,10 @@
 /* A program that others watch while it works: client MODULE THREADS ROUNDS [PAUSE_US [CHILDREN]].
  *
- * It prints "ready", and waits for a line; without rounds it has only loaded the module then. Then each thread (and each thread of each child) opens a
- * session and does ROUNDS times C_DigestInit and C_Digest, and each tenth time C_Digest alone, which
- * fails. It prints how often each function returned what, its own sum of the times of C_Digest, and
- * their median (of the first ROUNDS), and waits for another line before it ends.
+ * It prints "ready", and waits for a line; without rounds it has only loaded the module then. Then
+ * each thread (and each thread of each child) opens a session and does ROUNDS times C_DigestInit and
+ * C_Digest, and each tenth time C_Digest alone, which fails. It prints how often each function
+ * returned what, its own sum of the times of C_Digest, and their median (of the first ROUNDS), and
+ * waits for another line before it ends.
  */
 #include <dlfcn.h>
 #include <pthread.h>

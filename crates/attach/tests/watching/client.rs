@@ -11,9 +11,17 @@ use tapstone_testing::skip;
 
 /// Programs and modules beside this file, each built once for all tests; `None`: no compiler.
 static CLIENT: LazyLock<Option<PathBuf>> = LazyLock::new(|| build("client.c", &["cc", "-O2"]));
+static REFUSED_CALLS: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| build("refused.c", &["cc", "-O2"]));
 static PAUSES: LazyLock<Option<PathBuf>> = LazyLock::new(|| build("pauses.c", &["cc", "-O2"]));
 static MODULE: LazyLock<Option<PathBuf>> =
     LazyLock::new(|| build("module.c", &["cc", "-shared", "-fPIC"]));
+/// C_Digest begins with `endbr64`, then `push`.
+static MODULE_ENDBR64: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| build("module.c", &["cc", "-shared", "-fPIC", "-fcf-protection=branch"]));
+/// C_Digest begins with a `cmp` with memory, then a jump.
+static MODULE_CMP: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| build("module.c", &["cc", "-shared", "-fPIC", "-O2"]));
 static ENDS: LazyLock<Option<PathBuf>> =
     LazyLock::new(|| build("ends.cc", &["c++", "-std=c++17", "-O2"]));
 static ENDS_UNCANCELLED: LazyLock<Option<PathBuf>> =
@@ -85,6 +93,22 @@ impl Running {
         Some(Self::start_command(Command::new(PAUSES.as_deref()?).arg(module)))
     }
 
+    /// The client of such a module that was built so that C_Digest begins with an instruction.
+    pub(crate) fn start_beginning_with(instruction: &str, words: &[u64]) -> Option<Self> {
+        let module = match instruction {
+            "endbr64" => &MODULE_ENDBR64,
+            "cmp" => &MODULE_CMP,
+            _ => &MODULE,
+        };
+        Self::start(module.as_deref()?, words)
+    }
+
+    /// A program whose calls the module refuses, each function so many times: see refused.c.
+    pub(crate) fn start_refused(module: &Path, calls: u64) -> Option<Self> {
+        let mut command = Command::new(REFUSED_CALLS.as_deref()?);
+        Some(Self::start_command(command.arg(module).arg(calls.to_string())))
+    }
+
     /// The client of a module that only it can see under that path, in a mount namespace of its own.
     pub(crate) fn start_unshared(module: &Path, words: &[u64]) -> Option<Self> {
         let words: Vec<String> = words.iter().map(u64::to_string).collect();
@@ -119,6 +143,28 @@ impl Running {
         let line = self.line();
         let mut words = line.split_whitespace().map(|word| word.parse().unwrap());
         std::array::from_fn(|_| words.next().unwrap())
+    }
+}
+
+/// What refused.c knows of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) function: String,
+    pub(crate) result: u64,
+    pub(crate) median: u64,
+}
+
+impl Running {
+    /// What it says when it has called all functions.
+    pub(crate) fn refused(&mut self) -> Vec<Refused> {
+        let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| line != "done\n"));
+        let of = |line: String| {
+            let mut words = line.split_whitespace();
+            let function = words.next().unwrap().to_owned();
+            let [result, median] = std::array::from_fn(|_| words.next().unwrap().parse().unwrap());
+            Refused { function, result, median }
+        };
+        lines.map(of).collect()
     }
 }
 

@@ -1,12 +1,14 @@
 //! What watching costs, and how true its figures are: measurements for a quiet machine, which print
 //! and judge nothing.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tapstone_attach::{WatchPlan, Watched};
 use tapstone_measure::units::Nanos;
 
 use crate::client::{Running, attach, null_module, watched};
+use crate::{MODULES, found_in_client, installed};
 
 /// Calls one by one, or counts.
 fn with_events(with_events: bool) -> WatchPlan {
@@ -74,6 +76,57 @@ fn cost_of_a_watched_call() {
     let [.., median] = running.known();
     assert!(watch.detach().unwrap().has_unseen_returns);
     eprintln!("null module, entries only: C_Digest takes {median} ns (median)");
+}
+
+/// What it costs to count a call, by what the function begins with.
+#[test]
+#[ignore = "a measurement, for a quiet machine"]
+fn cost_by_the_first_instruction() {
+    for instruction in ["push", "endbr64", "cmp", "push", "endbr64", "cmp"] {
+        let start = || Running::start_beginning_with(instruction, &[1, 200_000]);
+        let alone = start().and_then(|it| digest_times(it, None));
+        let watched = start().and_then(|it| digest_times(it, Some(with_events(false))));
+        let Some(((.., alone, _), (.., watched, _))) = alone.zip(watched) else { return };
+        eprintln!("{instruction}: {alone} ns alone, {} ns more (medians)", watched - alone);
+    }
+}
+
+/// What it costs to count a call of each module that is installed, by function: those of refused.c,
+/// which every module answers without a token.
+#[test]
+#[ignore = "a measurement, for a quiet machine"]
+fn cost_of_a_counted_call_of_installed_modules() {
+    const CALLS: u64 = 50_000;
+    let called = |module: &Path, is_watched: bool| {
+        let mut running = Running::start_refused(module, CALLS)?;
+        let plan = WatchPlan { processes: vec![running.child.id()], ..with_events(false) };
+        let watch = if is_watched { Some(attach(plan)?) } else { None };
+        running.go_on();
+        let known = running.refused();
+        drop(watch);
+        Some(known)
+    };
+    for (module, file) in installed(MODULES) {
+        let Some(places) = found_in_client(module).map(|mut it| it.remove(file).unwrap()) else {
+            return;
+        };
+        let Some((alone, watched)) = called(module, false).zip(called(module, true)) else {
+            return;
+        };
+        eprintln!("{file}");
+        for (alone, watched) in alone.iter().zip(&watched) {
+            let place = places.iter().find(|it| it.name() == alone.function);
+            let place = place.map(|it| it.counting_probe).unwrap_or_default();
+            eprintln!(
+                "  {}: {} ns alone, {} ns more{}{}",
+                alone.function,
+                alone.median,
+                watched.median - alone.median,
+                if place.behind > 0 { ", moved" } else { "" },
+                if place.is_stepped { ", stepped" } else { "" },
+            );
+        }
+    }
 }
 
 /// Medians that the kernel took, against what the same calls take when nobody watches.

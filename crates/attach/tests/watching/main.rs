@@ -86,21 +86,38 @@ fn names(functions: &[modules::FoundFunction]) -> usize {
     names.collect::<BTreeSet<u16>>().len()
 }
 
+/// Modules that people use, and the files that have their functions.
+const MODULES: [(&str, &str); 5] = [
+    ("/usr/lib/softhsm/libsofthsm2.so", "libsofthsm2.so"),
+    ("/usr/lib/x86_64-linux-gnu/opensc-pkcs11.so", "opensc-pkcs11.so"),
+    ("/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so", "libp11-kit.so.0.3.0"),
+    ("/usr/lib/x86_64-linux-gnu/libykcs11.so", "libykcs11.so.2.2.0"),
+    ("/usr/lib/x86_64-linux-gnu/pkcs11/libopencryptoki.so", "libopencryptoki.so.0.0.0"),
+];
+/// It complains on its standard error of each call that it does not have.
+const TRUST: (&str, &str) =
+    ("/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-trust.so", "p11-kit-trust.so");
+
+/// Those of them that are installed; of the others it is said that they are not.
+fn installed(
+    modules: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> impl Iterator<Item = (&'static Path, &'static str)> {
+    modules.into_iter().map(|(module, file)| (Path::new(module), file)).filter(|(module, _)| {
+        let is_installed = module.exists();
+        if !is_installed {
+            skip(&module.display().to_string());
+        }
+        is_installed
+    })
+}
+
 #[test]
 fn all_functions_of_a_module_are_found() {
     let Some(found) = found_in_client(&null_module()) else { return };
     assert_eq!(names(&found["libnull_module.so"]), 68);
-    for (module, file) in [
-        ("/usr/lib/softhsm/libsofthsm2.so", "libsofthsm2.so"),
-        ("/usr/lib/x86_64-linux-gnu/pkcs11/opensc-pkcs11.so", "opensc-pkcs11.so"),
-        ("/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so", "libp11-kit.so.0.3.0"),
-        ("/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-trust.so", "p11-kit-trust.so"),
-    ] {
-        if !Path::new(module).exists() {
-            skip(module);
-            continue;
-        }
-        let Some(found) = found_in_client(Path::new(module)) else { return };
+    for (module, file) in installed(MODULES.into_iter().chain([TRUST])) {
+        let Some(found) = found_in_client(module) else { return };
+        let module = module.display();
         let Some(functions) = found.get(file) else {
             panic!("{module}: only {:?}", found.keys());
         };
@@ -108,6 +125,29 @@ fn all_functions_of_a_module_are_found() {
         let stepped = functions.iter().filter(|it| it.probe.is_stepped).count();
         let moved = functions.iter().filter(|it| it.probe.behind > 0).count();
         eprintln!("{file}: {} entries, {moved} moved, {stepped} stepped", functions.len());
+    }
+}
+
+/// Each function of each module that is installed, as often as it was called, with what it said.
+#[test]
+fn counts_of_installed_modules_are_exact() {
+    const CALLS: u64 = 500;
+    for (module, file) in installed(MODULES) {
+        let Some(mut running) = Running::start_refused(module, CALLS) else { return };
+        let plan = WatchPlan { processes: vec![running.child.id()], ..WatchPlan::default() };
+        let Some(watch) = attach(WatchPlan { with_returns: true, ..plan }) else { return };
+        running.go_on();
+        let known = running.refused();
+        let seen = watch.detach().unwrap();
+        for refused in known {
+            let counted = seen.counts.iter().filter(|it| {
+                it.module == file
+                    && it.function == refused.function
+                    && it.result == Some(refused.result)
+            });
+            let counted = counted.map(|it| it.count).sum::<u64>();
+            assert_eq!(counted, CALLS, "{file}: {refused:?}: {:?}", seen.counts);
+        }
     }
 }
 
