@@ -1,7 +1,8 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
-.PHONY: help demo test setup build lint bench bpf watch-hour within within-real attribution twins interrupts \
-	faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs dist dist-test book words picture clean
+.PHONY: help demo test setup build lint bench bpf watch-hour watch-programs within within-real \
+	attribution twins interrupts faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs \
+	dist dist-test book words picture clean
 
 help:
 	@echo 'make demo    everything on a token in software and a virtual card, and a page of it: demo/report.html'
@@ -12,6 +13,7 @@ help:
 	@echo 'make bench   what measuring itself costs'
 	@echo 'make bpf     builds the programs that trace --pid puts into the kernel, and compares them (clang)'
 	@echo 'make watch-hour   an hour of trace --pid on 2,000 calls a second: does it grow, is a call missing'
+	@echo 'make watch-programs   nginx, stunnel, ssh-agent, Java, Go and pcscd watched, beside what others count'
 	@echo 'make within  1,000 searches for the highest rate within a latency, against queues of known limits'
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5, SERVERS=4)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
@@ -58,6 +60,11 @@ bpf:
 # An hour (MINUTES=60) that takes a few percent of a processor; as root.
 watch-hour:
 	MINUTES=$(or $(MINUTES),60) scripts/watch-hour
+
+# A few minutes; as root. PROGRAMS='nginx go' for some of them.
+watch-programs:
+	cargo build --locked -q --release -p tapstone -p null-module
+	scripts/watch-programs target/release/tapstone target/release/libnull_module.so $(PROGRAMS)
 
 # Seeds are fixed; it prints how many intervals hold the limit of M/D/1 and of M/D/4.
 within:
