@@ -29,8 +29,9 @@ pub struct CountedCall {
     pub time: Nanos,
 }
 
-/// An hour of all functions is to take no more memory than some minutes; intervals need half as many.
-const MOST_SLICES: usize = 192;
+/// An hour is to take no more memory than some minutes. Half as many are left when neighbours merge,
+/// as many as there are batches in an interval.
+const MOST_SLICES: usize = 96;
 
 /// How long the calls of a function took, over the time that it was watched.
 #[derive(Clone, Debug)]
@@ -79,6 +80,8 @@ impl FunctionTimes {
                 _ => places.push((place, count)),
             }
         }
+        // Kept for as long as anybody watches.
+        places.shrink_to_fit();
         slice.buckets = places;
         self.since = since;
         if slice.completed > 0 {
@@ -93,6 +96,38 @@ impl FunctionTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Places of all slices' histograms, and the room for them.
+    fn room(times: &FunctionTimes) -> (usize, usize) {
+        let slices = times.series.slices().iter();
+        slices.fold((0, 0), |(used, kept), slice| {
+            (used + slice.buckets.len(), kept + slice.buckets.capacity())
+        })
+    }
+
+    #[test]
+    fn an_hour_of_scattered_times_takes_hardly_more_room_than_six_minutes() {
+        let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned());
+        let mut buckets = vec![TimeBucket::default(); BUCKETS];
+        let mut random = 1_u64;
+        let mut rooms = Vec::new();
+        for second in 1..=3600 {
+            for _ in 0..1000 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                // Half of them in the lowest of 32 places, and so on.
+                let bucket = &mut buckets[300 + (random >> 32).leading_zeros() as usize % 64];
+                bucket.count += 1;
+                bucket.total_ns += 2000;
+            }
+            times.add(&buckets, Nanos::from_secs(second), Nanos(3));
+            let (used, kept) = room(&times);
+            assert_eq!(used, kept, "nothing is kept that nobody needs");
+            rooms.push(kept);
+        }
+        let most = |rooms: &[usize]| rooms.iter().copied().max().unwrap_or(0);
+        let (early, late) = (most(&rooms[..360]), most(&rooms));
+        assert!(late < early * 2, "{early} places, then {late}");
+    }
 
     #[test]
     fn a_day_takes_no_more_room_than_some_minutes() {

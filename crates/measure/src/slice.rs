@@ -97,6 +97,8 @@ fn merged(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
     }
     all.extend(a);
     all.extend(b);
+    // Most places are in both, and slices are kept for as long as a measurement takes.
+    all.shrink_to_fit();
     all
 }
 
