@@ -1,3 +1,3 @@
-//! libFuzzer's way into the target `toml-files`.
+//! libFuzzer's way into the target `toml`.
 #![no_main]
 tapstone_fuzz::libfuzzer!(toml_files);
