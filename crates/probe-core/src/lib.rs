@@ -11,8 +11,8 @@
 //! - [`journal`]: where a thread writes its events.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
-//! - [`apdu_cache`], [`find_cache`], [`attribute_cache`], [`lookup`], [`busy_wait`], [`delay`]: what
-//!   the fixes of a trial decide.
+//! - [`apdu_cache`], [`find_cache`], [`attribute_cache`], [`session_keeper`], [`lookup`],
+//!   [`busy_wait`], [`delay`]: what the fixes of a trial decide.
 #![no_std]
 
 #[cfg(test)]
@@ -35,5 +35,6 @@ pub mod leaf;
 pub mod lookup;
 pub mod names;
 pub mod reads;
+pub mod session_keeper;
 pub mod text;
 pub mod wire;

@@ -232,6 +232,11 @@ pub mod known {
         C_VERIFY_RECOVER = "C_VerifyRecover";
         C_WRAP_KEY = "C_WrapKey";
         C_GET_OPERATION_STATE = "C_GetOperationState";
+        C_GET_SESSION_INFO = "C_GetSessionInfo";
+        C_SET_OPERATION_STATE = "C_SetOperationState";
+        C_GET_FUNCTION_LIST = "C_GetFunctionList";
+        C_GET_INTERFACE_LIST = "C_GetInterfaceList";
+        C_GET_INTERFACE = "C_GetInterface";
         SCARD_ESTABLISH_CONTEXT = "SCardEstablishContext";
         SCARD_CONNECT = "SCardConnect";
         SCARD_RECONNECT = "SCardReconnect";

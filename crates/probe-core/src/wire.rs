@@ -142,6 +142,10 @@ pub const FIX_TCP_NODELAY: u32 = 7;
 pub const FIX_CACHE_FIND: u32 = 8;
 /// What was read of an object's public attributes is kept.
 pub const FIX_CACHE_ATTRIBUTES: u32 = 9;
+/// A login stays over a logout.
+pub const FIX_KEEP_LOGIN: u32 = 10;
+/// A session stays over its end.
+pub const FIX_KEEP_SESSION: u32 = 11;
 
 /// The beginning of a chunk.
 #[repr(C)]
