@@ -62,6 +62,10 @@ pub enum Fix {
     CacheFind,
     /// `cache-attributes`: what was read of an object's public attributes is given again.
     CacheAttributes,
+    /// `keep-login`: a login stays over C_Logout, for the next C_Login with the same PIN.
+    KeepLogin,
+    /// `keep-session`: a session stays over C_CloseSession, for the next C_OpenSession.
+    KeepSession,
     /// `whole-read`: a length probe reads all there is.
     WholeRead,
     /// `tcp-nodelay`: small segments do not wait for an acknowledgement.
@@ -69,13 +73,15 @@ pub enum Fix {
 }
 
 /// The names of all fixes, as their usage shows them.
-const USAGE: [&str; 9] = [
+const USAGE: [&str; 11] = [
     "no-sleep[:FUNCTION]",
     "no-busy-wait[:FUNCTION]",
     "memoise:FUNCTION",
     "cache-apdu",
     "cache-find",
     "cache-attributes",
+    "keep-login",
+    "keep-session",
     "whole-read",
     "tcp-nodelay",
     "delay:FUNCTION=1ms..10ms",
@@ -146,6 +152,8 @@ impl Fix {
             Self::CacheApdu => "cache-apdu",
             Self::CacheFind => "cache-find",
             Self::CacheAttributes => "cache-attributes",
+            Self::KeepLogin => "keep-login",
+            Self::KeepSession => "keep-session",
             Self::WholeRead => "whole-read",
             Self::TcpNodelay => "tcp-nodelay",
         }
@@ -178,6 +186,14 @@ impl Fix {
             Self::CacheAttributes => {
                 Some("attributes that another program changes meanwhile are not noticed")
             }
+            Self::KeepLogin => Some(
+                "the token stays logged in between, until another call could notice or the program \
+                 ends",
+            ),
+            Self::KeepSession => Some(
+                "closed sessions stay open on the token, until another call could notice or the \
+                 program ends",
+            ),
             Self::Memoise(_) => Some("a change of the database is not seen while the program runs"),
             Self::Delay { .. } | Self::WholeRead | Self::TcpNodelay => None,
         }
@@ -234,6 +250,8 @@ impl FromStr for Fix {
             "cache-apdu" => plain(Self::CacheApdu),
             "cache-find" => plain(Self::CacheFind),
             "cache-attributes" => plain(Self::CacheAttributes),
+            "keep-login" => plain(Self::KeepLogin),
+            "keep-session" => plain(Self::KeepSession),
             "whole-read" => plain(Self::WholeRead),
             "tcp-nodelay" => plain(Self::TcpNodelay),
             _ => Err(FixError::Unknown(text.to_owned())),
@@ -286,6 +304,8 @@ mod tests {
             "cache-apdu",
             "cache-find",
             "cache-attributes",
+            "keep-login",
+            "keep-session",
             "whole-read",
             "tcp-nodelay",
         ] {
@@ -333,6 +353,8 @@ mod tests {
             ("cache-apdu", Some("not read again")),
             ("cache-find", Some("not noticed")),
             ("cache-attributes", Some("not noticed")),
+            ("keep-login", Some("stays logged in")),
+            ("keep-session", Some("stay open")),
             ("memoise:getpwnam", Some("a change of the database")),
             ("delay:C_Sign=1ms", None),
             ("whole-read", None),

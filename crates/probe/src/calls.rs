@@ -117,7 +117,7 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);
     thread.journal.write_event(&SharedFile, head, words, bytes);
     // SAFETY: as above.
-    unsafe { fixes::before_span(frame, function) }
+    unsafe { fixes::before_span(thread, frame, function) }
 }
 
 fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {

@@ -10,7 +10,7 @@ use tapstone_probe_core::wire::{EVENT_ENDS, EVENT_STARTS, Head, STARTS_CHILD, ST
 use crate::file::SharedFile;
 use crate::process::now;
 use crate::thread;
-use crate::{limit, process, sys};
+use crate::{fixes, limit, process, sys};
 
 /// Before one of them is called: the number is its place in
 /// [`HOOKS`](tapstone_probe_core::names::HOOKS).
@@ -47,6 +47,7 @@ pub(crate) fn process_ends(here: usize) {
     if process::is_borrowed() {
         return;
     }
+    fixes::process_ends();
     let id = u64::from(sys::process());
     let [mut ran, waited] = sys::scheduled().unwrap_or_default();
     if sys::thread_from_kernel() == sys::process() {

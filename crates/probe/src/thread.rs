@@ -222,6 +222,12 @@ impl Thread {
         self.busy.store(0, Ordering::Relaxed);
     }
 
+    /// The probe's own work goes on after a call that it made in between.
+    pub(crate) fn go_on(&mut self, here: usize) {
+        self.busy.store(here, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
     /// The first thread of a process that was forked off says so, before any other writes.
     fn tell_of_fork(&mut self, state: &State) {
         const MOST_SPINS: u32 = 1 << 20;

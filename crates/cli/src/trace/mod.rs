@@ -216,9 +216,7 @@ fn describe(record: &mut record::Record, arguments: &Arguments, seen: &Seen, tim
             calls => format!("the fix {fix} was on and changed {calls} calls"),
         });
         if applied.refused > 0 {
-            record
-                .warnings
-                .push(format!("{} calls found no room in the fix {fix}", applied.refused));
+            record.warnings.push(format!("{} calls went past the fix {fix}", applied.refused));
         }
         record.warnings.extend(fix.caution().map(|caution| format!("{}: {caution}", fix.name())));
     }

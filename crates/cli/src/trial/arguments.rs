@@ -59,6 +59,8 @@ Fixes:
   cache-apdu                    a reading command's first answer is given again
   cache-find                    a search for objects is answered again as the first time
   cache-attributes              public attributes of an object are answered again as the first time
+  keep-login                    a login stays over C_Logout, for the next C_Login with the same PIN
+  keep-session                  a session stays over C_CloseSession, for the next C_OpenSession
   whole-read                    a length probe reads all there is
   tcp-nodelay                   small segments do not wait for an acknowledgement
   delay:FUNCTION=1ms..10ms      the reverse: the function takes so much longer

@@ -20,6 +20,8 @@ pub(super) fn write_fix(fix: &Fix, to: &mut wire::Fix) {
         Fix::TcpNodelay => (wire::FIX_TCP_NODELAY, None),
         Fix::CacheFind => (wire::FIX_CACHE_FIND, None),
         Fix::CacheAttributes => (wire::FIX_CACHE_ATTRIBUTES, None),
+        Fix::KeepLogin => (wire::FIX_KEEP_LOGIN, None),
+        Fix::KeepSession => (wire::FIX_KEEP_SESSION, None),
     };
     to.kind = kind;
     if let Some(function) = function {

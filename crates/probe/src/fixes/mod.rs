@@ -5,6 +5,7 @@ mod apdu;
 mod attributes;
 mod delay;
 mod find;
+mod keep;
 mod lookup;
 mod nodelay;
 mod shared_cache;
@@ -56,17 +57,26 @@ fn are_on() -> bool {
 /// # Safety
 /// The frame is a call of that function.
 #[inline(always)]
-pub(crate) unsafe fn before_span(frame: &mut Frame, function: u32) -> FixAnswer {
+pub(crate) unsafe fn before_span(
+    thread: &mut Thread,
+    frame: &mut Frame,
+    function: u32,
+) -> FixAnswer {
     if none() {
         return FixAnswer::Call;
     }
     if function < PKCS11_FUNCTIONS {
         // SAFETY: as above.
-        return match unsafe { find::before_call(frame, function) } {
-            // SAFETY: as above.
-            FixAnswer::Call => unsafe { attributes::before_call(frame, function) },
-            answered => answered,
-        };
+        unsafe {
+            // A logout or an end that is kept changes no object.
+            if let answered @ FixAnswer::Replaced(_) = keep::before_call(thread, frame, function) {
+                return answered;
+            }
+            if let answered @ FixAnswer::Replaced(_) = find::before_call(frame, function) {
+                return answered;
+            }
+            return attributes::before_call(frame, function);
+        }
     }
     // SAFETY: as above.
     unsafe { apdu::before_call(frame, function) }
@@ -89,6 +99,7 @@ pub(crate) unsafe fn after_span(
     if by == AnsweredBy::Function && function < PKCS11_FUNCTIONS {
         // SAFETY: as above.
         unsafe {
+            keep::after_call(frame, function);
             find::after_call(frame, function);
             attributes::after_call(frame, function);
         }
@@ -97,6 +108,11 @@ pub(crate) unsafe fn after_span(
         unsafe { apdu::after_call(frame, function) };
     }
     delay::after_call(thread, function)
+}
+
+/// The process is about to end.
+pub(crate) fn process_ends() {
+    keep::wipe();
 }
 
 /// Before a call of libc.
