@@ -35,7 +35,7 @@ pub struct Finding {
     /// The fix to try, as `tapstone trial` takes it; null when there is none.
     #[serde(rename = "try")]
     pub trial: Option<String>,
-    /// What to change, where there is no fix to try.
+    /// What to change, where that is more than to do as the fix does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -71,7 +71,7 @@ pub struct Finding {
     pub perhaps: Vec<Removed>,
     /// The fix to try.
     pub trial: Option<Fix>,
-    /// What to change, where there is no fix to try.
+    /// What to change, where that is more than to do as the fix does.
     pub advice: Option<String>,
 }
 

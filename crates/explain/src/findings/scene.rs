@@ -49,6 +49,8 @@ pub(super) struct Waste<'a> {
 pub(super) enum Remedy {
     /// A fix that a trial applies.
     Try(Fix),
+    /// The same, and what somebody would have to change to have it for good.
+    TryFirst(Fix, String),
     /// What somebody would have to change, as a sentence.
     Change(String),
 }
@@ -159,6 +161,7 @@ impl<'a> Scene<'a> {
         }
         let (trial, advice) = match waste.remedy {
             Remedy::Try(fix) => (Some(fix), None),
+            Remedy::TryFirst(fix, change) => (Some(fix), Some(change)),
             Remedy::Change(change) => (None, Some(change)),
         };
         let flat = removed.iter().flat_map(|(thread, stretches)| {

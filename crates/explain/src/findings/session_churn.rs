@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use tapstone_events::Fix;
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
@@ -26,6 +27,8 @@ struct Thing {
     close: &'static str,
     what: &'static str,
     change: &'static str,
+    /// What keeps it, where that is tried.
+    fix: Option<Fix>,
 }
 
 const THINGS: [Thing; 5] = [
@@ -34,30 +37,35 @@ const THINGS: [Thing; 5] = [
         close: "C_Finalize",
         what: "the library was initialised",
         change: "call C_Initialize once, when the program starts",
+        fix: None,
     },
     Thing {
         open: "C_OpenSession",
         close: "C_CloseSession",
         what: "a session was opened",
         change: "keep the session, one for each thread, and use it again",
+        fix: Some(Fix::KeepSession),
     },
     Thing {
         open: "C_Login",
         close: "C_Logout",
         what: "somebody logged in",
         change: "log in once: the login holds for all sessions of the program with the token",
+        fix: Some(Fix::KeepLogin),
     },
     Thing {
         open: "SCardEstablishContext",
         close: "SCardReleaseContext",
         what: "a context was established",
         change: "keep the context, one for each thread, and use it again",
+        fix: None,
     },
     Thing {
         open: "SCardConnect",
         close: "SCardDisconnect",
         what: "a card was connected to",
         change: "keep the connection, and take turns with transactions",
+        fix: None,
     },
 ];
 
@@ -210,6 +218,7 @@ fn report(
 ) -> Option<Finding> {
     let mut removed: Vec<Removed> = Vec::new();
     let mut count = 0;
+    let ends = all.iter().any(|openings| !openings.closed.is_empty());
     for openings in all {
         count += openings.opened.len() as u64;
         // One is needed, from the beginning to the end.
@@ -239,8 +248,29 @@ fn report(
         count,
         removed,
         evidence: vec![seen, by],
-        remedy: Remedy::Change(thing.change.to_owned()),
+        remedy: match thing.fix.clone().filter(|_| ends && can_be_kept(scene, thing, place)) {
+            Some(fix) => Remedy::TryFirst(fix, thing.change.to_owned()),
+            None => Remedy::Change(thing.change.to_owned()),
+        },
     })
+}
+
+/// Whether the fix could keep it. The end of a token's last session is a logout too, which it
+/// cannot keep unless the program calls C_Logout.
+fn can_be_kept(scene: &Scene<'_>, thing: &Thing, place: FindingPlace<'_>) -> bool {
+    if thing.open != "C_OpenSession" {
+        return true;
+    }
+    let (mut logins, mut logouts) = (0_u64, 0_u64);
+    for span in scene.timeline.threads.iter().flat_map(|thread| &thread.spans) {
+        let call = scene.timeline.call(span.call);
+        if call.module == place.module && span.result == 0 {
+            let is_login = call.function == "C_Login" && !is_needed_each_time("C_Login", span);
+            logins += u64::from(is_login);
+            logouts += u64::from(call.function == "C_Logout");
+        }
+    }
+    logins <= logouts + 1
 }
 
 #[cfg(test)]
@@ -281,7 +311,10 @@ mod tests {
         // All but the first opening and the last end, of 46 ms from the first operation to the
         // last.
         assert_eq!(figures(&finding), (1.0, 5, millis(16), 348));
-        assert_eq!((finding.place.as_str(), &finding.trial), ("C_OpenSession", &None));
+        assert_eq!(
+            (finding.place.as_str(), &finding.trial),
+            ("C_OpenSession", &Some(Fix::KeepSession))
+        );
         assert_eq!(finding.layer, "pkcs11 module.so");
         let says = "a session was opened 5 times with C_OpenSession of module.so in 5 operations: \
                     all but the first took 16.0 ms, with their ends (C_CloseSession)";
@@ -311,6 +344,36 @@ mod tests {
         let expected =
             [named("C_Login", 8), named("SCardEstablishContext", 6), named("SCardConnect", 6)];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_fix_is_named_where_it_can_keep_something() {
+        let story = |logs_out: bool, closes_it: bool| {
+            one(|told| {
+                for session in 1..=5 {
+                    opens(told, session);
+                    told.enter("C_Login").given(session, 1).advance(millis(4)).exit();
+                    signs(told, session);
+                    if logs_out {
+                        told.call("C_Logout", session, millis(1));
+                    }
+                    if closes_it {
+                        closes(told, session);
+                    }
+                }
+            })
+        };
+        let fixes = |timeline| {
+            let found = whole(&timeline, find).into_iter();
+            found.map(|finding| (finding.place, finding.trial)).collect::<Vec<_>>()
+        };
+        let named = |session, login| {
+            vec![("C_OpenSession".to_owned(), session), ("C_Login".to_owned(), login)]
+        };
+        let both = named(Some(Fix::KeepSession), Some(Fix::KeepLogin));
+        assert_eq!(fixes(story(true, true)), both);
+        assert_eq!(fixes(story(true, false)), named(None, Some(Fix::KeepLogin)));
+        assert_eq!(fixes(story(false, true)), named(None, None));
     }
 
     #[test]

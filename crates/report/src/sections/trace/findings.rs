@@ -85,7 +85,7 @@ fn tried(page: &mut Page, trials: &[Trial], finding: &Finding) {
     page.hanging(&Span::faint("     tried   "), &Span::plain(text));
 }
 
-/// The fix to try, or what to change.
+/// What to change, and the fix to try.
 fn advice(page: &mut Page, record: &Record, finding: &Finding) {
     let label = |label: &str| Span::faint(format!("     {label:<8}"));
     let Some(fix) = &finding.trial else {
@@ -93,6 +93,9 @@ fn advice(page: &mut Page, record: &Record, finding: &Finding) {
         let change = finding.advice.as_deref().unwrap_or(general);
         return page.hanging(&label("change"), &Span::plain(change));
     };
+    if let Some(change) = &finding.advice {
+        page.hanging(&label("change"), &Span::plain(change));
+    }
     let command = next::trial(&record.command, fix);
     let Some(command) = command else {
         let template = vec![format!("tapstone trial --fix {fix} -- COMMAND")];
