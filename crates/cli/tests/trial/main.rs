@@ -9,6 +9,7 @@ mod cards;
 #[allow(dead_code, reason = "each of these programs needs a part of it")]
 mod fixtures;
 mod guards;
+mod keeps;
 mod programs;
 mod reads;
 #[path = "../run/mod.rs"]
