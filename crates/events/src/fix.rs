@@ -38,6 +38,22 @@ impl fmt::Debug for WatchedFunction {
     }
 }
 
+/// Where a sleep is that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SleepsIn {
+    /// In any call of a library that is watched.
+    AnyCall,
+    /// In this one.
+    Call(WatchedFunction),
+    /// In the program itself, on a thread that has called such a library before.
+    Program,
+}
+
+impl SleepsIn {
+    /// As a fix names the program itself.
+    pub const PROGRAM: &str = "program";
+}
+
 /// A change to a program that stays as it is on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
@@ -50,8 +66,8 @@ pub enum Fix {
         /// The longest delay; equal to the shortest for a fixed one.
         high: Nanos,
     },
-    /// `no-sleep[:FUNCTION]`: sleeps inside the function return at once.
-    NoSleep(Option<WatchedFunction>),
+    /// `no-sleep[:FUNCTION]`, `no-sleep:program`: sleeps there return at once.
+    NoSleep(SleepsIn),
     /// `no-busy-wait[:FUNCTION]`: the clock hurries while the function spins.
     NoBusyWait(Option<WatchedFunction>),
     /// `memoise:FUNCTION`: the lookup's first answer is given again.
@@ -74,7 +90,7 @@ pub enum Fix {
 
 /// The names of all fixes, as their usage shows them.
 const USAGE: [&str; 11] = [
-    "no-sleep[:FUNCTION]",
+    "no-sleep[:FUNCTION|:program]",
     "no-busy-wait[:FUNCTION]",
     "memoise:FUNCTION",
     "cache-apdu",
@@ -163,7 +179,9 @@ impl Fix {
     #[must_use]
     pub fn does(&self, other: &Self) -> bool {
         match self {
-            Self::NoSleep(None) => matches!(other, Self::NoSleep(_)),
+            Self::NoSleep(SleepsIn::AnyCall) => {
+                matches!(other, Self::NoSleep(SleepsIn::AnyCall | SleepsIn::Call(_)))
+            }
             Self::NoBusyWait(None) => matches!(other, Self::NoBusyWait(_)),
             _ => self == other,
         }
@@ -208,7 +226,8 @@ impl fmt::Display for Fix {
                 let text = |time: &Nanos| time.to_string().replace(' ', "");
                 write!(f, ":{}={}..{}", function.name(), text(low), text(high))
             }
-            Self::NoSleep(Some(function))
+            Self::NoSleep(SleepsIn::Program) => write!(f, ":{}", SleepsIn::PROGRAM),
+            Self::NoSleep(SleepsIn::Call(function))
             | Self::NoBusyWait(Some(function))
             | Self::Memoise(function) => write!(f, ":{}", function.name()),
             _ => Ok(()),
@@ -238,7 +257,11 @@ impl FromStr for Fix {
                 let (low, high) = range(times).ok_or_else(|| shape("needs a time, or a range"))?;
                 Ok(Self::Delay { function: function(about)?, low, high })
             }
-            "no-sleep" => Ok(Self::NoSleep(about.map(function).transpose()?)),
+            "no-sleep" => Ok(Self::NoSleep(match about {
+                None => SleepsIn::AnyCall,
+                Some(SleepsIn::PROGRAM) => SleepsIn::Program,
+                Some(name) => SleepsIn::Call(function(name)?),
+            })),
             "no-busy-wait" => Ok(Self::NoBusyWait(about.map(function).transpose()?)),
             "memoise" => {
                 let function = function(needed()?)?;
@@ -299,6 +322,7 @@ mod tests {
         for text in [
             "no-sleep",
             "no-sleep:SCardEndTransaction",
+            "no-sleep:program",
             "no-busy-wait:SCardGetStatusChange",
             "memoise:getprotobynumber",
             "cache-apdu",
@@ -331,6 +355,8 @@ mod tests {
         for (one, other, does) in [
             ("no-sleep", "no-sleep:C_Sign", true),
             ("no-sleep", "no-sleep", true),
+            ("no-sleep", "no-sleep:program", false),
+            ("no-sleep:program", "no-sleep:program", true),
             ("no-sleep:C_Sign", "no-sleep", false),
             ("no-sleep:C_Sign", "no-sleep:C_Sign", true),
             ("no-sleep:C_Sign", "no-sleep:C_Verify", false),

@@ -28,6 +28,12 @@ impl Fix {
             || (self.function.starts_with(name) && self.function.get(name.len()) == Some(&0))
     }
 
+    /// Whether it is about what the program does itself, outside of calls.
+    pub fn is_about_program(&self) -> bool {
+        const PROGRAM: &[u8] = b"program\0";
+        self.function.starts_with(PROGRAM)
+    }
+
     /// Counts a call that was changed. Writing about each would cost more than some of them.
     pub fn count_applied(&self) {
         self.applied.fetch_add(1, Ordering::Relaxed);
@@ -95,6 +101,9 @@ mod tests {
         assert!(fix.is_about(known::C_LOGIN));
         assert!(!fix.is_about(known::C_LOGIN_USER) && !fix.is_about(known::C_LOGOUT));
         assert!(!fix.is_about(u32::MAX));
+        assert!(!fix.is_about_program());
+        fix.function[..8].copy_from_slice(b"program\0");
+        assert!(fix.is_about_program() && !fix.is_about(known::C_LOGIN));
         // The name of one is the beginning of the other's.
         fix.function[..11].copy_from_slice(b"C_LoginUser");
         assert!(fix.is_about(known::C_LOGIN_USER) && !fix.is_about(known::C_LOGIN));

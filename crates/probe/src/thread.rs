@@ -64,6 +64,8 @@ pub(crate) struct Thread {
     /// Where the probe's work for it began on the stack, while it goes on; else 0.
     busy: AtomicUsize,
     pub(crate) depth: usize,
+    /// It has made a call of PKCS#11, PC/SC or a driver.
+    pub(crate) has_called: bool,
     pub(crate) journal: Journal,
     pub(crate) random: u64,
     waiting: usize,
@@ -179,6 +181,7 @@ fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
             let thread = unsafe { &mut *thread };
             thread.busy.store(here, Ordering::Relaxed);
             thread.depth = 0;
+            thread.has_called = false;
             thread.waiting = 0;
             thread.random = u64::from(id) << 32 | 0x9E37_79B9;
             thread.journal.begin(&SharedFile, id, now());
@@ -264,6 +267,7 @@ impl Thread {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
         *open = Open { frame, id, function, busy_wait: BusyWait::default() };
         self.depth += 1;
+        self.has_called = true;
         true
     }
 

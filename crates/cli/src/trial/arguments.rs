@@ -54,6 +54,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Fixes:
   no-sleep[:FUNCTION]           sleeps inside the function return at once
+  no-sleep:program              sleeps of the program between its calls return at once
   no-busy-wait[:FUNCTION]       the clock hurries while the function asks again and again
   memoise:FUNCTION              a lookup's first answer is given again: getprotobynumber, getpwuid …
   cache-apdu                    a reading command's first answer is given again

@@ -86,6 +86,27 @@ fn pauses_between_signatures_are_found() {
     let finding = finding.unwrap_or_else(|| panic!("{:#?}", record.findings));
     assert_eq!((finding.layer.as_str(), finding.count), ("program", 40));
     assert!(finding.time_ns.0 >= 200_000_000, "{finding:?}");
+    assert_eq!(finding.trial.as_deref(), Some("no-sleep:program"));
+}
+
+/// Those that the finding names, and no other: libraries' and what was slept before any call.
+#[test]
+fn pauses_of_the_program_are_left_out_on_request() {
+    let Some((searcher, hsm)) = fixtures::built("searcher").zip(Hsm::new()) else { return };
+    let module = hsm.module().display().to_string();
+    let slept = |program: Program, fix: &str| {
+        let program = program.env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"));
+        let record = program.traced_with(&format!("--fix {fix}")).exits(0).record();
+        let said = format!("the fix {fix} ");
+        let warning = record.warnings.iter().find(|it| it.starts_with(&said));
+        warning.unwrap_or_else(|| panic!("{:#?}", record.warnings))[said.len()..].to_owned()
+    };
+    let pausing = || Program::new(&searcher).arg(&module).args("40 --keep --pause 5");
+    assert_eq!(slept(pausing(), "no-sleep:program"), "was on and changed 40 calls");
+    let never = "never applied: nothing that it changes was called";
+    assert_eq!(slept(pausing(), "no-sleep"), never);
+    let sleeps = Program::new("/bin/sleep").arg("0.1");
+    assert_eq!(slept(sleeps, "no-sleep:program"), never);
 }
 
 #[test]

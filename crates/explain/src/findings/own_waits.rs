@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tapstone_events::{Fix, SleepsIn};
 use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
@@ -91,7 +92,8 @@ fn pause(scene: &Scene<'_>, place: FindingPlace<'_>, waits: OwnWaits<'_>) -> Opt
     );
     let change = "go on at once where nothing needs the pause; where it stands for an event, wait \
                   for the event";
-    report(scene, FindingKind::Sleep, place, waits, seen, change)
+    let remedy = Remedy::TryFirst(Fix::NoSleep(SleepsIn::Program), change.to_owned());
+    report(scene, FindingKind::Sleep, place, waits, seen, remedy)
 }
 
 fn question(scene: &Scene<'_>, place: FindingPlace<'_>, waits: OwnWaits<'_>) -> Option<Finding> {
@@ -102,7 +104,8 @@ fn question(scene: &Scene<'_>, place: FindingPlace<'_>, waits: OwnWaits<'_>) -> 
         time(&waits),
     );
     let change = "wait for the event with a time limit instead of asking for it";
-    let mut finding = report(scene, FindingKind::BusyWait, place, waits, seen, change)?;
+    let remedy = Remedy::Change(change.to_owned());
+    let mut finding = report(scene, FindingKind::BusyWait, place, waits, seen, remedy)?;
     // It ends when something happens, however it is waited for.
     finding.removed.clear();
     Some(finding)
@@ -114,7 +117,7 @@ fn report(
     place: FindingPlace<'_>,
     waits: OwnWaits<'_>,
     seen: String,
-    change: &str,
+    remedy: Remedy,
 ) -> Option<Finding> {
     scene.report(Waste {
         kind,
@@ -123,7 +126,7 @@ fn report(
         count: waits.count,
         evidence: vec![seen, words::called(place.module, waits.callers)],
         removed: waits.removed,
-        remedy: Remedy::Change(change.to_owned()),
+        remedy,
     })
 }
 

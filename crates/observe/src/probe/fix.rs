@@ -1,18 +1,23 @@
 //! Fixes, as they are written where the probe finds them.
 
-use tapstone_events::Fix;
+use tapstone_events::{Fix, SleepsIn};
 
 use crate::wire::{self, NAME_BYTES};
 
 /// Fills in one of the header's fixes.
 pub(super) fn write_fix(fix: &Fix, to: &mut wire::Fix) {
     let (kind, function) = match fix {
+        Fix::NoSleep(SleepsIn::Program) => {
+            write_name(SleepsIn::PROGRAM, to);
+            (wire::FIX_NO_SLEEP, None)
+        }
+        Fix::NoSleep(SleepsIn::AnyCall) => (wire::FIX_NO_SLEEP, None),
+        Fix::NoSleep(SleepsIn::Call(function)) => (wire::FIX_NO_SLEEP, Some(*function)),
         Fix::Delay { function, low, high } => {
             to.low_ns = low.0;
             to.high_ns = high.0;
             (wire::FIX_DELAY, Some(*function))
         }
-        Fix::NoSleep(function) => (wire::FIX_NO_SLEEP, *function),
         Fix::NoBusyWait(function) => (wire::FIX_NO_BUSY_WAIT, *function),
         Fix::Memoise(function) => (wire::FIX_MEMOISE, Some(*function)),
         Fix::CacheApdu => (wire::FIX_CACHE_APDU, None),
@@ -25,8 +30,11 @@ pub(super) fn write_fix(fix: &Fix, to: &mut wire::Fix) {
     };
     to.kind = kind;
     if let Some(function) = function {
-        let name = function.name().as_bytes();
-        to.function = [0; NAME_BYTES];
-        to.function[..name.len()].copy_from_slice(name);
+        write_name(function.name(), to);
     }
+}
+
+fn write_name(name: &str, to: &mut wire::Fix) {
+    to.function = [0; NAME_BYTES];
+    to.function[..name.len()].copy_from_slice(name.as_bytes());
 }

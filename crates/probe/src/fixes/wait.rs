@@ -1,4 +1,5 @@
-//! `no-sleep[:FUNCTION]`: sleeps inside the function return at once, as if the time had passed.
+//! `no-sleep[:FUNCTION]`: sleeps inside the function return at once, as if the time had passed; with
+//! `:program` those of the program itself, on threads that have made a call before.
 //!
 //! `no-busy-wait[:FUNCTION]`: a call that polls again and again has its clock moved on:
 //! [`busy_wait`](tapstone_probe_core::busy_wait).
@@ -13,8 +14,12 @@ use crate::thread::Thread;
 /// # Safety
 /// The frame is a call that sleeps.
 pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: u32) -> FixAnswer {
-    let Some(inside) = thread.innermost().map(|open| open.function) else { return FixAnswer::Call };
-    let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| fix.is_about(inside));
+    let inside = thread.innermost().map(|open| open.function);
+    let has_called = thread.has_called;
+    let mut fixes = of_kind(FIX_NO_SLEEP).filter(|fix| match inside {
+        Some(function) => fix.is_about(function),
+        None => fix.is_about_program() && has_called,
+    });
     let Some(fix) = fixes.next().filter(|_| are_on()) else { return FixAnswer::Call };
     fix.count_applied();
     // SAFETY: the caller's promise.
