@@ -32,6 +32,12 @@ pub struct CountedCall {
 /// An hour is to take no more memory than some minutes. Half as many are left when neighbours merge,
 /// as many as there are batches in an interval.
 const MOST_SLICES: usize = 96;
+/// How long the first ones are.
+const SHORTEST_SLICE: Nanos = Nanos(1_000_000_000);
+
+/// Calls of some time by bucket of the kernel, of which a few dozen are in use: so neighbours that
+/// merge hardly take more room than each of them.
+type TimeSlice = Vec<(u16, TimeBucket)>;
 
 /// How long the calls of a function took, over the time that it was watched.
 #[derive(Clone, Debug)]
@@ -40,57 +46,110 @@ pub struct FunctionTimes {
     pub function: &'static str,
     /// The file name of the module.
     pub module: String,
-    /// What came between one look and the next.
-    pub series: Series,
+    /// What watching adds to a call.
+    cost: Nanos,
+    /// How long each slice is.
+    length: Nanos,
+    slices: Vec<TimeSlice>,
+    /// What the kernel had counted at the last look, ...
     seen: Vec<TimeBucket>,
+    /// ... which was so long after the beginning.
     since: Nanos,
 }
 
 impl FunctionTimes {
-    pub(crate) fn new(function: &'static str, module: String) -> Self {
-        let series = Series::new(Nanos::from_secs(1));
-        Self { function, module, series, seen: Vec::new(), since: Nanos::ZERO }
+    pub(crate) fn new(function: &'static str, module: String, cost: Nanos) -> Self {
+        let (slices, seen) = (Vec::new(), Vec::new());
+        Self { function, module, cost, length: SHORTEST_SLICE, slices, seen, since: Nanos::ZERO }
     }
 
     /// What the kernel has counted until now, so long since the beginning.
-    pub(crate) fn add(&mut self, buckets: &[TimeBucket], since: Nanos, cost: Nanos) {
+    pub(crate) fn add(&mut self, buckets: &[TimeBucket], since: Nanos) {
+        let before = std::mem::replace(&mut self.since, since);
         if buckets.iter().all(|bucket| bucket.count == 0) {
-            self.since = since;
             return;
         }
         self.seen.resize(BUCKETS, TimeBucket::default());
-        let length = self.series.length();
-        let mut slice =
-            Slice { start: Nanos(self.since.0 / length.0 * length.0), length, ..Slice::empty() };
-        let mut places: Vec<(u32, u64)> = Vec::new();
+        let mut new = TimeSlice::new();
         for (number, (bucket, seen)) in buckets.iter().zip(&mut self.seen).enumerate() {
-            let count = bucket.count - seen.count;
-            let new = TimeBucket { count, total_ns: bucket.total_ns - seen.total_ns };
-            let Some(mean) = layout::mean_of(number, new) else { continue };
-            *seen = *bucket;
-            let time = Nanos(mean.0.saturating_sub(cost.0));
-            slice.completed += count;
-            slice.latency_sum += u128::from(time.0) * u128::from(count);
-            slice.busy += Nanos(time.0 * count);
-            slice.min = slice.min.min(time);
-            slice.max = slice.max.max(time);
-            let place = bucket_of(time) as u32;
-            match places.last_mut() {
-                Some((last, calls)) if *last == place => *calls += count,
-                _ => places.push((place, count)),
+            if bucket.count > seen.count {
+                let count = bucket.count - seen.count;
+                let total_ns = bucket.total_ns - seen.total_ns;
+                new.push((number as u16, TimeBucket { count, total_ns }));
+                *seen = *bucket;
             }
         }
-        // Kept for as long as anybody watches.
-        places.shrink_to_fit();
-        slice.buckets = places;
-        self.since = since;
-        if slice.completed > 0 {
-            self.series.add(&slice);
+        if new.is_empty() {
+            return;
         }
-        if self.series.slices().len() > MOST_SLICES {
-            self.series = self.series.coarsened();
+        let mut place = (before.0 / self.length.0) as usize;
+        while place >= MOST_SLICES {
+            self.coarsen();
+            place /= 2;
         }
+        if self.slices.len() <= place {
+            self.slices.resize(place + 1, TimeSlice::new());
+        }
+        let slice = &mut self.slices[place];
+        *slice = merged(slice, &new);
     }
+
+    fn coarsen(&mut self) {
+        self.length = Nanos(self.length.0 * 2);
+        let merge = |pair: &[TimeSlice]| match pair {
+            [one, other] => merged(one, other),
+            _ => pair.concat(),
+        };
+        self.slices = self.slices.chunks(2).map(merge).collect();
+    }
+
+    /// What came between one look and the next, without what watching adds.
+    #[must_use]
+    pub fn series(&self) -> Series {
+        let mut series = Series::new(self.length);
+        for (calls, place) in self.slices.iter().zip(0_u64..).filter(|(calls, _)| !calls.is_empty())
+        {
+            let start = Nanos(place * self.length.0);
+            let mut slice = Slice { start, length: self.length, ..Slice::empty() };
+            for (number, bucket) in calls {
+                if let Some(mean) = layout::mean_of(usize::from(*number), *bucket) {
+                    put(&mut slice, Nanos(mean.0.saturating_sub(self.cost.0)), bucket.count);
+                }
+            }
+            series.add(&slice);
+        }
+        series
+    }
+}
+
+/// Calls that took so long, longer than those before.
+fn put(slice: &mut Slice, time: Nanos, count: u64) {
+    slice.completed += count;
+    slice.latency_sum += u128::from(time.0) * u128::from(count);
+    slice.busy += Nanos(time.0 * count);
+    slice.min = slice.min.min(time);
+    slice.max = slice.max.max(time);
+    let place = bucket_of(time) as u32;
+    match slice.buckets.last_mut() {
+        Some((last, calls)) if *last == place => *calls += count,
+        _ => slice.buckets.push((place, count)),
+    }
+}
+
+/// Two sorted lists of counts as one, with no more room than it takes.
+fn merged(one: &[(u16, TimeBucket)], other: &[(u16, TimeBucket)]) -> TimeSlice {
+    let mut all = [one, other].concat();
+    all.sort_by_key(|(number, _)| *number);
+    all.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        if is_same {
+            kept.1.count += next.1.count;
+            kept.1.total_ns += next.1.total_ns;
+        }
+        is_same
+    });
+    all.shrink_to_fit();
+    all
 }
 
 #[cfg(test)]
@@ -99,15 +158,13 @@ mod tests {
 
     /// Places of all slices' histograms, and the room for them.
     fn room(times: &FunctionTimes) -> (usize, usize) {
-        let slices = times.series.slices().iter();
-        slices.fold((0, 0), |(used, kept), slice| {
-            (used + slice.buckets.len(), kept + slice.buckets.capacity())
-        })
+        let slices = times.slices.iter();
+        slices.fold((0, 0), |(used, kept), slice| (used + slice.len(), kept + slice.capacity()))
     }
 
     #[test]
-    fn an_hour_of_scattered_times_takes_hardly_more_room_than_six_minutes() {
-        let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned());
+    fn an_hour_of_scattered_times_takes_at_most_half_as_much_room_again_as_six_minutes() {
+        let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned(), Nanos(3));
         let mut buckets = vec![TimeBucket::default(); BUCKETS];
         let mut random = 1_u64;
         let mut rooms = Vec::new();
@@ -117,30 +174,30 @@ mod tests {
                 // Half of them in the lowest of 32 places, and so on.
                 let bucket = &mut buckets[300 + (random >> 32).leading_zeros() as usize % 64];
                 bucket.count += 1;
-                bucket.total_ns += 2000;
+                bucket.total_ns += 2000 + second % 100;
             }
-            times.add(&buckets, Nanos::from_secs(second), Nanos(3));
+            times.add(&buckets, Nanos::from_secs(second));
             let (used, kept) = room(&times);
             assert_eq!(used, kept, "nothing is kept that nobody needs");
             rooms.push(kept);
         }
         let most = |rooms: &[usize]| rooms.iter().copied().max().unwrap_or(0);
         let (early, late) = (most(&rooms[..360]), most(&rooms));
-        assert!(late < early * 2, "{early} places, then {late}");
+        assert!(late * 2 < early * 3, "{early} places, then {late}");
     }
 
     #[test]
     fn a_day_takes_no_more_room_than_some_minutes() {
-        let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned());
+        let mut times = FunctionTimes::new("C_Sign", "module.so".to_owned(), Nanos(3));
         let mut buckets = vec![TimeBucket::default(); BUCKETS];
         let seconds = 86_400;
         for second in 1..=seconds {
             buckets[100].count += 2000;
             buckets[100].total_ns += 2000 * 145;
-            times.add(&buckets, Nanos::from_secs(second), Nanos(3));
+            times.add(&buckets, Nanos::from_secs(second));
         }
-        assert!(times.series.slices().len() <= MOST_SLICES);
-        let total = times.series.total();
+        assert!(times.slices.len() <= MOST_SLICES);
+        let total = times.series().total();
         assert_eq!(total.completed, 2000 * seconds);
         assert_eq!(total.min, Nanos(142));
         assert_eq!(total.quantile(0.5), Some(Nanos(142)));

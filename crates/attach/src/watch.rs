@@ -287,11 +287,10 @@ impl Watch {
         let moment = now();
         let since = Nanos(moment.0.saturating_sub(self.started.0));
         let mut values = Vec::new();
-        let Self { functions, times, kernel, cost, timed_functions, .. } = self;
-        let timed = functions.iter().zip(times).zip(u32::from(RESERVED)..*timed_functions);
-        for ((function, times), number) in timed {
+        let Self { times, kernel, timed_functions, .. } = self;
+        for (times, number) in times.iter_mut().zip(u32::from(RESERVED)..*timed_functions) {
             let buckets = kernel.times(number, &mut values)?;
-            times.add(&buckets, since, cost.of(function.is_stepped));
+            times.add(&buckets, since);
         }
         Ok(())
     }

@@ -104,7 +104,7 @@ impl Watch {
             others: BTreeSet::new(),
             is_called: false,
         });
-        self.times.push(FunctionTimes::new(standard_name, module));
+        self.times.push(FunctionTimes::new(standard_name, module, self.cost.of(is_stepped)));
         self.numbers.insert(key, number);
         Some(number)
     }

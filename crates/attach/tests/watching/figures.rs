@@ -33,7 +33,7 @@ fn digest_times(
 
 fn median_seen(seen: &Watched) -> Option<Nanos> {
     let times = seen.times.iter().find(|it| it.function == "C_Digest")?;
-    times.series.total().quantile(0.5)
+    times.series().total().quantile(0.5)
 }
 
 /// What watching costs a call of C_Digest: of the null module, whose functions mostly begin with an

@@ -252,7 +252,8 @@ fn add(call: &mut record::Call, counted: &CountedCall) {
 /// Latencies here are those of all calls: which of them failed is counted apart from how long they
 /// took.
 fn case(call: &record::Call, times: &FunctionTimes, window: Nanos) -> Option<record::CaseResult> {
-    let total = times.series.total();
+    let series = times.series();
+    let total = series.total();
     if total.completed == 0 {
         return None;
     }
@@ -265,6 +266,6 @@ fn case(call: &record::Call, times: &FunctionTimes, window: Nanos) -> Option<rec
     case.failed = call.failed.clone();
     let conditions =
         Conditions { window, workers: NonZeroU32::MIN, first_and_last: None, clock_step: Nanos(1) };
-    case.set_figures(&Summary::from_series(&times.series, &conditions), &total);
+    case.set_figures(&Summary::from_series(&series, &conditions), &total);
     Some(case)
 }

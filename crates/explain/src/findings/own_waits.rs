@@ -149,7 +149,8 @@ mod tests {
             .timeline();
         let finding = only(whole(&timeline, find));
         assert_eq!(figures(&finding), (4.0, 4, millis(20), 133));
-        assert_eq!((finding.layer.as_str(), &finding.trial), ("program", &None));
+        let fix = Some(Fix::NoSleep(SleepsIn::Program));
+        assert_eq!((finding.layer.as_str(), &finding.trial), ("program", &fix));
         assert!(finding.evidence[0].starts_with("the program itself slept 4 times"));
     }
 
