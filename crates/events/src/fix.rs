@@ -135,7 +135,7 @@ pub enum FixError {
     /// The function cannot be memoised.
     #[error(
         "memoise: the answers of {0} cannot be copied: their layout is not known\n\
-         hint: memoise takes {list}", list = MEMOISABLE.join(", ")
+         hint: memoise takes {list}, and those with _r", list = MEMOISABLE.join(", ")
     )]
     NotMemoisable(String),
 }
@@ -144,7 +144,7 @@ fn did_you_mean(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
 }
 
-/// Lookups whose answers the probe can copy.
+/// Lookups whose answers the probe can copy, each also with `_r` behind it.
 const MEMOISABLE: [&str; 8] = [
     "getprotobyname",
     "getprotobynumber",
@@ -265,7 +265,8 @@ impl FromStr for Fix {
             "no-busy-wait" => Ok(Self::NoBusyWait(about.map(function).transpose()?)),
             "memoise" => {
                 let function = function(needed()?)?;
-                if !MEMOISABLE.contains(&function.name()) {
+                let plain = function.name().strip_suffix("_r").unwrap_or(function.name());
+                if !MEMOISABLE.contains(&plain) {
                     return Err(FixError::NotMemoisable(function.name().to_owned()));
                 }
                 Ok(Self::Memoise(function))
@@ -323,6 +324,7 @@ mod tests {
             "no-sleep",
             "no-sleep:SCardEndTransaction",
             "no-sleep:program",
+            "memoise:getpwnam_r",
             "no-busy-wait:SCardGetStatusChange",
             "memoise:getprotobynumber",
             "cache-apdu",

@@ -1,7 +1,8 @@
 //! `memoise`: the first answer of a lookup is kept, for each argument, and given again.
 //!
-//! Only for functions of which the answer's layout is known ([`answer_shape`]) and that hand out
-//! storage of their own: the copy is deep, and as the original, it is overwritten by nobody else.
+//! Only for functions of which the answer's layout is known ([`answer_shape`]). The copy is deep. Where
+//! the function hands out storage of its own, so does the fix, and as the original it is overwritten by
+//! nobody else; where the caller brings room (`getpwnam_r` and the like), the copy is copied there.
 
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -40,14 +41,27 @@ pub enum Asked {
     NumberOfProtocol,
 }
 
+/// A lookup's answer and arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerShape {
+    /// The words of the structure that it returns.
+    pub fields: &'static [Field],
+    /// What it is asked.
+    pub asked: Asked,
+    /// Of functions that end with `_r`: which argument is the structure that the caller brings. A
+    /// buffer for texts follows, its length, and where to write the structure's address.
+    pub room: Option<usize>,
+}
+
 /// What `<netdb.h>`, `<pwd.h>` and `<grp.h>` say of a function's answer and of its arguments.
-pub fn answer_shape(function: &str) -> Option<(&'static [Field], Asked)> {
+pub fn answer_shape(function: &str) -> Option<AnswerShape> {
     use Field::{Plain, Text, Texts};
     const PROTOCOL: &[Field] = &[Text, Texts, Plain];
     const SERVICE: &[Field] = &[Text, Texts, Plain, Text];
     const USER: &[Field] = &[Text, Text, Plain, Text, Text, Text];
     const GROUP: &[Field] = &[Text, Text, Plain, Texts];
-    Some(match function {
+    let plain = function.strip_suffix("_r").unwrap_or(function);
+    let (fields, asked) = match plain {
         "getprotobyname" => (PROTOCOL, Asked::Name),
         "getprotobynumber" => (PROTOCOL, Asked::Number),
         "getservbyname" => (SERVICE, Asked::NameOfProtocol),
@@ -57,7 +71,12 @@ pub fn answer_shape(function: &str) -> Option<(&'static [Field], Asked)> {
         "getgrnam" => (GROUP, Asked::Name),
         "getgrgid" => (GROUP, Asked::Number),
         _ => return None,
-    })
+    };
+    let arguments = match asked {
+        Asked::Name | Asked::Number => 1,
+        Asked::NameOfProtocol | Asked::NumberOfProtocol => 2,
+    };
+    Some(AnswerShape { fields, asked, room: (plain != function).then_some(arguments) })
 }
 
 /// A lookup's function and its arguments.
@@ -161,7 +180,7 @@ pub unsafe fn keep_answer(
 /// Memory that is handed out for good.
 #[derive(Clone, Copy, Debug)]
 pub struct Arena<'a> {
-    /// Where it begins, zeroed; null when there is none.
+    /// Where it begins, on a multiple of 8; null when there is none.
     pub start: *mut u8,
     /// How long it is.
     pub bytes: usize,
@@ -170,12 +189,31 @@ pub struct Arena<'a> {
 }
 
 impl Arena<'_> {
-    /// Zeroed memory, on a multiple of 16; `None` when so much is not left.
+    /// Memory on a multiple of 8; `None` when so much is not left.
     fn take(&self, bytes: usize) -> Option<*mut u8> {
-        let at = self.used.fetch_add(bytes.next_multiple_of(16), Ordering::AcqRel);
+        let at = self.used.fetch_add(bytes.next_multiple_of(8), Ordering::AcqRel);
         let is_there = !self.start.is_null() && at + bytes <= self.bytes;
         is_there.then(|| self.start.wrapping_add(at))
     }
+}
+
+/// Copies an answer that is kept into a caller's structure and its buffer for texts. False: that is
+/// too small, and holds nothing yet.
+///
+/// # Safety
+/// `from` is an answer that [`copy_answer`] has made, not null; `to` has as many words, and `buffer`
+/// as many bytes.
+pub unsafe fn give_answer(
+    from: usize,
+    fields: &[Field],
+    to: *mut usize,
+    (buffer, length): (*mut u8, usize),
+) -> bool {
+    let skipped = buffer.align_offset(8).min(length);
+    let used = AtomicUsize::new(0);
+    let arena = Arena { start: buffer.wrapping_add(skipped), bytes: length - skipped, used: &used };
+    // SAFETY: the caller's promise.
+    !buffer.is_null() && unsafe { copy_fields(from as *const usize, to, fields, &arena) }.is_some()
 }
 
 /// A deep copy of an answer, as an address; of nothing, nothing. `None`: there is no room.
@@ -191,6 +229,19 @@ pub unsafe fn copy_answer(
         return Some(0);
     }
     let to = arena.take(fields.len() * size_of::<usize>())?.cast::<usize>();
+    // SAFETY: the caller's promise, and room for as many words.
+    unsafe { copy_fields(from, to, fields, arena) }?;
+    Some(to as usize)
+}
+
+/// # Safety
+/// Both are structures of that shape. The arena's memory is as long as it says.
+unsafe fn copy_fields(
+    from: *const usize,
+    to: *mut usize,
+    fields: &[Field],
+    arena: &Arena<'_>,
+) -> Option<()> {
     for (at, field) in fields.iter().enumerate() {
         // SAFETY: as many words; texts end with a zero, lists with null.
         unsafe {
@@ -202,7 +253,7 @@ pub unsafe fn copy_answer(
             };
         }
     }
-    Some(to as usize)
+    Some(())
 }
 
 /// # Safety
@@ -214,8 +265,10 @@ unsafe fn copy_text(from: *const u8, arena: &Arena<'_>) -> Option<usize> {
     // SAFETY: the text and its zero.
     unsafe {
         let length = text_length(from, LONGEST_TEXT);
-        let to = arena.take(length + 1)?;
+        // One that is longer is not cut off.
+        let to = (length < LONGEST_TEXT).then(|| arena.take(length + 1))??;
         ptr::copy_nonoverlapping(from, to, length);
+        *to.add(length) = 0;
         Some(to as usize)
     }
 }
@@ -236,6 +289,7 @@ unsafe fn copy_texts(from: *const usize, arena: &Arena<'_>) -> Option<usize> {
         for at in 0..count {
             *to.add(at) = copy_text(*from.add(at) as *const u8, arena)?;
         }
+        *to.add(count) = 0;
         Some(to as usize)
     }
 }
@@ -265,12 +319,15 @@ mod tests {
                 Family::Libc(kind @ (Kind::LookupName | Kind::LookupNumber)) => Some(kind),
                 _ => None,
             };
-            let Some((_, asked)) = answer_shape(function.name) else { continue };
+            let Some(AnswerShape { asked, room, .. }) = answer_shape(function.name) else {
+                continue;
+            };
+            assert_eq!(room.is_some(), function.name.ends_with("_r"), "{}", function.name);
             let by_number = matches!(asked, Asked::Number | Asked::NumberOfProtocol);
             let expected = if by_number { Kind::LookupNumber } else { Kind::LookupName };
             assert_eq!(lookup, Some(expected), "{}", function.name);
         }
-        for name in ["getpwnam_r", "getaddrinfo", "gethostbyname", "poll", ""] {
+        for name in ["getaddrinfo", "gethostbyname", "gethostbyname_r", "poll", "_r", ""] {
             assert_eq!(answer_shape(name), None, "{name}");
         }
     }
@@ -278,7 +335,7 @@ mod tests {
     #[test]
     fn shapes_are_those_of_the_headers() {
         use Field::{Plain, Text, Texts};
-        let fields = |name| answer_shape(name).unwrap().0;
+        let fields = |name| answer_shape(name).unwrap().fields;
         // struct protoent, servent, passwd (uid and gid share a word), group.
         assert_eq!(fields("getprotobyname"), [Text, Texts, Plain]);
         assert_eq!(fields("getprotobynumber"), [Text, Texts, Plain]);
@@ -288,8 +345,21 @@ mod tests {
         assert_eq!(fields("getpwuid"), [Text, Text, Plain, Text, Text, Text]);
         assert_eq!(fields("getgrnam"), [Text, Text, Plain, Texts]);
         assert_eq!(fields("getgrgid"), [Text, Text, Plain, Texts]);
-        assert_eq!(answer_shape("getservbyname").unwrap().1, Asked::NameOfProtocol);
-        assert_eq!(answer_shape("getservbyport").unwrap().1, Asked::NumberOfProtocol);
+        assert_eq!(answer_shape("getservbyname").unwrap().asked, Asked::NameOfProtocol);
+        assert_eq!(answer_shape("getservbyport").unwrap().asked, Asked::NumberOfProtocol);
+    }
+
+    #[test]
+    fn callers_bring_room_behind_what_they_ask() {
+        let room = |name| answer_shape(name).unwrap().room;
+        for (name, expected) in [
+            ("getpwnam", None),
+            ("getpwnam_r", Some(1)),
+            ("getgrgid_r", Some(1)),
+            ("getservbyname_r", Some(2)),
+        ] {
+            assert_eq!(room(name), expected, "{name}");
+        }
     }
 
     #[test]
@@ -378,8 +448,8 @@ mod tests {
         let arena = Arena { start, bytes: 48, used: &used };
         let offset = |bytes| arena.take(bytes).map(|at| at as usize - start as usize);
         assert_eq!(offset(1), Some(0));
-        assert_eq!(offset(16), Some(16));
-        assert_eq!(offset(17), None);
+        assert_eq!(offset(16), Some(8));
+        assert_eq!(offset(25), None);
         let empty = Arena { start: ptr::null_mut(), bytes: 48, used: &AtomicUsize::new(0) };
         assert_eq!(empty.take(1), None);
         let exact = Arena { start, bytes: 48, used: &AtomicUsize::new(0) };
@@ -401,7 +471,7 @@ mod tests {
         let mut memory = [0_u64; 64];
         let used = AtomicUsize::new(0);
         let arena = Arena { start: memory.as_mut_ptr().cast(), bytes: 512, used: &used };
-        let (fields, _) = answer_shape("getservbyname").unwrap();
+        let AnswerShape { fields, .. } = answer_shape("getservbyname").unwrap();
         // SAFETY: a struct servent.
         let copy = unsafe { copy_answer(answer.as_ptr(), fields, &arena) }.unwrap();
         name.fill(b'!');
@@ -420,7 +490,7 @@ mod tests {
     fn no_answer_is_copied_as_none_and_without_room_there_is_no_copy() {
         let used = AtomicUsize::new(0);
         let nothing = Arena { start: ptr::null_mut(), bytes: 0, used: &used };
-        let (fields, _) = answer_shape("getprotobyname").unwrap();
+        let AnswerShape { fields, .. } = answer_shape("getprotobyname").unwrap();
         // SAFETY: null is allowed.
         assert_eq!(unsafe { copy_answer(ptr::null(), fields, &nothing) }, Some(0));
         let name = String::from("tcp\0");
@@ -429,7 +499,7 @@ mod tests {
         assert_eq!(unsafe { copy_answer(answer.as_ptr(), fields, &nothing) }, None);
         // Room for the structure, not for its text.
         let mut memory = [0_u64; 4];
-        let small = Arena { start: memory.as_mut_ptr().cast(), bytes: 32, used: &used };
+        let small = Arena { start: memory.as_mut_ptr().cast(), bytes: 27, used: &used };
         used.store(0, Ordering::Relaxed);
         // SAFETY: a struct protoent.
         assert_eq!(unsafe { copy_answer(answer.as_ptr(), fields, &small) }, None);
@@ -443,5 +513,57 @@ mod tests {
         let [copied_name, aliases, number] = unsafe { *(copy as *const [usize; 3]) };
         assert_eq!(text_at(copied_name), b"tcp");
         assert_eq!((aliases, number), (0, 6));
+    }
+
+    #[test]
+    fn an_answer_is_given_into_the_room_that_a_caller_brings() {
+        let [name, other] = [b"root\0", b"boss\0"].map(|text| text.as_ptr() as usize);
+        let members = [other, 0];
+        let answer = [name, 0, 7, members.as_ptr() as usize];
+        let AnswerShape { fields, .. } = answer_shape("getgrnam_r").unwrap();
+        let give = |memory: &mut [u8], at: usize, length: usize| {
+            let mut to = [0; 4];
+            let buffer = (memory[at..].as_mut_ptr(), length);
+            // SAFETY: a struct group, and room for one.
+            let is_given =
+                unsafe { give_answer(answer.as_ptr() as usize, fields, to.as_mut_ptr(), buffer) };
+            is_given.then_some(to)
+        };
+        // A name, a list of one and its end, and its text: 8, 16 and 5 bytes, from the next multiple
+        // of 8 on. What is there is no zero.
+        let mut memory = std::vec![0xFF; 64];
+        let first = memory.as_ptr().align_offset(8) + 1;
+        let [given, password, number, list] = give(&mut memory, first, 7 + 29).unwrap();
+        assert_eq!((text_at(given), password, number), (b"root".to_vec(), 0, 7));
+        // SAFETY: a list that ends with null.
+        let [member, end] = unsafe { *(list as *const [usize; 2]) };
+        assert_eq!((text_at(member), end), (b"boss".to_vec(), 0));
+        assert!((first..first + 36).contains(&(given - memory.as_ptr() as usize)));
+        for length in [0, 7, 7 + 28] {
+            assert_eq!(give(&mut memory, first, length), None, "{length}");
+        }
+        let nowhere = (ptr::null_mut(), 100);
+        // SAFETY: no room at all.
+        let is_given =
+            unsafe { give_answer(answer.as_ptr() as usize, fields, [0; 4].as_mut_ptr(), nowhere) };
+        assert!(!is_given);
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_not_cut_off() {
+        let long = [std::vec![b'x'; LONGEST_TEXT], std::vec![0]].concat();
+        let mut memory = std::vec![0_u64; 1024];
+        let used = AtomicUsize::new(0);
+        let arena = Arena { start: memory.as_mut_ptr().cast(), bytes: 8192, used: &used };
+        let copied = |text: &[u8]| {
+            let answer = [text.as_ptr() as usize, 0, 6];
+            // SAFETY: a struct protoent.
+            unsafe {
+                copy_answer(answer.as_ptr(), &[Field::Text, Field::Texts, Field::Plain], &arena)
+            }
+        };
+        assert!(copied(&long[1..]).is_some());
+        used.store(0, Ordering::Relaxed);
+        assert_eq!(copied(&long), None);
     }
 }

@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::FUNCTIONS;
 use tapstone_probe_core::lookup::{
-    Arena, Field, LookupEntry, Question, answer_shape, copy_answer, find_answer, keep_answer,
+    AnswerShape, Arena, LookupEntry, Question, answer_shape, copy_answer, find_answer, give_answer,
+    keep_answer,
 };
 use tapstone_probe_core::wire::{FIX_MEMOISE, Fix};
 
@@ -23,19 +24,39 @@ static ARENA_USED: AtomicUsize = AtomicUsize::new(0);
 /// A question that a fix is about.
 struct FixedQuestion {
     question: Question,
-    fields: &'static [Field],
+    shape: AnswerShape,
     fix: &'static Fix,
+}
+
+/// Where a caller wants the answer.
+struct CallersRoom {
+    structure: *mut usize,
+    buffer: (*mut u8, usize),
+    /// Where the structure's address goes.
+    result: *mut usize,
+}
+
+impl CallersRoom {
+    fn of(frame: &Frame, first: usize) -> Option<Self> {
+        let [structure, buffer, length, result] = *frame.arguments.get(first..first + 4)? else {
+            return None;
+        };
+        let result = result as *mut usize;
+        let buffer = (buffer as *mut u8, length as usize);
+        let structure = structure as *mut usize;
+        (!structure.is_null() && !result.is_null()).then_some(Self { structure, buffer, result })
+    }
 }
 
 /// # Safety
 /// The frame is a call of that function.
 unsafe fn fixed_question(frame: &Frame, function: u32) -> Option<FixedQuestion> {
     let fix = of_kind(FIX_MEMOISE).find(|fix| fix.is_about(function))?;
-    let (fields, asked) = answer_shape(FUNCTIONS.get(function as usize)?.name)?;
+    let shape = answer_shape(FUNCTIONS.get(function as usize)?.name)?;
     let [first, second, ..] = frame.arguments;
     // SAFETY: arguments of that function.
-    let question = unsafe { Question::read(function, asked, first, second) }?;
-    are_on().then_some(FixedQuestion { question, fields, fix })
+    let question = unsafe { Question::read(function, shape.asked, first, second) }?;
+    are_on().then_some(FixedQuestion { question, shape, fix })
 }
 
 /// # Safety
@@ -43,13 +64,36 @@ unsafe fn fixed_question(frame: &Frame, function: u32) -> Option<FixedQuestion> 
 pub(super) unsafe fn before_call(frame: &Frame, function: u32) -> FixAnswer {
     // SAFETY: as above.
     let Some(asked) = (unsafe { fixed_question(frame, function) }) else { return FixAnswer::Call };
-    match find_answer(entries(), &asked.question) {
-        Some(answer) => {
-            asked.fix.count_applied();
-            FixAnswer::Replaced(answer as u64)
+    let Some(answer) = find_answer(entries(), &asked.question) else { return FixAnswer::Call };
+    let result = match asked.shape.room {
+        None => answer as u64,
+        Some(first) => {
+            let Some(room) = CallersRoom::of(frame, first) else { return FixAnswer::Call };
+            // SAFETY: as much room as the caller says; an answer of that shape was kept.
+            unsafe {
+                let is_given = answer == 0
+                    || give_answer(answer, asked.shape.fields, room.structure, room.buffer);
+                if !is_given {
+                    return FixAnswer::Call;
+                }
+                *room.result = if answer == 0 { 0 } else { room.structure as usize };
+            }
+            0
         }
-        None => FixAnswer::Call,
-    }
+    };
+    asked.fix.count_applied();
+    FixAnswer::Replaced(result)
+}
+
+/// What a lookup that has returned has found, or null. `None`: it failed, and nothing is kept.
+///
+/// # Safety
+/// The frame is a call of a function of that shape, which has returned.
+unsafe fn found(frame: &Frame, shape: AnswerShape) -> Option<*const usize> {
+    let Some(first) = shape.room else { return Some(frame.result as *const usize) };
+    let room = CallersRoom::of(frame, first).filter(|_| frame.result as i32 == 0)?;
+    // SAFETY: the function has written there.
+    Some(unsafe { *room.result } as *const usize)
 }
 
 /// # Safety
@@ -60,9 +104,11 @@ pub(super) unsafe fn after_call(frame: &Frame, function: u32) {
     if find_answer(entries(), &asked.question).is_some() {
         return;
     }
+    // SAFETY: as above.
+    let Some(answer) = (unsafe { found(frame, asked.shape) }) else { return };
     let arena = Arena { start: memory(&ARENA, ARENA_BYTES), bytes: ARENA_BYTES, used: &ARENA_USED };
     // SAFETY: what the function returned, of that shape.
-    let answer = unsafe { copy_answer(frame.result as *const usize, asked.fields, &arena) };
+    let answer = unsafe { copy_answer(answer, asked.shape.fields, &arena) };
     let table = table();
     let places = if table.is_null() { 0 } else { ENTRIES };
     // SAFETY: the table has as many places.
