@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::process::Command;
 
 use tapstone_record::{BeforeAfter, Change, Estimate, Trial};
 use tapstone_testing::{Held, hold};
@@ -46,7 +47,7 @@ fn what_was_read_is_forgotten_where_the_card_may_have_changed() {
         ("SCardControl", "cache-apdu never applied"),
         ("SCardSetAttrib", "cache-apdu never applied"),
         // Each has a handle of its own, and there is room for eight.
-        ("SCardConnect", "cache-apdu had no room for 2.0 calls a run"),
+        ("SCardConnect", "2.0 calls a run went past cache-apdu"),
     ] {
         let Some(notes) = cached(call) else { return };
         assert!(notes.iter().any(|note| note.starts_with(says)), "{call}: {notes:?}");
@@ -66,7 +67,7 @@ fn a_fix_in_the_place_of_a_card_gives_what_the_card_would() {
     // The memory ends in the middle of a unit: half of it is not answered from there.
     let Some(cached) = tried("cache-apdu", "units") else { return };
     assert!(cached.changed > Some(0), "{cached:?}");
-    assert!(cached.notes.iter().any(|note| note.contains("had no room for")), "{cached:?}");
+    assert!(cached.notes.iter().any(|note| note.contains("went past cache-apdu")), "{cached:?}");
     // A probe that failed, and then another command.
     let probed = tried("whole-read", "probes").unwrap();
     assert!(probed.notes[0].starts_with("whole-read changed 1.0 calls"), "{probed:?}");
@@ -74,6 +75,31 @@ fn a_fix_in_the_place_of_a_card_gives_what_the_card_would() {
     assert_eq!(tried("no-busy-wait", "waits").unwrap().changed, Some(0));
     // A socket that has it already.
     assert_eq!(tried("tcp-nodelay", "sends").unwrap().changed, Some(0));
+}
+
+/// Lookups that end with `_r`: of a user, a group, and a name that nobody has.
+#[test]
+fn a_lookup_into_the_callers_own_room_is_kept() {
+    const LOOKUPS: &str = "import pwd, grp\n\
+                           for number in range(100):\n\
+                           \tuser, group = pwd.getpwnam('daemon'), grp.getgrgid(4)\n\
+                           \ttry: pwd.getpwnam('nobody has this name')\n\
+                           \texcept KeyError as error: none = error\n\
+                           print(user, group, none)";
+    let _turn = turn();
+    if Command::new("/usr/bin/python3").arg("--version").output().is_err() {
+        return tapstone_testing::skip("python3");
+    }
+    let command = ["/usr/bin/python3", "-c", LOOKUPS];
+    let without = run("trace", "", &[], &command).exits(0);
+    // All but the first of each name.
+    for (fix, changed) in [("memoise:getpwnam_r", 198), ("memoise:getgrgid_r", 99)] {
+        let with = run("trace", &format!("--fix {fix}"), &[], &command).exits(0);
+        assert_eq!(with.stdout, without.stdout, "{fix}");
+        let said = format!("the fix {fix} was on and changed {changed} calls");
+        let warnings = record(&with).warnings;
+        assert!(warnings.contains(&said), "{warnings:#?}");
+    }
 }
 
 /// The case of user-mode ppp: a lookup for each packet, which nobody uses.

@@ -45,7 +45,7 @@ pub(super) const PERIOD: Duration = Duration::from_millis(4);
 pub struct Applied {
     /// Calls that it changed.
     pub changed: u64,
-    /// Calls that it should have changed, and had no room for.
+    /// Calls that it should have changed, and could not: there was no room, or what is tied to it would be lost.
     pub refused: u64,
 }
 

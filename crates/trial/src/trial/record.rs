@@ -98,7 +98,7 @@ impl Tried {
             });
             if applied.refused > 0 {
                 let calls = applied.refused as f64 / runs;
-                notes.push(format!("{fix} had no room for {calls:.1} calls a run"));
+                notes.push(format!("{calls:.1} calls a run went past {fix}"));
             }
             notes.extend(fix.caution().map(str::to_owned));
         }
