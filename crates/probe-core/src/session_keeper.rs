@@ -3,7 +3,7 @@
 //! A login is kept over C_Logout, and answers the next C_Login of the same user with the same PIN, of
 //! which two digests under the run's key are compared; a session is kept over C_CloseSession, and is
 //! the answer to the next C_OpenSession of its slot and kind. Before any call that could notice, what
-//! was kept is really given up ([`Answer::First`]). So a wrong PIN reaches the module as it would
+//! was kept is really given up ([`Keeping::First`]). So a wrong PIN reaches the module as it would
 //! without, and spends as many tries.
 //!
 //! Not kept is what the standard ties to it (PKCS#11 v2.40, 5.6): the login of a security officer, or
@@ -32,7 +32,7 @@ const CKU_CONTEXT_SPECIFIC: u64 = 2;
 
 /// What may be kept now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct KeptThings {
     /// `keep-login`.
     pub login: bool,
     /// `keep-session`.
@@ -92,7 +92,7 @@ pub enum KeepFix {
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Keeping {
     /// The module is to answer.
     Call,
     /// The same, since that one could not keep what it gives up.
@@ -275,15 +275,15 @@ impl core::fmt::Debug for SessionKeeper {
 
 impl SessionKeeper {
     /// What becomes of a call that is about to be made.
-    pub fn before(&mut self, call: &KeptCall, wanted: Wanted) -> Answer {
+    pub fn before(&mut self, call: &KeptCall, wanted: KeptThings) -> Keeping {
         if self.giving_up.contains(&call.module) {
-            return Answer::Wait;
+            return Keeping::Wait;
         }
         let answer = match self.unwanted(call.module, wanted) {
-            Some(real) => Answer::First(real),
+            Some(real) => Keeping::First(real),
             None => self.answer(call, wanted),
         };
-        if let Answer::First(_) = answer
+        if let Keeping::First(_) = answer
             && let Some(free) = self.giving_up.iter_mut().find(|it| **it == 0)
         {
             *free = call.module;
@@ -301,7 +301,7 @@ impl SessionKeeper {
         }
     }
 
-    fn answer(&mut self, call: &KeptCall, wanted: Wanted) -> Answer {
+    fn answer(&mut self, call: &KeptCall, wanted: KeptThings) -> Keeping {
         let meaning = meaning(call.function);
         let [first, ..] = call.arguments;
         let session = match meaning {
@@ -314,11 +314,11 @@ impl SessionKeeper {
         if let Some(Session { state: KEPT, slot, .. }) = session
             && let Some(real) = self.give_up_session(call.module, slot)
         {
-            return Answer::First(real);
+            return Keeping::First(real);
         }
         match meaning {
             Meaning::Harmless | Meaning::Initialise | Meaning::Finalise | Meaning::CloseAll => {
-                Answer::Call
+                Keeping::Call
             }
             Meaning::Open => self.before_open(call, wanted),
             Meaning::Close => self.before_close(call, session, wanted),
@@ -327,7 +327,7 @@ impl SessionKeeper {
             Meaning::Token => self
                 .give_up_login(call.module, Some(first))
                 .or_else(|| self.give_up_session(call.module, first))
-                .map_or(Answer::Call, Answer::First),
+                .map_or(Keeping::Call, Keeping::First),
             Meaning::Slots => self.noticed(call.module, None),
             Meaning::Notices => self.noticed(call.module, session),
         }
@@ -404,7 +404,7 @@ impl SessionKeeper {
     }
 
     /// Something that is kept of a module although its fix is switched off.
-    fn unwanted(&mut self, module: u64, wanted: Wanted) -> Option<RealCall> {
+    fn unwanted(&mut self, module: u64, wanted: KeptThings) -> Option<RealCall> {
         let login = if wanted.login { None } else { self.give_up_login(module, None) };
         login.or_else(|| {
             let is_kept = |it: &&Session| it.module == module && it.state == KEPT;
@@ -414,7 +414,7 @@ impl SessionKeeper {
         })
     }
 
-    fn before_open(&mut self, call: &KeptCall, wanted: Wanted) -> Answer {
+    fn before_open(&mut self, call: &KeptCall, wanted: KeptThings) -> Keeping {
         let [slot, kind, _, notify, to, _] = call.arguments;
         let is_it = |it: &&mut Session| {
             it.module == call.module
@@ -429,18 +429,18 @@ impl SessionKeeper {
             && let Some(session) = self.sessions.iter_mut().find(is_it)
         {
             session.state = OPEN;
-            return Answer::Session(session.handle);
+            return Keeping::Session(session.handle);
         }
         // A token has room for so many sessions: those that are kept take none of it.
-        self.give_up_session(call.module, slot).map_or(Answer::Call, Answer::First)
+        self.give_up_session(call.module, slot).map_or(Keeping::Call, Keeping::First)
     }
 
     fn before_close(
         &mut self,
         call: &KeptCall,
         session: Option<Session>,
-        wanted: Wanted,
-    ) -> Answer {
+        wanted: KeptThings,
+    ) -> Keeping {
         let Some(session) = session else { return self.noticed(call.module, None) };
         let is_last = !self.sessions.iter().any(|it| {
             it.module == session.module
@@ -466,17 +466,17 @@ impl SessionKeeper {
             if ends_login && let Some(login) = self.login_mut(session.module, session.slot) {
                 login.state = LOGIN_KEPT;
             }
-            return Answer::Code(CKR_OK, KeepFix::Session);
+            return Keeping::Code(CKR_OK, KeepFix::Session);
         }
         let other = if is_last { self.give_up_session(session.module, session.slot) } else { None };
         match other {
-            Some(real) => Answer::First(real),
-            None if wanted.session => Answer::Refused(KeepFix::Session),
-            None => Answer::Call,
+            Some(real) => Keeping::First(real),
+            None if wanted.session => Keeping::Refused(KeepFix::Session),
+            None => Keeping::Call,
         }
     }
 
-    fn before_login(&mut self, call: &KeptCall, session: Option<Session>) -> Answer {
+    fn before_login(&mut self, call: &KeptCall, session: Option<Session>) -> Keeping {
         let Some(session) = session else { return self.noticed(call.module, None) };
         let (module, slot, user) = (session.module, session.slot, call.arguments[1]);
         if let Some(login) = self.login_mut(module, slot).filter(|it| it.state == LOGIN_KEPT) {
@@ -485,22 +485,22 @@ impl SessionKeeper {
                 && call.pin.is_some_and(|pin| pin == login.pin);
             if is_same {
                 login.state = LOGGED_IN;
-                return Answer::Code(CKR_OK, KeepFix::Login);
+                return Keeping::Code(CKR_OK, KeepFix::Login);
             }
         }
         // A security officer logs in only where no session is open for reading alone.
         let session = if user == CKU_SO { self.give_up_session(module, slot) } else { None };
         session
             .or_else(|| self.give_up_login(module, Some(slot)))
-            .map_or(Answer::Call, Answer::First)
+            .map_or(Keeping::Call, Keeping::First)
     }
 
     fn before_logout(
         &mut self,
         call: &KeptCall,
         session: Option<Session>,
-        wanted: Wanted,
-    ) -> Answer {
+        wanted: KeptThings,
+    ) -> Keeping {
         let Some(session) = session else { return self.noticed(call.module, None) };
         let is_busy = self.sessions.iter().any(|it| {
             it.module == session.module
@@ -508,25 +508,27 @@ impl SessionKeeper {
                 && (it.spoiled != 0 || it.active != 0)
         });
         let is_overflown = self.overflown != 0;
-        let Some(login) = self.login_mut(session.module, session.slot) else { return Answer::Call };
+        let Some(login) = self.login_mut(session.module, session.slot) else {
+            return Keeping::Call;
+        };
         if login.state == LOGIN_KEPT {
             return self.noticed(call.module, Some(session));
         }
         login.logout = call.address;
         if !wanted.login {
-            return Answer::Call;
+            return Keeping::Call;
         }
         if is_busy || is_overflown || !login.may_be_kept() {
-            return Answer::Refused(KeepFix::Login);
+            return Keeping::Refused(KeepFix::Login);
         }
         login.state = LOGIN_KEPT;
-        Answer::Code(CKR_OK, KeepFix::Login)
+        Keeping::Code(CKR_OK, KeepFix::Login)
     }
 
     /// A call that could tell whether somebody is logged in.
-    fn noticed(&mut self, module: u64, session: Option<Session>) -> Answer {
+    fn noticed(&mut self, module: u64, session: Option<Session>) -> Keeping {
         let slot = session.map(|session| session.slot);
-        self.give_up_login(module, slot).map_or(Answer::Call, Answer::First)
+        self.give_up_login(module, slot).map_or(Keeping::Call, Keeping::First)
     }
 
     /// A login that is kept on a slot, or on any, is to end.

@@ -12,10 +12,10 @@ use super::*;
 const MODULE: u64 = 1;
 const LOGOUT: usize = 0x1000;
 const CLOSE: usize = 0x2000;
-const BOTH: Wanted = Wanted { login: true, session: true };
-const LOGIN: Wanted = Wanted { login: true, session: false };
-const SESSION: Wanted = Wanted { login: false, session: true };
-const NEITHER: Wanted = Wanted { login: false, session: false };
+const BOTH: KeptThings = KeptThings { login: true, session: true };
+const LOGIN: KeptThings = KeptThings { login: true, session: false };
+const SESSION: KeptThings = KeptThings { login: false, session: true };
+const NEITHER: KeptThings = KeptThings { login: false, session: false };
 
 const CKR_PIN_INCORRECT: u64 = 0xA0;
 const CKR_SESSION_HANDLE_INVALID: u64 = 0xB3;
@@ -143,13 +143,13 @@ impl Model {
 /// A program that knows sessions by its own numbers.
 struct Program {
     model: Model,
-    keeper: Option<(Box<SessionKeeper>, Wanted)>,
+    keeper: Option<(Box<SessionKeeper>, KeptThings)>,
     /// Its sessions, and whether each is open.
     sessions: Vec<(u64, bool)>,
 }
 
 impl Program {
-    fn new(wanted: Option<Wanted>) -> Self {
+    fn new(wanted: Option<KeptThings>) -> Self {
         let keeper = wanted.map(|wanted| (keeper(), wanted));
         Self { model: Model::default(), keeper, sessions: Vec::new() }
     }
@@ -162,7 +162,7 @@ impl Program {
         let call = call(function, arguments);
         loop {
             match keeper.before(&call, *wanted) {
-                Answer::First(real) => {
+                Keeping::First(real) => {
                     let function = if real.address == LOGOUT {
                         known::C_LOGOUT
                     } else {
@@ -170,17 +170,17 @@ impl Program {
                     };
                     let (result, _) = self.model.answer(function, [real.session, 0, 0, 0]);
                     assert_eq!(result, CKR_OK, "what is given up was there: {real:?}");
-                    assert_eq!(keeper.before(&call, *wanted), Answer::Wait);
+                    assert_eq!(keeper.before(&call, *wanted), Keeping::Wait);
                     keeper.given_up(MODULE, result);
                 }
-                Answer::Wait => unreachable!("one thread"),
-                Answer::Code(result, _) => {
+                Keeping::Wait => unreachable!("one thread"),
+                Keeping::Code(result, _) => {
                     return (result, 0);
                 }
-                Answer::Session(handle) => {
+                Keeping::Session(handle) => {
                     return (CKR_OK, handle);
                 }
-                Answer::Call | Answer::Refused(_) => break,
+                Keeping::Call | Keeping::Refused(_) => break,
             }
         }
         let (result, given) = self.model.answer(function, arguments);
@@ -419,9 +419,9 @@ fn flags_are_no_session() {
     let handle = program.sessions[0].0;
     let (keeper, wanted) = program.keeper.as_mut().unwrap();
     let waits = call(known::C_WAIT_FOR_SLOT_EVENT, [handle, 0, 0, 0]);
-    assert_eq!(keeper.before(&waits, *wanted), Answer::Call);
+    assert_eq!(keeper.before(&waits, *wanted), Keeping::Call);
     let asks = call(known::C_GET_SESSION_INFO, [handle, 0, 0, 0]);
-    let first = Answer::First(RealCall { address: CLOSE, session: handle });
+    let first = Keeping::First(RealCall { address: CLOSE, session: handle });
     assert_eq!(keeper.before(&asks, *wanted), first);
 }
 
@@ -432,8 +432,8 @@ fn more_sessions_than_it_knows_end_the_keeping() {
         keeper.opened(SessionKey { module: MODULE, handle }, 0, 4, false);
     }
     let close = |handle| call(known::C_CLOSE_SESSION, [handle, 0, 0, 0]);
-    assert_eq!(keeper.before(&close(1), SESSION), Answer::Refused(KeepFix::Session));
-    assert_eq!(keeper.before(&close(1), NEITHER), Answer::Call);
+    assert_eq!(keeper.before(&close(1), SESSION), Keeping::Refused(KeepFix::Session));
+    assert_eq!(keeper.before(&close(1), NEITHER), Keeping::Call);
 }
 
 #[test]
@@ -442,19 +442,19 @@ fn a_session_that_reports_to_the_program_ends() {
     let key = SessionKey { module: MODULE, handle: 5 };
     keeper.opened(key, 0, 4, true);
     let close = call(known::C_CLOSE_SESSION, [5, 0, 0, 0]);
-    assert_eq!(keeper.before(&close, SESSION), Answer::Refused(KeepFix::Session));
+    assert_eq!(keeper.before(&close, SESSION), Keeping::Refused(KeepFix::Session));
     keeper.after(&close, CKR_OK);
     // One that is to report is not answered with one that does not.
     keeper.opened(key, 0, 4, false);
-    assert_eq!(keeper.before(&close, SESSION), Answer::Code(CKR_OK, KeepFix::Session));
+    assert_eq!(keeper.before(&close, SESSION), Keeping::Code(CKR_OK, KeepFix::Session));
     let mut open = call(known::C_OPEN_SESSION, [0, 4, 0, 99]);
-    let first = Answer::First(RealCall { address: CLOSE, session: 5 });
+    let first = Keeping::First(RealCall { address: CLOSE, session: 5 });
     assert_eq!(keeper.before(&open, SESSION), first);
     let other = KeptCall { module: MODULE + 1, ..open };
-    assert_eq!(keeper.before(&other, SESSION), Answer::Call, "a module waits for itself alone");
+    assert_eq!(keeper.before(&other, SESSION), Keeping::Call, "a module waits for itself alone");
     keeper.given_up(MODULE, CKR_OK);
     open.arguments[3] = 0;
-    assert_eq!(keeper.before(&open, SESSION), Answer::Call, "it was given up");
+    assert_eq!(keeper.before(&open, SESSION), Keeping::Call, "it was given up");
 }
 
 #[test]
@@ -463,5 +463,5 @@ fn what_could_not_be_given_up_ends_the_keeping() {
     keeper.opened(SessionKey { module: MODULE, handle: 5 }, 0, 4, false);
     keeper.given_up(MODULE, CKR_SESSION_HANDLE_INVALID);
     let close = call(known::C_CLOSE_SESSION, [5, 0, 0, 0]);
-    assert_eq!(keeper.before(&close, SESSION), Answer::Refused(KeepFix::Session));
+    assert_eq!(keeper.before(&close, SESSION), Keeping::Refused(KeepFix::Session));
 }

@@ -7,7 +7,7 @@ use tapstone_probe_core::find_cache::SessionKey;
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::known;
 use tapstone_probe_core::session_keeper::{
-    Answer, KeepFix, KeptCall, RealCall, SessionKeeper, Wanted, pin_digests,
+    Keeping, KeepFix, KeptCall, RealCall, SessionKeeper, KeptThings, pin_digests,
 };
 use tapstone_probe_core::wire::{FIX_KEEP_LOGIN, FIX_KEEP_SESSION, Fix};
 
@@ -40,10 +40,10 @@ fn count(kind: KeepFix, what: fn(&Fix)) {
 }
 
 /// What is wanted now; `None` where neither fix was asked for.
-fn wanted() -> Option<Wanted> {
+fn wanted() -> Option<KeptThings> {
     let [login, session] = [KeepFix::Login, KeepFix::Session].map(|it| fix(it).is_some());
     let is_on = are_on();
-    (login || session).then_some(Wanted { login: login && is_on, session: session && is_on })
+    (login || session).then_some(KeptThings { login: login && is_on, session: session && is_on })
 }
 
 /// Looks at what is kept. `None`: there is no memory for it.
@@ -81,30 +81,30 @@ pub(super) unsafe fn before_call(
     let mut waits = 0;
     loop {
         match with_keeper(|keeper| keeper.before(&call, wanted)) {
-            Some(Answer::First(real)) => {
+            Some(Keeping::First(real)) => {
                 // SAFETY: the keeper has it from a call of that function.
                 let result = unsafe { call_really(thread, frame, real) };
                 let _ = with_keeper(|keeper| keeper.given_up(call.module, result));
             }
-            Some(Answer::Wait) if waits < MOST_WAITS => {
+            Some(Keeping::Wait) if waits < MOST_WAITS => {
                 waits += 1;
                 sys::give_way();
             }
-            Some(Answer::Code(code, kind)) => {
+            Some(Keeping::Code(code, kind)) => {
                 count(kind, Fix::count_applied);
                 return FixAnswer::Replaced(code);
             }
-            Some(Answer::Session(handle)) => {
+            Some(Keeping::Session(handle)) => {
                 count(KeepFix::Session, Fix::count_applied);
                 // SAFETY: where the function would have written the session.
                 unsafe { *(frame.arguments[4] as *mut u64) = handle };
                 return FixAnswer::Replaced(CKR_OK);
             }
-            Some(Answer::Refused(kind)) => {
+            Some(Keeping::Refused(kind)) => {
                 count(kind, Fix::count_refused);
                 return FixAnswer::Call;
             }
-            Some(Answer::Call | Answer::Wait) | None => return FixAnswer::Call,
+            Some(Keeping::Call | Keeping::Wait) | None => return FixAnswer::Call,
         }
     }
 }
