@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tapstone_measure::units::Nanos;
+use tapstone_names::pkcs11::{FirstArgument, first_argument};
 use tapstone_text::thousands;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste, waits};
@@ -28,10 +29,74 @@ const MOST_OVERLAP: f64 = 0.01;
 /// ... where ten times as much would be expected if they did not wait for one another.
 const LEAST_EXPECTED: f64 = 0.1;
 
-const INSIDE: &str = "if the threads share a session, give each its own; where the lock is the \
-                      library's, only several processes help";
-const OUTSIDE: &str = "give each thread a session (or a connection) of its own, and hold no lock \
-                       during a call";
+/// Whether threads that wait for one another share a session, as far as that was seen.
+#[derive(Clone, Copy, Default)]
+struct Sharing {
+    /// Waits for calls that all had another session.
+    apart: u64,
+    /// Waits for a call with the same session.
+    together: u64,
+    unknown: u64,
+}
+
+impl Sharing {
+    /// What to change where threads wait inside of calls: the lock is the library's, or its
+    /// session's.
+    const fn inside(self) -> &'static str {
+        match self {
+            Self { apart: 1.., together: 0, unknown: 0 } => {
+                "each thread has a session of its own, and the module still lets in one call at a \
+                 time: it serialises itself, so only several processes, or another module, help"
+            }
+            Self { apart: 0, together: 1.., unknown: 0 } => {
+                "the threads share a session: give each its own. If they then still wait, the module \
+                 serialises itself, and only several processes help"
+            }
+            _ => {
+                "if the threads share a session, give each its own; where the lock is the library's, \
+                 only several processes help"
+            }
+        }
+    }
+
+    /// The same where they wait before their calls: the lock is the program's.
+    const fn outside(self) -> &'static str {
+        match self {
+            Self { apart: 1.., together: 0, unknown: 0 } => {
+                "each thread has a session of its own, but the program lets in one at a time: hold \
+                 no lock of the program during a call"
+            }
+            _ => {
+                "give each thread a session (or a connection) of its own, and hold no lock during a \
+                 call"
+            }
+        }
+    }
+
+    fn note(&mut self, own: Option<u64>, others: impl Iterator<Item = Option<u64>>) {
+        let mut others = others.peekable();
+        let is_known = own.is_some() && others.peek().is_some();
+        let mut is_apart = true;
+        for other in others {
+            if own == other && other.is_some() {
+                self.together += 1;
+                return;
+            }
+            is_apart &= other.is_some();
+        }
+        if is_known && is_apart {
+            self.apart += 1;
+        } else {
+            self.unknown += 1;
+        }
+    }
+}
+
+/// The session of a call, where it has one.
+fn session(scene: &Scene<'_>, span: &Span) -> Option<u64> {
+    let call = scene.timeline.call(span.call);
+    (first_argument(call.function) == FirstArgument::Session).then_some(span.handle)
+}
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let mut findings = locks(scene);
@@ -74,6 +139,7 @@ struct Waited<'a> {
     /// The functions of libc by which it waited.
     by: BTreeSet<&'a str>,
     threads: BTreeSet<usize>,
+    sharing: Sharing,
 }
 
 fn locks(scene: &Scene<'_>) -> Vec<Finding> {
@@ -86,7 +152,7 @@ fn locks(scene: &Scene<'_>) -> Vec<Finding> {
             calls.without(&locks.map(|leaf| (leaf.start, leaf.end)).collect())
         });
         let working = Stretches::any_of(&working.collect::<Vec<_>>());
-        for (number, thread) in threads {
+        for &(number, thread) in &threads {
             for (leaf, span) in lock_waits(scene, thread) {
                 let waited = working.within(leaf.start, leaf.end);
                 if !scene.counts(number, leaf.start) || waited < LOCKED {
@@ -102,6 +168,9 @@ fn locks(scene: &Scene<'_>) -> Vec<Finding> {
                 }));
                 of.by.insert(scene.timeline.call(leaf.call).function);
                 of.threads.insert(number);
+                let others = threads.iter().filter(|(other, _)| *other != number);
+                let at_work = others.flat_map(|(_, other)| during(other, leaf.start, leaf.end));
+                of.sharing.note(session(scene, span), at_work.map(|span| session(scene, span)));
             }
         }
     }
@@ -115,10 +184,18 @@ fn locks(scene: &Scene<'_>) -> Vec<Finding> {
             by.join(", "),
             time(&waited.removed),
         );
-        report(scene, place, waited, seen, INSIDE)
+        let change = waited.sharing.inside();
+        report(scene, place, waited, seen, change)
     };
     places.retain(|_, waited| waited.count >= FEWEST_WAITS);
     places.into_iter().filter_map(report).collect()
+}
+
+/// Calls of a thread that were under way in a stretch of time.
+fn during(thread: &Thread, start: Nanos, end: Nanos) -> impl Iterator<Item = &Span> {
+    let until = thread.spans.partition_point(|span| span.start < end);
+    let before = thread.spans[..until].iter().rev().filter(|span| span.parent.is_none());
+    before.take_while(move |span| span.end > start)
 }
 
 fn time(removed: &[Removed]) -> Nanos {
@@ -149,6 +226,7 @@ struct Turn<'a> {
     end: Nanos,
     thread: usize,
     function: &'a str,
+    session: Option<u64>,
     /// The end of the thread's last call, or its beginning.
     free: Nanos,
 }
@@ -169,7 +247,8 @@ fn queues(scene: &Scene<'_>) -> Vec<Finding> {
                 let end = span.end;
                 let function = call.function;
                 let free = free.insert(&call.module, end).unwrap_or(thread.start);
-                let turn = Turn { start, end, thread: number, function, free };
+                let session = session(scene, span);
+                let turn = Turn { start, end, thread: number, function, session, free };
                 modules.entry(&call.module).or_default().push(turn);
             }
         }
@@ -212,6 +291,7 @@ fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding>
         }
         waited.count += 1;
         waited.threads.insert(thread);
+        waited.sharing.note(turn.session, [before.session].into_iter());
         *functions.entry(turn.function).or_default() += queued.total();
         waited.removed.extend(queued.iter().map(|(start, end)| Removed { thread, start, end }));
     }
@@ -229,7 +309,8 @@ fn queue(scene: &Scene<'_>, module: &str, turns: &[Turn<'_>]) -> Option<Finding>
         thousands(turns.len() as u64),
         time(&waited.removed),
     );
-    report(scene, place, waited, seen, OUTSIDE)
+    let change = waited.sharing.outside();
+    report(scene, place, waited, seen, change)
 }
 
 /// Which part of the time in calls would overlap with another thread's if they came independently,
@@ -282,9 +363,36 @@ mod tests {
         let says = "in C_Sign of module.so, 1 thread waited 3 times (pthread_mutex_lock) while \
                     another thread worked in a call: 21.0 ms in all";
         assert_eq!(finding.evidence, [says]);
-        assert!(finding.advice.unwrap().starts_with("if the threads share a session"));
+        assert!(finding.advice.unwrap().starts_with("the threads share a session"));
         let removed = Removed { thread: 1, start: millis(1), end: millis(8) };
         assert_eq!(finding.removed[0], removed);
+    }
+
+    #[test]
+    fn a_module_that_serialises_itself_is_told_from_a_session_that_is_shared() {
+        let advice = |own: u64| {
+            let timeline = Story::new()
+                .thread(|told| {
+                    for _ in 0..3 {
+                        told.enter("C_Sign").given(1, 0).advance(millis(8)).exit();
+                        told.advance(millis(2));
+                    }
+                })
+                .thread(|told| {
+                    for _ in 0..3 {
+                        told.advance(millis(1)).enter("C_Sign").given(own, 0);
+                        told.leaf("pthread_mutex_lock", millis(7)).advance(millis(2)).exit();
+                    }
+                })
+                .timeline();
+            only(whole(&timeline, find)).advice.unwrap()
+        };
+        assert!(advice(2).starts_with("each thread has a session of its own, and the module"));
+        assert!(advice(1).starts_with("the threads share a session: give each its own. If"));
+        // Turns before the calls: the lock is the program's.
+        let own = turns(4, 10, micros(20));
+        let advice = only(whole(&own, find)).advice.unwrap();
+        assert!(advice.contains("hold no lock of the program during a call"), "{advice}");
     }
 
     #[test]
