@@ -38,18 +38,18 @@ impl fmt::Debug for WatchedFunction {
     }
 }
 
-/// Where a sleep is that is left out.
+/// Where the waits are that a fix is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SleepsIn {
+pub enum WaitsIn {
     /// In any call of a library that is watched.
     AnyCall,
     /// In this one.
     Call(WatchedFunction),
-    /// In the program itself, on a thread that has called such a library before.
+    /// In the program itself; sleeps only on a thread that has called such a library before.
     Program,
 }
 
-impl SleepsIn {
+impl WaitsIn {
     /// As a fix names the program itself.
     pub const PROGRAM: &str = "program";
 }
@@ -67,9 +67,10 @@ pub enum Fix {
         high: Nanos,
     },
     /// `no-sleep[:FUNCTION]`, `no-sleep:program`: sleeps there return at once.
-    NoSleep(SleepsIn),
-    /// `no-busy-wait[:FUNCTION]`: the clock hurries while the function spins.
-    NoBusyWait(Option<WatchedFunction>),
+    NoSleep(WaitsIn),
+    /// `no-busy-wait[:FUNCTION]`: the clock hurries while the function spins;
+    /// `no-busy-wait:program`: who asks in vain waits in between.
+    NoBusyWait(WaitsIn),
     /// `memoise:FUNCTION`: the lookup's first answer is given again.
     Memoise(WatchedFunction),
     /// `cache-apdu`: a reading command's first answer is given again.
@@ -91,7 +92,7 @@ pub enum Fix {
 /// The names of all fixes, as their usage shows them.
 const USAGE: [&str; 11] = [
     "no-sleep[:FUNCTION|:program]",
-    "no-busy-wait[:FUNCTION]",
+    "no-busy-wait[:FUNCTION|:program]",
     "memoise:FUNCTION",
     "cache-apdu",
     "cache-find",
@@ -179,10 +180,12 @@ impl Fix {
     #[must_use]
     pub fn does(&self, other: &Self) -> bool {
         match self {
-            Self::NoSleep(SleepsIn::AnyCall) => {
-                matches!(other, Self::NoSleep(SleepsIn::AnyCall | SleepsIn::Call(_)))
+            Self::NoSleep(WaitsIn::AnyCall) => {
+                matches!(other, Self::NoSleep(WaitsIn::AnyCall | WaitsIn::Call(_)))
             }
-            Self::NoBusyWait(None) => matches!(other, Self::NoBusyWait(_)),
+            Self::NoBusyWait(WaitsIn::AnyCall) => {
+                matches!(other, Self::NoBusyWait(WaitsIn::AnyCall | WaitsIn::Call(_)))
+            }
             _ => self == other,
         }
     }
@@ -192,6 +195,9 @@ impl Fix {
     pub const fn caution(&self) -> Option<&'static str> {
         match self {
             Self::NoSleep(_) => Some("a loop that tries again a number of times gives up earlier"),
+            Self::NoBusyWait(WaitsIn::Program) => {
+                Some("what the loop does between its questions comes up to a millisecond later")
+            }
             Self::NoBusyWait(_) => {
                 Some("inside the call that spins, other time limits become shorter too")
             }
@@ -226,9 +232,11 @@ impl fmt::Display for Fix {
                 let text = |time: &Nanos| time.to_string().replace(' ', "");
                 write!(f, ":{}={}..{}", function.name(), text(low), text(high))
             }
-            Self::NoSleep(SleepsIn::Program) => write!(f, ":{}", SleepsIn::PROGRAM),
-            Self::NoSleep(SleepsIn::Call(function))
-            | Self::NoBusyWait(Some(function))
+            Self::NoSleep(WaitsIn::Program) | Self::NoBusyWait(WaitsIn::Program) => {
+                write!(f, ":{}", WaitsIn::PROGRAM)
+            }
+            Self::NoSleep(WaitsIn::Call(function))
+            | Self::NoBusyWait(WaitsIn::Call(function))
             | Self::Memoise(function) => write!(f, ":{}", function.name()),
             _ => Ok(()),
         }
@@ -248,6 +256,11 @@ impl FromStr for Fix {
             FixError::Shape { fix: name.to_owned(), why, usage }
         };
         let function = |function: &str| watched(name, function);
+        let waits_in = || match about {
+            None => Ok(WaitsIn::AnyCall),
+            Some(WaitsIn::PROGRAM) => Ok(WaitsIn::Program),
+            Some(name) => function(name).map(WaitsIn::Call),
+        };
         let needed = || about.ok_or_else(|| shape("needs a function"));
         let plain = |fix| if about.is_none() { Ok(fix) } else { Err(shape("takes no function")) };
         match name {
@@ -257,12 +270,8 @@ impl FromStr for Fix {
                 let (low, high) = range(times).ok_or_else(|| shape("needs a time, or a range"))?;
                 Ok(Self::Delay { function: function(about)?, low, high })
             }
-            "no-sleep" => Ok(Self::NoSleep(match about {
-                None => SleepsIn::AnyCall,
-                Some(SleepsIn::PROGRAM) => SleepsIn::Program,
-                Some(name) => SleepsIn::Call(function(name)?),
-            })),
-            "no-busy-wait" => Ok(Self::NoBusyWait(about.map(function).transpose()?)),
+            "no-sleep" => Ok(Self::NoSleep(waits_in()?)),
+            "no-busy-wait" => Ok(Self::NoBusyWait(waits_in()?)),
             "memoise" => {
                 let function = function(needed()?)?;
                 let plain = function.name().strip_suffix("_r").unwrap_or(function.name());
@@ -325,6 +334,7 @@ mod tests {
             "no-sleep:SCardEndTransaction",
             "no-sleep:program",
             "memoise:getpwnam_r",
+            "no-busy-wait:program",
             "no-busy-wait:SCardGetStatusChange",
             "memoise:getprotobynumber",
             "cache-apdu",
@@ -365,6 +375,7 @@ mod tests {
             ("no-sleep", "no-busy-wait", false),
             ("no-busy-wait", "no-busy-wait:C_Sign", true),
             ("no-busy-wait", "no-sleep", false),
+            ("no-busy-wait", "no-busy-wait:program", false),
             ("no-busy-wait:C_Sign", "no-busy-wait", false),
             ("cache-apdu", "cache-apdu", true),
             ("cache-apdu", "whole-read", false),
@@ -378,6 +389,7 @@ mod tests {
         for (text, caution) in [
             ("no-sleep", Some("gives up earlier")),
             ("no-busy-wait", Some("time limits become shorter")),
+            ("no-busy-wait:program", Some("a millisecond later")),
             ("cache-apdu", Some("not read again")),
             ("cache-find", Some("not noticed")),
             ("cache-attributes", Some("not noticed")),

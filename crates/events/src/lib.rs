@@ -36,7 +36,7 @@ pub use self::event::{
     LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand, StubId, TextId,
 };
 pub use self::exit::Exit;
-pub use self::fix::{Fix, FixError, SleepsIn, WatchedFunction};
+pub use self::fix::{Fix, FixError, WaitsIn, WatchedFunction};
 pub use self::losses::Losses;
 pub use self::unseen::UnseenProgram;
 pub use tapstone_probe_core::functions::{FUNCTIONS, Family, Function, Kind};

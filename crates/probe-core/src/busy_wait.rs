@@ -2,6 +2,10 @@
 //! further one moves that thread's clock on by a millisecond until the call returns. The call gives
 //! up when its own deadline says so, without having spun for so long. Other time limits that it
 //! computes from the clock become shorter too.
+//!
+//! `no-busy-wait:program`: a program that asks itself, outside of any call, is let wait for what it asks
+//! for ([`OwnPolls`]), a millisecond at most each time: it gets the same answers, and no processor is
+//! kept busy.
 
 use crate::frame::Frame;
 use crate::names::known;
@@ -11,6 +15,9 @@ const EMPTY_POLLS: u32 = 3;
 /// What an empty poll is worth from then on, in nanoseconds.
 const STEP_NANOS: u64 = 1_000_000;
 const NANOS_A_SECOND: u64 = 1_000_000_000;
+/// Polls of a program in a row that found nothing before it is let wait: fewer do not come from a loop
+/// with nothing else to do.
+const OWN_POLLS: u32 = 1000;
 
 /// What a poll inside a call has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +55,38 @@ impl BusyWait {
     /// How much the clock is ahead of the time inside the call, in nanoseconds.
     pub fn ahead_nanos(&self) -> u64 {
         self.ahead_nanos
+    }
+}
+
+/// How a thread polls outside of any call. All zeros: not at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnPolls {
+    /// Polls that found nothing, one after the other.
+    empty: u32,
+}
+
+impl OwnPolls {
+    /// Notes a poll.
+    pub fn note(&mut self, polled: Polled) {
+        self.empty = match polled {
+            Polled::Empty => self.empty.saturating_add(1),
+            Polled::Otherwise => 0,
+        };
+    }
+
+    /// Lets a poll that would not wait do so, if many before it have found nothing. Returns whether.
+    pub fn let_wait(&self, frame: &mut Frame, function: u32) -> bool {
+        // Milliseconds, as an int.
+        let limit = match function {
+            known::POLL | known::POLL_CHK => 2,
+            known::EPOLL_WAIT => 3,
+            _ => return false,
+        };
+        let waits = self.empty >= OWN_POLLS && frame.arguments[limit] as i32 == 0;
+        if waits {
+            frame.arguments[limit] = STEP_NANOS / 1_000_000;
+        }
+        waits
     }
 }
 
@@ -116,6 +155,29 @@ mod tests {
         assert_eq!(spins, [false, false, false, true, true]);
         assert!(!call.note_poll(Polled::Otherwise));
         assert!(!call.note_poll(Polled::Empty), "it begins anew");
+    }
+
+    #[test]
+    fn a_program_that_asks_a_thousand_times_in_vain_is_let_wait() {
+        let mut polls = OwnPolls::default();
+        let limit_of = |polls: &OwnPolls, function, at: usize, limit: i32| {
+            let mut frame = Frame::new(function, [5; 6]);
+            frame.arguments[at] = u64::from(limit as u32);
+            let waits = polls.let_wait(&mut frame, function);
+            (waits, frame.arguments[at] as i32)
+        };
+        for _ in 0..OWN_POLLS {
+            assert_eq!(limit_of(&polls, known::POLL, 2, 0), (false, 0));
+            polls.note(Polled::Empty);
+        }
+        for (function, at) in [(known::POLL, 2), (known::POLL_CHK, 2), (known::EPOLL_WAIT, 3)] {
+            assert_eq!(limit_of(&polls, function, at, 0), (true, 1));
+            assert_eq!(limit_of(&polls, function, at, 7), (false, 7), "it waits itself");
+            assert_eq!(limit_of(&polls, function, at, -1), (false, -1));
+        }
+        assert_eq!(limit_of(&polls, known::SELECT, 2, 0), (false, 0));
+        polls.note(Polled::Otherwise);
+        assert_eq!(limit_of(&polls, known::POLL, 2, 0), (false, 0), "it begins anew");
     }
 
     #[test]

@@ -254,6 +254,7 @@ pub mod known {
         PPOLL = "ppoll";
         SELECT = "select";
         PSELECT = "pselect";
+        EPOLL_WAIT = "epoll_wait";
         ACCEPT = "accept";
         ACCEPT4 = "accept4";
         GETTIMEOFDAY = "gettimeofday";

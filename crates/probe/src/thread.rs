@@ -11,7 +11,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
-use tapstone_probe_core::busy_wait::BusyWait;
+use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
 use tapstone_probe_core::journal::Journal;
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
@@ -66,6 +66,8 @@ pub(crate) struct Thread {
     pub(crate) depth: usize,
     /// It has made a call of PKCS#11, PC/SC or a driver.
     pub(crate) has_called: bool,
+    /// What it asks outside of such calls.
+    pub(crate) own_polls: OwnPolls,
     pub(crate) journal: Journal,
     pub(crate) random: u64,
     waiting: usize,
@@ -182,6 +184,7 @@ fn claim(state: &State, id: u32, here: usize) -> Option<&'static mut Thread> {
             thread.busy.store(here, Ordering::Relaxed);
             thread.depth = 0;
             thread.has_called = false;
+            thread.own_polls = OwnPolls::default();
             thread.waiting = 0;
             thread.random = u64::from(id) << 32 | 0x9E37_79B9;
             thread.journal.begin(&SharedFile, id, now());

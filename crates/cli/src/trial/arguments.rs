@@ -56,6 +56,7 @@ Fixes:
   no-sleep[:FUNCTION]           sleeps inside the function return at once
   no-sleep:program              sleeps of the program between its calls return at once
   no-busy-wait[:FUNCTION]       the clock hurries while the function asks again and again
+  no-busy-wait:program          the program waits for what it asks for again and again
   memoise:FUNCTION              a lookup's first answer is given again: getprotobynumber, getpwuid …
   cache-apdu                    a reading command's first answer is given again
   cache-find                    a search for objects is answered again as the first time

@@ -121,4 +121,12 @@ fn a_loop_that_asks_without_waiting_is_found() {
     let [finding] = &record.findings[..] else { panic!("{:#?}", record.findings) };
     assert_eq!((&finding.kind, finding.place.as_str()), (&FindingKind::BusyWait, "poll"));
     assert_eq!((finding.layer.as_str(), finding.saving), ("program", None));
+    assert_eq!(finding.trial.as_deref(), Some("no-busy-wait:program"));
+    // It may wait for a millisecond each time: a few hundred questions are left.
+    let waiting = program.traced_with("--fix no-busy-wait:program").exits(0).record();
+    let asked = |record: &Record| {
+        let polls = record.calls.iter().filter(|call| call.function == "poll");
+        polls.map(|call| call.count).sum::<u64>()
+    };
+    assert!(asked(&waiting) * 5 < asked(&record), "{} of {}", asked(&waiting), asked(&record));
 }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tapstone_events::{Fix, SleepsIn};
+use tapstone_events::{Fix, WaitsIn};
 use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
@@ -92,7 +92,7 @@ fn pause(scene: &Scene<'_>, place: FindingPlace<'_>, waits: OwnWaits<'_>) -> Opt
     );
     let change = "go on at once where nothing needs the pause; where it stands for an event, wait \
                   for the event";
-    let remedy = Remedy::TryFirst(Fix::NoSleep(SleepsIn::Program), change.to_owned());
+    let remedy = Remedy::TryFirst(Fix::NoSleep(WaitsIn::Program), change.to_owned());
     report(scene, FindingKind::Sleep, place, waits, seen, remedy)
 }
 
@@ -104,7 +104,12 @@ fn question(scene: &Scene<'_>, place: FindingPlace<'_>, waits: OwnWaits<'_>) -> 
         time(&waits),
     );
     let change = "wait for the event with a time limit instead of asking for it";
-    let remedy = Remedy::Change(change.to_owned());
+    let remedy = match place.function {
+        "poll" | "__poll_chk" | "epoll_wait" => {
+            Remedy::TryFirst(Fix::NoBusyWait(WaitsIn::Program), change.to_owned())
+        }
+        _ => Remedy::Change(change.to_owned()),
+    };
     let mut finding = report(scene, FindingKind::BusyWait, place, waits, seen, remedy)?;
     // It ends when something happens, however it is waited for.
     finding.removed.clear();
@@ -149,7 +154,7 @@ mod tests {
             .timeline();
         let finding = only(whole(&timeline, find));
         assert_eq!(figures(&finding), (4.0, 4, millis(20), 133));
-        let fix = Some(Fix::NoSleep(SleepsIn::Program));
+        let fix = Some(Fix::NoSleep(WaitsIn::Program));
         assert_eq!((finding.layer.as_str(), &finding.trial), ("program", &fix));
         assert!(finding.evidence[0].starts_with("the program itself slept 4 times"));
     }

@@ -134,6 +134,10 @@ pub(crate) unsafe fn before_leaf(
         Kind::Sleep => unsafe { wait::before_sleep(thread, frame, function) },
         // SAFETY: as above.
         Kind::LookupName | Kind::LookupNumber => unsafe { lookup::before_call(frame, function) },
+        Kind::Poll => {
+            wait::before_poll(thread, frame, function);
+            FixAnswer::Call
+        }
         Kind::Write => {
             nodelay::before_write(frame.arguments[0] as u32);
             FixAnswer::Call

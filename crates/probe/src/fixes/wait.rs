@@ -2,7 +2,8 @@
 //! `:program` those of the program itself, on threads that have made a call before.
 //!
 //! `no-busy-wait[:FUNCTION]`: a call that polls again and again has its clock moved on:
-//! [`busy_wait`](tapstone_probe_core::busy_wait).
+//! [`busy_wait`](tapstone_probe_core::busy_wait). With `:program`, a program that polls again and again
+//! outside of any call waits in its polls.
 
 use tapstone_probe_core::busy_wait::{Polled, move_reading_on, sleep_is_over};
 use tapstone_probe_core::frame::Frame;
@@ -27,8 +28,20 @@ pub(super) unsafe fn before_sleep(thread: &mut Thread, frame: &Frame, function: 
     FixAnswer::Replaced(0)
 }
 
+pub(super) fn before_poll(thread: &mut Thread, frame: &mut Frame, function: u32) {
+    if thread.innermost().is_some() {
+        return;
+    }
+    let mut fixes = of_kind(FIX_NO_BUSY_WAIT).filter(|fix| fix.is_about_program());
+    if let Some(fix) = fixes.next().filter(|_| are_on())
+        && thread.own_polls.let_wait(frame, function)
+    {
+        fix.count_applied();
+    }
+}
+
 pub(super) fn after_poll(thread: &mut Thread, polled: Polled) {
-    let Some(open) = thread.innermost() else { return };
+    let Some(open) = thread.innermost() else { return thread.own_polls.note(polled) };
     let spins = open.busy_wait.note_poll(polled);
     let inside = open.function;
     if !spins {
