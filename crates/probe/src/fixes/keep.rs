@@ -7,7 +7,7 @@ use tapstone_probe_core::find_cache::SessionKey;
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::names::known;
 use tapstone_probe_core::session_keeper::{
-    Keeping, KeepFix, KeptCall, RealCall, SessionKeeper, KeptThings, pin_digests,
+    KeepFix, Keeping, KeptCall, KeptThings, RealCall, SessionKeeper, pin_digests,
 };
 use tapstone_probe_core::wire::{FIX_KEEP_LOGIN, FIX_KEEP_SESSION, Fix};
 
