@@ -243,7 +243,7 @@ const DRIVER: [&str; 7] = [
     "IFDHICCPresence",
 ];
 
-const LIBC: [(Kind, &str); 73] = [
+const LIBC: [(Kind, &str); 75] = [
     (Kind::Sleep, "sleep"),
     (Kind::Sleep, "usleep"),
     (Kind::Sleep, "nanosleep"),
@@ -317,4 +317,6 @@ const LIBC: [(Kind, &str); 73] = [
     (Kind::LookupNumber, "getgrgid_r"),
     (Kind::LookupName, "getaddrinfo"),
     (Kind::LookupName, "gethostbyname"),
+    (Kind::Close, "fclose"),
+    (Kind::Close, "closedir"),
 ];

@@ -80,7 +80,8 @@ impl Ticks {
     pub fn ending_of_wait(self, kind: Kind, time: u64) -> LeafEnding {
         match kind {
             Kind::Lock if time < self.in_micros(LOCKED_MICROS) => LeafEnding::TakenBack,
-            Kind::Sleep | Kind::Connect => LeafEnding::Listed,
+            // A file that is open belongs to its close.
+            Kind::Sleep | Kind::Connect | Kind::Open => LeafEnding::Listed,
             _ if time < self.in_micros(LISTED_MICROS) => LeafEnding::Counted,
             _ => LeafEnding::Listed,
         }

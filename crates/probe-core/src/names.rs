@@ -262,6 +262,7 @@ pub mod known {
         OPENAT = "openat";
         OPENAT64 = "openat64";
         CLOCK_GETTIME = "clock_gettime";
+        CLOSE = "close";
         FLOCK = "flock";
         MUTEX_LOCK = "pthread_mutex_lock";
         RDLOCK = "pthread_rwlock_rdlock";

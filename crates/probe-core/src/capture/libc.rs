@@ -44,6 +44,8 @@ pub unsafe fn capture_leaf(function: u32, kind: Kind, frame: &Frame) -> LeafWord
             known::RECVMSG | known::SENDMSG => (u64::from(first as u32), 0),
             _ => (u64::from(first as u32), third),
         },
+        // A stream is an address.
+        Kind::Close if function != known::CLOSE => (first, 0),
         Kind::Close | Kind::Connect => (u64::from(first as u32), 0),
         Kind::LookupNumber => (u64::from(first as u32), 0),
         Kind::Lock if function == known::FLOCK => (u64::from(first as u32), second),

@@ -15,6 +15,7 @@ use tapstone_probe_core::busy_wait::Polled;
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{Kind, PKCS11_V3_2};
 use tapstone_probe_core::leaf::LeafTiming;
+use tapstone_probe_core::names::known;
 use tapstone_probe_core::wire::Fix;
 
 use crate::state;
@@ -142,7 +143,7 @@ pub(crate) unsafe fn before_leaf(
             nodelay::before_write(frame.arguments[0] as u32);
             FixAnswer::Call
         }
-        Kind::Close => {
+        Kind::Close if function == known::CLOSE => {
             nodelay::closed(frame.arguments[0] as u32);
             FixAnswer::Call
         }
