@@ -4,14 +4,17 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tapstone_explain::findings::prediction::{Prediction, Saving};
 use tapstone_record::FindingKind;
+use tapstone_testing::skip;
+use tempfile::TempDir;
 
-use crate::softhsm::Hsm;
+use crate::softhsm::{Hsm, PIN};
+use crate::support::{Card, Pcscd, Slot};
 use crate::{fixtures, run, turn};
 
 /// Rounds in which both programs run, and a trace of the wasteful one, in turns.
@@ -19,7 +22,8 @@ const ROUNDS: u32 = 15;
 
 struct Twin {
     name: &'static str,
-    kind: FindingKind,
+    /// What is predicted is what findings of these kinds save together.
+    kinds: &'static [FindingKind],
     wasteful: Vec<OsString>,
     repaired: Vec<OsString>,
 }
@@ -54,56 +58,201 @@ fn python(text: &str, arguments: &[&str]) -> Vec<OsString> {
     ["python3", "-c", text].iter().chain(arguments).map(OsString::from).collect()
 }
 
-fn twins(hsm: &Hsm, searcher: &Path, client: &Path, file: &Path) -> Vec<Twin> {
-    let module = hsm.module().display().to_string();
-    let searcher = |options: &str| words(searcher, &format!("{module} {options}"));
-    let client = |options: &str| words(client, &format!("{module} {options}"));
+/// Where the twins' programs work: a token with keys, and a folder for what is built.
+struct Workplace {
+    hsm: Hsm,
+    folder: TempDir,
+}
+
+impl Workplace {
+    /// `None`, which has been said then: there is no SoftHSM2.
+    fn new() -> Option<Self> {
+        let workplace = Self { hsm: Hsm::new()?, folder: tempfile::tempdir().unwrap() };
+        // What SunPKCS11 calls a key: a private one, and a certificate with the same id.
+        let [key, certificate] = ["key.pem", "certificate.der"].map(|name| workplace.path(name));
+        let [key, certificate] = [&key, &certificate].map(|path| path.to_str().unwrap());
+        let made = workplace.run(
+            "openssl",
+            &[
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-subj",
+                "/CN=web",
+                "-keyout",
+                key,
+                "-outform",
+                "DER",
+                "-out",
+                certificate,
+            ],
+        );
+        made?;
+        let label = workplace.hsm.label();
+        workplace.run(
+            "softhsm2-util",
+            &["--import", key, "--token", label, "--label", "web", "--id", "01", "--pin", PIN],
+        )?;
+        workplace.hsm.pkcs11_tool(&format!(
+            "--login --pin {PIN} --write-object {certificate} --type cert --id 01 --label web"
+        ))?;
+        Some(workplace)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn module(&self) -> String {
+        self.hsm.module().display().to_string()
+    }
+
+    fn variables(&self) -> [(&'static str, String); 2] {
+        let configuration = self.hsm.path("softhsm2.conf").display().to_string();
+        [("SOFTHSM2_CONF", configuration), ("PIN", PIN.to_owned())]
+    }
+
+    /// Runs a tool to its end; `None`, which has been said then: it is not installed.
+    fn run(&self, tool: &str, arguments: &[&str]) -> Option<()> {
+        let variables = self.variables();
+        match Command::new(tool).args(arguments).envs(variables).output() {
+            Ok(output) => {
+                assert!(output.status.success(), "{tool}: {output:?}");
+                Some(())
+            }
+            Err(_) => {
+                skip(tool);
+                None
+            }
+        }
+    }
+
+    /// A program of fixtures/twins in C.
+    fn in_c(&self, name: &str, libraries: &[&str]) -> Option<PathBuf> {
+        let [source, program] = [twin_source(&format!("{name}.c")), self.path(name)];
+        let headers = format!("-I{}", twin_source("../traced").display());
+        let words = ["-O2", &headers, "-o", program.to_str().unwrap(), source.to_str().unwrap()];
+        self.run("cc", &[&words[..], libraries].concat())?;
+        Some(program)
+    }
+}
+
+fn twin_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/twins").join(name)
+}
+
+/// The same program twice, the second time with `--repaired`.
+fn pair(words: Vec<OsString>) -> [Vec<OsString>; 2] {
+    let repaired = [&words[..], &["--repaired".into()]].concat();
+    [words, repaired]
+}
+
+fn twins(place: &Workplace, file: &Path) -> Option<Vec<Twin>> {
+    use FindingKind::{RepeatedLookup, RepeatedRead, RepeatedSearch, SessionChurn, Sleep};
+    let module = place.module();
+    let [searcher, client, newcomer] = ["searcher", "client", "newcomer"].map(fixtures::built);
+    let (searcher, client, newcomer) = (searcher?, client?, newcomer?);
+    for (program, words) in [(&searcher, "1 --prepare"), (&newcomer, "1 --prepare")] {
+        let words = format!("{module} {words}");
+        place.run(program.to_str().unwrap(), &words.split(' ').collect::<Vec<_>>())?;
+    }
+    let of = |program: &Path, options: &str| words(program, &format!("{module} {options}"));
     let file = file.to_str().unwrap();
-    let twin = |name, kind, wasteful, repaired| Twin { name, kind, wasteful, repaired };
-    vec![
+    let twin = |name, kinds, [wasteful, repaired]: [Vec<OsString>; 2]| Twin {
+        name,
+        kinds,
+        wasteful,
+        repaired,
+    };
+    let mut twins = vec![
         twin(
             "C: its key searched before each of 500 signatures",
-            FindingKind::RepeatedSearch,
-            searcher("500 --prepared"),
-            searcher("500 --prepared --keep"),
+            &[RepeatedSearch][..],
+            [of(&searcher, "500 --prepared"), of(&searcher, "500 --prepared --keep")],
         ),
         twin(
             "C: the same in 4 threads",
-            FindingKind::RepeatedSearch,
-            searcher("150 --prepared --threads 4"),
-            searcher("150 --prepared --threads 4 --keep"),
+            &[RepeatedSearch],
+            [
+                of(&searcher, "150 --prepared --threads 4"),
+                of(&searcher, "150 --prepared --threads 4 --keep"),
+            ],
         ),
         twin(
             "C: three attributes read eight times before each of 500 signatures",
-            FindingKind::RepeatedRead,
-            searcher("500 --prepared --keep --read 8"),
-            searcher("500 --prepared --keep"),
+            &[RepeatedRead],
+            [
+                of(&searcher, "500 --prepared --keep --read 8"),
+                of(&searcher, "500 --prepared --keep"),
+            ],
         ),
         twin(
             "C: a session for each of 5,000 digests",
-            FindingKind::SessionChurn,
-            client("--digest 5000 --sessions-per-op"),
-            client("--digest 5000"),
+            &[SessionChurn],
+            [of(&client, "--digest 5000 --sessions-per-op"), of(&client, "--digest 5000")],
+        ),
+        twin(
+            "C: a login for each of 150 signatures",
+            &[SessionChurn],
+            [of(&newcomer, "150"), of(&newcomer, "150 --keep")],
+        ),
+        twin(
+            "C: 5 ms slept after each of 60 signatures",
+            &[Sleep],
+            [of(&searcher, "60 --keep --pause 5"), of(&searcher, "60 --keep")],
         ),
         twin(
             "Python: a file read and parsed 3,000 times",
-            FindingKind::RepeatedLookup,
-            python(FILE, &[file, "again"]),
-            python(FILE, &[file, "once"]),
+            &[RepeatedLookup],
+            [python(FILE, &[file, "again"]), python(FILE, &[file, "once"])],
         ),
         twin(
             "Python: a user looked up 5,000 times",
-            FindingKind::RepeatedLookup,
-            python(LOOKUP, &["again"]),
-            python(LOOKUP, &["once"]),
+            &[RepeatedLookup],
+            [python(LOOKUP, &["again"]), python(LOOKUP, &["once"])],
         ),
-    ]
+    ];
+    let configured = place.in_c("configured", &[])?;
+    let settings = place.path("settings").display().to_string();
+    twins.push(twin(
+        "C: a configuration file read for each of 3,000 requests",
+        &[RepeatedLookup],
+        pair(words(&configured, &format!("{settings} 3000"))),
+    ));
+    let prober = twin_source("prober.py").display().to_string();
+    twins.push(twin(
+        "Python: slot, token and mechanism asked for before each of 3,000 digests",
+        &[RepeatedRead],
+        pair(words(Path::new("python3"), &format!("{prober} {module} 3000"))),
+    ));
+    let (signer, go) = (place.path("signer"), twin_source("go"));
+    let build = ["-C", go.to_str().unwrap(), "build", "-o", signer.to_str().unwrap(), "."];
+    if place.run("go", &build).is_some() {
+        twins.push(twin(
+            "Go: token asked, key searched and read for each of 500 signatures",
+            &[RepeatedSearch, RepeatedRead],
+            pair(of(&signer, "500")),
+        ));
+    }
+    let source = twin_source("KeyStoreSigner.java").display().to_string();
+    let classes = place.folder.path().display().to_string();
+    if place.run("javac", &["-d", &classes, &source]).is_some() {
+        let java = format!("-cp {classes} KeyStoreSigner {module} 1000");
+        twins.push(twin(
+            "Java: the key store loaded for each of 1,000 signatures",
+            &[RepeatedSearch, RepeatedRead],
+            pair(words(Path::new("java"), &java)),
+        ));
+    }
+    Some(twins)
 }
 
 /// How long a run takes.
-fn timed(command: &[OsString], configuration: &str) -> Duration {
+fn timed(command: &[OsString], place: &Workplace) -> Duration {
     let mut command_to_run = Command::new(&command[0]);
-    command_to_run.args(&command[1..]).env("SOFTHSM2_CONF", configuration);
+    command_to_run.args(&command[1..]).envs(place.variables());
     let start = Instant::now();
     let status = command_to_run.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
     let time = start.elapsed();
@@ -111,15 +260,15 @@ fn timed(command: &[OsString], configuration: &str) -> Duration {
     time
 }
 
-fn measured(twin: &Twin, configuration: &str) -> Row {
+fn measured(twin: &Twin, place: &Workplace) -> Row {
     let mut before = Duration::ZERO;
     let mut after = Duration::ZERO;
     let mut predicted = Vec::new();
     // In turns, so that what else the machine does is in all of them.
     for _ in 0..ROUNDS {
-        before += timed(&twin.wasteful, configuration);
-        after += timed(&twin.repaired, configuration);
-        predicted.extend(predicted_by_trace(twin, configuration));
+        before += timed(&twin.wasteful, place);
+        after += timed(&twin.repaired, place);
+        predicted.extend(predicted_by_trace(twin, place));
     }
     let millis = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(ROUNDS);
     Row {
@@ -131,12 +280,17 @@ fn measured(twin: &Twin, configuration: &str) -> Row {
 }
 
 /// What one trace of the wasteful program says.
-fn predicted_by_trace(twin: &Twin, configuration: &str) -> Option<Saving> {
+fn predicted_by_trace(twin: &Twin, place: &Workplace) -> Option<Saving> {
     let command: Vec<&str> = twin.wasteful.iter().map(|word| word.to_str().unwrap()).collect();
-    let outcome = run("trace", "", &[("SOFTHSM2_CONF", configuration)], &command).exits(0);
-    let record = crate::record(&outcome);
-    let finding = record.findings.iter().find(|finding| finding.kind == twin.kind)?;
-    finding.saving.map(|saving| Saving { low: saving.low, high: saving.high })
+    let variables = place.variables();
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let outcome = run("trace", "", &variables, &command).exits(0);
+    let findings = crate::record(&outcome).findings;
+    let savings = findings.iter().filter(|finding| twin.kinds.contains(&finding.kind));
+    savings
+        .filter_map(|finding| finding.saving)
+        .map(|saving| Saving { low: saving.low, high: saving.high })
+        .reduce(|one, other| Saving { low: one.low + other.low, high: one.high + other.high })
 }
 
 impl Row {
@@ -162,20 +316,30 @@ impl Row {
     }
 }
 
+/// A program that connects to a card for each request; `None`, which has been said then: there is no
+/// pcscd, or no virtual card for it.
+fn card_twin(place: &Workplace) -> Option<Row> {
+    let reader = place.in_c("reader", &["-l:libpcsclite.so.1"])?;
+    let pcscd = Pcscd::start()?;
+    let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
+    let mut command = words(&reader, "");
+    command.extend(["Virtual PCD 00 00".into(), "100".into()]);
+    let [wasteful, repaired] = pair(command);
+    let name = "C: a context and a connection for each of 100 requests to a virtual card";
+    let kinds = &[FindingKind::SessionChurn, FindingKind::RepeatedCommand];
+    Some(measured(&Twin { name, kinds, wasteful, repaired }, place))
+}
+
 #[test]
 #[ignore = "minutes, and wants a machine of its own: make twins"]
 fn what_a_trace_predicts_is_what_a_repair_by_hand_saves() {
     let _turn = turn();
-    let programs = fixtures::built("searcher").zip(fixtures::built("client"));
-    let Some(((searcher, client), hsm)) = programs.zip(Hsm::new()) else { return };
-    let configuration = hsm.path("softhsm2.conf").display().to_string();
-    let module = hsm.module().display().to_string();
-    timed(&words(&searcher, &format!("{module} 1 --prepare")), &configuration);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("client.json");
+    let Some(place) = Workplace::new() else { return };
+    let file = place.path("client.json");
     std::fs::write(&file, "{\"a\": 1, \"b\": [1, 2, 3], \"c\": \"text\"}").unwrap();
-    let twins = twins(&hsm, &searcher, &client, &file);
-    let rows: Vec<Row> = twins.iter().map(|twin| measured(twin, &configuration)).collect();
+    let Some(twins) = twins(&place, &file) else { return };
+    let mut rows: Vec<Row> = twins.iter().map(|twin| measured(twin, &place)).collect();
+    rows.extend(card_twin(&place));
     let mut table =
         "| program | wasteful, ms | repaired, ms | saved, ms | predicted, ms | held |\n\
                      | --- | --- | --- | --- | --- | --- |\n"
