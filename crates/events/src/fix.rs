@@ -90,9 +90,11 @@ pub enum Fix {
 }
 
 /// The names of all fixes, as their usage shows them.
-const USAGE: [&str; 11] = [
-    "no-sleep[:FUNCTION|:program]",
-    "no-busy-wait[:FUNCTION|:program]",
+const USAGE: [&str; 13] = [
+    "no-sleep[:FUNCTION]",
+    "no-sleep:program",
+    "no-busy-wait[:FUNCTION]",
+    "no-busy-wait:program",
     "memoise:FUNCTION",
     "cache-apdu",
     "cache-find",
