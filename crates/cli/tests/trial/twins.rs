@@ -201,7 +201,10 @@ fn twins(place: &Workplace, file: &Path) -> Option<Vec<Twin>> {
         twin(
             "C: 5 ms slept after each of 60 signatures",
             &[Sleep],
-            [of(&searcher, "60 --keep --pause 5"), of(&searcher, "60 --keep")],
+            [
+                of(&searcher, "60 --prepared --keep --pause 5"),
+                of(&searcher, "60 --prepared --keep"),
+            ],
         ),
         twin(
             "Python: a file read and parsed 3,000 times",
