@@ -46,6 +46,13 @@ pub enum Event {
     Unseen(UnseenProgram),
     /// Declares the next [`FunctionId`], from 0 on.
     Function(CalledFunction),
+    /// What it costs to watch a function that was declared.
+    WatchCost {
+        /// The function that is watched.
+        function: FunctionId,
+        /// What each of its calls takes longer for it.
+        cost: WatchCost,
+    },
     /// Declares the next [`TextId`], from 0 on: a path, a name, or an address (a `sockaddr`).
     Text(Box<[u8]>),
     /// What follows is of this thread.
@@ -130,6 +137,15 @@ pub struct CalledFunction {
     pub module: String,
     /// That of the library that called; empty for the program itself.
     pub caller: String,
+}
+
+/// What a call takes longer because it is watched, in the mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchCost {
+    /// Within the call's own time.
+    pub inside: Nanos,
+    /// Before and after: within that of a call around it.
+    pub outside: Nanos,
 }
 
 /// Where calls of one function come through, by which an end finds its beginning: two stubs may

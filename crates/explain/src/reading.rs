@@ -41,6 +41,9 @@ impl TimelineReading {
             Event::Program(program) => timeline.processes.push(program),
             Event::Unseen(program) => timeline.unseen.push(program),
             Event::Function(function) => timeline.calls.push(function),
+            Event::WatchCost { function, cost } => {
+                timeline.watch_costs.insert(function, cost);
+            }
             Event::Text(text) => timeline.texts.push(text),
             Event::Thread { process, id } => {
                 timeline.threads.extend(thread.take().and_then(OpenThread::finish));
@@ -149,6 +152,7 @@ impl OpenThread {
             | Event::ProcessEnded(_)
             | Event::Unseen(_)
             | Event::Function(_)
+            | Event::WatchCost { .. }
             | Event::Text(_)
             | Event::Thread { .. } => {}
         }

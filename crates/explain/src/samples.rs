@@ -72,7 +72,6 @@ pub(crate) fn signature() -> Timeline {
     };
     let select = b"\x00\xA4\x04\x00\x0B\xA0\x00\x00\x03\x08\x00\x00\x10\x00\x01\x00\x00";
     Timeline {
-        ends: Vec::new(),
         processes: vec![Program {
             id: 4211,
             parent: 1,
@@ -114,8 +113,7 @@ pub(crate) fn signature() -> Timeline {
         started: Nanos(2000),
         ended: Nanos(3000),
         root: 4211,
-        dropped: 0,
-        unseen: Vec::new(),
+        ..Timeline::default()
     }
 }
 

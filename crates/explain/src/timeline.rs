@@ -4,9 +4,13 @@
 //! Times are CLOCK_MONOTONIC. A [`Span`] is a call of PKCS#11, PC/SC or a reader driver; a [`Leaf`]
 //! is a call of libc inside one or outside of all, or many short ones of the same kind in a row.
 
+use std::collections::HashMap;
+
 use tapstone_measure::units::Nanos;
 
-pub use tapstone_events::{CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId};
+pub use tapstone_events::{
+    CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId, WatchCost,
+};
 use tapstone_events::{ProcessEnd, UnseenProgram};
 
 /// All that was observed of one run, thread by thread.
@@ -20,6 +24,8 @@ pub struct Timeline {
     pub threads: Vec<Thread>,
     /// What was called: functions of a library, by a library.
     pub calls: Vec<CalledFunction>,
+    /// What a call of each takes longer for being watched, where that is known.
+    pub watch_costs: HashMap<FunctionId, WatchCost>,
     /// Paths, names and addresses.
     pub texts: Vec<Box<[u8]>>,
     /// Exchanges with a card.
@@ -176,6 +182,8 @@ impl Timeline {
         let texts = offset(self.texts.len());
         let exchanges = offset(self.exchanges.len());
         self.calls.extend(other.calls);
+        let costs = other.watch_costs.into_iter();
+        self.watch_costs.extend(costs.map(|(FunctionId(id), cost)| (FunctionId(id + calls), cost)));
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);

@@ -6,19 +6,22 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use tapstone_events::{
     CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, FUNCTIONS, Family,
     FunctionId, Kind, LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand,
-    StubId, TextId, UnseenProgram,
+    StubId, TextId, UnseenProgram, WatchCost,
 };
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
 use crate::clock::Scale;
 use crate::starts::{self, Start};
+use tapstone_probe_core::cost::StubCost;
+
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT,
     EVENT_FIXED, EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
@@ -66,6 +69,8 @@ pub struct Recording {
     /// The parts of the file that each thread wrote, by process and thread.
     threads: BTreeMap<(u32, u32), Vec<RecordingChunk>>,
     unseen: Vec<UnseenProgram>,
+    /// By a function's number among all that are watched.
+    costs: Vec<Option<WatchCost>>,
 }
 
 impl Recording {
@@ -91,7 +96,13 @@ impl Recording {
         let Declarations { images, functions, starts, .. } = declarations;
         let programs: Vec<Program> = images.programs().cloned().collect();
         let unseen = starts::unseen(starts, &programs);
-        Ok(Self { file, scale, run, images, functions, threads, unseen })
+        let costs = watch_costs(&file, &scale)?;
+        Ok(Self { file, scale, run, images, functions, threads, unseen, costs })
+    }
+
+    fn cost(&self, called: &CalledFunction) -> Option<WatchCost> {
+        let number = FUNCTIONS.iter().position(|known| known.name == called.function)?;
+        *self.costs.get(number)?
     }
 
     /// Programs that were started, and in which the probe did not begin.
@@ -112,6 +123,11 @@ impl EventSource for Recording {
         self.images.programs().cloned().map(Event::Program).for_each(&mut *take);
         self.unseen.iter().cloned().map(Event::Unseen).for_each(&mut *take);
         self.functions.list.iter().cloned().map(Event::Function).for_each(&mut *take);
+        for (called, function) in self.functions.list.iter().zip((0..).map(FunctionId)) {
+            if let Some(cost) = self.cost(called) {
+                take(Event::WatchCost { function, cost });
+            }
+        }
         let mut decoder = Decoder { recording: self, texts: HashMap::new(), take };
         for ((process, id), chunks) in &self.threads {
             (decoder.take)(Event::Thread { process: *process, id: *id });
@@ -227,6 +243,26 @@ impl<'a> WireEvent<'a> {
         let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         &bytes[..length]
     }
+}
+
+/// What it cost to watch each function, as the probe has timed itself.
+fn watch_costs(file: &File, scale: &Scale) -> io::Result<Vec<Option<WatchCost>>> {
+    const COST: usize = size_of::<StubCost>();
+    let mut content = vec![0; COST * FUNCTIONS.len()];
+    match file.read_exact_at(&mut content, offset_of!(wire::Header, costs) as u64) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+        read => read?,
+    }
+    let cost = |cost: &[u8]| {
+        let sum = |at: usize| u64::from_ne_bytes(cost[at..at + WORD].try_into().expect("eight"));
+        let mean = |sum: u64, count: u64| Some(scale.duration(sum.checked_div(count)?));
+        let beginnings = sum(offset_of!(StubCost, beginnings));
+        let inside = mean(sum(offset_of!(StubCost, inside)), beginnings)?;
+        let before = mean(sum(offset_of!(StubCost, before)), beginnings)?;
+        let after = mean(sum(offset_of!(StubCost, after)), sum(offset_of!(StubCost, ends)));
+        Some(WatchCost { inside, outside: before + after.unwrap_or_default() })
+    };
+    Ok(content.chunks_exact(COST).map(cost).collect())
 }
 
 /// The chunks that were used.

@@ -11,6 +11,7 @@
 //! - [`journal`]: where a thread writes its events.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
+//! - [`cost`]: what watching itself costs.
 //! - [`apdu_cache`], [`find_cache`], [`attribute_cache`], [`session_keeper`], [`lookup`],
 //!   [`busy_wait`], [`delay`]: what the fixes of a trial decide.
 #![no_std]
@@ -24,6 +25,7 @@ pub mod attribute_cache;
 pub mod busy_wait;
 pub mod capture;
 pub mod chunks;
+pub mod cost;
 pub mod delay;
 pub mod descriptors;
 pub mod find_cache;

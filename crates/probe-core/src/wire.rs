@@ -14,10 +14,13 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::cost::StubCost;
+use crate::functions::FUNCTIONS;
+
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -80,7 +83,11 @@ pub struct Header {
     pub fixes: [Fix; FIXES],
     /// What the tracer writes when all is over, for whoever reads the file later.
     pub run: Run,
+    /// What watching each function cost, where no fix was asked for.
+    pub costs: [StubCost; FUNCTIONS.len()],
 }
+
+const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
 
 /// The run that a file is about, in nanoseconds of CLOCK_MONOTONIC and in ticks of the probe's
 /// clock. All zeros while it goes on.

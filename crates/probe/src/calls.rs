@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering;
 
 use tapstone_probe_core::apdu::fnv1a;
 use tapstone_probe_core::capture::{self, Beginning, CaptureRules, LeafWords};
+use tapstone_probe_core::cost::StubCost;
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{FUNCTIONS, Kind};
 use tapstone_probe_core::leaf::{
@@ -67,11 +68,15 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     }
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
+    let timed_from = thread.cost_sampling.is_due().then(now);
     thread.forget_abandoned(here);
     let answer = match libc_kind(function) {
         None => enter_span(thread, frame, slot),
         Some(kind) => enter_leaf(thread, frame, slot, kind),
     };
+    if let (Some(from), Some(cost)) = (timed_from, cost_of(frame)) {
+        cost.add_beginning(from, frame.start, now());
+    }
     thread.leave();
     match answer {
         FixAnswer::Call => original,
@@ -92,12 +97,25 @@ pub(crate) unsafe extern "C" fn leave(frame: &mut Frame) {
             LEAF => leave_leaf(thread, frame, end),
             _ => leave_quick(thread, frame, end),
         }
+        if thread.cost_sampling.is_due()
+            && let Some(cost) = cost_of(frame)
+        {
+            cost.add_end(end, now());
+        }
         thread.leave();
     }
     if frame.result == 0 && tables::hands_out_a_list(frame.function) {
         // SAFETY: the function's own arguments, after it succeeded.
         unsafe { tables::replace(frame, slot(frame.slot as u32)) };
     }
+}
+
+/// Where it is noted what watching this call costs: nowhere when nothing is written of it, or when
+/// fixes work besides.
+fn cost_of(frame: &Frame) -> Option<&'static StubCost> {
+    let header = state().header();
+    let is_written = frame.state != NOT_WATCHED;
+    (is_written && header.fix_count == 0).then(|| header.costs.get(frame.function as usize))?
 }
 
 fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAnswer {

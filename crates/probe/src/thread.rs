@@ -12,6 +12,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
+use tapstone_probe_core::cost::CostSampling;
 use tapstone_probe_core::journal::Journal;
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
 
@@ -68,6 +69,8 @@ pub(crate) struct Thread {
     pub(crate) has_called: bool,
     /// What it asks outside of such calls.
     pub(crate) own_polls: OwnPolls,
+    /// At which calls the probe times itself.
+    pub(crate) cost_sampling: CostSampling,
     pub(crate) journal: Journal,
     pub(crate) random: u64,
     waiting: usize,

@@ -1,14 +1,15 @@
 //! Wasteful programs beside their repair by hand: what traces of the wasteful one predict, over as
-//! many rounds as a trial has, and what the repair saves. `make twins` prints the table; it takes a few minutes, and wants a machine
-//! on which nothing else works.
+//! many rounds as a trial has, and what the repair saves. `make twins` prints the table; it takes a
+//! few minutes, and wants a machine on which nothing else works.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tapstone_explain::findings::prediction::{Prediction, Saving};
+use tapstone_measure::interval::Estimate;
 use tapstone_record::FindingKind;
 use tapstone_testing::skip;
 use tempfile::TempDir;
@@ -33,6 +34,7 @@ struct Row {
     name: &'static str,
     before: f64,
     after: f64,
+    saved: Estimate,
     predicted: Option<Saving>,
 }
 
@@ -252,32 +254,34 @@ fn twins(place: &Workplace, file: &Path) -> Option<Vec<Twin>> {
     Some(twins)
 }
 
-/// How long a run takes.
-fn timed(command: &[OsString], place: &Workplace) -> Duration {
+/// How long a run takes, in milliseconds.
+fn timed(command: &[OsString], place: &Workplace) -> f64 {
     let mut command_to_run = Command::new(&command[0]);
     command_to_run.args(&command[1..]).envs(place.variables());
     let start = Instant::now();
     let status = command_to_run.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
     let time = start.elapsed();
     assert!(status.success(), "{command:?}: {status}");
-    time
+    time.as_secs_f64() * 1e3
 }
 
 fn measured(twin: &Twin, place: &Workplace) -> Row {
-    let mut before = Duration::ZERO;
-    let mut after = Duration::ZERO;
+    let mut before = Vec::new();
+    let mut after = Vec::new();
     let mut predicted = Vec::new();
     // In turns, so that what else the machine does is in all of them.
     for _ in 0..ROUNDS {
-        before += timed(&twin.wasteful, place);
-        after += timed(&twin.repaired, place);
+        before.push(timed(&twin.wasteful, place));
+        after.push(timed(&twin.repaired, place));
         predicted.extend(predicted_by_trace(twin, place));
     }
-    let millis = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(ROUNDS);
+    let saved: Vec<f64> = before.iter().zip(&after).map(|(before, after)| before - after).collect();
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / f64::from(ROUNDS);
     Row {
         name: twin.name,
-        before: millis(before),
-        after: millis(after),
+        before: mean(&before),
+        after: mean(&after),
+        saved: Estimate::mean_of(&saved).expect("rounds"),
         predicted: Prediction::over(&predicted).map(|prediction| prediction.saving),
     }
 }
@@ -297,14 +301,10 @@ fn predicted_by_trace(twin: &Twin, place: &Workplace) -> Option<Saving> {
 }
 
 impl Row {
-    fn saved(&self) -> f64 {
-        self.before - self.after
-    }
-
-    /// Whether the prediction holds what the repair saves.
+    /// Whether what the repair saves, as far as that is known, is what was predicted.
     fn is_held(&self) -> bool {
-        let saved = self.saved() * 1e6;
-        self.predicted.is_some_and(|range| (range.low..=range.high).contains(&saved))
+        let Estimate { low, high, .. } = self.saved;
+        self.predicted.is_some_and(|range| range.low <= high * 1e6 && low * 1e6 <= range.high)
     }
 
     fn told(&self) -> String {
@@ -313,9 +313,11 @@ impl Row {
             |range| format!("{:.1} to {:.1}", range.low / 1e6, range.high / 1e6),
         );
         let held = if self.is_held() { "yes" } else { "no" };
-        let Self { name, before, after, .. } = self;
-        let saved = self.saved();
-        format!("| {name} | {before:.1} | {after:.1} | {saved:.1} | {predicted} | {held} |")
+        let Self { name, before, after, saved: Estimate { estimate, low, high }, .. } = self;
+        format!(
+            "| {name} | {before:.1} | {after:.1} | {estimate:.1} ({low:.1} to {high:.1}) | {predicted} \
+             | {held} |"
+        )
     }
 }
 
@@ -344,7 +346,7 @@ fn what_a_trace_predicts_is_what_a_repair_by_hand_saves() {
     let mut rows: Vec<Row> = twins.iter().map(|twin| measured(twin, &place)).collect();
     rows.extend(card_twin(&place));
     let mut table =
-        "| program | wasteful, ms | repaired, ms | saved, ms | predicted, ms | held |\n\
+        "| program | wasteful, ms | repaired, ms | saved, ms (95 %) | predicted, ms | held |\n\
                      | --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
     for row in &rows {

@@ -28,6 +28,7 @@ mod stretches;
 mod tests;
 mod token_calls;
 mod unit;
+mod watching;
 mod words;
 
 use std::cmp::Reverse;

@@ -12,8 +12,9 @@ use tapstone_measure::units::Nanos;
 
 use super::scene::{life, waits};
 use super::stretches::Stretches;
+use super::watching::WatchedCalls;
 use super::{Finding, Removed};
-use crate::operation::Operations;
+use crate::operation::{Cut, Operations};
 use crate::timeline::{Thread, Timeline};
 
 /// Untouched rounds that a prediction should rest on. With so many the interval of a mean is 15 %
@@ -89,37 +90,43 @@ fn merged(all: Vec<Removed>) -> Vec<Removed> {
     threads.into_iter().flat_map(flat).collect()
 }
 
-/// What one round says of what an operation would save.
+/// What one round says of what an operation would save: without what watching it cost.
 #[must_use]
 pub fn saving(timeline: &Timeline, operations: &Operations, removable: &Removable) -> Saving {
+    let of = |thread| WatchedCalls::of(timeline, thread);
+    let watched: Vec<WatchedCalls> = timeline.threads.iter().map(of).collect();
     let surely = by_thread(timeline, &removable.surely);
-    let alone = alone(timeline, &surely);
-    let each = |sets: &[Stretches]| {
-        let sum: Nanos = threads_with_operations(operations, sets)
-            .map(|(thread, set)| {
-                let cuts = operations.of_thread(thread).iter();
-                cuts.map(|cut| set.within(cut.start, cut.end)).sum::<Nanos>()
-            })
-            .sum();
-        sum.0 as f64 / operations.count().max(1) as f64
-    };
-    Saving { low: each(&alone), high: each(&by_thread(timeline, &removable.at_most)) }
+    let at_most = by_thread(timeline, &removable.at_most);
+    // Threads may wait for one another, and so for the probe's work in any of them, or not at all.
+    let low = each(operations, &alone(timeline, &surely), &watched, |costs| costs.sum());
+    let high = each(operations, &at_most, &watched, |costs| costs.max().unwrap_or_default());
+    Saving { low: low.min(high), high }
 }
 
-/// For each thread that makes operations, its own time and that of the threads that make none (a
-/// daemon's, a library's): those work for all.
-fn threads_with_operations(
+/// How much of these sets, one for each thread, lies in an operation, without what watching the
+/// calls in them cost its threads together.
+fn each(
     operations: &Operations,
     sets: &[Stretches],
-) -> impl Iterator<Item = (usize, Stretches)> {
+    watched: &[WatchedCalls],
+    together: fn(&mut dyn Iterator<Item = Nanos>) -> Nanos,
+) -> f64 {
+    // A thread that makes operations, and those that make none (a daemon's, a library's): they work
+    // for all.
     let own: BTreeSet<usize> = operations.cuts.iter().map(|cut| cut.thread).collect();
-    let others = sets.iter().enumerate().filter(|(thread, _)| !own.contains(thread));
-    let others = Stretches::any_of(others.map(|(_, set)| set));
-    let with_own = move |thread: usize| {
-        let set = Stretches::any_of(sets.get(thread).into_iter().chain([&others]));
-        (thread, set)
+    let others: Vec<usize> = (0..sets.len()).filter(|thread| !own.contains(thread)).collect();
+    let of_thread = |thread: usize| {
+        let threads: Vec<usize> = [thread].into_iter().chain(others.iter().copied()).collect();
+        let set = Stretches::any_of(threads.iter().map(|thread| &sets[*thread]));
+        let of_cut = |cut: &Cut| {
+            let cost = |thread: &usize| watched[*thread].within(&sets[*thread], cut.start, cut.end);
+            let watching = together(&mut threads.iter().map(cost));
+            set.within(cut.start, cut.end) - watching
+        };
+        operations.of_thread(thread).iter().map(of_cut).sum::<Nanos>()
     };
-    own.into_iter().map(with_own)
+    let sum: Nanos = own.iter().copied().filter(|thread| *thread < sets.len()).map(of_thread).sum();
+    sum.0 as f64 / operations.count().max(1) as f64
 }
 
 fn by_thread(timeline: &Timeline, removed: &[Removed]) -> Vec<Stretches> {
@@ -156,7 +163,8 @@ fn working(timeline: &Timeline, thread: &Thread) -> Stretches {
 mod tests {
     use super::*;
     use crate::operation::OperationRule;
-    use crate::synthetic::{Story, millis};
+    use crate::synthetic::{Story, micros, millis};
+    use crate::timeline::{FunctionId, WatchCost};
 
     const MILLI: f64 = 1e6;
 
@@ -253,6 +261,24 @@ mod tests {
         let all = [removed(0, 0, 5), removed(0, 6, 8), removed(1, 7, 11)];
         let saving = saving(&timeline, &operations, &only(&all));
         assert_eq!((saving.low / MILLI, saving.high / MILLI), (2.5, 2.5));
+    }
+
+    #[test]
+    fn what_watching_costs_is_not_saved() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                told.enter("C_FindObjectsInit").leaf("open", millis(10)).exit();
+            })
+            .thread(|told| {
+                told.enter("C_FindObjectsInit").leaf("open", millis(4)).exit();
+            })
+            .timeline();
+        let both = [removed(0, 0, 10), removed(1, 0, 4)];
+        assert_eq!(of_whole(&timeline, &both), (10.0, 10.0));
+        let cost = WatchCost { inside: millis(1), outside: micros(500) };
+        timeline.watch_costs = (0..2).map(|id| (FunctionId(id), cost)).collect();
+        // Each thread's search and its open begin at once: 2 ms of each lie inside.
+        assert_eq!(of_whole(&timeline, &both), (6.0, 8.0), "one after the other, or at once");
     }
 
     #[test]

@@ -1,0 +1,85 @@
+//! What watching itself costs: the probe takes the time of its own work at some of the calls, in
+//! the program and between its other work, where caches are as cold as they are.
+//!
+//! The time of a call is taken around the function alone. What the probe does between the two
+//! readings of the clock is part of that time; what it does before and after is not, but of the
+//! time of a call around it. Both go when a program makes a call no more, and neither is saved: the
+//! program does not pay them when nobody watches.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Of so many beginnings and ends one is timed, at random.
+const ONE_OF: u64 = 32;
+
+/// Says which beginnings and ends are timed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CostSampling(u64);
+
+impl CostSampling {
+    /// Whether this one is. At random, so that no rhythm of the program's meets it.
+    #[inline(always)]
+    pub fn is_due(&mut self) -> bool {
+        // Knuth's multiplier for 64 bits; the upper bits are the random ones.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 32) % ONE_OF == 0
+    }
+}
+
+/// What watching a function was seen to cost, on the probe's clock.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct StubCost {
+    /// Beginnings that were timed.
+    pub beginnings: AtomicU64,
+    /// Their time before the call's own begins.
+    pub before: AtomicU64,
+    /// Their time within the call's own.
+    pub inside: AtomicU64,
+    /// Ends that were timed.
+    pub ends: AtomicU64,
+    /// Their time, after the call's own has ended.
+    pub after: AtomicU64,
+}
+
+impl StubCost {
+    /// The probe worked on a call from `from` to `to`; the call's own time began at `start`.
+    pub fn add_beginning(&self, from: u64, start: u64, to: u64) {
+        self.beginnings.fetch_add(1, Ordering::Relaxed);
+        self.before.fetch_add(start.saturating_sub(from), Ordering::Relaxed);
+        self.inside.fetch_add(to.saturating_sub(start), Ordering::Relaxed);
+    }
+
+    /// A call's own time ended at `end`, and the probe worked on until `to`.
+    pub fn add_end(&self, end: u64, to: u64) {
+        self.ends.fetch_add(1, Ordering::Relaxed);
+        self.after.fetch_add(to.saturating_sub(end), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_many_is_timed_whatever_the_rhythm() {
+        for rhythm in [1, 2, 3, 31, 32, 33, 64] {
+            let mut sampling = CostSampling::default();
+            let due = (0..rhythm * 32_000).filter(|turn| sampling.is_due() && turn % rhythm == 0);
+            let share = due.count() as f64 / 1_000.0;
+            assert!((0.85..1.15).contains(&share), "every {rhythm}th: {share}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_a_calls_time_is_kept_apart() {
+        let cost = StubCost::default();
+        cost.add_beginning(100, 130, 135);
+        cost.add_beginning(200, 210, 211);
+        cost.add_end(300, 320);
+        // A clock that another processor's is behind.
+        cost.add_end(400, 390);
+        let read = |field: &AtomicU64| field.load(Ordering::Relaxed);
+        assert_eq!([read(&cost.beginnings), read(&cost.before), read(&cost.inside)], [2, 40, 6]);
+        assert_eq!([read(&cost.ends), read(&cost.after)], [2, 20]);
+    }
+}
