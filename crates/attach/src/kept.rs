@@ -172,7 +172,12 @@ impl KeptWatch {
             program: it.program,
             started: it.started.clamp(head.started, head.ended),
         });
-        let run = ObservedRun { started: head.started, ended: head.ended, dropped: head.dropped };
+        let run = ObservedRun {
+            started: head.started,
+            ended: head.ended,
+            dropped: head.dropped,
+            processor: None,
+        };
         let programs = programs.collect();
         let mut events = AttachedEvents {
             file,

@@ -42,7 +42,7 @@ impl AttachedEvents {
         lost: u64,
         cost: ProbeCost,
     ) -> Self {
-        let run = ObservedRun { started, ended, dropped: lost + dropped };
+        let run = ObservedRun { started, ended, dropped: lost + dropped, processor: None };
         Self { file, begin: 0, functions, programs, code, run, cost }
     }
 

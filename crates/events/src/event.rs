@@ -35,6 +35,9 @@ pub struct ObservedRun {
     pub ended: Nanos,
     /// Events that found no space: what is there is a lower bound then.
     pub dropped: u64,
+    /// The processor time of the command and of the processes that it waited for, where that is
+    /// known.
+    pub processor: Option<Nanos>,
 }
 
 /// One event, or a declaration that later events refer to.
@@ -52,6 +55,15 @@ pub enum Event {
         function: FunctionId,
         /// What each of its calls takes longer for it.
         cost: WatchCost,
+    },
+    /// How much of its time a function's callers had a processor, at some of its calls.
+    Running {
+        /// The function that was called.
+        function: FunctionId,
+        /// The time of these calls.
+        time: Nanos,
+        /// The processor time of their threads meanwhile.
+        ran: Nanos,
     },
     /// Declares the next [`TextId`], from 0 on: a path, a name, or an address (a `sockaddr`).
     Text(Box<[u8]>),

@@ -7,7 +7,7 @@ use tapstone_events::{
 };
 use tapstone_measure::units::Nanos;
 
-use crate::timeline::{Exchange, ExchangeId, Leaf, Span, Thread, Timeline};
+use crate::timeline::{Exchange, ExchangeId, Leaf, RunningTime, Span, Thread, Timeline};
 
 /// Reads what was observed of a run.
 ///
@@ -20,6 +20,7 @@ pub fn read_timeline<S: EventSource>(source: &S) -> Result<Timeline, S::Error> {
             started: run.started,
             ended: run.ended,
             dropped: run.dropped,
+            processor: run.processor,
             ..Timeline::default()
         },
         thread: None,
@@ -43,6 +44,9 @@ impl TimelineReading {
             Event::Function(function) => timeline.calls.push(function),
             Event::WatchCost { function, cost } => {
                 timeline.watch_costs.insert(function, cost);
+            }
+            Event::Running { function, time, ran } => {
+                timeline.running.insert(function, RunningTime { time, ran });
             }
             Event::Text(text) => timeline.texts.push(text),
             Event::Thread { process, id } => {
@@ -153,6 +157,7 @@ impl OpenThread {
             | Event::Unseen(_)
             | Event::Function(_)
             | Event::WatchCost { .. }
+            | Event::Running { .. }
             | Event::Text(_)
             | Event::Thread { .. } => {}
         }
@@ -275,7 +280,7 @@ mod tests {
         type Error = std::convert::Infallible;
 
         fn observed_run(&self) -> ObservedRun {
-            ObservedRun { started: Nanos(1), ended: Nanos(1_000), dropped: 0 }
+            ObservedRun { started: Nanos(1), ended: Nanos(1_000), dropped: 0, processor: None }
         }
 
         fn read_events(&self, take: &mut dyn FnMut(Event)) -> Result<(), Self::Error> {

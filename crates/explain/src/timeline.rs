@@ -26,6 +26,8 @@ pub struct Timeline {
     pub calls: Vec<CalledFunction>,
     /// What a call of each takes longer for being watched, where that is known.
     pub watch_costs: HashMap<FunctionId, WatchCost>,
+    /// For how much of its time the callers of each had a processor, where that is known.
+    pub running: HashMap<FunctionId, RunningTime>,
     /// Paths, names and addresses.
     pub texts: Vec<Box<[u8]>>,
     /// Exchanges with a card.
@@ -39,8 +41,28 @@ pub struct Timeline {
     pub root: u32,
     /// Events that found no space: what is here is a lower bound then.
     pub dropped: u64,
+    /// The processor time of the command and of the processes that it waited for, where that is
+    /// known.
+    pub processor: Option<Nanos>,
     /// Programs that were started and are not here: the probe did not begin in them.
     pub unseen: Vec<UnseenProgram>,
+}
+
+/// For how much of some calls' time the threads that made them had a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningTime {
+    /// The time of these calls.
+    pub time: Nanos,
+    /// The processor time of their threads meanwhile.
+    pub ran: Nanos,
+}
+
+impl RunningTime {
+    /// From 0, where they waited, to 1, where they worked.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        (self.ran.0 as f64 / self.time.0.max(1) as f64).min(1.0)
+    }
 }
 
 /// A thread and what it did.
@@ -182,8 +204,10 @@ impl Timeline {
         let texts = offset(self.texts.len());
         let exchanges = offset(self.exchanges.len());
         self.calls.extend(other.calls);
-        let costs = other.watch_costs.into_iter();
-        self.watch_costs.extend(costs.map(|(FunctionId(id), cost)| (FunctionId(id + calls), cost)));
+        let renumbered = |FunctionId(id)| FunctionId(id + calls);
+        self.watch_costs
+            .extend(other.watch_costs.into_iter().map(|(id, cost)| (renumbered(id), cost)));
+        self.running.extend(other.running.into_iter().map(|(id, it)| (renumbered(id), it)));
         self.texts.extend(other.texts);
         self.exchanges.extend(other.exchanges);
         self.processes.extend(other.processes);

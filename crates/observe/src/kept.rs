@@ -40,7 +40,8 @@ pub fn read_kept(path: &Path) -> Result<Kept, EventsError> {
     let ended = Nanos(fields.ended);
     let length = file.metadata()?.len();
     let missing = recording::used(&file)?.saturating_sub(length);
-    let run = ObservedRun { started, ended, dropped: fields.dropped };
+    let processor = Some(Nanos(fields.processor)).filter(|it| *it > Nanos::ZERO);
+    let run = ObservedRun { started, ended, dropped: fields.dropped, processor };
     let recording = Recording::new(file, fields.scale, run)?;
     Ok(Kept { recording, wall: ended - started, losses: fields.losses, missing })
 }
@@ -50,6 +51,7 @@ struct Fields {
     scale: Scale,
     started: u64,
     ended: u64,
+    processor: u64,
     dropped: u64,
     losses: Losses,
 }
@@ -88,6 +90,7 @@ impl Fields {
             scale: Scale::between(first, last, clock),
             started,
             ended,
+            processor: run(offset_of!(Run, processor)),
             dropped: word(offset_of!(Header, dropped)),
             losses,
         }))

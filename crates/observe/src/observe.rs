@@ -73,13 +73,19 @@ pub fn observe(plan: &ObservationPlan<'_>, signals: &Signals) -> Result<Seen, Ob
     }
     let (file, scale) = probe.buffer().file().map_err(EventsError::from)?;
     let ended = finished.started + finished.wall;
+    let processor = finished.user + finished.system;
     let unkept = plan.keep.as_ref().and_then(|path| {
-        let signed = probe.buffer().sign(&scale, finished.started, ended);
+        let signed = probe.buffer().sign(&scale, finished.started, ended, processor);
         let kept = signed.and_then(|()| keep(&file, path));
         kept.err().map(|why| KeepError { path: path.clone(), why })
     });
     let mut losses = probe.buffer().losses();
-    let run = ObservedRun { started: finished.started, ended, dropped: losses.dropped };
+    let run = ObservedRun {
+        started: finished.started,
+        ended,
+        dropped: losses.dropped,
+        processor: Some(processor),
+    };
     let recording = Recording::new(file, scale, run)?;
     let is_blind = probe.buffer().processes() == daemons;
     let blind = is_blind.then(|| why_blind(plan.command.program(), &mut losses));

@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::clock::Scale;
 use crate::starts::{self, Start};
-use tapstone_probe_core::cost::StubCost;
+use tapstone_probe_core::cost::{StubCost, StubRunning};
 
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT,
@@ -70,7 +70,7 @@ pub struct Recording {
     threads: BTreeMap<(u32, u32), Vec<RecordingChunk>>,
     unseen: Vec<UnseenProgram>,
     /// By a function's number among all that are watched.
-    costs: Vec<Option<WatchCost>>,
+    samples: Vec<FunctionSamples>,
 }
 
 impl Recording {
@@ -96,13 +96,8 @@ impl Recording {
         let Declarations { images, functions, starts, .. } = declarations;
         let programs: Vec<Program> = images.programs().cloned().collect();
         let unseen = starts::unseen(starts, &programs);
-        let costs = watch_costs(&file, &scale)?;
-        Ok(Self { file, scale, run, images, functions, threads, unseen, costs })
-    }
-
-    fn cost(&self, called: &CalledFunction) -> Option<WatchCost> {
-        let number = FUNCTIONS.iter().position(|known| known.name == called.function)?;
-        *self.costs.get(number)?
+        let samples = samples(&file, &scale)?;
+        Ok(Self { file, scale, run, images, functions, threads, unseen, samples })
     }
 
     /// Programs that were started, and in which the probe did not begin.
@@ -124,8 +119,13 @@ impl EventSource for Recording {
         self.unseen.iter().cloned().map(Event::Unseen).for_each(&mut *take);
         self.functions.list.iter().cloned().map(Event::Function).for_each(&mut *take);
         for (called, function) in self.functions.list.iter().zip((0..).map(FunctionId)) {
-            if let Some(cost) = self.cost(called) {
+            let number = FUNCTIONS.iter().position(|known| known.name == called.function);
+            let Some(samples) = number.and_then(|it| self.samples.get(it)) else { continue };
+            if let Some(cost) = samples.cost {
                 take(Event::WatchCost { function, cost });
+            }
+            if let Some((time, ran)) = samples.running {
+                take(Event::Running { function, time, ran });
             }
         }
         let mut decoder = Decoder { recording: self, texts: HashMap::new(), take };
@@ -245,24 +245,53 @@ impl<'a> WireEvent<'a> {
     }
 }
 
-/// What it cost to watch each function, as the probe has timed itself.
-fn watch_costs(file: &File, scale: &Scale) -> io::Result<Vec<Option<WatchCost>>> {
-    const COST: usize = size_of::<StubCost>();
-    let mut content = vec![0; COST * FUNCTIONS.len()];
-    match file.read_exact_at(&mut content, offset_of!(wire::Header, costs) as u64) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
-        read => read?,
-    }
-    let cost = |cost: &[u8]| {
-        let sum = |at: usize| u64::from_ne_bytes(cost[at..at + WORD].try_into().expect("eight"));
-        let mean = |sum: u64, count: u64| Some(scale.duration(sum.checked_div(count)?));
-        let beginnings = sum(offset_of!(StubCost, beginnings));
-        let inside = mean(sum(offset_of!(StubCost, inside)), beginnings)?;
-        let before = mean(sum(offset_of!(StubCost, before)), beginnings)?;
-        let after = mean(sum(offset_of!(StubCost, after)), sum(offset_of!(StubCost, ends)));
-        Some(WatchCost { inside, outside: before + after.unwrap_or_default() })
+/// What the probe noted at some of a function's calls.
+#[derive(Clone, Copy, Debug)]
+struct FunctionSamples {
+    cost: Option<WatchCost>,
+    /// The time of these calls, and for how much of it their threads had a processor.
+    running: Option<(Nanos, Nanos)>,
+}
+
+/// Those of each function that is watched; none where the file's header is cut short.
+fn samples(file: &File, scale: &Scale) -> io::Result<Vec<FunctionSamples>> {
+    let read = |at: usize, size: usize| {
+        let mut content = vec![0; size * FUNCTIONS.len()];
+        file.read_exact_at(&mut content, at as u64).map(|()| content)
     };
-    Ok(content.chunks_exact(COST).map(cost).collect())
+    let costs = read(offset_of!(wire::Header, costs), size_of::<StubCost>());
+    let running = read(offset_of!(wire::Header, running), size_of::<StubRunning>());
+    let (costs, running) = match (costs, running) {
+        (Ok(costs), Ok(running)) => (costs, running),
+        (Err(why), _) | (_, Err(why)) if why.kind() == io::ErrorKind::UnexpectedEof => {
+            return Ok(Vec::new());
+        }
+        (Err(why), _) | (_, Err(why)) => return Err(why),
+    };
+    let costs = costs.chunks_exact(size_of::<StubCost>()).map(|it| watch_cost(it, scale));
+    let running = running.chunks_exact(size_of::<StubRunning>()).map(|it| running_of(it, scale));
+    Ok(costs.zip(running).map(|(cost, running)| FunctionSamples { cost, running }).collect())
+}
+
+fn number_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + WORD].try_into().expect("eight"))
+}
+
+fn watch_cost(cost: &[u8], scale: &Scale) -> Option<WatchCost> {
+    let mean = |sum: usize, count: usize| {
+        let sum = number_at(cost, sum);
+        Some(scale.duration(sum.checked_div(number_at(cost, count))?))
+    };
+    let inside = mean(offset_of!(StubCost, inside), offset_of!(StubCost, beginnings))?;
+    let before = mean(offset_of!(StubCost, before), offset_of!(StubCost, beginnings))?;
+    let after = mean(offset_of!(StubCost, after), offset_of!(StubCost, ends));
+    Some(WatchCost { inside, outside: before + after.unwrap_or_default() })
+}
+
+fn running_of(running: &[u8], scale: &Scale) -> Option<(Nanos, Nanos)> {
+    let time = scale.duration(number_at(running, offset_of!(StubRunning, time)));
+    let ran = Nanos(number_at(running, offset_of!(StubRunning, ran)));
+    (time > Nanos::ZERO).then_some((time, ran))
 }
 
 /// The chunks that were used.

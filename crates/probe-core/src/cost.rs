@@ -56,6 +56,35 @@ impl StubCost {
     }
 }
 
+/// How much of a function's time the thread had a processor, at some of its calls.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct StubRunning {
+    /// Calls of which that is known.
+    pub calls: AtomicU64,
+    /// Their time, on the probe's clock.
+    pub time: AtomicU64,
+    /// The processor time of their threads meanwhile, in nanoseconds.
+    pub ran: AtomicU64,
+}
+
+impl StubRunning {
+    /// Asked of the first calls too: some functions are called a few times only, for long.
+    const FIRST: u64 = 8;
+
+    /// Whether a call is to be looked at.
+    pub fn is_due(&self, sampling: &mut CostSampling) -> bool {
+        sampling.is_due() || self.calls.load(Ordering::Relaxed) < Self::FIRST
+    }
+
+    /// A call has returned.
+    pub fn add(&self, time: u64, ran: u64) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.time.fetch_add(time, Ordering::Relaxed);
+        self.ran.fetch_add(ran, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +97,23 @@ mod tests {
             let share = due.count() as f64 / 1_000.0;
             assert!((0.85..1.15).contains(&share), "every {rhythm}th: {share}");
         }
+    }
+
+    #[test]
+    fn the_first_calls_are_looked_at_and_then_some() {
+        let running = StubRunning::default();
+        let mut sampling = CostSampling::default();
+        let mut seen = 0;
+        for call in 0..3_200 {
+            if running.is_due(&mut sampling) {
+                running.add(10, 9);
+                seen += 1;
+            }
+            assert!(call >= 8 || seen == call + 1, "the first eight");
+        }
+        assert!((70..150).contains(&seen), "{seen}");
+        assert_eq!(running.time.load(Ordering::Relaxed), 10 * seen);
+        assert_eq!(running.ran.load(Ordering::Relaxed), 9 * seen);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::cost::StubCost;
+use crate::cost::{StubCost, StubRunning};
 use crate::functions::FUNCTIONS;
 
 /// The first eight bytes of the file.
@@ -85,6 +85,8 @@ pub struct Header {
     pub run: Run,
     /// What watching each function cost, where no fix was asked for.
     pub costs: [StubCost; FUNCTIONS.len()],
+    /// How much of its time the threads that called each had a processor.
+    pub running: [StubRunning; FUNCTIONS.len()],
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
@@ -102,6 +104,8 @@ pub struct Run {
     pub started: u64,
     /// When it had ended.
     pub ended: u64,
+    /// The processor time of the command and of the processes that it waited for, in nanoseconds.
+    pub processor: u64,
 }
 
 /// Moments are readings of the processor's time-stamp counter.

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 
 use tapstone_probe_core::apdu::fnv1a;
 use tapstone_probe_core::capture::{self, Beginning, CaptureRules, LeafWords};
-use tapstone_probe_core::cost::StubCost;
+use tapstone_probe_core::cost::{StubCost, StubRunning};
 use tapstone_probe_core::frame::Frame;
 use tapstone_probe_core::functions::{FUNCTIONS, Kind};
 use tapstone_probe_core::leaf::{
@@ -118,6 +118,12 @@ fn cost_of(frame: &Frame) -> Option<&'static StubCost> {
     (is_written && header.fix_count == 0).then(|| header.costs.get(frame.function as usize))?
 }
 
+/// Where it is noted how much of this call's time its thread has a processor.
+fn running_of(frame: &Frame) -> Option<&'static StubRunning> {
+    let header = state().header();
+    (header.fix_count == 0).then(|| header.running.get(frame.function as usize))?
+}
+
 fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAnswer {
     thread.journal.make_room(&SharedFile);
     if thread.depth >= DEPTH {
@@ -129,7 +135,9 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     // SAFETY: the arguments are that function's.
     let Beginning { words, bytes, flags } =
         unsafe { capture::capture_beginning(function, frame, capture_rules()) };
-    thread.push(frame.place(), frame.id, function);
+    let looks = running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling));
+    let ran = if looks { sys::thread_nanos() } else { 0 };
+    thread.push(frame.place(), frame.id, function, ran);
     frame.state = SPAN;
     frame.start = now();
     let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);
@@ -140,6 +148,9 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
 
 fn leave_span(thread: &mut Thread, frame: &mut Frame, mut end: u64) {
     let function = frame.function;
+    if let (Some(before), Some(running)) = (thread.ran_before(frame.place()), running_of(frame)) {
+        running.add(end.saturating_sub(frame.start), sys::thread_nanos().saturating_sub(before));
+    }
     // SAFETY: the arguments are that function's, and it has returned.
     let changed = unsafe { fixes::after_span(thread, frame, function, answered_by(frame)) };
     if changed {

@@ -39,6 +39,8 @@ pub(crate) struct Open {
     frame: usize,
     id: u32,
     pub(crate) function: u32,
+    /// The thread's processor time when it began, in nanoseconds; 0 where nobody looked.
+    pub(crate) ran: u64,
     /// What is known of a loop in which the thread may spin.
     pub(crate) busy_wait: BusyWait,
 }
@@ -69,8 +71,10 @@ pub(crate) struct Thread {
     pub(crate) has_called: bool,
     /// What it asks outside of such calls.
     pub(crate) own_polls: OwnPolls,
-    /// At which calls the probe times itself.
+    /// At which calls the probe times itself, ...
     pub(crate) cost_sampling: CostSampling,
+    /// ... and at which it looks at the thread's processor time.
+    pub(crate) running_sampling: CostSampling,
     pub(crate) journal: Journal,
     pub(crate) random: u64,
     waiting: usize,
@@ -269,12 +273,17 @@ impl Thread {
 
     /// Notes a call. False: too deep.
     #[inline(always)]
-    pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32) -> bool {
+    pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32, ran: u64) -> bool {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
-        *open = Open { frame, id, function, busy_wait: BusyWait::default() };
+        *open = Open { frame, id, function, ran, busy_wait: BusyWait::default() };
         self.depth += 1;
         self.has_called = true;
         true
+    }
+
+    /// The thread's processor time when the call of this frame began, if somebody looked.
+    pub(crate) fn ran_before(&mut self, frame: usize) -> Option<u64> {
+        self.innermost().filter(|open| open.frame == frame && open.ran > 0).map(|open| open.ran)
     }
 
     /// Whether this is the frame of a call that is open; those inside it are abandoned.

@@ -62,7 +62,12 @@ impl Resident {
     /// What it did during a run.
     fn meanwhile(&self, timeline: &mut Timeline) -> Result<(), ObserveError> {
         let Timeline { started, ended, .. } = *timeline;
-        let recording = self.probe.buffer().record(ObservedRun { started, ended, dropped: 0 })?;
+        let recording = self.probe.buffer().record(ObservedRun {
+            started,
+            ended,
+            dropped: 0,
+            processor: None,
+        })?;
         timeline.take_in(read_timeline(&recording)?);
         Ok(())
     }

@@ -8,8 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use tapstone_explain::findings::prediction::{Prediction, Saving};
+use tapstone_explain::findings;
+use tapstone_explain::findings::prediction::{self, Prediction, Saving};
+use tapstone_explain::operation::Operations;
+use tapstone_explain::reading::read_timeline;
 use tapstone_measure::interval::Estimate;
+use tapstone_observe::kept::read_kept;
 use tapstone_record::FindingKind;
 use tapstone_testing::skip;
 use tempfile::TempDir;
@@ -286,18 +290,22 @@ fn measured(twin: &Twin, place: &Workplace) -> Row {
     }
 }
 
-/// What one trace of the wasteful program says.
+/// What one trace of the wasteful program says that repairs of all that was found would save
+/// together.
 fn predicted_by_trace(twin: &Twin, place: &Workplace) -> Option<Saving> {
     let command: Vec<&str> = twin.wasteful.iter().map(|word| word.to_str().unwrap()).collect();
     let variables = place.variables();
     let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let outcome = run("trace", "", &variables, &command).exits(0);
-    let findings = crate::record(&outcome).findings;
-    let savings = findings.iter().filter(|finding| twin.kinds.contains(&finding.kind));
-    savings
-        .filter_map(|finding| finding.saving)
-        .map(|saving| Saving { low: saving.low, high: saving.high })
-        .reduce(|one, other| Saving { low: one.low + other.low, high: one.high + other.high })
+    let events = place.path("events");
+    let _ = std::fs::remove_file(&events);
+    run("trace", &format!("--events {}", events.display()), &variables, &command).exits(0);
+    let timeline = read_timeline(&read_kept(&events).unwrap().recording).unwrap();
+    let operations = Operations::whole(&timeline);
+    let findings = findings::find(&timeline, &operations, []);
+    let meant = findings.iter().filter(|finding| twin.kinds.contains(&finding.kind));
+    let removable = prediction::union(meant);
+    let is_found = !removable.at_most.is_empty();
+    is_found.then(|| prediction::saving(&timeline, &operations, &removable))
 }
 
 impl Row {

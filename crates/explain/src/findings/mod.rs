@@ -13,6 +13,7 @@ mod needless_calls;
 mod own_waits;
 mod poll_quantum;
 pub mod prediction;
+mod remaining_work;
 mod repeated_command;
 mod repeated_lookup;
 mod repeated_read;

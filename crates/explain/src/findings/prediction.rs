@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tapstone_measure::interval::Estimate;
 use tapstone_measure::units::Nanos;
 
+use super::remaining_work::remaining_work;
 use super::scene::{life, waits};
 use super::stretches::Stretches;
 use super::watching::WatchedCalls;
@@ -97,36 +98,49 @@ pub fn saving(timeline: &Timeline, operations: &Operations, removable: &Removabl
     let watched: Vec<WatchedCalls> = timeline.threads.iter().map(of).collect();
     let surely = by_thread(timeline, &removable.surely);
     let at_most = by_thread(timeline, &removable.at_most);
+    let all = |sets| OfOperations { operations, watched: &watched, sets };
     // Threads may wait for one another, and so for the probe's work in any of them, or not at all.
-    let low = each(operations, &alone(timeline, &surely), &watched, |costs| costs.sum());
-    let high = each(operations, &at_most, &watched, |costs| costs.max().unwrap_or_default());
+    let alone = alone(timeline, &surely);
+    let of_alone = all(&alone).each(|costs| costs.sum());
+    let of_surely = all(&surely).each(|costs| costs.sum());
+    let remaining = remaining_work(timeline, &surely).unwrap_or(Nanos::NEVER);
+    let low = of_alone.zip(of_surely).map(|(alone, surely)| alone.max(surely - remaining)).sum();
+    let high = all(&at_most).each(|costs| costs.max().unwrap_or_default()).sum();
+    let an_operation = |sum: Nanos| sum.0 as f64 / operations.count().max(1) as f64;
+    let (low, high) = (an_operation(low), an_operation(high));
     Saving { low: low.min(high), high }
 }
 
-/// How much of these sets, one for each thread, lies in an operation, without what watching the
-/// calls in them cost its threads together.
-fn each(
-    operations: &Operations,
-    sets: &[Stretches],
-    watched: &[WatchedCalls],
-    together: fn(&mut dyn Iterator<Item = Nanos>) -> Nanos,
-) -> f64 {
-    // A thread that makes operations, and those that make none (a daemon's, a library's): they work
-    // for all.
-    let own: BTreeSet<usize> = operations.cuts.iter().map(|cut| cut.thread).collect();
-    let others: Vec<usize> = (0..sets.len()).filter(|thread| !own.contains(thread)).collect();
-    let of_thread = |thread: usize| {
-        let threads: Vec<usize> = [thread].into_iter().chain(others.iter().copied()).collect();
-        let set = Stretches::any_of(threads.iter().map(|thread| &sets[*thread]));
-        let of_cut = |cut: &Cut| {
-            let cost = |thread: &usize| watched[*thread].within(&sets[*thread], cut.start, cut.end);
-            let watching = together(&mut threads.iter().map(cost));
-            set.within(cut.start, cut.end) - watching
-        };
-        operations.of_thread(thread).iter().map(of_cut).sum::<Nanos>()
-    };
-    let sum: Nanos = own.iter().copied().filter(|thread| *thread < sets.len()).map(of_thread).sum();
-    sum.0 as f64 / operations.count().max(1) as f64
+/// What lies in operations, of sets of moments, one for each thread.
+struct OfOperations<'a> {
+    operations: &'a Operations,
+    watched: &'a [WatchedCalls],
+    sets: &'a [Stretches],
+}
+
+impl OfOperations<'_> {
+    /// How much of the sets lies in the operations of each thread that makes some, without what
+    /// watching the calls in them cost the threads together. Threads that make none (a daemon's, a
+    /// library's) work for all.
+    fn each(
+        self,
+        together: fn(&mut dyn Iterator<Item = Nanos>) -> Nanos,
+    ) -> impl Iterator<Item = Nanos> {
+        let Self { operations, watched, sets } = self;
+        let own: BTreeSet<usize> = operations.cuts.iter().map(|cut| cut.thread).collect();
+        let others: Vec<usize> = (0..sets.len()).filter(|thread| !own.contains(thread)).collect();
+        own.into_iter().filter(|thread| *thread < sets.len()).map(move |thread| {
+            let threads: Vec<usize> = [thread].into_iter().chain(others.iter().copied()).collect();
+            let set = Stretches::any_of(threads.iter().map(|thread| &sets[*thread]));
+            let of_cut = |cut: &Cut| {
+                let cost =
+                    |thread: &usize| watched[*thread].within(&sets[*thread], cut.start, cut.end);
+                let watching = together(&mut threads.iter().map(cost));
+                set.within(cut.start, cut.end) - watching
+            };
+            operations.of_thread(thread).iter().map(of_cut).sum()
+        })
+    }
 }
 
 fn by_thread(timeline: &Timeline, removed: &[Removed]) -> Vec<Stretches> {
@@ -164,7 +178,7 @@ mod tests {
     use super::*;
     use crate::operation::OperationRule;
     use crate::synthetic::{Story, micros, millis};
-    use crate::timeline::{FunctionId, WatchCost};
+    use crate::timeline::{FunctionId, RunningTime, WatchCost};
 
     const MILLI: f64 = 1e6;
 
@@ -261,6 +275,25 @@ mod tests {
         let all = [removed(0, 0, 5), removed(0, 6, 8), removed(1, 7, 11)];
         let saving = saving(&timeline, &operations, &only(&all));
         assert_eq!((saving.low / MILLI, saving.high / MILLI), (2.5, 2.5));
+    }
+
+    #[test]
+    fn threads_that_nothing_is_seen_of_worked_no_longer_than_their_process() {
+        let mut timeline = Story::new()
+            .thread(|told| {
+                told.call("C_FindObjectsInit", 2, millis(10)).call("C_Sign", 2, millis(2));
+            })
+            .thread(|told| {
+                told.call("C_GetTokenInfo", 2, millis(1)).advance(millis(11));
+            })
+            .timeline();
+        let search = [removed(0, 0, 10)];
+        assert_eq!(of_whole(&timeline, &search), (0.0, 10.0), "it may have worked all the time");
+        timeline.processor = Some(millis(12));
+        assert_eq!(of_whole(&timeline, &search), (0.0, 10.0), "and the search have waited");
+        let running = RunningTime { time: millis(1), ran: millis(1) };
+        timeline.running.insert(FunctionId(0), running);
+        assert_eq!(of_whole(&timeline, &search), (8.0, 10.0), "2 of 12 ms were worked elsewhere");
     }
 
     #[test]

@@ -200,9 +200,15 @@ impl Buffer {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn sign(&self, scale: &Scale, started: Nanos, ended: Nanos) -> io::Result<()> {
+    pub fn sign(
+        &self,
+        scale: &Scale,
+        started: Nanos,
+        ended: Nanos,
+        processor: Nanos,
+    ) -> io::Result<()> {
         let [first, last] = scale.readings().map(ClockReading::both);
-        let words = [first[0], first[1], last[0], last[1], started.0, ended.0];
+        let words = [first[0], first[1], last[0], last[1], started.0, ended.0, processor.0];
         // Whoever reads the file later cannot try values on its digests.
         self.file.write_all_at(&[0; 16], offset_of!(Header, key) as u64)?;
         let at = offset_of!(Header, run);
