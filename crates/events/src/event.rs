@@ -154,10 +154,12 @@ pub struct CalledFunction {
 /// What a call takes longer because it is watched, in the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchCost {
-    /// Within the call's own time.
+    /// Before the call's own time begins.
+    pub before: Nanos,
+    /// Within the call's own time, at its beginning.
     pub inside: Nanos,
-    /// Before and after: within that of a call around it.
-    pub outside: Nanos,
+    /// After the call's own time has ended.
+    pub after: Nanos,
 }
 
 /// Where calls of one function come through, by which an end finds its beginning: two stubs may

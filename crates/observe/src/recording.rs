@@ -285,7 +285,7 @@ fn watch_cost(cost: &[u8], scale: &Scale) -> Option<WatchCost> {
     let inside = mean(offset_of!(StubCost, inside), offset_of!(StubCost, beginnings))?;
     let before = mean(offset_of!(StubCost, before), offset_of!(StubCost, beginnings))?;
     let after = mean(offset_of!(StubCost, after), offset_of!(StubCost, ends));
-    Some(WatchCost { inside, outside: before + after.unwrap_or_default() })
+    Some(WatchCost { before, inside, after: after.unwrap_or_default() })
 }
 
 fn running_of(running: &[u8], scale: &Scale) -> Option<(Nanos, Nanos)> {

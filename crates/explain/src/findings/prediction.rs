@@ -13,7 +13,7 @@ use tapstone_measure::units::Nanos;
 use super::remaining_work::remaining_work;
 use super::scene::{life, waits};
 use super::stretches::Stretches;
-use super::watching::WatchedCalls;
+use super::watching::ProbeWork;
 use super::{Finding, Removed};
 use crate::operation::{Cut, Operations};
 use crate::timeline::{Thread, Timeline};
@@ -94,8 +94,8 @@ fn merged(all: Vec<Removed>) -> Vec<Removed> {
 /// What one round says of what an operation would save: without what watching it cost.
 #[must_use]
 pub fn saving(timeline: &Timeline, operations: &Operations, removable: &Removable) -> Saving {
-    let of = |thread| WatchedCalls::of(timeline, thread);
-    let watched: Vec<WatchedCalls> = timeline.threads.iter().map(of).collect();
+    let on = |thread| ProbeWork::on(timeline, thread);
+    let watched: Vec<ProbeWork> = timeline.threads.iter().map(on).collect();
     let surely = by_thread(timeline, &removable.surely);
     let at_most = by_thread(timeline, &removable.at_most);
     let all = |sets| OfOperations { operations, watched: &watched, sets };
@@ -114,7 +114,7 @@ pub fn saving(timeline: &Timeline, operations: &Operations, removable: &Removabl
 /// What lies in operations, of sets of moments, one for each thread.
 struct OfOperations<'a> {
     operations: &'a Operations,
-    watched: &'a [WatchedCalls],
+    watched: &'a [ProbeWork],
     sets: &'a [Stretches],
 }
 
@@ -177,7 +177,7 @@ fn working(timeline: &Timeline, thread: &Thread) -> Stretches {
 mod tests {
     use super::*;
     use crate::operation::OperationRule;
-    use crate::synthetic::{Story, micros, millis};
+    use crate::synthetic::{Story, millis};
     use crate::timeline::{FunctionId, RunningTime, WatchCost};
 
     const MILLI: f64 = 1e6;
@@ -308,7 +308,7 @@ mod tests {
             .timeline();
         let both = [removed(0, 0, 10), removed(1, 0, 4)];
         assert_eq!(of_whole(&timeline, &both), (10.0, 10.0));
-        let cost = WatchCost { inside: millis(1), outside: micros(500) };
+        let cost = WatchCost { inside: millis(1), ..WatchCost::default() };
         timeline.watch_costs = (0..2).map(|id| (FunctionId(id), cost)).collect();
         // Each thread's search and its open begin at once: 2 ms of each lie inside.
         assert_eq!(of_whole(&timeline, &both), (6.0, 8.0), "one after the other, or at once");

@@ -14,6 +14,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
+use super::token_calls::following;
 use super::unit::ApduUnit;
 use super::{Finding, FindingKind, Removed, words};
 use crate::exchanges;
@@ -242,6 +243,8 @@ fn report(
     seen: String,
     fix: Fix,
 ) -> Option<Finding> {
+    let follows = |it: &Removed| following(scene, it.thread, it.end);
+    let perhaps = repeats.removed.iter().flat_map(follows).collect();
     let mut finding = scene.report(Waste {
         kind: FindingKind::RepeatedCommand,
         place,
@@ -268,6 +271,7 @@ fn report(
         )
     });
     finding.evidence.extend(named);
+    finding.perhaps = perhaps;
     Some(finding)
 }
 
@@ -329,6 +333,9 @@ mod tests {
             ("SCardTransmit", "below-pcsc")
         );
         assert_eq!(trial(&finding).as_deref(), Some("cache-apdu"));
+        // With each repetition but the last the 4 ms until the next call.
+        let perhaps: Nanos = finding.perhaps.iter().map(|it| it.end - it.start).sum();
+        assert_eq!(perhaps, millis(8));
         assert_eq!(
             finding.evidence,
             [

@@ -50,7 +50,8 @@ struct AskedCount<'a> {
     /// Those that belong to operations, but for the first.
     again: u64,
     removed: Vec<Removed>,
-    /// Of files: from the open to the end, and what is done with them up to the thread's next call.
+    /// From the open of a file to its end, or the lookup, and what is done with the answer up to the
+    /// thread's next call.
     perhaps: Vec<Removed>,
     /// System calls by name.
     calls: BTreeMap<&'a str, u64>,
@@ -143,8 +144,8 @@ impl AskedCount<'_> {
         }
     }
 
-    /// What may go with a file that was read before. What is done with the answer of a lookup stays:
-    /// a fix gives the answer too.
+    /// What may go with a file that was read before, or with an answer that was had: a fix gives the
+    /// answer too, and who keeps it does not take it apart again.
     fn add_whole(&mut self, scene: &Scene<'_>, thread: usize, start: Nanos, end: Nanos) {
         if self.count > 1 && scene.counts(thread, start) {
             self.perhaps.push(Removed { thread, start, end });
@@ -201,7 +202,10 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
                     let at = questions.number(asker, layer, question);
                     let count = u64::from(leaf.count.max(1));
                     questions.all[at].add(scene, number, leaf.start, count, leaf.time);
-                    if kind == Kind::Open {
+                    if kind != Kind::Open {
+                        let asked = &mut questions.all[at];
+                        asked.add_whole(scene, number, leaf.start, next_moment(thread, leaf));
+                    } else {
                         let (start, until) = (leaf.start, leaf.end);
                         let function = scene.timeline.call(leaf.call).function;
                         let file = OpenFile { at, start, until, is_only_read: is_stream(function) };
@@ -365,12 +369,19 @@ fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::prediction::{self, Saving};
     use crate::findings::tests::{each, figures, only, trial, whole};
+    use crate::operation::Operations;
     use crate::synthetic::{Story, ThreadStory, micros, millis};
     use crate::timeline::Timeline;
 
     fn one(tell: impl FnOnce(&mut ThreadStory<'_>)) -> Timeline {
         Story::new().thread(tell).timeline()
+    }
+
+    fn saving(timeline: &Timeline, finding: &Finding) -> Saving {
+        let removable = prediction::union([finding]);
+        prediction::saving(timeline, &Operations::whole(timeline), &removable)
     }
 
     fn leaves(scene: &Scene<'_>) -> Vec<Finding> {
@@ -465,20 +476,19 @@ mod tests {
         });
         let finding = only(whole(&timeline, leaves));
         assert_eq!(finding.time, micros(4 * 100));
-        let operations = crate::operation::Operations::whole(&timeline);
-        let removable = crate::findings::prediction::union([&finding]);
-        let saving = crate::findings::prediction::saving(&timeline, &operations, &removable);
-        assert_eq!((saving.low, saving.high), (4.0 * 100e3, 4.0 * 610e3));
-        // Of lookups what is done with the answer stays.
-        let timeline = one(|told| packets(told, 100));
-        assert_eq!(only(whole(&timeline, leaves)).perhaps, []);
+        let saved = saving(&timeline, &finding);
+        assert_eq!((saved.low, saved.high), (4.0 * 100e3, 4.0 * 610e3));
+        // What is done with the answer of a lookup may go too, up to the next one.
+        let timeline = one(|told| packets(told, 101));
+        let saved = saving(&timeline, &only(whole(&timeline, leaves)));
+        assert_eq!((saved.low, saved.high), (100.0 * 40e3, 99.0 * 100e3 + 40e3));
     }
 
     /// What libc reads of a stream is not seen: all from its open to its close is of it, unless the
     /// thread does something else meanwhile.
     #[test]
     fn a_stream_is_a_unit_from_its_open_to_its_close() {
-        let saving = |otherwise: Option<&str>| {
+        let saved = |otherwise: Option<&str>| {
             let timeline = one(|told| {
                 for _ in 0..5 {
                     told.leaf("fopen", micros(30))
@@ -493,14 +503,11 @@ mod tests {
                     told.advance(micros(300)).call("C_Sign", 1, millis(1));
                 }
             });
-            let finding = only(whole(&timeline, leaves));
-            let operations = crate::operation::Operations::whole(&timeline);
-            let removable = crate::findings::prediction::union([&finding]);
-            let saving = crate::findings::prediction::saving(&timeline, &operations, &removable);
-            (saving.low, saving.high)
+            let Saving { low, high } = saving(&timeline, &only(whole(&timeline, leaves)));
+            (low, high)
         };
-        assert_eq!(saving(None), (4.0 * 150e3, 4.0 * 450e3));
-        assert_eq!(saving(Some("C_Digest")), (4.0 * 50e3, 4.0 * 550e3));
+        assert_eq!(saved(None), (4.0 * 150e3, 4.0 * 450e3));
+        assert_eq!(saved(Some("C_Digest")), (4.0 * 50e3, 4.0 * 550e3));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! little use.
 //!
 //! They are made to be kept. Whoever opens one for each operation pays for it each time; what is
-//! opened beforehand, for a pool or for a token each, is not meant.
+//! opened beforehand, for a pool or for a token each, is not meant. What the program does with what
+//! it has opened, up to its next call, may go with it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,6 +12,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
+use super::token_calls::following;
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Span, Thread};
@@ -241,7 +243,9 @@ fn report(
         thing.close,
     );
     let by = words::called(place.module, all.iter().map(|openings| openings.caller.as_str()));
-    scene.report(Waste {
+    let follows = |it: &Removed| following(scene, it.thread, it.end);
+    let perhaps = removed.iter().flat_map(follows).collect();
+    let finding = scene.report(Waste {
         kind: FindingKind::SessionChurn,
         place,
         layer: all.first()?.layer.clone(),
@@ -252,7 +256,8 @@ fn report(
             Some(fix) => Remedy::TryFirst(fix, thing.change.to_owned()),
             None => Remedy::Change(thing.change.to_owned()),
         },
-    })
+    });
+    finding.map(|finding| Finding { perhaps, ..finding })
 }
 
 /// Whether the fix could keep it. The end of a token's last session is a logout too, which it
@@ -322,6 +327,23 @@ mod tests {
         assert!(finding.advice.unwrap().starts_with("keep the session"));
         let finding = only(whole(&timeline, find));
         assert_eq!(figures(&finding), (5.0, 5, millis(16), 320));
+    }
+
+    #[test]
+    fn what_follows_an_opening_or_an_end_may_go_too() {
+        let timeline = one(|told| {
+            for session in 1..=3 {
+                opens(told, session);
+                told.advance(millis(1));
+                signs(told, session);
+                closes(told, session);
+                told.advance(millis(2));
+            }
+        });
+        let finding = only(whole(&timeline, find));
+        // Of the second and the third opening, and of the first two ends.
+        let perhaps: Nanos = finding.perhaps.iter().map(|it| it.end - it.start).sum();
+        assert_eq!((finding.time, perhaps), (millis(8), millis(6)));
     }
 
     #[test]
