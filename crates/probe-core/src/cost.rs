@@ -21,7 +21,7 @@ impl CostSampling {
     pub fn is_due(&mut self) -> bool {
         // Knuth's multiplier for 64 bits; the upper bits are the random ones.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 32) % ONE_OF == 0
+        (self.0 >> 32).is_multiple_of(ONE_OF)
     }
 }
 
