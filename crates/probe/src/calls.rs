@@ -136,8 +136,8 @@ fn enter_span(thread: &mut Thread, frame: &mut Frame, slot: &StubSlot) -> FixAns
     let Beginning { words, bytes, flags } =
         unsafe { capture::capture_beginning(function, frame, capture_rules()) };
     let looks = running_of(frame).is_some_and(|it| it.is_due(&mut thread.running_sampling));
-    let ran = if looks { sys::thread_nanos() } else { 0 };
-    thread.push(frame.place(), frame.id, function, ran);
+    thread.look_at(frame.place(), looks.then(sys::thread_nanos));
+    thread.push(frame.place(), frame.id, function);
     frame.state = SPAN;
     frame.start = now();
     let head = Head::new(frame.start, EVENT_ENTER, frame.id).with_flags(flags);

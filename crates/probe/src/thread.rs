@@ -39,8 +39,6 @@ pub(crate) struct Open {
     frame: usize,
     id: u32,
     pub(crate) function: u32,
-    /// The thread's processor time when it began, in nanoseconds; 0 where nobody looked.
-    pub(crate) ran: u64,
     /// What is known of a loop in which the thread may spin.
     pub(crate) busy_wait: BusyWait,
 }
@@ -73,8 +71,12 @@ pub(crate) struct Thread {
     pub(crate) own_polls: OwnPolls,
     /// At which calls the probe times itself, ...
     pub(crate) cost_sampling: CostSampling,
-    /// ... and at which it looks at the thread's processor time.
+    /// ... and at which it looks at the thread's processor time: ...
     pub(crate) running_sampling: CostSampling,
+    /// ... at this frame's last, ...
+    looked_at: usize,
+    /// ... and the time was this, in nanoseconds.
+    ran: u64,
     pub(crate) journal: Journal,
     pub(crate) random: u64,
     waiting: usize,
@@ -273,17 +275,29 @@ impl Thread {
 
     /// Notes a call. False: too deep.
     #[inline(always)]
-    pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32, ran: u64) -> bool {
+    pub(crate) fn push(&mut self, frame: usize, id: u32, function: u32) -> bool {
         let Some(open) = self.open.get_mut(self.depth) else { return false };
-        *open = Open { frame, id, function, ran, busy_wait: BusyWait::default() };
+        *open = Open { frame, id, function, busy_wait: BusyWait::default() };
         self.depth += 1;
         self.has_called = true;
         true
     }
 
+    /// Somebody looks at the thread's processor time as the call of this frame begins, or nobody
+    /// does. One call at a time is looked at: the one that began last.
+    #[inline(always)]
+    pub(crate) fn look_at(&mut self, frame: usize, ran: Option<u64>) {
+        if let Some(ran) = ran {
+            (self.looked_at, self.ran) = (frame, ran);
+        } else if self.looked_at == frame {
+            // It was for another call at that place, which was abandoned.
+            self.looked_at = 0;
+        }
+    }
+
     /// The thread's processor time when the call of this frame began, if somebody looked.
-    pub(crate) fn ran_before(&mut self, frame: usize) -> Option<u64> {
-        self.innermost().filter(|open| open.frame == frame && open.ran > 0).map(|open| open.ran)
+    pub(crate) fn ran_before(&self, frame: usize) -> Option<u64> {
+        (self.looked_at == frame).then_some(self.ran)
     }
 
     /// Whether this is the frame of a call that is open; those inside it are abandoned.
