@@ -20,6 +20,7 @@ mod measured;
 mod mechanisms;
 mod plan;
 mod scale_limit;
+mod steady;
 mod steps;
 mod verified;
 
@@ -34,6 +35,7 @@ pub use self::plan::{
 pub use self::scale_limit::{
     ScaleLevel, ScaleLimit, ScaleSearch, ScaleVerdict, find_scale, judge_level, transactions_level,
 };
+pub use self::steady::{MissingTransactions, SteadyLoad};
 pub use self::steps::{
     Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,
     ReplayThread, StepInput,

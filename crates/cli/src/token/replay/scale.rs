@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use tapstone_measure::exceedance::{GeneratorHealth, RateLevel};
 use tapstone_measure::latency_bound::LatencyBound;
-use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_measure::units::Nanos;
 use tapstone_record as record;
 use tapstone_record::{
     ArrivalKind, Fraction, GeneratorState, OfferedLevel, RateWithin, RateWithinOutcome,
     RateWithinStop, Seconds,
 };
 use tapstone_replay::{
-    Due, ReplayOptions, ReplayPlan, ScaleLimit, ScaleSearch, ScaleVerdict, find_scale, judge_level,
-    planned_workload, replayed_span, transactions_level,
+    Due, ReplayOptions, ReplayPlan, ScaleLimit, ScaleSearch, ScaleVerdict, SteadyLoad, find_scale,
+    judge_level, replayed_span, transactions_level,
 };
 use tapstone_text::{counted, thousands};
 use tapstone_token::controller::TokenMeasureError;
-use tapstone_workload::{Transaction, Workload, transactions, transactions_by};
+use tapstone_workload::{Transaction, Workload};
 
 use super::Went;
 use super::text::quantile;
@@ -79,6 +79,7 @@ impl Search<'_> {
         one_replay: &mut dyn FnMut(&ReplayOptions) -> anyhow::Result<Went>,
     ) -> anyhow::Result<(Went, Option<FoundScale>)> {
         let share = self.bound.share_beyond();
+        let load = SteadyLoad::new(self.workload, self.recorded);
         let mut shown: Option<Went> = None;
         let mut is_within = false;
         let mut stopped = RateWithinStop::Done;
@@ -102,9 +103,9 @@ impl Search<'_> {
                 shown = Some(went);
                 return Ok(None);
             }
-            let times = self.transactions(&went)?;
+            let times = load.transactions(&went.plan.processes, &went.measured)?;
             let lateness = self.lateness(&went);
-            let level = transactions_level(&times, self.bound, self.rate(scale), lateness.health);
+            let level = transactions_level(&times, self.bound, load.rate(scale), lateness.health);
             offered.push(self.offered(&times, &level, lateness));
             let verdict = judge_level(&level, share);
             if !self.quiet {
@@ -123,39 +124,8 @@ impl Search<'_> {
             let is_cap = highest == Some(most);
             stopped = if is_cap { RateWithinStop::RateCap } else { RateWithinStop::LevelCap };
         }
-        let within = self.record(&search, offered, stopped, expected_replays(most));
+        let within = self.record(&load, &search, offered, stopped, expected_replays(most));
         Ok((shown, Some(FoundScale { bound: self.bound, search, within })))
-    }
-
-    /// Transactions that were meant to begin while all clients are there, in that order: as many for
-    /// each client as were recorded, however late they came.
-    fn transactions(&self, went: &Went) -> anyhow::Result<Vec<Transaction>> {
-        let span = replayed_span(self.workload);
-        let rule = transactions(self.recorded).rule;
-        let planned =
-            transactions_by(&rule, &planned_workload(self.workload, &went.plan.processes));
-        let made = transactions_by(&rule, &went.measured);
-        if made.len() != planned.len() {
-            anyhow::bail!(
-                "{} transactions came of {} that were planned: calls are missing\nhint: replay it \
-                 with --scale, which shows what failed",
-                made.len(),
-                planned.len()
-            );
-        }
-        let both = planned.iter().zip(made);
-        let mut all: Vec<(Nanos, Transaction)> = both
-            .filter(|(planned, _)| (span.0..2 * span.0).contains(&planned.start.0))
-            .map(|(planned, made)| (planned.start, made))
-            .collect();
-        all.sort_by_key(|(planned, _)| *planned);
-        Ok(all.into_iter().map(|(_, made)| made).collect())
-    }
-
-    /// At how many transactions a second they are meant to come.
-    fn rate(&self, scale: u32) -> PerSecond {
-        let count = transactions(self.recorded).list.len() as f64;
-        PerSecond(count * f64::from(scale) / replayed_span(self.workload).as_secs_f64())
     }
 
     /// A call at a recorded moment, on a thread that had its last answer, begins then: what is later
@@ -209,12 +179,13 @@ impl Search<'_> {
 
     fn record(
         &self,
+        load: &SteadyLoad<'_>,
         search: &ScaleSearch,
         levels: Vec<OfferedLevel>,
         stopped_by: RateWithinStop,
         replays: u64,
     ) -> RateWithin {
-        let rate = |scale| self.rate(scale);
+        let rate = |scale| load.rate(scale);
         let (outcome, found, at_least) = match search.limit {
             ScaleLimit::Between { within, beyond } => {
                 let low = rate(within).0;

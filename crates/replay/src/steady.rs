@@ -1,0 +1,77 @@
+//! The transactions of a steady replay: those that were meant to begin while all clients are there.
+
+use tapstone_measure::units::{Nanos, PerSecond};
+use tapstone_workload::{Transaction, TransactionRule, Workload, transactions, transactions_by};
+
+use crate::measured::planned_workload;
+use crate::plan::replayed_span;
+use crate::steps::ReplayProcess;
+
+/// What steady replays of one recording are cut by.
+#[derive(Clone, Debug)]
+pub struct SteadyLoad<'a> {
+    /// The recording.
+    pub workload: &'a Workload,
+    /// From its first call to the end of its last: all clients are there from one such time after
+    /// the start to two.
+    pub span: Nanos,
+    rule: TransactionRule,
+    transactions: usize,
+}
+
+/// Calls of a replay are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{made} transactions came of {planned} that were planned: calls are missing\nhint: replay it \
+     with --scale, which shows what failed"
+)]
+pub struct MissingTransactions {
+    made: usize,
+    planned: usize,
+}
+
+impl<'a> SteadyLoad<'a> {
+    /// Of a recording and the part of it that is replayed.
+    #[must_use]
+    pub fn new(workload: &'a Workload, recorded: &Workload) -> Self {
+        let cut = transactions(recorded);
+        let span = replayed_span(workload);
+        Self { workload, span, rule: cut.rule, transactions: cut.list.len() }
+    }
+
+    /// The transactions that were meant to begin while all clients are there, in that order: as many
+    /// for each client as were recorded, however late they came.
+    ///
+    /// # Errors
+    /// Calls are missing.
+    pub fn transactions(
+        &self,
+        processes: &[ReplayProcess],
+        measured: &Workload,
+    ) -> Result<Vec<Transaction>, MissingTransactions> {
+        let planned = transactions_by(&self.rule, &planned_workload(self.workload, processes));
+        let made = transactions_by(&self.rule, measured);
+        if made.len() != planned.len() {
+            return Err(MissingTransactions { made: made.len(), planned: planned.len() });
+        }
+        let both = planned.iter().zip(made);
+        let mut all: Vec<(Nanos, Transaction)> = both
+            .filter(|(planned, _)| self.is_steady(planned.start))
+            .map(|(planned, made)| (planned.start, made))
+            .collect();
+        all.sort_by_key(|(planned, _)| *planned);
+        Ok(all.into_iter().map(|(_, made)| made).collect())
+    }
+
+    /// Whether all clients are there at that moment.
+    #[must_use]
+    pub fn is_steady(&self, moment: Nanos) -> bool {
+        (self.span.0..self.span.0.saturating_mul(2)).contains(&moment.0)
+    }
+
+    /// At how many transactions a second they are meant to come.
+    #[must_use]
+    pub fn rate(&self, scale: u32) -> PerSecond {
+        PerSecond(self.transactions as f64 * f64::from(scale) / self.span.as_secs_f64())
+    }
+}
