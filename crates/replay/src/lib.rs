@@ -7,6 +7,8 @@
 //! - [`measured_workload`] makes a workload of what was measured, so that there and here are read by
 //!   the same code.
 //! - [`find_scale`] looks for the number of times that a load keeps a latency.
+//! - [`fit_device`] finds a queue that explains replays, and [`CapacityQuestion`] says what so many
+//!   such devices carry.
 //! - [`verify_replay`] judges the results, in a process that does not load the module.
 //!
 //! Never replayed: logins, logouts, changes of PINs and tokens, and whatever makes, changes or
@@ -14,6 +16,7 @@
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
+mod capacity;
 mod engine;
 mod inputs;
 mod measured;
@@ -24,6 +27,10 @@ mod steady;
 mod steps;
 mod verified;
 
+pub use self::capacity::{
+    CapacityQuestion, DeviceFit, DeviceModel, MOST_UTILISATION, MeasuredReplay, NoDeviceModel,
+    PredictedCapacity, PredictedLoad, fit_device,
+};
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
 pub use self::measured::{
     ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
@@ -35,7 +42,7 @@ pub use self::plan::{
 pub use self::scale_limit::{
     ScaleLevel, ScaleLimit, ScaleSearch, ScaleVerdict, find_scale, judge_level, transactions_level,
 };
-pub use self::steady::{MissingTransactions, SteadyLoad};
+pub use self::steady::{MissingTransactions, SteadyLoad, SteadyPart};
 pub use self::steps::{
     Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,
     ReplayThread, StepInput,

@@ -3,7 +3,7 @@
 mod keys;
 mod thread;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayStep, ReplayThread};
 pub struct ReplayOptions {
     /// So many times the same clients, each with a start of its own; 0 is taken for 1.
     pub scale: u32,
+    /// On so many devices: each client keeps to one of them, and they are dealt in turn. 0 is taken
+    /// for 1.
+    pub devices: u32,
     /// Each client runs twice in a row, begun anywhere in the time of the recording: from one such
     /// time to two, all of them are there, and each does once what was recorded.
     pub steady: bool,
@@ -255,6 +258,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
             continue;
         }
         let planned = ReplayProcess {
+            device: 0,
             keys: planner.keys.iter().map(|(_, order)| *order).collect::<Vec<KeyOrder>>(),
             on_token: options.on_token,
             sessions: planner.sessions.iter().map(|session| session.opened_before).collect(),
@@ -268,7 +272,8 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
     }
     begin_at_once(&mut planned_processes);
     for planned in planned_processes {
-        plan.processes.push(scaled(planned, options, replayed_span(workload))?);
+        let planned = scaled(planned, options, replayed_span(workload))?;
+        plan.processes.extend(dealt(planned, options.devices.max(1))?);
     }
     // What the user tells of a key can still make something of it.
     if plan.processes.is_empty() && !plan.keys.iter().any(MappedKey::is_to_be_told) {
@@ -324,15 +329,15 @@ pub fn replayed_span(workload: &Workload) -> Nanos {
     ends.max().unwrap_or_default() - start
 }
 
-/// How many times the clients of a plan, made for a scale of one, can be replayed.
+/// How many times the clients of a plan, made for a scale of one, can be replayed on so many devices.
 #[must_use]
-pub fn most_scale(plan: &ReplayPlan) -> u32 {
+pub fn most_scale(plan: &ReplayPlan, devices: u32) -> u32 {
     let most_of = |process: &ReplayProcess| {
         let threads = MOST_THREADS / process.threads.len().max(1);
         let sessions = MOST_SESSIONS / (ROUNDS_OF_STEADY * process.sessions.len()).max(1);
         threads.min(sessions) as u32
     };
-    plan.processes.iter().map(most_of).min().unwrap_or_default()
+    plan.processes.iter().map(most_of).min().unwrap_or_default().saturating_mul(devices)
 }
 
 /// Rounds of a client in a steady replay.
@@ -347,13 +352,15 @@ fn scaled(
     let scale = options.scale.max(1);
     let rounds = if options.steady { ROUNDS_OF_STEADY } else { 1 };
     let threads = one.threads.len().saturating_mul(scale as usize);
-    if threads > MOST_THREADS {
-        return Err(too_many("threads in a process", threads, MOST_THREADS));
+    let most = MOST_THREADS.saturating_mul(options.devices.max(1) as usize);
+    if threads > most {
+        return Err(too_many("threads in a process", threads, most));
     }
     let count = one.sessions.len();
     let sessions = count.saturating_mul(scale as usize).saturating_mul(rounds);
-    if sessions > MOST_SESSIONS {
-        return Err(too_many("sessions", sessions, MOST_SESSIONS));
+    let most = MOST_SESSIONS.saturating_mul(options.devices.max(1) as usize);
+    if sessions > most {
+        return Err(too_many("sessions", sessions, most));
     }
     let mut random = SplitMix(one.seed ^ 0x5CA1_ED00);
     let mut all = ReplayProcess { threads: Vec::new(), sessions: Vec::new(), ..one.clone() };
@@ -382,6 +389,31 @@ fn scaled(
         all.threads.extend(threads);
     }
     Ok(all)
+}
+
+/// The clients of a process dealt to so many devices, a process for each that has any.
+fn dealt(all: ReplayProcess, devices: u32) -> Result<Vec<ReplayProcess>, PlanError> {
+    if devices == 1 {
+        return Ok(vec![all]);
+    }
+    let mut dealt: Vec<ReplayProcess> = Vec::new();
+    for device in 0..devices {
+        let its_own = |thread: &&ReplayThread| thread.copy % devices == device;
+        let threads: Vec<ReplayThread> = all.threads.iter().filter(its_own).cloned().collect();
+        if threads.len() > MOST_THREADS {
+            return Err(too_many("threads in a process", threads.len(), MOST_THREADS));
+        }
+        // Those of the other clients are not opened here.
+        let steps = threads.iter().flat_map(|thread| &thread.steps);
+        let used: BTreeSet<u32> = steps.filter_map(|step| step.session).collect();
+        let sessions =
+            all.sessions.iter().zip(0..).map(|(open, place)| *open && used.contains(&place));
+        let sessions = sessions.collect();
+        if !threads.is_empty() {
+            dealt.push(ReplayProcess { device, threads, sessions, ..all.clone() });
+        }
+    }
+    Ok(dealt)
 }
 
 /// A step in other sessions, so much later.

@@ -19,6 +19,15 @@ pub struct SteadyLoad<'a> {
     transactions: usize,
 }
 
+/// Which transactions of a plan begin while all clients are there.
+#[derive(Clone, Debug)]
+pub struct SteadyPart {
+    rule: TransactionRule,
+    planned: usize,
+    /// In the order in which they are meant to begin.
+    places: Vec<usize>,
+}
+
 /// Calls of a replay are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -39,33 +48,22 @@ impl<'a> SteadyLoad<'a> {
         Self { workload, span, rule: cut.rule, transactions: cut.list.len() }
     }
 
-    /// The transactions that were meant to begin while all clients are there, in that order: as many
-    /// for each client as were recorded, however late they came.
-    ///
-    /// # Errors
-    /// Calls are missing.
-    pub fn transactions(
-        &self,
-        processes: &[ReplayProcess],
-        measured: &Workload,
-    ) -> Result<Vec<Transaction>, MissingTransactions> {
+    /// Which transactions of a plan begin while all clients are there.
+    #[must_use]
+    pub fn steady_part(&self, processes: &[ReplayProcess]) -> SteadyPart {
         let planned = transactions_by(&self.rule, &planned_workload(self.workload, processes));
-        let made = transactions_by(&self.rule, measured);
-        if made.len() != planned.len() {
-            return Err(MissingTransactions { made: made.len(), planned: planned.len() });
-        }
-        let both = planned.iter().zip(made);
-        let mut all: Vec<(Nanos, Transaction)> = both
-            .filter(|(planned, _)| self.is_steady(planned.start))
-            .map(|(planned, made)| (planned.start, made))
+        let starts = planned.iter().map(|one| one.start).enumerate();
+        let mut steady: Vec<(Nanos, usize)> = starts
+            .filter(|(_, start)| self.is_steady(*start))
+            .map(|(place, start)| (start, place))
             .collect();
-        all.sort_by_key(|(planned, _)| *planned);
-        Ok(all.into_iter().map(|(_, made)| made).collect())
+        steady.sort_by_key(|(start, _)| *start);
+        let places = steady.into_iter().map(|(_, place)| place).collect();
+        SteadyPart { rule: self.rule.clone(), planned: planned.len(), places }
     }
 
     /// Whether all clients are there at that moment.
-    #[must_use]
-    pub fn is_steady(&self, moment: Nanos) -> bool {
+    fn is_steady(&self, moment: Nanos) -> bool {
         (self.span.0..self.span.0.saturating_mul(2)).contains(&moment.0)
     }
 
@@ -73,5 +71,23 @@ impl<'a> SteadyLoad<'a> {
     #[must_use]
     pub fn rate(&self, scale: u32) -> PerSecond {
         PerSecond(self.transactions as f64 * f64::from(scale) / self.span.as_secs_f64())
+    }
+}
+
+impl SteadyPart {
+    /// The transactions of a replay that were meant to begin while all clients are there, in that
+    /// order: as many for each client as were recorded, however late they came.
+    ///
+    /// # Errors
+    /// Calls are missing.
+    pub fn transactions(
+        &self,
+        measured: &Workload,
+    ) -> Result<Vec<Transaction>, MissingTransactions> {
+        let made = transactions_by(&self.rule, measured);
+        if made.len() != self.planned {
+            return Err(MissingTransactions { made: made.len(), planned: self.planned });
+        }
+        Ok(self.places.iter().map(|place| made[*place]).collect())
     }
 }

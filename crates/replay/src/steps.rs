@@ -11,6 +11,8 @@ use crate::plan::KeyUses;
 /// One process of a replay. It names no file and holds no secret.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReplayProcess {
+    /// Which of the devices it works on, from 0.
+    pub device: u32,
     /// The keys that it makes.
     pub keys: Vec<KeyOrder>,
     /// Keys are made on the token, where they outlive a session.
@@ -124,6 +126,14 @@ impl ReplayStep {
     /// Whether the room of a call is one for bytes.
     pub(crate) const fn gives_bytes(&self) -> bool {
         !matches!(self.call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)
+    }
+
+    /// Bytes that it is given anew; 0 for an input that was prepared.
+    pub(crate) const fn given_bytes(&self) -> u32 {
+        match self.input {
+            StepInput::Bytes(bytes) | StepInput::Below(bytes) => bytes,
+            StepInput::CipherText(_) | StepInput::Signed(_) => 0,
+        }
     }
 
     /// Whether what a call gives is kept, to be judged afterwards.

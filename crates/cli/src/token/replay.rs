@@ -31,8 +31,9 @@ use crate::{command_line, environment, interrupt};
 
 pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     let workload = read_workload(file, WorkloadLimits::default())?;
-    let options = ReplayOptions {
+    let mut options = ReplayOptions {
         scale: arguments.recorded.scale.unwrap_or(1),
+        devices: 1,
         steady: false,
         on_token: arguments.keys.token_keys,
         keys: arguments.recorded.workload_key.iter().copied().collect(),
@@ -54,13 +55,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let interrupt = interrupt::flag_on_signals()?;
     let mut record = empty_record();
     let mut controller = target::open(arguments, interrupt)?;
-    if controller.targets.len() > 1 {
-        let count = controller.targets.len();
-        controller.close();
-        anyhow::bail!(
-            "{count} tokens were named, and a workload is replayed on one\nhint: name one of them"
-        );
-    }
+    options.devices = controller.targets.len() as u32;
     leftovers::remove_keys_of_dead_runs(&mut controller)?;
     record.target = target::describe(&controller, None);
     let machine = LoadWatch::start();
@@ -81,7 +76,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
             let quiet = arguments.output.shared.quiet;
             let search =
                 scale::Search { workload: &workload, recorded: &recorded, bound, judges, quiet };
-            search.run(&options, most_scale(&plan), &mut one_replay)
+            search.run(&options, most_scale(&plan, options.devices), &mut one_replay)
         }
     };
     controller.close();

@@ -124,6 +124,30 @@ fn more_of_the_same_clients_have_sessions_of_their_own() {
 }
 
 #[test]
+fn clients_are_dealt_to_devices_and_open_no_session_of_another() {
+    let options = ReplayOptions { scale: 5, devices: 2, seed: 1, ..ReplayOptions::default() };
+    let plan = planned_with(signature().to_vec(), &options).unwrap();
+    let copies = |process: &ReplayProcess| -> Vec<u32> {
+        process.threads.iter().map(|thread| thread.copy).collect()
+    };
+    let dealt: Vec<(u32, Vec<u32>)> =
+        plan.processes.iter().map(|process| (process.device, copies(process))).collect();
+    assert_eq!(dealt, [(0, vec![0, 2, 4]), (1, vec![1, 3])]);
+    assert_eq!(plan.processes[1].sessions, [false, true, false, true, false]);
+    // The same clients begin at the same moments, wherever they go.
+    let one = planned_with(signature().to_vec(), &ReplayOptions { devices: 1, ..options.clone() });
+    let one = one.unwrap();
+    for process in &plan.processes {
+        for thread in &process.threads {
+            assert_eq!(thread.steps, one.processes[0].threads[thread.copy as usize].steps);
+        }
+    }
+    // More devices than clients: the others have nothing to do.
+    let few = planned_with(signature().to_vec(), &ReplayOptions { devices: 9, ..options });
+    assert_eq!(few.unwrap().processes.len(), 5);
+}
+
+#[test]
 fn what_follows_an_operation_that_failed_is_left_out_too() {
     let [begin, work] = signature();
     let failed = WorkloadCall { result: 0x60, ..begin };

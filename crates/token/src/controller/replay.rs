@@ -31,7 +31,8 @@ pub struct ReplayOutcome {
 }
 
 impl TokenController {
-    /// Replays a load on the first token. Keys are gone afterwards, whatever happened.
+    /// Replays a load, each process on the token of its device's number. Keys are gone afterwards,
+    /// whatever happened.
     ///
     /// # Errors
     /// A process cannot be started or cannot log in, or the token makes no such keys.
@@ -39,7 +40,7 @@ impl TokenController {
         &mut self,
         processes: &[ReplayProcess],
     ) -> Result<ReplayOutcome, TokenMeasureError> {
-        let numbers = self.ensure(1, processes.len() as u32)?.concat();
+        let numbers = self.workers_of_replay(processes)?;
         let prepared = self.prepare_replay(&numbers, processes);
         if prepared.is_err() || self.workers.is_interrupted() {
             self.end_replay(&numbers);
@@ -63,6 +64,19 @@ impl TokenController {
         Ok(outcome)
     }
 
+    /// A worker for each process, on its token.
+    fn workers_of_replay(
+        &mut self,
+        processes: &[ReplayProcess],
+    ) -> Result<Vec<usize>, TokenMeasureError> {
+        let on = |device| processes.iter().filter(|process| process.device == device).count();
+        let tokens = processes.iter().map(|process| process.device + 1).max().unwrap_or_default();
+        let most = (0..tokens).map(on).max().unwrap_or_default();
+        let by_token = self.ensure(tokens as usize, most as u32)?;
+        let mut free: Vec<_> = by_token.into_iter().map(Vec::into_iter).collect();
+        Ok(processes.iter().filter_map(|process| free[process.device as usize].next()).collect())
+    }
+
     fn prepare_replay(
         &mut self,
         numbers: &[usize],
@@ -81,7 +95,7 @@ impl TokenController {
             match ready {
                 Ok(known) => evidence.push(known),
                 Err(Trouble::Call { failure, .. }) => {
-                    let what = self.describe(0);
+                    let what = self.describe(process.device as usize);
                     return Err(TokenMeasureError::Call { what, failure });
                 }
                 Err(trouble) => return Err(TokenMeasureError::Keys { trouble }),

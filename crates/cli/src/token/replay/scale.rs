@@ -28,8 +28,13 @@ use crate::workload::{aligned, duration_text};
 const SPANS: u64 = 3;
 
 /// What is said before anything runs.
-pub(super) fn announcement(workload: &Workload, plan: &ReplayPlan, bound: LatencyBound) -> String {
-    let most = tapstone_replay::most_scale(plan);
+pub(super) fn announcement(
+    workload: &Workload,
+    plan: &ReplayPlan,
+    bound: LatencyBound,
+    devices: u32,
+) -> String {
+    let most = tapstone_replay::most_scale(plan, devices);
     let time = duration_text(Nanos(replayed_span(workload).0.saturating_mul(SPANS)));
     format!(
         "looks for how many times the load keeps {bound}: each replay takes about {time}; about {} of \
@@ -103,7 +108,7 @@ impl Search<'_> {
                 shown = Some(went);
                 return Ok(None);
             }
-            let times = load.transactions(&went.plan.processes, &went.measured)?;
+            let times = load.steady_part(&went.plan.processes).transactions(&went.measured)?;
             let lateness = self.lateness(&went);
             let level = transactions_level(&times, self.bound, load.rate(scale), lateness.health);
             offered.push(self.offered(&times, &level, lateness));
