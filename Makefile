@@ -1,7 +1,7 @@
 # A fresh clone on Debian or Ubuntu with Rust needs nothing but `make demo` or `make test`.
 
 .PHONY: help demo test setup build lint bench bpf watch-hour watch-programs within within-real \
-	attribution twins interrupts faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs \
+	attribution twins capacity interrupts faults mutants busy-tests fuzz fuzz-table fuzz-minimise fuzz-bugs \
 	dist dist-test book words picture clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo 'make within-real  10 such searches each in real time on the null module (SEARCHES=5, SERVERS=4)'
 	@echo 'make attribution  is the right limit named? 240 runs on 15 devices, which go on where they were stopped'
 	@echo 'make twins   what a trace predicts, beside what repairs by hand save'
+	@echo 'make capacity  what two and four devices carry, beside what one predicted'
 	@echo 'make interrupts  200 runs on SoftHSM2 that are interrupted, and 40 that are killed'
 	@echo 'make faults  every verb under every fault, which go on where they were stopped, and a table of them'
 	@echo 'make mutants CRATE=link   what the tests of a crate do not notice: docs/mutants/link.md'
@@ -82,6 +83,10 @@ attribution:
 # A few minutes, on a machine that does nothing else.
 twins:
 	cargo test --locked -p tapstone --test trial repair_by_hand -- --ignored --nocapture
+
+# A quarter of an hour, on a machine that does nothing else.
+capacity:
+	cargo test --locked -p tapstone --test trace two_and_four_devices -- --ignored --nocapture
 
 # Ten minutes, in which it takes all processors.
 interrupts:

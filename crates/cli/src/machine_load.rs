@@ -44,6 +44,23 @@ impl LoadWatch {
     }
 }
 
+/// What this process and its workers take of the machine's processors for a while.
+pub(crate) struct OwnLoadWatch(Option<(Ticks, u64)>);
+
+impl OwnLoadWatch {
+    pub(crate) fn start() -> Self {
+        Self(ticks().zip(ticks_with_workers()))
+    }
+
+    /// Their share of all processors since the start; `None` where it is not known.
+    pub(crate) fn share(&self) -> Option<Fraction> {
+        let (start, own_start) = self.0?;
+        let all = ticks()?.all.saturating_sub(start.all);
+        let own = ticks_with_workers()?.saturating_sub(own_start);
+        (all > 0).then(|| Fraction(own as f64 / all as f64))
+    }
+}
+
 fn ticks() -> Option<Ticks> {
     let all = KernelStats::current().ok()?.total;
     let interrupts = all.irq.unwrap_or(0) + all.softirq.unwrap_or(0);
@@ -57,6 +74,16 @@ fn own_ticks() -> Option<u64> {
     let own = Process::myself().and_then(|me| me.stat()).ok()?;
     let children = u64::try_from(own.cutime + own.cstime).unwrap_or(0);
     Some(own.utime + own.stime + children)
+}
+
+/// Of this process, of children that have ended, and of those that live.
+fn ticks_with_workers() -> Option<u64> {
+    let own = own_ticks()?;
+    let me = i32::try_from(std::process::id()).ok()?;
+    let living =
+        procfs::process::all_processes().ok()?.filter_map(|process| process.ok()?.stat().ok());
+    let workers = living.filter(|stat| stat.ppid == me);
+    Some(own + workers.map(|stat| stat.utime + stat.stime).sum::<u64>())
 }
 
 #[cfg(test)]

@@ -99,5 +99,6 @@ pub use trace::{
     WasteSearch,
 };
 pub use within::{
-    ArrivalKind, GeneratorState, OfferedLevel, RateWithin, RateWithinOutcome, RateWithinStop,
+    ArrivalKind, DeviceCapacity, GeneratorState, OfferedLevel, PredictedScale, RateWithin,
+    RateWithinOutcome, RateWithinStop,
 };

@@ -39,6 +39,51 @@ pub struct RateWithin {
     pub expected_seconds: Seconds,
     /// Every rate that was offered, in the order of the search.
     pub levels: Vec<OfferedLevel>,
+    /// How much of a recorded load more such devices would carry; null for other loads, and where
+    /// it cannot be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<DeviceCapacity>,
+}
+
+/// What so many devices would carry of a recorded load: predicted from the replays of a search, by
+/// the queues that explain them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceCapacity {
+    /// The devices of the search, among which the clients were dealt.
+    pub measured_devices: u32,
+    /// The highest scale that was measured to lie within the bound; null where none was.
+    pub measured_scale: Option<u32>,
+    /// Servers of a device, by the queue with the fewest that explains the replays.
+    pub servers: u32,
+    /// And by the one with the most.
+    pub servers_at_most: u32,
+    /// How far the best of these queues is off the measured latencies at most: 0.03 for 3 %.
+    pub error: Fraction,
+    /// Nothing is predicted for servers that work a larger share of their time.
+    pub most_utilisation: Fraction,
+    /// By the number of devices.
+    pub predicted: Vec<PredictedScale>,
+}
+
+/// What so many devices are predicted to carry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PredictedScale {
+    /// Devices, each with a line of its own; a client keeps to one of them.
+    pub devices: u32,
+    /// The load so many times, by the queue that carries least; 0: not once.
+    pub scale: u32,
+    /// And by the one that carries most.
+    pub scale_at_most: u32,
+    /// No higher scale was looked at.
+    pub is_capped: bool,
+    /// Transactions per second at `scale`; null for 0, as what follows.
+    #[schemars(with = "Option<f64>")]
+    pub rate: Option<PerSecond>,
+    /// The share of their time in which the servers work.
+    pub utilisation: Option<Fraction>,
+    /// The bound's quantile of transactions, in nanoseconds, with a 95 % interval over random
+    /// starts of the clients; how well the queue is the device is not in it.
+    pub latency_ns: Option<Estimate>,
 }
 
 /// How requests of an open loop arrive.

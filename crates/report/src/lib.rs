@@ -71,6 +71,7 @@ mod chart;
 pub mod comparison_csv;
 pub mod csv;
 mod decisions;
+pub mod device_capacity;
 pub mod door_csv;
 mod figures;
 pub mod github;

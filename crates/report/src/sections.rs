@@ -5,6 +5,7 @@
 //! repeats what a word or a sign says.
 
 mod blocks;
+mod capacity;
 pub(crate) mod charts;
 mod claims;
 mod comparison;
@@ -102,6 +103,9 @@ impl<'a> Sections<'a> {
         }
         if let Some(within) = &record.rate_within {
             within::add_rate_within(page, within);
+            if let Some(known) = &within.capacity {
+                capacity::add_device_capacity(page, within, known);
+            }
         }
         if let Some(comparison) = &record.comparison {
             comparison::add_comparison(page, comparison, &self.style);

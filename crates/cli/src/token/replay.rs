@@ -1,5 +1,6 @@
 //! `tapstone token --workload`: a recorded load, replayed on this token.
 
+mod capacity;
 mod scale;
 mod text;
 
@@ -23,7 +24,7 @@ use self::text::{Replay, plan_text, replay_text};
 use super::arguments::Arguments;
 use super::{leftovers, target};
 use crate::exit::Exit;
-use crate::machine_load::LoadWatch;
+use crate::machine_load::{LoadWatch, OwnLoadWatch};
 use crate::print::say;
 use crate::progress::ProgressLine;
 use crate::workload::{add_results, duration_text, kind_name, workload_record};
@@ -31,9 +32,11 @@ use crate::{command_line, environment, interrupt};
 
 pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Result<Exit> {
     let workload = read_workload(file, WorkloadLimits::default())?;
+    let tokens = &arguments.target;
+    let named = tokens.token_label.len() + tokens.token_serial.len() + tokens.slot.len();
     let mut options = ReplayOptions {
         scale: arguments.recorded.scale.unwrap_or(1),
-        devices: 1,
+        devices: named.max(1) as u32,
         steady: false,
         on_token: arguments.keys.token_keys,
         keys: arguments.recorded.workload_key.iter().copied().collect(),
@@ -49,7 +52,9 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
                 let time = duration_text(replayed_span(&workload));
                 say!("the replay takes about {time}, as the recorded run did");
             }
-            Some(bound) => say!("{}", scale::announcement(&workload, &plan, bound)),
+            Some(bound) => {
+                say!("{}", scale::announcement(&workload, &plan, bound, options.devices));
+            }
         }
     }
     let interrupt = interrupt::flag_on_signals()?;
@@ -65,10 +70,12 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
         let plan = plan_replay(&workload, options)?;
         let line =
             ProgressLine::timed(arguments.output.shared.quiet, &replaying(&workload, options));
+        let own_load = OwnLoadWatch::start();
         let outcome = controller.replay(&plan.processes);
+        let own_share = own_load.share();
         line.end();
         let outcome = outcome?;
-        Ok(Went::new(&workload, plan, outcome))
+        Ok(Went { own_share, ..Went::new(&workload, plan, outcome) })
     };
     let replayed = match arguments.recorded.scale_until {
         None => one_replay(&options).map(|went| (went, None)),
@@ -90,6 +97,9 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let mut text = replay_text(&replay);
     if let Some(found) = found {
         text.push_str(&found.text());
+        let why =
+            found.no_capacity.map(|why| format!("how many devices carry more is not known: {why}"));
+        record.warnings.extend(why);
         record.rate_within = Some(found.within);
     }
     arguments.output.shared.put_shown(&record, |output| match output.format {
@@ -131,12 +141,14 @@ struct Went {
     plan: ReplayPlan,
     outcome: ReplayOutcome,
     measured: Workload,
+    /// What the replay itself took of this machine's processors.
+    own_share: Option<record::Fraction>,
 }
 
 impl Went {
     fn new(workload: &Workload, plan: ReplayPlan, outcome: ReplayOutcome) -> Self {
         let measured = measured_workload(workload, &plan.processes, &outcome.threads);
-        Self { plan, outcome, measured }
+        Self { plan, outcome, measured, own_share: None }
     }
 
     /// Beside what was recorded, with its results judged where that is wanted.
@@ -146,7 +158,7 @@ impl Went {
         recorded: &'a Workload,
         judges: bool,
     ) -> Replay<'a> {
-        let Self { plan, outcome, measured } = self;
+        let Self { plan, outcome, measured, .. } = self;
         let verified = if judges { verify(plan, outcome) } else { BTreeMap::new() };
         Replay { workload, plan, outcome, recorded, measured, verified }
     }

@@ -29,6 +29,9 @@ pub(super) struct PlannedCalls<'a> {
     pub(super) kinds: Vec<CallKind>,
     /// Of each call the place of its kind, by process and thread.
     pub(super) places: Vec<Vec<Vec<usize>>>,
+    /// In the same order: how much later than it could each call began in a replay, which is the
+    /// doing of the machine that replays. Empty where there was none.
+    delays: Vec<Vec<Vec<Nanos>>>,
 }
 
 impl<'a> PlannedCalls<'a> {
@@ -46,8 +49,43 @@ impl<'a> PlannedCalls<'a> {
         let mut kinds: Vec<(usize, CallKind)> =
             known.into_iter().map(|(kind, place)| (place, kind)).collect();
         kinds.sort_unstable_by_key(|(place, _)| *place);
-        Self { processes, kinds: kinds.into_iter().map(|(_, kind)| kind).collect(), places }
+        Self {
+            processes,
+            kinds: kinds.into_iter().map(|(_, kind)| kind).collect(),
+            places,
+            delays: Vec::new(),
+        }
     }
+
+    /// With the delays of a replay of this plan.
+    pub(super) fn with_delays_of(mut self, threads: &[Vec<ReplayedThread>]) -> Self {
+        let delays = |(process, threads): (&ReplayProcess, &Vec<ReplayedThread>)| {
+            process
+                .threads
+                .iter()
+                .zip(threads)
+                .map(|(planned, went)| delays(planned, went))
+                .collect()
+        };
+        self.delays = self.processes.iter().zip(threads).map(delays).collect();
+        self
+    }
+
+    /// Of a thread's call.
+    fn delay(&self, process: usize, thread: usize, place: usize) -> Nanos {
+        let thread = self.delays.get(process).and_then(|threads| threads.get(thread));
+        thread.and_then(|calls| calls.get(place)).copied().unwrap_or_default()
+    }
+}
+
+fn delays(planned: &ReplayThread, went: &ReplayedThread) -> Vec<Nanos> {
+    let mut answered = Nanos::ZERO;
+    let delay = |(step, time): (&ReplayStep, &ReplayedCall)| {
+        let could = due_at(step, answered);
+        answered = time.begin + time.duration;
+        time.begin - could
+    };
+    planned.steps.iter().zip(&went.times).map(delay).collect()
 }
 
 /// The kind of each call of a thread. A call that works carries on what the call before it in its
@@ -116,7 +154,7 @@ impl DeviceModel {
     ) -> SimulatedReplay {
         let mut random = SplitMix(seed);
         let mut devices: BTreeMap<u32, BinaryHeap<Reverse<Nanos>>> = BTreeMap::new();
-        let PlannedCalls { processes, kinds, places } = calls;
+        let PlannedCalls { processes, kinds, places, .. } = calls;
         let services: Vec<Option<&ServiceTimes>> =
             kinds.iter().map(|kind| self.services.get(kind)).collect();
         let nothing_yet =
@@ -125,7 +163,10 @@ impl DeviceModel {
         let mut arrivals: BinaryHeap<Reverse<Arrival>> = BinaryHeap::new();
         for (process, planned) in processes.iter().enumerate() {
             for (thread, planned) in planned.threads.iter().enumerate() {
-                let first = planned.steps.first().map(|step| due_at(step, Nanos::ZERO));
+                let first = planned
+                    .steps
+                    .first()
+                    .map(|step| due_at(step, Nanos::ZERO) + calls.delay(process, thread, 0));
                 arrivals.extend(first.map(|at| Reverse(Arrival { at, process, thread })));
             }
         }
@@ -146,7 +187,7 @@ impl DeviceModel {
                     });
                     let start = free.pop().map_or(at, |Reverse(free)| free.max(at));
                     free.push(Reverse(start + time));
-                    served = served + ((start + time).min(to) - start.max(from));
+                    served += (start + time).min(to) - start.max(from);
                     start
                 } else {
                     at
@@ -168,7 +209,8 @@ impl DeviceModel {
                 output: origin.map_or(0, |call| call.output_bytes),
             });
             if let Some(next) = planned.steps.get(place + 1) {
-                arrivals.push(Reverse(Arrival { at: due_at(next, end), process, thread }));
+                let at = due_at(next, end) + calls.delay(process, thread, place + 1);
+                arrivals.push(Reverse(Arrival { at, process, thread }));
             }
         }
         SimulatedReplay { threads, served }

@@ -110,7 +110,8 @@ pub fn fit_device<'a>(
         let MeasuredReplay { processes, threads } = *replay;
         let steady = load.steady_part(processes);
         let figures = figures(load, &steady, share, processes, threads)?;
-        Some(Observed { calls: PlannedCalls::new(processes), steady, threads, figures })
+        let calls = PlannedCalls::new(processes).with_delays_of(threads);
+        Some(Observed { calls, steady, threads, figures })
     };
     let mut measured: Vec<Observed<'_>> = replays.iter().filter_map(observed).collect();
     // The heaviest tells queues apart soonest.
@@ -259,7 +260,7 @@ fn collect_service_times(
     is_served: &dyn Fn(&CallKind) -> bool,
     services: &mut BTreeMap<CallKind, ServiceTimes>,
 ) {
-    let PlannedCalls { processes, kinds, places } = &replay.calls;
+    let PlannedCalls { processes, kinds, places, .. } = &replay.calls;
     for kind in kinds {
         let new = || ServiceTimes { measured: Vec::new(), is_served: is_served(kind) };
         services.entry(kind.clone()).or_insert_with(new);

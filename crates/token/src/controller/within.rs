@@ -393,6 +393,7 @@ impl Levels<'_> {
             unloaded_ns: Some(self.unloaded),
             expected_seconds: expected,
             levels: std::mem::take(&mut self.levels),
+            capacity: None,
         };
         let interrupted = self.stopped == Some(Stop::Interrupted);
         let outcome = match self.shown.take() {

@@ -19,6 +19,7 @@ use tapstone_token::controller::TokenMeasureError;
 use tapstone_workload::{Transaction, Workload};
 
 use super::Went;
+use super::capacity::{KeptReplays, capacity_text};
 use super::text::quantile;
 use crate::print::say;
 use crate::workload::{aligned, duration_text};
@@ -65,6 +66,8 @@ pub(super) struct FoundScale {
     bound: LatencyBound,
     search: ScaleSearch,
     pub(super) within: RateWithin,
+    /// Why nothing is said of more devices.
+    pub(super) no_capacity: Option<String>,
 }
 
 /// How late the replay itself was, at the bound's quantile.
@@ -89,6 +92,7 @@ impl Search<'_> {
         let mut is_within = false;
         let mut stopped = RateWithinStop::Done;
         let mut offered = Vec::new();
+        let mut kept = KeptReplays::default();
         let search = find_scale(most, share, |scale| {
             let options = ReplayOptions { scale, steady: true, ..options.clone() };
             let went = match one_replay(&options) {
@@ -113,6 +117,9 @@ impl Search<'_> {
             let level = transactions_level(&times, self.bound, load.rate(scale), lateness.health);
             offered.push(self.offered(&times, &level, lateness));
             let verdict = judge_level(&level, share);
+            if lateness.health == GeneratorHealth::Sound {
+                kept.keep(&went);
+            }
             if !self.quiet {
                 say!("{scale}x: {}", said(verdict, &level));
             }
@@ -129,8 +136,11 @@ impl Search<'_> {
             let is_cap = highest == Some(most);
             stopped = if is_cap { RateWithinStop::RateCap } else { RateWithinStop::LevelCap };
         }
-        let within = self.record(&load, &search, offered, stopped, expected_replays(most));
-        Ok((shown, Some(FoundScale { bound: self.bound, search, within })))
+        let mut within = self.record(&load, &search, offered, stopped, expected_replays(most));
+        let capacity = kept.capacity(&load, options, self.bound, search.limit);
+        within.capacity = capacity.as_ref().ok().cloned();
+        let no_capacity = capacity.err();
+        Ok((shown, Some(FoundScale { bound: self.bound, search, within, no_capacity })))
     }
 
     /// A call at a recorded moment, on a thread that had its last answer, begins then: what is later
@@ -213,6 +223,7 @@ impl Search<'_> {
             rate: found,
             at_least,
             stopped_by,
+            capacity: None,
             unloaded_ns: None,
             expected_seconds: Seconds(
                 replayed_span(self.workload).as_secs_f64() * (SPANS * replays) as f64,
@@ -292,6 +303,13 @@ impl FoundScale {
                 ScaleLimit::Unknown => format!("not known: nothing was judged against {bound}"),
             }
         );
+        match (&self.within.capacity, &self.no_capacity) {
+            (Some(known), _) => text.push_str(&capacity_text(&self.within, known)),
+            (None, Some(why)) => {
+                let _ = writeln!(text, "  how many devices carry more is not known: {why}");
+            }
+            (None, None) => {}
+        }
         text
     }
 }

@@ -1,0 +1,130 @@
+//! How many devices carry a recorded load: predicted from replays on one, and measured on more.
+
+use std::path::PathBuf;
+
+use tapstone_measure::pace::SplitMix;
+use tapstone_measure::units::Nanos;
+use tapstone_record::{DeviceCapacity, RateWithin, RateWithinOutcome};
+use tapstone_workload::{Workload, WorkloadCall, WorkloadThread, write_workload};
+
+use crate::run::{Outcome, Tapstone, null_module};
+
+/// A client that asks for so many signatures, on average so long after one another, at moments that
+/// are independent of each other.
+fn poisson_client(home: &Tapstone, signatures: usize, mean: f64) -> PathBuf {
+    let path = home.path("load.parquet");
+    let mut random = SplitMix(5);
+    let call = |function| WorkloadCall {
+        session: 1,
+        duration: Nanos(1_000),
+        ..WorkloadCall::named(function)
+    };
+    let begin = WorkloadCall { mechanism: Some(1), object: 1, ..call("C_SignInit") };
+    let work = WorkloadCall { input_bytes: 32, output_bytes: 256, ..call("C_Sign") };
+    let mut calls = Vec::new();
+    for _ in 0..signatures {
+        let waiting = Nanos((-random.uniform().ln() * mean) as u64);
+        calls.extend([WorkloadCall { waiting, after_wait: true, ..begin }, work]);
+    }
+    let threads = vec![WorkloadThread { calls, ..WorkloadThread::default() }];
+    write_workload(&path, &Workload { threads, ..Workload::default() }).unwrap();
+    path
+}
+
+/// Tokens with one server each, which takes 2 ms for a signature.
+fn search(load: &PathBuf, tokens: u32, bound: &str) -> Outcome {
+    let mut tapstone = Tapstone::new("token").arg("--module").arg(null_module::path());
+    for slot in 0..tokens {
+        tapstone = tapstone.arg("--slot").arg(slot.to_string());
+    }
+    tapstone
+        .pin(null_module::PIN)
+        .arg("--workload")
+        .arg(load)
+        .arg("--scale-until")
+        .arg(bound)
+        .arg("--no-verify")
+        .env("NULL_MODULE_SLOTS", tokens.to_string())
+        .env("NULL_MODULE_SERVICE", "2ms")
+        .env("NULL_MODULE_WAIT", "sleep")
+        .env("NULL_MODULE_ENGINE", "shared")
+        .run()
+        .exits(0)
+}
+
+fn within(outcome: &Outcome) -> RateWithin {
+    outcome.record().rate_within.unwrap()
+}
+
+/// How many times so many devices carry the load as predicted.
+fn predicted(known: &DeviceCapacity, devices: u32) -> (u32, u32) {
+    let found = known.predicted.iter().find(|it| it.devices == devices).unwrap();
+    (found.scale, found.scale_at_most)
+}
+
+#[test]
+fn what_more_devices_would_carry_is_said_with_how_that_is_known() {
+    let home = Tapstone::new("token");
+    let load = poisson_client(&home, 60, 20e6);
+    let outcome = search(&load, 1, "p90 <= 30ms");
+    let within = within(&outcome);
+    let text = &outcome.stdout;
+    println!("{text}{}", outcome.stderr);
+    let Some(known) = &within.capacity else {
+        // A machine that is busy with other work is no device that a queue explains.
+        assert!(text.contains("how many devices carry more is not known: "), "{text}");
+        return;
+    };
+    assert!(known.servers <= 1, "{text}");
+    let (one, _) = predicted(known, 1);
+    let (two, _) = predicted(known, 2);
+    let (four, _) = predicted(known, 4);
+    // 50 a second for each client, of 450 that are looked at.
+    assert!((3..=9).contains(&one), "{text}");
+    assert!((2 * one - 1..=2 * one + 3).contains(&two) && four >= 2 * two - 1, "{text}");
+    assert!(
+        text.contains("how many devices") && text.contains("2 such devices would carry"),
+        "{text}"
+    );
+    assert!(known.predicted.iter().all(|it| it.utilisation.unwrap().0 <= 0.9), "{text}");
+}
+
+/// A load that two tokens share: each client keeps to one of them.
+#[test]
+fn a_load_on_two_tokens_is_dealt_to_both() {
+    let home = Tapstone::new("token");
+    let load = poisson_client(&home, 40, 10e6);
+    let outcome = search(&load, 2, "p90 <= 40ms");
+    let within = within(&outcome);
+    assert_ne!(within.outcome, RateWithinOutcome::NoRate, "{}", outcome.stdout);
+    // One of them serves 500 a second.
+    let highest = within.levels.iter().map(|level| level.offered.0).fold(0.0, f64::max);
+    assert!(highest > 500.0, "{}", outcome.stdout);
+    if let Some(known) = within.capacity {
+        assert_eq!(known.measured_devices, 2);
+    }
+}
+
+/// `make capacity`, on a machine that does nothing else.
+#[test]
+#[ignore = "a quarter of an hour"]
+fn two_and_four_devices_carry_what_was_predicted_from_one() {
+    let home = Tapstone::new("token");
+    let load = poisson_client(&home, 200, 50e6);
+    let mut from_one = None;
+    let mut misses = Vec::new();
+    for tokens in [1, 2, 4] {
+        let outcome = search(&load, tokens, "p99 <= 10ms");
+        println!("{tokens} tokens\n{}", outcome.stdout);
+        let within = within(&outcome);
+        let known = within.capacity.expect("a queue explains it");
+        let measured = known.measured_scale.expect("it carries the load");
+        let from_one = from_one.get_or_insert(known);
+        let (fewest, most) = predicted(from_one, tokens);
+        println!("{tokens} tokens: {measured}x measured, {fewest} to {most}x predicted from one");
+        if f64::from(fewest.abs_diff(measured)) > 0.1 * f64::from(measured) {
+            misses.push(tokens);
+        }
+    }
+    assert!(misses.is_empty(), "{misses:?}");
+}
