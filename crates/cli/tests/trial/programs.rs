@@ -1,6 +1,5 @@
 //! Programs that need no card.
 
-use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 
@@ -114,21 +113,31 @@ fn a_lookup_for_every_packet_is_found_and_kept_in_memory() {
     assert_eq!(lookup.count, 20_000 - 4, "{lookup:?}");
     // What the fixed program saves, and what the fix saves in the other.
     let fixed = fixtures::built("packet-filter-fixed").unwrap();
-    let rounds = Cell::new(30);
-    let both = || {
-        let options = format!("--rounds {}", rounds.get());
+    let after = |rounds: u32| {
+        let options = format!("--rounds {rounds}");
         let tried = trial("memoise:getprotobynumber", &options, &[], &command);
         (tried, saved_by(&program, &fixed, &options))
     };
-    undisturbed(0.0, 0.05, both, |(tried, by_hand)| {
-        // Where so many rounds do not tell, twice as many may.
-        rounds.set(2 * rounds.get());
-        saves_as_much_as_by_hand(tried, by_hand)
-    });
+    // Where so many rounds do not tell, twice as many may.
+    let both = || {
+        let tells = |(tried, by_hand): &(Trial, ByHand)| part_of_repair(tried, by_hand).1 < 0.1;
+        let found = after(30);
+        if tells(&found) { found } else { after(60) }
+    };
+    undisturbed(0.0, 0.05, both, |(tried, by_hand)| saves_as_much_as_by_hand(tried, by_hand));
 }
 
 fn saves_as_much_as_by_hand(tried: &Trial, by_hand: &ByHand) -> Held {
     hold(tried.verdict == Change::Faster, format_args!("{tried:?}"))?;
+    let (part, error) = part_of_repair(tried, by_hand);
+    println!("{part:.3} ± {error:.3} of the processor time that the fixed program saves");
+    hold(error < 0.1, format_args!("{part} ± {error} tells nothing"))?;
+    hold(part >= 0.9, format_args!("{part} ± {error} of what the fixed program saves: {tried:?}"))
+}
+
+/// How much of the processor time that the fixed program saves the fix saves in the other, and half
+/// of its 95 % interval.
+fn part_of_repair(tried: &Trial, by_hand: &ByHand) -> (f64, f64) {
     let BeforeAfter { before, after } = tried.processor_ns.unwrap();
     let by_trial = Saved::of(&before, &after);
     // The machine may be faster in one of the two: the untouched program, which is in both, tells.
@@ -143,9 +152,7 @@ fn saves_as_much_as_by_hand(tried: &Trial, by_hand: &ByHand) -> Held {
             half(&there) / there.estimate,
             half(&untouched) / untouched.estimate,
         ]);
-    println!("{part:.3} ± {error:.3} of the processor time that the fixed program saves");
-    hold(error < 0.1, format_args!("{part} ± {error} tells nothing"))?;
-    hold(part >= 0.9, format_args!("{part} ± {error} of what the fixed program saves: {tried:?}"))
+    (part, error)
 }
 
 /// A difference of two measured times and half of its 95 % interval, in nanoseconds.
