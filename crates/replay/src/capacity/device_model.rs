@@ -116,6 +116,9 @@ pub(super) struct ServiceTimes {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceModel {
     pub(super) servers: u32,
+    /// The share of a call's time for which it holds a server. The rest is the way there and back,
+    /// in which the server does others.
+    pub(super) occupancy: f64,
     pub(super) services: BTreeMap<CallKind, ServiceTimes>,
 }
 
@@ -186,8 +189,9 @@ impl DeviceModel {
                         (0..self.servers).map(|_| Reverse(Nanos::ZERO)).collect()
                     });
                     let start = free.pop().map_or(at, |Reverse(free)| free.max(at));
-                    free.push(Reverse(start + time));
-                    served += (start + time).min(to) - start.max(from);
+                    let left = start + Nanos((time.0 as f64 * self.occupancy) as u64);
+                    free.push(Reverse(left));
+                    served += left.min(to) - start.max(from);
                     start
                 } else {
                     at

@@ -23,6 +23,8 @@ pub(super) const MOST_SERVERS: u32 = 64;
 const EXPLAINS: f64 = 0.1;
 /// Or to within so many standard deviations of what it gives, drawn anew.
 const DEVIATIONS: f64 = 4.0;
+/// Shares of its time for which a call may hold a server, beside all of it.
+const OCCUPANCIES: [f64; 8] = [0.98, 0.96, 0.94, 0.92, 0.88, 0.8, 0.7, 0.55];
 /// So often a plan is replayed on each queue.
 const DRAWS: u64 = 12;
 /// A queue that is off by so much at one scale is not held against another.
@@ -116,16 +118,22 @@ pub fn fit_device<'a>(
     let mut measured: Vec<Observed<'_>> = replays.iter().filter_map(observed).collect();
     // The heaviest tells queues apart soonest.
     measured.sort_by_key(|one| Reverse(one.threads.iter().map(Vec::len).sum::<usize>()));
-    let judge = |servers: u32| -> Vec<Judged> {
+    let judge = |(servers, occupancy): (u32, f64)| -> Vec<Judged> {
         let models = models_with(servers, &measured).into_iter();
+        let models = models.map(|model| DeviceModel { occupancy, ..model });
         models.map(|model| judged(load, share, &measured, model)).collect()
     };
     let mut tried: Vec<Judged> =
-        (0..=MOST_SERVERS.ilog2()).flat_map(|power| judge(1 << power)).collect();
+        (0..=MOST_SERVERS.ilog2()).flat_map(|power| judge((1 << power, 1.0))).collect();
     // Between the powers of two beside the best.
     let near = nearest(&tried).map_or(1, |(servers, _)| servers);
     let between = (near / 2 + 1..(2 * near).min(MOST_SERVERS)).filter(|it| !it.is_power_of_two());
-    tried.extend(between.flat_map(judge));
+    tried.extend(between.map(|servers| (servers, 1.0)).flat_map(judge));
+    // Fewer servers that a call does not hold for all of its time are as fast.
+    let near = nearest(&tried).map_or(1, |(servers, _)| servers);
+    let fewer = near.div_ceil(2)..=near;
+    let shares = |servers| OCCUPANCIES.into_iter().map(move |share| (servers, share));
+    tried.extend(fewer.flat_map(shares).flat_map(judge));
     let Some((servers, error)) = nearest(&tried) else { return Err(NoDeviceModel::NothingWaited) };
     let explaining = tried.into_iter().filter(|judged| judged.explains);
     let mut models: Vec<DeviceModel> = explaining.map(|judged| judged.model).collect();
@@ -250,7 +258,7 @@ fn model_of(
         collect_service_times(servers, replay, is_served, &mut services);
     }
     let is_known = services.values().all(|times| !times.measured.is_empty());
-    is_known.then_some(DeviceModel { servers, services })
+    is_known.then_some(DeviceModel { servers, occupancy: 1.0, services })
 }
 
 /// Adds the times of calls that did not wait.

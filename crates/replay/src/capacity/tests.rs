@@ -63,7 +63,7 @@ fn device(
         (begin.clone(), ServiceTimes { measured: vec![Nanos(1_000)], is_served: false }),
         (work.clone(), ServiceTimes { measured: signed, is_served: true }),
     ];
-    DeviceModel { servers, services: BTreeMap::from(services) }
+    DeviceModel { servers, occupancy: 1.0, services: BTreeMap::from(services) }
 }
 
 type Replay = (ReplayPlan, Vec<Vec<ReplayedThread>>);
