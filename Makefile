@@ -84,7 +84,7 @@ attribution:
 twins:
 	cargo test --locked -p tapstone --test trial repair_by_hand -- --ignored --nocapture
 
-# A quarter of an hour, on a machine that does nothing else.
+# Two minutes, on a machine that does nothing else.
 capacity:
 	cargo test --locked -p tapstone --test trace two_and_four_devices -- --ignored --nocapture
 
