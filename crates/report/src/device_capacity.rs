@@ -33,13 +33,14 @@ pub fn capacity_rows(known: &DeviceCapacity) -> Vec<[String; 6]> {
     known.predicted.iter().map(row).collect()
 }
 
-/// The scales of all queues that explain the device.
+/// The scales of all queues that explain the device. They are the least: what lies above them is
+/// open near the bound, above the utilisation of predictions, or was not looked at.
 fn scales(predicted: &PredictedScale, name: impl Fn(u32) -> String) -> String {
-    let PredictedScale { scale, scale_at_most, is_capped, .. } = *predicted;
-    match (scale == scale_at_most, is_capped) {
-        (_, true) => format!("at least {}", name(scale)),
-        (true, false) => name(scale),
-        (false, false) => format!("{scale} to {}", name(scale_at_most)),
+    let PredictedScale { scale, scale_at_most, .. } = *predicted;
+    match (scale, scale_at_most) {
+        (0, 0) => figures::NONE.to_owned(),
+        (scale, most) if scale == most => format!("at least {}", name(scale)),
+        (scale, most) => format!("at least {scale} to {}", name(most)),
     }
 }
 
@@ -50,14 +51,9 @@ pub fn capacity_sentences(within: &RateWithin, known: &DeviceCapacity) -> Vec<St
     let devices = |count: u32| counted(count.into(), "such device", "such devices");
     let mut sentences = Vec::new();
     for predicted in known.predicted.iter().filter(|it| it.devices != known.measured_devices) {
-        let verb = if predicted.devices == 1 { "carries" } else { "carry" };
         let who = devices(predicted.devices);
-        sentences.push(match (predicted.scale, predicted.scale_at_most) {
-            (0, 0) => format!("{who} would not carry the load once with {bound} (predicted)."),
-            (0, most) => format!(
-                "Whether {who} {verb} the load with {bound} is not known; at most {} (predicted).",
-                counted(most.into(), "time", "times")
-            ),
+        sentences.push(match predicted.scale {
+            0 => format!("Whether {who} would carry the load with {bound} is not known."),
             _ => {
                 let times = scales(predicted, |scale| counted(scale.into(), "time", "times"));
                 format!("{who} would carry the load {times} with {bound} (predicted).")
@@ -134,8 +130,8 @@ mod tests {
     fn what_was_measured_stands_apart_from_what_was_predicted() {
         let rows = capacity_rows(&known(vec![predicted(1, 3, 3), predicted(2, 6, 7)]));
         let [one, two] = &rows[..] else { panic!("{rows:?}") };
-        assert_eq!((&*one[1], &*one[2]), ("3x", "3x"));
-        assert_eq!((&*two[1], &*two[2]), (figures::NONE, "6 to 7x"));
+        assert_eq!((&*one[1], &*one[2]), ("3x", "at least 3x"));
+        assert_eq!((&*two[1], &*two[2]), (figures::NONE, "at least 6 to 7x"));
         assert_eq!(capacity_heading(&within()).last(), Some(&"p99"));
     }
 
@@ -145,15 +141,15 @@ mod tests {
         let all = vec![predicted(1, 3, 3), predicted(2, 6, 7), predicted(3, 0, 2), capped];
         let sentences = capacity_sentences(&within(), &known(all));
         let [two, three, eight, how] = &sentences[..] else { panic!("{sentences:?}") };
-        let times = "2 such devices would carry the load 6 to 7 times with p99 <= 20.0 ms";
+        let times = "2 such devices would carry the load at least 6 to 7 times with p99 <= 20.0 ms";
         assert_eq!(two, &format!("{times} (predicted)."));
-        assert!(
-            three.starts_with("Whether 3 such devices carry the load")
-                && three.contains("at most 2")
+        assert_eq!(
+            three,
+            "Whether 3 such devices would carry the load with p99 <= 20.0 ms is not known."
         );
         assert!(eight.contains("at least 40 times"), "{eight}");
         assert!(how.contains("a queue of 1 server") && how.contains("3.1 %"), "{how}");
         let never = capacity_sentences(&within(), &known(vec![predicted(2, 0, 0)]));
-        assert!(never[0].contains("would not carry the load once"), "{}", never[0]);
+        assert!(never[0].ends_with("is not known."), "{}", never[0]);
     }
 }

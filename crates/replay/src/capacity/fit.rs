@@ -205,7 +205,10 @@ impl Judged {
             let replayed = self.model.simulate(load.workload, calls, draw, window);
             used.push(utilisation(&self.model, calls.processes, load.span, replayed.served));
             let found = figures(load, steady, share, calls.processes, &replayed.threads);
-            let Some(found) = found else { return };
+            let Some(found) = found else {
+                self.explains = false;
+                return;
+            };
             drawn.push(found);
             let off = (measured.span - found.span).abs().exp_m1();
             if off > FAR {

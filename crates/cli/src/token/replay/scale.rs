@@ -137,7 +137,10 @@ impl Search<'_> {
             stopped = if is_cap { RateWithinStop::RateCap } else { RateWithinStop::LevelCap };
         }
         let mut within = self.record(&load, &search, offered, stopped, expected_replays(most));
-        let capacity = kept.capacity(&load, options, self.bound, search.limit);
+        let capacity = match search.was_ended {
+            true => Err("the search ended early".to_owned()),
+            false => kept.capacity(&load, options, self.bound, search.limit),
+        };
         within.capacity = capacity.as_ref().ok().cloned();
         let no_capacity = capacity.err();
         Ok((shown, Some(FoundScale { bound: self.bound, search, within, no_capacity })))
