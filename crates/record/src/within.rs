@@ -70,7 +70,7 @@ pub struct DeviceCapacity {
 pub struct PredictedScale {
     /// Devices, each with a line of its own; a client keeps to one of them.
     pub devices: u32,
-    /// The load so many times, by the queue that carries least; 0: not once.
+    /// The load so many times at least, by the queue that carries least; 0: that is not known.
     pub scale: u32,
     /// And by the one that carries most.
     pub scale_at_most: u32,

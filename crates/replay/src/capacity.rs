@@ -38,7 +38,7 @@ const MOST_CALLS: usize = 2_000_000;
 pub struct PredictedCapacity {
     /// Devices, among which the clients are dealt.
     pub devices: u32,
-    /// They carry the load so many times by the queue that carries least; 0: not once.
+    /// They carry the load so many times at least, by the queue that carries least; 0: not known.
     pub fewest: u32,
     /// And by the one that carries most.
     pub most: u32,

@@ -108,7 +108,7 @@ fn call_kinds(thread: &ReplayThread) -> Vec<CallKind> {
 pub(super) struct ServiceTimes {
     /// How long they took where they had not to wait, as measured.
     pub(super) measured: Vec<Nanos>,
-    /// A server does them; else something does that is never short.
+    /// A server does them; else they wait for nobody.
     pub(super) is_served: bool,
 }
 

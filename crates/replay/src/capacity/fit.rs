@@ -19,7 +19,7 @@ use crate::steps::ReplayProcess;
 
 /// The most servers that are tried. More than any device has that calls are seen to wait for.
 pub(super) const MOST_SERVERS: u32 = 64;
-/// A queue explains what it gives to within this.
+/// A queue explains a figure that lies within this share of its own.
 const EXPLAINS: f64 = 0.1;
 /// Or to within so many standard deviations of what it gives, drawn anew.
 const DEVIATIONS: f64 = 4.0;
