@@ -57,6 +57,9 @@ pub struct DeviceFit {
 /// Why nothing is known of the device's servers.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NoDeviceModel {
+    /// There is none to look at.
+    #[error("no replay began its calls when they were meant to")]
+    NoReplays,
     /// No replay made calls wait.
     #[error("in these replays no call had to wait for another, so nothing is known of its servers")]
     NothingWaited,
@@ -116,6 +119,9 @@ pub fn fit_device<'a>(
         Some(Observed { calls, steady, threads, figures })
     };
     let mut measured: Vec<Observed<'_>> = replays.iter().filter_map(observed).collect();
+    if measured.is_empty() {
+        return Err(NoDeviceModel::NoReplays);
+    }
     // The heaviest tells queues apart soonest.
     measured.sort_by_key(|one| Reverse(one.threads.iter().map(Vec::len).sum::<usize>()));
     let judge = |(servers, occupancy): (u32, f64)| -> Vec<Judged> {
@@ -135,14 +141,16 @@ pub fn fit_device<'a>(
     let shares = |servers| OCCUPANCIES.into_iter().map(move |share| (servers, share));
     tried.extend(fewer.flat_map(shares).flat_map(judge));
     let Some((servers, error)) = nearest(&tried) else { return Err(NoDeviceModel::NothingWaited) };
-    let explaining = tried.into_iter().filter(|judged| judged.explains);
-    let mut models: Vec<DeviceModel> = explaining.map(|judged| judged.model).collect();
+    tried.retain(|judged| judged.explains);
+    let Some((_, explained)) = nearest(&tried) else {
+        return Err(NoDeviceModel::NoneExplains { servers, error });
+    };
+    let mut models: Vec<DeviceModel> = tried.into_iter().map(|judged| judged.model).collect();
     models.sort_by_key(DeviceModel::servers);
-    match models.last() {
-        None => Err(NoDeviceModel::NoneExplains { servers, error }),
-        Some(last) if last.servers == MOST_SERVERS => Err(NoDeviceModel::NothingWaited),
-        Some(_) => Ok(DeviceFit { models, error }),
+    if models.iter().any(|model| model.servers == MOST_SERVERS) {
+        return Err(NoDeviceModel::NothingWaited);
     }
+    Ok(DeviceFit { models, error: explained })
 }
 
 /// The servers of the queue that is off least, and how far it is.

@@ -121,12 +121,25 @@ fn the_number_of_servers_and_their_time_are_found() {
     }
 }
 
+/// On a network a call takes longer than it holds a server.
+#[test]
+fn the_way_there_and_back_is_no_servers_time() {
+    let workload = recording(100);
+    let truth = device(&workload, 2, |_| SERVICE as u64);
+    let truth = DeviceModel { occupancy: 0.7, ..truth };
+    let fit = fitted(&workload, &replays(&workload, &truth, &[1, 16, 32, 64, 96])).unwrap();
+    let of_two = fit.models.iter().filter(|model| model.servers == 2);
+    assert!(of_two.into_iter().any(|model| (model.occupancy - 0.7).abs() < 0.05), "{fit:?}");
+    assert!(fit.error < 0.1, "{}", fit.error);
+}
+
 #[test]
 fn without_calls_that_wait_nothing_is_known() {
     let workload = recording(100);
     let truth = device(&workload, 8, |random| exponential(random, SERVICE));
     let found = fitted(&workload, &replays(&workload, &truth, &[1, 2, 4]));
     assert_eq!(found, Err(NoDeviceModel::NothingWaited));
+    assert_eq!(fitted(&workload, &[]), Err(NoDeviceModel::NoReplays));
 }
 
 /// A device that slows down under load is no such queue.
