@@ -8,6 +8,8 @@
 //! - [`blind`], [`starts`]: programs that the probe did not reach, and why.
 
 mod clock;
+#[cfg(probe)]
+mod code;
 
 pub mod blind;
 pub mod daemon;

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 
 use libc::pid_t;
 
-use super::image::{CodeImage, ImageLayout};
 use super::memory;
+use crate::code::{CodeImage, ImageLayout};
 
 /// The files; their places in the list are their numbers.
 #[derive(Default)]

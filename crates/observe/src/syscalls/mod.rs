@@ -15,12 +15,10 @@
 
 mod call;
 mod cost;
-mod elf;
 mod error;
 mod exec;
 mod family;
 mod filter;
-mod image;
 mod images;
 mod launch;
 mod memory;
@@ -31,7 +29,6 @@ mod signals;
 mod space;
 mod stacks;
 mod start;
-mod symbols;
 mod tracer;
 mod walk;
 

@@ -14,10 +14,10 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, Unwinder};
 use libc::pid_t;
 
-use super::image::file_name;
 use super::images::Images;
 use super::memory;
 use super::stacks::{CodeAddress, Collector};
+use crate::code::file_name;
 
 /// A stretch of code in a process.
 struct Mapping {

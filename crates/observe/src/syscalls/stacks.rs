@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tapstone_events::system_calls::{StackFrame, StackId, StackNode, Stacks};
 
-use super::image::CodeImage;
+use crate::code::CodeImage;
 
 /// Nodes beyond these are not kept: 100 MB with their index.
 const MOST_NODES: usize = 2_000_000;

@@ -11,15 +11,15 @@ use super::elf::Elf;
 
 /// A function of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NamedFunction {
-    pub(super) name: Arc<str>,
+pub(crate) struct NamedFunction {
+    pub(crate) name: Arc<str>,
     /// The address that it is linked for.
-    pub(super) start: u64,
+    pub(crate) start: u64,
 }
 
 /// For each of the addresses, which are sorted, the function that it is in: by `.symtab`, which
 /// holds all functions, else by `.dynsym`, which holds the exported ones.
-pub(super) fn functions<'a, R: ReadRef<'a>>(
+pub(crate) fn functions<'a, R: ReadRef<'a>>(
     data: R,
     addresses: &[u64],
 ) -> Option<Vec<Option<NamedFunction>>> {

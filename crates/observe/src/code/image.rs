@@ -20,7 +20,7 @@ use super::elf::Elf;
 use super::symbols::{self, NamedFunction};
 
 /// A file of code.
-pub(super) struct CodeImage {
+pub(crate) struct CodeImage {
     source: ImageSource,
     /// None before it is needed; none inside when it is no ELF file of 64 bits.
     layout: Option<Option<ImageLayout>>,
@@ -35,7 +35,7 @@ enum ImageSource {
 }
 
 /// Where its parts are.
-pub(super) struct ImageLayout {
+pub(crate) struct ImageLayout {
     /// Those of code. Others may share a page with them, so an offset alone does not tell.
     segments: Vec<Segment>,
     unwinding: ExplicitModuleSectionInfo<Arc<[u8]>>,
@@ -51,22 +51,22 @@ struct Segment {
 
 impl CodeImage {
     /// The code of a file that is open already.
-    pub(super) fn of_file(file: File) -> Self {
+    pub(crate) fn of_file(file: File) -> Self {
         Self { source: ImageSource::File(file), layout: None }
     }
 
     /// A whole file that lies in memory.
-    pub(super) fn of_memory(bytes: Vec<u8>) -> Self {
+    pub(crate) fn of_memory(bytes: Vec<u8>) -> Self {
         Self { source: ImageSource::Memory(bytes.into()), layout: None }
     }
 
     /// A file that is only known by name.
-    pub(super) fn of_name(name: &str) -> Self {
+    pub(crate) fn of_name(name: &str) -> Self {
         Self { source: ImageSource::Name(name.into()), layout: Some(None) }
     }
 
     /// The file's name, without its directory.
-    pub(super) fn name(&self) -> Arc<str> {
+    pub(crate) fn name(&self) -> Arc<str> {
         match &self.source {
             ImageSource::File(file) => {
                 let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -78,13 +78,13 @@ impl CodeImage {
     }
 
     /// Where its parts are.
-    pub(super) fn layout(&mut self) -> Option<&ImageLayout> {
+    pub(crate) fn layout(&mut self) -> Option<&ImageLayout> {
         let source = &self.source;
         self.layout.get_or_insert_with(|| source.layout()).as_ref()
     }
 
     /// For each of the addresses, which are sorted, the function that it is in.
-    pub(super) fn functions(&self, addresses: &[u64]) -> Vec<Option<NamedFunction>> {
+    pub(crate) fn functions(&self, addresses: &[u64]) -> Vec<Option<NamedFunction>> {
         let functions = match &self.source {
             ImageSource::File(file) => file.try_clone().ok().and_then(|file| {
                 let cache = ReadCache::new(file);
@@ -98,7 +98,7 @@ impl CodeImage {
 }
 
 /// The last part of a path as /proc shows it.
-pub(super) fn file_name(path: &str) -> &str {
+pub(crate) fn file_name(path: &str) -> &str {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -163,7 +163,7 @@ impl ImageLayout {
     }
 
     /// The address that a place in the file is linked for, where code is mapped from it.
-    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         // A mapping begins on a page's border, a segment anywhere in the page.
         let segment = self.segments.iter().find(|segment| {
             let start = segment.offset & !0xFFF;
@@ -173,7 +173,7 @@ impl ImageLayout {
     }
 
     /// What an unwinder needs.
-    pub(super) fn unwinding(&self) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
+    pub(crate) fn unwinding(&self) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
         self.unwinding.clone()
     }
 }
