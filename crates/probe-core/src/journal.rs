@@ -131,6 +131,29 @@ impl Journal {
         at
     }
 
+    /// Writes an event of at most so many words behind its head; `fill` writes them, and says how
+    /// many they are. Null when there is no room for as many as there may be.
+    pub fn write_words(
+        &mut self,
+        source: &impl ChunkSource,
+        head: Head,
+        most: usize,
+        fill: impl FnOnce(&mut [u64]) -> usize,
+    ) -> *mut Head {
+        let at = self.reserve(source, 2 + most);
+        if at.is_null() {
+            return at.cast();
+        }
+        // SAFETY: `2 + most` words are this thread's from there on; a chunk begins as zeros, or as
+        // an event that was taken back.
+        let count = unsafe { 2 + fill(core::slice::from_raw_parts_mut(at.add(2), most)).min(most) };
+        // SAFETY: as above.
+        unsafe { at.cast::<Head>().write(Head { words: count as u16, ..head }) };
+        self.commit(count);
+        self.close_counts();
+        at.cast()
+    }
+
     /// Writes a libc call that is about to begin, or has ended. Null when there is no room for it.
     #[inline(always)]
     pub fn write_leaf(

@@ -11,7 +11,7 @@
 //! - [`journal`]: where a thread writes its events.
 //! - [`leaf`]: calls of libc, which are listed, counted or left out; [`descriptors`]: what they
 //!   work on.
-//! - [`cost`]: what watching itself costs.
+//! - [`callers`]: where calls come from; [`cost`]: what watching itself costs.
 //! - [`apdu_cache`], [`find_cache`], [`attribute_cache`], [`session_keeper`], [`lookup`],
 //!   [`busy_wait`], [`delay`]: what the fixes of a trial decide.
 #![no_std]
@@ -23,6 +23,7 @@ pub mod apdu;
 pub mod apdu_cache;
 pub mod attribute_cache;
 pub mod busy_wait;
+pub mod callers;
 pub mod capture;
 pub mod chunks;
 pub mod cost;

@@ -20,7 +20,7 @@ use crate::functions::FUNCTIONS;
 /// The first eight bytes of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tapstone");
 /// Raised with every change of what follows.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// The variable that tells the probe where the file is. Children inherit it.
 pub const VARIABLE: &str = "TAPSTONE_PROBE";
 /// Before the first chunk.
@@ -114,6 +114,8 @@ pub const CLOCK_TSC: u32 = 0;
 pub const CLOCK_NANOS: u32 = 1;
 /// Command data goes into the file, but for commands that carry secrets.
 pub const CAPTURE_DATA: u32 = 1;
+/// It is noted where calls come from.
+pub const CAPTURE_CALLERS: u32 = 2;
 
 /// One change to the program, and how often it came to pass.
 #[repr(C)]
@@ -216,6 +218,17 @@ pub const EVENT_STARTS: u8 = 9;
 /// had no processor, in nanoseconds (`/proc/self/schedstat`, zero where that cannot be read); and the
 /// processor time of all its threads.
 pub const EVENT_ENDS: u8 = 10;
+/// Where the call that begins at this time comes from: the address of its caller's frame, which is
+/// the stack pointer behind the return; the frame pointer, if it points into the stack that was
+/// looked at, or 0; where the call returns to; then words of the stack
+/// ([`kept_word`](crate::callers::kept_word)).
+pub const EVENT_STACK: u8 = 11;
+/// A file of code that stacks lead into: how far behind the addresses that it is linked for it lies,
+/// where its code begins and ends, the first eight bytes of its build id or 0; then its path, as the
+/// dynamic linker knows it, empty for the program itself.
+pub const EVENT_OBJECT: u8 = 12;
+/// The path of the probe's own code, whose frames are undone by their frame pointer.
+pub const PROBE_NAME: &[u8] = b"[probe]";
 /// In this process, unless exec(3) fails.
 pub const STARTS_HERE: u64 = 0;
 /// In a child of this process, unless posix_spawn(3) fails.

@@ -122,6 +122,28 @@ fn an_event_is_read_back_as_it_was_written() {
 }
 
 #[test]
+fn an_event_is_as_long_as_what_was_filled_in() {
+    let file = File::with_chunks(2);
+    let mut journal = Journal::new();
+    journal.begin(&file, 7, 1);
+    let fill_two = |words: &mut [u64]| {
+        words[..2].copy_from_slice(&[4, 5]);
+        2
+    };
+    assert!(!journal.write_words(&file, Head::new(5, EVENT_ENTER, 9), 100, fill_two).is_null());
+    assert!(!journal.write_words(&file, Head::new(6, EVENT_EXIT, 9), 100, |_| 0).is_null());
+    let events: Vec<_> =
+        file.events(0).into_iter().map(|(head, words)| (head.time, words)).collect();
+    assert_eq!(events, [(5, Vec::from([4, 5])), (6, Vec::new())]);
+    // Where the most does not fit, the next chunk is taken.
+    fill(&mut journal, &file, (CHUNK_BYTES - CHUNK_HEAD_BYTES) / 8 - 6 - 50);
+    assert!(!journal.write_words(&file, Head::new(7, EVENT_EXIT, 9), 49, |_| 0).is_null());
+    assert_eq!(file.events(1).len(), 1);
+    let head = journal.write_words(&file, Head::new(8, EVENT_EXIT, 9), CHUNK_WORDS, |_| 0);
+    assert!(head.is_null(), "more than a chunk holds");
+}
+
+#[test]
 fn a_chunk_says_whose_it_is() {
     let file = File::with_chunks(1);
     let mut journal = Journal::default();
