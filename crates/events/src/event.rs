@@ -5,8 +5,11 @@
 //! on how a probe writes things down, so that whoever observes a program (a probe, a debugger, a
 //! file that was kept) can be read by the same code.
 
+use std::sync::Arc;
+
 use tapstone_measure::units::Nanos;
 
+use crate::system_calls::StackFrame;
 use crate::unseen::UnseenProgram;
 use tapstone_probe_core::functions::Family;
 
@@ -80,6 +83,8 @@ pub enum Event {
     Executed(Nanos),
     /// A process ended in good order.
     ProcessEnded(ProcessEnd),
+    /// Where the call comes from that begins at this moment, on this thread.
+    CalledFrom(CalledFrom),
     /// A watched function was called.
     CallBegun(CallBegun),
     /// A watched function returned, or was left in another way.
@@ -93,6 +98,15 @@ pub enum Event {
         /// How much time the fix put into the call.
         time: Nanos,
     },
+}
+
+/// Where a call came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalledFrom {
+    /// When that call began, on CLOCK_MONOTONIC.
+    pub at: Nanos,
+    /// The functions on the stack, the innermost first: the one that made the call.
+    pub frames: Arc<[StackFrame]>,
 }
 
 /// A program, from its start or its exec(3) on.

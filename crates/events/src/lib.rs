@@ -32,9 +32,9 @@ mod unseen;
 
 pub use self::blind::Blind;
 pub use self::event::{
-    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, FunctionId,
-    LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand, StubId, TextId,
-    WatchCost,
+    CallBegun, CallEnded, CallOutcome, CalledFrom, CalledFunction, End, Event, EventSource,
+    FunctionId, LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand, StubId,
+    TextId, WatchCost,
 };
 pub use self::exit::Exit;
 pub use self::fix::{Fix, FixError, WaitsIn, WatchedFunction};

@@ -126,8 +126,12 @@ mod tests {
     }
 
     fn observed(calls: &[SystemCall], names: Names) -> Observed {
-        let frame =
-            |module: &str| StackFrame { module: Arc::from(module), function: None, offset: 0 };
+        let frame = |module: &str| StackFrame {
+            module: Arc::from(module),
+            function: None,
+            offset: 0,
+            source: None,
+        };
         let frames = STACKS.map(|(_, module)| frame(module)).to_vec();
         // Node 0 is the empty stack.
         let mut nodes = vec![StackNode { caller: 0, frame: 0 }];

@@ -143,6 +143,7 @@ impl OpenThread {
         match event {
             Event::Alive(at) => self.seen(at),
             Event::Executed(at) => self.executed(at),
+            Event::CalledFrom(call) => self.thread.callers.push(call),
             Event::CallBegun(begun) => self.begun(begun, exchanges),
             Event::CallEnded(ended) => self.ended(ended, exchanges),
             Event::Libc(calls) => self.libc(&calls),

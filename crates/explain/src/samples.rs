@@ -91,6 +91,7 @@ pub(crate) fn signature() -> Timeline {
                     transmit(2650, 2850, 1, 0x8010_0016),
                 ],
                 leaves: vec![polls, poll],
+                callers: Vec::new(),
             },
             Thread {
                 process: 4211,
@@ -99,6 +100,7 @@ pub(crate) fn signature() -> Timeline {
                 end: Nanos(2400),
                 spans: Vec::new(),
                 leaves: vec![open],
+                callers: Vec::new(),
             },
         ],
         calls: vec![
@@ -139,6 +141,6 @@ prop_compose! {
             ..leaf(*start, start + length, 3, parent(spans.len(), index))
         };
         let leaves = leaves.iter().map(of_libc).collect();
-        Thread { process: 4211, id: 4211, start: Nanos(0), end: Nanos(wall), spans, leaves }
+        Thread { process: 4211, id: 4211, start: Nanos(0), end: Nanos(wall), spans, leaves, callers: Vec::new() }
     }
 }

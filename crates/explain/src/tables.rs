@@ -65,7 +65,7 @@ pub fn describe(
     let described = findings.iter().zip(objections).map(|(finding, objection)| {
         let predicts = !finding.removed.is_empty() && objection.is_none();
         let saving = || prediction::saving(timeline, &operations, &prediction::union([finding]));
-        let mut described = finding.record(predicts.then(saving));
+        let mut described = finding.record(timeline, predicts.then(saving));
         described.evidence.extend(objection);
         described
     });

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tapstone_measure::units::Nanos;
 
 pub use tapstone_events::{
-    CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId, WatchCost,
+    CalledFrom, CalledFunction, End, Family, FunctionId, Kind, On, Program, TextId, WatchCost,
 };
 use tapstone_events::{ProcessEnd, UnseenProgram};
 
@@ -80,6 +80,8 @@ pub struct Thread {
     pub spans: Vec<Span>,
     /// In the order of their beginnings.
     pub leaves: Vec<Leaf>,
+    /// Where the first calls of each place came from, in the order of their beginnings.
+    pub callers: Vec<CalledFrom>,
 }
 
 /// An index into [`Timeline::exchanges`].
@@ -245,6 +247,7 @@ impl Thread {
             }
         }
         self.leaves.retain(|leaf| inside(leaf.start, leaf.end));
+        self.callers.retain(|call| inside(call.at, call.at));
         for leaf in &mut self.leaves {
             leaf.parent = leaf.parent.and_then(|parent| places[parent as usize]);
         }

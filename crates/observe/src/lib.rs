@@ -3,12 +3,13 @@
 //! - [`observe`]: one run of a command, observed: by the probe, and at its system calls if wanted.
 //! - [`probe`]: the library inside the program, and the file that it writes to; [`recording`]: what
 //!   is in that file, as events; [`kept`]: a file that an earlier run has kept.
+//! - `callers`: the stacks that calls came from; `code`: the files of code that these lead into.
 //! - [`syscalls`]: system calls by ptrace(2), with the stacks that made them.
 //! - [`daemon`]: a program beside the observed one, observed too.
 //! - [`blind`], [`starts`]: programs that the probe did not reach, and why.
 
+mod callers;
 mod clock;
-#[cfg(probe)]
 mod code;
 
 pub mod blind;

@@ -6,32 +6,38 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use tapstone_events::system_calls::StackFrame;
 use tapstone_events::{
-    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, FUNCTIONS, Family,
-    FunctionId, Kind, LibcCalls, ObservedRun, On, ProcessEnd, Program, Scheduled, SentCommand,
-    StubId, TextId, UnseenProgram, WatchCost,
+    CallBegun, CallEnded, CallOutcome, CalledFrom, CalledFunction, End, Event, EventSource,
+    FUNCTIONS, Family, FunctionId, Kind, LibcCalls, ObservedRun, On, ProcessEnd, Program,
+    Scheduled, SentCommand, StubId, TextId, UnseenProgram, WatchCost,
 };
 use tapstone_measure::units::Nanos;
 use thiserror::Error;
 
+use crate::callers::{KeptStack, LoadedObject, named_frames};
 use crate::clock::Scale;
 use crate::starts::{self, Start};
 use tapstone_probe_core::cost::{StubCost, StubRunning};
 
 use crate::wire::{
     self, CHUNK_BYTES, CHUNK_HEAD_BYTES, ENTER_WORDS, EVENT_ENDS, EVENT_ENTER, EVENT_EXIT,
-    EVENT_FIXED, EVENT_FORKED, EVENT_LEAF, EVENT_PROCESS, EVENT_SLOT, EVENT_STARTS, EVENT_THREAD,
-    FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED, FLAG_SERVICE, FLAG_TERMINAL, FLAG_TOKEN,
-    HEADER_BYTES, STARTS_CHILD,
+    EVENT_FIXED, EVENT_FORKED, EVENT_LEAF, EVENT_OBJECT, EVENT_PROCESS, EVENT_SLOT, EVENT_STACK,
+    EVENT_STARTS, EVENT_THREAD, FLAG_ABANDONED, FLAG_LENGTH, FLAG_REPLACED, FLAG_SERVICE,
+    FLAG_TERMINAL, FLAG_TOKEN, HEADER_BYTES, STARTS_CHILD,
 };
 
 const WORD: usize = 8;
 /// Words of an event's head.
 const HEAD: usize = 2;
+/// Files of code in a program, at most: as many as the probe tells apart.
+const MOST_OBJECTS: usize = 2048;
 /// Words of a leaf before its bytes.
 const LEAF: usize = size_of::<wire::Leaf>() / WORD;
 
@@ -69,6 +75,8 @@ pub struct Recording {
     /// The parts of the file that each thread wrote, by process and thread.
     threads: BTreeMap<(u32, u32), Vec<RecordingChunk>>,
     unseen: Vec<UnseenProgram>,
+    /// Where calls came from.
+    callers: HashMap<CallMoment, Arc<[StackFrame]>>,
     /// By a function's number among all that are watched.
     samples: Vec<FunctionSamples>,
 }
@@ -86,6 +94,7 @@ impl Recording {
             images: ProgramImages::default(),
             functions: Functions::default(),
             starts: Vec::new(),
+            stacks: Vec::new(),
         };
         let mut threads: BTreeMap<(u32, u32), Vec<RecordingChunk>> = BTreeMap::new();
         for chunk in used_chunks(&file)? {
@@ -93,11 +102,12 @@ impl Recording {
                 threads.entry((part.process, part.thread)).or_default().push(part);
             }
         }
-        let Declarations { images, functions, starts, .. } = declarations;
+        let Declarations { images, functions, starts, stacks, .. } = declarations;
         let programs: Vec<Program> = images.programs().cloned().collect();
         let unseen = starts::unseen(starts, &programs);
         let samples = samples(&file, &scale)?;
-        Ok(Self { file, scale, run, images, functions, threads, unseen, samples })
+        let callers = callers(&images, stacks);
+        Ok(Self { file, scale, run, images, functions, threads, unseen, callers, samples })
     }
 
     /// Programs that were started, and in which the probe did not begin.
@@ -165,7 +175,9 @@ struct ProgramImage {
     /// The first chunk that it wrote.
     since: u64,
     slots: HashMap<u32, FunctionId>,
-    /// The image that it was forked off from, whose stubs it has too.
+    /// Files of code that stacks lead into.
+    objects: Vec<LoadedObject>,
+    /// The image that it was forked off from, whose stubs and files it has too.
     forked_from: Option<usize>,
 }
 
@@ -187,6 +199,12 @@ impl ProgramImages {
             at = image.forked_from;
         }
         None
+    }
+
+    /// The files of code of an image, and of those that it was forked off from.
+    fn objects(&self, image: usize) -> Arc<[LoadedObject]> {
+        let line = iter::successors(Some(image), |image| self.0[*image].forked_from);
+        line.flat_map(|image| self.0[image].objects.iter().cloned()).collect()
     }
 
     fn programs(&self) -> impl Iterator<Item = &Program> {
@@ -328,6 +346,35 @@ struct Declarations<'a> {
     images: ProgramImages,
     functions: Functions,
     starts: Vec<Start>,
+    stacks: Vec<ThreadStack>,
+}
+
+/// A call by its process, its thread and the time that the probe noted for it.
+type CallMoment = (u32, u32, u64);
+
+/// A stack, and whose it was.
+struct ThreadStack {
+    call: CallMoment,
+    image: usize,
+    words: Vec<u64>,
+}
+
+/// Where the calls came from whose stacks were kept.
+fn callers(
+    images: &ProgramImages,
+    stacks: Vec<ThreadStack>,
+) -> HashMap<CallMoment, Arc<[StackFrame]>> {
+    let mut objects: HashMap<usize, Arc<[LoadedObject]>> = HashMap::new();
+    let calls: Vec<CallMoment> = stacks.iter().map(|stack| stack.call).collect();
+    let kept: Vec<KeptStack> = stacks
+        .into_iter()
+        .map(|ThreadStack { image, words, .. }| {
+            let objects = objects.entry(image).or_insert_with(|| images.objects(image));
+            let program = images.0[image].program.program.clone().into();
+            KeptStack { objects: Arc::clone(objects), program, words }
+        })
+        .collect();
+    calls.into_iter().zip(named_frames(&kept)).collect()
 }
 
 impl Declarations<'_> {
@@ -348,6 +395,8 @@ impl Declarations<'_> {
                 EVENT_PROCESS | EVENT_FORKED => self.program(event, chunk.number),
                 EVENT_STARTS => self.start(event),
                 EVENT_SLOT => self.stub(event, &chunk),
+                EVENT_OBJECT => self.object(event, &chunk),
+                EVENT_STACK => self.stack(event, &chunk),
                 _ => {}
             }
         }
@@ -371,6 +420,7 @@ impl Declarations<'_> {
             program,
             since: chunk,
             slots: HashMap::new(),
+            objects: Vec::new(),
             forked_from,
         });
     }
@@ -382,6 +432,25 @@ impl Declarations<'_> {
             in_child: event.word(0) >> 32 == STARTS_CHILD,
             program: event.text(1).to_vec(),
         });
+    }
+
+    fn object(&mut self, event: WireEvent<'_>, chunk: &RecordingChunk) {
+        const WORDS: usize = 4;
+        let Some(image) = self.images.at(chunk.process, chunk.number) else { return };
+        let objects = &mut self.images.0[image].objects;
+        let code = event.word(1)..event.word(2);
+        // The file may be anybody's.
+        if objects.len() < MOST_OBJECTS && !code.is_empty() {
+            let path = event.text(WORDS).to_vec();
+            objects.push(LoadedObject { base: event.word(0), code, build_id: event.word(3), path });
+        }
+    }
+
+    fn stack(&mut self, event: WireEvent<'_>, chunk: &RecordingChunk) {
+        let Some(image) = self.images.at(chunk.process, chunk.number) else { return };
+        let words = (0..event.words.len() / WORD).map(|number| event.word(number)).collect();
+        let call = (chunk.process, chunk.thread, event.time);
+        self.stacks.push(ThreadStack { call, image, words });
     }
 
     fn stub(&mut self, event: WireEvent<'_>, chunk: &RecordingChunk) {
@@ -414,7 +483,7 @@ struct Decoder<'a> {
 impl Decoder<'_> {
     /// Hands over the events of a chunk.
     fn read(&mut self, chunk: &RecordingChunk) -> io::Result<()> {
-        let Recording { file, scale, images, .. } = self.recording;
+        let Recording { file, scale, images, callers, .. } = self.recording;
         let content = chunk.content(file)?;
         let Some(image) = images.at(chunk.process, chunk.number) else { return Ok(()) };
         for event in events(&content) {
@@ -432,6 +501,12 @@ impl Decoder<'_> {
                     None => Event::Alive(at),
                 },
                 EVENT_ENDS => Event::ProcessEnded(process_end(event, at)),
+                EVENT_STACK => match callers.get(&(chunk.process, chunk.thread, event.time)) {
+                    Some(frames) if !frames.is_empty() => {
+                        Event::CalledFrom(CalledFrom { at, frames: Arc::clone(frames) })
+                    }
+                    _ => Event::Alive(at),
+                },
                 EVENT_FIXED => Event::Injected { at, time: Nanos(event.word(0)) },
                 _ => Event::Alive(at),
             };

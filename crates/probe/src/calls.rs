@@ -25,7 +25,7 @@ use crate::fixes::{self, AnsweredBy, FixAnswer};
 use crate::process::now;
 use crate::stubs::{StubSlot, slot};
 use crate::thread::{self, DEPTH, Thread};
-use crate::{hooks, service, state, sys, tables};
+use crate::{callers, hooks, service, state, sys, tables};
 
 const NOT_WATCHED: u64 = 0;
 const SPAN: u64 = 1;
@@ -68,6 +68,7 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     }
     let here = frame.place();
     let Some(thread) = thread::enter(here) else { return original };
+    let stack = callers::note(thread, frame);
     let timed_from = thread.cost_sampling.is_due().then(now);
     thread.forget_abandoned(here);
     let answer = match libc_kind(function) {
@@ -76,6 +77,10 @@ fn enter_watched(frame: &mut Frame, slot: &StubSlot, original: usize) -> usize {
     };
     if let (Some(from), Some(cost)) = (timed_from, cost_of(frame)) {
         cost.add_beginning(from, frame.start, now());
+    }
+    if !stack.is_null() && frame.state != NOT_WATCHED {
+        // SAFETY: written by this call, into a chunk that is this thread's for good.
+        unsafe { (*stack).time = frame.start };
     }
     thread.leave();
     match answer {

@@ -1,5 +1,6 @@
 //! What a loaded object says of itself: its dynamic section, and the tables that this points to.
 
+use core::ops::Range;
 use core::ptr;
 
 use crate::sys;
@@ -187,6 +188,99 @@ impl Headers {
             Self { at, count: usize::from(*((map.base + E_PHNUM) as *const u16)) }
         }
     }
+
+    /// Those of a library that may not begin at its base.
+    ///
+    /// # Safety
+    /// Nothing is unmapped meanwhile.
+    unsafe fn of_file_at(base: usize) -> Option<Self> {
+        const E_PHOFF: usize = 32;
+        const E_PHNUM: usize = 56;
+        const MAGIC: u32 = u32::from_le_bytes(*b"\x7FELF");
+        // SAFETY: the page can be read, and holds a whole header: it begins on a page's border.
+        unsafe {
+            if base & 4095 != 0 || !sys::is_readable(base) || *(base as *const u32) != MAGIC {
+                return None;
+            }
+            let at = base.wrapping_add(*((base + E_PHOFF) as *const usize));
+            let count = usize::from(*((base + E_PHNUM) as *const u16));
+            let end = at.checked_add(count * size_of::<Segment>())?;
+            let is_there = sys::is_readable(at) && sys::is_readable(end - 1);
+            (count > 0 && is_there).then_some(Self { at, count })
+        }
+    }
+}
+
+/// The code of an object, and by what its file is known.
+pub(crate) struct Code {
+    pub(crate) range: Range<usize>,
+    /// The first eight bytes of its build id; 0 where it has none.
+    pub(crate) build_id: u64,
+}
+
+impl Code {
+    /// `None` where no headers are found, and for code that can be executed alone.
+    ///
+    /// # Safety
+    /// The object is loaded. `program` are the headers of the program itself, for its own code.
+    pub(crate) unsafe fn of_object(map: &LinkMap, program: Option<Headers>) -> Option<Self> {
+        const PT_LOAD: u32 = 1;
+        const PT_NOTE: u32 = 4;
+        const EXECUTE_AND_READ: u32 = 1 | 4;
+        let headers = match program {
+            Some(headers) => headers,
+            // SAFETY: the caller's promise; its first page is looked at before it is read.
+            None => unsafe { Headers::of_file_at(map.base)? },
+        };
+        let mut first = usize::MAX;
+        let mut end = 0;
+        let mut build_id = 0;
+        for number in 0..headers.count {
+            // SAFETY: as many segments as the header says.
+            let segment = unsafe { &*(headers.at as *const Segment).add(number) };
+            let start = map.base.wrapping_add(segment.address);
+            match segment.kind {
+                PT_LOAD if segment.flags & EXECUTE_AND_READ == EXECUTE_AND_READ => {
+                    first = first.min(start);
+                    end = end.max(start + segment.in_memory);
+                }
+                PT_NOTE if build_id == 0 => {
+                    // SAFETY: notes are a part of what is loaded.
+                    build_id = unsafe { build_id_in(start, segment.in_memory) };
+                }
+                _ => {}
+            }
+        }
+        (first < end).then_some(Self { range: first..end, build_id })
+    }
+}
+
+/// The first eight bytes of the build id among notes (NT_GNU_BUILD_ID), or 0.
+///
+/// # Safety
+/// So many bytes are notes, or cannot be read.
+unsafe fn build_id_in(start: usize, bytes: usize) -> u64 {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    const GNU: u32 = u32::from_le_bytes(*b"GNU\0");
+    const HEAD: usize = 12;
+    let end = start.saturating_add(bytes);
+    if bytes < HEAD || !sys::is_readable(start) || !sys::is_readable(end - 1) {
+        return 0;
+    }
+    let mut at = start;
+    while at + HEAD + 4 <= end {
+        // SAFETY: inside the notes: three numbers, and the owner's name.
+        let [name, length, kind, owner] = unsafe { (at as *const [u32; 4]).read_unaligned() };
+        let name = (name as usize).next_multiple_of(4);
+        let length = length as usize;
+        let id = at + HEAD + name;
+        if kind == NT_GNU_BUILD_ID && owner == GNU && length >= 8 && id + length <= end {
+            // SAFETY: inside the notes.
+            return unsafe { (id as *const u64).read_unaligned() };
+        }
+        at = id.saturating_add(length.next_multiple_of(4));
+    }
+    0
 }
 
 /// Writes a slot of an object, which may be read-only by now (PT_GNU_RELRO).

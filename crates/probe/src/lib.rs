@@ -10,7 +10,7 @@
 //! the C library is too old, the program runs as it is.
 //!
 //! - [`tapstone_probe_core`]: what is decided and written, as far as no process is needed.
-//! - [`trampoline`], [`calls`]: what happens around a call.
+//! - [`trampoline`], [`calls`]: what happens around a call; [`callers`]: where it comes from.
 //! - [`stubs`]: what stands for each function that is watched.
 //! - [`thread`], [`process`], [`file`]: what a thread is in, and where its events go.
 //! - [`objects`], [`elf`], [`rewrite`]: loaded libraries, and calls that bypass the linker's tables.
@@ -19,6 +19,7 @@
 //! - [`fixes`]: changes that a trial makes.
 #![no_std]
 
+mod callers;
 mod calls;
 mod elf;
 mod file;

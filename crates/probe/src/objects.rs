@@ -8,8 +8,9 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tapstone_probe_core::names::HASHES;
 use tapstone_probe_core::text::text_up_to;
+use tapstone_probe_core::wire::MOST_BYTES;
 
-use crate::elf::{Dynamic, Headers, LinkMap};
+use crate::elf::{Code, Dynamic, Headers, LinkMap};
 
 const OBJECTS: usize = 2048;
 /// More objects than that share the last number; they have no name, and their slots stay.
@@ -27,6 +28,12 @@ static WAITS: [AtomicBool; OBJECTS] = [const { AtomicBool::new(false) }; OBJECTS
 /// Whether an object defines something to watch.
 static DEFINES: [AtomicBool; OBJECTS] = [const { AtomicBool::new(true) }; OBJECTS];
 static MAPS: [AtomicUsize; OBJECTS] = [const { AtomicUsize::new(0) }; OBJECTS];
+/// Where an object's code begins and ends, once that was asked for; [`NO_CODE`] where it has none.
+static CODE: [[AtomicUsize; 2]; OBJECTS] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; OBJECTS];
+const NO_CODE: usize = 1;
+/// Whether events say where an object's code is.
+static TOLD: [AtomicBool; OBJECTS] = [const { AtomicBool::new(false) }; OBJECTS];
 static mut NAMES: [[u8; NAME]; OBJECTS] = [[0; NAME]; OBJECTS];
 /// The program headers of the program itself, from the kernel (AT_PHDR).
 static PROGRAM_HEADERS: AtomicUsize = AtomicUsize::new(0);
@@ -73,6 +80,8 @@ pub(crate) unsafe fn add(
         let file = file.get(..NAME - 1).unwrap_or(file);
         let number = number_for(file, before_reuse);
         if number < LAST {
+            CODE[number][1].store(0, Ordering::Release);
+            TOLD[number].store(false, Ordering::Relaxed);
             MAPS[number].store(map as usize, Ordering::Release);
             WAITS[number].store(true, Ordering::Release);
             WAITING.fetch_add(1, Ordering::Release);
@@ -191,6 +200,50 @@ pub(crate) fn program_headers(number: usize) -> Option<Headers> {
 /// Whether an object defines something to watch.
 pub(crate) fn defines_watched(number: usize) -> bool {
     DEFINES[number].load(Ordering::Relaxed)
+}
+
+/// The object whose code an address lies in.
+pub(crate) fn with_code_at(address: usize) -> Option<usize> {
+    let count = COUNT.load(Ordering::Acquire).min(LAST);
+    (0..count).find(|number| {
+        let [start, end] = &CODE[*number];
+        let mut code_end = end.load(Ordering::Acquire);
+        if code_end == 0 {
+            look_for_code(*number);
+            code_end = end.load(Ordering::Acquire);
+        }
+        address < code_end && start.load(Ordering::Relaxed) <= address
+    })
+}
+
+#[cold]
+fn look_for_code(number: usize) {
+    let [start, end] = &CODE[number];
+    let range = code(number).map_or(NO_CODE..NO_CODE, |code| code.range);
+    start.store(range.start, Ordering::Relaxed);
+    end.store(range.end, Ordering::Release);
+}
+
+fn code(number: usize) -> Option<Code> {
+    let map = MAPS[number].load(Ordering::Acquire) as *const LinkMap;
+    // SAFETY: the linker keeps the description while the object is loaded.
+    let map = unsafe { map.as_ref()? };
+    // SAFETY: as above.
+    unsafe { Code::of_object(map, program_headers(number)) }
+}
+
+/// Hands over what is to be said of an object whose code a stack leads into, unless it was said
+/// already: where it lies, its code, and its path.
+pub(crate) fn tell(number: usize, say: impl FnOnce(usize, Code, &[u8]) -> bool) {
+    if TOLD[number].load(Ordering::Relaxed) {
+        return;
+    }
+    let map = MAPS[number].load(Ordering::Acquire) as *const LinkMap;
+    // SAFETY: the linker keeps the description while the object is loaded; a name ends with a zero.
+    let (Some(map), Some(code)) = (unsafe { map.as_ref() }, code(number)) else { return };
+    // SAFETY: as above.
+    let path = unsafe { text_up_to(map.name, MOST_BYTES) };
+    TOLD[number].store(say(map.base, code, path), Ordering::Relaxed);
 }
 
 /// The object that lies at or below an address: good enough for a name.

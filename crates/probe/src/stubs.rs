@@ -2,6 +2,7 @@
 //!
 //! There are as many as may be needed, in the text of the probe ([`trampoline`](crate::trampoline)).
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tapstone_probe_core::functions::{FUNCTIONS, Family};
@@ -238,6 +239,12 @@ fn is_stub(address: usize) -> bool {
     (start..start + STUBS * STUB_BYTES).contains(&address)
 }
 
+/// The code that stands between a caller and what it calls. It keeps %rbp as its frame pointer.
+pub(crate) fn own_code() -> Range<usize> {
+    (&raw const tapstone_stubs) as usize..(&raw const tapstone_end) as usize
+}
+
 unsafe extern "C" {
     static tapstone_stubs: u8;
+    static tapstone_end: u8;
 }

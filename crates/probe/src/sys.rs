@@ -11,6 +11,7 @@ const FSTAT: usize = 5;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
+const RT_SIGPROCMASK: usize = 14;
 const IOCTL: usize = 16;
 const SCHED_YIELD: usize = 24;
 const MADVISE: usize = 28;
@@ -93,6 +94,17 @@ pub(crate) fn thread_from_library() -> u32 {
     thread
 }
 
+/// Where the thread's control block is: far from its stack or at its end, and always at one place.
+#[inline(always)]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: the first word of the control block is its own address (psABI, variant II).
+    unsafe {
+        asm!("mov {0}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    pointer
+}
+
 /// The secret that glibc mangles addresses with: `tcbhead_t`, `pointer_guard`.
 pub(crate) fn pointer_guard() -> u64 {
     const POINTER_GUARD: usize = 0x30;
@@ -109,6 +121,17 @@ pub(crate) fn is_alive(process: u32, thread: u32) -> bool {
     const ESRCH: isize = 3;
     // SAFETY: no signal is sent.
     unsafe { call(TGKILL, [process as usize, thread as usize, 0, 0, 0, 0]) != -ESRCH }
+}
+
+/// Whether the page of an address can be read. A signal mask is read before it is looked at what is
+/// to be done with it, which is nothing here (Abseil's AddressIsReadable asks the same).
+pub(crate) fn is_readable(address: usize) -> bool {
+    const EFAULT: isize = 14;
+    const NOTHING: usize = usize::MAX;
+    // A mask that lies in that page alone.
+    let mask = (address & !4095) | (address & 4095).min(4096 - 8);
+    // SAFETY: the kernel reads eight bytes, or says that it cannot; it changes nothing.
+    unsafe { call(RT_SIGPROCMASK, [NOTHING, mask, 0, 8, 0, 0]) != -EFAULT }
 }
 
 /// The stack of its own that a signal handler runs on, inside one.

@@ -12,6 +12,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use tapstone_probe_core::busy_wait::{BusyWait, OwnPolls};
+use tapstone_probe_core::callers::CallPlaces;
 use tapstone_probe_core::cost::CostSampling;
 use tapstone_probe_core::journal::Journal;
 use tapstone_probe_core::wire::{EVENT_EXIT, EVENT_FORKED, FLAG_ABANDONED, Head, Leaf};
@@ -50,12 +51,13 @@ struct Wait {
     leaf: *mut Leaf,
 }
 
-/// The table: who has which place, and what is known of them.
+/// The table: who has which place, what is known of them, and where they have made calls from.
 #[repr(C)]
 pub(crate) struct Table {
     /// The process whose memory this is; 0 when it was just forked off. [`TELLING`] is or'ed while
     /// its first thread says so.
     pub(crate) process: AtomicU32,
+    pub(crate) call_places: CallPlaces,
     owners: [AtomicU32; THREADS],
     threads: [Thread; THREADS],
 }

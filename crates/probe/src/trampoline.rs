@@ -68,6 +68,8 @@ global_asm!(
     "leave", ".cfi_def_cfa rsp, 8",
     "jmp r11",
     ".cfi_endproc", ".size tapstone_call, . - tapstone_call",
+    ".hidden tapstone_end", ".globl tapstone_end",
+    "tapstone_end:",
     stubs = const STUBS,
     enter = sym enter,
     leave = sym leave,

@@ -1,5 +1,7 @@
 //! Waste that a trace shows, and the fixes that were tried.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
@@ -38,6 +40,48 @@ pub struct Finding {
     /// What to change, where that is more than to do as the fix does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// Where its calls came from, as far as stacks were kept: those of the first calls of each place.
+    /// The ways that were seen most often come first, three at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<CallPath>,
+}
+
+/// A way on which calls came: the functions on the stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallPath {
+    /// How many of the calls whose stacks were kept came this way; not how many did in all.
+    pub calls: u64,
+    /// The functions, the innermost first: the one that made the call. Six at most.
+    pub sites: Vec<CallSite>,
+}
+
+/// A place in a function from which another was called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct CallSite {
+    /// The file name of the program or library.
+    pub module: String,
+    /// The function; absent where the file has no name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The line of the call, `src/signer.c:42`, where the file has debug information.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// How far behind the function's start the call returns to; without a function the address
+    /// that this place is linked for.
+    pub offset: u64,
+}
+
+impl fmt::Display for CallSite {
+    /// `sign_all (src/signer.c:42)`, `main [signer]`, `signer+0x1139`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { module, function, source, offset } = self;
+        match (function, source) {
+            (Some(function), Some(source)) => write!(f, "{function} ({source})"),
+            (Some(function), None) => write!(f, "{function} [{module}]"),
+            (None, Some(source)) => write!(f, "{module} ({source})"),
+            (None, None) => write!(f, "{module}+{offset:#x}"),
+        }
+    }
 }
 
 /// A kind of waste. Readers must expect kinds that are not in this list.

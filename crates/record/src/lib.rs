@@ -83,7 +83,7 @@ pub use figures::{
     Estimate, Fraction, Interval, Latency, Provenance, Range, RateBasis, RateUnit, Seconds,
     Throughput, Variation,
 };
-pub use finding::{BeforeAfter, Behaviour, Finding, FindingKind, Trial};
+pub use finding::{BeforeAfter, Behaviour, CallPath, CallSite, Finding, FindingKind, Trial};
 pub use histogram::{EncodedHistogram, HistogramError};
 pub use host::{Host, HostClock, HostState};
 pub use knee::{Knee, KneeStop, Level, LevelRate, ScalabilityLaw};

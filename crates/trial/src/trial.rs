@@ -234,7 +234,8 @@ impl Trial<'_> {
     }
 
     fn options(&self, on: bool) -> ProbeOptions {
-        ProbeOptions { fixes: self.fixes.clone(), on, data: false, size: self.size }
+        let fixes = self.fixes.clone();
+        ProbeOptions { fixes, on, data: false, callers: false, size: self.size }
     }
 
     fn one(

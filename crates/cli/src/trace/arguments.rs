@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// Keep the data of APDUs; never of those that carry PINs or keys
     #[arg(long)]
     pub(crate) data: bool,
+    /// Do not note where calls come from: of the first calls of each place, the functions on the
+    /// stack are kept, and nothing else that lies there
+    #[arg(long)]
+    pub(crate) no_callers: bool,
     /// What one operation is: `C_Sign` with its C_SignInit, `SCardTransmit`; without it the command
     #[arg(long, value_name = "OPERATION", default_value = "whole")]
     pub(crate) operation: OperationRule,
@@ -60,7 +64,7 @@ pub(crate) struct Arguments {
     pub(crate) output: OutputArguments,
     /// Run nothing: read the events that an earlier trace kept
     #[arg(long, value_name = "FILE", help_heading = "Program", conflicts_with_all = [
-        "command", "fixes", "with_daemon", "syscalls", "data", "events", "events_size", "attached",
+        "command", "fixes", "with_daemon", "syscalls", "data", "no_callers", "events", "events_size", "attached",
     ])]
     pub(crate) read: Option<PathBuf>,
     #[command(flatten)]
@@ -101,8 +105,16 @@ pub(crate) struct AttachArguments {
 }
 
 /// What only a program that is started can have.
-const STARTED: [&str; 7] =
-    ["command", "fixes", "with_daemon", "syscalls", "data", "record_command", "workload"];
+const STARTED: [&str; 8] = [
+    "command",
+    "fixes",
+    "with_daemon",
+    "syscalls",
+    "data",
+    "no_callers",
+    "record_command",
+    "workload",
+];
 
 impl AttachArguments {
     pub(crate) fn is_asked(&self) -> bool {

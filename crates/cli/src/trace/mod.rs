@@ -57,6 +57,7 @@ pub(crate) fn run_trace(arguments: &Arguments) -> anyhow::Result<Exit> {
         fixes: arguments.fixes.clone(),
         on: true,
         data: arguments.data,
+        callers: !arguments.no_callers,
         size: EventBytes(arguments.events_size as u64),
     };
     let plan = ObservationPlan {

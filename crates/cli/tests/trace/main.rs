@@ -7,6 +7,7 @@
 
 mod attached;
 mod blindness;
+mod callers;
 mod capacity;
 mod children;
 mod clients;

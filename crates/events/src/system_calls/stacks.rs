@@ -27,14 +27,17 @@ pub struct StackFrame {
     /// How far behind the function's start it will go on; without a function, the address that
     /// the place is linked for, as `addr2line` takes it.
     pub offset: u64,
+    /// Where that is in its source, `src/signer.c:42`, where debug information was read.
+    pub source: Option<Arc<str>>,
 }
 
 impl fmt::Display for StackFrame {
-    /// `getprotobynumber [libc.so.6]`; without symbols, where it is.
+    /// `getprotobynumber [libc.so.6]`, `sign_all (src/signer.c:42)`; without symbols, where it is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.function {
-            Some(function) => write!(f, "{function} [{}]", self.module),
-            None => write!(f, "{}+{:#x}", self.module, self.offset),
+        match (&self.function, &self.source) {
+            (Some(function), Some(source)) => write!(f, "{function} ({source})"),
+            (Some(function), None) => write!(f, "{function} [{}]", self.module),
+            (None, _) => write!(f, "{}+{:#x}", self.module, self.offset),
         }
     }
 }
@@ -97,7 +100,12 @@ mod tests {
     use super::*;
 
     fn frame(function: Option<&str>, offset: u64) -> StackFrame {
-        StackFrame { module: Arc::from("libc.so.6"), function: function.map(Arc::from), offset }
+        StackFrame {
+            module: Arc::from("libc.so.6"),
+            function: function.map(Arc::from),
+            offset,
+            source: None,
+        }
     }
 
     #[test]

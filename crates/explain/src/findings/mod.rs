@@ -7,6 +7,7 @@
 //! remove ([`prediction`]).
 
 mod busy_wait;
+mod callers;
 mod delayed_ack;
 mod files;
 mod needless_calls;
@@ -131,9 +132,14 @@ pub fn find<'a>(
 }
 
 impl Finding {
-    /// As it stands in a record. `saving` is what its removal is predicted to save per operation.
+    /// As it stands in a record, of the timeline that it was found in. `saving` is what its removal
+    /// is predicted to save per operation.
     #[must_use]
-    pub fn record(&self, saving: Option<prediction::Saving>) -> record::Finding {
+    pub fn record(
+        &self,
+        timeline: &Timeline,
+        saving: Option<prediction::Saving>,
+    ) -> record::Finding {
         record::Finding {
             kind: self.kind.clone(),
             place: self.place.clone(),
@@ -146,6 +152,7 @@ impl Finding {
             saving: saving.map(|saving| record::Range { low: saving.low, high: saving.high }),
             trial: self.trial.as_ref().map(Fix::to_string),
             advice: self.advice.clone(),
+            callers: callers::paths_to(timeline, self),
         }
     }
 }

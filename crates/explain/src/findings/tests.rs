@@ -113,12 +113,12 @@ mod together {
         let kinds: Vec<_> = findings.iter().map(|finding| &finding.kind).collect();
         assert_eq!(kinds, [&FindingKind::RepeatedLookup, &FindingKind::Sleep]);
         let saving = prediction::saving(&timeline, &operations, &prediction::union([&findings[1]]));
-        let record = findings[1].record(Some(saving));
+        let record = findings[1].record(&timeline, Some(saving));
         assert_eq!(record.place, "SCardEndTransaction");
         assert_eq!((record.count, record.time_ns, record.share.0), (3, millis(6), 0.12));
         assert_eq!(record.trial.as_deref(), Some("no-sleep:SCardEndTransaction"));
         assert_eq!(record.saving, Some(record::Range { low: 6e6, high: 6e6 }));
-        let record = findings[0].record(None);
+        let record = findings[0].record(&timeline, None);
         assert_eq!((record.trial, record.saving), (None, None));
         // Where there is no fix to try, it says what to change.
         assert!(record.advice.is_some_and(|advice| advice.starts_with("ask once")));

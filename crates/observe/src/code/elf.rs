@@ -6,17 +6,17 @@ use object::read::ReadRef;
 use object::read::elf::{FileHeader, SectionHeader};
 
 /// The head of a file.
-pub(super) struct Elf<'a> {
-    pub(super) header: &'a FileHeader64<Endianness>,
-    pub(super) endian: Endianness,
+pub(crate) struct Elf<'a> {
+    pub(crate) header: &'a FileHeader64<Endianness>,
+    pub(crate) endian: Endianness,
     /// None of a file that was stripped of them.
-    pub(super) sections: &'a [SectionHeader64<Endianness>],
+    pub(crate) sections: &'a [SectionHeader64<Endianness>],
     /// The sections' names; read at once, as `object` would read each by itself.
     names: &'a [u8],
 }
 
 impl<'a> Elf<'a> {
-    pub(super) fn parse<R: ReadRef<'a>>(data: R) -> Option<Self> {
+    pub(crate) fn parse<R: ReadRef<'a>>(data: R) -> Option<Self> {
         let header = FileHeader64::<Endianness>::parse(data).ok()?;
         let endian = header.endian().ok()?;
         let sections = header.section_headers(endian, data).unwrap_or_default();
@@ -26,10 +26,20 @@ impl<'a> Elf<'a> {
     }
 
     /// The section of this name.
-    pub(super) fn section(&self, name: &[u8]) -> Option<&'a SectionHeader64<Endianness>> {
+    pub(crate) fn section(&self, name: &[u8]) -> Option<&'a SectionHeader64<Endianness>> {
         self.sections.iter().find(|section| {
             let rest = self.names.get(section.sh_name(self.endian) as usize..).unwrap_or_default();
             rest.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&0))
         })
+    }
+
+    /// The first eight bytes of its build id; 0 where it has none.
+    pub(crate) fn build_id<R: ReadRef<'a>>(&self, data: R) -> u64 {
+        // Behind three numbers and the owner's name: GNU, with its zero.
+        const HEAD: usize = 16;
+        let note =
+            self.section(b".note.gnu.build-id").and_then(|it| it.data(self.endian, data).ok());
+        let id = note.and_then(|note| note.get(HEAD..)?.first_chunk());
+        id.map_or(0, |id| u64::from_ne_bytes(*id))
     }
 }

@@ -3,12 +3,13 @@
 //!
 //! A file is opened as it is mapped, by the very descriptor that the program maps, so that it is
 //! the right one even when its name is not there any more. It is read only when a stack leads
-//! into it. Debug information is not read; it is not needed for any of these.
+//! into it. Debug information is not needed for any of these.
 
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use framehop::ExplicitModuleSectionInfo;
@@ -17,6 +18,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::read::{ReadCache, ReadRef};
 
 use super::elf::Elf;
+use super::sources::Sources;
 use super::symbols::{self, NamedFunction};
 
 /// A file of code.
@@ -55,6 +57,22 @@ impl CodeImage {
         Self { source: ImageSource::File(file), layout: None }
     }
 
+    /// The file of this path, if its build id begins with these bytes (0: if it has none): a file
+    /// of another build would give wrong names. Only known by name otherwise.
+    pub(crate) fn of_build(path: &Path, build_id: u64) -> Self {
+        let name = file_name(&path.to_string_lossy()).to_owned();
+        let is_regular = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        let file = is_regular.then(|| File::open(path).ok()).flatten();
+        let is_it = |file: &File| {
+            let data = ReadCache::new(file.try_clone().ok()?);
+            Some(Elf::parse(&data)?.build_id(&data) == build_id)
+        };
+        match file {
+            Some(file) if is_it(&file) == Some(true) => Self::of_file(file),
+            _ => Self::of_name(&name),
+        }
+    }
+
     /// A whole file that lies in memory.
     pub(crate) fn of_memory(bytes: Vec<u8>) -> Self {
         Self { source: ImageSource::Memory(bytes.into()), layout: None }
@@ -81,6 +99,14 @@ impl CodeImage {
     pub(crate) fn layout(&mut self) -> Option<&ImageLayout> {
         let source = &self.source;
         self.layout.get_or_insert_with(|| source.layout()).as_ref()
+    }
+
+    /// What the file says of its source.
+    pub(crate) fn sources(&self) -> Option<Sources> {
+        match &self.source {
+            ImageSource::File(file) => Sources::of_file(file),
+            ImageSource::Memory(_) | ImageSource::Name(_) => None,
+        }
     }
 
     /// For each of the addresses, which are sorted, the function that it is in.

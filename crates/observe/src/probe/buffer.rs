@@ -27,7 +27,8 @@ use super::options::ProbeOptions;
 use crate::clock::{ClockReading, Scale, Ticks};
 use crate::recording::{EventsError, Recording};
 use crate::wire::{
-    CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES, Header, MAGIC, VERSION,
+    CAPTURE_CALLERS, CAPTURE_DATA, CHUNK_BYTES, CLOCK_NANOS, CLOCK_TSC, FIXES, HEADER_BYTES,
+    Header, MAGIC, VERSION,
 };
 use tapstone_events::{Losses, ObservedRun};
 
@@ -96,7 +97,8 @@ impl Buffer {
             };
             header.most = most;
             header.ready = AtomicU64::new(first);
-            header.options = if options.data { CAPTURE_DATA } else { 0 };
+            header.options = if options.data { CAPTURE_DATA } else { 0 }
+                | if options.callers { CAPTURE_CALLERS } else { 0 };
             header.key = random_key()?;
             header.on = u32::from(options.on).into();
             header.fix_count = options.fixes.len().min(FIXES) as u32;

@@ -11,6 +11,8 @@ pub struct ProbeOptions {
     pub on: bool,
     /// Whether the data of commands is kept. Never that of commands which carry secrets.
     pub data: bool,
+    /// Whether it is noted where the first calls of each place come from.
+    pub callers: bool,
     /// How much may be written.
     pub size: EventBytes,
 }

@@ -95,6 +95,7 @@ impl Collector {
                     module: Arc::clone(&module),
                     function: function.map(|function| function.name),
                     offset: self.places[*id].address - start,
+                    source: None,
                 });
             }
         }

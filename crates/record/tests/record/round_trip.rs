@@ -119,16 +119,29 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn call_path()(
+        calls in any::<u64>(),
+        sites in vec((text(), of(text()), of(text()), any::<u64>()), 0..4),
+    ) -> CallPath {
+        let site =
+            |(module, function, source, offset)| CallSite { module, function, source, offset };
+        CallPath { calls, sites: sites.into_iter().map(site).collect() }
+    }
+}
+
+prop_compose! {
     fn finding()(
         (kind, place, layer) in (finding_kind(), text(), text()),
         (per_operation, count, time_ns) in (number(), any::<u64>(), nanos()),
         (evidence, saving) in (vec(text(), 0..3), of((number(), number()))),
         (trial, advice) in (of(text()), of(text())),
+        callers in vec(call_path(), 0..3),
     ) -> Finding {
         let saving = saving.map(|(low, high)| Range { low, high });
         let share = Fraction(per_operation);
         Finding {
             kind, place, layer, per_operation, count, time_ns, share, evidence, saving, trial, advice,
+            callers,
         }
     }
 }

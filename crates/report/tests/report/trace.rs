@@ -170,6 +170,15 @@ fn apdus() -> Vec<Apdu> {
     apdus
 }
 
+fn site(function: &str, source: Option<&str>) -> CallSite {
+    CallSite {
+        module: "reader".into(),
+        function: Some(function.into()),
+        source: source.map(str::to_owned),
+        offset: 17,
+    }
+}
+
 fn findings() -> Vec<Finding> {
     vec![
         Finding {
@@ -188,6 +197,10 @@ fn findings() -> Vec<Finding> {
             saving: Some(Range { low: 19.9e6, high: 21.4e6 }),
             trial: Some("no-busy-wait:SCardGetStatusChange".into()),
             advice: None,
+            callers: vec![CallPath {
+                calls: 3,
+                sites: vec![site("wait_for_card", Some("src/reader.c:88")), site("main", None)],
+            }],
         },
         Finding {
             kind: FindingKind::RepeatedCommand,
@@ -204,6 +217,7 @@ fn findings() -> Vec<Finding> {
             saving: None,
             trial: None,
             advice: Some("keep the object as long as the card is there".into()),
+            callers: Vec::new(),
         },
     ]
 }

@@ -1,6 +1,6 @@
 //! What was wasted, in sentences, and what to type or to change next.
 
-use tapstone_record::{Finding, Record, Trial};
+use tapstone_record::{CallSite, Finding, Record, Trial};
 use tapstone_text::{thousands, three_digits};
 
 use super::super::page::Page;
@@ -33,6 +33,7 @@ pub(super) fn add_findings(page: &mut Page, record: &Record) {
         for evidence in &finding.evidence {
             page.hanging(&Span::plain("     "), &Span::plain(evidence));
         }
+        callers(page, finding);
         page.hanging(&Span::faint("     saves   "), &Span::plain(saving(record, finding)));
         tried(page, &record.trials, finding);
         advice(page, record, finding);
@@ -74,6 +75,15 @@ fn saving(record: &Record, finding: &Finding) -> String {
     finding.saving.map_or("cannot be predicted".to_owned(), |saving| {
         format!("{} an operation ({source})", figures::span(&saving))
     })
+}
+
+/// The functions that asked, the one that made the call first.
+fn callers(page: &mut Page, finding: &Finding) {
+    for (number, path) in finding.callers.iter().enumerate() {
+        let label = if number == 0 { "     from    " } else { "     or      " };
+        let sites: Vec<String> = path.sites.iter().map(CallSite::to_string).collect();
+        page.hanging(&Span::faint(label), &Span::plain(sites.join(" < ")));
+    }
 }
 
 /// What the fix brought, where it was tried in the same record.
