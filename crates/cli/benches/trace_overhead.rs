@@ -170,7 +170,7 @@ impl Bench {
     }
 
     fn seen(&self, command: &Command, system_calls: Option<SystemCallSet>) -> Nanos {
-        let options = ProbeOptions::default();
+        let options = ProbeOptions { callers: true, ..ProbeOptions::default() };
         let plan = ObservationPlan {
             system_calls,
             output: ProgramOutput::Tail,

@@ -54,7 +54,7 @@ pub(super) fn read_through<S: EventSource<Error: Debug>>(source: &S) {
     let operations = Operations::whole(&timeline);
     let found = findings::find(&timeline, &operations, []);
     for finding in &found {
-        let _ = finding.record(None);
+        let _ = finding.record(&timeline, None);
     }
     perfetto::write_trace(&timeline, [], std::io::sink()).expect("it goes nowhere");
     folded::write_folded(&timeline, std::io::sink()).expect("it goes nowhere");
