@@ -27,6 +27,8 @@ const WORD: u64 = 8;
 /// A file of code that a program had loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LoadedObject {
+    /// When the probe first met it, on its own clock: later than what was there before.
+    pub(crate) since: u64,
     /// From the addresses that it is linked for to where it was.
     pub(crate) base: u64,
     /// Where its code was.
@@ -40,7 +42,8 @@ pub(crate) struct LoadedObject {
 /// A stack as the probe kept it.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptStack {
-    /// What the program had loaded, for all that is known.
+    /// What the program had loaded by then, for all that is known. Where two overlap, the first is
+    /// what was there.
     pub(crate) objects: Arc<[LoadedObject]>,
     /// The program's own file.
     pub(crate) program: PathBuf,
@@ -96,10 +99,9 @@ impl Space {
         let mut unwinder = UnwinderX86_64::new();
         let mut objects: Vec<SpaceObject> = Vec::new();
         for object in &*stack.objects {
-            let LoadedObject { base, code, build_id, path } = object;
+            let LoadedObject { base, code, build_id, path, .. } = object;
             let overlaps =
                 |other: &SpaceObject| other.code.start < code.end && code.start < other.code.end;
-            // What comes first is the program's own word, before that of who forked it off.
             if objects.iter().any(overlaps) {
                 continue;
             }

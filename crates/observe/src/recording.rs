@@ -3,6 +3,7 @@
 //! A file that is cut short is read as far as it goes: a chunk says how much of it is used, and an
 //! event that does not fit there ends it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
@@ -36,8 +37,10 @@ use crate::wire::{
 const WORD: usize = 8;
 /// Words of an event's head.
 const HEAD: usize = 2;
-/// Files of code in a program, at most: as many as the probe tells apart.
-const MOST_OBJECTS: usize = 2048;
+/// Files of code that the stacks of a program lead into, at most.
+const MOST_OBJECTS: usize = 512;
+/// Stacks of a run, at most: a process keeps three from each of a thousand places.
+const MOST_STACKS: usize = 1 << 14;
 /// Words of a leaf before its bytes.
 const LEAF: usize = size_of::<wire::Leaf>() / WORD;
 
@@ -201,10 +204,17 @@ impl ProgramImages {
         None
     }
 
-    /// The files of code of an image, and of those that it was forked off from.
-    fn objects(&self, image: usize) -> Arc<[LoadedObject]> {
+    /// The files of code that an image had at a time, then those of whom it was forked off from; of
+    /// each those that were loaded last come first.
+    fn objects(&self, image: usize, time: u64) -> Vec<&LoadedObject> {
         let line = iter::successors(Some(image), |image| self.0[*image].forked_from);
-        line.flat_map(|image| self.0[image].objects.iter().cloned()).collect()
+        let of_image = |image: usize| {
+            let objects = self.0[image].objects.iter().filter(|object| object.since <= time);
+            let mut objects: Vec<&LoadedObject> = objects.collect();
+            objects.sort_by_key(|object| Reverse(object.since));
+            objects
+        };
+        line.flat_map(of_image).collect()
     }
 
     fn programs(&self) -> impl Iterator<Item = &Program> {
@@ -364,12 +374,16 @@ fn callers(
     images: &ProgramImages,
     stacks: Vec<ThreadStack>,
 ) -> HashMap<CallMoment, Arc<[StackFrame]>> {
-    let mut objects: HashMap<usize, Arc<[LoadedObject]>> = HashMap::new();
+    // They only become more, so their number tells them apart.
+    let mut known: HashMap<(usize, usize), Arc<[LoadedObject]>> = HashMap::new();
     let calls: Vec<CallMoment> = stacks.iter().map(|stack| stack.call).collect();
     let kept: Vec<KeptStack> = stacks
         .into_iter()
-        .map(|ThreadStack { image, words, .. }| {
-            let objects = objects.entry(image).or_insert_with(|| images.objects(image));
+        .map(|ThreadStack { call: (_, _, time), image, words }| {
+            let found = images.objects(image, time);
+            let objects = known
+                .entry((image, found.len()))
+                .or_insert_with(|| found.into_iter().cloned().collect());
             let program = images.0[image].program.program.clone().into();
             KeptStack { objects: Arc::clone(objects), program, words }
         })
@@ -442,7 +456,13 @@ impl Declarations<'_> {
         // The file may be anybody's.
         if objects.len() < MOST_OBJECTS && !code.is_empty() {
             let path = event.text(WORDS).to_vec();
-            objects.push(LoadedObject { base: event.word(0), code, build_id: event.word(3), path });
+            objects.push(LoadedObject {
+                since: event.time,
+                base: event.word(0),
+                code,
+                build_id: event.word(3),
+                path,
+            });
         }
     }
 
@@ -450,6 +470,9 @@ impl Declarations<'_> {
         let Some(image) = self.images.at(chunk.process, chunk.number) else { return };
         let words = (0..event.words.len() / WORD).map(|number| event.word(number)).collect();
         let call = (chunk.process, chunk.thread, event.time);
+        if self.stacks.len() == MOST_STACKS {
+            return;
+        }
         self.stacks.push(ThreadStack { call, image, words });
     }
 
@@ -686,4 +709,34 @@ pub fn used(file: &File) -> io::Result<u64> {
     // The file may be anybody's: more chunks than there can be are as many as there can be.
     let chunks = u64::from_ne_bytes(head).saturating_mul(CHUNK_BYTES as u64);
     Ok(chunks.saturating_add(HEADER_BYTES as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(since: &[u64], forked_from: Option<usize>) -> ProgramImage {
+        let object = |since: &u64| LoadedObject {
+            since: *since,
+            base: 0,
+            code: 0x1000..0x2000,
+            build_id: *since,
+            path: Vec::new(),
+        };
+        let program = Program { id: 1, parent: 0, program: String::new(), started: Nanos::ZERO };
+        let objects = since.iter().map(object).collect();
+        ProgramImage { program, since: 0, slots: HashMap::new(), objects, forked_from }
+    }
+
+    #[test]
+    fn what_was_loaded_last_by_then_comes_first_and_the_parents_files_behind() {
+        let images = ProgramImages(vec![image(&[2, 1, 9], None), image(&[3, 5], Some(0))]);
+        let at = |image, time| -> Vec<u64> {
+            images.objects(image, time).iter().map(|object| object.since).collect()
+        };
+        assert_eq!(at(0, 8), [2, 1]);
+        assert_eq!(at(1, 4), [3, 2, 1]);
+        assert_eq!(at(1, 9), [5, 3, 9, 2, 1]);
+        assert_eq!(at(1, 0), [0; 0]);
+    }
 }

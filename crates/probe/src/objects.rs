@@ -141,6 +141,8 @@ pub(crate) fn remove(number: usize) {
         WAITING.fetch_sub(1, Ordering::Release);
     }
     MAPS[number].store(0, Ordering::Release);
+    // Its code will be gone: nobody is to look there.
+    CODE[number][1].store(0, Ordering::Release);
     CLOSED.fetch_add(1, Ordering::Relaxed);
 }
 
