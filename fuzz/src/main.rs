@@ -1,7 +1,8 @@
 //! Runs the fuzz targets with libFuzzer, and says what they reached. `make fuzz` builds them first.
 //!
 //! Everything is kept in `target/fuzz`: a folder for each session, from which all totals are made,
-//! the corpus as it grew, and the inputs that made a target fail.
+//! the corpus as it grew, and the inputs that made a target fail. `fuzz/sessions.jsonl` has the
+//! sessions of other machines.
 #![forbid(unsafe_code)]
 
 mod campaign;

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use crate::structure::Structure;
 
@@ -46,7 +47,7 @@ impl FuzzTarget {
 /// It is counted where the target is called, whoever calls it. With the variable
 /// [`Executions::FILE`] the count is also in that file, so that it is known of a process that was
 /// killed; the file is behind by less than [`Executions::STEP`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executions {
     /// Executions of the target.
     pub count: u64,

@@ -2,6 +2,7 @@
 
 pub(crate) mod bugs;
 pub(crate) mod corpus;
+mod kept;
 mod session;
 pub(crate) mod table;
 
@@ -87,12 +88,17 @@ impl Campaign {
         self.out.join("programs").join(format!("fuzz-{}", target.name))
     }
 
-    /// All sessions so far, the earliest first.
+    /// All sessions so far, the earliest first: those that come with the sources, and those of here.
     pub(crate) fn sessions(&self) -> anyhow::Result<Vec<Session>> {
-        let Ok(folders) = fs::read_dir(self.out.join("sessions")) else { return Ok(Vec::new()) };
-        let mut paths = folders.map(|it| Ok(it?.path())).collect::<anyhow::Result<Vec<_>>>()?;
-        paths.sort();
-        paths.iter().filter_map(|path| Session::read(path).transpose()).collect()
+        let mut sessions = kept::read()?;
+        let Ok(folders) = fs::read_dir(self.out.join("sessions")) else { return Ok(sessions) };
+        let paths = folders.map(|it| Ok(it?.path())).collect::<anyhow::Result<Vec<_>>>()?;
+        for path in paths {
+            let is_kept = sessions.iter().any(|it| path.ends_with(&it.name));
+            sessions.extend(if is_kept { None } else { Session::read(&path)? });
+        }
+        sessions.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(sessions)
     }
 
     /// Runs sessions until the time is over. The exit code is 1 when a target failed.
@@ -101,7 +107,7 @@ impl Campaign {
         let mut targets: BTreeMap<&str, (u64, bool)> =
             wishes.targets.iter().map(|target| (target.name, (0, false))).collect();
         for session in self.sessions()? {
-            if let Some((cpu, _)) = targets.get_mut(session.target) {
+            if let Some((cpu, _)) = session.target().and_then(|it| targets.get_mut(it.name)) {
                 *cpu += session.executions.cpu_nanos;
             }
         }

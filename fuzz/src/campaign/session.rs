@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
 use tapstone_fuzz::targets::TARGETS;
 use tapstone_fuzz::{Executions, FuzzTarget};
 
@@ -15,18 +16,20 @@ pub(super) const EXECUTIONS: &str = "executions";
 /// What libFuzzer prints.
 pub(super) const LOG: &str = "log";
 
-/// See the module's text.
-#[derive(Debug)]
+/// What a target did in one run: a line of `fuzz/sessions.jsonl`, when it did not fail.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Session {
-    pub(crate) target: &'static str,
+    /// That of its folder: when it began, in milliseconds since 1970, and its target.
+    pub(crate) name: String,
     pub(crate) executions: Executions,
     pub(crate) log: Log,
     /// Inputs that made the target fail, as paths.
+    #[serde(skip)]
     pub(crate) failures: Vec<String>,
 }
 
 /// What libFuzzer said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Log {
     /// Edges that are instrumented.
     pub(crate) edges_in_all: u64,
@@ -44,8 +47,9 @@ impl Session {
     /// `None`: it never began.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let target = name.split_once('-').and_then(|(_, target)| by_name(target));
-        let Some(target) = target else { return Ok(None) };
+        if target_in(name).is_none() {
+            return Ok(None);
+        }
         let Ok(log) = fs::read(folder.join(LOG)) else { return Ok(None) };
         let log = Log::from_text(&String::from_utf8_lossy(&log));
         let executions = fs::read(folder.join(EXECUTIONS)).unwrap_or_default();
@@ -58,7 +62,12 @@ impl Session {
                 failures.push(path.display().to_string());
             }
         }
-        Ok(Some(Self { target: target.name, executions, log, failures }))
+        Ok(Some(Self { name: name.to_owned(), executions, log, failures }))
+    }
+
+    /// The target that it ran; `None`: there is none of that name any more.
+    pub(crate) fn target(&self) -> Option<&'static FuzzTarget> {
+        target_in(&self.name)
     }
 
     /// For whoever watches.
@@ -66,7 +75,7 @@ impl Session {
         let seconds = self.executions.cpu_nanos as f64 / 1e9;
         format!(
             "{:15} {:>10} executions in {seconds:6.1} s of processor time, {} edges, {} of them new{}",
-            self.target,
+            self.target().map_or("", |target| target.name),
             self.executions.count,
             self.log.edges,
             self.log.edges.saturating_sub(self.log.edges_at_start),
@@ -75,7 +84,9 @@ impl Session {
     }
 }
 
-fn by_name(name: &str) -> Option<&'static FuzzTarget> {
+/// The target that is part of a session's name.
+fn target_in(session: &str) -> Option<&'static FuzzTarget> {
+    let (_, name) = session.split_once('-')?;
     TARGETS.into_iter().find(|target| target.name == name)
 }
 

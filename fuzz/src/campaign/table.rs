@@ -8,7 +8,7 @@ use anyhow::Context;
 use tapstone_fuzz::FuzzTarget;
 use tapstone_fuzz::targets::TARGETS;
 
-use super::{Campaign, Session};
+use super::{Campaign, Session, kept};
 
 const PAGE: &str = "../docs/fuzzing.md";
 const BEGIN: &str = "<!-- begin of the table that `make fuzz-table` writes -->\n";
@@ -62,7 +62,9 @@ impl Total {
 fn text(campaign: &Campaign) -> anyhow::Result<String> {
     let mut totals: BTreeMap<&str, Total> = BTreeMap::new();
     for session in campaign.sessions()? {
-        totals.entry(session.target).or_default().add(&session);
+        if let Some(target) = session.target() {
+            totals.entry(target.name).or_default().add(&session);
+        }
     }
     let mut text = "| target | reads | edges reached | inputs kept | executions | processor time, \
                     min | executions/s | last new edge after |\n\
@@ -87,8 +89,9 @@ pub(crate) fn print(campaign: &Campaign) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Into the page about fuzzing.
+/// Into the page about fuzzing, with the sessions that it is made from beside the sources.
 pub(crate) fn write(campaign: &Campaign) -> anyhow::Result<()> {
+    kept::write(&campaign.sessions()?)?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let (before, rest) = page.split_once(BEGIN).context("the page has a place for the table")?;
