@@ -87,6 +87,20 @@ fn tokens_are_compared_by_their_rate() {
 }
 
 #[test]
+fn figures_without_a_spread_are_equal_or_decided() {
+    let exact = |rate| {
+        let [baseline, candidate] =
+            [100.0, rate].map(|rate| record("token", &[case("x", rate, 0.0)]));
+        compared(&baseline, &candidate, None).unwrap().rows.remove(0)
+    };
+    let decided = exact(120.0);
+    assert_eq!((decided.verdict, decided.no_number), (Change::Faster, None));
+    let equal = exact(100.0);
+    assert_eq!(equal.verdict, Change::Inconclusive);
+    assert_eq!(equal.no_number, Some(NoNumber::NothingToRepeat));
+}
+
+#[test]
 fn what_is_decided_by_a_hair_asks_for_no_more_samples() {
     // The interval ends just above 1: as many samples again would decide it nine times of ten.
     let decided = token(101.6, None);
@@ -121,6 +135,16 @@ fn cards_and_programs_are_compared_by_their_time() {
         assert_eq!((row.quantity, row.verdict), (Quantity::Latency, Change::Slower), "{kind}");
         assert!((row.ratio.estimate - 2.0).abs() < 1e-12, "{:?}", row.ratio);
     }
+}
+
+#[test]
+fn calls_of_a_program_that_failed_in_part_are_compared_and_those_that_failed_are_not() {
+    let of = |outcome: &str| {
+        let case = with(case("x", 100.0, 0.01), json!({"status": {"outcome": outcome}}));
+        let record = record("command", &[case]);
+        compared(&record, &record, None).map_or(0, |comparison| comparison.rows.len())
+    };
+    assert_eq!(["ok", "partial", "failed"].map(of), [1, 1, 0]);
 }
 
 #[test]

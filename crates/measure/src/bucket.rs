@@ -82,4 +82,13 @@ mod tests {
         }
         assert_eq!(bucket_of(Nanos::NEVER), BUCKETS - 1);
     }
+
+    #[test]
+    fn a_number_that_no_bucket_has_is_that_of_the_last() {
+        let last = BUCKETS as u32 - 1;
+        assert_eq!(
+            [7, last, last + 1, u32::MAX].map(bucket_numbered),
+            [7, BUCKETS - 1, BUCKETS - 1, BUCKETS - 1]
+        );
+    }
 }

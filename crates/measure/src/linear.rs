@@ -197,6 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_told_apart_where_they_rise_together() {
+        // Twice, once and once more of what the cases do; the last two columns rise alike.
+        let cases = [[1.0, 1.0, 1.0], [1.0, 2.0, 3.0], [1.0, 3.0, 3.0], [1.0, 4.0, 6.0]];
+        let told = cases.map(|[one, two, three]| 2.0 * one + 3.0 * two + 5.0 * three);
+        let rows: Vec<(&[f64], f64)> =
+            cases.iter().zip(told).map(|(amounts, value)| (&amounts[..], value)).collect();
+        let found = fit(&same_rounds(2, &rows)).unwrap();
+        let costs: Vec<f64> =
+            found.coefficients.iter().map(|cost| cost.unwrap().estimate).collect();
+        for (cost, truth) in costs.iter().zip([2.0, 3.0, 5.0]) {
+            assert!((cost - truth).abs() < 1e-9, "{costs:?}");
+        }
+    }
+
+    #[test]
     fn as_many_cases_as_coefficients_are_enough() {
         let found = fit(&same_rounds(2, &[(&[1.0, 0.0], 5.0), (&[1.0, 1.0], 8.0)])).unwrap();
         let costs: Vec<f64> =

@@ -435,6 +435,26 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_workers_has_to_complete_thirty() {
+        let method = |workers| {
+            let (series, conditions) = measured(Nanos::from_secs(1), vec![9_000_000; 100]);
+            let workers = NonZeroU32::new(workers).unwrap();
+            Summary::from_series(&series, &Conditions { workers, ..conditions }).method
+        };
+        assert!(method(3).starts_with("completions over the window's length"), "{}", method(3));
+        assert!(method(4).starts_with("(n-1) over first to last completion"), "{}", method(4));
+    }
+
+    #[test]
+    fn completions_in_one_moment_are_counted_over_the_window() {
+        let (series, conditions) = measured(Nanos::from_secs(2), [1_000_000, 0, 0]);
+        let moment = conditions.first_and_last.unwrap();
+        assert_eq!((moment.0, moment.1), (Nanos::from_millis(1), Nanos::from_millis(1)));
+        let rate = Summary::from_series(&series, &conditions).rate;
+        assert!((rate.estimate - 1.5).abs() < 1e-9, "{rate:?}");
+    }
+
+    #[test]
     fn the_last_slice_of_a_window_counts_as_far_as_the_window_goes() {
         let summary = summary(Nanos::from_millis(1_001), std::iter::repeat(100_000));
         assert!((summary.rate.estimate / 1e4 - 1.0).abs() < 1e-3, "{:?}", summary.rate);

@@ -153,6 +153,11 @@ fn who_has_the_processor_is_said_only_where_it_is_seen() {
     let limit = attribute_search(&search(throttled));
     assert_eq!(limit.cause, LimitCause::Unknown);
     assert!(limit.why.contains("50 % of the time, and who had it is not known"), "{}", limit.why);
+    // More threads still brought more, and no processor was at its end.
+    let growing = AxisEnd::Growing { gain: Estimate::around(1.3, 0.05), at: 8 };
+    let capped =
+        SearchEvidence { threads: growing, processes: AxisEnd::NotTried, ..search(throttled) };
+    assert_eq!(cause(&capped), LimitCause::SearchCap);
     let mut unseen = level(8, 0.1, 0.8, 1.2);
     unseen.contention.machine = None;
     assert_eq!(attribute_case(&unseen).cause, LimitCause::Unknown);
@@ -162,6 +167,8 @@ fn who_has_the_processor_is_said_only_where_it_is_seen() {
 fn a_full_machine_is_the_limit_of_whoever_fills_it() {
     // Eight threads share two processors that nobody else wants.
     assert_eq!(cause(&search(level(8, 0.25, 0.7, 0.05))), LimitCause::Client);
+    // What others take of them is a twentieth, and would bring no more than that.
+    assert_eq!(cause(&search(level(8, 0.25, 0.7, 0.1))), LimitCause::Client);
     // Another program takes one of the two.
     let starved = search(level(8, 0.125, 0.8, 1.0));
     let limit = attribute_search(&starved);
