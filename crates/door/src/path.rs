@@ -408,6 +408,25 @@ mod tests {
     }
 
     #[test]
+    fn only_the_card_signs_and_only_a_host_validates() {
+        // Each of the three has something of both; the shorter of what counts is 100 ms.
+        for (signed, validated) in [(100.0, 300.0), (600.0, 100.0)] {
+            let parts = vec![
+                part(Role::Card, &[(step::CHALLENGE, signed), (step::VALIDATE, 30.0)]),
+                part(
+                    Role::Link(LinkEnd::Reader, LinkEnd::Module),
+                    &[(step::CHALLENGE, 20.0), (step::REVOCATION, 70.0)],
+                ),
+                part(Role::Module, &[(step::CHALLENGE, 50.0), (step::VALIDATE, validated)]),
+            ];
+            let path = AuthenticationPath { parts, ..path(true) };
+            assert_eq!(path.could_overlap(), Millis(100.0));
+            let drawn = path.draw(&mut RandomStream::new(1, 0));
+            assert_eq!(drawn.total, path.total());
+        }
+    }
+
+    #[test]
     fn a_formula_stands_beside_a_time_from_elsewhere_only() {
         let hop: Hop =
             toml::from_str("kind = \"ip\"\nround_trip_us = 1000\nbits_per_second = 100000000")

@@ -257,6 +257,25 @@ mod tests {
     }
 
     #[test]
+    fn the_fewer_the_batches_the_wider_the_interval_of_a_quantile() {
+        // Five batches of 200, of which 80 to 120 are at most 501: with the median itself a standard
+        // error of 0.035369, times 2.776 at four degrees of freedom.
+        let (mut low, mut high) = ((1..=500).map(f64::from), (501..=1000).map(f64::from));
+        let mut values = Vec::new();
+        for below in [80, 90, 100, 110, 120] {
+            values.extend(low.by_ref().take(below));
+            values.extend(high.by_ref().take(200 - below));
+        }
+        // The median is in a batch of its own place: the third, in exchange for its last value.
+        let (at, last) = (values.iter().position(|value| *value == 501.0).unwrap(), 599);
+        values.swap(at, last);
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let median = quantile(&values, &sorted, 200, 0.5).unwrap();
+        assert_eq!(median, Estimate { estimate: 501e6, low: 402e6, high: 599e6 });
+    }
+
+    #[test]
     fn a_rate_is_made_of_counts_in_stretches() {
         // One each 10 ms: the first stretch of 100 ms has nine, the last one eleven.
         for start in [0.0, 5_000.0] {
@@ -300,6 +319,9 @@ mod tests {
         }
         let nothing = Estimate { estimate: 0.0, low: 0.0, high: 0.0 };
         assert_eq!(busy_share(&[(1.0, 7.0)], 7.0, 1.0), nothing);
+        // Stretches of half a millisecond.
+        let short = busy_share(&[(0.0, 8.0), (16.0, 16.0)], 0.0, 1.0);
+        assert!(close(short.estimate, 0.5), "{short:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod files;
 mod format_page;
 mod round_trip;
 mod samples;
+mod verification;
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
