@@ -199,6 +199,7 @@ impl OpenThread {
             result: 0,
             handle: begun.handle,
             detail: begun.detail,
+            operand: begun.operand,
             made: 0,
             answer: 0,
             exchange,

@@ -18,6 +18,7 @@ const fn span(start: u64, end: u64, call: u32, parent: Option<u32>) -> Span {
         result: 0,
         handle: 7,
         detail: 0,
+        operand: 0,
         made: 0,
         answer: 0,
         exchange: None,

@@ -144,6 +144,7 @@ impl ThreadStory<'_> {
             result: 0,
             handle: 0,
             detail: 0,
+            operand: 0,
             made: 0,
             answer: 0,
             exchange: None,

@@ -108,6 +108,9 @@ pub struct Span {
     /// Its second: a mechanism, a slot, a time limit in milliseconds; of C_FindObjectsInit a digest
     /// of the template.
     pub detail: u64,
+    /// Of a call of PKCS#11 what it works on, as in `CallBegun::operand`: the bytes of a message, or
+    /// of a part of one.
+    pub operand: u64,
     /// What it made: a session, a card, a context, or a number of objects.
     pub made: u64,
     /// A digest of the objects that C_FindObjects found; 0 of all else.

@@ -2,15 +2,16 @@
 //! without.
 //!
 //! - A call that only asks how long its answer is, before the call that wants it.
-//! - A message in one piece that is passed with C_…Update and C_…Final, where C_… takes it at once.
-//! - A key that is made, used once or twice, and destroyed again.
+//! - A message in one piece that is passed with C_…Update and C_…Final, where C_… takes it at once;
+//!   or one in pieces of a few bytes.
+//! - A key that is made, used once or twice, and destroyed again, or never used any more.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::{outermost_calls, stretch_of};
+use super::token_calls::{around, outermost_calls, stretch_of};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::Span;
@@ -19,6 +20,12 @@ use crate::timeline::Span;
 const FEWEST: u64 = 3;
 /// Calls between the making of a key and its end: one or two operations take as many.
 const LITTLE_USE: u64 = 10;
+/// A message in so many parts or more, of so many bytes on average or fewer, takes longer to pass
+/// than to work on: a call takes some 0.2 µs, as long as SHA-256 takes for 50 bytes or more.
+const FEWEST_PARTS: usize = 4;
+const SMALL_PART: u64 = 16;
+/// Operations of a key that is left to itself.
+const FEW_USES: u64 = 2;
 /// The detail of a call that only asks how long its answer is.
 const ASKS_FOR_LENGTH: u64 = 1;
 
@@ -26,6 +33,8 @@ const KEEP_ROOM: &str = "pass a buffer that is large enough (an RSA modulus, a m
                          block): one call gives length and answer";
 const ONE_CALL: &str = "pass a message that is there as a whole to the function without Update \
                         and Final";
+const GATHER: &str = "gather the message in memory and pass it in one call, or a long one in parts \
+                      of some kilobytes";
 const KEEP_KEY: &str = "make the key once, and keep its handle; where each operation needs a key \
                         of its own, as ECDHE does, that is its price";
 
@@ -34,6 +43,9 @@ struct Wasted<'a> {
     layer: Owner,
     count: u64,
     removed: Vec<Removed>,
+    /// Calls and bytes of messages in small parts.
+    parts: u64,
+    bytes: u64,
     callers: BTreeSet<&'a str>,
 }
 
@@ -43,6 +55,7 @@ type Places<'a> = BTreeMap<(WastedCall, FindingPlace<'a>), Wasted<'a>>;
 enum WastedCall {
     Probe,
     Part,
+    SmallParts,
     Key,
 }
 
@@ -57,16 +70,45 @@ struct Before<'a> {
     begins: bool,
 }
 
-/// A key that is there: when it was made, and how many calls there were until then.
+/// The parts of a message that were passed in a session so far, with one function on one thread.
+struct Parts<'a> {
+    thread: usize,
+    function: &'a str,
+    calls: Vec<&'a Span>,
+}
+
+impl Parts<'_> {
+    fn bytes(&self) -> u64 {
+        self.calls.iter().map(|call| call.operand).sum()
+    }
+
+    fn are_small(&self) -> bool {
+        let count = self.calls.len();
+        count >= FEWEST_PARTS && self.bytes() <= SMALL_PART * count as u64
+    }
+
+    /// All but one call, which passes the message as a whole: the longest.
+    fn removed(&self) -> impl Iterator<Item = Removed> {
+        let kept = self.calls.iter().enumerate().max_by_key(|(_, call)| call.time());
+        let kept = kept.map(|(at, _)| at);
+        let others = self.calls.iter().enumerate().filter(move |(at, _)| Some(*at) != kept);
+        others.map(|(_, call)| stretch_of(self.thread, call))
+    }
+}
+
+/// A key that is there: when it was made, how many calls there were until then, and how many
+/// operations it was used for.
 struct MadeKey<'a> {
     thread: usize,
     span: &'a Span,
     calls: u64,
+    uses: u64,
 }
 
 struct Calls<'s, 'a> {
     scene: &'s Scene<'a>,
     before: HashMap<HandleKey<'a>, Before<'a>>,
+    parts: HashMap<HandleKey<'a>, Parts<'a>>,
     keys: HashMap<HandleKey<'a>, MadeKey<'a>>,
     seen: HashMap<usize, u64>,
     places: Places<'a>,
@@ -76,6 +118,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     let mut calls = Calls {
         scene,
         before: HashMap::new(),
+        parts: HashMap::new(),
         keys: HashMap::new(),
         seen: HashMap::new(),
         places: BTreeMap::new(),
@@ -83,6 +126,7 @@ pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
     for (thread, span) in outermost_calls(scene) {
         calls.see(thread, span);
     }
+    calls.see_unused_keys();
     let places = calls.places.into_iter();
     places.filter_map(|((kind, place), wasted)| report(scene, kind, place, wasted)).collect()
 }
@@ -99,6 +143,7 @@ impl<'a> Calls<'_, 'a> {
         if span.result == 0 {
             self.see_keys(thread, span, call.function, calls, (process, module));
         }
+        self.see_parts(thread, span, call.function, session);
         let before = self.before.remove(&session).filter(|before| before.thread == thread);
         let function_before =
             before.as_ref().map(|it| self.scene.timeline.call(it.span.call).function);
@@ -108,7 +153,8 @@ impl<'a> Calls<'_, 'a> {
                 && asks_for_length(call.function, before.span)
                 && !asks_for_length(call.function, span)
             {
-                self.add(WastedCall::Probe, thread, before.span, [stretch_of(thread, before.span)]);
+                let asked = [stretch_of(thread, before.span)];
+                self.add(WastedCall::Probe, thread, before.span, asked);
             }
             if before.begins && is_single_part(function_before, call.function) && span.result == 0 {
                 // At best the shorter of the two calls goes.
@@ -119,6 +165,31 @@ impl<'a> Calls<'_, 'a> {
         let begins = function_before.is_some_and(|before| before.ends_with("Init"));
         if span.result == 0 {
             self.before.insert(session, Before { thread, span, begins });
+        }
+    }
+
+    fn see_parts(
+        &mut self,
+        thread: usize,
+        span: &'a Span,
+        function: &'a str,
+        session: HandleKey<'a>,
+    ) {
+        let is_next = |parts: &Parts<'_>| {
+            let goes_on = parts.function == function || is_last_of(parts.function, function);
+            goes_on && parts.thread == thread && span.result == 0
+        };
+        let parts = self.parts.remove(&session).filter(is_next);
+        if function.ends_with("Update") && span.result == 0 {
+            let mut parts = parts.unwrap_or(Parts { thread, function, calls: Vec::new() });
+            parts.calls.push(span);
+            self.parts.insert(session, parts);
+        } else if let Some(parts) = parts.filter(Parts::are_small) {
+            let wasted = self.add(WastedCall::SmallParts, thread, parts.calls[0], parts.removed());
+            if let Some(wasted) = wasted {
+                wasted.parts += parts.calls.len() as u64;
+                wasted.bytes += parts.bytes();
+            }
         }
     }
 
@@ -134,7 +205,13 @@ impl<'a> Calls<'_, 'a> {
             "C_GenerateKey" | "C_GenerateKeyPair" | "C_UnwrapKey" | "C_CreateObject"
                 if span.made != 0 && !span.on_token =>
             {
-                self.keys.insert((process, module, span.made), MadeKey { thread, span, calls });
+                let made = MadeKey { thread, span, calls, uses: 0 };
+                self.keys.insert((process, module, span.made), made);
+            }
+            begins if begins.ends_with("Init") => {
+                if let Some(key) = self.keys.get_mut(&(process, module, span.operand)) {
+                    key.uses += 1;
+                }
             }
             "C_DestroyObject" => {
                 let made = self.keys.remove(&(process, module, span.detail));
@@ -148,15 +225,26 @@ impl<'a> Calls<'_, 'a> {
         }
     }
 
+    /// Keys that are there at the end, and were used for next to nothing: Java destroys them when
+    /// its collector finds them, if the program runs for so long.
+    fn see_unused_keys(&mut self) {
+        let mut left: Vec<_> = std::mem::take(&mut self.keys).into_values().collect();
+        left.retain(|key| (1..=FEW_USES).contains(&key.uses));
+        left.sort_by_key(|key| key.span.start);
+        for key in left {
+            self.add(WastedCall::Key, key.thread, key.span, [stretch_of(key.thread, key.span)]);
+        }
+    }
+
     fn add(
         &mut self,
         kind: WastedCall,
         thread: usize,
         at: &'a Span,
         removed: impl IntoIterator<Item = Removed>,
-    ) {
+    ) -> Option<&mut Wasted<'a>> {
         if !self.scene.counts(thread, at.start) {
-            return;
+            return None;
         }
         let call = self.scene.timeline.call(at.call);
         let key = (kind, self.scene.place(call));
@@ -164,11 +252,14 @@ impl<'a> Calls<'_, 'a> {
             layer: self.scene.layer(Some(at)),
             count: 0,
             removed: Vec::new(),
+            parts: 0,
+            bytes: 0,
             callers: BTreeSet::new(),
         });
         wasted.count += 1;
         wasted.removed.extend(removed);
         wasted.callers.insert(&call.caller);
+        Some(wasted)
     }
 }
 
@@ -199,13 +290,18 @@ fn asks_for_length(function: &str, span: &Span) -> bool {
 
 /// Whether a message came in one piece: an update, and the end.
 fn is_single_part(before: Option<&str>, now: &str) -> bool {
+    before.is_some_and(|before| is_last_of(before, now))
+}
+
+/// Whether a function ends what the other one passes parts of.
+fn is_last_of(update: &str, function: &str) -> bool {
     matches!(
-        (before, now),
-        (Some("C_SignUpdate"), "C_SignFinal")
-            | (Some("C_VerifyUpdate"), "C_VerifyFinal")
-            | (Some("C_DigestUpdate"), "C_DigestFinal")
-            | (Some("C_EncryptUpdate"), "C_EncryptFinal")
-            | (Some("C_DecryptUpdate"), "C_DecryptFinal")
+        (update, function),
+        ("C_SignUpdate", "C_SignFinal")
+            | ("C_VerifyUpdate", "C_VerifyFinal")
+            | ("C_DigestUpdate", "C_DigestFinal")
+            | ("C_EncryptUpdate", "C_EncryptFinal")
+            | ("C_DecryptUpdate", "C_DecryptFinal")
     )
 }
 
@@ -235,16 +331,26 @@ fn report(
                  shorter of each two took {time} in all"
             ),
         ),
+        WastedCall::SmallParts => (
+            FindingKind::MultiPart,
+            GATHER,
+            format!(
+                "a message was passed with {function} in parts of {:.1} bytes on average {times}: \
+                 all but one call of each took {time}",
+                wasted.bytes as f64 / wasted.parts as f64
+            ),
+        ),
         WastedCall::Key => (
             FindingKind::KeyChurn,
             KEEP_KEY,
             format!(
-                "an object was made with {function} and destroyed again after little use {times}: \
-                 both took {time}"
+                "an object was made with {function} for little use {times}: making it, and \
+                 destroying it again, took {time}"
             ),
         ),
     };
-    scene.report(Waste {
+    let perhaps = wasted.removed.iter().flat_map(|it| around(scene, it)).collect();
+    let finding = scene.report(Waste {
         kind,
         place,
         layer: wasted.layer,
@@ -252,7 +358,8 @@ fn report(
         removed: wasted.removed,
         evidence: vec![sentence, words::called(place.module, wasted.callers)],
         remedy: Remedy::Change(change.to_owned()),
-    })
+    });
+    finding.map(|finding| Finding { perhaps, ..finding })
 }
 
 #[cfg(test)]
@@ -323,6 +430,29 @@ mod tests {
     }
 
     #[test]
+    fn a_message_in_pieces_of_a_few_bytes_is_found() {
+        let of = |parts: u64, bytes: u64| {
+            ten(move |told, _| {
+                told.call("C_DigestInit", 1, micros(20));
+                for part in 0..parts {
+                    told.enter("C_DigestUpdate").given(1, 0).last_span().operand = bytes;
+                    told.advance(micros(50 + part)).exit();
+                }
+                told.call("C_DigestFinal", 1, micros(500));
+            })
+        };
+        let finding = only(whole(&of(8, 2), find));
+        assert_eq!((finding.kind, finding.count), (FindingKind::MultiPart, 10));
+        // All but the longest, the last.
+        assert_eq!(finding.time, micros(10 * (7 * 50 + 21)));
+        let says = "a message was passed with C_DigestUpdate in parts of 2.0 bytes on average 10 \
+                    times: all but one call of each took 3.71 ms";
+        assert_eq!(finding.evidence[0], says);
+        assert_eq!(whole(&of(8, 1024), find), [], "a long message");
+        assert_eq!(whole(&of(3, 2), find), [], "a header and two fields");
+    }
+
+    #[test]
     fn keys_that_are_made_for_one_operation_are_found() {
         let of = |uses: u64, on_token: bool| {
             ten(move |told, number| {
@@ -339,5 +469,23 @@ mod tests {
         assert_eq!(finding.time, micros(11_000));
         assert_eq!(whole(&of(20, false), find), [], "they are used");
         assert_eq!(whole(&of(1, true), find), [], "they stay on the token");
+    }
+
+    #[test]
+    fn keys_that_are_used_once_and_left_are_found() {
+        let of = |uses: u64| {
+            ten(move |told, number| {
+                told.makes("C_CreateObject", 1, 100 + number, millis(1));
+                for _ in 0..uses {
+                    told.enter("C_SignInit").given(1, 0).last_span().operand = 100 + number;
+                    told.advance(micros(5)).exit().call("C_Sign", 1, micros(50));
+                }
+            })
+        };
+        let finding = only(whole(&of(1), find));
+        assert_eq!((finding.kind, finding.count), (FindingKind::KeyChurn, 10));
+        assert_eq!(finding.time, millis(10));
+        assert_eq!(whole(&of(3), find), [], "they are used");
+        assert_eq!(whole(&of(0), find), [], "what they are for is not seen");
     }
 }

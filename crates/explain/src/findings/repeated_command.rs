@@ -14,7 +14,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_text::thousands;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::following;
+use super::token_calls::around;
 use super::unit::ApduUnit;
 use super::{Finding, FindingKind, Removed, words};
 use crate::exchanges;
@@ -243,8 +243,7 @@ fn report(
     seen: String,
     fix: Fix,
 ) -> Option<Finding> {
-    let follows = |it: &Removed| following(scene, it.thread, it.end);
-    let perhaps = repeats.removed.iter().flat_map(follows).collect();
+    let perhaps = repeats.removed.iter().flat_map(|it| around(scene, it)).collect();
     let mut finding = scene.report(Waste {
         kind: FindingKind::RepeatedCommand,
         place,

@@ -166,6 +166,14 @@ fn next_moment(thread: &Thread, leaf: &Leaf) -> Nanos {
     moments.into_iter().flatten().min().map_or(leaf.end, |next| next.max(leaf.end))
 }
 
+/// When a lookup is over, and what is done with the answer. Among several that were counted together
+/// others may lie: as if they had followed one another, with as much after each as after the last.
+fn with_use(thread: &Thread, leaf: &Leaf) -> Nanos {
+    let next = next_moment(thread, leaf);
+    let used = Nanos((next - leaf.end).0.saturating_mul(u64::from(leaf.count)));
+    if leaf.count > 1 { next.min(leaf.start + leaf.time + used) } else { next }
+}
+
 /// A file that is open.
 #[derive(Clone, Copy)]
 struct OpenFile {
@@ -203,8 +211,8 @@ fn from_leaves<'a>(scene: &Scene<'a>) -> Questions<'a> {
                     let count = u64::from(leaf.count.max(1));
                     questions.all[at].add(scene, number, leaf.start, count, leaf.time);
                     if kind != Kind::Open {
-                        let asked = &mut questions.all[at];
-                        asked.add_whole(scene, number, leaf.start, next_moment(thread, leaf));
+                        let end = with_use(thread, leaf);
+                        questions.all[at].add_whole(scene, number, leaf.start, end);
                     } else {
                         let (start, until) = (leaf.start, leaf.end);
                         let function = scene.timeline.call(leaf.call).function;
@@ -425,6 +433,13 @@ mod tests {
         let finding = only(whole(&timeline, leaves));
         assert_eq!((finding.count, finding.time), (9, micros(135)));
         assert!(finding.evidence[0].starts_with("getpwnam(\"card\") was called 10 times"));
+        // Others lie among them: 100 us follow the last, and as many each other one.
+        let timeline = one(|told| {
+            told.counted("getpwnam", 10, micros(15), millis(2)).about("card");
+            told.advance(micros(2100)).call("C_Sign", 1, millis(1));
+        });
+        let saved = saving(&timeline, &only(whole(&timeline, leaves)));
+        assert_eq!((saved.low, saved.high), (135e3, 150e3 + 1000e3));
     }
 
     #[test]

@@ -223,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_program_did_to_ask_is_taken_to_be_as_long_as_what_follows() {
+        let timeline = ten(|told, number| {
+            told.advance(micros(300));
+            read(told, 1, 0xABC, 5);
+            told.advance(micros(if number == 9 { 700 } else { 0 }));
+        });
+        let finding = only(whole(&timeline, find));
+        let operations = Operations::whole(&timeline);
+        let saving = prediction::saving(&timeline, &operations, &prediction::union([&finding]));
+        // 100 us follow eight of the nine, so that as many went before; 800 follow the last, before
+        // which there are 300.
+        let high = 9.0 * 400.0 + 8.0 * 200.0 + 800.0 + 300.0;
+        assert_eq!((saving.low, saving.high), (3.6e6, 1e3 * high));
+    }
+
+    #[test]
     fn another_answer_a_change_or_a_hidden_attribute_is_no_repetition() {
         let of = |tell: fn(&mut ThreadStory<'_>, u32)| whole(&ten(tell), find).len();
         assert_eq!(of(|told, number| read(told, 1, 0xABC, number + 1)), 0);

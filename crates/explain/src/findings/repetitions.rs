@@ -10,7 +10,7 @@ use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
 use super::stretches::Stretches;
-use super::token_calls::{blocked, following};
+use super::token_calls::{around, blocked};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 
@@ -25,7 +25,7 @@ pub(super) struct Repetitions<'a> {
     count: u64,
     stale: u64,
     units: Vec<Removed>,
-    following: Vec<Removed>,
+    perhaps: Vec<Removed>,
     callers: BTreeSet<&'a str>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Repetitions<'a> {
             count: 0,
             stale: 0,
             units: Vec::new(),
-            following: Vec::new(),
+            perhaps: Vec::new(),
             callers: BTreeSet::new(),
         }
     }
@@ -55,8 +55,10 @@ impl<'a> Repetitions<'a> {
     pub(super) fn add(&mut self, scene: &Scene<'_>, one: Repetition<'a>) {
         self.count += 1;
         self.stale += u64::from(one.is_stale);
+        let start = one.units.first().map_or(one.end, |unit| unit.start);
+        let whole = Removed { thread: one.thread, start, end: one.end };
+        self.perhaps.extend(around(scene, &whole));
         self.units.extend(one.units);
-        self.following.extend(following(scene, one.thread, one.end));
         self.callers.insert(one.caller);
     }
 
@@ -107,7 +109,7 @@ impl<'a> Repetitions<'a> {
             evidence,
             remedy,
         })?;
-        finding.perhaps = self.following;
+        finding.perhaps = self.perhaps;
         finding.perhaps.extend(blocked);
         Some(finding)
     }

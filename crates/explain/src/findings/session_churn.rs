@@ -12,7 +12,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::{FirstArgument, first_argument};
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::following;
+use super::token_calls::around;
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::{Span, Thread};
@@ -243,8 +243,7 @@ fn report(
         thing.close,
     );
     let by = words::called(place.module, all.iter().map(|openings| openings.caller.as_str()));
-    let follows = |it: &Removed| following(scene, it.thread, it.end);
-    let perhaps = removed.iter().flat_map(follows).collect();
+    let perhaps = removed.iter().flat_map(|it| around(scene, it)).collect();
     let finding = scene.report(Waste {
         kind: FindingKind::SessionChurn,
         place,
@@ -281,6 +280,7 @@ fn can_be_kept(scene: &Scene<'_>, thing: &Thing, place: FindingPlace<'_>) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::prediction;
     use crate::findings::tests::{each, figures, only, whole};
     use crate::synthetic::{Story, ThreadStory, micros, millis};
     use crate::timeline::Timeline;
@@ -341,9 +341,11 @@ mod tests {
             }
         });
         let finding = only(whole(&timeline, find));
-        // Of the second and the third opening, and of the first two ends.
-        let perhaps: Nanos = finding.perhaps.iter().map(|it| it.end - it.start).sum();
-        assert_eq!((finding.time, perhaps), (millis(8), millis(6)));
+        // 1 ms after the second and the third opening, 2 ms after the first two ends: before an
+        // opening only what follows such an end.
+        let at_most = prediction::union([&finding]).at_most;
+        let at_most: Nanos = at_most.iter().map(|it| it.end - it.start).sum();
+        assert_eq!((finding.time, at_most), (millis(8), millis(8 + 6)));
     }
 
     #[test]

@@ -41,17 +41,32 @@ pub(super) fn spans_from(thread: &Thread, from: Nanos) -> impl Iterator<Item = &
     thread.spans[first..].iter().filter(|span| span.parent.is_none())
 }
 
-/// What a thread does from a moment to its next call, but for what it is known to wait for.
-pub(super) fn following(scene: &Scene<'_>, number: usize, end: Nanos) -> Vec<Removed> {
+/// What may go with a call, or several in a row, that are not made: what the thread does with the
+/// answer, up to its next call, and what it did to ask. Where that began is not seen: it is taken to
+/// be no longer than what follows, and to begin after the call before.
+pub(super) fn around(scene: &Scene<'_>, unit: &Removed) -> impl Iterator<Item = Removed> {
+    let number = unit.thread;
     let thread = &scene.timeline.threads[number];
-    let Some(next) = spans_from(thread, end).next() else { return Vec::new() };
-    let gap: Stretches = [(end, next.start)].into_iter().collect();
-    let first = thread.leaves.partition_point(|leaf| leaf.start < end);
-    let inside = thread.leaves[first..].iter().take_while(|leaf| leaf.start < next.start);
+    let next = spans_from(thread, unit.end).next();
+    let following =
+        next.map_or_else(Stretches::default, |next| works(scene, thread, unit.end, next.start));
+    let before = thread.spans.partition_point(|span| span.start < unit.start);
+    let before = thread.spans[..before].iter().rev().find(|span| span.parent.is_none());
+    let earliest = unit.start - following.total();
+    let asks_from = before.map_or(earliest, |before| earliest.max(before.end));
+    let asking = works(scene, thread, asks_from, unit.start);
+    let all: Vec<_> = asking.iter().chain(following.iter()).collect();
+    all.into_iter().map(move |(start, end)| Removed { thread: number, start, end })
+}
+
+/// When a thread works between two calls: not while it is known to wait.
+pub(super) fn works(scene: &Scene<'_>, thread: &Thread, start: Nanos, end: Nanos) -> Stretches {
+    let gap: Stretches = [(start, end)].into_iter().filter(|(start, end)| start < end).collect();
+    let first = thread.leaves.partition_point(|leaf| leaf.start < start);
+    let inside = thread.leaves[first..].iter().take_while(|leaf| leaf.start < end);
     let waited = inside.filter(|leaf| super::waited(scene.timeline, leaf));
     let waits: Stretches = waited.map(|leaf| (leaf.start, leaf.end)).collect();
-    let works = gap.without(&waits);
-    works.iter().map(|(start, end)| Removed { thread: number, start, end }).collect()
+    gap.without(&waits)
 }
 
 /// Waits for a lock in calls of the module while another thread searched.
