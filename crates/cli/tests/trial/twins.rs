@@ -107,6 +107,15 @@ impl Workplace {
         Some(workplace)
     }
 
+    /// The same with an EC key pair `signer` and an AES key `secret` on its token.
+    fn with_keys() -> Option<Self> {
+        let workplace = Self { hsm: Hsm::new()?, folder: tempfile::tempdir().unwrap() };
+        let pair = "--keypairgen --key-type EC:prime256v1 --id 01 --label signer";
+        workplace.hsm.pkcs11_tool(pair)?;
+        workplace.hsm.pkcs11_tool("--keygen --key-type AES:32 --id 02 --label secret")?;
+        Some(workplace)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -258,6 +267,62 @@ fn twins(place: &Workplace, file: &Path) -> Option<Vec<Twin>> {
     Some(twins)
 }
 
+/// Programs whose author did not know how savings are predicted.
+fn strange_twins(place: &Workplace) -> Option<Vec<Twin>> {
+    use FindingKind::{
+        KeyChurn, LengthProbe, MultiPart, RepeatedLookup, RepeatedRead, RepeatedSearch,
+        SessionChurn, Sleep,
+    };
+    let module = place.module();
+    let of = |program: &Path, options: &str| words(program, &format!("{module} {options}"));
+    let twin = |name, kinds, [wasteful, repaired]: [Vec<OsString>; 2]| Twin {
+        name,
+        kinds,
+        wasteful,
+        repaired,
+    };
+    let [stampd, archive_seal, relay_policy] = [
+        place.in_c("stampd", &[])?,
+        place.in_c("archive_seal", &["-lpthread"])?,
+        place.in_c("relay_policy", &[])?,
+    ];
+    let batch_encrypt = twin_source("batch_encrypt.py").display().to_string();
+    let folder = place.path("routes").display().to_string();
+    let mut twins = vec![
+        twin(
+            "C: two searches, a key read and a length asked for each of 1,500 signatures",
+            &[RepeatedSearch, RepeatedRead, LengthProbe][..],
+            pair(of(&stampd, "1500")),
+        ),
+        twin(
+            "C: a digest byte by byte, and a thread that looks by the clock, 500 times",
+            &[MultiPart, Sleep],
+            pair(of(&archive_seal, "500")),
+        ),
+        twin(
+            "C: a policy read and its owner looked up for each of 1,000 requests",
+            &[RepeatedLookup],
+            pair(words(&relay_policy, &format!("{folder} 1000"))),
+        ),
+        twin(
+            "Python: a session, a login and a search for each of 100 encryptions",
+            &[SessionChurn, RepeatedRead, RepeatedSearch],
+            pair(words(Path::new("python3"), &format!("{batch_encrypt} {module} 100"))),
+        ),
+    ];
+    let source = twin_source("TenantMac.java").display().to_string();
+    let classes = place.folder.path().display().to_string();
+    if place.run("javac", &["-d", &classes, &source]).is_some() {
+        let java = format!("-cp {classes} TenantMac {module} 1000");
+        twins.push(twin(
+            "Java: a key imported for each of 1,000 MACs",
+            &[KeyChurn, LengthProbe],
+            pair(words(Path::new("java"), &java)),
+        ));
+    }
+    Some(twins)
+}
+
 /// How long a run takes, in milliseconds.
 fn timed(command: &[OsString], place: &Workplace) -> f64 {
     let mut command_to_run = Command::new(&command[0]);
@@ -353,6 +418,9 @@ fn what_a_trace_predicts_is_what_a_repair_by_hand_saves() {
     let Some(twins) = twins(&place, &file) else { return };
     let mut rows: Vec<Row> = twins.iter().map(|twin| measured(twin, &place)).collect();
     rows.extend(card_twin(&place));
+    let Some(place) = Workplace::with_keys() else { return };
+    let Some(twins) = strange_twins(&place) else { return };
+    rows.extend(twins.iter().map(|twin| measured(twin, &place)));
     let mut table =
         "| program | wasteful, ms | repaired, ms | saved, ms (95 %) | predicted, ms | held |\n\
                      | --- | --- | --- | --- | --- | --- |\n"
