@@ -9,7 +9,7 @@ use crate::program::{Left, Program, counts};
 use crate::softhsm::{Hsm, PIN};
 use crate::support::{Card, Pcscd, Slot, skip};
 
-const OPENSC: &str = "/usr/lib/x86_64-linux-gnu/opensc-pkcs11.so";
+pub(crate) const OPENSC: &str = "/usr/lib/x86_64-linux-gnu/opensc-pkcs11.so";
 /// Everything that a trace writes.
 const FILES: [&str; 4] = ["record.json", "events", "trace.pftrace", "stacks"];
 const OPTIONS: &str = "--data --events events --perfetto trace.pftrace --folded stacks";

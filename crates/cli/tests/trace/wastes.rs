@@ -1,11 +1,15 @@
 //! Waste in real programs that is found without being told of, and none where there is none. The
 //! tests of `tapstone trial` have more: what they try, they find first.
 
+use std::path::Path;
+
 use tapstone_record::{Finding, FindingKind, Record};
 
 use crate::fixtures;
 use crate::program::Program;
+use crate::secrets::OPENSC;
 use crate::softhsm::{Hsm, PIN};
+use crate::support::{Card, Pcscd, Slot, skip};
 
 #[track_caller]
 fn found(record: &Record, kind: &FindingKind) -> Finding {
@@ -55,6 +59,23 @@ fn threads_that_share_one_session() {
     let turns = found(&client.traced().exits(0).record(), &FindingKind::Serialised);
     assert!(turns.evidence[0].contains("by 4 threads never overlap"), "{turns:?}");
     assert!(turns.advice.is_some(), "{turns:?}");
+}
+
+/// OpenSC's module lets in one call at a time, also where each thread has a session of its own.
+#[test]
+fn a_module_that_serialises_itself_is_told_from_a_program_that_does() {
+    if !Path::new(OPENSC).exists() {
+        return skip("OpenSC's module (Debian: opensc-pkcs11)");
+    }
+    let (Some(client), Some(pcscd)) = (fixtures::built("client"), Pcscd::start()) else { return };
+    let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
+    let client = Program::new(client).arg(OPENSC).args("--digest 100 --bytes 1000000 --threads 4");
+    let turns = found(&client.traced().exits(0).record(), &FindingKind::Serialised);
+    assert!(turns.evidence[0].contains("of opensc-pkcs11.so, 4 threads waited"), "{turns:?}");
+    let advice = turns.advice.unwrap();
+    let says =
+        "each thread has a session of its own, and the module still lets in one call at a time";
+    assert!(advice.starts_with(says), "{advice}");
 }
 
 /// A library that looks at a flag every 10 ms.
