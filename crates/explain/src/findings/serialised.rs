@@ -29,6 +29,9 @@ const MOST_OVERLAP: f64 = 0.01;
 /// ... where ten times as much would be expected if they did not wait for one another.
 const LEAST_EXPECTED: f64 = 0.1;
 
+/// Of waits so many times as many have to say that threads share a session, or not, as do not say it.
+const LEAST_KNOWN: u64 = 10;
+
 /// Whether threads that wait for one another share a session, as far as that was seen.
 #[derive(Clone, Copy, Default)]
 struct Sharing {
@@ -40,15 +43,25 @@ struct Sharing {
 }
 
 impl Sharing {
+    /// Waits during which nobody was seen in a call (the one that held the lock had just left) are
+    /// few.
+    const fn is_apart(self) -> bool {
+        self.together == 0 && self.apart > LEAST_KNOWN * self.unknown
+    }
+
+    const fn is_together(self) -> bool {
+        self.apart == 0 && self.together > LEAST_KNOWN * self.unknown
+    }
+
     /// What to change where threads wait inside of calls: the lock is the library's, or its
     /// session's.
     const fn inside(self) -> &'static str {
         match self {
-            Self { apart: 1.., together: 0, unknown: 0 } => {
+            _ if self.is_apart() => {
                 "each thread has a session of its own, and the module still lets in one call at a \
                  time: it serialises itself, so only several processes, or another module, help"
             }
-            Self { apart: 0, together: 1.., unknown: 0 } => {
+            _ if self.is_together() => {
                 "the threads share a session: give each its own. If they then still wait, the module \
                  serialises itself, and only several processes help"
             }
@@ -61,28 +74,24 @@ impl Sharing {
 
     /// The same where they wait before their calls: the lock is the program's.
     const fn outside(self) -> &'static str {
-        match self {
-            Self { apart: 1.., together: 0, unknown: 0 } => {
-                "each thread has a session of its own, but the program lets in one at a time: hold \
-                 no lock of the program during a call"
-            }
-            _ => {
-                "give each thread a session (or a connection) of its own, and hold no lock during a \
-                 call"
-            }
+        if self.is_apart() {
+            "each thread has a session of its own, but the program lets in one at a time: hold no \
+             lock of the program during a call"
+        } else {
+            "give each thread a session (or a connection) of its own, and hold no lock during a call"
         }
     }
 
-    fn note(&mut self, own: Option<u64>, others: impl Iterator<Item = Option<u64>>) {
+    fn note(&mut self, own: Session, others: impl Iterator<Item = Session>) {
         let mut others = others.peekable();
-        let is_known = own.is_some() && others.peek().is_some();
+        let is_known = own != Session::Unknown && others.peek().is_some();
         let mut is_apart = true;
         for other in others {
-            if own == other && other.is_some() {
+            if own == other && matches!(other, Session::Of(_)) {
                 self.together += 1;
                 return;
             }
-            is_apart &= other.is_some();
+            is_apart &= other != Session::Unknown;
         }
         if is_known && is_apart {
             self.apart += 1;
@@ -92,10 +101,24 @@ impl Sharing {
     }
 }
 
-/// The session of a call, where it has one.
-fn session(scene: &Scene<'_>, span: &Span) -> Option<u64> {
-    let call = scene.timeline.call(span.call);
-    (first_argument(call.function) == FirstArgument::Session).then_some(span.handle)
+/// What a call works in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Session {
+    Of(u64),
+    /// A call of PKCS#11 that is given none, as C_OpenSession.
+    None,
+    /// Not a call of PKCS#11.
+    Unknown,
+}
+
+impl Session {
+    fn of_call(scene: &Scene<'_>, span: &Span) -> Self {
+        let call = scene.timeline.call(span.call);
+        if first_argument(call.function) == FirstArgument::Session {
+            return Self::Of(span.handle);
+        }
+        if call.family == Family::Pkcs11 { Self::None } else { Self::Unknown }
+    }
 }
 
 pub(super) fn find(scene: &Scene<'_>) -> Vec<Finding> {
@@ -170,7 +193,10 @@ fn locks(scene: &Scene<'_>) -> Vec<Finding> {
                 of.threads.insert(number);
                 let others = threads.iter().filter(|(other, _)| *other != number);
                 let at_work = others.flat_map(|(_, other)| during(other, leaf.start, leaf.end));
-                of.sharing.note(session(scene, span), at_work.map(|span| session(scene, span)));
+                of.sharing.note(
+                    Session::of_call(scene, span),
+                    at_work.map(|span| Session::of_call(scene, span)),
+                );
             }
         }
     }
@@ -226,7 +252,7 @@ struct Turn<'a> {
     end: Nanos,
     thread: usize,
     function: &'a str,
-    session: Option<u64>,
+    session: Session,
     /// The end of the thread's last call, or its beginning.
     free: Nanos,
 }
@@ -247,7 +273,7 @@ fn queues(scene: &Scene<'_>) -> Vec<Finding> {
                 let end = span.end;
                 let function = call.function;
                 let free = free.insert(&call.module, end).unwrap_or(thread.start);
-                let session = session(scene, span);
+                let session = Session::of_call(scene, span);
                 let turn = Turn { start, end, thread: number, function, session, free };
                 modules.entry(&call.module).or_default().push(turn);
             }
