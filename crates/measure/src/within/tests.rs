@@ -157,9 +157,10 @@ fn a_backlog_that_only_a_long_level_shows_is_the_limit() {
         let grows = arrivals == PLAN.arrivals && rate >= 192.0;
         Some(if grows { growing } else { steady }(rate, arrivals, share))
     });
-    // The lower of the two rates near 200/s is the first that grows. The rate below it gives
-    // way, and does not.
-    let [.., (high, _), (low, _)] = offered[..] else { panic!("{offered:?}") };
+    // The lower of the two rates near 200/s is the first long level, and grows. The rate below it
+    // gives way at once, and does not.
+    let long: Vec<f64> = offered.iter().filter(|it| it.1 == PLAN.arrivals).map(|it| it.0).collect();
+    let [high, low] = long[..] else { panic!("{offered:?}") };
     assert!((192.0..200.0).contains(&high) && low < 192.0, "{offered:?}");
     assert!((high / low / GIVES_WAY - 1.0).abs() < 1e-9, "{offered:?}");
     assert_eq!(limit, between(low, high));
