@@ -325,14 +325,12 @@ impl<M: MeasuresRates> Search<'_, M> {
     /// may have been found to grow by chance: where the capacity is known, it stands in its place.
     /// One that was beyond by its share has to be so in a long level, too.
     fn confirm(&mut self, bracket: Bracket) -> Step<LatencyLimit, M::Error> {
-        let mut bracket = bracket;
-        if bracket.high.log.is_some() {
-            let high = go_on!(self.level(bracket.high.rate, self.plan.arrivals));
-            if !high.beyond {
-                return Ok(Err(WithinEnd::LevelCap));
-            }
-            bracket = Bracket { high, ..bracket };
+        if bracket.high.log.is_some()
+            && !go_on!(self.level(bracket.high.rate, self.plan.arrivals)).beyond
+        {
+            return Ok(Err(WithinEnd::LevelCap));
         }
+        let mut bracket = bracket;
         loop {
             let low = go_on!(self.level(bracket.low.rate, self.plan.arrivals));
             if !low.beyond {
