@@ -41,7 +41,7 @@ pub(crate) fn input_of_step(
             noise[offset..][..(bytes as usize).min(noise.len() - offset)].to_vec()
         }
         StepInput::Below(bytes) => below_modulus(bytes, noise),
-        StepInput::CipherText(_) | StepInput::Signed(_) => Vec::new(),
+        StepInput::CipherText(_) | StepInput::Signed(_) | StepInput::Part { .. } => Vec::new(),
     }
 }
 
@@ -95,7 +95,9 @@ pub(crate) fn iv_of_step(
     let session = steps[place].session;
     let next = steps[place + 1..].iter().find(|next| next.session == session);
     match next.map(|next| next.input) {
-        Some(StepInput::CipherText(prepared)) if (prepared as usize) < prepared_inputs => {
+        Some(StepInput::CipherText(prepared) | StepInput::Part { prepared, .. })
+            if (prepared as usize) < prepared_inputs =>
+        {
             iv_of_prepared(prepared as usize)
         }
         _ => fresh_iv(thread as u32, place as u64),

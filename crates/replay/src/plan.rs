@@ -170,7 +170,9 @@ impl fmt::Display for SkipReason {
             }
             Self::FailedThen => "it failed when it was recorded",
             Self::NeverReturned => "it never returned",
-            Self::InParts => "inputs of decryptions and verifications in parts are not made",
+            Self::InParts => {
+                "of RSA without a digest there are no parts, or their end was not recorded"
+            }
             Self::UnknownMechanism => "its mechanism is not one of those that are replayed",
             Self::UnknownKey => "the kind of its key is not known",
             Self::UnknownSession => "the recording does not tell its session",

@@ -132,7 +132,7 @@ impl ReplayStep {
     pub(crate) const fn given_bytes(&self) -> u32 {
         match self.input {
             StepInput::Bytes(bytes) | StepInput::Below(bytes) => bytes,
-            StepInput::CipherText(_) | StepInput::Signed(_) => 0,
+            StepInput::CipherText(_) | StepInput::Signed(_) | StepInput::Part { .. } => 0,
         }
     }
 
@@ -148,6 +148,8 @@ impl ReplayStep {
                     | F::C_EncryptUpdate
                     | F::C_EncryptFinal
                     | F::C_Decrypt
+                    | F::C_DecryptUpdate
+                    | F::C_DecryptFinal
                     | F::C_Digest
                     | F::C_DigestFinal
             )
@@ -174,4 +176,13 @@ pub enum StepInput {
     CipherText(u32),
     /// So many bytes and their signature, by its place.
     Signed(u32),
+    /// A part of one of these.
+    Part {
+        /// Its place.
+        prepared: u32,
+        /// Where the part begins, in bytes.
+        from: u32,
+        /// How long it is, in bytes.
+        bytes: u32,
+    },
 }

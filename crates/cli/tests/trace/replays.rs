@@ -240,6 +240,37 @@ fn decryptions_and_verifications_get_inputs_that_are_right() {
 }
 
 #[test]
+fn decryptions_and_verifications_in_parts_get_inputs_that_are_right() {
+    let Some(hsm) = Hsm::new() else { return };
+    let part = |function, input_bytes, output_bytes| WorkloadCall {
+        input_bytes,
+        output_bytes,
+        ..call(function)
+    };
+    let mut calls = Vec::new();
+    for _ in 0..10 {
+        calls.push(WorkloadCall { mechanism: Some(0x1085), object: 1, ..call("C_DecryptInit") });
+        calls.push(part("C_DecryptUpdate", 40, 32));
+        calls.push(part("C_DecryptUpdate", 40, 32));
+        calls.push(part("C_DecryptFinal", 0, 15));
+        calls.push(WorkloadCall { mechanism: Some(0x40), object: 2, ..call("C_VerifyInit") });
+        calls.push(part("C_VerifyUpdate", 70, 0));
+        calls.push(part("C_VerifyUpdate", 30, 0));
+        calls.push(part("C_VerifyFinal", 256, 0));
+    }
+    let outcome = made_up(&hsm, calls).run().exits(0);
+    let record = outcome.record();
+    for operation in ["C_Decrypt CKM_AES_CBC_PAD", "C_Verify CKM_SHA256_RSA_PKCS"] {
+        let case = record.results.iter().find(|case| case.operation == operation);
+        let case = case.unwrap_or_else(|| panic!("no {operation} in {}", outcome.stdout));
+        assert_eq!((case.completed, case.failed.len()), (10, 0), "{operation}");
+        let verified = case.verification.unwrap();
+        assert_eq!((verified.checked, verified.wrong), (10, 0), "{operation}");
+    }
+    assert!(!outcome.stdout.contains("C_DecryptUpdate"), "left out: {}", outcome.stdout);
+}
+
+#[test]
 fn a_signature_over_a_bare_number_is_made_below_the_modulus() {
     let Some(hsm) = Hsm::new() else { return };
     let mut calls = Vec::new();

@@ -42,7 +42,7 @@ calls! {
     C_SignInit, C_Sign, C_VerifyInit, C_Verify, C_GenerateKey, C_GenerateKeyPair, C_WrapKey, C_UnwrapKey, C_DeriveKey,
     C_GenerateRandom, C_EncapsulateKey, C_DecapsulateKey,
     C_SeedRandom, C_EncryptUpdate, C_EncryptFinal, C_DigestUpdate, C_DigestFinal, C_SignUpdate,
-    C_SignFinal,
+    C_SignFinal, C_DecryptUpdate, C_DecryptFinal, C_VerifyUpdate, C_VerifyFinal,
 }
 
 impl Pkcs11Function {

@@ -139,9 +139,12 @@ impl<'a> Caller<'a> {
             | F::C_DigestInit
             | F::C_SignInit
             | F::C_VerifyInit => return self.begin(function, with),
-            F::C_Encrypt | F::C_Decrypt | F::C_Digest | F::C_Sign | F::C_EncryptUpdate => {
-                return self.work(function, with);
-            }
+            F::C_Encrypt
+            | F::C_Decrypt
+            | F::C_Digest
+            | F::C_Sign
+            | F::C_EncryptUpdate
+            | F::C_DecryptUpdate => return self.work(function, with),
             F::C_Verify => called(
                 timed!(
                     self,
@@ -155,6 +158,14 @@ impl<'a> Caller<'a> {
                 ),
                 with.signature_bytes as u64,
             ),
+            F::C_VerifyUpdate => {
+                let went = timed!(self, C_VerifyUpdate(with.session, with.input, with.input_bytes));
+                called(went, 0)
+            }
+            F::C_VerifyFinal => {
+                let (signature, bytes) = (with.signature, with.signature_bytes);
+                called(timed!(self, C_VerifyFinal(with.session, signature, bytes)), bytes as u64)
+            }
             F::C_DigestUpdate => {
                 let went = timed!(self, C_DigestUpdate(with.session, with.input, with.input_bytes));
                 called(went, 0)
@@ -172,7 +183,7 @@ impl<'a> Caller<'a> {
                 let went = timed!(self, C_GenerateRandom(with.session, with.output, count));
                 called(went, 0)
             }
-            F::C_EncryptFinal | F::C_DigestFinal | F::C_SignFinal => {
+            F::C_EncryptFinal | F::C_DecryptFinal | F::C_DigestFinal | F::C_SignFinal => {
                 return self.finish(function, with);
             }
             _ => return None,
@@ -321,6 +332,9 @@ impl<'a> Caller<'a> {
             F::C_EncryptUpdate => {
                 timed!(self, C_EncryptUpdate(session, input, input_bytes, output, &mut length))
             }
+            F::C_DecryptUpdate => {
+                timed!(self, C_DecryptUpdate(session, input, input_bytes, output, &mut length))
+            }
             F::C_Decrypt => {
                 timed!(self, C_Decrypt(session, input, input_bytes, output, &mut length))
             }
@@ -339,6 +353,7 @@ impl<'a> Caller<'a> {
         let mut length = with.room;
         let went = match function {
             F::C_EncryptFinal => timed!(self, C_EncryptFinal(session, output, &mut length)),
+            F::C_DecryptFinal => timed!(self, C_DecryptFinal(session, output, &mut length)),
             F::C_DigestFinal => timed!(self, C_DigestFinal(session, output, &mut length)),
             F::C_SignFinal => timed!(self, C_SignFinal(session, output, &mut length)),
             _ => return None,

@@ -209,6 +209,13 @@ impl ReplayingThread {
                 arguments.signature = known.signature.as_ptr().cast_mut();
                 arguments.signature_bytes = known.signature.len() as CK_ULONG;
             }
+            StepInput::Part { prepared: place, from, bytes } => {
+                let Some(known) = prepared(place) else { return };
+                let from = (from as usize).min(known.input.len());
+                let part = &known.input[from..];
+                arguments.input = part.as_ptr().cast_mut();
+                arguments.input_bytes = part.len().min(bytes as usize) as CK_ULONG;
+            }
         }
     }
 

@@ -101,12 +101,52 @@ fn decryptions_and_verifications_get_inputs_of_their_own() {
     let process = &plan.processes[0];
     assert_eq!(process.prepared.len(), 1, "of one length once");
     assert_eq!(process.threads[0].steps[1].input, StepInput::CipherText(0));
-    let part = WorkloadCall { input_bytes: 80, ..call("C_DecryptUpdate") };
-    let mut calls = vec![begin, part, call("C_DecryptFinal")];
-    calls.push(call("C_GetSessionInfo"));
-    let plan = planned(calls).unwrap();
-    assert_eq!(plan.skipped.iter().map(|it| it.count).sum::<u64>(), 3);
-    assert!(plan.skipped.iter().all(|it| it.reason == SkipReason::InParts));
+}
+
+#[test]
+fn parts_of_decryptions_and_verifications_are_of_one_input() {
+    let begin = |function, mechanism| WorkloadCall {
+        mechanism: Some(mechanism),
+        object: 1,
+        ..call(function)
+    };
+    let part = |function, input_bytes| WorkloadCall { input_bytes, ..call(function) };
+    let inputs = |calls: &[WorkloadCall]| {
+        let plan = planned(calls.to_vec()).unwrap();
+        let process = &plan.processes[0];
+        let inputs = process.threads[0].steps.iter().map(|step| step.input).collect::<Vec<_>>();
+        (inputs, process.prepared.clone(), plan.skipped)
+    };
+    // AES-GCM: a length that is asked for takes nothing of the input.
+    let asks = WorkloadCall { only_length: true, ..part("C_DecryptUpdate", 50) };
+    let decrypts = [
+        begin("C_DecryptInit", 0x1087),
+        part("C_DecryptUpdate", 30),
+        asks,
+        part("C_DecryptUpdate", 50),
+        call("C_DecryptFinal"),
+    ];
+    let (steps, prepared, skipped) = inputs(&decrypts);
+    assert!(skipped.is_empty(), "{skipped:?}");
+    assert_eq!((prepared.len(), prepared[0].bytes, prepared[0].is_signature), (1, 80, false));
+    let of = |from, bytes| StepInput::Part { prepared: 0, from, bytes };
+    assert_eq!(steps[1..], [of(0, 30), of(30, 50), of(30, 50), StepInput::CipherText(0)]);
+    // ECDSA with SHA-256.
+    let calls = [
+        begin("C_VerifyInit", 0x1044),
+        part("C_VerifyUpdate", 30),
+        part("C_VerifyUpdate", 50),
+        part("C_VerifyFinal", 64),
+    ];
+    let (steps, prepared, skipped) = inputs(&calls);
+    assert!(skipped.is_empty(), "{skipped:?}");
+    assert_eq!((prepared.len(), prepared[0].bytes, prepared[0].is_signature), (1, 80, true));
+    assert_eq!(steps[1..], [of(0, 30), of(30, 50), StepInput::Signed(0)]);
+    // Its end is not there.
+    let calls = [&decrypts[..2], &[decrypts[3], call("C_GetSessionInfo")]].concat();
+    let (steps, _, skipped) = inputs(&calls);
+    assert_eq!((steps.len(), skipped[0].reason), (1, SkipReason::InParts));
+    assert_eq!(skipped.iter().map(|it| it.count).sum::<u64>(), 3);
 }
 
 #[test]

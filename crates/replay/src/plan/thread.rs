@@ -57,6 +57,14 @@ struct Begun {
     mechanism: MechanismUse,
     key: Option<u32>,
     is_raw_rsa: bool,
+    /// In parts: the input that they are of, and how much of it was passed already.
+    parts: Option<PassedParts>,
+}
+
+#[derive(Clone, Copy)]
+struct PassedParts {
+    prepared: u32,
+    passed: u32,
 }
 
 /// What becomes of the pauses before calls that are left out: they are part of the next one's.
@@ -150,8 +158,9 @@ impl<'a> ThreadPlanner<'a> {
             step.key = begun.key;
             step.input = StepInput::Bytes(0);
         } else if let Some(work) = work {
-            let begun = operations.get(&(call.session, work)).copied();
-            step.input = self.input(call, begun.transpose()?);
+            let begun = operations.get_mut(&(call.session, work));
+            let begun = begun.map(|begun| begun.as_mut().map_err(|reason| *reason)).transpose()?;
+            step.input = self.input(call, begun);
         } else if function == "C_GetAttributeValue" {
             step.key = self.key(call.object).ok();
         } else if function == "C_GetMechanismInfo" {
@@ -201,15 +210,22 @@ impl<'a> ThreadPlanner<'a> {
             .iter()
             .find(|later| later.session == call.session && work_of(later.function) == Some(work));
         let in_one = next.is_none_or(|next| next.function == work);
-        if matches!(work, "C_Decrypt" | "C_Verify") && !in_one {
-            return Err(SkipReason::InParts);
-        }
         let mechanism = known.with_parameters(next.map_or(0, |next| next.input_bytes));
         let key = match work {
             "C_Digest" => None,
             _ => Some(self.key(call.object)?),
         };
-        Ok(Begun { mechanism, key, is_raw_rsa: known.is_raw_rsa() })
+        let mut begun = Begun { mechanism, key, is_raw_rsa: known.is_raw_rsa(), parts: None };
+        if let ("C_Decrypt" | "C_Verify", Some(key), false) = (work, key, in_one) {
+            // Of RSA without a digest a token knows no parts (PKCS#11 3.1, 6.1).
+            let bytes = bytes_of_parts(call.session, rest, work).filter(|_| !begun.is_raw_rsa);
+            let bytes = bytes.ok_or(SkipReason::InParts)?;
+            let is_signature = work == "C_Verify";
+            let prepared = self.prepare(PreparedInput { key, mechanism, bytes, is_signature });
+            self.longest_input = self.longest_input.max(bytes);
+            begun.parts = Some(PassedParts { prepared, passed: 0 });
+        }
+        Ok(begun)
     }
 
     /// A place for the key that stands for a recorded one.
@@ -223,9 +239,22 @@ impl<'a> ThreadPlanner<'a> {
         Ok(self.keys.len() as u32 - 1)
     }
 
-    fn input(&mut self, call: &WorkloadCall, begun: Option<Begun>) -> StepInput {
+    fn input(&mut self, call: &WorkloadCall, begun: Option<&mut Begun>) -> StepInput {
         let bytes = call.input_bytes;
         let Some(begun) = begun else { return StepInput::Bytes(bytes) };
+        if let Some(PassedParts { prepared, passed }) = &mut begun.parts {
+            return match call.function {
+                "C_VerifyFinal" => StepInput::Signed(*prepared),
+                "C_DecryptFinal" => StepInput::CipherText(*prepared),
+                _ => {
+                    let part = StepInput::Part { prepared: *prepared, from: *passed, bytes };
+                    // A call that asks for a length, or has too little room, takes nothing.
+                    let is_taken = !call.only_length && call.result != BUFFER_TOO_SMALL;
+                    *passed += if is_taken { bytes } else { 0 };
+                    part
+                }
+            };
+        }
         let prepared = |key, is_signature| PreparedInput {
             key,
             mechanism: begun.mechanism,
@@ -248,6 +277,22 @@ impl<'a> ThreadPlanner<'a> {
             prepared.len() as u32 - 1
         })
     }
+}
+
+/// How many bytes an operation is given in parts up to its end; `None` where that was not recorded.
+fn bytes_of_parts(session: u32, rest: &[WorkloadCall], work: &'static str) -> Option<u32> {
+    let mut bytes: u32 = 0;
+    for call in rest.iter().filter(|call| call.session == session) {
+        if work_of(call.function) != Some(work) || call.only_length || call.result != 0 {
+            continue;
+        }
+        match call.function.strip_prefix(work)? {
+            "Update" => bytes = bytes.checked_add(call.input_bytes)?,
+            "Final" => return Some(bytes),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// Room for the result of a call.
@@ -320,6 +365,8 @@ fn never_replayed(function: &str) -> Option<SkipReason> {
         | "C_EncryptFinal"
         | "C_DecryptInit"
         | "C_Decrypt"
+        | "C_DecryptUpdate"
+        | "C_DecryptFinal"
         | "C_DigestInit"
         | "C_Digest"
         | "C_DigestUpdate"
@@ -329,10 +376,9 @@ fn never_replayed(function: &str) -> Option<SkipReason> {
         | "C_SignUpdate"
         | "C_SignFinal"
         | "C_VerifyInit"
-        | "C_Verify" => return None,
-        "C_DecryptUpdate" | "C_DecryptFinal" | "C_VerifyUpdate" | "C_VerifyFinal" => {
-            SkipReason::InParts
-        }
+        | "C_Verify"
+        | "C_VerifyUpdate"
+        | "C_VerifyFinal" => return None,
         _ => SkipReason::UnknownFunction,
     })
 }
