@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tapstone_measure::units::Nanos;
 
 use super::scene::{FindingPlace, Remedy, Scene, Waste};
-use super::token_calls::{around, outermost_calls, stretch_of};
+use super::token_calls::{around_within, outermost_calls, stretch_of};
 use super::{Finding, FindingKind, Removed, words};
 use crate::owners::Owner;
 use crate::timeline::Span;
@@ -349,7 +349,12 @@ fn report(
             ),
         ),
     };
-    let perhaps = wasted.removed.iter().flat_map(|it| around(scene, it)).collect();
+    // A key that is made was read or unwrapped before: as long as the token takes for it, perhaps.
+    let asks = |it: &Removed| match kind {
+        FindingKind::KeyChurn => it.end - it.start,
+        _ => Nanos::ZERO,
+    };
+    let perhaps = wasted.removed.iter().flat_map(|it| around_within(scene, it, asks(it))).collect();
     let finding = scene.report(Waste {
         kind,
         place,
@@ -365,7 +370,9 @@ fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::prediction;
     use crate::findings::tests::{only, whole};
+    use crate::operation::Operations;
     use crate::synthetic::{Story, ThreadStory, micros, millis};
     use crate::timeline::Timeline;
 
@@ -485,6 +492,17 @@ mod tests {
         let finding = only(whole(&of(1), find));
         assert_eq!((finding.kind, finding.count), (FindingKind::KeyChurn, 10));
         assert_eq!(finding.time, millis(10));
+        // What it takes to make one ready: as long as making it, and what follows, at most.
+        let timeline = ten(|told, number| {
+            told.advance(millis(3)).makes("C_CreateObject", 1, 100 + number, millis(1));
+            told.advance(micros(100)).enter("C_SignInit").given(1, 0);
+            told.last_span().operand = 100 + number;
+            told.advance(micros(5)).exit();
+        });
+        let operations = Operations::whole(&timeline);
+        let finding = only(whole(&timeline, find));
+        let saving = prediction::saving(&timeline, &operations, &prediction::union([&finding]));
+        assert_eq!((saving.low, saving.high), (10e6, 10.0 * (1.1e6 + 0.1e6 + 1e6)));
         assert_eq!(whole(&of(3), find), [], "they are used");
         assert_eq!(whole(&of(0), find), [], "what they are for is not seen");
     }

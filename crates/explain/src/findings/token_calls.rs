@@ -45,6 +45,15 @@ pub(super) fn spans_from(thread: &Thread, from: Nanos) -> impl Iterator<Item = &
 /// answer, up to its next call, and what it did to ask. Where that began is not seen: it is taken to
 /// be no longer than what follows, and to begin after the call before.
 pub(super) fn around(scene: &Scene<'_>, unit: &Removed) -> impl Iterator<Item = Removed> {
+    around_within(scene, unit, Nanos::ZERO)
+}
+
+/// The same of a call that needs more to be made ready: so much longer than what follows at most.
+pub(super) fn around_within(
+    scene: &Scene<'_>,
+    unit: &Removed,
+    more: Nanos,
+) -> impl Iterator<Item = Removed> {
     let number = unit.thread;
     let thread = &scene.timeline.threads[number];
     let next = spans_from(thread, unit.end).next();
@@ -52,7 +61,7 @@ pub(super) fn around(scene: &Scene<'_>, unit: &Removed) -> impl Iterator<Item = 
         next.map_or_else(Stretches::default, |next| works(scene, thread, unit.end, next.start));
     let before = thread.spans.partition_point(|span| span.start < unit.start);
     let before = thread.spans[..before].iter().rev().find(|span| span.parent.is_none());
-    let earliest = unit.start - following.total();
+    let earliest = unit.start - (following.total() + more);
     let asks_from = before.map_or(earliest, |before| earliest.max(before.end));
     let asking = works(scene, thread, asks_from, unit.start);
     let all: Vec<_> = asking.iter().chain(following.iter()).collect();
