@@ -35,11 +35,14 @@ impl<'a> Elf<'a> {
 
     /// The first eight bytes of its build id; 0 where it has none.
     pub(crate) fn build_id<R: ReadRef<'a>>(&self, data: R) -> u64 {
+        let id = self.whole_build_id(data).and_then(|id| id.first_chunk());
+        id.map_or(0, |id| u64::from_ne_bytes(*id))
+    }
+
+    /// All of its build id.
+    pub(crate) fn whole_build_id<R: ReadRef<'a>>(&self, data: R) -> Option<&'a [u8]> {
         // Behind three numbers and the owner's name: GNU, with its zero.
         const HEAD: usize = 16;
-        let note =
-            self.section(b".note.gnu.build-id").and_then(|it| it.data(self.endian, data).ok());
-        let id = note.and_then(|note| note.get(HEAD..)?.first_chunk());
-        id.map_or(0, |id| u64::from_ne_bytes(*id))
+        self.section(b".note.gnu.build-id")?.data(self.endian, data).ok()?.get(HEAD..)
     }
 }

@@ -1,20 +1,28 @@
-//! Functions and lines of source, by the debug information of a file (DWARF).
+//! Functions and lines of source, by the debug information of a file (DWARF), which may lie in
+//! another file of the same build, and be compressed.
 
+use std::fmt::Write as _;
 use std::fs::File;
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use addr2line::{Context, demangle_auto};
+use flate2::read::ZlibDecoder;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian, SectionId};
-use object::Endian;
-use object::elf::SHF_COMPRESSED;
-use object::read::ReadCache;
-use object::read::elf::SectionHeader;
+use object::elf::{ELFCOMPRESS_ZLIB, SectionHeader64};
+use object::read::elf::{CompressionHeader, SectionHeader};
+use object::read::{ReadCache, ReadRef};
+use object::{Endian, Endianness};
 
 use super::elf::Elf;
 
 /// More debug information than that is not read: it would take seconds.
 const MOST_BYTES: u64 = 512 << 20;
+
+/// Where distributions put the debug information of what they install, by build id (GDB's manual,
+/// 18.3).
+const SEPARATE: &str = "/usr/lib/debug/.build-id";
 
 /// What a file says of its source.
 pub(crate) struct Sources(Context<EndianArcSlice<RunTimeEndian>>);
@@ -28,26 +36,24 @@ pub(crate) struct SourceFrame {
 }
 
 impl Sources {
-    /// `None` where the file has no debug information, or it is compressed.
+    /// `None` where the file has no debug information, and no other one has it that is installed.
     pub(crate) fn of_file(file: &File) -> Option<Self> {
+        Self::within(file).or_else(|| Self::within(&separate(file, Path::new(SEPARATE))?))
+    }
+
+    fn within(file: &File) -> Option<Self> {
         let data = ReadCache::new(file.try_clone().ok()?);
         let elf = Elf::parse(&data)?;
         let debug = |id: SectionId| elf.section(id.name().as_bytes());
         debug(SectionId::DebugLine)?;
-        let sections = [SectionId::DebugInfo, SectionId::DebugLine, SectionId::DebugStr];
-        let bytes = |id| debug(id).map_or(0, |section| section.sh_size(elf.endian));
-        if sections.into_iter().map(bytes).sum::<u64>() > MOST_BYTES {
-            return None;
-        }
         let endian =
             if elf.endian.is_big_endian() { RunTimeEndian::Big } else { RunTimeEndian::Little };
+        let mut left = MOST_BYTES;
         let dwarf = Dwarf::load(|id| {
-            let section = debug(id).map(|section| {
-                let is_compressed = section.sh_flags(elf.endian).0 & SHF_COMPRESSED.0 != 0;
-                if is_compressed { Err(()) } else { section.data(elf.endian, &data).map_err(drop) }
-            });
-            let bytes = section.unwrap_or(Ok(&[]))?;
-            Ok::<_, ()>(EndianArcSlice::new(bytes.into(), endian))
+            let section = debug(id).map(|section| unpacked(section, elf.endian, &data, left));
+            let bytes = section.unwrap_or_else(|| Some([].into())).ok_or(())?;
+            left -= bytes.len() as u64;
+            Ok::<_, ()>(EndianArcSlice::new(bytes, endian))
         });
         Context::from_dwarf(dwarf.ok()?).ok().map(Self)
     }
@@ -71,6 +77,49 @@ impl Sources {
     }
 }
 
+/// The file that has the debug information of another one: below a folder, by its build id, which it
+/// has as well.
+fn separate(file: &File, folder: &Path) -> Option<File> {
+    let id = build_id(file)?;
+    let found = File::open(folder.join(place_of(&id)?)).ok()?;
+    (build_id(&found)? == id).then_some(found)
+}
+
+fn build_id(file: &File) -> Option<Vec<u8>> {
+    let data = ReadCache::new(file.try_clone().ok()?);
+    Some(Elf::parse(&data)?.whole_build_id(&data)?.to_vec())
+}
+
+/// `ab/cdef….debug`.
+fn place_of(build_id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first()?;
+    let mut place = format!("{first:02x}/");
+    rest.iter().for_each(|byte| write!(place, "{byte:02x}").expect("into memory"));
+    Some(PathBuf::from(place + ".debug"))
+}
+
+/// The bytes of a section, at most so many, unpacked where they are compressed (by zlib; ELF gABI,
+/// section compression).
+fn unpacked<'a, R: ReadRef<'a>>(
+    section: &SectionHeader64<Endianness>,
+    endian: Endianness,
+    data: R,
+    most: u64,
+) -> Option<Arc<[u8]>> {
+    let Some((header, offset, size)) = section.compression(endian, data).ok()? else {
+        let is_short = section.sh_size(endian) <= most;
+        return section.data(endian, data).ok().filter(|_| is_short).map(Arc::from);
+    };
+    let length = header.ch_size(endian);
+    if header.ch_type(endian) != ELFCOMPRESS_ZLIB || length > most || size > most {
+        return None;
+    }
+    let packed = data.read_bytes_at(offset, size).ok()?;
+    let mut bytes = Vec::new();
+    ZlibDecoder::new(packed).take(length).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == length).then(|| bytes.into())
+}
+
 /// A function's name as its source has it, without the digest that Rust puts behind it.
 pub(crate) fn demangled(name: &str) -> Arc<str> {
     let name = demangle_auto(name.into(), None);
@@ -91,6 +140,10 @@ fn last_two(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use tapstone_testing::skip;
+
     use super::*;
 
     #[test]
@@ -111,6 +164,63 @@ mod tests {
         ] {
             assert_eq!(&*demangled(name), expected);
         }
+    }
+
+    /// A library in C with debug information. `None`: there is no compiler, which has been said.
+    fn built(folder: &Path, options: &[&str]) -> Option<PathBuf> {
+        let source = folder.join("signer.c");
+        std::fs::write(&source, "int sign_all(int key)\n{\n    return key * 7;\n}\n").unwrap();
+        let library = folder.join("signer.so");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-g", "-shared", "-fPIC", "-Wl,--build-id", "-o"]).arg(&library);
+        let status = compiler.args(options).arg(&source).status();
+        let Ok(status) = status else {
+            skip("cc");
+            return None;
+        };
+        assert!(status.success());
+        Some(library)
+    }
+
+    /// Where a library has that function, by its symbols.
+    fn address_of_sign_all(library: &Path) -> u64 {
+        let listed = Command::new("nm").arg("-D").arg(library).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let line = listed.lines().find(|line| line.ends_with(" sign_all")).unwrap();
+        u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap()
+    }
+
+    #[test]
+    fn compressed_debug_information_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(library) = built(folder.path(), &["-gz=zlib"]) else { return };
+        let sources = Sources::within(&File::open(&library).unwrap()).unwrap();
+        let frames = sources.frames_at(address_of_sign_all(&library));
+        assert_eq!(frames[0].function.as_deref(), Some("sign_all"));
+        assert!(frames[0].source.as_deref().unwrap().ends_with("/signer.c:2"), "{frames:?}");
+    }
+
+    #[test]
+    fn debug_information_in_a_file_of_its_own_is_found_by_build_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(library) = built(folder.path(), &[]) else { return };
+        let file = || File::open(&library).unwrap();
+        let id = build_id(&file()).unwrap();
+        let place = folder.path().join("debug").join(place_of(&id).unwrap());
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::copy(&library, &place).unwrap();
+        assert!(
+            Command::new("strip").arg("--strip-debug").arg(&library).status().unwrap().success()
+        );
+        assert!(Sources::within(&file()).is_none(), "it was stripped");
+        let debug = separate(&file(), &folder.path().join("debug")).unwrap();
+        let frames = Sources::within(&debug).unwrap().frames_at(address_of_sign_all(&library));
+        assert_eq!(frames[0].function.as_deref(), Some("sign_all"));
+        // One of another build.
+        let other = built(&folder.path().join("debug"), &["-O2"]).unwrap();
+        std::fs::copy(other, &place).unwrap();
+        assert!(separate(&file(), &folder.path().join("debug")).is_none());
+        assert!(separate(&file(), folder.path()).is_none());
     }
 
     #[test]
