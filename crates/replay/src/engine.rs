@@ -2,6 +2,7 @@
 //! removed.
 
 mod calls;
+mod key_login;
 mod keys;
 mod mechanism;
 mod prepare;
@@ -16,8 +17,10 @@ use cryptoki_sys::*;
 use tapstone_measure::units::Nanos;
 use tapstone_module::{Module, Session};
 use tapstone_names::pkcs11::Pkcs11Failure;
+use tapstone_pin::Pin;
 use tapstone_worker::BoardCell;
 
+use self::key_login::KeyLogin;
 use self::keys::MadeKey;
 use self::prepare::PreparedBytes;
 use self::sessions::SharedSessions;
@@ -39,6 +42,8 @@ pub struct ReplaySite<'a> {
     pub read_only: bool,
     /// There was a login: keys are private.
     pub private: bool,
+    /// The PIN of that login, for keys that ask for it again.
+    pub pin: Option<&'a Pin>,
     /// The label of all that is made.
     pub run: &'a str,
     /// The CKA_ID of a key by its number, which marks it as this program's.
@@ -78,6 +83,7 @@ struct SharedReplay {
     slot: CK_SLOT_ID,
     read_only: bool,
     keys: Vec<MadeKey>,
+    key_login: KeyLogin,
     /// For reads of objects that no operation used.
     stand_in: Option<CK_OBJECT_HANDLE>,
     prepared: Vec<PreparedBytes>,
@@ -125,6 +131,7 @@ pub fn prepare_replay(
         slot: site.slot,
         read_only: site.read_only,
         keys,
+        key_login: KeyLogin::new(site.pin),
         stand_in,
         prepared,
         noise,

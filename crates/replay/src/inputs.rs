@@ -41,7 +41,10 @@ pub(crate) fn input_of_step(
             noise[offset..][..(bytes as usize).min(noise.len() - offset)].to_vec()
         }
         StepInput::Below(bytes) => below_modulus(bytes, noise),
-        StepInput::CipherText(_) | StepInput::Signed(_) | StepInput::Part { .. } => Vec::new(),
+        StepInput::CipherText(_)
+        | StepInput::Signed(_)
+        | StepInput::Part { .. }
+        | StepInput::Pin => Vec::new(),
     }
 }
 

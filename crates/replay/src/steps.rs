@@ -36,6 +36,8 @@ pub struct KeyOrder {
     pub spec: KeySpec,
     /// What it is for.
     pub uses: KeyUses,
+    /// It asks for a login of its own for each operation (CKA_ALWAYS_AUTHENTICATE).
+    pub always_authenticate: bool,
 }
 
 /// An input that is made before the replay begins, by the token itself.
@@ -132,7 +134,10 @@ impl ReplayStep {
     pub(crate) const fn given_bytes(&self) -> u32 {
         match self.input {
             StepInput::Bytes(bytes) | StepInput::Below(bytes) => bytes,
-            StepInput::CipherText(_) | StepInput::Signed(_) | StepInput::Part { .. } => 0,
+            StepInput::CipherText(_)
+            | StepInput::Signed(_)
+            | StepInput::Part { .. }
+            | StepInput::Pin => 0,
         }
     }
 
@@ -176,6 +181,8 @@ pub enum StepInput {
     CipherText(u32),
     /// So many bytes and their signature, by its place.
     Signed(u32),
+    /// The user's PIN, for the key of the operation that has begun.
+    Pin,
     /// A part of one of these.
     Part {
         /// Its place.

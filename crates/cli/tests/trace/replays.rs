@@ -271,6 +271,27 @@ fn decryptions_and_verifications_in_parts_get_inputs_that_are_right() {
 }
 
 #[test]
+fn a_key_that_asks_for_the_pin_at_each_operation_gets_it() {
+    let Some(hsm) = Hsm::new() else { return };
+    let log_in = WorkloadCall { detail: 2, ..call("C_Login") };
+    let [begin, work] = signature(1);
+    let verify = [
+        WorkloadCall { mechanism: Some(1), object: 1, ..call("C_VerifyInit") },
+        WorkloadCall { input_bytes: 32, output_bytes: 256, ..call("C_Verify") },
+    ];
+    let calls: Vec<_> = (0..10).flat_map(|_| [begin, log_in, work]).chain(verify).collect();
+    let outcome = made_up(&hsm, calls.clone()).args("--scale 3x").run().exits(0);
+    let case =
+        outcome.record().results.into_iter().find(|case| case.operation.starts_with("C_Sign"));
+    let case = case.unwrap();
+    assert_eq!((case.completed, case.failed.len(), case.verification.unwrap().wrong), (30, 0, 0));
+    // Without the logins the same token refuses to sign with such a key.
+    let without: Vec<_> = [begin, log_in, work, begin, work].to_vec();
+    let refused = made_up(&hsm, without).run().exits(2);
+    assert!(refused.stdout.contains("CKR_USER_NOT_LOGGED_IN"), "{}", refused.stdout);
+}
+
+#[test]
 fn a_signature_over_a_bare_number_is_made_below_the_modulus() {
     let Some(hsm) = Hsm::new() else { return };
     let mut calls = Vec::new();

@@ -174,6 +174,10 @@ impl<'a> Caller<'a> {
                 let went = timed!(self, C_SignUpdate(with.session, with.input, with.input_bytes));
                 called(went, 0)
             }
+            F::C_Login => {
+                let (pin, bytes) = (with.input, with.input_bytes);
+                called(timed!(self, C_Login(with.session, CKU_CONTEXT_SPECIFIC, pin, bytes)), 0)
+            }
             F::C_SeedRandom => {
                 let went = timed!(self, C_SeedRandom(with.session, with.input, with.input_bytes));
                 called(went, 0)

@@ -16,6 +16,8 @@ pub(super) struct MadeKey {
     pub(super) own: CK_OBJECT_HANDLE,
     /// The public half, or the secret key again.
     pub(super) public: CK_OBJECT_HANDLE,
+    /// The private half asks for a login of its own for each operation.
+    pub(super) asks_for_pin: bool,
 }
 
 /// All keys of a process, or none.
@@ -103,12 +105,17 @@ fn make(
             }
         }
         let key = site.main.generate_key(mechanism, common(template))?;
-        return Ok(MadeKey { own: key, public: key });
+        return Ok(MadeKey { own: key, public: key, asks_for_pin: false });
     }
     let mut private = Template::new()
         .flag(CKA_PRIVATE, site.private)
         .flag(CKA_SENSITIVE, true)
         .flag(CKA_EXTRACTABLE, false);
+    // Of a public object nobody is asked anything.
+    let asks_for_pin = order.always_authenticate && site.pin.is_some();
+    if asks_for_pin {
+        private = private.flag(CKA_ALWAYS_AUTHENTICATE, true);
+    }
     for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
         if is_used {
             private = private.flag(uses.own, true);
@@ -122,7 +129,7 @@ fn make(
             }
         }
         match site.main.generate_key_pair(mechanism, common(public), common(private.clone())) {
-            Ok((public, own)) => return Ok(MadeKey { own, public }),
+            Ok((public, own)) => return Ok(MadeKey { own, public, asks_for_pin }),
             Err(failure) => first_failure = first_failure.or(Some(failure)),
         }
     }

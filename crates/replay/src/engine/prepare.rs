@@ -63,6 +63,9 @@ impl Source<'_> {
         let mechanism = self.mechanism.point(wanted.mechanism, iv);
         // SAFETY: the mechanism outlives the call.
         unsafe { ck!(&session.module, C_SignInit(session.handle, mechanism, self.key.own)) }?;
+        if let (true, Some(pin)) = (self.key.asks_for_pin, self.site.pin) {
+            session.login_for_key(pin)?;
+        }
         // SAFETY: the buffers are as long as the arguments say, and outlive the call.
         unsafe {
             ck!(

@@ -124,6 +124,9 @@ impl ReplayingThread {
                 };
                 Some(caller.ask_attributes(arguments.session, arguments.object, step.shape, asked))
             }
+            Pkcs11Function::C_Login => {
+                self.shared.key_login.log_in(|| caller.call(step.call, arguments))
+            }
             function => caller.call(function, arguments).map(|went| believed(step, went)),
         }
     }
@@ -208,6 +211,11 @@ impl ReplayingThread {
                 arguments.input_bytes = known.input.len() as CK_ULONG;
                 arguments.signature = known.signature.as_ptr().cast_mut();
                 arguments.signature_bytes = known.signature.len() as CK_ULONG;
+            }
+            StepInput::Pin => {
+                let Some(pin) = self.shared.key_login.pin() else { return };
+                arguments.input = pin.as_ptr().cast_mut();
+                arguments.input_bytes = pin.len() as CK_ULONG;
             }
             StepInput::Part { prepared: place, from, bytes } => {
                 let Some(known) = prepared(place) else { return };

@@ -67,7 +67,6 @@ pub(super) fn observed_keys(
 }
 
 fn look_at(call: &WorkloadCall, current: &mut CurrentKeys, keys: &mut BTreeMap<u32, SeenKey>) {
-    const CONTEXT_SPECIFIC: u32 = 2;
     if let Some(use_of) = use_begun(call.function) {
         if call.object == 0 {
             return;
@@ -95,7 +94,7 @@ fn look_at(call: &WorkloadCall, current: &mut CurrentKeys, keys: &mut BTreeMap<u
         "C_VerifyFinal" => call.input_bytes,
         "C_Encrypt" | "C_EncryptFinal" if key.family == Some(KeyFamily::Rsa) => call.output_bytes,
         "C_Decrypt" if key.family == Some(KeyFamily::Rsa) => call.input_bytes,
-        "C_Login" if call.detail == CONTEXT_SPECIFIC => {
+        _ if is_for_key(call) => {
             key.always_authenticate = true;
             return;
         }
@@ -104,6 +103,13 @@ fn look_at(call: &WorkloadCall, current: &mut CurrentKeys, keys: &mut BTreeMap<u
     if call.succeeded() && key.spec.is_none() {
         key.spec = key.family.and_then(|family| key_of_length(family, length));
     }
+}
+
+/// Whether a login is for the key of the operation that has begun in its session: of the user
+/// CKU_CONTEXT_SPECIFIC (PKCS#11 3.1, 5.6.8).
+pub(super) fn is_for_key(call: &WorkloadCall) -> bool {
+    const CONTEXT_SPECIFIC: u32 = 2;
+    call.function == "C_Login" && call.detail == CONTEXT_SPECIFIC
 }
 
 /// What a key is used for by the operation that a function begins.

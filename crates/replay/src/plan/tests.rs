@@ -150,6 +150,26 @@ fn parts_of_decryptions_and_verifications_are_of_one_input() {
 }
 
 #[test]
+fn a_key_that_asks_for_the_pin_each_time_gets_it_and_no_other_login_is_replayed() {
+    let logs_in = |detail| WorkloadCall { detail, ..call("C_Login") };
+    let [begin, work] = signature();
+    let calls = vec![logs_in(1), begin, logs_in(2), work, logs_in(2), begin, logs_in(2), work];
+    let plan = planned(calls).unwrap();
+    let process = &plan.processes[0];
+    assert!(process.keys[0].always_authenticate && plan.keys[0].always_authenticate);
+    let steps = &process.threads[0].steps;
+    let pins = steps.iter().filter(|step| step.input == StepInput::Pin);
+    assert_eq!((steps.len(), pins.count()), (7, 3));
+    // The user's own, which happens once before the replay.
+    let [skipped] = &plan.skipped[..] else { panic!("{:?}", plan.skipped) };
+    assert_eq!((skipped.count, skipped.reason), (1, SkipReason::LoginHappensOnce));
+    // A login for an operation that is not replayed.
+    let plan = planned(vec![logs_in(2), begin, work]).unwrap();
+    assert_eq!(plan.skipped[0].reason, SkipReason::LoginHappensOnce);
+    assert!(!plan.processes[0].keys[0].always_authenticate);
+}
+
+#[test]
 fn more_of_the_same_clients_have_sessions_of_their_own() {
     let options = ReplayOptions { scale: 3, seed: 1, ..ReplayOptions::default() };
     let plan = planned_with(signature().to_vec(), &options).unwrap();

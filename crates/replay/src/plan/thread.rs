@@ -6,7 +6,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
 use tapstone_workload::{WorkloadCall, WorkloadThread};
 
-use super::keys::use_begun;
+use super::keys::{is_for_key, use_begun};
 use super::{MappedKey, SkipReason};
 use crate::mechanisms::known_mechanism;
 use crate::steps::{Due, KeyOrder, MechanismUse, PreparedInput, ReplayStep, StepInput};
@@ -122,7 +122,7 @@ impl<'a> ThreadPlanner<'a> {
         operations: &mut HashMap<(u32, &'static str), Result<Begun, SkipReason>>,
     ) -> Result<ReplayStep, SkipReason> {
         let function = call.function;
-        if let Some(reason) = never_replayed(function) {
+        if let Some(reason) = never_replayed(function).filter(|_| !is_for_key(call)) {
             return Err(reason);
         }
         if call.unfinished {
@@ -161,6 +161,14 @@ impl<'a> ThreadPlanner<'a> {
             let begun = operations.get_mut(&(call.session, work));
             let begun = begun.map(|begun| begun.as_mut().map_err(|reason| *reason)).transpose()?;
             step.input = self.input(call, begun);
+        } else if function == "C_Login" {
+            let begun = operations.iter().filter(|((session, _), _)| *session == call.session);
+            let mut begun = begun.filter_map(|(_, begun)| begun.ok()?.key);
+            let asks = |key: u32| self.keys[key as usize].1.always_authenticate;
+            if !begun.any(asks) {
+                return Err(SkipReason::LoginHappensOnce);
+            }
+            step.input = StepInput::Pin;
         } else if function == "C_GetAttributeValue" {
             step.key = self.key(call.object).ok();
         } else if function == "C_GetMechanismInfo" {
@@ -235,7 +243,10 @@ impl<'a> ThreadPlanner<'a> {
         }
         let mapped = self.observed.get(&object).ok_or(SkipReason::UnknownKey)?;
         let spec = mapped.spec.ok_or(SkipReason::UnknownKey)?;
-        self.keys.push((object, KeyOrder { spec, uses: mapped.uses }));
+        let MappedKey { uses, always_authenticate, .. } = **mapped;
+        // Only private keys ask for it (PKCS#11 3.1, 4.9).
+        let always_authenticate = always_authenticate && spec.secret_bytes().is_none();
+        self.keys.push((object, KeyOrder { spec, uses, always_authenticate }));
         Ok(self.keys.len() as u32 - 1)
     }
 

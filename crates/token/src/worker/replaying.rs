@@ -96,6 +96,7 @@ impl Token {
             main: &self.main,
             read_only: shared.read_only,
             private: shared.login != Login::None,
+            pin: shared.login.pin(),
             run: &run,
             key_id: &|number| numbered_key_id(first_worker, number),
             note: &|id| shared.note(&run, id).map_err(|trouble| trouble.to_string()),
