@@ -1,7 +1,7 @@
 //! Cards that answer out of a folder of files, as GSA's test cards are kept, and cards that do not
 //! answer as they should.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -61,18 +61,22 @@ impl CardConnection for Plastic {
 }
 
 /// A generated card with its own CA; one for all tests, because RSA keys take a while. Made anew by
-/// each run, in the place that Cargo has for what tests leave behind.
+/// each run, in the place that Cargo has for what tests leave behind: for as long as it lasts, no
+/// other run has that place.
 pub(crate) fn generated() -> &'static Path {
-    static CARD: OnceLock<PathBuf> = OnceLock::new();
-    CARD.get_or_init(|| {
+    static CARD: OnceLock<(PathBuf, File)> = OnceLock::new();
+    let (folder, _) = CARD.get_or_init(|| {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("door");
+        let lock = File::create(place.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
         if place.exists() {
             fs::remove_dir_all(&place).unwrap();
         }
         let folder = place.join("card");
         CardData::open_or_generate(&folder, &Recipe::default()).unwrap();
-        folder
-    })
+        (folder, lock)
+    });
+    folder
 }
 
 /// A folder of files that becomes a card: objects of the generated card, with a certificate of the
