@@ -23,7 +23,7 @@ mod results;
 mod shared;
 mod side_by_side;
 pub(crate) mod span;
-mod trace;
+pub(crate) mod trace;
 pub(crate) mod within;
 
 use tapstone_record::{CaseResult, Comparison, Cost, Outcome, Pairing, Record};

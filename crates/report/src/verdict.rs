@@ -8,6 +8,7 @@ use tapstone_text::counted;
 
 use crate::figures::{self, ms, with_interval};
 use crate::sections::span::{Span, Tint};
+use crate::sections::trace::nothing_found;
 use crate::sections::within::found_in_words;
 use crate::text::clean;
 use crate::words;
@@ -91,6 +92,10 @@ pub(crate) fn verdict_spans(record: &Record) -> Vec<Span> {
     match record.target.kind {
         TargetKind::Door => said.extend(strategies(record)),
         _ => said.extend(tried(record)),
+    }
+    if said.is_empty() && record.search.is_some() && record.command_time.is_some() {
+        let (tint, nothing) = nothing_found(record);
+        said.push(Span::new(nothing, tint));
     }
     if said.is_empty() {
         said.extend(results(&record.results));

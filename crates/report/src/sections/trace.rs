@@ -15,6 +15,7 @@ mod words;
 use tapstone_record::{CaseResult, CommandTime, Record, TargetKind};
 use tapstone_text::thousands;
 
+pub(crate) use self::nothing::nothing_found;
 use super::grid::{Column, Entry, Grid};
 use super::page::Page;
 use super::span::{Span, Tint};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tapstone_measure::units::Nanos;
 use tapstone_record::*;
 use tapstone_report::terminal::{Style, render};
+use tapstone_report::verdict;
 
 use crate::support::{around, record, row};
 
@@ -318,6 +319,12 @@ fn a_program_that_wastes_nothing_is_told_so() {
     record.findings.clear();
     assert!(render(&record, &NARROW).contains("Found nothing"));
     assert!(!render(&tried(), &NARROW).contains("Found nothing"));
+    record.trials.clear();
+    let search = WasteSearch { looked_for: vec![FindingKind::Sleep], unseen: Vec::new() };
+    record.search = Some(search);
+    assert_eq!(verdict::sentences(&record), ["Found nothing of what was looked for."]);
+    record.search.as_mut().unwrap().unseen.push("2 calls had to be dropped".to_owned());
+    assert_eq!(verdict::sentences(&record), ["Found nothing in what was seen, which is not all."]);
     // Watched from outside, where less is seen, less is said.
     record.command_time = None;
     record.results.retain(|case| case.operation != "command");

@@ -7,14 +7,20 @@ use super::super::span::{Span, Tint};
 use super::processes;
 use crate::words;
 
+/// In a sentence, with its weight.
+pub(crate) fn nothing_found(record: &Record) -> (Tint, &'static str) {
+    let is_all_seen = record.search.as_ref().is_none_or(|search| search.unseen.is_empty());
+    match (record.layers.is_empty(), is_all_seen) {
+        (true, _) => (Tint::Caution, "Nothing could be looked for: no watched call was seen."),
+        (false, true) => (Tint::Good, "Found nothing of what was looked for."),
+        (false, false) => (Tint::Caution, "Found nothing in what was seen, which is not all."),
+    }
+}
+
 pub(super) fn add_nothing_found(page: &mut Page, record: &Record) {
     let unseen = record.search.as_ref().map_or(&[][..], |search| &search.unseen);
     let sees_nothing = record.layers.is_empty();
-    let (tint, none) = match (sees_nothing, unseen) {
-        (true, _) => (Tint::Caution, "Nothing could be looked for: no watched call was seen."),
-        (false, []) => (Tint::Good, "Found nothing of what was looked for."),
-        (false, _) => (Tint::Caution, "Found nothing in what was seen, which is not all."),
-    };
+    let (tint, none) = nothing_found(record);
     page.hanging(&Span::new("  ", tint), &Span::plain(none));
     let line = |page: &mut Page, label: &str, text: String| {
         page.hanging(&Span::faint(format!("     {label:<8}")), &Span::plain(text));
