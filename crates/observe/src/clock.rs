@@ -99,7 +99,8 @@ pub struct Scale {
 impl Scale {
     pub(crate) fn between(start: ClockReading, end: ClockReading, clock: u32) -> Self {
         let readings = [start, end];
-        if clock == CLOCK_TSC && end.ticks > start.ticks {
+        // A file can say anything: of a clock that runs backwards nothing is made.
+        if clock == CLOCK_TSC && end.ticks > start.ticks && end.nanos >= start.nanos {
             let nanos_per_tick =
                 (end.nanos - start.nanos) as f64 / (end.ticks - start.ticks) as f64;
             return Self { readings, start, nanos_per_tick };
@@ -115,14 +116,29 @@ impl Scale {
     /// A moment of the probe's clock, on CLOCK_MONOTONIC.
     #[must_use]
     pub fn moment(&self, time: u64) -> Nanos {
-        let since = time as i64 - self.start.ticks as i64;
-        let nanos = self.start.nanos as i64 + (since as f64 * self.nanos_per_tick) as i64;
-        Nanos(nanos.max(0) as u64)
+        let since = time.wrapping_sub(self.start.ticks) as i64;
+        let after = (since as f64 * self.nanos_per_tick) as i64;
+        Nanos((self.start.nanos as i64).saturating_add(after).max(0) as u64)
     }
 
     /// A duration of the probe's clock, in nanoseconds.
     #[must_use]
     pub fn duration(&self, time: u64) -> Nanos {
         Nanos((time as f64 * self.nanos_per_tick) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_clock_runs_backwards_or_far_is_read_as_it_is() {
+        let at = |nanos, ticks| ClockReading { nanos, ticks };
+        let backwards = Scale::between(at(9, 1), at(3, 2), CLOCK_TSC);
+        assert_eq!(backwards.moment(7), Nanos(7));
+        let far = Scale::between(at(u64::MAX >> 1, 1), at(u64::MAX, 2), CLOCK_TSC);
+        assert_eq!(far.moment(u64::MAX), Nanos(0), "before the first reading");
+        assert_eq!(far.moment(3), Nanos(u64::MAX >> 1));
     }
 }

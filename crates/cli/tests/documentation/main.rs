@@ -33,7 +33,9 @@ fn examples() -> TempDir {
     let folder = TempDir::new().unwrap();
     for entry in fs::read_dir(docs().join("examples")).unwrap() {
         let path = entry.unwrap().path();
-        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        if path.is_file() {
+            fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
     }
     folder
 }
