@@ -68,7 +68,8 @@ fn is_repeatable(words: &[&str], folder: &Path) -> bool {
     };
     let written = words.iter().position(|word| *word == "--output").map(|place| place + 1);
     let is_there = |(place, word): (usize, &&str)| {
-        let is_file = [".json", ".csv", ".toml"].iter().any(|ending| word.ends_with(ending));
+        let is_file =
+            [".json", ".csv", ".toml", ".parquet"].iter().any(|ending| word.ends_with(ending));
         !is_file || Some(place) == written || folder.join(word).exists()
     };
     known && !words.contains(&LEFT_OUT) && words.iter().enumerate().all(is_there)
