@@ -81,6 +81,8 @@ mod tests {
             assert_eq!(bucket_of(lowest_of(bucket)), bucket);
         }
         assert_eq!(bucket_of(Nanos::NEVER), BUCKETS - 1);
+        // 2,048 of one nanosecond each, and 1,024 for each of 31 doublings up to 2 to the 42.
+        assert_eq!(BUCKETS, 2_048 + 31 * 1_024);
     }
 
     #[test]
