@@ -68,7 +68,8 @@ impl Session {
     /// # Errors
     /// The code of C_Login. CKR_PIN_INCORRECT has spent a try: nobody here asks again.
     pub fn login_for_key(&self, pin: &Pin) -> Result<(), Pkcs11Failure> {
-        let (bytes, length) = (pin.expose().as_ptr().cast_mut(), pin.expose().len() as CK_ULONG);
+        let bytes = pin.expose().as_ptr().cast_mut();
+        let length = pin.expose().len() as CK_ULONG;
         // SAFETY: the PIN is `length` bytes long and is only read (PKCS #11 3.2, 5.6.8).
         unsafe { ck!(&self.module, C_Login(self.handle, CKU_CONTEXT_SPECIFIC, bytes, length)) }
     }

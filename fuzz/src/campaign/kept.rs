@@ -12,7 +12,7 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sessions.jsonl")
 }
 
-/// Every session that was kept.
+/// Every session that was kept, the earliest first. An error names the line that is none.
 pub(crate) fn read() -> anyhow::Result<Vec<Session>> {
     let path = path();
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

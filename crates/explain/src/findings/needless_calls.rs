@@ -24,8 +24,10 @@ const LITTLE_USE: u64 = 10;
 /// than to work on: a call takes some 0.2 µs, as long as SHA-256 takes for 50 bytes or more.
 const FEWEST_PARTS: usize = 4;
 const SMALL_PART: u64 = 16;
-/// Operations of a key that is left to itself.
+/// Operations of a key that is left to itself, and how many such keys are a habit: a short program
+/// may need each of a few.
 const FEW_USES: u64 = 2;
+const FEWEST_LEFT: usize = 10;
 /// The detail of a call that only asks how long its answer is.
 const ASKS_FOR_LENGTH: u64 = 1;
 
@@ -231,6 +233,9 @@ impl<'a> Calls<'_, 'a> {
         let mut left: Vec<_> = std::mem::take(&mut self.keys).into_values().collect();
         left.retain(|key| (1..=FEW_USES).contains(&key.uses));
         left.sort_by_key(|key| key.span.start);
+        if left.len() < FEWEST_LEFT {
+            return;
+        }
         for key in left {
             self.add(WastedCall::Key, key.thread, key.span, [stretch_of(key.thread, key.span)]);
         }
@@ -344,8 +349,8 @@ fn report(
             FindingKind::KeyChurn,
             KEEP_KEY,
             format!(
-                "an object was made with {function} for little use {times}: making it, and \
-                 destroying it again, took {time}"
+                "an object was made with {function} for little use {times}: making it, and the \
+                 calls that destroyed it, if any, took {time}"
             ),
         ),
     };

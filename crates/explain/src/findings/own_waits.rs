@@ -27,8 +27,10 @@ const FEWEST_POLLS: u64 = 1000;
 /// What runs after a sleep is slower for so long at most: a processor fills a second-level cache of
 /// 2 MiB in that time, at 10 GB/s, and has left its idle state and its lowest frequency before.
 const COLD: Nanos = Nanos(200_000);
-/// Calls that go on so soon after another thread woke up had waited for it.
+/// Calls that go on so soon after another thread woke up had waited for it, where that is within a
+/// quarter of its sleep: of a thread that has nothing to do with them, one in four would be.
 const AT_ONCE: Nanos = Nanos(200_000);
+const PART_OF_SLEEP: u64 = 4;
 /// A shorter gap between calls is the work of a lock or a queue.
 const SHORTEST_GAP: Nanos = Nanos(20_000);
 /// Of the gaps between calls so many end when that thread wakes up, or it is chance.
@@ -100,7 +102,9 @@ fn hold_ups<'a>(scene: &Scene<'a>) -> (Places<'a>, BTreeSet<usize>) {
     for (number, thread) in scene.threads() {
         let sleeps: Vec<&Leaf> =
             thread.leaves.iter().filter(|leaf| is_sleep(scene, leaf)).collect();
-        if (sleeps.len() as u64) < FEWEST_PAUSES {
+        // Who calls as often as it sleeps works itself.
+        let calls = thread.spans.iter().filter(|span| is_client(scene, span)).count();
+        if (sleeps.len() as u64) < FEWEST_PAUSES || calls >= sleeps.len() {
             continue;
         }
         let others = scene.threads().filter(|(other, it)| {
@@ -140,7 +144,8 @@ fn held_up<'t>(sleeps: &[&'t Leaf], gaps: &[(Nanos, Nanos)]) -> Vec<(&'t Leaf, N
     let held = |(start, end): &(Nanos, Nanos)| {
         let last = sleeps.partition_point(|leaf| leaf.end <= *end).checked_sub(1)?;
         let leaf = sleeps[last];
-        let soon = leaf.end > *start && *end - leaf.end <= AT_ONCE;
+        let most = AT_ONCE.min(Nanos((leaf.end - leaf.start).0 / PART_OF_SLEEP));
+        let soon = leaf.end > *start && *end - leaf.end <= most;
         soon.then(|| (leaf, leaf.start.max(*start), leaf.end))
     };
     gaps.iter().filter_map(held).collect()
@@ -178,12 +183,14 @@ fn time(waits: &OwnWaits<'_>) -> Nanos {
 }
 
 fn told_of_pauses(waits: &OwnWaits<'_>) -> String {
-    let (times, time) = (words::times(waits.count), time(waits));
+    let times = words::times(waits.count);
+    let time = time(waits);
     format!("the program itself slept {times} between calls of PKCS#11 or PC/SC: {time} in all")
 }
 
 fn told_of_hold_up(waits: &OwnWaits<'_>) -> String {
-    let (times, time) = (words::times(waits.count), time(waits));
+    let times = words::times(waits.count);
+    let time = time(waits);
     format!(
         "a thread of the program slept {times} while those that call PKCS#11 or PC/SC had nothing \
          to do, and they went on when it woke up: {time} in all"
@@ -312,6 +319,20 @@ mod tests {
         // They go on without it: a clock of the program's own.
         assert_eq!(handed_over(micros(1450), millis(3)), []);
         assert_eq!(handed_over(micros(900), Nanos::ZERO), []);
+        // Another that wakes up each 0.1 ms, and had to do with nothing.
+        let mut story = Story::new();
+        story.thread(|told| {
+            for _ in 0..10 {
+                told.call("C_Sign", 1, millis(2)).leaf("pthread_cond_wait", micros(1_030));
+            }
+            told.call("C_Sign", 1, millis(2));
+        });
+        story.thread(|told| {
+            for _ in 0..320 {
+                told.leaf("usleep", micros(97));
+            }
+        });
+        assert_eq!(whole(&story.timeline(), find), []);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl<'a> Elf<'a> {
         id.map_or(0, |id| u64::from_ne_bytes(*id))
     }
 
-    /// All of its build id.
+    /// Its build id (20 bytes, mostly); `None` where it has none, or it cannot be read.
     pub(crate) fn whole_build_id<R: ReadRef<'a>>(&self, data: R) -> Option<&'a [u8]> {
         // Behind three numbers and the owner's name: GNU, with its zero.
         const HEAD: usize = 16;

@@ -163,8 +163,9 @@ impl<'a> Caller<'a> {
                 called(went, 0)
             }
             F::C_VerifyFinal => {
-                let (signature, bytes) = (with.signature, with.signature_bytes);
-                called(timed!(self, C_VerifyFinal(with.session, signature, bytes)), bytes as u64)
+                let bytes = with.signature_bytes;
+                let went = timed!(self, C_VerifyFinal(with.session, with.signature, bytes));
+                called(went, bytes as u64)
             }
             F::C_DigestUpdate => {
                 let went = timed!(self, C_DigestUpdate(with.session, with.input, with.input_bytes));
@@ -175,8 +176,9 @@ impl<'a> Caller<'a> {
                 called(went, 0)
             }
             F::C_Login => {
-                let (pin, bytes) = (with.input, with.input_bytes);
-                called(timed!(self, C_Login(with.session, CKU_CONTEXT_SPECIFIC, pin, bytes)), 0)
+                let user = CKU_CONTEXT_SPECIFIC;
+                let went = timed!(self, C_Login(with.session, user, with.input, with.input_bytes));
+                called(went, 0)
             }
             F::C_SeedRandom => {
                 let went = timed!(self, C_SeedRandom(with.session, with.input, with.input_bytes));

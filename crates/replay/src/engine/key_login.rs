@@ -1,6 +1,7 @@
 //! The PIN for keys that ask for it at each operation (CKA_ALWAYS_AUTHENTICATE): given by one thread
 //! after the other until the token has taken it once, and by none after it was refused, so that a
-//! wrong one spends one try.
+//! wrong one spends one try of each process. Until it was taken, any other answer is a refusal: not
+//! every token says that it is the PIN.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use tapstone_pin::Pin;
 
 use super::calls::Called;
 
-/// See the module's text.
+/// The PIN, and what the token has said of it so far.
 pub(super) struct KeyLogin {
     pin: Option<Pin>,
     turn: Mutex<()>,
@@ -41,9 +42,9 @@ impl KeyLogin {
             return None;
         }
         let went = call()?;
-        let result = Rv(went.result);
-        self.is_accepted.fetch_or(went.result == 0, Relaxed);
-        self.is_refused.fetch_or(result.is_pin(), Relaxed);
+        let was_accepted = self.is_accepted.fetch_or(went.result == 0, Relaxed);
+        let is_refusal = went.result != 0 && !was_accepted;
+        self.is_refused.fetch_or(is_refusal || Rv(went.result).is_pin(), Relaxed);
         Some(went)
     }
 }
@@ -52,7 +53,7 @@ impl KeyLogin {
 mod tests {
     use std::sync::atomic::AtomicU64;
 
-    use cryptoki_sys::{CKR_OK, CKR_PIN_INCORRECT};
+    use cryptoki_sys::{CKR_FUNCTION_FAILED, CKR_OK, CKR_PIN_INCORRECT};
     use tapstone_measure::units::Nanos;
 
     use super::*;
@@ -78,6 +79,7 @@ mod tests {
     fn a_refused_pin_is_given_once_and_an_accepted_one_each_time() {
         let pin = Pin::new(b"1234".to_vec());
         assert_eq!(given(Some(&pin), CKR_PIN_INCORRECT as u64), 1);
+        assert_eq!(given(Some(&pin), CKR_FUNCTION_FAILED as u64), 1, "it may mean the PIN");
         assert_eq!(given(Some(&pin), CKR_OK as u64), 80);
         assert_eq!(given(None, CKR_OK as u64), 0);
     }

@@ -7,7 +7,7 @@ use super::super::span::{Span, Tint};
 use super::processes;
 use crate::words;
 
-/// In a sentence, with its weight.
+/// What it means that a trace has no finding: a sentence, with its weight.
 pub(crate) fn nothing_found(record: &Record) -> (Tint, &'static str) {
     let is_all_seen = record.search.as_ref().is_none_or(|search| search.unseen.is_empty());
     match (record.layers.is_empty(), is_all_seen) {
