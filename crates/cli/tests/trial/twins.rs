@@ -164,6 +164,14 @@ fn pair(words: Vec<OsString>) -> [Vec<OsString>; 2] {
     [words, repaired]
 }
 
+fn twin(
+    name: &'static str,
+    kinds: &'static [FindingKind],
+    [wasteful, repaired]: [Vec<OsString>; 2],
+) -> Twin {
+    Twin { name, kinds, wasteful, repaired }
+}
+
 fn twins(place: &Workplace, file: &Path) -> Option<Vec<Twin>> {
     use FindingKind::{RepeatedLookup, RepeatedRead, RepeatedSearch, SessionChurn, Sleep};
     let module = place.module();
@@ -175,12 +183,6 @@ fn twins(place: &Workplace, file: &Path) -> Option<Vec<Twin>> {
     }
     let of = |program: &Path, options: &str| words(program, &format!("{module} {options}"));
     let file = file.to_str().unwrap();
-    let twin = |name, kinds, [wasteful, repaired]: [Vec<OsString>; 2]| Twin {
-        name,
-        kinds,
-        wasteful,
-        repaired,
-    };
     let mut twins = vec![
         twin(
             "C: its key searched before each of 500 signatures",
@@ -275,12 +277,6 @@ fn strange_twins(place: &Workplace) -> Option<Vec<Twin>> {
     };
     let module = place.module();
     let of = |program: &Path, options: &str| words(program, &format!("{module} {options}"));
-    let twin = |name, kinds, [wasteful, repaired]: [Vec<OsString>; 2]| Twin {
-        name,
-        kinds,
-        wasteful,
-        repaired,
-    };
     let [stampd, archive_seal, relay_policy] = [
         place.in_c("stampd", &[])?,
         place.in_c("archive_seal", &["-lpthread"])?,
