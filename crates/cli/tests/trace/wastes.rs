@@ -71,7 +71,9 @@ fn a_module_that_serialises_itself_is_told_from_a_program_that_does() {
     let _card = Card::insert(&pcscd, Slot::First, &["piv"]);
     let client = Program::new(client).arg(OPENSC).args("--digest 100 --bytes 1000000 --threads 4");
     let turns = found(&client.traced().exits(0).record(), &FindingKind::Serialised);
-    assert!(turns.evidence[0].contains("of opensc-pkcs11.so, 4 threads waited"), "{turns:?}");
+    // Which of the threads wait is chance: one may never find another inside.
+    assert!(turns.evidence[0].contains("of opensc-pkcs11.so, "), "{turns:?}");
+    assert!(turns.evidence[0].contains(" threads waited "), "{turns:?}");
     let advice = turns.advice.unwrap();
     let says =
         "each thread has a session of its own, and the module still lets in one call at a time";
