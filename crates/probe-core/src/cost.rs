@@ -44,6 +44,10 @@ pub struct StubCost {
 impl StubCost {
     /// The probe worked on a call from `from` to `to`; the call's own time began at `start`.
     pub fn add_beginning(&self, from: u64, start: u64, to: u64) {
+        let earlier = self.before.load(Ordering::Relaxed) + self.inside.load(Ordering::Relaxed);
+        if is_interrupted(to.saturating_sub(from), earlier, &self.beginnings) {
+            return;
+        }
         self.beginnings.fetch_add(1, Ordering::Relaxed);
         self.before.fetch_add(start.saturating_sub(from), Ordering::Relaxed);
         self.inside.fetch_add(to.saturating_sub(start), Ordering::Relaxed);
@@ -51,9 +55,22 @@ impl StubCost {
 
     /// A call's own time ended at `end`, and the probe worked on until `to`.
     pub fn add_end(&self, end: u64, to: u64) {
+        let earlier = self.after.load(Ordering::Relaxed);
+        if is_interrupted(to.saturating_sub(end), earlier, &self.ends) {
+            return;
+        }
         self.ends.fetch_add(1, Ordering::Relaxed);
         self.after.fetch_add(to.saturating_sub(end), Ordering::Relaxed);
     }
+}
+
+/// Whether something else had the processor in a time that was taken: it is many times the mean of
+/// those `earlier`, of which there are `count`. One such among a hundred would count as much as all
+/// the others.
+fn is_interrupted(time: u64, earlier: u64, count: &AtomicU64) -> bool {
+    const TIMES: u64 = 16;
+    let mean = earlier.checked_div(count.load(Ordering::Relaxed));
+    mean.is_some_and(|mean| mean > 0 && time > mean.saturating_mul(TIMES))
 }
 
 /// How much of a function's time the thread had a processor, at some of its calls.
@@ -127,5 +144,27 @@ mod tests {
         let read = |field: &AtomicU64| field.load(Ordering::Relaxed);
         assert_eq!([read(&cost.beginnings), read(&cost.before), read(&cost.inside)], [2, 40, 6]);
         assert_eq!([read(&cost.ends), read(&cost.after)], [2, 20]);
+    }
+
+    #[test]
+    fn a_time_in_which_another_program_ran_is_no_cost() {
+        let cost = StubCost::default();
+        cost.add_beginning(0, 5_000, 5_100);
+        let cold = cost.before.load(Ordering::Relaxed);
+        assert_eq!(cold, 5_000, "the first is cold, and counts");
+        for _ in 0..100 {
+            cost.add_beginning(0, 100, 110);
+            cost.add_end(0, 50);
+        }
+        cost.add_beginning(0, 1_000_000, 1_000_010);
+        cost.add_end(0, 900);
+        cost.add_end(0, 700);
+        let read = |field: &AtomicU64| field.load(Ordering::Relaxed);
+        assert_eq!([read(&cost.beginnings), read(&cost.before)], [101, 15_000]);
+        assert_eq!(
+            [read(&cost.ends), read(&cost.after)],
+            [101, 5_700],
+            "16 times the mean is many"
+        );
     }
 }

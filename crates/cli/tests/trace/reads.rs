@@ -1,6 +1,7 @@
 //! A program that reads the same attributes of its key before every signature, and its repair.
 
 use tapstone_record::{Finding, FindingKind, Record};
+use tapstone_testing::{figures, hold};
 
 use crate::fixtures;
 use crate::program::Program;
@@ -20,12 +21,15 @@ fn read(record: &Record) -> Option<&Finding> {
 
 #[test]
 fn the_same_attributes_before_every_signature_are_a_finding() {
-    let Some(record) = searcher("500 --keep --read 8") else { return };
-    let finding = read(&record).unwrap_or_else(|| panic!("{:#?}", record.findings));
-    assert_eq!((finding.count, finding.trial.as_deref()), (3_999, Some("cache-attributes")));
-    assert_eq!(finding.place, "C_GetAttributeValue");
-    let saving = finding.saving.unwrap();
-    assert!(saving.low < saving.high, "{finding:?}");
+    // What the program does between two reads takes less than watching them on a busy machine.
+    figures(|| {
+        let Some(record) = searcher("500 --keep --read 8") else { return Ok(()) };
+        let finding = read(&record).unwrap_or_else(|| panic!("{:#?}", record.findings));
+        assert_eq!((finding.count, finding.trial.as_deref()), (3_999, Some("cache-attributes")));
+        assert_eq!(finding.place, "C_GetAttributeValue");
+        let saving = finding.saving.unwrap();
+        hold(saving.low < saving.high, format_args!("{finding:?}"))
+    });
     let Some(kept) = searcher("500 --keep") else { return };
     assert_eq!(read(&kept), None, "{:#?}", kept.findings);
 }
