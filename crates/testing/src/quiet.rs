@@ -21,6 +21,12 @@ const TRIES: usize = 6;
 /// After so long no further try begins: a busy machine does not make the tests take hours.
 const ENOUGH: Duration = Duration::from_secs(60);
 
+/// A machine that has been too busy for so long before anything was measured is given up.
+const AT_REST: Duration = Duration::from_secs(15);
+
+/// For so long it is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Measures until the figures are `within` their bounds, as [`figures`] does, but only while the
 /// machine does nothing else. `None`: never quiet, which has been said then.
 ///
@@ -60,7 +66,7 @@ fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -
     let all = available_parallelism().unwrap().get() as f64;
     let begun = Instant::now();
     for nth in 0..TRIES {
-        if nth > 0 && begun.elapsed() > ENOUGH {
+        if nth > 0 && begun.elapsed() > ENOUGH || !comes_to_rest(processors, begun + AT_REST) {
             break;
         }
         let before = ProcessorTime::now();
@@ -79,6 +85,24 @@ fn while_quiet<T>(processors: f64, bound: f64, mut measure: impl FnMut() -> T) -
     }
     skip("a machine that does nothing else");
     None
+}
+
+/// Waits for others to leave the machine alone, so that nothing is measured that would be measured
+/// again. Whether they do before `latest`; an urgent thread need not wait.
+fn comes_to_rest(processors: f64, latest: Instant) -> bool {
+    let all = available_parallelism().unwrap().get() as f64;
+    while !is_urgent() {
+        let before = ProcessorTime::now();
+        thread::sleep(LOOK);
+        let used = ProcessorTime::now().used_since(&before) * all;
+        if used <= processors + SPARE {
+            break;
+        }
+        if Instant::now() > latest {
+            return false;
+        }
+    }
+    true
 }
 
 /// What was measured, and the part of that time by which sleepers beside it were woken late.
