@@ -16,7 +16,7 @@ use tapstone_workload::Workload;
 use self::keys::observed_keys;
 pub(crate) use self::thread::{BUFFER_TOO_SMALL, work_of};
 use self::thread::{SPARE_BYTES, ThreadPlanner};
-use crate::steps::{Due, KeyOrder, ReplayProcess, ReplayStep, ReplayThread};
+use crate::steps::{Due, ReplayProcess, ReplayStep, ReplayThread};
 
 /// How a workload is replayed.
 #[derive(Clone, Debug, Default)]
@@ -261,7 +261,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
         }
         let planned = ReplayProcess {
             device: 0,
-            keys: planner.keys.iter().map(|(_, order)| *order).collect::<Vec<KeyOrder>>(),
+            keys: planner.keys,
             on_token: options.on_token,
             sessions: planner.sessions.iter().map(|session| session.opened_before).collect(),
             prepared: planner.prepared,

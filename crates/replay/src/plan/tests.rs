@@ -74,6 +74,14 @@ fn pauses_of_what_is_left_out_are_kept() {
     assert_eq!(due[2], Due::At(Nanos(530)));
 }
 
+/// Each is begun in a session of its own, and none goes on: nobody looks through all for what follows.
+#[test]
+fn a_recording_of_many_operations_that_never_go_on_is_planned() {
+    let begin = |session| WorkloadCall { mechanism: Some(0x250), session, ..call("C_DigestInit") };
+    let plan = planned((1..=300_000).map(begin).collect()).unwrap();
+    assert_eq!(plan.processes[0].threads[0].steps.len(), 300_000);
+}
+
 #[test]
 fn a_key_is_known_by_what_it_made_or_not_at_all() {
     let plan = planned(signature().to_vec()).unwrap();

@@ -19,8 +19,10 @@ pub(super) const SPARE_BYTES: u32 = 1_024;
 /// Plans the threads of one process.
 pub(super) struct ThreadPlanner<'a> {
     observed: BTreeMap<u32, &'a MappedKey>,
-    /// Keys that this process makes, by the recorded object.
-    pub(super) keys: Vec<(u32, KeyOrder)>,
+    /// Keys that this process makes.
+    pub(super) keys: Vec<KeyOrder>,
+    /// Their places, by the recorded object.
+    known_keys: HashMap<u32, u32>,
     pub(super) sessions: Vec<PlannedSession>,
     known_sessions: HashMap<u32, u32>,
     /// Sessions that a call opens.
@@ -79,6 +81,7 @@ impl<'a> ThreadPlanner<'a> {
         Self {
             observed: observed.iter().map(|key| (key.object, key)).collect(),
             keys: Vec::new(),
+            known_keys: HashMap::new(),
             sessions: Vec::new(),
             known_sessions: HashMap::new(),
             opened: HashSet::new(),
@@ -94,12 +97,12 @@ impl<'a> ThreadPlanner<'a> {
         let mut pause = Pause { time: Nanos::ZERO, after_wait: true };
         let mut operations: HashMap<(u32, &'static str), Result<Begun, SkipReason>> =
             HashMap::new();
+        let followers = Followers::of(&thread.calls);
         for (place, (begin, call)) in thread.timed_calls().enumerate() {
             let before = call.computing.0.saturating_add(call.waiting.0);
             pause.time = Nanos(pause.time.0.saturating_add(before));
             pause.after_wait |= call.after_wait;
-            let rest = &thread.calls[place + 1..];
-            match self.step(call, rest, &mut operations) {
+            match self.step(call, followers.after(place), &mut operations) {
                 Err(reason) => self.skipped.add(call.function, reason),
                 Ok(mut step) => {
                     step.origin = place as u32;
@@ -115,10 +118,12 @@ impl<'a> ThreadPlanner<'a> {
         steps
     }
 
-    fn step(
+    /// What a call is in a replay; `rest` are those after it in its session that are part of the
+    /// same work.
+    fn step<'c>(
         &mut self,
         call: &WorkloadCall,
-        rest: &[WorkloadCall],
+        rest: impl Iterator<Item = &'c WorkloadCall> + Clone,
         operations: &mut HashMap<(u32, &'static str), Result<Begun, SkipReason>>,
     ) -> Result<ReplayStep, SkipReason> {
         let function = call.function;
@@ -162,9 +167,9 @@ impl<'a> ThreadPlanner<'a> {
             let begun = begun.map(|begun| begun.as_mut().map_err(|reason| *reason)).transpose()?;
             step.input = self.input(call, begun);
         } else if function == "C_Login" {
-            let begun = operations.iter().filter(|((session, _), _)| *session == call.session);
-            let mut begun = begun.filter_map(|(_, begun)| begun.ok()?.key);
-            let asks = |key: u32| self.keys[key as usize].1.always_authenticate;
+            let of_session = WORKS.iter().filter_map(|work| operations.get(&(call.session, *work)));
+            let mut begun = of_session.filter_map(|begun| begun.ok()?.key);
+            let asks = |key: u32| self.keys[key as usize].always_authenticate;
             if !begun.any(asks) {
                 return Err(SkipReason::LoginHappensOnce);
             }
@@ -206,17 +211,15 @@ impl<'a> ThreadPlanner<'a> {
         Ok(place)
     }
 
-    fn begin(
+    fn begin<'c>(
         &mut self,
         call: &WorkloadCall,
-        rest: &[WorkloadCall],
+        rest: impl Iterator<Item = &'c WorkloadCall> + Clone,
         work: &'static str,
     ) -> Result<Begun, SkipReason> {
         let known = call.mechanism.and_then(known_mechanism);
         let known = known.ok_or(SkipReason::UnknownMechanism)?;
-        let next = rest
-            .iter()
-            .find(|later| later.session == call.session && work_of(later.function) == Some(work));
+        let next = rest.clone().next();
         let in_one = next.is_none_or(|next| next.function == work);
         let mechanism = known.with_parameters(next.map_or(0, |next| next.input_bytes));
         let key = match work {
@@ -226,7 +229,7 @@ impl<'a> ThreadPlanner<'a> {
         let mut begun = Begun { mechanism, key, is_raw_rsa: known.is_raw_rsa(), parts: None };
         if let ("C_Decrypt" | "C_Verify", Some(key), false) = (work, key, in_one) {
             // Of RSA without a digest a token knows no parts (PKCS#11 3.1, 6.1).
-            let bytes = bytes_of_parts(call.session, rest, work).filter(|_| !begun.is_raw_rsa);
+            let bytes = bytes_of_parts(rest, work).filter(|_| !begun.is_raw_rsa);
             let bytes = bytes.ok_or(SkipReason::InParts)?;
             let is_signature = work == "C_Verify";
             let prepared = self.prepare(PreparedInput { key, mechanism, bytes, is_signature });
@@ -238,16 +241,18 @@ impl<'a> ThreadPlanner<'a> {
 
     /// A place for the key that stands for a recorded one.
     fn key(&mut self, object: u32) -> Result<u32, SkipReason> {
-        if let Some(place) = self.keys.iter().position(|(known, _)| *known == object) {
-            return Ok(place as u32);
+        if let Some(place) = self.known_keys.get(&object) {
+            return Ok(*place);
         }
         let mapped = self.observed.get(&object).ok_or(SkipReason::UnknownKey)?;
         let spec = mapped.spec.ok_or(SkipReason::UnknownKey)?;
         let MappedKey { uses, always_authenticate, .. } = **mapped;
         // Only private keys ask for it (PKCS#11 3.1, 4.9).
         let always_authenticate = always_authenticate && spec.secret_bytes().is_none();
-        self.keys.push((object, KeyOrder { spec, uses, always_authenticate }));
-        Ok(self.keys.len() as u32 - 1)
+        self.keys.push(KeyOrder { spec, uses, always_authenticate });
+        let place = self.keys.len() as u32 - 1;
+        self.known_keys.insert(object, place);
+        Ok(place)
     }
 
     fn input(&mut self, call: &WorkloadCall, begun: Option<&mut Begun>) -> StepInput {
@@ -290,13 +295,38 @@ impl<'a> ThreadPlanner<'a> {
     }
 }
 
-/// How many bytes an operation is given in parts up to its end; `None` where that was not recorded.
-fn bytes_of_parts(session: u32, rest: &[WorkloadCall], work: &'static str) -> Option<u32> {
-    let mut bytes: u32 = 0;
-    for call in rest.iter().filter(|call| call.session == session) {
-        if work_of(call.function) != Some(work) || call.only_length || call.result != 0 {
-            continue;
+/// For each call of a thread the next one in the same session that is part of the same work.
+struct Followers<'c> {
+    calls: &'c [WorkloadCall],
+    next: Vec<Option<u32>>,
+}
+
+impl<'c> Followers<'c> {
+    fn of(calls: &'c [WorkloadCall]) -> Self {
+        let mut next = vec![None; calls.len()];
+        let mut latest: HashMap<(u32, &'static str), u32> = HashMap::new();
+        for (place, call) in calls.iter().enumerate().rev() {
+            if let Some(work) = work_of(call.function) {
+                next[place] = latest.insert((call.session, work), place as u32);
+            }
         }
+        Self { calls, next }
+    }
+
+    /// All of them after that place, in their order.
+    fn after(&self, place: usize) -> impl Iterator<Item = &'c WorkloadCall> + Clone + '_ {
+        let following = std::iter::successors(self.next[place], |at| self.next[*at as usize]);
+        following.map(|at| &self.calls[at as usize])
+    }
+}
+
+/// How many bytes an operation is given in parts up to its end; `None` where that was not recorded.
+fn bytes_of_parts<'c>(
+    rest: impl Iterator<Item = &'c WorkloadCall>,
+    work: &'static str,
+) -> Option<u32> {
+    let mut bytes: u32 = 0;
+    for call in rest.filter(|call| !call.only_length && call.result == 0) {
         match call.function.strip_prefix(work)? {
             "Update" => bytes = bytes.checked_add(call.input_bytes)?,
             "Final" => return Some(bytes),
@@ -329,9 +359,11 @@ fn has_session(function: &str) -> bool {
     )
 }
 
+/// Works that are begun, given input and ended in a session.
+const WORKS: [&str; 5] = ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify"];
+
 /// The work that a function is a part of.
 pub(crate) fn work_of(function: &'static str) -> Option<&'static str> {
-    const WORKS: [&str; 5] = ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify"];
     let stem = ["Init", "Update", "Final"].into_iter().find_map(|end| function.strip_suffix(end));
     let stem = stem.unwrap_or(function);
     let work = WORKS.into_iter().find(|work| *work == stem);
