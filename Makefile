@@ -82,7 +82,7 @@ attribution:
 
 # A few minutes, on a machine that does nothing else.
 twins:
-	cargo test --locked -p tapstone --test trial repair_by_hand -- --ignored --nocapture
+	cargo test --locked --workspace --test trial repair_by_hand -- --ignored --nocapture
 
 # Two minutes, on a machine that does nothing else.
 capacity:
