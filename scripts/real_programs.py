@@ -186,6 +186,14 @@ def said(process, line):
 # Servers and services: each starts one with a module, and yields its process and what makes it work.
 
 
+def engine_settings(folder, module):
+    """A file for OPENSSL_CONF, which lets OpenSSL use the keys of a module."""
+    (folder / "openssl.cnf").write_text(
+        "openssl_conf = init\n[init]\nengines = engines\n[engines]\npkcs11 = pkcs11\n[pkcs11]\n"
+        f"engine_id = pkcs11\ndynamic_path = {ENGINE}\nMODULE_PATH = {module}\nPIN = {PIN}\ninit = 1\n"
+    )
+
+
 @contextlib.contextmanager
 def nginx(place, module, environment):
     program = need("nginx")
@@ -203,10 +211,7 @@ def nginx(place, module, environment):
         f"server {{ listen 127.0.0.1:{port} ssl; return 204;\n"
         f"ssl_certificate {place.certificate};\nssl_certificate_key 'engine:pkcs11:{KEY}'; }} }}\n"
     )
-    (folder / "openssl.cnf").write_text(
-        "openssl_conf = init\n[init]\nengines = engines\n[engines]\npkcs11 = pkcs11\n[pkcs11]\n"
-        f"engine_id = pkcs11\ndynamic_path = {ENGINE}\nMODULE_PATH = {module}\nPIN = {PIN}\ninit = 1\n"
-    )
+    engine_settings(folder, module)
     variables = environment | {"OPENSSL_CONF": str(folder / "openssl.cnf")}
     with place.serving(program, "-c", settings, **variables) as started:
         until("nginx", lambda: listens(port) and len(users(started.pid, "pkcs11")) == 3)
