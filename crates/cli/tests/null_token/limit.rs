@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tapstone_record::{Knee, KneeStop, LimitedBy, Status};
-use tapstone_testing::{figures, hold};
+use tapstone_testing::{figures, hold, undisturbed};
 
 use crate::support::{Outcome, Tapstone};
 
@@ -69,18 +69,22 @@ fn one_engine_for_all_processes_is_the_device() {
 #[test]
 fn without_an_engine_the_rate_grows_to_the_last_thread_allowed() {
     let model = [("SERVICE", "5ms"), ("WAIT", "sleep")];
-    figures(|| {
+    let search = || {
         let outcome = find(&model, "--seconds 0.3 --max-threads 8 --max-processes 1").exits(0);
         let knee = knee(&outcome);
         assert!(knee.levels.iter().all(|level| level.passes >= 5));
         assert_ne!(limited_by(&knee), LimitedBy::Device);
         assert_eq!(knee.stopped_by, KneeStop::Limit);
         assert_eq!((knee.smallest_at_95_percent, knee.plateau), (None, None), "no knee was seen");
-        // Other programs are named first where they are what keeps the rate from growing.
+        assert_eq!(outcome.row().concurrency.threads, 8);
+        knee
+    };
+    search();
+    // Other programs are named first where they are what keeps the rate from growing.
+    undisturbed(0.5, 0.2, search, |knee| {
         let limit = knee.limit.as_ref().unwrap();
         hold(limit.limited_by == LimitedBy::SearchCap, format_args!("{limit:?}"))?;
         assert!(limit.why.contains("--max-threads"));
-        assert_eq!(outcome.row().concurrency.threads, 8);
         let rate =
             |threads| knee.levels.iter().find(|level| level.threads == threads).unwrap().rate;
         [(1, 2), (2, 4), (4, 8)].into_iter().try_for_each(|(fewer, more)| {
