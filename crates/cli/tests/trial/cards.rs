@@ -140,8 +140,8 @@ fn length_probes_and_repeated_reads_are_found_and_tried() {
     assert_eq!((probes.count, repeats.count), (9, 6), "{findings:#?}");
     // Of 41 commands at 30 ms; nine of them are saved, and then six.
     for (fix, speedup) in [("whole-read", 1.2), ("cache-apdu", 1.1)] {
-        figures(|| {
-            let tried = trial(fix, "--rounds 4", &[], &COMMAND);
+        let trial = || trial(fix, "--rounds 4", &[], &COMMAND);
+        undisturbed(0.5, PREDICTED, trial, |tried| {
             hold(tried.speedup.estimate > speedup, format_args!("{tried:?}"))
         });
     }
