@@ -22,10 +22,12 @@ mod bpf;
 mod functions;
 mod kernel;
 mod layout;
+mod plan;
 mod process;
 mod spool;
 mod targets;
 
 pub use self::error::AttachError;
 pub use self::layout::Totals;
-pub use self::watch::{Watch, WatchPlan, Watched};
+pub use self::plan::WatchPlan;
+pub use self::watch::{Watch, Watched};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::error::{self, AttachError};
 use crate::modules::{self, ProcessModules};
+use crate::plan::WatchPlan;
 use crate::process::{self, Mapping};
-use crate::watch::WatchPlan;
 
 /// Those that were named, and those that use a module.
 pub(crate) fn processes_of(plan: &WatchPlan) -> Result<BTreeSet<u32>, AttachError> {

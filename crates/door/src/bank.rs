@@ -3,11 +3,11 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::crowd::{Crowd, HOUR_MS};
 use crate::path::AuthenticationPath;
 use crate::people::People;
 use crate::random::RandomStream;
 use crate::scenario::Scenario;
-use crate::simulate::{Crowd, HOUR_MS};
 use crate::tally::{QueueTally, ServedPerson};
 use crate::visit::Visit;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::path::{Message, step};
+use crate::message::{Message, step};
 
 /// What a card holds and signs, and how long its commands may be.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,29 +7,10 @@ use tapstone_record::{PartKind, Provenance};
 
 use crate::content::CardContent;
 use crate::distribution::TimeDistribution;
+pub use crate::message::Message;
+pub(crate) use crate::message::step;
 use crate::millis::Millis;
 use crate::random::RandomStream;
-
-/// The steps of PKI-CAK as `tapstone door measure` names them, and the one that only modules have.
-pub(crate) mod step {
-    /// SELECT of the PIV application.
-    pub(crate) const SELECT: &str = "select";
-    /// GET DATA of the card authentication certificate.
-    pub(crate) const READ_CERTIFICATE: &str = "read-certificate";
-    /// GENERAL AUTHENTICATE, and the check of its signature.
-    pub(crate) const CHALLENGE: &str = "challenge";
-    /// Path validation to a trust anchor.
-    pub(crate) const VALIDATE: &str = "validate";
-    /// The look into a CRL, and whether the certificate is valid now.
-    pub(crate) const REVOCATION: &str = "revocation";
-    /// GET DATA of the CHUID.
-    pub(crate) const READ_CHUID: &str = "read-chuid";
-    /// All that is none of these.
-    pub(crate) const OTHER: &str = "other";
-    /// As scenarios may name them.
-    pub(crate) const ALL: [&str; 7] =
-        [SELECT, READ_CERTIFICATE, CHALLENGE, VALIDATE, REVOCATION, READ_CHUID, OTHER];
-}
 
 /// What a part is on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,19 +104,6 @@ impl StepTime {
 pub(crate) enum StepFilter<'a> {
     All,
     Only(&'a [&'a str]),
-}
-
-/// A command and its response, so many times.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Message {
-    /// The step that it belongs to.
-    pub step: String,
-    /// How often it is sent.
-    pub count: u32,
-    /// Bytes of the command, towards the card.
-    pub command_bytes: u32,
-    /// Bytes of the response, away from the card.
-    pub response_bytes: u32,
 }
 
 /// A component, or a link between two.

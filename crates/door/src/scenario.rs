@@ -4,6 +4,7 @@
 //! is read, and what is wrong is named by file, line and field.
 
 mod changes;
+mod checks;
 mod content;
 mod figure;
 mod people;

@@ -3,13 +3,13 @@
 use tapstone_record::{CardKindFigures, Fraction, Latency, Queue, QueueFormula, SharedStation};
 
 use crate::budget::named;
+use crate::crowd::{Crowd, HOUR_MS};
 use crate::distribution::TimeDistribution;
 use crate::millis::Millis;
 use crate::people::People;
 use crate::probability::wilson;
 use crate::queue::{self, WaitBatches, latency};
 use crate::scenario::Scenario;
-use crate::simulate::{Crowd, HOUR_MS};
 use crate::visit::Visit;
 
 const MINUTE_MS: f64 = 6e4;

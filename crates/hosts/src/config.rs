@@ -11,7 +11,7 @@ use tapstone_token::controller::TokenChoice;
 use tapstone_token::module::ModuleArguments;
 
 use crate::identity::Identity;
-use crate::policy::{KeyOperation, Limits};
+use crate::limits::{KeyOperation, Limits};
 
 /// The file, as TOML.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -28,6 +28,7 @@ mod fleet;
 #[doc(hidden)]
 pub mod foreign;
 mod identity;
+mod limits;
 mod moments;
 mod names;
 mod peer;
@@ -44,5 +45,5 @@ pub use enrolment::{Enrolment, EnrolmentError};
 pub use error::{Absent, HostsError};
 pub use fleet::{Fleet, HostsWatch, Wish, clock_of};
 pub use identity::{Identity, PacketKey, PacketKeyError};
-pub use policy::{KeyOperation, Limits};
+pub use limits::{KeyOperation, Limits};
 pub use wire::{Calling, Facts, LEASE, TargetFacts};

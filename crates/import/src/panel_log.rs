@@ -14,6 +14,7 @@
 mod bounded;
 mod contradiction;
 mod exchange;
+mod first_of;
 mod map;
 mod moment;
 mod order;

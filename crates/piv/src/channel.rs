@@ -10,7 +10,6 @@ use crate::key::Challenge;
 use crate::log::{ApduExchange, DialogueLog, DialogueStep};
 use crate::object::{APPLICATION, DataObject};
 use crate::pin::PivPin;
-use crate::relying_system::TimeLimit;
 use crate::strategy::CommandLengths;
 
 /// The longest data field of a command that every card takes.
@@ -44,6 +43,18 @@ impl From<Denial> for DialogueEnd {
 impl From<CardLost> for DialogueEnd {
     fn from(lost: CardLost) -> Self {
         Self::Lost(lost)
+    }
+}
+
+/// How long an authentication may take. A card that answers slowly, in pieces without an end, would
+/// otherwise be judged by a clock that was read long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimit(pub Nanos);
+
+impl Default for TimeLimit {
+    /// Many times what the slowest published cards take.
+    fn default() -> Self {
+        Self(Nanos::from_millis(300_000))
     }
 }
 

@@ -74,6 +74,7 @@ mod trust;
 
 pub use card::{CardConnection, CardLost};
 pub use certificate::{Certificate, NotACertificate};
+pub use channel::TimeLimit;
 pub use chuid::{CardIdentity, Chuid};
 pub use denial::Denial;
 pub use key::{Challenge, PublicKey};
@@ -82,9 +83,7 @@ pub use object::CARD_AUTHENTICATION_POLICY;
 pub use path::PolicyInputs;
 pub use pin::PivPin;
 pub use profile::CertificatePurpose;
-pub use relying_system::{
-    AuthenticationMechanism, Dialogue, PolicyRule, RelyingSystem, Rules, TimeLimit,
-};
+pub use relying_system::{AuthenticationMechanism, Dialogue, PolicyRule, RelyingSystem, Rules};
 pub use revocation::{
     BadIndex, IndexedList, KeptCrl, NotACrl, OcspRules, OcspSource, RevocationList, RevocationRule,
     crl_digest,

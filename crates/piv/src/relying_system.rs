@@ -13,7 +13,7 @@ use tapstone_measure::clock::{Clock, Monotonic};
 use tapstone_measure::units::Nanos;
 
 use self::memory::{PriorChecks, RegisteredKeys};
-pub use self::rules::{PolicyRule, Rules, TimeLimit};
+pub use self::rules::{PolicyRule, Rules};
 use crate::card::{CardConnection, CardLost};
 use crate::certificate::Certificate;
 use crate::channel::{CardChannel, DialogueEnd};

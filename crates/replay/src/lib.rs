@@ -33,18 +33,18 @@ pub use self::capacity::{
 };
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
 pub use self::measured::{
-    ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
+    KeptResult, ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
 };
 pub use self::plan::{
-    KeyCertainty, KeyUses, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,
-    most_scale, plan_replay, replayed_span,
+    KeyCertainty, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped, most_scale,
+    plan_replay, replayed_span,
 };
 pub use self::scale_limit::{
     ScaleLevel, ScaleLimit, ScaleSearch, ScaleVerdict, find_scale, judge_level, transactions_level,
 };
 pub use self::steady::{MissingTransactions, SteadyLoad, SteadyPart};
 pub use self::steps::{
-    Due, KeyOrder, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess, ReplayStep,
-    ReplayThread, StepInput,
+    Due, KeyOrder, KeyUses, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess,
+    ReplayStep, ReplayThread, StepInput,
 };
-pub use self::verified::{KeptResult, ReplayEvidence, VerifiedWork, verify_replay};
+pub use self::verified::{ReplayEvidence, VerifiedWork, verify_replay};

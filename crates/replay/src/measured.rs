@@ -6,7 +6,6 @@ use tapstone_workload::{Workload, WorkloadCall, WorkloadThread};
 
 use crate::plan::replayed_span;
 use crate::steps::{Due, ReplayProcess, ReplayThread};
-use crate::verified::KeptResult;
 
 /// One call as it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +20,15 @@ pub struct ReplayedCall {
     pub result: u64,
     /// How long its result is, or how many objects it found.
     pub output: u32,
+}
+
+/// The result of one call, kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptResult {
+    /// A place among the steps of its thread.
+    pub step: u32,
+    /// What the call gave.
+    pub bytes: Vec<u8>,
 }
 
 /// A thread as it went: the calls that it made, in the order of its steps. One that was stopped

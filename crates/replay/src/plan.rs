@@ -2,11 +2,11 @@
 
 mod keys;
 mod thread;
+mod works;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use tapstone_measure::pace::SplitMix;
 use tapstone_measure::units::Nanos;
 use tapstone_token_operations::catalogue::{KeySpec, MAX_MESSAGE_BYTES};
@@ -14,9 +14,10 @@ use tapstone_worker::BOARD_THREADS;
 use tapstone_workload::Workload;
 
 use self::keys::observed_keys;
-pub(crate) use self::thread::{BUFFER_TOO_SMALL, work_of};
+pub(crate) use self::thread::BUFFER_TOO_SMALL;
 use self::thread::{SPARE_BYTES, ThreadPlanner};
-use crate::steps::{Due, ReplayProcess, ReplayStep, ReplayThread};
+pub(crate) use self::works::work_of;
+use crate::steps::{Due, KeyUses, ReplayProcess, ReplayStep, ReplayThread};
 
 /// How a workload is replayed.
 #[derive(Clone, Debug, Default)]
@@ -90,32 +91,6 @@ pub enum KeyCertainty {
     Assumed,
     /// It is not known.
     Unknown,
-}
-
-/// What a key is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct KeyUses {
-    /// It makes signatures (CKA_SIGN).
-    pub sign: bool,
-    /// It verifies signatures (CKA_VERIFY).
-    pub verify: bool,
-    /// It encrypts messages (CKA_ENCRYPT).
-    pub encrypt: bool,
-    /// It decrypts messages (CKA_DECRYPT).
-    pub decrypt: bool,
-}
-
-impl fmt::Display for KeyUses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let uses = [
-            (self.sign, "sign"),
-            (self.verify, "verify"),
-            (self.encrypt, "encrypt"),
-            (self.decrypt, "decrypt"),
-        ];
-        let named: Vec<&str> = uses.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
-        f.write_str(&named.join(", "))
-    }
 }
 
 /// Calls that are left out.

@@ -1,12 +1,12 @@
 //! What one process is to do, as it is sent to it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
 use tapstone_token_operations::catalogue::{Hash, KeySpec};
 use tapstone_workload::TemplateShape;
-
-use crate::plan::KeyUses;
 
 /// One process of a replay. It names no file and holds no secret.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,6 +38,32 @@ pub struct KeyOrder {
     pub uses: KeyUses,
     /// It asks for a login of its own for each operation (CKA_ALWAYS_AUTHENTICATE).
     pub always_authenticate: bool,
+}
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeyUses {
+    /// It makes signatures (CKA_SIGN).
+    pub sign: bool,
+    /// It verifies signatures (CKA_VERIFY).
+    pub verify: bool,
+    /// It encrypts messages (CKA_ENCRYPT).
+    pub encrypt: bool,
+    /// It decrypts messages (CKA_DECRYPT).
+    pub decrypt: bool,
+}
+
+impl fmt::Display for KeyUses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uses = [
+            (self.sign, "sign"),
+            (self.verify, "verify"),
+            (self.encrypt, "encrypt"),
+            (self.decrypt, "decrypt"),
+        ];
+        let named: Vec<&str> = uses.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+        f.write_str(&named.join(", "))
+    }
 }
 
 /// An input that is made before the replay begins, by the token itself.

@@ -22,15 +22,6 @@ pub struct ReplayEvidence {
     pub signatures: Vec<Vec<u8>>,
 }
 
-/// The result of one call, kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptResult {
-    /// A place among the steps of its thread.
-    pub step: u32,
-    /// What the call gave.
-    pub bytes: Vec<u8>,
-}
-
 /// How far the results of one kind of operation were judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifiedWork {

@@ -20,7 +20,8 @@ use sha2::{Digest, Sha256};
 use tapstone_record::Record;
 
 use crate::text::clean;
-use article::{Article, Several};
+use article::Article;
+use environment::Several;
 pub use timeline::{TimelineChart, TimelineLane, TimelineLayer, TimelineSpan};
 
 const STYLE: &str = include_str!("html/page.css");

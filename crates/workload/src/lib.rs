@@ -16,6 +16,7 @@ mod model;
 mod numbering;
 mod operations;
 mod recording;
+mod seen;
 mod transactions;
 
 pub use self::file::{

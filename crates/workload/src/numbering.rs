@@ -12,7 +12,7 @@ use tapstone_names::pkcs11::{
 };
 
 use crate::model::{SHAPE_BITS, TemplateShape, WorkloadCall, WorkloadThread};
-use crate::recording::{SeenCall, SeenThread};
+use crate::seen::{SeenCall, SeenThread};
 
 /// Threads of a workload, and what numbering them showed.
 pub(crate) struct Numbered {

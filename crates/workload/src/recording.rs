@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 
 use tapstone_events::{
-    CallBegun, CallEnded, CallOutcome, CalledFunction, End, Event, EventSource, Family, Kind,
-    LibcCalls, StubId,
+    CallBegun, CallEnded, CalledFunction, Event, EventSource, Family, Kind, LibcCalls,
 };
 use tapstone_measure::units::Nanos;
 
 use crate::model::{Workload, WorkloadHead, WorkloadLosses};
 use crate::numbering::number_calls;
+use crate::seen::{OpenCall, SeenCall, SeenThread};
 
 /// Makes a workload of what was seen. `transaction` is the function that the user calls one, if he
 /// does.
@@ -48,35 +48,6 @@ pub fn record_workload<S: EventSource>(
         },
         threads: numbered.threads,
     })
-}
-
-/// A thread as events tell of it.
-#[derive(Debug)]
-pub(crate) struct SeenThread {
-    pub(crate) process: u32,
-    pub(crate) calls: Vec<SeenCall>,
-    open: Vec<OpenCall>,
-    /// Waits since the last call ended.
-    waiting: Nanos,
-    has_waited: bool,
-}
-
-/// An outermost call of PKCS#11.
-#[derive(Debug)]
-pub(crate) struct SeenCall {
-    pub(crate) function: u32,
-    pub(crate) begun: CallBegun,
-    pub(crate) ended: Option<CallEnded>,
-    pub(crate) waiting: Nanos,
-    pub(crate) after_wait: bool,
-}
-
-#[derive(Debug)]
-struct OpenCall {
-    stub: StubId,
-    is_pkcs11: bool,
-    /// Its place among the thread's calls, if it is an outermost one.
-    call: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -203,30 +174,5 @@ fn is_wait_outside(kind: Kind, function: &str, calls: &LibcCalls) -> bool {
             calls.time >= SHORTEST_WAIT
         }
         _ => false,
-    }
-}
-
-impl SeenCall {
-    /// Whether the module returned, with a result that is known.
-    pub(crate) fn returned(&self) -> Option<&CallEnded> {
-        self.ended.as_ref().filter(|ended| matches!(ended.end, End::Returned | End::Replaced))
-    }
-
-    /// A number that the call gave, where it succeeded.
-    pub(crate) fn made(&self) -> Option<u64> {
-        let ended = self.returned().filter(|ended| ended.result == 0)?;
-        match ended.outcome {
-            CallOutcome::Made(made) => Some(made),
-            // Of questions a digest is kept, which is no number of anything.
-            CallOutcome::Found { .. } | CallOutcome::Response { .. } => None,
-        }
-    }
-
-    /// How many objects C_FindObjects found.
-    pub(crate) fn found(&self) -> u32 {
-        match self.returned().map(|ended| ended.outcome) {
-            Some(CallOutcome::Found { count, .. }) => count,
-            _ => 0,
-        }
     }
 }

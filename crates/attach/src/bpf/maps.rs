@@ -4,21 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::syscall;
+use super::syscall::{self, MapShape};
 
 /// BPF_MAP_TYPE_PERCPU_HASH and BPF_MAP_TYPE_PERCPU_ARRAY.
 const OF_EACH_PROCESSOR: [u32; 2] = [5, 6];
-
-/// How a map is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MapShape {
-    /// BPF_MAP_TYPE_…
-    pub(crate) kind: u32,
-    pub(crate) key_bytes: u32,
-    pub(crate) value_bytes: u32,
-    pub(crate) entries: u32,
-    pub(crate) flags: u32,
-}
 
 /// All maps by their names in the object.
 pub(crate) type Maps = BTreeMap<String, Map>;

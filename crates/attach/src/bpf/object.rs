@@ -9,8 +9,8 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
 use thiserror::Error;
 
 use super::btf::{KernelTypes, TypesError};
-use super::maps::{Map, MapShape, Maps};
-use super::syscall::{self, ProgramText};
+use super::maps::{Map, Maps};
+use super::syscall::{self, MapShape, ProgramText};
 
 /// Why a program is not in the kernel.
 #[derive(Debug, Error)]

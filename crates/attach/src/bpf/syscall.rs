@@ -7,8 +7,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
-use super::maps::MapShape;
-
 const MAP_CREATE: u32 = 0;
 const MAP_LOOKUP_ELEM: u32 = 1;
 const MAP_UPDATE_ELEM: u32 = 2;
@@ -64,6 +62,17 @@ struct MapCreate {
     inner_map: u32,
     numa_node: u32,
     name: [u8; 16],
+}
+
+/// How a map is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MapShape {
+    /// BPF_MAP_TYPE_…
+    pub(crate) kind: u32,
+    pub(crate) key_bytes: u32,
+    pub(crate) value_bytes: u32,
+    pub(crate) entries: u32,
+    pub(crate) flags: u32,
 }
 
 pub(super) fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {

@@ -3,8 +3,8 @@
 use tapstone_source::Source;
 use toml::Spanned;
 
+use super::checks::ScenarioResult;
 use super::raw::{RawCertificate, RawContent};
-use super::resolve::ScenarioResult;
 use crate::content::{CardContent, CertificateBytes, KeyKind, LengthFields};
 
 /// What a door reads and lets sign.

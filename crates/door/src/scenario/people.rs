@@ -4,9 +4,9 @@ use tapstone_source::Source;
 use toml::{Spanned, Value};
 
 use super::Scenario;
+use super::checks::{ScenarioResult, is_whole, shown_sum, together_made};
 use super::figure::FigureSource;
 use super::raw::{RawCardKind, RawPeople};
-use super::resolve::{ScenarioResult, is_whole, shown_sum, together_made};
 use crate::change;
 use crate::distribution::TimeDistribution;
 use crate::people::{CardKind, People};

@@ -7,6 +7,7 @@ use tapstone_source::{Mistake, Source};
 use toml::{Spanned, Value};
 
 use super::changes;
+use super::checks::{ScenarioResult, is_whole, known, shown_sum, together_made};
 use super::figure::{FigureSource, ScenarioFigure};
 use super::raw::{RawComponent, RawKind, RawLink, RawMessage, RawProjection, RawScenario};
 use super::{Projected, PublishedProjection, Scenario, content, people};
@@ -21,8 +22,6 @@ use crate::people::People;
 
 /// What PKI-CAK at a door is called.
 const OPERATION: &str = "door.pki-cak";
-
-pub(super) type ScenarioResult<T> = Result<T, Mistake>;
 
 pub(super) fn scenario(source: &Source<'_>) -> ScenarioResult<Scenario> {
     let hint = "`tapstone door budget --show hid-rsa2048` prints a scenario to compare with";
@@ -57,18 +56,6 @@ fn on(source: &Source<'_>, base: &Spanned<String>, raw: &RawScenario) -> Scenari
     // What the source expects of changes, it expects from where it started.
     scenario.projections.clear();
     Ok(scenario)
-}
-
-fn known(
-    source: &Source<'_>,
-    changes: &[PathChange],
-    id: &Spanned<String>,
-) -> ScenarioResult<PathChange> {
-    changes.iter().find(|change| &change.id == id.get_ref()).cloned().ok_or_else(|| {
-        let known: Vec<&str> = changes.iter().map(|change| change.id.as_str()).collect();
-        let problem = format!("there is no change {:?}\nhint: {}", id.get_ref(), known.join(", "));
-        source.error(id.span(), problem)
-    })
 }
 
 fn from_parts(source: &Source<'_>, raw: &RawScenario) -> ScenarioResult<Scenario> {
@@ -245,19 +232,6 @@ fn shares(
     Ok(shares.iter().map(|(step, share)| (step.clone(), share / sum)).collect())
 }
 
-/// Whether shares add up to 1, but for the rounding of what is written with a few decimals.
-pub(super) fn is_whole(sum: f64) -> bool {
-    (sum - 1.0).abs() <= 1.0 / SHARE_STEPS
-}
-
-/// A sum of shares without the rounding of binary fractions: 0.3 and 0.6 are 0.9.
-pub(super) fn shown_sum(sum: f64) -> f64 {
-    (sum * SHARE_STEPS).round() / SHARE_STEPS
-}
-
-/// Shares that differ by less than one of so many parts are the same.
-const SHARE_STEPS: f64 = 1e6;
-
 fn check_step(source: &Source<'_>, step: &Spanned<String>) -> ScenarioResult<()> {
     if step::ALL.contains(&step.get_ref().as_str()) {
         return Ok(());
@@ -433,32 +407,4 @@ fn projection(
         until: raw.until.as_ref().map(|until| until.get_ref().clone()),
         published: source.one_figure(published)?,
     })
-}
-
-/// Changes that are made together, in the order in which they apply.
-pub(super) fn together_made(
-    source: &Source<'_>,
-    with: &[Spanned<String>],
-    changes: &[PathChange],
-) -> ScenarioResult<Vec<PathChange>> {
-    let mut made: Vec<PathChange> = Vec::new();
-    for id in with {
-        let change = known(source, changes, id)?;
-        if let Some(other) = made.iter().find(|other| other.excludes(&change)) {
-            let problem = format!("{} excludes {}\nhint: choose one", other.id, change.id);
-            return Err(source.error(id.span(), problem));
-        }
-        made.push(change);
-    }
-    for (change, id) in made.iter().zip(with) {
-        let Some(needs) = &change.needs else { continue };
-        if !made.iter().any(|other| &other.id == needs) {
-            let problem = format!("{} needs {needs}\nhint: add it", change.id);
-            return Err(source.error(id.span(), problem));
-        }
-    }
-    made.sort_by_key(|change| changes.iter().position(|known| known.id == change.id));
-    // A change that is made cannot be made again.
-    made.dedup();
-    Ok(made)
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::exchange::{ExchangedClock, Steps};
+use super::first_of::FirstOf;
 use super::moment::{Instant, Moment, MomentFormat};
 use crate::ImportError;
 
@@ -27,20 +28,6 @@ pub(super) struct FormatWitness {
     reads_by_clock: Vec<FirstOf>,
     out_of_time: FirstOf,
     days: Days,
-}
-
-/// How many there were, and the first of them.
-#[derive(Default)]
-pub(super) struct FirstOf {
-    pub(super) count: u64,
-    first: Option<(u64, String)>,
-}
-
-impl FirstOf {
-    pub(super) fn add(&mut self, line: u64, text: &str) {
-        self.count += 1;
-        self.first.get_or_insert_with(|| (line, text.chars().take(40).collect()));
-    }
 }
 
 /// From one day to the next, read in both ways.

@@ -4,7 +4,7 @@
 //! it: a log is written in the order of time, so that it cannot run backwards by the map's format and
 //! forwards by the other one; and minutes pass within an hour.
 
-use super::contradiction::FirstOf;
+use super::first_of::FirstOf;
 use super::moment::{Instant, MomentFormat};
 
 const SECOND: Instant = 1_000_000_000;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use der::asn1::ObjectIdentifier;
 use tapstone_measure::units::Nanos;
 
+use crate::channel::TimeLimit;
 use crate::path::PolicyInputs;
 use crate::profile::CertificatePurpose;
 
@@ -19,18 +20,6 @@ pub struct Rules {
     pub module_time: Nanos,
     /// How long a whole authentication may take: no command is sent after that.
     pub time_limit: TimeLimit,
-}
-
-/// How long an authentication may take. A card that answers slowly, in pieces without an end, would
-/// otherwise be judged by a clock that was read long ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeLimit(pub Nanos);
-
-impl Default for TimeLimit {
-    /// Many times what the slowest published cards take.
-    fn default() -> Self {
-        Self(Nanos::from_millis(300_000))
-    }
 }
 
 /// The policies that a door asks for, RFC 5280's user-initial-policy-set.

@@ -17,9 +17,8 @@ use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS}
 use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
 use crate::inputs::{input_offset, iv_of_step};
-use crate::measured::{ReplayedCall, ReplayedThread};
+use crate::measured::{KeptResult, ReplayedCall, ReplayedThread};
 use crate::steps::{Due, ReplayStep, ReplayThread, StepInput};
-use crate::verified::KeptResult;
 
 /// No moment is waited for longer at once: somebody may want to end.
 const LONGEST_SLEEP: Nanos = Nanos(50_000_000);

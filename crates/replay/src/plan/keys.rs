@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use tapstone_token_operations::catalogue::KeySpec;
 use tapstone_workload::{Workload, WorkloadCall};
 
-use super::thread::work_of;
-use super::{KeyCertainty, KeyUses, MappedKey, PlanError};
+use super::works::{is_for_key, use_begun, work_of};
+use super::{KeyCertainty, MappedKey, PlanError};
 use crate::mechanisms::{KeyFamily, key_of_length, known_mechanism};
+use crate::steps::KeyUses;
 
 /// What a recording shows of a key.
 #[derive(Default)]
@@ -103,24 +104,6 @@ fn look_at(call: &WorkloadCall, current: &mut CurrentKeys, keys: &mut BTreeMap<u
     if call.succeeded() && key.spec.is_none() {
         key.spec = key.family.and_then(|family| key_of_length(family, length));
     }
-}
-
-/// Whether a login is for the key of the operation that has begun in its session: of the user
-/// CKU_CONTEXT_SPECIFIC (PKCS#11 3.1, 5.6.8).
-pub(super) fn is_for_key(call: &WorkloadCall) -> bool {
-    const CONTEXT_SPECIFIC: u32 = 2;
-    call.function == "C_Login" && call.detail == CONTEXT_SPECIFIC
-}
-
-/// What a key is used for by the operation that a function begins.
-pub(super) fn use_begun(function: &str) -> Option<fn(&mut KeyUses)> {
-    Some(match function {
-        "C_SignInit" => |uses| uses.sign = true,
-        "C_VerifyInit" => |uses| uses.verify = true,
-        "C_EncryptInit" => |uses| uses.encrypt = true,
-        "C_DecryptInit" => |uses| uses.decrypt = true,
-        _ => return None,
-    })
 }
 
 /// What is made where a recording does not tell the length. An RSA key or a curve is never guessed:

@@ -6,7 +6,7 @@ use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
 use tapstone_workload::{WorkloadCall, WorkloadThread};
 
-use super::keys::{is_for_key, use_begun};
+use super::works::{WORKS, is_for_key, work_of};
 use super::{MappedKey, SkipReason};
 use crate::mechanisms::known_mechanism;
 use crate::steps::{Due, KeyOrder, MechanismUse, PreparedInput, ReplayStep, StepInput};
@@ -357,18 +357,6 @@ fn has_session(function: &str) -> bool {
             | "C_GetMechanismList"
             | "C_GetMechanismInfo"
     )
-}
-
-/// Works that are begun, given input and ended in a session.
-const WORKS: [&str; 5] = ["C_Encrypt", "C_Decrypt", "C_Digest", "C_Sign", "C_Verify"];
-
-/// The work that a function is a part of.
-pub(crate) fn work_of(function: &'static str) -> Option<&'static str> {
-    let stem = ["Init", "Update", "Final"].into_iter().find_map(|end| function.strip_suffix(end));
-    let stem = stem.unwrap_or(function);
-    let work = WORKS.into_iter().find(|work| *work == stem);
-    debug_assert!(work.is_some() || use_begun(function).is_none());
-    work
 }
 
 /// Why a function is never replayed, whatever it was given.

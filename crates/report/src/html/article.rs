@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use tapstone_record::Record;
 
 use super::blocks::{self, Fold, Link, badge};
-use super::{Fill, PageEntry, environment};
+use super::environment::{self, Several};
+use super::{Fill, PageEntry};
 use crate::sections::page::{Block, Page};
 use crate::sections::{Sections, ShownCases};
 use crate::style::Style;
@@ -28,13 +29,6 @@ pub(super) struct Article {
     /// Its sections, by their titles.
     pub(super) sections: Vec<Link>,
     pub(super) markup: Markup,
-}
-
-/// Whether a page has other records too.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Several {
-    Yes,
-    No,
 }
 
 /// When it was measured, with its zone.

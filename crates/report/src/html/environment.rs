@@ -3,11 +3,17 @@
 use maud::{Markup, html};
 use tapstone_record::Record;
 
-use super::article::Several;
 use super::blocks;
 use crate::sections::page::Block;
 use crate::text::clean;
 use crate::{figures, shell};
+
+/// Whether a page has other records too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Several {
+    Yes,
+    No,
+}
 
 /// What the head of a record says, and what only the record has.
 pub(super) fn section(

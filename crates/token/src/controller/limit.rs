@@ -23,12 +23,12 @@ use super::case_figures::CaseFigures;
 use super::error::TokenMeasureError;
 use super::evidence::{limit_record, mean_evidence};
 use super::gather::Gathered;
+use super::judged::Judged;
 use super::outcome::{self, CaseNotMeasured};
 use super::plan::{CasePlan, CaseStop};
 use super::prepare::Prepared;
 use super::ran_case::RanCase;
 use super::steering::{SearchPart, TimeLeft, TokenObserver};
-use super::verify::Judged;
 use super::{CaseOutcome, TokenController, figures, verify};
 
 /// How far to look for a limit.

@@ -16,6 +16,7 @@ mod here;
 mod host_figures;
 mod hosts;
 mod judge;
+mod judged;
 mod leftovers;
 mod limit;
 mod outcome;

@@ -8,10 +8,10 @@ use tapstone_worker::Unanswered;
 use super::TokenController;
 use super::commitment::{MOST_SHOWN, can_be_shown, input_seed, key_hash, leaf_of};
 use super::judge;
+use super::judged::{Judged, OwnSample};
 use super::plan::CasePlan;
 use super::prepare::{Prepared, RING, key_use};
 use super::ran_case::{RanCase, Refuted};
-use super::verify::Judged;
 use crate::catalogue::Variant;
 use crate::material::{Effort, KeyMaterial, Output, Sha256Hash, root_by_path};
 use crate::protocol::{
@@ -29,30 +29,6 @@ const SHOWN_BYTES: usize = 128 << 10;
 
 /// What the path of a result may take, in bytes: of a lane of 2^32 results.
 const PATH_BYTES: usize = 32 * 32;
-
-/// What came of a lane's sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OwnSample {
-    /// Results that hosts have committed themselves to.
-    pub(super) kept: u64,
-    pub(super) drawn: u64,
-    pub(super) checked: u64,
-    pub(super) wrong: u64,
-    /// Drawn, and not shown as what they were when they were committed to.
-    pub(super) unproven: u64,
-}
-
-impl OwnSample {
-    pub(super) const fn plus(self, other: Self) -> Self {
-        Self {
-            kept: self.kept.saturating_add(other.kept),
-            drawn: self.drawn.saturating_add(other.drawn),
-            checked: self.checked.saturating_add(other.checked),
-            wrong: self.wrong.saturating_add(other.wrong),
-            unproven: self.unproven.saturating_add(other.unproven),
-        }
-    }
-}
 
 /// What a worker's agent said of a case: the number of the process in the case, and its lanes.
 pub(super) struct Told {

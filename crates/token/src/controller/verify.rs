@@ -9,44 +9,13 @@ use tapstone_worker::Unanswered;
 
 use super::TokenController;
 use super::error::Lost;
-use super::own_sample::{OwnSample, Told, judge_own_sample};
+use super::judged::Judged;
+use super::own_sample::{Told, judge_own_sample};
 use super::plan::{CasePlan, CaseStop};
 use super::prepare::{Prepared, key_use};
 use super::ran_case::RanCase;
 use crate::material::{By, Effort, Output};
 use crate::protocol::{Broken, KeyUse, Report, Task};
-
-/// How the results of one lane were judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judged {
-    pub(super) checked: u64,
-    pub(super) wrong: u64,
-    /// Who judged; the token, as soon as it had a part in it.
-    pub(super) by: Option<record::Verifier>,
-    /// With hosts: what this controller found itself.
-    pub(super) own: OwnSample,
-}
-
-impl Judged {
-    /// What was found here is found, whatever an agent says: the same results may be among those
-    /// that it has judged, so that nothing is counted twice.
-    fn take_own_sample(&mut self) {
-        self.checked = self.checked.max(self.own.checked);
-        self.wrong = self.wrong.max(self.own.wrong);
-        self.by = self.by.or((self.own.checked > 0).then_some(record::Verifier::Agent));
-    }
-
-    /// All lanes of a mix together.
-    pub(super) fn sum(lanes: &[Self]) -> Self {
-        let add = |sum: Self, lane: &Self| Self {
-            checked: sum.checked + lane.checked,
-            wrong: sum.wrong + lane.wrong,
-            by: sum.by.max(lane.by),
-            own: sum.own.plus(lane.own),
-        };
-        lanes.iter().fold(Self::default(), add)
-    }
-}
 
 /// The time that checking may take. What is not checked yet shares what is left of it, so that
 /// each worker's results are looked at, however many the first one has.

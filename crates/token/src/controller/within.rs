@@ -19,12 +19,13 @@ use tapstone_record::{Fraction, Seconds};
 use super::arrivals::{LevelArrivals, SampleStore};
 use super::case_figures::CaseFigures;
 use super::evidence::mean_evidence;
+use super::judged::Judged;
 use super::outcome::{self, CaseNotMeasured};
 use super::plan::{CasePlan, CaseStop, Common, LoadPlan};
 use super::prepare::Prepared;
 use super::ran_case::RanCase;
 use super::steering::{SearchPart, TimeLeft, TokenObserver};
-use super::verify::{self, Judged};
+use super::verify;
 use super::{CaseOutcome, TokenController, figures};
 
 /// What is looked for.

@@ -7,7 +7,7 @@ use cryptoki_sys::*;
 use tapstone_names::pkcs11::{Pkcs11Failure, Pkcs11Function, Rv};
 
 use super::shapes::shape_work;
-use super::shared::Shared;
+use super::shared::{Shared, hexadecimal};
 use crate::catalogue::{KeySpec, Variant};
 use crate::material::KeyMaterial;
 use crate::module::key_templates::{KeyAccess, private_half, public_halves, secret_key};
@@ -438,10 +438,6 @@ pub(super) fn leftovers(
         }
     }
     Ok(left)
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn needs_key(variant: &Variant) -> bool {

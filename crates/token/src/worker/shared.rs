@@ -7,7 +7,6 @@ use cryptoki_sys::*;
 use tapstone_key_journal::KeyJournal;
 use tapstone_names::pkcs11::{Pkcs11Failure, Rv};
 
-use super::keys::hexadecimal;
 use crate::module::{Module, Session};
 use crate::protocol::{Login, OwnKey, Trouble};
 
@@ -55,3 +54,8 @@ impl Shared {
 }
 
 const ALREADY_LOGGED_IN: Rv = Rv(CKR_USER_ALREADY_LOGGED_IN as u64);
+
+/// Two digits for each byte.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
