@@ -7,7 +7,8 @@ use tapstone_record::{
 };
 
 use crate::figures::{self, ms};
-use crate::sections::within::{found_in_words, quantile_name};
+use crate::sections::within::found_in_words;
+use crate::words::quantile_name;
 use crate::{verdict, words};
 
 /// A question with its verdict. `Met` also means that there was nothing to miss.

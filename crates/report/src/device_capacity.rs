@@ -4,7 +4,7 @@ use tapstone_record::{DeviceCapacity, PredictedScale, RateWithin};
 use tapstone_text::counted;
 
 use crate::figures;
-use crate::sections::within::quantile_name;
+use crate::words::quantile_name;
 
 /// What stands above [`capacity_rows`].
 #[must_use]

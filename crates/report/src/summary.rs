@@ -8,7 +8,8 @@ use tapstone_text::counted;
 
 use crate::figures::{self, ms, with_interval};
 use crate::sections::span::{Span, Tint};
-use crate::sections::within::{found_in_words, quantile_name};
+use crate::sections::within::found_in_words;
+use crate::words::quantile_name;
 use crate::{verdict, words};
 
 /// A question, its answer, and what the answer comes to.

@@ -4,12 +4,10 @@
 use tapstone_record::{
     CaseResult, Chance, Change, ComparisonRow, Concurrency, Estimate, FindingKind, Fraction,
     LimitedBy, LoadKind, NoNumber, NotCompared, Outcome, OwnSample, Provenance, Quantity, Queue,
-    Record, ShareKind, Status, StoppedBy, Throughput, Variation, Verdict, Verification, Verifier,
-    WhatIfSet,
+    RateWithin, Record, ShareKind, Status, StoppedBy, Throughput, Variation, Verdict, Verification,
+    Verifier, WhatIfSet,
 };
-use tapstone_text::thousands;
-
-use tapstone_text::counted;
+use tapstone_text::{counted, thousands};
 
 /// What is said of a queue that grows without bound, which has no mean wait; `None` of another.
 pub(crate) fn unbounded_queue(queue: &Queue) -> Option<String> {
@@ -390,6 +388,14 @@ pub(crate) fn verified_briefly(verification: Option<&Verification>) -> String {
         }
         other => verified(other),
     }
+}
+
+/// `p99`, `p99.9`; of a quantile that Tapstone does not look for, only that it is one.
+pub(crate) fn quantile_name(within: &RateWithin) -> &'static str {
+    const NAMES: [(f64, &str); 5] =
+        [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9")];
+    let same = |(quantile, _): &&(f64, &str)| (quantile - within.quantile.0).abs() < 1e-9;
+    NAMES.iter().find(same).map_or("quantile", |(_, name)| name)
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use tapstone_record as record;
 use super::card_run::CardRun;
 use crate::protocol::Sample;
 use crate::suite::job::{JobCase, Piece, Step};
-use crate::suite::plan::{Plan, Point};
+use crate::suite::plan::Plan;
+use crate::suite::point::Point;
 
 /// The costs of every test of which something was varied, in the order of the plan.
 #[must_use]

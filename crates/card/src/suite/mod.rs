@@ -10,6 +10,7 @@ mod firewall_tests;
 pub mod job;
 pub mod material;
 pub mod plan;
+pub mod point;
 pub(crate) mod port;
 mod rehearsal;
 mod render;

@@ -7,6 +7,7 @@ use toml::Spanned;
 use super::file::{Group, StepText, SuiteError, SuiteFile, SuiteText, Test};
 use super::job::{DeclaredEffect, JobCase, Piece, Secret, Split, Step, SuiteJob};
 use super::material::{Answer, Maker, Material};
+use super::point::Point;
 use super::rehearsal::Rehearsal;
 use super::template::{header_bytes, hexadecimal, parse};
 use crate::controller::CaseDescription;
@@ -54,17 +55,6 @@ pub struct PlannedCase {
     pub answer: Option<Answer>,
     /// A card that cannot do it has no case.
     pub optional: bool,
-}
-
-/// Where a case stands in what its test varies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Point {
-    /// The length of the input in bytes.
-    pub bytes: u32,
-    /// Set-ups on the card.
-    pub set_ups: u16,
-    /// Operations on the card.
-    pub operations: u16,
 }
 
 /// Different inputs that a lane takes in turn.
@@ -526,20 +516,6 @@ impl StepText {
     fn gives_pin(&self) -> bool {
         let data = self.data.as_ref().and_then(|data| parse(data.get_ref()).ok());
         data.is_some_and(|pieces| pieces.contains(&Piece::Value("pin".to_owned())))
-    }
-}
-
-impl Point {
-    /// `card.aes128.encrypt[bytes=16,set_ups=1,operations=4]`: only what is varied.
-    fn label(self, name: &str, vary: &super::file::Vary) -> String {
-        let varied = [
-            ("bytes", vary.bytes.len(), self.bytes),
-            ("set_ups", vary.set_ups.len(), u32::from(self.set_ups)),
-            ("operations", vary.operations.len(), u32::from(self.operations)),
-        ];
-        let named = varied.iter().filter(|(_, values, _)| *values > 1);
-        let parts: Vec<String> = named.map(|(name, _, value)| format!("{name}={value}")).collect();
-        format!("{name}[{}]", parts.join(","))
     }
 }
 

@@ -11,6 +11,7 @@ use super::grid::{Entry, Grid, Keep, figures as right, words as left};
 use super::page::Page;
 use super::span::{Span, Tint};
 use crate::figures;
+use crate::words::quantile_name;
 
 pub(super) fn add_rate_within(page: &mut Page, within: &RateWithin) {
     page.heading_of_conclusions("highest rate within a latency", &within.operation);
@@ -21,14 +22,6 @@ pub(super) fn add_rate_within(page: &mut Page, within: &RateWithin) {
     for sentence in sentences(within) {
         page.hanging(&Span::plain("  "), &Span::plain(sentence));
     }
-}
-
-/// `p99`, `p99.9`; of a quantile that Tapstone does not look for, only that it is one.
-pub(crate) fn quantile_name(within: &RateWithin) -> &'static str {
-    const NAMES: [(f64, &str); 5] =
-        [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9")];
-    let same = |(quantile, _): &&(f64, &str)| (quantile - within.quantile.0).abs() < 1e-9;
-    NAMES.iter().find(same).map_or("quantile", |(_, name)| name)
 }
 
 /// By rate, whatever the order of the search.

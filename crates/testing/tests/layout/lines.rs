@@ -9,25 +9,26 @@ use std::path::{Path, PathBuf};
 pub(crate) fn of_folder(folder: &Path) -> usize {
     let mut files = Vec::new();
     collect(folder, &mut files);
-    let counted: Vec<(PathBuf, Counted)> = files
+    let split: Vec<(PathBuf, Split)> = files
         .into_iter()
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap();
-            (path, Counted::new(&text))
+            (path, Split::new(&text))
         })
         .collect();
-    let test_files: BTreeSet<PathBuf> = counted
+    let test_files: BTreeSet<PathBuf> = split
         .iter()
-        .flat_map(|(path, counted)| counted.test_modules.iter().map(|name| beside(path, name)))
+        .flat_map(|(path, split)| split.test_modules.iter().map(|name| beside(path, name)))
         .collect();
     let is_test = |path: &Path| {
         // `tests.rs`, or anything in the folder `tests`.
         path.ancestors().any(|part| test_files.contains(&part.with_extension("")))
     };
-    counted.iter().filter(|(path, _)| !is_test(path)).map(|(_, counted)| counted.lines).sum()
+    split.iter().filter(|(path, _)| !is_test(path)).map(|(_, split)| split.lines()).sum()
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+/// All `.rs` files below a folder.
+pub(crate) fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -49,32 +50,41 @@ fn beside(path: &Path, module: &str) -> PathBuf {
     }
 }
 
-/// A file's lines, and the modules that it declares for tests only.
-#[derive(Debug, PartialEq)]
-struct Counted {
-    lines: usize,
+/// A file's text without the items that only tests have.
+pub(crate) fn without_tests(text: &str) -> String {
+    Split::new(text).kept
+}
+
+/// A file's text without what only tests have, and the modules that it declares for them.
+struct Split {
+    kept: String,
     test_modules: Vec<String>,
 }
 
-impl Counted {
+impl Split {
     fn new(text: &str) -> Self {
-        let mut counted = Self { lines: 0, test_modules: Vec::new() };
+        let mut split = Self { kept: String::new(), test_modules: Vec::new() };
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
             if line != "#[cfg(test)]" {
-                counted.lines += 1;
+                split.kept.push_str(line);
+                split.kept.push('\n');
                 continue;
             }
             // The item that it stands before, further attributes apart.
             let item = lines.by_ref().find(|line| !line.starts_with("#[")).unwrap_or_default();
             if let Some(module) = item.strip_suffix(';').and_then(|item| item.split_once("mod ")) {
-                counted.test_modules.push(module.1.to_owned());
+                split.test_modules.push(module.1.to_owned());
             } else if !item.ends_with([';', '}']) {
                 // As formatted, an item ends with its closing brace at the start of a line.
                 lines.by_ref().find(|line| *line == "}");
             }
         }
-        counted
+        split
+    }
+
+    fn lines(&self) -> usize {
+        self.kept.lines().count()
     }
 }
 
@@ -101,8 +111,9 @@ mod tests {
     }
 }
 ";
-    let expected = Counted { lines: 6, test_modules: vec!["samples".into(), "words".into()] };
-    assert_eq!(Counted::new(text), expected);
+    let split = Split::new(text);
+    assert_eq!((split.lines(), split.test_modules), (6, vec!["samples".into(), "words".into()]));
+    assert!(split.kept.ends_with("fn body() {\n}\n\n"), "{}", split.kept);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The workspace is laid out as `crates/layout.toml` says: crates use only what they may, all that
-//! is allowed is needed, and no crate is too large.
+//! is allowed is needed, no crate is too large, and files depend on one another one way only.
 #![allow(clippy::unwrap_used, reason = "tests; clippy.toml reaches only functions marked as such")]
 
+mod circles;
 mod lines;
 mod names;
 
@@ -138,6 +139,24 @@ fn no_crate_is_too_large() {
     let unknown = layout.larger.keys().filter(|name| !members.contains_key(*name));
     wrong.extend(unknown.map(|name| format!("[larger] names {name}, which is no crate")));
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn no_files_of_a_crate_depend_on_each_other_in_a_circle() {
+    let members = members();
+    // Modules for tests are in another folder.
+    let crates = members.iter().filter(|(_, it)| it.folder.parent().unwrap().ends_with("crates"));
+    let circles: Vec<String> = crates
+        .flat_map(|(name, member)| {
+            let circles = circles::of_crate(&member.folder.join("src"));
+            circles.into_iter().map(move |circle| format!("{name}: {}", circle.join(", ")))
+        })
+        .collect();
+    assert!(
+        circles.is_empty(),
+        "{circles:#?}\nhint: what two of them share has a file of its own, or stands in the one that \
+         needs less"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use x509_cert::spki::{DecodePublicKey, SubjectPublicKeyInfoOwned};
 use super::ciphers::{aes, triple_des_m2};
 use super::{Material, keys};
 use crate::suite::file::AnswerText;
-use crate::suite::plan::Point;
+use crate::suite::point::Point;
 
 /// What the right answer of an operation is, and how it is told.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use tapstone_record::{OfferedLevel, RateWithin};
 
-use super::super::within::quantile_name;
 use crate::chart::{
     Across, Axis, AxisUnit, Chart, ChartSize, Mark, Plot, Point, Series, Shape, Tone, Xy,
 };
 use crate::figures;
+use crate::words::quantile_name;
 
 pub(in super::super) fn rate_within(within: &RateWithin) -> Option<Chart> {
     let point =
