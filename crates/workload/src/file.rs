@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Repetition};
-use parquet::column::reader::get_typed_column_reader;
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
@@ -411,7 +412,10 @@ fn read_column<T: DataType>(
     column: usize,
     rows: usize,
 ) -> Result<Vec<T::T>, ParquetError> {
-    let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
+    let described = group.metadata().column(column).column_descr_ptr();
+    let pages =
+        SoundPages { pages: group.get_column_page_reader(column)?, width: size_of::<T::T>() };
+    let mut reader = ColumnReaderImpl::<T>::new(described, Box::new(pages));
     let mut values = Vec::new();
     while values.len() < rows {
         // Room grows with what is there.
@@ -422,6 +426,44 @@ fn read_column<T: DataType>(
         }
     }
     Ok(values)
+}
+
+/// Pages of values of that many bytes each. The library makes room for as many values as a
+/// dictionary says that it has: no more are believed than its page has room for.
+struct SoundPages {
+    pages: Box<dyn PageReader>,
+    width: usize,
+}
+
+impl PageReader for SoundPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
+        let page = self.pages.get_next_page()?;
+        match &page {
+            Some(Page::DictionaryPage { buf, num_values, .. })
+                if *num_values as usize > buf.len() / self.width =>
+            {
+                let problem = "a dictionary says that it is longer than its page";
+                Err(ParquetError::General(problem.to_owned()))
+            }
+            _ => Ok(page),
+        }
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
+        self.pages.skip_next_page()
+    }
+}
+
+impl Iterator for SoundPages {
+    type Item = Result<Page, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
 }
 
 #[cfg(test)]

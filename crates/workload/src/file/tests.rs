@@ -114,6 +114,15 @@ fn what_is_no_workload_is_refused() {
     }
 }
 
+/// Found by the fuzz target: a page of 2 KB that asks for a gigabyte.
+#[test]
+fn a_dictionary_longer_than_its_page_is_refused() {
+    const FILE: &[u8] =
+        include_bytes!("../../../../fuzz/corpus/workload/dictionary-longer-than-its-page");
+    let refused = workload_of_bytes(FILE.to_vec(), WorkloadLimits::default()).unwrap_err();
+    assert!(refused.contains("a dictionary says that it is longer"), "{refused}");
+}
+
 #[test]
 fn a_transaction_that_is_no_function_is_refused_and_so_is_a_time_without_end() {
     let mut workload = signatures(4);
