@@ -69,8 +69,11 @@ impl StubCost {
 /// the others.
 fn is_interrupted(time: u64, earlier: u64, count: &AtomicU64) -> bool {
     const TIMES: u64 = 16;
-    let mean = earlier.checked_div(count.load(Ordering::Relaxed));
-    mean.is_some_and(|mean| mean > 0 && time > mean.saturating_mul(TIMES))
+    /// Fewer have no mean that could be trusted: those that are left out do not change it.
+    const FEWEST: u64 = 16;
+    let count = count.load(Ordering::Relaxed);
+    let mean = earlier.checked_div(count).unwrap_or_default();
+    count >= FEWEST && mean > 0 && time > mean.saturating_mul(TIMES)
 }
 
 /// How much of a function's time the thread had a processor, at some of its calls.

@@ -1,7 +1,6 @@
 //! Which files of a crate take names from which others, and where that goes around in a circle.
 //!
-//! A module and the files inside it belong together: what a file takes from the modules that it is
-//! in is no edge.
+//! What a file takes from the modules that it is in is no edge: they are one subject.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -146,16 +145,14 @@ impl ModuleFile {
             let Some(end) = rest.find(';') else { break };
             let mut paths = Vec::new();
             expand(&rest[..end], &mut Vec::new(), &mut paths);
-            if visibility.starts_with("pub") {
-                let last = |path: &Vec<String>| (path.last().cloned(), path.clone());
-                let given = paths.iter().map(last).filter_map(|(name, path)| Some((name?, path)));
-                file.given_on.extend(given);
-            }
-            file.named.extend(paths);
+            // Modules inside take also what is not public.
+            file.given_on.extend(paths.iter().cloned());
+            file.named.extend(paths.into_iter().map(|(_, path)| path));
             rest = &rest[end..];
         }
         for start in ["crate::", "super::"] {
-            let inline = code.match_indices(start).map(|(at, _)| {
+            let begins = code.match_indices(start).filter(|(at, _)| !code[..*at].ends_with("::"));
+            let inline = begins.map(|(at, _)| {
                 let is_of_path = |it: char| it.is_alphanumeric() || it == '_' || it == ':';
                 let end = code[at..].find(|it| !is_of_path(it)).unwrap_or(code.len() - at);
                 code[at..at + end].split("::").map(str::to_owned).collect::<Vec<String>>()
@@ -166,8 +163,8 @@ impl ModuleFile {
     }
 }
 
-/// The paths of what stands between `use` and `;`.
-fn expand(tree: &str, before: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
+/// What stands between `use` and `;`: by the name that the file has for it, its path.
+fn expand(tree: &str, before: &mut Vec<String>, paths: &mut Vec<(String, Vec<String>)>) {
     let tree = tree.trim();
     let depth = before.len();
     let mut rest = tree;
@@ -183,7 +180,9 @@ fn expand(tree: &str, before: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
             if !matches!(name, "self" | "*" | "") {
                 path.push(name.to_owned());
             }
-            paths.push(path);
+            let alias = rest.split_once(" as ").map(|(_, alias)| alias.trim().to_owned());
+            let own = path.last().cloned().unwrap_or_default();
+            paths.push((alias.unwrap_or(own), path));
         }
     }
     before.truncate(depth);

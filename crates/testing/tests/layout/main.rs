@@ -143,15 +143,15 @@ fn no_crate_is_too_large() {
 
 #[test]
 fn no_files_of_a_crate_depend_on_each_other_in_a_circle() {
-    let members = members();
-    // Modules for tests are in another folder.
-    let crates = members.iter().filter(|(_, it)| it.folder.parent().unwrap().ends_with("crates"));
-    let circles: Vec<String> = crates
-        .flat_map(|(name, member)| {
-            let circles = circles::of_crate(&member.folder.join("src"));
-            circles.into_iter().map(move |circle| format!("{name}: {}", circle.join(", ")))
-        })
-        .collect();
+    // The probe is here, too, which is no member of the workspace; modules for tests are not.
+    let folders = std::fs::read_dir(CRATES).unwrap().map(|entry| entry.unwrap().path());
+    let crates: Vec<PathBuf> = folders.filter(|folder| folder.join("src").is_dir()).collect();
+    assert!(crates.len() > 30, "{crates:?}");
+    let of_crate = |folder: &PathBuf| -> Vec<String> {
+        let circles = circles::of_crate(&folder.join("src"));
+        circles.iter().map(|it| format!("{}: {}", folder.display(), it.join(", "))).collect()
+    };
+    let circles: Vec<String> = crates.iter().flat_map(of_crate).collect();
     assert!(
         circles.is_empty(),
         "{circles:#?}\nhint: what two of them share has a file of its own, or stands in the one that \
