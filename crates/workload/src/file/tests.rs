@@ -123,6 +123,23 @@ fn a_dictionary_longer_than_its_page_is_refused() {
     assert!(refused.contains("a dictionary says that it is longer"), "{refused}");
 }
 
+/// Of columns that a file says it has, however many, no room is made.
+#[test]
+fn two_thousand_million_columns_take_no_memory() {
+    let workload = signatures(4);
+    let bytes = bytes_of_workload(&workload).unwrap();
+    // The root of the schema in Thrift's compact protocol: its name, then its number of children as
+    // field 5, an i32.
+    let root = b"workload\x15\x1c";
+    let at = bytes.windows(root.len()).rposition(|window| window == root).unwrap() + 9;
+    let many = [0xFE, 0xFF, 0xFF, 0xFF, 0x0F];
+    let mut hostile = [&bytes[..at], &many, &bytes[at + 1..]].concat();
+    let length = hostile.len() - 8;
+    let footer = u32::from_le_bytes(hostile[length..length + 4].try_into().unwrap()) + 4;
+    hostile[length..length + 4].copy_from_slice(&footer.to_le_bytes());
+    assert_eq!(workload_of_bytes(hostile, WorkloadLimits::default()), Ok(workload));
+}
+
 #[test]
 fn a_transaction_that_is_no_function_is_refused_and_so_is_a_time_without_end() {
     let mut workload = signatures(4);
