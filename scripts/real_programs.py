@@ -167,13 +167,18 @@ class Place:
 
 
 def stop(process):
-    for one in descendants(process.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(one, signal.SIGTERM)
+    started = descendants(process.pid)
+
+    def send(number):
+        for one in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, number)
+
+    send(signal.SIGTERM)
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
-        process.kill()
+        send(signal.SIGKILL)
         process.wait()
 
 
