@@ -80,7 +80,7 @@ within-real:
 attribution:
 	RUNS=$(or $(RUNS),240) SEED=$(or $(SEED),1) DEVICE="$(DEVICE)" cargo test --locked -p tapstone --test attribution two_hundred -- --ignored --nocapture
 
-# A few minutes, on a machine that does nothing else.
+# Twenty minutes, on a machine that does nothing else.
 twins:
 	cargo test --locked --workspace --test trial repair_by_hand -- --ignored --nocapture
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -210,7 +210,8 @@ pub fn workload_of_bytes(bytes: Vec<u8>, limits: WorkloadLimits) -> Result<Workl
 
 fn checked_workload(bytes: Vec<u8>, limits: WorkloadLimits) -> Result<Workload, String> {
     let length = bytes.len() as u64;
-    let reader = open(bytes).map_err(sentence)?;
+    let bytes = Bytes::from(bytes);
+    let reader = open(bytes.clone()).map_err(sentence)?;
     let metadata = reader.metadata().file_metadata();
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(u64::MAX);
     if rows > limits.calls {
@@ -219,6 +220,9 @@ fn checked_workload(bytes: Vec<u8>, limits: WorkloadLimits) -> Result<Workload, 
     let entries = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
     let head = entries.iter().find(|entry| entry.key == HEAD).and_then(|it| it.value.as_deref());
     let head = known_head(head.ok_or("it has no head of a workload")?, limits)?;
+    if !footer(&bytes).is_some_and(|footer| footer.starts_with(&LISTED_COLUMNS)) {
+        return Err("its columns are not those of a workload".to_owned());
+    }
     let functions: Vec<&'static str> =
         head.functions.iter().map(|name| known_function(name)).collect::<Result<_, _>>()?;
     let thread = |it: &WrittenThread| WorkloadThread {
@@ -242,13 +246,32 @@ fn checked_workload(bytes: Vec<u8>, limits: WorkloadLimits) -> Result<Workload, 
     Ok(workload)
 }
 
-/// The columns are those of the version that the head says, whatever the file's own list of them
-/// asks for: the library makes room for as many as that says there are.
-fn open(bytes: Vec<u8>) -> Result<SerializedFileReader<Bytes>, ParquetError> {
+/// With the columns of a workload, and not with the file's own list of them: the library makes room
+/// for as many as that says there are.
+fn open(bytes: Bytes) -> Result<SerializedFileReader<Bytes>, ParquetError> {
     let columns = Arc::new(SchemaDescriptor::new(schema()?));
     let options = ReadOptionsBuilder::new().with_parquet_schema(columns).build();
-    SerializedFileReader::new_with_options(Bytes::from(bytes), options)
+    SerializedFileReader::new_with_options(bytes, options)
 }
+
+/// Parquet's description of a file, at its end before its length and a mark of four bytes.
+fn footer(file: &[u8]) -> Option<&[u8]> {
+    let (before, [length @ .., _, _, _, _]) = file.split_last_chunk::<8>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    before.get(before.len().checked_sub(length)?..)
+}
+
+/// The list of columns as it stands at the beginning of the footer of each workload: what footers
+/// of one without calls and one with a call have in common. Then comes the number of calls.
+static LISTED_COLUMNS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let files = [Vec::new(), vec![WorkloadCall::named("C_GetInfo")]].map(|calls| {
+        let thread = WorkloadThread { calls, ..WorkloadThread::default() };
+        bytes_of_workload(&Workload { threads: vec![thread], ..Workload::default() })
+    });
+    let [without, with] = files.map(|bytes| bytes.expect("it is written into memory"));
+    let both = footer(&without).into_iter().flatten().zip(footer(&with).into_iter().flatten());
+    both.take_while(|(one, other)| one == other).map(|(byte, _)| *byte).collect()
+});
 
 fn sentence(why: ParquetError) -> String {
     why.to_string()

@@ -73,7 +73,8 @@ fn a_module_that_serialises_itself_is_told_from_a_program_that_does() {
     let turns = found(&client.traced().exits(0).record(), &FindingKind::Serialised);
     // Which of the threads wait is chance: one may never find another inside.
     assert!(turns.evidence[0].contains("of opensc-pkcs11.so, "), "{turns:?}");
-    assert!(turns.evidence[0].contains(" threads waited "), "{turns:?}");
+    let waited = |count: u32| turns.evidence[0].contains(&format!("{count} threads waited "));
+    assert!((2..=4).any(waited), "{turns:?}");
     let advice = turns.advice.unwrap();
     let says =
         "each thread has a session of its own, and the module still lets in one call at a time";

@@ -1,6 +1,6 @@
 //! Wasteful programs beside their repair by hand: what traces of the wasteful one predict, over as
-//! many rounds as a trial has, and what the repair saves. `make twins` prints the table; it takes a
-//! few minutes, and wants a machine on which nothing else works.
+//! many rounds as a trial has, and what the repair saves. `make twins` prints the table; it takes some
+//! twenty minutes, and wants a machine on which nothing else works.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -123,11 +123,36 @@ fn a_dictionary_longer_than_its_page_is_refused() {
     assert!(refused.contains("a dictionary says that it is longer"), "{refused}");
 }
 
+#[test]
+fn the_list_of_columns_names_them_all_and_nothing_of_the_calls() {
+    for (name, _) in COLUMNS {
+        assert!(LISTED_COLUMNS.windows(name.len()).any(|part| part == name.as_bytes()), "{name}");
+    }
+    let bytes = bytes_of_workload(&signatures(7)).unwrap();
+    assert!(footer(&bytes).unwrap().starts_with(&LISTED_COLUMNS));
+}
+
+#[test]
+fn a_column_of_another_name_or_type_is_refused() {
+    let bytes = bytes_of_workload(&signatures(4)).unwrap();
+    let changed = |from: &[u8], to: &[u8]| {
+        let start = bytes.len() - 8 - footer(&bytes).unwrap().len();
+        let at = start + bytes[start..].windows(from.len()).position(|it| it == from).unwrap();
+        let changed = [&bytes[..at], to, &bytes[at + from.len()..]].concat();
+        workload_of_bytes(changed, WorkloadLimits::default()).unwrap_err()
+    };
+    assert!(changed(b"session", b"sessiom").contains("its columns are not"));
+    // Before a name stand its type and that it is required: 1 is INT32, 2 is INT64 (zigzag).
+    assert!(
+        changed(b"\x15\x02\x25\x00\x18\x07session", b"\x15\x04\x25\x00\x18\x07session")
+            .contains("its columns are not")
+    );
+}
+
 /// Of columns that a file says it has, however many, no room is made.
 #[test]
 fn two_thousand_million_columns_take_no_memory() {
-    let workload = signatures(4);
-    let bytes = bytes_of_workload(&workload).unwrap();
+    let bytes = bytes_of_workload(&signatures(4)).unwrap();
     // The root of the schema in Thrift's compact protocol: its name, then its number of children as
     // field 5, an i32.
     let root = b"workload\x15\x1c";
@@ -137,7 +162,8 @@ fn two_thousand_million_columns_take_no_memory() {
     let length = hostile.len() - 8;
     let footer = u32::from_le_bytes(hostile[length..length + 4].try_into().unwrap()) + 4;
     hostile[length..length + 4].copy_from_slice(&footer.to_le_bytes());
-    assert_eq!(workload_of_bytes(hostile, WorkloadLimits::default()), Ok(workload));
+    let refused = workload_of_bytes(hostile, WorkloadLimits::default()).unwrap_err();
+    assert!(refused.contains("its columns are not"), "{refused}");
 }
 
 #[test]
