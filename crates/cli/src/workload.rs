@@ -65,10 +65,15 @@ pub(crate) fn workload_record(workload: &Workload) -> Record {
 /// The transaction and all kinds of operations, as cases.
 pub(crate) fn add_results(record: &mut Record, workload: &Workload) {
     let cut = transactions(workload);
-    let times: Vec<(Nanos, Nanos)> =
-        cut.list.iter().map(|it| (it.end, it.end - it.start)).collect();
-    if !times.is_empty() {
-        record.results.push(command_case("transaction", &times));
+    if !cut.list.is_empty() {
+        let whole = cut.list.iter().filter(|it| !it.fails_anew);
+        let times: Vec<(Nanos, Nanos)> = whole.map(|it| (it.end, it.end - it.start)).collect();
+        let mut case = command_case("transaction", &times);
+        let failed = cut.list.len() - times.len();
+        if failed > 0 {
+            case.failed.insert("a call of it failed".to_owned(), failed as u64);
+        }
+        record.results.push(case);
         record.warnings.push(format!("a transaction is {}", cut.rule));
     }
     for (kind, list) in by_kind(&operations(workload)) {

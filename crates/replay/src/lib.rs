@@ -19,6 +19,7 @@
 mod capacity;
 mod engine;
 mod inputs;
+mod lacking;
 mod measured;
 mod mechanisms;
 mod plan;
@@ -32,6 +33,7 @@ pub use self::capacity::{
     PredictedCapacity, PredictedLoad, fit_device,
 };
 pub use self::engine::{PreparedReplay, ReplaySite, ReplayTrouble, RunningReplay, prepare_replay};
+pub use self::lacking::unlisted_operations;
 pub use self::measured::{
     KeptResult, ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
 };

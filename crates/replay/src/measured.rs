@@ -124,6 +124,7 @@ pub fn measured_workload(
                     duration: answered - begin,
                     held_up: begin - due,
                     result: time.result,
+                    fails_anew: time.result != 0 && call.result == 0,
                     output_bytes: time.output,
                     session: step.session.map_or(0, |place| first_session + place),
                     ..*call

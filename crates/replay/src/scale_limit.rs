@@ -193,7 +193,13 @@ mod tests {
         let one = |place: usize| {
             let time = if place % each == each - 1 { 2_000 } else { 500 };
             let start = Nanos(place as u64 * 10_000);
-            Transaction { thread: 0, start, end: Nanos(start.0 + time), calls: 1 }
+            Transaction {
+                thread: 0,
+                start,
+                end: Nanos(start.0 + time),
+                calls: 1,
+                fails_anew: false,
+            }
         };
         let all: Vec<Transaction> = (0..count).map(one).collect();
         transactions_level(&all, bound(), PerSecond(1.0), GeneratorHealth::Sound)

@@ -428,6 +428,7 @@ impl GroupColumns {
             only_length: flags & FLAG_ONLY_LENGTH != 0,
             on_token: flags & FLAG_ON_TOKEN != 0,
             unfinished: flags & FLAG_UNFINISHED != 0,
+            fails_anew: false,
         })
     }
 }

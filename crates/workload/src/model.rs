@@ -106,6 +106,8 @@ pub struct WorkloadCall {
     pub on_token: bool,
     /// It had not returned when the program ended.
     pub unfinished: bool,
+    /// Of a replay: it failed, and did not when it was recorded. Never so in a recording.
+    pub fails_anew: bool,
 }
 
 impl WorkloadCall {
@@ -130,6 +132,7 @@ impl WorkloadCall {
             only_length: false,
             on_token: false,
             unfinished: false,
+            fails_anew: false,
         }
     }
 

@@ -36,6 +36,9 @@ pub struct TokenOperation {
     pub input_bytes: u64,
     /// What the call that failed returned; 0 when none did.
     pub result: u64,
+    /// A call of it failed in a replay, and not when it was recorded: its time is none of such an
+    /// operation's.
+    pub fails_anew: bool,
 }
 
 /// All operations of a workload, in the order of their beginnings within each thread.
@@ -74,7 +77,7 @@ fn begun_operation(
     call: &WorkloadCall,
 ) -> TokenOperation {
     TokenOperation {
-        kind: OperationKind { function: work, mechanism: call.mechanism },
+        kind: OperationKind { function: work, mechanism: worked_mechanism(work, call) },
         thread,
         start: begin - call.held_up,
         end: begin,
@@ -83,7 +86,14 @@ fn begun_operation(
         object: call.object,
         input_bytes: 0,
         result: 0,
+        fails_anew: false,
     }
+}
+
+/// A mechanism is a part of what is done where it does the work. Questions about mechanisms are one
+/// kind of operation.
+fn worked_mechanism(work: &str, call: &WorkloadCall) -> Option<u64> {
+    call.mechanism.filter(|_| work != "C_GetMechanismInfo")
 }
 
 fn add_call(operation: &mut TokenOperation, begin: Nanos, call: &WorkloadCall) {
@@ -98,6 +108,7 @@ fn add_call(operation: &mut TokenOperation, begin: Nanos, call: &WorkloadCall) {
     if operation.result == 0 {
         operation.result = call.result;
     }
+    operation.fails_anew |= call.fails_anew;
 }
 
 /// A call that only asked for a length leaves its operation open (PKCS#11, 5.2), and so does one
@@ -197,6 +208,18 @@ mod tests {
         let failed = WorkloadCall { result: 0x60, ..call("C_SignInit", 1, 1) };
         let lost = WorkloadCall { result: 0x91, ..call("C_Sign", 1, 1) };
         assert_eq!(told(vec![failed, lost]), [("C_Sign", 1, 1, 0x60), ("C_Sign", 1, 1, 0x91)]);
+    }
+
+    #[test]
+    fn questions_about_mechanisms_are_of_one_kind() {
+        let asked = |number| WorkloadCall {
+            mechanism: Some(number),
+            ..WorkloadCall::named("C_GetMechanismInfo")
+        };
+        let threads =
+            vec![WorkloadThread { calls: vec![asked(1), asked(2)], ..WorkloadThread::default() }];
+        let all = operations(&Workload { threads, ..Workload::default() });
+        assert!(all.len() == 2 && all.iter().all(|it| it.kind.mechanism.is_none()), "{all:?}");
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct Transaction {
     pub end: Nanos,
     /// How many calls are in it.
     pub calls: u32,
+    /// A call of it failed in a replay, and not when it was recorded: its time is none of such a
+    /// transaction's.
+    pub fails_anew: bool,
 }
 
 /// A workload that was cut.
@@ -90,8 +93,8 @@ pub fn transactions_by(rule: &TransactionRule, workload: &Workload) -> Vec<Trans
 }
 
 fn of_operation(operation: &TokenOperation) -> Transaction {
-    let TokenOperation { thread, start, end, calls, .. } = *operation;
-    Transaction { thread, start, end, calls }
+    let TokenOperation { thread, start, end, calls, fails_anew, .. } = *operation;
+    Transaction { thread, start, end, calls, fails_anew }
 }
 
 /// Stretches that begin after a wait. What a thread does before its first wait is its preparation.
@@ -102,11 +105,13 @@ fn between_waits(workload: &Workload) -> Vec<Transaction> {
         for (begin, call) in known.timed_calls() {
             let end = Nanos(begin.0.saturating_add(call.duration.0));
             if call.after_wait {
-                list.push(Transaction { thread, start: begin - call.held_up, end, calls: 1 });
+                let (start, fails_anew) = (begin - call.held_up, call.fails_anew);
+                list.push(Transaction { thread, start, end, calls: 1, fails_anew });
                 is_within = true;
             } else if let Some(last) = list.last_mut().filter(|_| is_within) {
                 last.end = end;
                 last.calls += 1;
+                last.fails_anew |= call.fails_anew;
             }
         }
     }
@@ -119,11 +124,13 @@ fn by_session(workload: &Workload) -> Vec<Transaction> {
     for (thread, known) in workload.threads.iter().enumerate() {
         for (begin, call) in known.timed_calls().filter(|(_, call)| call.session != 0) {
             let end = Nanos(begin.0.saturating_add(call.duration.0));
-            let new = (Transaction { thread, start: begin, end, calls: 0 }, false);
+            let none = Transaction { thread, start: begin, end, calls: 0, fails_anew: false };
+            let new = (none, false);
             let (one, works) = sessions.entry(call.session).or_insert(new);
             one.start = one.start.min(begin - call.held_up);
             one.end = one.end.max(end);
             one.calls += 1;
+            one.fails_anew |= call.fails_anew;
             *works |= call.mechanism.is_some();
         }
     }

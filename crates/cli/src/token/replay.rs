@@ -15,12 +15,12 @@ use tapstone_record as record;
 use tapstone_record::Record;
 use tapstone_replay::{
     MappedKey, ReplayOptions, ReplayPlan, VerifiedWork, measured_workload, most_scale, plan_replay,
-    recorded_part, replayed_span, verify_replay,
+    recorded_part, replayed_span, unlisted_operations, verify_replay,
 };
 use tapstone_token::controller::ReplayOutcome;
 use tapstone_workload::{OperationKind, Workload, WorkloadLimits, read_workload};
 
-use self::text::{Replay, plan_text, replay_text};
+use self::text::{Replay, plan_text, replay_text, unlisted_sentence, unlisted_text};
 use super::arguments::Arguments;
 use super::{leftovers, target};
 use crate::exit::Exit;
@@ -66,6 +66,11 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     let machine = LoadWatch::start();
     let recorded = recorded_part(&workload, &plan.processes);
     let judges = !arguments.keys.no_verify;
+    let tokens = (0..controller.targets.len()).map(|token| controller.mechanisms(token));
+    let unlisted = unlisted_operations(&recorded, &tokens.collect::<Result<Vec<_>, _>>()?);
+    if !arguments.output.shared.quiet && !unlisted.is_empty() {
+        say!("{}", unlisted_text(&unlisted).trim_end());
+    }
     let mut one_replay = |options: &ReplayOptions| -> anyhow::Result<Went> {
         let plan = plan_replay(&workload, options)?;
         let line =
@@ -91,6 +96,7 @@ pub(super) fn replay_workload(arguments: &Arguments, file: &Path) -> anyhow::Res
     machine.add_to(&mut record.environment.load);
     let replay = went.replay(&workload, &recorded, judges);
     describe(&mut record, &replay, file);
+    record.warnings.extend(unlisted.iter().map(unlisted_sentence));
     for trouble in &went.outcome.trouble {
         say!("error: {trouble}");
     }

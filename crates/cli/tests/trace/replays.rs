@@ -150,6 +150,39 @@ fn reads_of_objects_that_no_operation_used_are_made_of_a_stand_in() {
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 
+/// SoftHSM2 has no SHA-3: that is known before anything runs, and an error that comes at once is no
+/// latency.
+#[test]
+fn what_a_token_lacks_is_told_before_and_has_no_latency() {
+    let Some(hsm) = Hsm::new() else { return };
+    let hash = |number, bytes| {
+        let begin = WorkloadCall { mechanism: Some(number), ..call("C_DigestInit") };
+        let work = WorkloadCall { input_bytes: 100, output_bytes: bytes, ..call("C_Digest") };
+        [begin, WorkloadCall { duration: Nanos(1_000_000), ..work }]
+    };
+    let [sha256, sha3_256] = [0x250, 0x2b0];
+    let calls = [hash(sha256, 32), hash(sha3_256, 32)].concat();
+    let outcome = made_up(&hsm, calls).run().exits(2);
+    let said = "the token does not list the mechanisms of these";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    let row = |name: &str| {
+        let mut lines = outcome.stdout.lines().rev();
+        let line = lines.find(|line| line.trim().starts_with(name)).unwrap();
+        line.split("  ").map(str::trim).filter(|it| !it.is_empty()).skip(1).collect::<Vec<_>>()
+    };
+    assert_eq!(row("C_Digest CKM_SHA256")[..2], ["1", "1"]);
+    assert_eq!(row("C_Digest CKM_SHA3_256"), ["1", "0", "1.00 ms", "–", "–", "–", "–"]);
+    assert_eq!(row("transaction")[..2], ["2", "1"], "one of them failed");
+    let record = outcome.record();
+    let case = |name: &str| record.results.iter().find(|case| case.operation == name).unwrap();
+    let counts = |name: &str| (case(name).completed, case(name).failed.values().sum::<u64>());
+    assert_eq!(counts("C_Digest CKM_SHA3_256"), (0, 1));
+    // Its C_DigestInit, and the C_Digest that nothing was begun for.
+    assert_eq!(counts("transaction"), (1, 2));
+    let warns = |part: &str| record.warnings.iter().any(|warning| warning.contains(part));
+    assert!(warns("C_Digest CKM_SHA3_256, asked for 1 time, is of a mechanism"), "{record:?}");
+}
+
 #[test]
 fn three_times_the_clients_make_three_times_the_calls() {
     let Some((hsm, left, _)) = recorded("20 --threads 2 --pause 1") else { return };

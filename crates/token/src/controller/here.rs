@@ -76,6 +76,18 @@ impl TokenController {
         slots.map_err(|failure| TokenMeasureError::Call { what, failure })
     }
 
+    /// What a token says that it can do, by its place among the targets.
+    ///
+    /// # Errors
+    /// The module does not tell, or the worker is lost.
+    pub fn mechanisms(&mut self, token: usize) -> Result<Vec<MechanismInfo>, TokenMeasureError> {
+        let numbers = self.ensure(token + 1, 1)?;
+        let slot = self.targets[token].slot.id;
+        let slots = self.slots_and_mechanisms(numbers[token][0], true)?;
+        let its_own = slots.into_iter().find(|(known, _)| known.id == slot);
+        Ok(its_own.map(|(_, mechanisms)| mechanisms).unwrap_or_default())
+    }
+
     /// Opens the token's first session and logs in: one try, and none when the flags forbid it.
     fn enter(&mut self, number: usize, token: usize) -> Result<(), TokenMeasureError> {
         let target = &self.targets[token];

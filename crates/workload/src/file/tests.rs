@@ -29,6 +29,7 @@ fn any_call() -> impl Strategy<Value = WorkloadCall> {
                 only_length: flags & FLAG_ONLY_LENGTH != 0,
                 on_token: flags & FLAG_ON_TOKEN != 0,
                 unfinished: flags & FLAG_UNFINISHED != 0,
+                fails_anew: false,
             }
         },
     )

@@ -50,6 +50,21 @@ pub(super) fn plan_text(plan: &ReplayPlan) -> String {
     text
 }
 
+/// Operations whose mechanism the token does not list.
+pub(super) fn unlisted_text(unlisted: &BTreeMap<OperationKind, u64>) -> String {
+    let heading = ["operation", "count"].map(str::to_owned);
+    let rows = unlisted.iter().map(|(kind, count)| [kind_name(kind), thousands(*count)]);
+    let table = aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>());
+    format!("the token does not list the mechanisms of these; they are tried all the same\n{table}")
+}
+
+/// One of them, for a record.
+pub(super) fn unlisted_sentence((kind, count): (&OperationKind, &u64)) -> String {
+    let times = counted(*count, "time", "times");
+    let name = kind_name(kind);
+    format!("{name}, asked for {times}, is of a mechanism that the token does not list")
+}
+
 /// What is read instead of objects that a recording does not tell the kind of.
 pub(super) fn stand_in_text(reads: u64) -> String {
     format!(
@@ -207,14 +222,15 @@ fn there_and_here(replay: &Replay<'_>) -> String {
     aligned(&rows)
 }
 
-/// Sorted latencies by kind of operation, and of transactions.
+/// Sorted latencies by kind of operation, and of transactions. What fails here and did not there has
+/// none: an error comes at once.
 fn latencies(workload: &Workload, rule: &TransactionRule) -> BTreeMap<String, Vec<u64>> {
     let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for operation in operations(workload) {
+    for operation in operations(workload).into_iter().filter(|it| !it.fails_anew) {
         all.entry(kind_name(&operation.kind)).or_default().push(operation.in_calls.0);
     }
-    let cut = transactions_by(rule, workload);
-    all.insert("transaction".to_owned(), cut.iter().map(|it| (it.end - it.start).0).collect());
+    let cut = transactions_by(rule, workload).into_iter().filter(|it| !it.fails_anew);
+    all.insert("transaction".to_owned(), cut.map(|it| (it.end - it.start).0).collect());
     all.values_mut().for_each(|times| times.sort_unstable());
     all
 }
