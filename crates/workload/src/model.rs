@@ -96,7 +96,8 @@ pub struct WorkloadCall {
     /// Which attributes its template has.
     pub shape: TemplateShape,
     /// Of C_FindObjectsInit the number of the template, of C_Login the kind of user, of
-    /// C_OpenSession its flags.
+    /// C_OpenSession its flags, of C_DeriveKey and C_UnwrapKey the object that they derive from or
+    /// unwrap with.
     pub detail: u32,
     /// What it returned (`CKR_…`).
     pub result: u64,

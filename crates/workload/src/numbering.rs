@@ -164,6 +164,8 @@ impl Numbers {
                 call.mechanism = Some(begun.detail);
                 call.object = self.object(process, begun.operand);
                 if makes_object_by_mechanism(function) {
+                    // The key that it is made with.
+                    call.detail = std::mem::take(&mut call.object);
                     call.object = self.made(process, seen);
                 }
             }
