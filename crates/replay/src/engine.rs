@@ -2,11 +2,13 @@
 //! removed.
 
 mod calls;
+mod handles;
 mod key_login;
 mod keys;
 mod mechanism;
 mod prepare;
 mod sessions;
+mod templates;
 mod thread;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use tapstone_names::pkcs11::Pkcs11Failure;
 use tapstone_pin::Pin;
 use tapstone_worker::BoardCell;
 
+use self::handles::SharedHandles;
 use self::key_login::KeyLogin;
 use self::keys::MadeKey;
 use self::prepare::PreparedBytes;
@@ -87,6 +90,10 @@ struct SharedReplay {
     /// For reads of objects that no operation used.
     stand_in: Option<CK_OBJECT_HANDLE>,
     prepared: Vec<PreparedBytes>,
+    /// What calls make: objects of their sessions, which are gone with these.
+    objects: SharedHandles,
+    /// Objects are private.
+    private: bool,
     /// Pseudo-random bytes, as many as the longest input and some more.
     noise: Vec<u8>,
     /// Bytes of results that may still be kept.
@@ -134,6 +141,8 @@ pub fn prepare_replay(
         key_login: KeyLogin::new(site.pin),
         stand_in,
         prepared,
+        objects: SharedHandles::new(process.objects as usize),
+        private: site.private,
         noise,
         room_for_results: AtomicUsize::new(KEPT_RESULTS),
         run: site.run.to_owned(),

@@ -5,7 +5,7 @@ use cryptoki_sys::*;
 use tapstone_measure::pace::SplitMix;
 
 use crate::mechanisms::is_raw_rsa;
-use crate::steps::{PreparedInput, ReplayParameters, ReplayStep, StepInput};
+use crate::steps::{PreparedInput, PreparedKind, ReplayParameters, ReplayStep, StepInput};
 
 /// Who makes the IVs of prepared inputs: no thread has that number.
 const PREPARER: u32 = u32::MAX;
@@ -59,20 +59,23 @@ pub(crate) fn below_modulus(bytes: u32, noise: &[u8]) -> Vec<u8> {
 
 /// What is signed or encrypted to make a prepared input.
 pub(crate) fn prepared_input(wanted: &PreparedInput, noise: &[u8]) -> Vec<u8> {
-    let bytes = if wanted.is_signature { wanted.bytes as usize } else { message_bytes(wanted) };
-    if wanted.is_signature && is_raw_rsa(wanted.mechanism.number) {
-        return below_modulus(wanted.bytes, noise);
-    }
+    let bytes = match wanted.kind {
+        PreparedKind::Signature(bytes) if is_raw_rsa(wanted.mechanism.number) => {
+            return below_modulus(bytes, noise);
+        }
+        PreparedKind::Signature(bytes) => bytes as usize,
+        PreparedKind::CipherText(bytes) => message_bytes(wanted, bytes as usize),
+        PreparedKind::WrappedKey(_) | PreparedKind::Point(_) => 0,
+    };
     noise[..bytes.min(noise.len())].to_vec()
 }
 
 /// How long a message is whose cipher text has the recorded length: of those that there are, the
 /// longest.
-fn message_bytes(wanted: &PreparedInput) -> usize {
+fn message_bytes(wanted: &PreparedInput, bytes: usize) -> usize {
     /// An RSA cipher text is as long as the modulus, whatever is in it: a key of AES.
     const RSA_MESSAGE: usize = 32;
     const GCM_TAG: usize = 16;
-    let bytes = wanted.bytes as usize;
     match (wanted.mechanism.number as CK_MECHANISM_TYPE, wanted.mechanism.parameters) {
         (CKM_RSA_PKCS, _) | (_, ReplayParameters::Oaep) => RSA_MESSAGE,
         (_, ReplayParameters::Gcm) => bytes.saturating_sub(GCM_TAG),
@@ -95,6 +98,9 @@ pub(crate) fn iv_of_step(
     place: usize,
     prepared_inputs: usize,
 ) -> [u8; 16] {
+    if let (Some(_), StepInput::CipherText(prepared)) = (steps[place].makes, steps[place].input) {
+        return iv_of_prepared(prepared as usize);
+    }
     let session = steps[place].session;
     let next = steps[place + 1..].iter().find(|next| next.session == session);
     match next.map(|next| next.input) {

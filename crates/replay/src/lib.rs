@@ -11,8 +11,9 @@
 //!   such devices carry.
 //! - [`verify_replay`] judges the results, in a process that does not load the module.
 //!
-//! Never replayed: logins, logouts, changes of PINs and tokens, and whatever makes, changes or
-//! destroys objects. The keys that a replay uses are its own.
+//! Never replayed: logins, logouts, changes of PINs and tokens, whatever makes objects on a token, and
+//! whatever changes or destroys objects that the replay's own calls did not make. The keys that a
+//! replay uses are its own.
 
 #![allow(clippy::unnecessary_cast, reason = "CK_ULONG has 32 bits on some platforms")]
 
@@ -38,15 +39,15 @@ pub use self::measured::{
     KeptResult, ReplayedCall, ReplayedThread, measured_workload, planned_workload, recorded_part,
 };
 pub use self::plan::{
-    KeyCertainty, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped, most_scale,
-    plan_replay, replayed_span,
+    KeyCertainty, MadeKeys, MappedKey, PlanError, ReplayOptions, ReplayPlan, SkipReason, Skipped,
+    most_scale, plan_replay, replayed_span,
 };
 pub use self::scale_limit::{
     ScaleLevel, ScaleLimit, ScaleSearch, ScaleVerdict, find_scale, judge_level, transactions_level,
 };
 pub use self::steady::{MissingTransactions, SteadyLoad, SteadyPart};
 pub use self::steps::{
-    Due, KeyOrder, KeyUses, MechanismUse, PreparedInput, ReplayParameters, ReplayProcess,
-    ReplayStep, ReplayThread, StepInput,
+    Due, KeyOrder, KeyUses, MadeObject, MechanismUse, PreparedInput, PreparedKind,
+    ReplayParameters, ReplayProcess, ReplayStep, ReplayThread, StepInput,
 };
 pub use self::verified::{ReplayEvidence, VerifiedWork, verify_replay};

@@ -26,6 +26,8 @@ enum ParameterRule {
     Iv,
     Counter,
     Gcm,
+    /// Not without the point of another party.
+    Ecdh,
 }
 
 /// A mechanism that is known.
@@ -44,10 +46,10 @@ const fn known(
     KnownMechanism { number: number as u64, family, rule }
 }
 
-const TABLE: [KnownMechanism; 34] = {
+const TABLE: [KnownMechanism; 38] = {
     use Hash::{Sha1, Sha256, Sha384, Sha512};
     use KeyFamily::{Aes, Ec, Edwards, Hmac, None as NoKey, Rsa};
-    use ParameterRule::{Counter, Gcm, Iv, None as Nothing, Oaep, Pss};
+    use ParameterRule::{Counter, Ecdh, Gcm, Iv, None as Nothing, Oaep, Pss};
     [
         known(CKM_RSA_PKCS, Rsa, Nothing),
         known(CKM_RSA_X_509, Rsa, Nothing),
@@ -72,6 +74,10 @@ const TABLE: [KnownMechanism; 34] = {
         known(CKM_AES_CBC_PAD, Aes, Iv),
         known(CKM_AES_CTR, Aes, Counter),
         known(CKM_AES_GCM, Aes, Gcm),
+        known(CKM_AES_KEY_WRAP, Aes, Nothing),
+        known(CKM_AES_KEY_WRAP_PAD, Aes, Nothing),
+        known(CKM_ECDH1_DERIVE, Ec, Ecdh),
+        known(CKM_ECDH1_COFACTOR_DERIVE, Ec, Ecdh),
         known(CKM_SHA_1_HMAC, Hmac(Sha1), Nothing),
         known(CKM_SHA256_HMAC, Hmac(Sha256), Nothing),
         known(CKM_SHA384_HMAC, Hmac(Sha384), Nothing),
@@ -95,7 +101,7 @@ impl KnownMechanism {
     /// With the usual parameters, for an input of so many bytes.
     pub(crate) fn with_parameters(self, input_bytes: u32) -> MechanismUse {
         let parameters = match self.rule {
-            ParameterRule::None => ReplayParameters::None,
+            ParameterRule::None | ParameterRule::Ecdh => ReplayParameters::None,
             ParameterRule::Pss(hash) => {
                 ReplayParameters::Pss { hash: hash.unwrap_or_else(|| hash_of_length(input_bytes)) }
             }
@@ -105,6 +111,11 @@ impl KnownMechanism {
             ParameterRule::Gcm => ReplayParameters::Gcm,
         };
         MechanismUse { number: self.number, parameters }
+    }
+
+    /// Whether two parties agree on a key by it.
+    pub(crate) fn is_agreement(self) -> bool {
+        matches!(self.rule, ParameterRule::Ecdh)
     }
 
     /// See [`is_raw_rsa`].

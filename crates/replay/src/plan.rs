@@ -1,6 +1,7 @@
 //! What of a workload is replayed, with which keys, and what is left out and why.
 
 mod keys;
+mod made;
 mod thread;
 mod works;
 
@@ -14,10 +15,11 @@ use tapstone_worker::BOARD_THREADS;
 use tapstone_workload::Workload;
 
 use self::keys::observed_keys;
+use self::made::Makers;
 pub(crate) use self::thread::BUFFER_TOO_SMALL;
 use self::thread::{SPARE_BYTES, ThreadPlanner};
 pub(crate) use self::works::work_of;
-use crate::steps::{Due, KeyUses, ReplayProcess, ReplayStep, ReplayThread};
+use crate::steps::{Due, KeyUses, MadeObject, ReplayProcess, ReplayStep, ReplayThread};
 
 /// How a workload is replayed.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +47,8 @@ pub struct ReplayPlan {
     pub processes: Vec<ReplayProcess>,
     /// The keys that are made for those of the recording.
     pub keys: Vec<MappedKey>,
+    /// Keys that its calls make, of one copy of the clients.
+    pub made: Vec<MadeKeys>,
     /// What is left out, and why, the most frequent first.
     pub skipped: Vec<Skipped>,
     /// Reads of objects that no operation used: another object stands for them.
@@ -78,6 +82,19 @@ impl MappedKey {
     pub fn is_to_be_told(&self) -> bool {
         self.certainty == KeyCertainty::Unknown && self.can_be_told
     }
+}
+
+/// Keys of one kind that calls of a function make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeKeys {
+    /// The function.
+    pub function: &'static str,
+    /// What they are.
+    pub spec: KeySpec,
+    /// How well that is known.
+    pub certainty: KeyCertainty,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// How well the kind of a key is known.
@@ -141,7 +158,7 @@ impl fmt::Display for SkipReason {
             Self::WouldEndTheReplay => "it would end the replay's own login or sessions",
             Self::WouldChangeTheToken => "it would change a PIN or the token",
             Self::WouldChangeObjects => {
-                "it makes, changes or destroys objects: keys are made before the replay"
+                "it makes, changes or destroys what may be on a token, or cannot be made so"
             }
             Self::FailedThen => "it failed when it was recorded",
             Self::NeverReturned => "it never returned",
@@ -189,6 +206,8 @@ const MOST_PROCESSES: usize = 64;
 /// Each is made before the replay begins.
 const MOST_KEYS: usize = 10_000;
 const MOST_SESSIONS: usize = 100_000;
+/// Objects that calls make.
+const MOST_OBJECTS: usize = 1_000_000;
 /// Threads of a process that can be watched, without its first one.
 const MOST_THREADS: usize = BOARD_THREADS - 1;
 const RECORD_LESS: &str = "record a shorter run, or one with fewer of them";
@@ -199,7 +218,9 @@ const RECORD_LESS: &str = "record a shorter run, or one with fewer of them";
 /// When it asks for too much, or nothing of it can be replayed whatever is told of its keys.
 pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<ReplayPlan, PlanError> {
     let observed = observed_keys(workload, &options.keys)?;
-    let mut plan = ReplayPlan { keys: observed.clone(), ..ReplayPlan::default() };
+    let makers = Makers::of(workload, &observed);
+    let keys = observed.iter().copied().filter(|key| !makers.has(key.object)).collect();
+    let mut plan = ReplayPlan { keys, ..ReplayPlan::default() };
     if plan.keys.len() > MOST_KEYS {
         return Err(too_many("keys", plan.keys.len(), MOST_KEYS));
     }
@@ -213,7 +234,7 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
     let mut skipped: BTreeMap<(&'static str, SkipReason), u64> = BTreeMap::new();
     let mut planned_processes = Vec::new();
     for process in places {
-        let mut planner = ThreadPlanner::new(&observed);
+        let mut planner = ThreadPlanner::new(&observed, &makers, process);
         let mut threads = Vec::new();
         for (origin, thread) in workload.threads.iter().enumerate() {
             if thread.process == process {
@@ -230,15 +251,24 @@ pub fn plan_replay(workload: &Workload, options: &ReplayOptions) -> Result<Repla
                 plan.stand_in_reads += u64::from(step.reads_stand_in());
             }
         }
+        for made in &planner.made {
+            let same = |known: &&mut MadeKeys| MadeKeys { count: made.count, ..**known } == *made;
+            match plan.made.iter_mut().find(same) {
+                Some(known) => known.count += made.count,
+                None => plan.made.push(*made),
+            }
+        }
         threads.retain(|thread| !thread.steps.is_empty());
         if threads.is_empty() {
             continue;
         }
+        let objects = planner.objects();
         let planned = ReplayProcess {
             device: 0,
             keys: planner.keys,
             on_token: options.on_token,
             sessions: planner.sessions.iter().map(|session| session.opened_before).collect(),
+            objects,
             prepared: planner.prepared,
             longest_input: planner.longest_input,
             threads,
@@ -274,7 +304,7 @@ fn within_memory(process: &ReplayProcess) -> Result<(), PlanError> {
     let results = steps.filter(|step| step.gives_bytes());
     let longest = results.map(|step| step.room.saturating_sub(SPARE_BYTES)).max();
     too_long("bytes in a result", longest.unwrap_or_default().into())?;
-    let prepared: u64 = process.prepared.iter().map(|input| u64::from(input.bytes)).sum();
+    let prepared = process.prepared.iter().map(|input| u64::from(input.kind.bytes())).sum();
     too_long("bytes in inputs that are made before", prepared)
 }
 
@@ -312,7 +342,8 @@ pub fn most_scale(plan: &ReplayPlan, devices: u32) -> u32 {
     let most_of = |process: &ReplayProcess| {
         let threads = MOST_THREADS / process.threads.len().max(1);
         let sessions = MOST_SESSIONS / (ROUNDS_OF_STEADY * process.sessions.len()).max(1);
-        threads.min(sessions) as u32
+        let objects = MOST_OBJECTS / (ROUNDS_OF_STEADY * process.objects as usize).max(1);
+        threads.min(sessions).min(objects) as u32
     };
     plan.processes.iter().map(most_of).min().unwrap_or_default().saturating_mul(devices)
 }
@@ -339,8 +370,14 @@ fn scaled(
     if sessions > most {
         return Err(too_many("sessions", sessions, most));
     }
+    let objects = (one.objects as usize).saturating_mul(scale as usize).saturating_mul(rounds);
+    let most = MOST_OBJECTS.saturating_mul(options.devices.max(1) as usize);
+    if objects > most {
+        return Err(too_many("objects that calls make", objects, most));
+    }
     let mut random = SplitMix(one.seed ^ 0x5CA1_ED00);
-    let mut all = ReplayProcess { threads: Vec::new(), sessions: Vec::new(), ..one.clone() };
+    let nothing = ReplayProcess { threads: Vec::new(), sessions: Vec::new(), ..one.clone() };
+    let mut all = ReplayProcess { objects: 0, ..nothing };
     for copy in 0..scale {
         // The first is as it was recorded; the others begin somewhere in the time of it.
         let delay = match (copy, options.steady) {
@@ -354,13 +391,15 @@ fn scaled(
         });
         let mut threads: Vec<ReplayThread> = threads.collect();
         for round in 0..rounds as u64 {
-            let first_session = all.sessions.len() as u32;
-            let later = delay.saturating_add(span.0.saturating_mul(round));
+            let its_own = ItsOwn {
+                first_session: all.sessions.len() as u32,
+                first_object: all.objects,
+                later: delay.saturating_add(span.0.saturating_mul(round)),
+            };
             all.sessions.extend(&one.sessions);
+            all.objects += one.objects;
             for (thread, recorded) in threads.iter_mut().zip(&one.threads) {
-                thread
-                    .steps
-                    .extend(recorded.steps.iter().map(|step| moved(step, first_session, later)));
+                thread.steps.extend(recorded.steps.iter().map(|step| its_own.moved(step)));
             }
         }
         all.threads.extend(threads);
@@ -393,15 +432,29 @@ fn dealt(all: ReplayProcess, devices: u32) -> Result<Vec<ReplayProcess>, PlanErr
     Ok(dealt)
 }
 
-/// A step in other sessions, so much later.
-fn moved(step: &ReplayStep, first_session: u32, later: u64) -> ReplayStep {
-    ReplayStep {
-        session: step.session.map(|session| session + first_session),
-        due: match step.due {
-            Due::At(at) => Due::At(Nanos(at.0.saturating_add(later))),
-            after => after,
-        },
-        ..*step
+/// What a copy of the clients has for itself.
+struct ItsOwn {
+    first_session: u32,
+    first_object: u32,
+    /// So much later it begins, in nanoseconds.
+    later: u64,
+}
+
+impl ItsOwn {
+    /// A step in sessions and with objects of its own, so much later.
+    fn moved(&self, step: &ReplayStep) -> ReplayStep {
+        ReplayStep {
+            session: step.session.map(|session| session + self.first_session),
+            object: step.object.map(|object| object + self.first_object),
+            makes: step
+                .makes
+                .map(|made| MadeObject { place: made.place + self.first_object, ..made }),
+            due: match step.due {
+                Due::At(at) => Due::At(Nanos(at.0.saturating_add(self.later))),
+                after => after,
+            },
+            ..*step
+        }
     }
 }
 

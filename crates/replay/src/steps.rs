@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
-use tapstone_token_operations::catalogue::{Hash, KeySpec};
+use tapstone_token_operations::catalogue::{Curve, Hash, KeySpec};
 use tapstone_workload::TemplateShape;
 
 /// One process of a replay. It names no file and holds no secret.
@@ -19,7 +19,10 @@ pub struct ReplayProcess {
     pub on_token: bool,
     /// Sessions that its threads use; true for those that are open before the first call.
     pub sessions: Vec<bool>,
-    /// Inputs that the token has to make: signatures to verify, cipher texts to decrypt.
+    /// How many objects its calls make, each in a place of its own.
+    pub objects: u32,
+    /// Inputs that are made before the first call: signatures to verify, cipher texts to decrypt,
+    /// wrapped keys, points of others.
     pub prepared: Vec<PreparedInput>,
     /// The longest input, in bytes.
     pub longest_input: u32,
@@ -51,6 +54,10 @@ pub struct KeyUses {
     pub encrypt: bool,
     /// It decrypts messages (CKA_DECRYPT).
     pub decrypt: bool,
+    /// Other keys are derived from it (CKA_DERIVE).
+    pub derive: bool,
+    /// It unwraps other keys (CKA_UNWRAP).
+    pub unwrap: bool,
 }
 
 impl fmt::Display for KeyUses {
@@ -60,23 +67,46 @@ impl fmt::Display for KeyUses {
             (self.verify, "verify"),
             (self.encrypt, "encrypt"),
             (self.decrypt, "decrypt"),
+            (self.derive, "derive"),
+            (self.unwrap, "unwrap"),
         ];
         let named: Vec<&str> = uses.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
         f.write_str(&named.join(", "))
     }
 }
 
-/// An input that is made before the replay begins, by the token itself.
+/// An input that is made before the replay begins: by the token, but for a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PreparedInput {
-    /// A place among the keys.
+    /// A place among the keys. Of a point it means nothing.
     pub key: u32,
     /// How it is made, and used.
     pub mechanism: MechanismUse,
-    /// A signature over so many bytes, or a cipher text of so many.
-    pub bytes: u32,
-    /// It is a signature.
-    pub is_signature: bool,
+    /// What it is.
+    pub kind: PreparedKind,
+}
+
+/// What an input is that is made before the replay begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PreparedKind {
+    /// A signature over so many bytes.
+    Signature(u32),
+    /// A cipher text of so many bytes.
+    CipherText(u32),
+    /// A secret key, wrapped.
+    WrappedKey(KeySpec),
+    /// The public point of another party, on that curve.
+    Point(Curve),
+}
+
+impl PreparedKind {
+    /// So many bytes are signed, or there are in the cipher text; of the others there are few.
+    pub(crate) const fn bytes(self) -> u32 {
+        match self {
+            Self::Signature(bytes) | Self::CipherText(bytes) => bytes,
+            Self::WrappedKey(_) | Self::Point(_) => 0,
+        }
+    }
 }
 
 /// A mechanism with its parameters.
@@ -106,6 +136,12 @@ pub enum ReplayParameters {
     Counter,
     /// An IV of 12 bytes that never comes twice, and a tag of 128 bits.
     Gcm,
+    /// The point of another party, by its place among the prepared inputs, and no key derivation
+    /// function (CKD_NULL).
+    Ecdh {
+        /// Its place.
+        point: u32,
+    },
 }
 
 /// One thread of a replay.
@@ -132,6 +168,10 @@ pub struct ReplayStep {
     pub session: Option<u32>,
     /// A place among the keys.
     pub key: Option<u32>,
+    /// Instead of a key: the object that a call made, by its place.
+    pub object: Option<u32>,
+    /// The object that this call makes.
+    pub makes: Option<MadeObject>,
     /// Of a call that begins an operation.
     pub mechanism: Option<MechanismUse>,
     /// What it is given.
@@ -148,12 +188,20 @@ pub struct ReplayStep {
 impl ReplayStep {
     /// Whether it reads an object that no operation used, and that something else stands for.
     pub(crate) const fn reads_stand_in(&self) -> bool {
-        matches!(self.call, Pkcs11Function::C_GetAttributeValue) && self.key.is_none()
+        matches!(self.call, Pkcs11Function::C_GetAttributeValue)
+            && self.key.is_none()
+            && self.object.is_none()
     }
 
     /// Whether the room of a call is one for bytes.
     pub(crate) const fn gives_bytes(&self) -> bool {
         !matches!(self.call, Pkcs11Function::C_OpenSession | Pkcs11Function::C_FindObjects)
+            && self.makes.is_none()
+    }
+
+    /// Whether a call gives a handle.
+    pub(crate) const fn gives_handle(&self) -> bool {
+        matches!(self.call, Pkcs11Function::C_OpenSession) || self.makes.is_some()
     }
 
     /// Bytes that it is given anew; 0 for an input that was prepared.
@@ -187,6 +235,19 @@ impl ReplayStep {
     }
 }
 
+/// An object that a call makes: one of the session's, whatever it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeObject {
+    /// Its place among the objects of its process.
+    pub place: u32,
+    /// What it is; of a pair the private half.
+    pub spec: KeySpec,
+    /// What it is for.
+    pub uses: KeyUses,
+    /// Its value is read (not CKA_SENSITIVE, but CKA_EXTRACTABLE).
+    pub is_read: bool,
+}
+
 /// When a call begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Due {
@@ -203,7 +264,7 @@ pub enum StepInput {
     Bytes(u32),
     /// The same below an RSA modulus of that length.
     Below(u32),
-    /// A cipher text that was prepared, by its place.
+    /// A cipher text, or a wrapped key, that was prepared, by its place.
     CipherText(u32),
     /// So many bytes and their signature, by its place.
     Signed(u32),

@@ -96,6 +96,10 @@ impl Judge {
                     continue;
                 }
             }
+            // What a call made is known to nobody else.
+            if step.object.is_some() {
+                continue;
+            }
             if step.mechanism.is_some() {
                 let iv = iv_of_step(steps, number, place, at.process.prepared.len());
                 let begun = OpenWork {

@@ -128,17 +128,17 @@ fn replaying(workload: &Workload, options: &ReplayOptions) -> String {
 /// A key whose kind nobody knows is told by the user, or its operations are not replayed: that is
 /// his to say.
 fn refuse_untold(keys: &[MappedKey]) -> anyhow::Result<()> {
-    let untold = keys.iter().filter(|key| key.is_to_be_told());
-    let numbers: Vec<String> = untold.map(|key| key.object.to_string()).collect();
-    if numbers.is_empty() {
-        return Ok(());
-    }
+    let untold = || keys.iter().filter(|key| key.is_to_be_told());
+    let Some(first) = untold().next() else { return Ok(()) };
+    let numbers: Vec<String> = untold().map(|key| key.object.to_string()).collect();
+    // Derived is from keys on a curve.
+    let example = if first.uses.derive { "p256" } else { "rsa2048" };
     anyhow::bail!(
         "the recording does not tell what kind of key these are: {}\nhint: --workload-key \
-         {}=rsa2048 tells it; kinds are rsa2048, p256, p384, p521, ed25519, aes128, hmac-sha256 and \
+         {}={example} tells it; kinds are rsa2048, p256, p384, p521, ed25519, aes128, hmac-sha256 and \
          the like",
         numbers.join(", "),
-        numbers[0]
+        first.object
     )
 }
 

@@ -150,6 +150,51 @@ fn reads_of_objects_that_no_operation_used_are_made_of_a_stand_in() {
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 
+/// Keys that an application derives, unwraps and generates for one operation each, and destroys.
+#[test]
+fn keys_that_calls_make_are_made_by_the_same_calls_and_are_gone() {
+    let Some(hsm) = Hsm::new() else { return };
+    let [ecdh, wrap, gcm, generate] = [0x1050, 0x2109, 0x1087, 0x1080];
+    let make = |function, mechanism, object, base| WorkloadCall {
+        mechanism: Some(mechanism),
+        object,
+        detail: base,
+        ..call(function)
+    };
+    let mut calls = Vec::new();
+    for object in (10..70).step_by(3) {
+        // CKA_VALUE: as TLS takes what was agreed upon.
+        let value = TemplateShape(1 << 16 | 1 << 6);
+        let makes =
+            [("C_DeriveKey", ecdh, 1), ("C_UnwrapKey", wrap, 2), ("C_GenerateKey", generate, 0)];
+        for (object, (function, mechanism, base)) in (object..).zip(makes) {
+            calls.push(make(function, mechanism, object, base));
+            calls.push(WorkloadCall { mechanism: Some(gcm), object, ..call("C_EncryptInit") });
+            calls.push(WorkloadCall { input_bytes: 64, output_bytes: 80, ..call("C_Encrypt") });
+            calls.push(WorkloadCall { object, shape: value, ..call("C_GetAttributeValue") });
+            calls.push(WorkloadCall { object, ..call("C_DestroyObject") });
+        }
+    }
+    let untold = made_up(&hsm, calls.clone()).run().exits(2);
+    assert!(untold.stderr.contains("--workload-key 1=p256"), "{}", untold.stderr);
+    let outcome = made_up(&hsm, calls).args("--workload-key 1=p256").run().exits(0);
+    for part in ["C_DeriveKey", "an AES key of 256 bits", "20"] {
+        assert!(outcome.stderr.contains(part), "{part:?} is not in\n{}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.contains("not replayed"), "{}", outcome.stderr);
+    let record = outcome.record();
+    let counts = |name: &str| {
+        let case = record.results.iter().find(|case| case.operation == name).unwrap();
+        (case.completed, case.failed.len())
+    };
+    assert_eq!(counts("C_DeriveKey CKM_ECDH1_DERIVE"), (20, 0));
+    assert_eq!(counts("C_UnwrapKey CKM_AES_KEY_WRAP"), (20, 0));
+    assert_eq!(counts("C_GenerateKey CKM_AES_KEY_GEN"), (20, 0));
+    assert_eq!(counts("C_Encrypt CKM_AES_GCM"), (60, 0));
+    assert_eq!(counts("C_DestroyObject"), (60, 0));
+    assert!(hsm.objects().is_empty(), "nothing is left");
+}
+
 /// SoftHSM2 has no SHA-3: that is known before anything runs, and an error that comes at once is no
 /// latency.
 #[test]

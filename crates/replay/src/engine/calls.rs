@@ -11,6 +11,8 @@ use tapstone_names::pkcs11::{Pkcs11Function, Rv};
 use tapstone_worker::BoardCell;
 use tapstone_workload::TemplateShape;
 
+use super::templates::MadeTemplates;
+
 /// Room for an attribute's value, and for the objects that a search finds.
 const ATTRIBUTE_BYTES: usize = 8_192;
 const MOST_ATTRIBUTES: usize = 255;
@@ -192,6 +194,9 @@ impl<'a> Caller<'a> {
             F::C_EncryptFinal | F::C_DecryptFinal | F::C_DigestFinal | F::C_SignFinal => {
                 return self.finish(function, with);
             }
+            F::C_DestroyObject => {
+                called(timed!(self, C_DestroyObject(with.session, with.object)), 0)
+            }
             _ => return None,
         })
     }
@@ -267,6 +272,52 @@ impl<'a> Caller<'a> {
             F::C_FindObjectsFinal => called(timed!(self, C_FindObjectsFinal(with.session)), 0),
             _ => return None,
         })
+    }
+
+    /// Makes an object by these templates.
+    pub(super) fn make(
+        &mut self,
+        function: Pkcs11Function,
+        with: CallArguments,
+        templates: &mut MadeTemplates,
+    ) -> Option<Called> {
+        use Pkcs11Function as F;
+        let CallArguments { session, mechanism, object, input, input_bytes, .. } = with;
+        let own = templates.own.as_mut_ptr();
+        let count = templates.own.count();
+        let mut made = CK_INVALID_HANDLE;
+        let went = match function {
+            F::C_DeriveKey => {
+                timed!(self, C_DeriveKey(session, mechanism, object, own, count, &mut made))
+            }
+            F::C_UnwrapKey => timed!(
+                self,
+                C_UnwrapKey(session, mechanism, object, input, input_bytes, own, count, &mut made)
+            ),
+            F::C_GenerateKey => {
+                timed!(self, C_GenerateKey(session, mechanism, own, count, &mut made))
+            }
+            F::C_GenerateKeyPair => {
+                let public = templates.public.as_mut_ptr();
+                let public_count = templates.public.count();
+                let mut public_key = CK_INVALID_HANDLE;
+                timed!(
+                    self,
+                    C_GenerateKeyPair(
+                        session,
+                        mechanism,
+                        public,
+                        public_count,
+                        own,
+                        count,
+                        &mut public_key,
+                        &mut made
+                    )
+                )
+            }
+            _ => return None,
+        };
+        Some(called(went, made as u64))
     }
 
     /// Begins a search with these attributes.

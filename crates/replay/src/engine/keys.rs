@@ -7,7 +7,7 @@ use tapstone_token_operations::catalogue::KeySpec;
 use tapstone_token_operations::material::KeyMaterial;
 
 use super::{ReplaySite, ReplayTrouble};
-use crate::steps::{KeyOrder, ReplayProcess};
+use crate::steps::{KeyOrder, KeyUses, ReplayProcess};
 
 /// A key that was made.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,6 @@ fn make(
         code: Rv(CKR_MECHANISM_INVALID as u64),
     };
     let mechanism = order.spec.generation().ok_or(unknown)?.number();
-    let signs = order.uses.sign || order.uses.verify;
-    let decrypts = order.uses.encrypt || order.uses.decrypt;
     if let Some(bytes) = order.spec.secret_bytes() {
         let mut template = Template::new()
             .number(CKA_CLASS, CKO_SECRET_KEY)
@@ -99,10 +97,9 @@ fn make(
             .flag(CKA_SENSITIVE, !is_readable)
             .flag(CKA_EXTRACTABLE, is_readable)
             .number(CKA_VALUE_LEN, bytes as CK_ULONG);
-        for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
-            if is_used {
-                template = template.flag(uses.own, true).flag(uses.public, true);
-            }
+        for uses in used_halves(order.uses) {
+            template = template.flag(uses.own, true);
+            template = uses.public.into_iter().fold(template, |it, kind| it.flag(kind, true));
         }
         let key = site.main.generate_key(mechanism, common(template))?;
         return Ok(MadeKey { own: key, public: key, asks_for_pin: false });
@@ -116,17 +113,13 @@ fn make(
     if asks_for_pin {
         private = private.flag(CKA_ALWAYS_AUTHENTICATE, true);
     }
-    for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
-        if is_used {
-            private = private.flag(uses.own, true);
-        }
+    for uses in used_halves(order.uses) {
+        private = private.flag(uses.own, true);
     }
     let mut first_failure = None;
     for mut public in named_pairs(order.spec) {
-        for (is_used, uses) in [(signs, SIGNATURE), (decrypts, SECRECY)] {
-            if is_used {
-                public = public.flag(uses.public, true);
-            }
+        for kind in used_halves(order.uses).filter_map(|uses| uses.public) {
+            public = public.flag(kind, true);
         }
         match site.main.generate_key_pair(mechanism, common(public), common(private.clone())) {
             Ok((public, own)) => return Ok(MadeKey { own, public, asks_for_pin }),
@@ -138,16 +131,27 @@ fn make(
 
 /// What the halves of a pair are allowed to do.
 #[derive(Clone, Copy)]
-struct PairUse {
-    own: CK_ATTRIBUTE_TYPE,
-    public: CK_ATTRIBUTE_TYPE,
+pub(super) struct PairUse {
+    pub(super) own: CK_ATTRIBUTE_TYPE,
+    /// Of an agreement the public half takes no part in it.
+    pub(super) public: Option<CK_ATTRIBUTE_TYPE>,
 }
 
-const SIGNATURE: PairUse = PairUse { own: CKA_SIGN, public: CKA_VERIFY };
-const SECRECY: PairUse = PairUse { own: CKA_DECRYPT, public: CKA_ENCRYPT };
+/// What the halves of a pair, or a secret, must be allowed to do.
+pub(super) fn used_halves(uses: KeyUses) -> impl Iterator<Item = PairUse> {
+    let pair = |is_used, own, public| (is_used, PairUse { own, public });
+    [
+        pair(uses.sign || uses.verify, CKA_SIGN, Some(CKA_VERIFY)),
+        pair(uses.encrypt || uses.decrypt, CKA_DECRYPT, Some(CKA_ENCRYPT)),
+        pair(uses.derive, CKA_DERIVE, None),
+        pair(uses.unwrap, CKA_UNWRAP, Some(CKA_WRAP)),
+    ]
+    .into_iter()
+    .filter_map(|(is_used, halves)| is_used.then_some(halves))
+}
 
 /// The public half, in each way to name what is wanted.
-fn named_pairs(spec: KeySpec) -> Vec<Template> {
+pub(super) fn named_pairs(spec: KeySpec) -> Vec<Template> {
     match spec {
         KeySpec::Rsa { bits } => vec![
             Template::new()

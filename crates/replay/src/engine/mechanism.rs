@@ -5,6 +5,7 @@ use std::ptr;
 
 use cryptoki_sys::*;
 
+use super::prepare::PreparedBytes;
 use crate::steps::{MechanismUse, ReplayParameters};
 
 /// A mechanism for one call. Boxed by its owner: the mechanism points into it.
@@ -15,6 +16,7 @@ pub(super) struct PointedMechanism {
     oaep: CK_RSA_PKCS_OAEP_PARAMS,
     counter: CK_AES_CTR_PARAMS,
     gcm: CK_GCM_PARAMS,
+    ecdh: CK_ECDH1_DERIVE_PARAMS,
 }
 
 impl PointedMechanism {
@@ -43,11 +45,24 @@ impl PointedMechanism {
                 ulAADLen: 0,
                 ulTagBits: 128,
             },
+            ecdh: CK_ECDH1_DERIVE_PARAMS {
+                kdf: CKD_NULL,
+                ulSharedDataLen: 0,
+                pSharedData: ptr::null_mut(),
+                ulPublicDataLen: 0,
+                pPublicData: ptr::null_mut(),
+            },
         })
     }
 
-    /// The mechanism with this IV, where it takes one.
-    pub(super) fn point(&mut self, wanted: MechanismUse, iv: [u8; 16]) -> *mut CK_MECHANISM {
+    /// The mechanism with this IV, where it takes one, and with the prepared inputs, of which one may
+    /// be a point that it takes.
+    pub(super) fn point(
+        &mut self,
+        wanted: MechanismUse,
+        iv: [u8; 16],
+        prepared: &[PreparedBytes],
+    ) -> *mut CK_MECHANISM {
         self.iv = iv;
         let (parameter, length): (*mut c_void, usize) = match wanted.parameters {
             ReplayParameters::None => (ptr::null_mut(), 0),
@@ -68,6 +83,12 @@ impl PointedMechanism {
             ReplayParameters::Gcm => {
                 self.gcm.pIv = self.iv.as_mut_ptr();
                 (ptr::from_mut(&mut self.gcm).cast(), size_of::<CK_GCM_PARAMS>())
+            }
+            ReplayParameters::Ecdh { point } => {
+                let point = prepared.get(point as usize).map_or(&[][..], |known| &known.input);
+                self.ecdh.pPublicData = point.as_ptr().cast_mut();
+                self.ecdh.ulPublicDataLen = point.len() as CK_ULONG;
+                (ptr::from_mut(&mut self.ecdh).cast(), size_of::<CK_ECDH1_DERIVE_PARAMS>())
             }
         };
         self.mechanism.mechanism = wanted.number as CK_MECHANISM_TYPE;

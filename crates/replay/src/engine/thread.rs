@@ -16,9 +16,10 @@ use super::SharedReplay;
 use super::calls::{AskedAttributes, CallArguments, Called, Caller, MOST_OBJECTS};
 use super::mechanism::PointedMechanism;
 use super::sessions::SharedSessions;
+use super::templates::MadeTemplates;
 use crate::inputs::{input_offset, iv_of_step};
 use crate::measured::{KeptResult, ReplayedCall, ReplayedThread};
-use crate::steps::{Due, ReplayStep, ReplayThread, StepInput};
+use crate::steps::{Due, MadeObject, ReplayStep, ReplayThread, StepInput};
 
 /// No moment is waited for longer at once: somebody may want to end.
 const LONGEST_SLEEP: Nanos = Nanos(50_000_000);
@@ -42,6 +43,8 @@ struct Desk {
     below: Vec<u8>,
     /// Templates of searches, by their shape.
     searches: Vec<(TemplateShape, RawTemplate)>,
+    /// Templates of objects that are made.
+    made: Vec<MadeTemplates>,
 }
 
 impl ReplayingThread {
@@ -67,6 +70,7 @@ impl ReplayingThread {
             output: vec![0; rooms.max().unwrap_or_default().max(1)],
             below: Vec::new(),
             searches: Vec::new(),
+            made: Vec::new(),
         };
         let times = Vec::with_capacity(self.plan.steps.len());
         let mut replayed = ReplayedThread { times, results: Vec::new() };
@@ -85,7 +89,7 @@ impl ReplayingThread {
                 None => None,
             };
             let went = went.unwrap_or_else(|| not_made(step));
-            self.note_session(step, &went);
+            self.note_handles(step, &went);
             self.keep_result(place, step, &went, &desk, &mut replayed);
             answered = went.end;
             replayed.times.push(ReplayedCall {
@@ -93,7 +97,7 @@ impl ReplayingThread {
                 duration: went.end - went.begin,
                 late: went.begin - due,
                 result: went.result,
-                output: if went.result == 0 && step.call != Pkcs11Function::C_OpenSession {
+                output: if went.result == 0 && !step.gives_handle() {
                     u32::try_from(went.output).unwrap_or(u32::MAX)
                 } else {
                     0
@@ -110,6 +114,10 @@ impl ReplayingThread {
         caller: &mut Caller<'_>,
         desk: &mut Desk,
     ) -> Option<Called> {
+        if let Some(made) = step.makes {
+            let templates = self.templates(step.call, made, desk);
+            return caller.make(step.call, arguments, templates);
+        }
         match step.call {
             Pkcs11Function::C_FindObjectsInit => {
                 let template = self.search_template(step.shape, desk);
@@ -140,12 +148,12 @@ impl ReplayingThread {
     ) -> Option<CallArguments> {
         let opens = step.call == Pkcs11Function::C_OpenSession;
         let session = match step.session {
-            Some(place) if !opens => self.sessions.handle(place, stop)?,
+            Some(place) if !opens => self.sessions.handles.handle(place, stop)?,
             _ => CK_INVALID_HANDLE,
         };
         let mut arguments = CallArguments {
             session,
-            object: self.object(step),
+            object: self.object(step, stop)?,
             mechanism: ptr::null_mut(),
             input: ptr::null_mut(),
             input_bytes: 0,
@@ -158,24 +166,44 @@ impl ReplayingThread {
         if let Some(mechanism) = step.mechanism {
             let steps = &self.plan.steps;
             let iv = iv_of_step(steps, self.number as usize, place, self.shared.prepared.len());
-            arguments.mechanism = desk.mechanism.point(mechanism, iv);
+            arguments.mechanism = desk.mechanism.point(mechanism, iv, &self.shared.prepared);
         }
         Some(arguments)
     }
 
     /// The private half or the public one, by what is done with it. Of an object that is none of
-    /// the replay's keys its stand-in, or else the first of them.
-    fn object(&self, step: &ReplayStep) -> CK_OBJECT_HANDLE {
+    /// the replay's keys its stand-in, or else the first of them. `None`: a call was to make it, and
+    /// never does.
+    fn object(&self, step: &ReplayStep, stop: &AtomicBool) -> Option<CK_OBJECT_HANDLE> {
+        if let Some(place) = step.object {
+            return self.shared.objects.handle(place, stop);
+        }
         let keys = &self.shared.keys;
         if let (true, Some(object)) = (step.reads_stand_in(), self.shared.stand_in) {
-            return object;
+            return Some(object);
         }
         let place = step.key.map_or(0, |place| place as usize);
-        let Some(key) = keys.get(place) else { return CK_INVALID_HANDLE };
-        match step.call {
+        let Some(key) = keys.get(place) else { return Some(CK_INVALID_HANDLE) };
+        Some(match step.call {
             Pkcs11Function::C_VerifyInit | Pkcs11Function::C_EncryptInit => key.public,
             _ => key.own,
-        }
+        })
+    }
+
+    /// Templates of an object that a call makes.
+    fn templates<'d>(
+        &self,
+        call: Pkcs11Function,
+        made: MadeObject,
+        desk: &'d mut Desk,
+    ) -> &'d mut MadeTemplates {
+        let known = desk.made.iter().position(|it| it.are_of(call, made));
+        let place = known.unwrap_or_else(|| {
+            let SharedReplay { run, private, .. } = &*self.shared;
+            desk.made.push(MadeTemplates::new(call, made, run, *private));
+            desk.made.len() - 1
+        });
+        &mut desk.made[place]
     }
 
     fn give_input(
@@ -280,14 +308,26 @@ impl ReplayingThread {
         }
     }
 
-    fn note_session(&self, step: &ReplayStep, went: &Called) {
+    /// What was made can be used, and what is gone cannot.
+    fn note_handles(&self, step: &ReplayStep, went: &Called) {
+        let objects = &self.shared.objects;
+        match (step.makes, step.object) {
+            (Some(made), _) if went.result == 0 && went.output != 0 => {
+                objects.set(made.place, went.output as CK_OBJECT_HANDLE);
+            }
+            (Some(made), _) => objects.forget(made.place),
+            (None, Some(place)) if step.call == Pkcs11Function::C_DestroyObject => {
+                objects.forget(place);
+            }
+            _ => {}
+        }
         let Some(place) = step.session else { return };
         match (step.call, went.result) {
             (Pkcs11Function::C_OpenSession, 0) => {
-                self.sessions.set(place, went.output as CK_SESSION_HANDLE);
+                self.sessions.handles.set(place, went.output as CK_SESSION_HANDLE);
             }
             (Pkcs11Function::C_OpenSession, _) | (Pkcs11Function::C_CloseSession, 0) => {
-                self.sessions.forget(place);
+                self.sessions.handles.forget(place);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tapstone_token_operations::catalogue::KeySpec;
 use tapstone_workload::{Workload, WorkloadCall};
 
-use super::works::{is_for_key, use_begun, work_of};
+use super::works::{is_for_key, use_as_base, use_begun, work_of};
 use super::{KeyCertainty, MappedKey, PlanError};
 use crate::mechanisms::{KeyFamily, key_of_length, known_mechanism};
 use crate::steps::KeyUses;
@@ -68,6 +68,16 @@ pub(super) fn observed_keys(
 }
 
 fn look_at(call: &WorkloadCall, current: &mut CurrentKeys, keys: &mut BTreeMap<u32, SeenKey>) {
+    if let Some(use_of) = use_as_base(call.function) {
+        if call.detail != 0 {
+            let key = keys.entry(call.detail).or_default();
+            use_of(&mut key.uses);
+            key.operations += 1;
+            let family = call.mechanism.and_then(known_mechanism).map(|known| known.family);
+            key.family = key.family.or(family);
+        }
+        return;
+    }
     if let Some(use_of) = use_begun(call.function) {
         if call.object == 0 {
             return;

@@ -3,7 +3,7 @@
 use tapstone_workload::{WorkloadCall, WorkloadThread};
 
 use super::*;
-use crate::steps::StepInput;
+use crate::steps::{PreparedKind, StepInput};
 
 fn call(function: &'static str) -> WorkloadCall {
     WorkloadCall {
@@ -136,7 +136,7 @@ fn parts_of_decryptions_and_verifications_are_of_one_input() {
     ];
     let (steps, prepared, skipped) = inputs(&decrypts);
     assert!(skipped.is_empty(), "{skipped:?}");
-    assert_eq!((prepared.len(), prepared[0].bytes, prepared[0].is_signature), (1, 80, false));
+    assert_eq!((prepared.len(), prepared[0].kind), (1, PreparedKind::CipherText(80)));
     let of = |from, bytes| StepInput::Part { prepared: 0, from, bytes };
     assert_eq!(steps[1..], [of(0, 30), of(30, 50), of(30, 50), StepInput::CipherText(0)]);
     // ECDSA with SHA-256.
@@ -148,7 +148,7 @@ fn parts_of_decryptions_and_verifications_are_of_one_input() {
     ];
     let (steps, prepared, skipped) = inputs(&calls);
     assert!(skipped.is_empty(), "{skipped:?}");
-    assert_eq!((prepared.len(), prepared[0].bytes, prepared[0].is_signature), (1, 80, true));
+    assert_eq!((prepared.len(), prepared[0].kind), (1, PreparedKind::Signature(80)));
     assert_eq!(steps[1..], [of(0, 30), of(30, 50), StepInput::Signed(0)]);
     // Its end is not there.
     let calls = [&decrypts[..2], &[decrypts[3], call("C_GetSessionInfo")]].concat();
@@ -213,6 +213,71 @@ fn clients_are_dealt_to_devices_and_open_no_session_of_another() {
     // More devices than clients: the others have nothing to do.
     let few = planned_with(signature().to_vec(), &ReplayOptions { devices: 9, ..options });
     assert_eq!(few.unwrap().processes.len(), 5);
+}
+
+/// A key derived from object 1, with which something is encrypted.
+fn derivation() -> [WorkloadCall; 3] {
+    let derive =
+        WorkloadCall { mechanism: Some(0x1050), object: 2, detail: 1, ..call("C_DeriveKey") };
+    let begin = WorkloadCall { mechanism: Some(0x1087), object: 2, ..call("C_EncryptInit") };
+    let work = WorkloadCall { input_bytes: 64, output_bytes: 80, ..call("C_Encrypt") };
+    [derive, begin, work]
+}
+
+#[test]
+fn keys_that_calls_derive_and_unwrap_are_made_by_the_same_calls() {
+    let unwrap =
+        WorkloadCall { mechanism: Some(0x2109), object: 4, detail: 3, ..call("C_UnwrapKey") };
+    let destroy = |object| WorkloadCall { object, ..call("C_DestroyObject") };
+    let calls = [&derivation()[..], &[unwrap, destroy(2), destroy(4), destroy(9)]].concat();
+    let untold = planned(calls.clone()).unwrap();
+    assert!(untold.keys[0].is_to_be_told(), "no curve is guessed");
+    let keys = BTreeMap::from([(1, KeySpec::named("p256").unwrap())]);
+    let options = ReplayOptions { keys, scale: 2, ..ReplayOptions::default() };
+    let plan = planned_with(calls, &options).unwrap();
+    let process = &plan.processes[0];
+    // Neither is made before: those of the keys that they are made with.
+    let uses: Vec<String> = process.keys.iter().map(|key| key.uses.to_string()).collect();
+    assert_eq!(uses, ["derive", "unwrap"]);
+    let made: Vec<_> = plan.made.iter().map(|it| (it.function, it.spec, it.count)).collect();
+    let aes = KeySpec::Aes { bits: 256 };
+    assert_eq!(made, [("C_DeriveKey", aes, 1), ("C_UnwrapKey", aes, 1)]);
+    let objects = |thread: usize| -> Vec<_> {
+        let steps = &process.threads[thread].steps;
+        steps.iter().map(|step| (step.makes.map(|it| it.place), step.object)).collect()
+    };
+    let first = [
+        (Some(0), None),
+        (None, Some(0)),
+        (None, None),
+        (Some(1), None),
+        (None, Some(0)),
+        (None, Some(1)),
+    ];
+    assert_eq!(objects(0), first);
+    assert_eq!(objects(1)[..2], [(Some(2), None), (None, Some(2))], "each copy has its own");
+    assert_eq!(process.objects, 4);
+    let [skipped] = &plan.skipped[..] else { panic!("{:?}", plan.skipped) };
+    assert_eq!(skipped.reason, SkipReason::WouldChangeObjects, "of what the run did not make");
+}
+
+#[test]
+fn what_no_call_makes_before_its_use_is_made_before_the_replay() {
+    let [derive, begin, work] = derivation();
+    let keys = BTreeMap::from([(1, KeySpec::named("p256").unwrap())]);
+    let made = |calls: &[WorkloadCall]| {
+        let options = ReplayOptions { keys: keys.clone(), ..ReplayOptions::default() };
+        let plan = planned_with(calls.to_vec(), &options).unwrap();
+        (plan.processes[0].objects, plan.processes[0].keys.len())
+    };
+    assert_eq!(made(&[derive, begin, work]), (1, 1));
+    assert_eq!(made(&[begin, work, derive]), (1, 2), "used before it is made");
+    let stays = WorkloadCall { on_token: true, ..derive };
+    assert_eq!(made(&[stays, begin, work]), (0, 1));
+    let of_itself = WorkloadCall { detail: 2, ..derive };
+    assert_eq!(made(&[derive, of_itself, begin, work]), (1, 1));
+    let unknown = WorkloadCall { mechanism: Some(0x8000_0001), ..derive };
+    assert_eq!(made(&[unknown, begin, work]), (0, 1));
 }
 
 #[test]

@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tapstone_measure::units::Nanos;
 use tapstone_names::pkcs11::Pkcs11Function;
+use tapstone_token_operations::catalogue::KeySpec;
 use tapstone_workload::{WorkloadCall, WorkloadThread};
 
+use super::made::{Maker, Makers};
 use super::works::{WORKS, is_for_key, work_of};
-use super::{MappedKey, SkipReason};
+use super::{MadeKeys, MappedKey, SkipReason};
 use crate::mechanisms::known_mechanism;
-use crate::steps::{Due, KeyOrder, MechanismUse, PreparedInput, ReplayStep, StepInput};
+use crate::steps::{
+    Due, KeyOrder, MadeObject, MechanismUse, PreparedInput, PreparedKind, ReplayParameters,
+    ReplayStep, StepInput,
+};
 
 /// CKR_BUFFER_TOO_SMALL: the operation goes on.
 pub(crate) const BUFFER_TOO_SMALL: u64 = 0x150;
@@ -19,6 +24,8 @@ pub(super) const SPARE_BYTES: u32 = 1_024;
 /// Plans the threads of one process.
 pub(super) struct ThreadPlanner<'a> {
     observed: BTreeMap<u32, &'a MappedKey>,
+    makers: &'a Makers,
+    process: u32,
     /// Keys that this process makes.
     pub(super) keys: Vec<KeyOrder>,
     /// Their places, by the recorded object.
@@ -27,6 +34,10 @@ pub(super) struct ThreadPlanner<'a> {
     known_sessions: HashMap<u32, u32>,
     /// Sessions that a call opens.
     opened: HashSet<u32>,
+    /// Places of objects that calls make, by the recorded object.
+    known_objects: HashMap<u32, u32>,
+    /// Keys that its calls make.
+    pub(super) made: Vec<MadeKeys>,
     pub(super) prepared: Vec<PreparedInput>,
     known_prepared: HashMap<PreparedInput, u32>,
     pub(super) longest_input: u32,
@@ -57,10 +68,17 @@ impl SkipCounts {
 #[derive(Clone, Copy)]
 struct Begun {
     mechanism: MechanismUse,
-    key: Option<u32>,
+    used: UsedObject,
     is_raw_rsa: bool,
     /// In parts: the input that they are of, and how much of it was passed already.
     parts: Option<PassedParts>,
+}
+
+/// What a call uses: a key that the replay makes before it begins, or an object that a call makes.
+#[derive(Clone, Copy, Default)]
+struct UsedObject {
+    key: Option<u32>,
+    object: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -77,14 +95,18 @@ struct Pause {
 }
 
 impl<'a> ThreadPlanner<'a> {
-    pub(super) fn new(observed: &'a [MappedKey]) -> Self {
+    pub(super) fn new(observed: &'a [MappedKey], makers: &'a Makers, process: u32) -> Self {
         Self {
             observed: observed.iter().map(|key| (key.object, key)).collect(),
+            makers,
+            process,
             keys: Vec::new(),
             known_keys: HashMap::new(),
             sessions: Vec::new(),
             known_sessions: HashMap::new(),
             opened: HashSet::new(),
+            known_objects: HashMap::new(),
+            made: Vec::new(),
             prepared: Vec::new(),
             known_prepared: HashMap::new(),
             longest_input: 0,
@@ -102,7 +124,7 @@ impl<'a> ThreadPlanner<'a> {
             let before = call.computing.0.saturating_add(call.waiting.0);
             pause.time = Nanos(pause.time.0.saturating_add(before));
             pause.after_wait |= call.after_wait;
-            match self.step(call, followers.after(place), &mut operations) {
+            match self.step(call, begin, followers.after(place), &mut operations) {
                 Err(reason) => self.skipped.add(call.function, reason),
                 Ok(mut step) => {
                     step.origin = place as u32;
@@ -123,15 +145,20 @@ impl<'a> ThreadPlanner<'a> {
     fn step<'c>(
         &mut self,
         call: &WorkloadCall,
+        at: Nanos,
         rest: impl Iterator<Item = &'c WorkloadCall> + Clone,
         operations: &mut HashMap<(u32, &'static str), Result<Begun, SkipReason>>,
     ) -> Result<ReplayStep, SkipReason> {
         let function = call.function;
-        if let Some(reason) = never_replayed(function).filter(|_| !is_for_key(call)) {
-            return Err(reason);
-        }
         if call.unfinished {
             return Err(SkipReason::NeverReturned);
+        }
+        let end = Nanos(at.0.saturating_add(call.duration.0));
+        let makes = self.makers.is_made_by(call, self.process, end);
+        let destroys = function == "C_DestroyObject" && self.made_object(call.object, at).is_some();
+        let never = never_replayed(function).filter(|_| !is_for_key(call) && !makes && !destroys);
+        if let Some(reason) = never {
+            return Err(reason);
         }
         let work = work_of(function);
         let begins = function.ends_with("Init") && work.is_some();
@@ -149,6 +176,8 @@ impl<'a> ThreadPlanner<'a> {
             due: Due::AfterAnswer(Nanos::ZERO),
             session: None,
             key: None,
+            object: None,
+            makes: None,
             mechanism: None,
             input: StepInput::Bytes(call.input_bytes),
             room: room(call),
@@ -156,26 +185,31 @@ impl<'a> ThreadPlanner<'a> {
             shape: call.shape,
         };
         if let (true, Some(work)) = (begins, work) {
-            let begun = self.begin(call, rest, work);
+            let begun = self.begin(call, at, rest, work);
             operations.insert((call.session, work), begun);
             let begun = begun?;
             step.mechanism = Some(begun.mechanism);
-            step.key = begun.key;
+            UsedObject { key: step.key, object: step.object } = begun.used;
             step.input = StepInput::Bytes(0);
+        } else if makes {
+            self.make(call, at, &mut step)?;
+        } else if destroys {
+            step.object = self.made_object(call.object, at);
         } else if let Some(work) = work {
             let begun = operations.get_mut(&(call.session, work));
             let begun = begun.map(|begun| begun.as_mut().map_err(|reason| *reason)).transpose()?;
             step.input = self.input(call, begun);
         } else if function == "C_Login" {
             let of_session = WORKS.iter().filter_map(|work| operations.get(&(call.session, *work)));
-            let mut begun = of_session.filter_map(|begun| begun.ok()?.key);
+            let mut begun = of_session.filter_map(|begun| begun.ok()?.used.key);
             let asks = |key: u32| self.keys[key as usize].always_authenticate;
             if !begun.any(asks) {
                 return Err(SkipReason::LoginHappensOnce);
             }
             step.input = StepInput::Pin;
         } else if function == "C_GetAttributeValue" {
-            step.key = self.key(call.object).ok();
+            let used = self.used(call.object, at).unwrap_or_default();
+            UsedObject { key: step.key, object: step.object } = used;
         } else if function == "C_GetMechanismInfo" {
             let parameters = crate::steps::ReplayParameters::None;
             let number = call.mechanism.unwrap_or_default();
@@ -214,25 +248,30 @@ impl<'a> ThreadPlanner<'a> {
     fn begin<'c>(
         &mut self,
         call: &WorkloadCall,
+        at: Nanos,
         rest: impl Iterator<Item = &'c WorkloadCall> + Clone,
         work: &'static str,
     ) -> Result<Begun, SkipReason> {
         let known = call.mechanism.and_then(known_mechanism);
+        let known = known.filter(|known| !known.is_agreement());
         let known = known.ok_or(SkipReason::UnknownMechanism)?;
         let next = rest.clone().next();
         let in_one = next.is_none_or(|next| next.function == work);
         let mechanism = known.with_parameters(next.map_or(0, |next| next.input_bytes));
-        let key = match work {
-            "C_Digest" => None,
-            _ => Some(self.key(call.object)?),
+        let used = match work {
+            "C_Digest" => UsedObject::default(),
+            _ => self.used(call.object, at)?,
         };
-        let mut begun = Begun { mechanism, key, is_raw_rsa: known.is_raw_rsa(), parts: None };
-        if let ("C_Decrypt" | "C_Verify", Some(key), false) = (work, key, in_one) {
+        let mut begun = Begun { mechanism, used, is_raw_rsa: known.is_raw_rsa(), parts: None };
+        if let ("C_Decrypt" | "C_Verify", Some(key), false) = (work, used.key, in_one) {
             // Of RSA without a digest a token knows no parts (PKCS#11 3.1, 6.1).
             let bytes = bytes_of_parts(rest, work).filter(|_| !begun.is_raw_rsa);
             let bytes = bytes.ok_or(SkipReason::InParts)?;
-            let is_signature = work == "C_Verify";
-            let prepared = self.prepare(PreparedInput { key, mechanism, bytes, is_signature });
+            let kind = match work {
+                "C_Verify" => PreparedKind::Signature(bytes),
+                _ => PreparedKind::CipherText(bytes),
+            };
+            let prepared = self.prepare(PreparedInput { key, mechanism, kind });
             self.longest_input = self.longest_input.max(bytes);
             begun.parts = Some(PassedParts { prepared, passed: 0 });
         }
@@ -255,6 +294,84 @@ impl<'a> ThreadPlanner<'a> {
         Ok(place)
     }
 
+    /// What a call uses: what another one made before it, or a key that is made before the replay.
+    fn used(&mut self, object: u32, at: Nanos) -> Result<UsedObject, SkipReason> {
+        match self.made_object(object, at) {
+            Some(place) => Ok(UsedObject { key: None, object: Some(place) }),
+            None => Ok(UsedObject { key: Some(self.key(object)?), object: None }),
+        }
+    }
+
+    /// The place of an object that a call makes before that moment.
+    fn made_object(&mut self, object: u32, at: Nanos) -> Option<u32> {
+        self.makers.maker(object, self.process, at)?;
+        Some(self.place_of(object))
+    }
+
+    fn place_of(&mut self, object: u32) -> u32 {
+        let next = self.known_objects.len() as u32;
+        *self.known_objects.entry(object).or_insert(next)
+    }
+
+    /// How many objects its calls make.
+    pub(super) fn objects(&self) -> u32 {
+        self.known_objects.len() as u32
+    }
+
+    /// A call that makes an object.
+    fn make(
+        &mut self,
+        call: &WorkloadCall,
+        at: Nanos,
+        step: &mut ReplayStep,
+    ) -> Result<(), SkipReason> {
+        let end = Nanos(at.0.saturating_add(call.duration.0));
+        let maker = self.makers.maker(call.object, self.process, end);
+        let maker = *maker.ok_or(SkipReason::WouldChangeObjects)?;
+        let Maker { function, mechanism, base, spec, is_read, certainty, .. } = maker;
+        if base != 0 {
+            UsedObject { key: step.key, object: step.object } = self.used(base, at)?;
+        }
+        let known = known_mechanism(mechanism).map(|known| known.with_parameters(0));
+        let mut used =
+            known.unwrap_or(MechanismUse { number: mechanism, parameters: ReplayParameters::None });
+        step.input = StepInput::Bytes(0);
+        match (function, step.key) {
+            ("C_DeriveKey", _) => {
+                let KeySpec::Ec { curve } = self.spec_of(base)? else {
+                    return Err(SkipReason::UnknownKey);
+                };
+                let kind = PreparedKind::Point(curve);
+                let point = self.prepare(PreparedInput { key: 0, mechanism: used, kind });
+                used.parameters = ReplayParameters::Ecdh { point };
+            }
+            ("C_UnwrapKey", Some(key)) => {
+                let kind = PreparedKind::WrappedKey(spec);
+                let wrapped = self.prepare(PreparedInput { key, mechanism: used, kind });
+                step.input = StepInput::CipherText(wrapped);
+            }
+            _ => {}
+        }
+        step.mechanism = Some(used);
+        let uses = self.observed.get(&call.object).map(|known| known.uses).unwrap_or_default();
+        step.makes = Some(MadeObject { place: self.place_of(call.object), spec, uses, is_read });
+        let same = |known: &&mut MadeKeys| {
+            (known.function, known.spec, known.certainty) == (function, spec, certainty)
+        };
+        match self.made.iter_mut().find(same) {
+            Some(known) => known.count += 1,
+            None => self.made.push(MadeKeys { function, spec, certainty, count: 1 }),
+        }
+        Ok(())
+    }
+
+    /// The kind of a key, whoever makes it.
+    fn spec_of(&self, object: u32) -> Result<KeySpec, SkipReason> {
+        let made = self.makers.spec(object);
+        let known = || self.observed.get(&object)?.spec;
+        made.or_else(known).ok_or(SkipReason::UnknownKey)
+    }
+
     fn input(&mut self, call: &WorkloadCall, begun: Option<&mut Begun>) -> StepInput {
         let bytes = call.input_bytes;
         let Some(begun) = begun else { return StepInput::Bytes(bytes) };
@@ -271,17 +388,18 @@ impl<'a> ThreadPlanner<'a> {
                 }
             };
         }
-        let prepared = |key, is_signature| PreparedInput {
-            key,
-            mechanism: begun.mechanism,
-            bytes,
-            is_signature,
-        };
-        match (call.function, begun.key) {
-            ("C_Verify", Some(key)) => StepInput::Signed(self.prepare(prepared(key, true))),
+        let prepared = |key, kind| PreparedInput { key, mechanism: begun.mechanism, kind };
+        match (call.function, begun.used.key) {
+            ("C_Verify", Some(key)) => {
+                let signature = prepared(key, PreparedKind::Signature(bytes));
+                StepInput::Signed(self.prepare(signature))
+            }
             ("C_Decrypt", Some(_)) if begun.is_raw_rsa => StepInput::Below(bytes),
-            ("C_Decrypt", Some(key)) => StepInput::CipherText(self.prepare(prepared(key, false))),
-            (_, Some(_)) if begun.is_raw_rsa => StepInput::Below(bytes),
+            ("C_Decrypt", Some(key)) => {
+                let cipher_text = prepared(key, PreparedKind::CipherText(bytes));
+                StepInput::CipherText(self.prepare(cipher_text))
+            }
+            _ if begun.is_raw_rsa => StepInput::Below(bytes),
             _ => StepInput::Bytes(bytes),
         }
     }
@@ -341,6 +459,7 @@ fn room(call: &WorkloadCall) -> u32 {
     match call.function {
         "C_FindObjects" => call.input_bytes.clamp(1, 4_096),
         "C_OpenSession" => call.detail,
+        "C_GenerateKey" | "C_GenerateKeyPair" | "C_UnwrapKey" | "C_DeriveKey" => 0,
         _ if call.result == BUFFER_TOO_SMALL => 1,
         _ => call.output_bytes.max(call.input_bytes).saturating_add(SPARE_BYTES),
     }

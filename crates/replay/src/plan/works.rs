@@ -23,6 +23,15 @@ pub(super) fn is_for_key(call: &WorkloadCall) -> bool {
     call.function == "C_Login" && call.detail == CONTEXT_SPECIFIC
 }
 
+/// The functions that make an object by another key, and what that key is used for.
+pub(super) fn use_as_base(function: &str) -> Option<fn(&mut KeyUses)> {
+    Some(match function {
+        "C_DeriveKey" => |uses| uses.derive = true,
+        "C_UnwrapKey" => |uses| uses.unwrap = true,
+        _ => return None,
+    })
+}
+
 /// What a key is used for by the operation that a function begins.
 pub(super) fn use_begun(function: &str) -> Option<fn(&mut KeyUses)> {
     Some(match function {

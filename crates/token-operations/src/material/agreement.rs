@@ -9,7 +9,7 @@ use aws_lc_rs::kem::{
 };
 
 use super::secret::SecretBytes;
-use super::seeded::Seeded;
+use super::seeded::{Purpose, Seeded};
 use crate::catalogue::{Curve, MlKem};
 
 /// What one party makes public, and what stays with software.
@@ -32,6 +32,14 @@ pub(super) fn peer(
     let token = UnparsedPublicKey::new(algorithm, token_point);
     let secret = agreement::agree(&private, token, Unspecified, |secret| Ok(secret.into()))?;
     Ok(AgreementParty { public: private.compute_public_key()?.as_ref().to_vec(), secret })
+}
+
+/// The public point of a party on `curve`, uncompressed (SEC 1, 2.3.3), whose private key is
+/// forgotten. `None` where no such point can be made.
+#[must_use]
+pub fn peer_point(curve: Curve, seed: u64) -> Option<Vec<u8>> {
+    let private = private_key(curve, &mut Seeded::new(seed, Purpose::Inputs));
+    Some(private.compute_public_key().ok()?.as_ref().to_vec())
 }
 
 /// A private key from the seed: numbers are drawn until one is below the order of the curve

@@ -24,6 +24,7 @@ mod slh_dsa;
 mod verification;
 mod verifier;
 
+pub use agreement::peer_point;
 pub use cipher::gcm_iv;
 pub use error::MaterialError;
 pub use input::Input;

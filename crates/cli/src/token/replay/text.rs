@@ -36,6 +36,15 @@ pub(super) fn plan_text(plan: &ReplayPlan) -> String {
         let rows = plan.keys.iter().map(key_row);
         text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
     }
+    if !plan.made.is_empty() {
+        text.push_str("keys that its calls make, and those of the replay, too\n");
+        let heading = ["function", "made", "known", "keys"].map(str::to_owned);
+        let rows = plan.made.iter().map(|made| {
+            let known = certainty_text(made.certainty).to_owned();
+            [made.function.to_owned(), made.spec.to_string(), known, thousands(made.count)]
+        });
+        text.push_str(&aligned(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
+    }
     if plan.stand_in_reads > 0 {
         let _ = writeln!(text, "{}", stand_in_text(plan.stand_in_reads));
     }
@@ -74,13 +83,17 @@ pub(super) fn stand_in_text(reads: u64) -> String {
     )
 }
 
-fn key_row(key: &MappedKey) -> [String; 5] {
-    let known = match key.certainty {
+const fn certainty_text(certainty: KeyCertainty) -> &'static str {
+    match certainty {
         KeyCertainty::Told => "told",
         KeyCertainty::Seen => "by what it made",
         KeyCertainty::Assumed => "assumed",
         KeyCertainty::Unknown => "not known",
-    };
+    }
+}
+
+fn key_row(key: &MappedKey) -> [String; 5] {
+    let known = certainty_text(key.certainty);
     let always = if key.always_authenticate { ", without the login before each use" } else { "" };
     [
         key.object.to_string(),

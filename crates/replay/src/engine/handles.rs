@@ -1,0 +1,61 @@
+//! Handles that one thread of a replay makes and others use, who wait for them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cryptoki_sys::CK_ULONG;
+
+/// Nobody has made it yet. No module gives out this handle (CK_INVALID_HANDLE).
+const NOT_MADE: u64 = 0;
+/// It is gone, or nobody waits for it any more.
+const NEVER: u64 = u64::MAX;
+/// Longer nobody waits for what another thread is to make: a recording can be broken.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_micros(50);
+
+/// Handles of sessions or objects, by their places.
+pub(super) struct SharedHandles(Vec<AtomicU64>);
+
+impl SharedHandles {
+    /// So many, none of which is made.
+    pub(super) fn new(count: usize) -> Self {
+        Self((0..count).map(|_| AtomicU64::new(NOT_MADE)).collect())
+    }
+
+    /// It was made.
+    pub(super) fn set(&self, place: u32, handle: CK_ULONG) {
+        if let Some(known) = self.0.get(place as usize) {
+            known.store(handle as u64, Ordering::Release);
+        }
+    }
+
+    /// The handle, once it is made; `None` where that never happens.
+    pub(super) fn handle(&self, place: u32, stop: &AtomicBool) -> Option<CK_ULONG> {
+        let known = self.0.get(place as usize)?;
+        let until = Instant::now() + LONGEST_WAIT;
+        loop {
+            match known.load(Ordering::Acquire) {
+                NEVER => return None,
+                NOT_MADE => {}
+                handle => return Some(handle as CK_ULONG),
+            }
+            if Instant::now() >= until || stop.load(Ordering::Relaxed) {
+                let order = Ordering::AcqRel;
+                known.compare_exchange(NOT_MADE, NEVER, order, Ordering::Acquire).ok();
+                return None;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// It is gone: nothing is called on its handle any more, which may be another's.
+    pub(super) fn forget(&self, place: u32) {
+        self.set(place, NEVER as CK_ULONG);
+    }
+
+    /// Those that are there.
+    pub(super) fn living(&self) -> impl Iterator<Item = CK_ULONG> {
+        let handles = self.0.iter().map(|handle| handle.load(Ordering::Acquire));
+        handles.filter(|handle| !matches!(*handle, NOT_MADE | NEVER)).map(|it| it as CK_ULONG)
+    }
+}
