@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
- * What runs in the kernel while a program is watched. No value of an attribute, no PIN and no data
- * leaves it: handles, numbers of mechanisms, return codes and times only, and digests of templates
- * and of handles under a key of the run's own.
+ * What runs in the kernel while a program is watched. No value of an attribute but CKA_CLASS and
+ * CKA_TOKEN, no PIN and no data leaves it: handles, lengths, numbers of mechanisms, return codes and
+ * times only, and digests of templates and of handles under a key of the run's own.
  *
  * `make bpf` builds watch.bpf.o from it. The layouts below are those of src/layout.rs.
  */
@@ -52,6 +52,8 @@ struct map {
 };
 
 #define DEPTH 8
+/* A power of two above the most arguments of a function that is watched. */
+#define ARGUMENTS 16
 #define SUB_BITS 5
 #define OCTAVES 40
 #define BUCKETS (OCTAVES << SUB_BITS)
@@ -61,6 +63,8 @@ struct settings {
 	u32 enabled;
 	/* Children of watched processes are watched too. */
 	u32 children;
+	/* Waits for input from outside are told too. */
+	u32 inputs;
 	/* Where the process's id is in the kernel's task_struct. */
 	u32 tgid_at;
 	u32 pid_at;
@@ -86,8 +90,10 @@ struct function_times {
 
 /* An open call. */
 struct frame {
-	u64 start, stack, handle, detail, caller, gives, objects;
-	u32 function, how;
+	u64 start, stack, handle, detail, caller, gives, objects, operand;
+	u32 function, how, flags, pad;
+	/* From 1. */
+	u64 argument[ARGUMENTS];
 };
 
 struct thread {
@@ -99,11 +105,14 @@ struct thread {
 enum { RECORD_CALL = 1, RECORD_WAIT, RECORD_ENTRY, RECORD_FORK, RECORD_EXEC, RECORD_EXIT };
 
 struct record {
+	/* Above the kind its flags. */
 	u32 kind, function;
 	u32 process, thread;
 	u64 start, end;
-	u64 handle, detail, result, made, caller;
+	u64 handle, detail, result, made, caller, operand;
 };
+#define RECORD_ONLY_LENGTH (1 << 8)
+#define RECORD_ON_TOKEN (1 << 9)
 
 enum {
 	TOTAL_BEGUN,
@@ -124,10 +133,22 @@ enum {
 #define COOKIE_FUNCTION(cookie) ((u32)((cookie) & 0xFFFF))
 #define COOKIE_HOW(cookie) ((u32)((cookie) >> 16))
 #define HOW_MECHANISM 1
-#define HOW_GIVES_FOURTH 2
-#define HOW_GIVES_FIFTH 4
-#define HOW_TEMPLATE 8
-#define HOW_GIVES_OBJECTS 16
+#define HOW_TEMPLATE 2
+#define HOW_GIVES_OBJECTS 4
+/* The argument itself is what it gives. */
+#define HOW_GIVES_VALUE 8
+/* The operand is the shape of its template. */
+#define HOW_SHAPE 16
+/* An object's handle stands behind that shape. */
+#define HOW_OBJECT 32
+/* More is told than what tells a call from another. */
+#define HOW_LOAD 64
+/* Which arguments matter, from 1; 0 for none. */
+#define HOW_PLACE(how, nth) ((how) >> (8 + 4 * (nth)) & 15)
+#define PLACE_GIVES 0
+#define PLACE_OUTPUT 1
+#define PLACE_OPERAND 2
+#define PLACE_TEMPLATE 3
 
 /* The run's own. */
 struct digest_key {
@@ -145,6 +166,10 @@ struct map tallies SECTION("maps") = { MAP_PERCPU_HASH, sizeof(struct call_key),
 	sizeof(struct call_tally), 65536, NO_PREALLOC };
 /* 20 KiB of each processor's memory for a function. Their number of entries is the loader's. */
 struct map times SECTION("maps") = { MAP_PERCPU_ARRAY, 4, sizeof(struct function_times), 1, 0 };
+/* Attributes that are told apart, by their number: the bit that each has in a shape. */
+#define SHAPED_KINDS 0x203
+#define OTHER_ATTRIBUTES (1 << 15)
+struct map shaped SECTION("maps") = { MAP_ARRAY, 4, 4, SHAPED_KINDS, 0 };
 struct map ring SECTION("maps") = { MAP_RINGBUF, 0, 0, 4096, 0 };
 
 INLINE void add_to(u32 total)
@@ -422,14 +447,93 @@ INLINE u64 detail_of(struct registers *ctx, u32 how)
 	return second >> 32 ? 0 : second;
 }
 
-/* Read before it is asked for: the verifier wants registers at fixed places. */
-INLINE u64 gives_of(struct registers *ctx, u32 how)
+/* Registers are read at fixed places, as the verifier wants it. Arguments behind the sixth are on the
+ * stack, behind the address of return (System V ABI for AMD64, 3.2.3). */
+INLINE void note_arguments(struct frame *frame, struct registers *ctx, u32 how)
 {
-	u64 fourth = *(volatile u64 *)&ctx->cx;
-	u64 fifth = *(volatile u64 *)&ctx->r8;
-	if (how & HOW_GIVES_FOURTH)
-		return fourth;
-	return how & HOW_GIVES_FIFTH ? fifth : 0;
+	frame->argument[1] = ctx->di;
+	frame->argument[2] = ctx->si;
+	frame->argument[3] = ctx->dx;
+	frame->argument[4] = ctx->cx;
+	frame->argument[5] = ctx->r8;
+	frame->argument[6] = ctx->r9;
+	if (how & HOW_LOAD)
+		read_user(&frame->argument[7], 2 * sizeof(u64), (void *)(ctx->sp + sizeof(u64)));
+}
+
+/* The compiler may know that a place is inside; the verifier has to see it. */
+INLINE u64 argument(struct frame *frame, u64 place)
+{
+	asm volatile("" : "+r"(place));
+	return frame->argument[place & (ARGUMENTS - 1)];
+}
+
+/* Which bit an attribute has in a shape. */
+INLINE u64 attribute_bit(u64 kind)
+{
+	u32 place = kind < SHAPED_KINDS ? kind : SHAPED_KINDS - 1;
+	u32 *bit = map_lookup(&shaped, &place);
+	return bit && *bit ? *bit : OTHER_ATTRIBUTES;
+}
+
+#define CKA_CLASS 0
+#define CKA_TOKEN 1
+#define SHAPE_BITS 41
+#define SHAPE_LENGTHS (1ULL << 40)
+#define SHAPE_ON_TOKEN (1ULL << 63)
+
+/* The shape of a template as `template_shape` of tapstone-probe-core has it, and whether it says that
+ * an object stays on the token. 0: too long, or in no memory yet. */
+INLINE u64 template_shape(u64 template, u64 count)
+{
+	if (count > MOST_ATTRIBUTES || (count && !template))
+		return 0;
+	u64 shape = count << 16 | (count ? SHAPE_LENGTHS : 0);
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < MOST_ATTRIBUTES; i++) {
+		if (i >= count)
+			break;
+		u64 attribute[3];
+		if (read_user(attribute, sizeof(attribute), (void *)(template + i * sizeof(attribute))))
+			return 0;
+		shape |= attribute_bit(attribute[0]);
+		if (!attribute[1])
+			continue;
+		shape &= ~SHAPE_LENGTHS;
+		u64 value = 0;
+		if (attribute[0] == CKA_CLASS && attribute[2] == sizeof(value)) {
+			read_user(&value, sizeof(value), (void *)attribute[1]);
+			shape |= (value < 0xFFFF ? value + 1 : 0xFFFF) << 24;
+		}
+		if (attribute[0] == CKA_TOKEN && attribute[2] == 1) {
+			read_user(&value, 1, (void *)attribute[1]);
+			shape |= value ? SHAPE_ON_TOKEN : 0;
+		}
+	}
+	return shape;
+}
+
+/* What else is told of a call. */
+INLINE void note_load(struct frame *frame, u32 how)
+{
+	u32 output = HOW_PLACE(how, PLACE_OUTPUT);
+	if (output && !argument(frame, output))
+		frame->flags |= RECORD_ONLY_LENGTH;
+	frame->operand = argument(frame, HOW_PLACE(how, PLACE_OPERAND));
+	u32 place = HOW_PLACE(how, PLACE_TEMPLATE);
+	if (!place)
+		return;
+	u64 count = argument(frame, place + 1);
+	u64 shape = template_shape(argument(frame, place), count);
+	if (!shape && count)
+		add_to(TOTAL_NOT_COMPARED);
+	if (shape & SHAPE_ON_TOKEN)
+		frame->flags |= RECORD_ON_TOKEN;
+	if (how & HOW_SHAPE)
+		frame->operand = shape & ~SHAPE_ON_TOKEN;
+	u64 object = frame->argument[2];
+	if (how & HOW_OBJECT && !(object >> (64 - SHAPE_BITS)))
+		frame->operand |= object << SHAPE_BITS;
 }
 
 INLINE struct frame *begin_call(struct registers *ctx, u64 cookie, u32 *place)
@@ -447,7 +551,12 @@ INLINE struct frame *begin_call(struct registers *ctx, u64 cookie, u32 *place)
 	frame->stack = stack;
 	frame->handle = ctx->di >> 47 ? 0 : ctx->di;
 	frame->detail = detail_of(ctx, how);
-	frame->gives = gives_of(ctx, how);
+	note_arguments(frame, ctx, how);
+	frame->gives = argument(frame, HOW_PLACE(how, PLACE_GIVES));
+	frame->flags = 0;
+	frame->operand = 0;
+	if (how & HOW_LOAD)
+		note_load(frame, how);
 	frame->objects = ctx->si;
 	frame->caller = 0;
 	read_user(&frame->caller, sizeof(frame->caller), (void *)stack);
@@ -488,6 +597,7 @@ INLINE void send_call(u32 kind, struct frame *frame, u64 result, u64 end)
 		add_to(TOTAL_LOST);
 		return;
 	}
+	record->kind |= frame->flags;
 	record->function = frame->function;
 	record->start = frame->start;
 	record->end = end;
@@ -495,9 +605,12 @@ INLINE void send_call(u32 kind, struct frame *frame, u64 result, u64 end)
 	record->detail = frame->detail;
 	record->result = result;
 	record->caller = frame->caller;
+	record->operand = frame->operand;
 	record->made = 0;
-	/* A handle or a number of objects, where the call went well. */
-	if (frame->gives && result == 0)
+	/* A handle, a length or a number of objects, where the call went well. */
+	if (frame->how & HOW_GIVES_VALUE)
+		record->made = frame->gives;
+	else if (frame->gives && result == 0)
 		read_user(&record->made, sizeof(record->made), (void *)frame->gives);
 	if (frame->how & HOW_GIVES_OBJECTS)
 		record->made = found_objects(frame, record->made);
@@ -642,15 +755,22 @@ struct tracepoint {
 };
 
 /* System calls that sleep or wait, x86-64. */
+#define NR_READ 0
 #define NR_POLL 7
 #define NR_SELECT 23
 #define NR_NANOSLEEP 35
+#define NR_CONNECT 42
+#define NR_ACCEPT 43
+#define NR_RECVFROM 45
+#define NR_RECVMSG 47
+#define NR_WAIT4 61
 #define NR_FUTEX 202
 #define NR_CLOCK_NANOSLEEP 230
 #define NR_EPOLL_WAIT 232
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
 #define NR_EPOLL_PWAIT 281
+#define NR_ACCEPT4 288
 /* Shorter waits are not told. */
 #define LEAST_WAIT_NS 10000
 
@@ -661,16 +781,30 @@ INLINE _Bool may_wait(u64 call)
 		call == NR_EPOLL_WAIT || call == NR_EPOLL_PWAIT;
 }
 
+/* Those that may wait for somebody outside, and often do not. */
+INLINE _Bool may_wait_outside(u64 call)
+{
+	return call == NR_READ || call == NR_CONNECT || call == NR_ACCEPT || call == NR_RECVFROM ||
+		call == NR_RECVMSG || call == NR_WAIT4 || call == NR_ACCEPT4;
+}
+
+INLINE _Bool tells_inputs(void)
+{
+	struct settings *set = the_settings();
+	return set && set->inputs;
+}
+
 SECTION("raw_tp/sys_enter") int wait_begins(struct tracepoint *ctx)
 {
 	u64 call = ctx->argument[1];
-	if (!may_wait(call))
+	if (!may_wait(call) && !(may_wait_outside(call) && tells_inputs()))
 		return 0;
 	u64 id = pid_tgid();
 	struct thread *at = map_lookup(&threads, &id);
 	if (!at || !is_enabled())
 		return 0;
-	at->waits_in = (u32)call;
+	/* From 1: read(2) is 0. */
+	at->waits_in = (u32)call + 1;
 	at->wait_start = now();
 	return 0;
 }
@@ -681,7 +815,7 @@ SECTION("raw_tp/sys_exit") int wait_ends(struct tracepoint *ctx)
 	struct thread *at = map_lookup(&threads, &id);
 	if (!at || at->waits_in == 0)
 		return 0;
-	u32 call = at->waits_in;
+	u32 call = at->waits_in - 1;
 	at->waits_in = 0;
 	u64 end = now();
 	if (end - at->wait_start < LEAST_WAIT_NS || !is_enabled())
@@ -699,6 +833,7 @@ SECTION("raw_tp/sys_exit") int wait_ends(struct tracepoint *ctx)
 	record->result = ctx->argument[1];
 	record->made = 0;
 	record->caller = 0;
+	record->operand = 0;
 	ring_submit(record, NO_WAKEUP);
 	return 0;
 }
@@ -713,7 +848,7 @@ INLINE void send_note(u32 kind, u64 other)
 	record->function = 0;
 	record->start = record->end = now();
 	record->handle = other;
-	record->detail = record->result = record->made = record->caller = 0;
+	record->detail = record->result = record->made = record->caller = record->operand = 0;
 	ring_submit(record, NO_WAKEUP);
 }
 

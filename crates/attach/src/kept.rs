@@ -2,8 +2,9 @@
 //!
 //! It begins with [`MAGIC`] and the length of a head in eight bytes, little-endian. The head is JSON:
 //! the run, its programs with their code, and the functions that were watched. Behind it stand the
-//! calls as the kernel told them. Numbers of sessions and objects, digests under a key that nobody
-//! has any more, and no value of an attribute, no PIN and no data are in it.
+//! calls as the kernel told them. Numbers of sessions and objects, lengths, which attributes a template
+//! has, digests under a key that nobody has any more, and no value of an attribute but CKA_CLASS, no
+//! PIN and no data are in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -21,7 +22,7 @@ use crate::process::Mapping;
 use crate::source::AttachedEvents;
 
 /// What such a file begins with. The last byte is the version of what follows.
-pub const MAGIC: [u8; 16] = *b"tapstone watch\0\x01";
+pub const MAGIC: [u8; 16] = *b"tapstone watch\0\x02";
 
 /// No head of a run is as long, in bytes.
 const LONGEST_HEAD: u64 = 64 << 20;
@@ -70,6 +71,7 @@ struct Head {
     ended: Nanos,
     dropped: u64,
     cost: ProbeCost,
+    has_load: bool,
     functions: Vec<HeadFunction>,
     programs: Vec<HeadProgram>,
     code: BTreeMap<u32, Vec<Mapping>>,
@@ -124,6 +126,7 @@ impl KeptWatch {
             ended: events.run.ended,
             dropped: events.run.dropped,
             cost: events.cost,
+            has_load: events.has_load,
             functions: functions.collect(),
             programs: programs.collect(),
             code: events.code.clone(),
@@ -187,6 +190,7 @@ impl KeptWatch {
             code: head.code,
             run,
             cost: head.cost,
+            has_load: head.has_load,
         };
         events.run.dropped = run.dropped.saturating_add(events.count_damaged().map_err(failed)?);
         Ok(Some(Self {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use tapstone_probe_core::capture::SHAPED_ATTRIBUTES;
 use zeroize::Zeroize;
 
 use crate::bpf::{
@@ -17,6 +18,8 @@ use crate::layout::{self, BUCKETS, Settings, TimeBucket, Totals};
 pub(crate) struct KernelPlan {
     /// Each call one by one; otherwise counts and times only.
     pub(crate) with_events: bool,
+    /// And waits for input from outside.
+    pub(crate) with_inputs: bool,
     /// Pairs of probes, as before kernel 6.13.
     pub(crate) as_pairs: bool,
     /// How many functions have their times counted: those with lower numbers.
@@ -103,6 +106,7 @@ impl Kernel {
         let settings = Settings {
             is_enabled: false,
             with_children: false,
+            with_inputs: plan.with_inputs,
             process_at: field("tgid"),
             thread_at: field("pid"),
         };
@@ -110,6 +114,7 @@ impl Kernel {
         let links = tracepoints(plan.with_events, &load)?;
         let mut kernel = Self { maps, ring, returns, entry, settings, links };
         kernel.set_key().map_err(|why| map_error("digest_key", why))?;
+        kernel.set_shapes().map_err(|why| map_error("shaped", why))?;
         kernel.enable(false).map_err(|why| map_error("settings", why))?;
         Ok(kernel)
     }
@@ -120,6 +125,15 @@ impl Kernel {
         let set = self.map("digest_key").update(&0_u32.to_ne_bytes(), &key);
         key.zeroize();
         set
+    }
+
+    /// Which attributes of a template are told apart.
+    fn set_shapes(&self) -> io::Result<()> {
+        let map = self.map("shaped");
+        for (bit, kind) in SHAPED_ATTRIBUTES.into_iter().enumerate() {
+            map.update(&(kind as u32).to_ne_bytes(), &(1_u32 << bit).to_ne_bytes())?;
+        }
+        Ok(())
     }
 
     /// Set last and cleared first, so that calls at both ends are told apart.

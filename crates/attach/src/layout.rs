@@ -15,6 +15,8 @@ pub(crate) struct Aligned<T: ?Sized>(pub(crate) T);
 pub(crate) struct Settings {
     pub(crate) is_enabled: bool,
     pub(crate) with_children: bool,
+    /// Waits for input from outside are told too.
+    pub(crate) with_inputs: bool,
     /// Where the kernel has a process's and a thread's id, in bytes from a task's beginning.
     pub(crate) process_at: u32,
     pub(crate) thread_at: u32,
@@ -24,7 +26,8 @@ impl Settings {
     pub(crate) fn bytes(self) -> Vec<u8> {
         let enabled = u32::from(self.is_enabled);
         let children = u32::from(self.with_children);
-        words(&[enabled, children, self.process_at, self.thread_at])
+        let inputs = u32::from(self.with_inputs);
+        words(&[enabled, children, inputs, self.process_at, self.thread_at])
     }
 }
 
@@ -104,20 +107,29 @@ pub(crate) struct Record {
     /// A mechanism, a slot, a digest of a template.
     pub(crate) detail: u64,
     pub(crate) result: u64,
-    /// A session; of a search how many objects were found, and above that a digest of their handles.
+    /// A session, an object or a length; of a search how many objects were found, and above that a
+    /// digest of their handles.
     pub(crate) made: u64,
     /// The address that the call returns to.
     pub(crate) caller: u64,
+    /// A key, a length, the shape of a template.
+    pub(crate) operand: u64,
+    /// It was given no room for a result.
+    pub(crate) only_length: bool,
+    /// What it makes stays on the token.
+    pub(crate) on_token: bool,
 }
 
 impl Record {
-    pub(crate) const BYTES: usize = 72;
+    pub(crate) const BYTES: usize = 80;
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..Self::BYTES)?;
         let half = |n: usize| u32::from_ne_bytes(bytes[4 * n..][..4].try_into().expect("four"));
         let word = |n: usize| u64::from_ne_bytes(bytes[8 * n..][..8].try_into().expect("eight"));
-        let kind = match half(0) {
+        const ONLY_LENGTH: u32 = 1 << 8;
+        const ON_TOKEN: u32 = 1 << 9;
+        let kind = match half(0) & 0xFF {
             1 => RecordKind::Call,
             2 => RecordKind::Wait,
             3 => RecordKind::Entry,
@@ -138,6 +150,9 @@ impl Record {
             result: word(6),
             made: word(7),
             caller: word(8),
+            operand: word(9),
+            only_length: half(0) & ONLY_LENGTH != 0,
+            on_token: half(0) & ON_TOKEN != 0,
         })
     }
 }
@@ -184,18 +199,10 @@ pub(crate) fn mean_of(bucket: usize, calls: TimeBucket) -> Option<Nanos> {
 
 /// What is told to the program of a probe: which function it is, and which of its arguments matter.
 pub(crate) fn cookie(function: u16, arguments: Arguments<'_>) -> u64 {
-    const MECHANISM: u64 = 1;
-    const GIVES_FOURTH: u64 = 2;
-    const GIVES_FIFTH: u64 = 4;
-    const TEMPLATE: u64 = 8;
-    const GIVES_OBJECTS: u64 = 16;
     let how = match arguments {
         Arguments::Ignored => 0,
-        Arguments::Of(name) if takes_mechanism(name) => MECHANISM,
-        Arguments::Of("C_FindObjectsInit") => TEMPLATE,
-        Arguments::Of("C_FindObjects") => GIVES_FOURTH | GIVES_OBJECTS,
-        Arguments::Of("C_OpenSession") => GIVES_FIFTH,
-        Arguments::Of(_) => 0,
+        Arguments::Of(name) => identity_of(name),
+        Arguments::OfLoad(name) => identity_of(name) | load_of(name) | LOAD,
     };
     u64::from(function) | how << 16
 }
@@ -205,8 +212,80 @@ pub(crate) fn cookie(function: u16, arguments: Arguments<'_>) -> u64 {
 pub(crate) enum Arguments<'a> {
     /// They may have been overwritten where the probe is.
     Ignored,
-    /// Those of the function with that name.
+    /// Those of the function with that name by which a call is told from another.
     Of(&'a str),
+    /// Those and all that a load is made of.
+    OfLoad(&'a str),
+}
+
+// `HOW_…`.
+const MECHANISM: u64 = 1;
+const TEMPLATE: u64 = 2;
+const GIVES_OBJECTS: u64 = 4;
+const GIVES_VALUE: u64 = 8;
+const SHAPE: u64 = 16;
+const OBJECT: u64 = 32;
+const LOAD: u64 = 64;
+
+/// `PLACE_GIVES`: the argument, from 1, that points to what the call gives.
+const fn gives(argument: u64) -> u64 {
+    argument << 8
+}
+
+/// `PLACE_OUTPUT`: the room for a result, null where only its length is asked for.
+const fn output(argument: u64) -> u64 {
+    argument << 12
+}
+
+/// `PLACE_OPERAND`: a key or a length.
+const fn operand(argument: u64) -> u64 {
+    argument << 16
+}
+
+/// `PLACE_TEMPLATE`: an array of attributes, with their count behind it.
+const fn template(argument: u64) -> u64 {
+    argument << 20
+}
+
+/// What tells a call from another.
+fn identity_of(name: &str) -> u64 {
+    match name {
+        name if takes_mechanism(name) => MECHANISM,
+        "C_FindObjectsInit" => TEMPLATE,
+        "C_FindObjects" => gives(4) | GIVES_OBJECTS,
+        "C_OpenSession" => gives(5),
+        _ => 0,
+    }
+}
+
+/// What a load is made of, beyond that (PKCS#11 v3.1, sections 5.7 to 5.18, for the places).
+fn load_of(name: &str) -> u64 {
+    match name {
+        "C_EncryptInit"
+        | "C_DecryptInit"
+        | "C_SignInit"
+        | "C_SignRecoverInit"
+        | "C_VerifyInit"
+        | "C_VerifyRecoverInit"
+        | "C_WrapKey" => operand(3),
+        "C_Encrypt" | "C_EncryptUpdate" | "C_Decrypt" | "C_DecryptUpdate" | "C_Digest"
+        | "C_Sign" => operand(3) | output(4) | gives(5),
+        "C_EncryptFinal" | "C_DecryptFinal" | "C_DigestFinal" | "C_SignFinal" => {
+            output(2) | gives(3)
+        }
+        "C_DigestUpdate" | "C_SignUpdate" | "C_VerifyUpdate" | "C_VerifyFinal" | "C_SeedRandom"
+        | "C_GenerateRandom" | "C_FindObjects" => operand(3),
+        "C_Verify" => operand(3) | gives(5) | GIVES_VALUE,
+        "C_FindObjectsInit" => template(2) | SHAPE,
+        "C_GetAttributeValue" => template(3) | SHAPE | OBJECT,
+        "C_CreateObject" => template(2) | gives(4),
+        "C_GenerateKey" => template(3) | gives(5),
+        // Whether the private half stays.
+        "C_GenerateKeyPair" => template(5) | gives(8),
+        "C_DeriveKey" => operand(3) | template(4) | gives(6),
+        "C_UnwrapKey" => operand(3) | template(6) | gives(8),
+        _ => 0,
+    }
 }
 
 /// `struct digest_key`: bytes that nobody can know.

@@ -9,6 +9,9 @@ pub struct WatchPlan {
     pub users_of: Vec<String>,
     /// Each call one by one; otherwise counts and times only.
     pub with_events: bool,
+    /// With events: keys, lengths, the shapes of templates and waits for input, too, which a workload
+    /// is made of.
+    pub with_load: bool,
     /// So much of them is kept, in bytes.
     pub most_events: u64,
     /// Returns of all functions, whatever may unwind through them.

@@ -30,6 +30,7 @@ pub struct AttachedEvents {
     pub(crate) code: BTreeMap<u32, Vec<Mapping>>,
     pub(crate) run: ObservedRun,
     pub(crate) cost: ProbeCost,
+    pub(crate) has_load: bool,
 }
 
 impl AttachedEvents {
@@ -43,13 +44,20 @@ impl AttachedEvents {
         cost: ProbeCost,
     ) -> Self {
         let run = ObservedRun { started, ended, dropped: lost + dropped, processor: None };
-        Self { file, begin: 0, functions, programs, code, run, cost }
+        Self { file, begin: 0, functions, programs, code, run, cost, has_load: false }
     }
 
     /// Programs that were watched.
     #[must_use]
     pub fn programs(&self) -> &[Program] {
         &self.programs
+    }
+
+    /// Whether keys, lengths, shapes of templates and waits for input are in them, of which a workload
+    /// is made.
+    #[must_use]
+    pub const fn has_load(&self) -> bool {
+        self.has_load
     }
 
     /// The calls as the kernel told them.
@@ -159,9 +167,9 @@ impl Telling<'_> {
             function,
             handle: record.handle,
             detail: record.detail,
-            operand: 0,
-            only_length: false,
-            on_token: false,
+            operand: record.operand,
+            only_length: record.only_length,
+            on_token: record.on_token,
             sent: None,
             reader: None,
         }));
@@ -233,9 +241,15 @@ fn outcome_of(function: &str, made: u64) -> CallOutcome {
 /// System calls that wait, on x86-64, by the names under which libc has them.
 fn wait_of(number: u32) -> Option<(&'static str, Kind)> {
     Some(match number {
+        0 => ("read", Kind::Read),
         7 => ("poll", Kind::Poll),
         23 => ("select", Kind::Poll),
         35 => ("nanosleep", Kind::Sleep),
+        42 => ("connect", Kind::Connect),
+        43 | 288 => ("accept", Kind::Poll),
+        45 => ("recvfrom", Kind::Read),
+        47 => ("recvmsg", Kind::Read),
+        61 => ("wait4", Kind::Children),
         202 => ("futex", Kind::Lock),
         230 => ("clock_nanosleep", Kind::Sleep),
         232 | 281 => ("epoll_wait", Kind::Poll),

@@ -90,6 +90,7 @@ impl Watch {
     fn new(plan: WatchPlan, timed_functions: u32) -> Result<Self, AttachError> {
         let mut kernel = Kernel::load(KernelPlan {
             with_events: plan.with_events,
+            with_inputs: plan.with_load,
             as_pairs: plan.as_pairs,
             timed_functions,
         })?;
@@ -171,6 +172,12 @@ impl Watch {
     #[must_use]
     pub const fn has_events(&self) -> bool {
         self.plan.with_events
+    }
+
+    /// Of some modules only the beginnings of calls are seen.
+    #[must_use]
+    pub const fn has_unseen_returns(&self) -> bool {
+        self.has_unseen_returns
     }
 
     /// What is watched, in words.

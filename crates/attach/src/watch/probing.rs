@@ -13,6 +13,7 @@ use crate::functions::WatchedFunction;
 use crate::layout::{self, Arguments};
 use crate::modules::{FoundFunction, ModuleFunctions, ProcessModules};
 use crate::place::ProbePlace;
+use crate::plan::WatchPlan;
 use crate::process;
 
 /// Functions that may come, later ones included.
@@ -56,9 +57,11 @@ impl Watch {
             let Some(number) = self.number(module, function) else { continue };
             let others = function.names.iter().skip(1).map(|it| FUNCTIONS[usize::from(*it)].name);
             self.functions[usize::from(number - RESERVED)].others.extend(others);
-            let arguments = match self.plan.with_events {
-                true => Arguments::Of(function.name()),
-                false => Arguments::Ignored,
+            let WatchPlan { with_events, with_load, .. } = self.plan;
+            let arguments = match (with_events, with_load) {
+                (false, _) => Arguments::Ignored,
+                (true, false) => Arguments::Of(function.name()),
+                (true, true) => Arguments::OfLoad(function.name()),
             };
             let cookie = layout::cookie(number, arguments);
             let site = ProbeSite { offset: offset + self.place(function).behind, cookie };

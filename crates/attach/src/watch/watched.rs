@@ -57,15 +57,18 @@ impl Watch {
         let warnings = self.warnings(totals);
         let events = match self.spool.take() {
             None => None,
-            Some(spool) => Some(AttachedEvents::new(
-                spool.finish()?,
-                self.functions,
-                self.programs.clone(),
-                self.code,
-                (self.started, ended),
-                totals.lost,
-                self.cost,
-            )),
+            Some(spool) => Some(AttachedEvents {
+                has_load: self.plan.with_load,
+                ..AttachedEvents::new(
+                    spool.finish()?,
+                    self.functions,
+                    self.programs.clone(),
+                    self.code,
+                    (self.started, ended),
+                    totals.lost,
+                    self.cost,
+                )
+            }),
         };
         Ok(Watched {
             events,

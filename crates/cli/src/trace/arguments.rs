@@ -95,7 +95,7 @@ pub(crate) struct AttachArguments {
     /// Count and time calls in the kernel, without the calls one by one: for hours, and for programs
     /// that make hundreds of thousands a second; without findings
     #[arg(long, requires = "attached", conflicts_with_all = [
-        "perfetto", "folded", "operation", "events",
+        "perfetto", "folded", "operation", "events", "workload",
     ])]
     pub(crate) counts: bool,
     /// Watch the returns of all functions, also where an exception or pthread_cancel may leave them:
@@ -105,16 +105,8 @@ pub(crate) struct AttachArguments {
 }
 
 /// What only a program that is started can have.
-const STARTED: [&str; 8] = [
-    "command",
-    "fixes",
-    "with_daemon",
-    "syscalls",
-    "data",
-    "no_callers",
-    "record_command",
-    "workload",
-];
+const STARTED: [&str; 7] =
+    ["command", "fixes", "with_daemon", "syscalls", "data", "no_callers", "record_command"];
 
 impl AttachArguments {
     pub(crate) fn is_asked(&self) -> bool {

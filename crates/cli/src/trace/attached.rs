@@ -45,10 +45,19 @@ pub(super) fn watch(arguments: &Arguments) -> anyhow::Result<Exit> {
         processes: attached.pids.clone(),
         users_of: attached.users_of.clone(),
         with_events: !attached.counts,
+        with_load: arguments.workload.is_some(),
         most_events: arguments.events_size as u64,
         with_returns: attached.returns,
         as_pairs: false,
     })?;
+    if arguments.workload.is_some() && watch.has_unseen_returns() {
+        anyhow::bail!(
+            "calls of the module are seen where they begin only, so without the times and results \
+             that a workload has: it or the program can leave them by an exception or \
+             pthread_cancel\nhint: --returns watches returns all the same; `tapstone trace --help` \
+             says what that may do to the program"
+        );
+    }
     if !arguments.output.quiet {
         say!("watching {}: {}", watch.described(), how_long(attached.seconds));
     }
@@ -106,6 +115,7 @@ fn describe(
             describe_calls(record, arguments, &timeline, watched.has_unseen_returns);
             exported = super::export(arguments, &timeline, None);
             kept = keep(arguments, events, watched);
+            kept = kept.and(super::keep_workload(arguments, events));
             let path = arguments.events.as_ref().filter(|_| kept.is_ok());
             record.events = path.map(|path| super::data_file(path, &timeline));
         }
@@ -134,11 +144,10 @@ fn keep(arguments: &Arguments, events: &AttachedEvents, watched: &Watched) -> an
 
 /// What an earlier watch kept, looked at again.
 pub(super) fn read(arguments: &Arguments, file: &Path, kept: KeptWatch) -> anyhow::Result<Exit> {
-    if arguments.workload.is_some() {
+    if arguments.workload.is_some() && !kept.events.has_load() {
         anyhow::bail!(
-            "{}: lengths of inputs and kinds of keys are not seen from outside, so these events \
-             give no workload\nhint: `tapstone trace --workload FILE -- COMMAND` starts the program \
-             and records it",
+            "{}: these events have no lengths and no keys, of which a workload is made\nhint: \
+             `tapstone trace --pid PID --workload FILE --events FILE` keeps both",
             file.display()
         );
     }
@@ -154,8 +163,10 @@ pub(super) fn read(arguments: &Arguments, file: &Path, kept: KeptWatch) -> anyho
     }
     let put = arguments.output.put_aside(&record, Access::Everybody);
     let exported = super::export(arguments, &timeline, None);
+    let kept = super::keep_workload(arguments, &kept.events);
     put?;
     exported?;
+    kept?;
     Ok(Exit::Done)
 }
 

@@ -11,6 +11,7 @@ use anyhow::Context;
 use tapstone_attach::kept::KeptWatch;
 use tapstone_command::command::Command;
 use tapstone_command::run::{self, ProgramInput, ProgramOutput, Signals};
+use tapstone_events::EventSource;
 use tapstone_events::system_calls::Observed;
 use tapstone_explain::operation::OperationRule;
 use tapstone_explain::reading::read_timeline;
@@ -21,7 +22,6 @@ use tapstone_files::Access;
 use tapstone_observe::kept::{self, Kept};
 use tapstone_observe::observe::{self, ObservationPlan, Seen};
 use tapstone_observe::probe::{EventBytes, ProbeOptions};
-use tapstone_observe::recording::Recording;
 use tapstone_record as record;
 use tapstone_text::thousands;
 
@@ -93,8 +93,11 @@ fn data_file(path: &Path, timeline: &Timeline) -> record::DataFile {
 }
 
 /// The load on the token, where it was asked for.
-fn keep_workload(arguments: &Arguments, recording: &Recording) -> anyhow::Result<()> {
-    let keep = |path| workload::keep_workload(path, recording, &arguments.operation);
+fn keep_workload<S: EventSource>(arguments: &Arguments, events: &S) -> anyhow::Result<()>
+where
+    S::Error: std::error::Error + Send + Sync + 'static,
+{
+    let keep = |path| workload::keep_workload(path, events, &arguments.operation);
     arguments.workload.as_deref().map_or(Ok(()), keep)
 }
 

@@ -6,11 +6,13 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
+use tapstone_measure::units::Nanos;
 use tapstone_record::{Finding, FindingKind, Record};
 use tapstone_testing::skip;
+use tapstone_workload::{Workload, WorkloadCall, WorkloadLimits, read_workload};
 use tempfile::TempDir;
 
 use crate::fixtures;
@@ -216,6 +218,50 @@ fn several_programs_are_one_report() {
     assert!(stacks.contains("C_Digest"), "{stacks}");
 }
 
+/// The same calls with the same numbers, lengths and templates, and the same waits, whoever looks.
+#[test]
+fn a_load_recorded_from_outside_is_the_one_recorded_from_inside() {
+    let Some((searcher, hsm)) = on_softhsm("searcher", "30 --pause 2") else { return };
+    let mut running = Waiting::start(&searcher);
+    let options = "--returns --workload load.parquet --events kept";
+    let Some(watcher) = Watcher::start(&[&running], options) else { return };
+    running.work();
+    let (_, _, folder) = watcher.end();
+    let read = |path: &Path| read_workload(path, WorkloadLimits::default()).unwrap();
+    let outside = read(&folder.path().join("load.parquet"));
+    let started = searcher.traced_with("--workload load.parquet").exits(0);
+    let inside = read(&started.file("load.parquet"));
+    // What came before it was watched is not there.
+    let calls = |workload: &Workload| {
+        let [thread] = &workload.threads[..] else { panic!("{workload:?}") };
+        let untimed = thread.calls.iter().map(|call| WorkloadCall {
+            computing: Nanos::ZERO,
+            waiting: Nanos::ZERO,
+            duration: Nanos::ZERO,
+            ..*call
+        });
+        untimed.skip_while(|call| call.function != "C_OpenSession").collect::<Vec<_>>()
+    };
+    let (outside_calls, inside_calls) = (calls(&outside), calls(&inside));
+    assert!(inside_calls.iter().any(|call| call.function == "C_Sign" && call.output_bytes == 32));
+    assert!(inside_calls.iter().filter(|call| call.after_wait).count() >= 29);
+    for (outside, inside) in outside_calls.iter().zip(&inside_calls) {
+        assert_eq!(outside, inside);
+    }
+    assert_eq!(outside_calls.len(), inside_calls.len());
+    // As well from the events that were kept; and it is replayed.
+    let tapstone = Command::new(env!("CARGO_BIN_EXE_tapstone"))
+        .args(["trace", "--read", "kept", "--workload", "again.parquet"])
+        .current_dir(folder.path())
+        .output();
+    assert!(tapstone.unwrap().status.success());
+    assert_eq!(read(&folder.path().join("again.parquet")), outside);
+    let load = folder.path().join("load.parquet");
+    let replayed = hsm.tapstone().arg("--workload").arg(load).run().exits(0).record();
+    let signs = replayed.results.iter().find(|case| case.operation == "C_Sign CKM_SHA256_HMAC");
+    assert_eq!(signs.unwrap().completed, 30);
+}
+
 /// What is kept is looked at again, with all that the first look found.
 #[test]
 fn kept_calls_of_a_watched_program_are_read_again() {
@@ -261,7 +307,7 @@ fn kept_calls_of_a_watched_program_are_read_again() {
     std::fs::write(&kept, &whole[..whole.len() - 100]).unwrap();
     assert!(again().warnings.iter().any(|it| it.contains("cut short by 100 bytes")));
     let mut damaged = whole.clone();
-    let last = damaged.len() - 72;
+    let last = damaged.len() - 80;
     damaged[last..].fill(0xFF);
     std::fs::write(&kept, &damaged).unwrap();
     assert_eq!(again().dropped, first.dropped.map(|dropped| dropped + 1));

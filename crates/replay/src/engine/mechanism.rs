@@ -5,7 +5,7 @@ use std::ptr;
 
 use cryptoki_sys::*;
 
-use super::prepare::PreparedBytes;
+use crate::inputs::PreparedBytes;
 use crate::steps::{MechanismUse, ReplayParameters};
 
 /// A mechanism for one call. Boxed by its owner: the mechanism points into it.

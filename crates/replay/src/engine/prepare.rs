@@ -9,17 +9,8 @@ use tapstone_token_operations::material::peer_point;
 use super::keys::MadeKey;
 use super::mechanism::PointedMechanism;
 use super::{ReplaySite, ReplayTrouble};
-use crate::inputs::{iv_of_prepared, noise, prepared_input};
+use crate::inputs::{PreparedBytes, iv_of_prepared, noise, prepared_input};
 use crate::steps::{PreparedInput, PreparedKind, ReplayProcess};
-
-/// An input that was made.
-#[derive(Clone, Debug)]
-pub(super) struct PreparedBytes {
-    /// What is verified or decrypted.
-    pub(super) input: Vec<u8>,
-    /// Its signature, or nothing.
-    pub(super) signature: Vec<u8>,
-}
 
 /// Room for a signature or a tag.
 const SPARE_BYTES: usize = 4_096;
