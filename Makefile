@@ -86,7 +86,7 @@ twins:
 
 # Two minutes, on a machine that does nothing else.
 capacity:
-	cargo test --locked -p tapstone --test trace two_and_four_devices -- --ignored --nocapture
+	cargo test --locked -p tapstone --test trace capacity:: -- --ignored --nocapture --test-threads 1
 
 # Ten minutes, in which it takes all processors.
 interrupts:

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use tapstone_measure::pace::SplitMix;
 use tapstone_measure::units::Nanos;
-use tapstone_record::{DeviceCapacity, RateWithin, RateWithinOutcome};
+use tapstone_record::{CaseResult, DeviceCapacity, RateWithin, RateWithinOutcome};
 use tapstone_workload::{Workload, WorkloadCall, WorkloadThread, write_workload};
 
+use crate::queue::Queue;
 use crate::run::{Outcome, Tapstone, null_module};
 
 /// A client that asks for so many signatures, on average so long after one another, at moments that
@@ -105,6 +106,38 @@ fn a_load_on_two_tokens_is_dealt_to_both() {
     assert!(highest > 500.0, "{}", outcome.stdout);
     if let Some(known) = within.capacity {
         assert_eq!(known.measured_devices, 2);
+    }
+}
+
+/// A token of one server of 2 ms, measured in another way.
+fn measured(arguments: &str) -> CaseResult {
+    let tapstone = Tapstone::new("token").arg("--module").arg(null_module::path());
+    let tapstone = tapstone.pin(null_module::PIN).args("--op rsa1024.sign --no-verify --seconds 8");
+    let tapstone = tapstone.env("NULL_MODULE_SERVICE", "2ms").env("NULL_MODULE_WAIT", "sleep");
+    let run = tapstone.env("NULL_MODULE_ENGINE", "shared").args(arguments).run().exits(0);
+    run.record().results.remove(0)
+}
+
+/// By the formula for equal services (M/D/1, Franx 2001), with the service that the module shows under full
+/// load, and a bound that is shorter by what a request takes beyond it that waits for no other.
+/// `make capacity`, on a machine that does nothing else.
+#[test]
+#[ignore = "half an hour"]
+fn a_load_is_carried_as_often_as_queueing_theory_says() {
+    const RATE: f64 = 10.0;
+    let full = measured("--threads 8").throughput.unwrap().estimate;
+    let alone = measured("--threads 8 --rate 50 --arrivals poisson");
+    let late = alone.latency_ns.unwrap().p50.unwrap().estimate / 1e9 - 1.0 / full;
+    let queue = Queue { servers: 1, service: 1.0 / full, bound: 0.010 - late };
+    let limit = queue.limit(0.1);
+    println!("service {:.4} ms, late by {:.4} ms, limit {limit:.1}/s", 1e3 / full, 1e3 * late);
+    let home = Tapstone::new("token");
+    let load = poisson_client(&home, 400, 1e9 / RATE);
+    let outcome = search(&load, 1, "p90 <= 10ms");
+    println!("{}", outcome.stdout);
+    let found = within(&outcome).rate.expect("it has a limit");
+    for end in [found.low, found.high] {
+        assert!((end / limit - 1.0).abs() < 0.05, "{end} beside {limit}");
     }
 }
 

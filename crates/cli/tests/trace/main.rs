@@ -23,6 +23,8 @@ mod modules;
 mod nothing;
 mod ordinary;
 mod program;
+#[path = "../../../measure/tests/queue/mod.rs"]
+mod queue;
 mod reads;
 mod repetition;
 mod replays;
