@@ -309,6 +309,24 @@ mod tests {
         assert!(wide.fold(0.0, f64::max) <= 1.0 / 32.0);
     }
 
+    /// PKCS#11 v3.1: `C_Verify(hSession, pData, ulDataLen, pSignature, ulSignatureLen)`, and
+    /// `C_UnwrapKey(…, hUnwrappingKey, …, pTemplate, ulAttributeCount, phKey)`.
+    #[test]
+    fn places_of_arguments_are_told_in_the_cookie() {
+        let places = |name| {
+            let how = cookie(7, Arguments::OfLoad(name)) >> 16;
+            [8, 12, 16, 20].map(|at| how >> at & 15)
+        };
+        assert_eq!(places("C_Sign"), [5, 4, 3, 0]);
+        assert_eq!(places("C_SignFinal"), [3, 2, 0, 0]);
+        assert_eq!(places("C_Verify"), [5, 0, 3, 0]);
+        assert_eq!(places("C_UnwrapKey"), [8, 0, 3, 6]);
+        assert_eq!(places("C_DeriveKey"), [6, 0, 3, 4]);
+        assert_eq!(places("C_DigestInit"), [0, 0, 0, 0], "it has no key");
+        assert_eq!(places("C_Login"), [0, 0, 0, 0], "no trace of a PIN");
+        assert_eq!(cookie(7, Arguments::Ignored), 7);
+    }
+
     #[test]
     fn an_average_is_that_of_the_calls_and_stays_in_its_bucket() {
         let bucket = (0..BUCKETS).find(|bucket| lowest_of(bucket + 1) > 200_900).unwrap();

@@ -89,8 +89,10 @@ struct SharedReplay {
     /// For reads of objects that no operation used.
     stand_in: Option<CK_OBJECT_HANDLE>,
     prepared: Vec<PreparedBytes>,
-    /// What calls make: objects of their sessions, which are gone with these.
+    /// What calls make: objects of their sessions.
     objects: SharedHandles,
+    /// The places of those of each session, which are gone with it.
+    objects_of_session: Vec<Vec<u32>>,
     /// Objects are private.
     private: bool,
     /// Pseudo-random bytes, as many as the longest input and some more.
@@ -141,6 +143,7 @@ pub fn prepare_replay(
         stand_in,
         prepared,
         objects: SharedHandles::new(process.objects as usize),
+        objects_of_session: objects_of_sessions(&process),
         private: site.private,
         noise,
         room_for_results: AtomicUsize::new(KEPT_RESULTS),
@@ -148,6 +151,17 @@ pub fn prepare_replay(
         first_id: (site.key_id)(0),
     };
     Ok(PreparedReplay { process, shared: Arc::new(shared), sessions: Arc::new(sessions) })
+}
+
+/// The places of objects that calls make, by the place of their session.
+fn objects_of_sessions(process: &ReplayProcess) -> Vec<Vec<u32>> {
+    let mut objects = vec![Vec::new(); process.sessions.len()];
+    for step in process.threads.iter().flat_map(|thread| &thread.steps) {
+        if let (Some(made), Some(session)) = (step.makes, step.session) {
+            objects[session as usize].push(made.place);
+        }
+    }
+    objects
 }
 
 impl PreparedReplay {

@@ -83,9 +83,14 @@ impl Running {
         self.directory
     }
 
-    pub(crate) fn wait(mut self) -> Outcome {
+    pub(crate) fn wait(self) -> Outcome {
+        self.wait_for(TIME_LIMIT)
+    }
+
+    /// Longer than that it does not run.
+    pub(crate) fn wait_for(mut self, limit: Duration) -> Outcome {
         let mut status = None;
-        let ended = eventually(TIME_LIMIT, || {
+        let ended = eventually(limit, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -95,7 +100,7 @@ impl Running {
         }
         let exit = status.and_then(|status| status.code());
         let outcome = Outcome::new(exit, self.directory, &self.secrets);
-        assert!(ended, "still running after {TIME_LIMIT:?}\n{}", outcome.stderr);
+        assert!(ended, "still running after {limit:?}\n{}", outcome.stderr);
         outcome
     }
 }

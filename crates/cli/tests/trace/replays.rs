@@ -2,9 +2,12 @@
 //! called there is called here, and nothing that could cost a token.
 
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tapstone_measure::units::Nanos;
 use tapstone_record::RateWithinOutcome;
+use tapstone_testing::eventually;
 use tapstone_workload::{
     TemplateShape, Workload, WorkloadCall, WorkloadLimits, WorkloadThread, read_workload,
     write_workload,
@@ -147,6 +150,47 @@ fn reads_of_objects_that_no_operation_used_are_made_of_a_stand_in() {
         "4 C_GetAttributeValue of objects that no operation used read a small session object";
     assert!(outcome.stdout.contains(said) && outcome.stderr.contains(said), "{}", outcome.stdout);
     assert!(record.warnings.iter().any(|warning| warning.starts_with(said)));
+    assert!(hsm.objects().is_empty(), "nothing is left");
+}
+
+/// Recorded on SoftHSM2, asked of it behind p11-kit's remoting: another module, and a process between.
+#[test]
+fn a_load_is_replayed_through_p11_kits_remoting() {
+    const CLIENT: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-client.so";
+    let Some((hsm, left, _)) = recorded("20") else { return };
+    if !std::path::Path::new(CLIENT).exists() {
+        return tapstone_testing::skip("p11-kit-modules");
+    }
+    let socket = hsm.path("p11-kit");
+    let mut server = Command::new("p11-kit")
+        .args(["server", "--foreground", "--provider"])
+        .arg(hsm.module())
+        .arg("--name")
+        .arg(&socket)
+        .arg(format!("pkcs11:token={}", hsm.label()))
+        .env("SOFTHSM2_CONF", hsm.path("softhsm2.conf"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_there = eventually(Duration::from_secs(30), || socket.exists());
+    let outcome = is_there.then(|| {
+        Tapstone::new("token")
+            .arg("--module")
+            .arg(CLIENT)
+            .arg("--token-label")
+            .arg(hsm.label())
+            .pin(crate::softhsm::PIN)
+            .env("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", socket.display()))
+            .arg("--workload")
+            .arg(left.file("load.parquet"))
+            .run()
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let record = outcome.unwrap().exits(0).record();
+    let signs = record.results.iter().find(|case| case.operation == "C_Sign CKM_SHA256_HMAC");
+    assert_eq!(signs.unwrap().completed, 20);
     assert!(hsm.objects().is_empty(), "nothing is left");
 }
 

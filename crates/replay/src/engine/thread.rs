@@ -322,6 +322,11 @@ impl ReplayingThread {
             _ => {}
         }
         let Some(place) = step.session else { return };
+        if step.call == Pkcs11Function::C_CloseSession {
+            for object in &self.shared.objects_of_session[place as usize] {
+                objects.forget(*object);
+            }
+        }
         match (step.call, went.result) {
             (Pkcs11Function::C_OpenSession, 0) => {
                 self.sessions.handles.set(place, went.output as CK_SESSION_HANDLE);
@@ -366,9 +371,13 @@ fn believed(step: &ReplayStep, went: Called) -> Called {
     went
 }
 
-/// A call that was not made: its session is gone.
+/// A call that was not made: its session, or the object that another call was to make, is not there.
 fn not_made(step: &ReplayStep) -> Called {
     let now = Monotonic.now();
     debug_assert!(step.session.is_some() || step.key.is_some() || step.mechanism.is_none());
-    Called { begin: now, end: now, result: CKR_SESSION_CLOSED as u64, output: 0 }
+    let result = match step.object {
+        Some(_) => CKR_OBJECT_HANDLE_INVALID,
+        None => CKR_SESSION_CLOSED,
+    };
+    Called { begin: now, end: now, result: result as u64, output: 0 }
 }

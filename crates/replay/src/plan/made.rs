@@ -24,6 +24,9 @@ pub(super) struct Maker {
     pub(super) is_read: bool,
     pub(super) certainty: KeyCertainty,
     process: u32,
+    /// Its place among the threads of the workload, and its session.
+    thread: usize,
+    session: u32,
     /// When the call began and ended.
     begin: Nanos,
     end: Nanos,
@@ -39,11 +42,12 @@ impl Makers {
         let observed: HashMap<u32, &MappedKey> =
             observed.iter().map(|key| (key.object, key)).collect();
         let mut makers = Self::default();
+        let lives = Lives::of(workload);
         // An object is made after its base, and has a higher number.
         for (object, maker) in seen_makers(workload) {
             // What is decrypted, verified or unwrapped is made beforehand, and the key for it.
             let uses = observed.get(&object).map(|known| known.uses).unwrap_or_default();
-            if uses.decrypt || uses.verify || uses.unwrap {
+            if uses.decrypt || uses.verify || uses.unwrap || !lives.are_clear(object, &maker) {
                 continue;
             }
             let base_is_made = makers.maker(maker.base, maker.process, maker.begin);
@@ -79,10 +83,61 @@ impl Makers {
     }
 }
 
+/// Which threads end objects and sessions, and which use objects.
+#[derive(Default)]
+struct Lives {
+    close: HashMap<u32, WhichThreads>,
+    destroy: HashMap<u32, WhichThreads>,
+    uses: HashMap<u32, WhichThreads>,
+}
+
+/// One thread, or several.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhichThreads {
+    One(usize),
+    Several,
+}
+
+impl Lives {
+    fn of(workload: &Workload) -> Self {
+        let mut lives = Self::default();
+        for (number, thread) in workload.threads.iter().enumerate() {
+            for call in &thread.calls {
+                let by = |of: &mut HashMap<u32, WhichThreads>, what: u32| {
+                    let known = of.entry(what).or_insert(WhichThreads::One(number));
+                    if *known != WhichThreads::One(number) {
+                        *known = WhichThreads::Several;
+                    }
+                };
+                match call.function {
+                    "C_CloseSession" => by(&mut lives.close, call.session),
+                    "C_DestroyObject" => by(&mut lives.destroy, call.object),
+                    _ => {}
+                }
+                by(&mut lives.uses, call.object);
+                if makes_object_by_mechanism(call.function) {
+                    by(&mut lives.uses, call.detail);
+                }
+            }
+        }
+        lives
+    }
+
+    /// Whether no thread can use an object while another one ends it or its session: its handle may
+    /// be that of an object of the user's then.
+    fn are_clear(&self, object: u32, maker: &Maker) -> bool {
+        let ends = [self.close.get(&maker.session), self.destroy.get(&object)];
+        let is_its_own = |threads: &WhichThreads| *threads == WhichThreads::One(maker.thread);
+        let mut ends = ends.into_iter().flatten().peekable();
+        ends.peek().is_none()
+            || ends.all(is_its_own) && self.uses.get(&object).is_none_or(is_its_own)
+    }
+}
+
 /// All that make an object, by the object. A recording gives each a number of its own.
 fn seen_makers(workload: &Workload) -> BTreeMap<u32, Maker> {
     let mut makers = BTreeMap::new();
-    for thread in &workload.threads {
+    for (number, thread) in workload.threads.iter().enumerate() {
         for (begin, call) in thread.timed_calls().filter(|(_, call)| makes(call)) {
             makers.entry(call.object).or_insert(Maker {
                 function: call.function,
@@ -92,6 +147,8 @@ fn seen_makers(workload: &Workload) -> BTreeMap<u32, Maker> {
                 is_read: false,
                 certainty: KeyCertainty::Unknown,
                 process: thread.process,
+                thread: number,
+                session: call.session,
                 begin,
                 end: Nanos(begin.0.saturating_add(call.duration.0)),
             });

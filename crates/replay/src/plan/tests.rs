@@ -280,6 +280,34 @@ fn what_no_call_makes_before_its_use_is_made_before_the_replay() {
     assert_eq!(made(&[unknown, begin, work]), (0, 1));
 }
 
+/// A handle of an object that is gone may be that of another one, which nobody may use or destroy.
+#[test]
+fn no_thread_uses_what_another_one_may_have_ended() {
+    let [derive, begin, work] = derivation();
+    let keys = BTreeMap::from([(1, KeySpec::named("p256").unwrap())]);
+    let objects = |threads: [&[WorkloadCall]; 2]| {
+        let options = ReplayOptions { keys: keys.clone(), ..ReplayOptions::default() };
+        let threads = threads
+            .map(|calls| WorkloadThread { calls: calls.to_vec(), ..WorkloadThread::default() });
+        let workload = Workload { threads: threads.to_vec(), ..Workload::default() };
+        let plan = plan_replay(&workload, &options).unwrap();
+        (plan.processes[0].objects, plan.replayed.get("C_DestroyObject").copied())
+    };
+    let in_other = |call: WorkloadCall| WorkloadCall { session: 2, ..call };
+    let [begin_there, work_there] =
+        [WorkloadCall { computing: Nanos(900), ..in_other(begin) }, in_other(work)];
+    let destroy = WorkloadCall { object: 2, ..call("C_DestroyObject") };
+    let close = call("C_CloseSession");
+    assert_eq!(objects([&[derive], &[begin_there, work_there]]), (1, None));
+    assert_eq!(objects([&[derive, destroy], &[begin_there, work_there]]), (0, None));
+    assert_eq!(objects([&[derive, close], &[begin_there, work_there]]), (0, None));
+    assert_eq!(
+        objects([&[derive], &[WorkloadCall { computing: Nanos(900), ..destroy }]]),
+        (0, None)
+    );
+    assert_eq!(objects([&[derive, begin, work, destroy, close], &[work_there]]), (1, Some(1)));
+}
+
 #[test]
 fn what_follows_an_operation_that_failed_is_left_out_too() {
     let [begin, work] = signature();
